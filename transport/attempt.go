@@ -24,7 +24,8 @@ type sent struct {
 	t       *Transport
 	leaf    *leaf
 	way     *way
-	key     *key // nil: the request's own credential
+	key     *key   // nil: the request's own credential
+	era     uint64 // of key
 	permit  paceline.Permit
 	cost    limit.Cost
 	wire    once.Exchange
@@ -51,7 +52,7 @@ func (c *call) begin(p paceline.Permit, w *way, v *visit) *sent {
 	s := &sent{t: c.t, leaf: c.leaf, way: w, visit: v, permit: p, cost: c.cost, api: c.api, est: c.est, count: c.count,
 		bill: c.bill}
 	if w.account != nil {
-		s.key = c.t.take(w.account, c.denied)
+		s.key, s.era = c.t.take(w.account, &c.denied)
 	}
 	s.wire.Leave = s
 	s.leaf.active.Add(1)

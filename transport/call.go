@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/send/pricing"
 	"github.com/paceline-go/paceline/limit"
@@ -36,10 +37,10 @@ type call struct {
 	visit   *visit // goes with the permit
 	leads   bool   // it waits before all others of its key: see newcomer.go
 	waits   paceline.WaitStats
-	came    time.Time      // when the request came: its place in line, at later attempts too
-	again   bool           // the client itself sent the same request before
-	said    bool           // the configuration says whose key it has
-	denied  []*key         // the keys that have denied it
+	came    time.Time // when the request came: its place in line, at later attempts too
+	again   bool      // the client itself sent the same request before
+	said    bool      // the configuration says whose key it has
+	denied  keyring.Denials
 	lane    *paceline.Lane // a lane for this call alone, with the only ways left to it; nil: the leaf's lane
 	only    []*way
 	who     Client        // of Config.Client

@@ -71,9 +71,9 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 		return
 	}
 	key := Partition{Host: l.partition.Host, Key: l.partition.Key}
-	organization := Partition{Host: l.partition.Host, Key: name}.bounded().own()
+	organization := Partition{Host: l.partition.Host, Key: name}.bounded().own().Key
 	t.mu.Lock()
-	left, home, err := t.introduceLocked(key, organization, resp.StatusCode < 300)
+	left, home, err := t.namedLocked(key, organization, resp.StatusCode < 300)
 	t.mu.Unlock()
 	// Not earlier: other answers of the key, at the same time, must not be settled before its owner
 	// is known.
@@ -81,9 +81,9 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	l.unknown.Store(false)
 	left()
 	if err != nil {
-		t.log.Error("keys share limits, and are told apart", "partition", key, "organization", organization.Key, "err", err)
+		t.log.Error("keys share limits, and are told apart", "partition", key, "organization", organization, "err", err)
 	} else if home != "" {
-		t.log.Info("keys share limits", "partition", key, "with", home, "organization", organization.Key)
+		t.log.Info("keys share limits", "partition", key, "with", home, "organization", organization)
 	}
 }
 
@@ -91,31 +91,6 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 // MaxFrozen, besides. A key beyond that counts by itself until its answer names the owner.
 func (t *Transport) mostKeys() int {
 	return max(t.config.MaxPartitions, int(min(t.config.MaxFrozen/1024, math.MaxInt32)))
-}
-
-// joinLocked records the owner of a key, and returns the key that it has joined by that, if any.
-func (t *Transport) joinLocked(key, organization Partition) (home string, err error) {
-	home, known := t.homes[organization]
-	home = t.homeLocked(Partition{Host: key.Host, Key: home})
-	switch {
-	case t.joined[key] != "" || home == key.Key || len(t.homes)+len(t.joined) >= t.mostKeys():
-		return "", nil
-	case !known:
-		t.homes[organization] = key.Key
-		return "", nil
-	}
-	return home, t.moveLocked(key, home)
-}
-
-// homeLocked returns the key in whose limits a key counts.
-func (t *Transport) homeLocked(p Partition) string {
-	for p.Scope = ""; ; {
-		home, ok := t.joined[Partition{Host: p.Host, Key: p.Key}]
-		if !ok {
-			return p.Key
-		}
-		p.Key = home
-	}
 }
 
 // carried is what still counts for a key when it joins another. The key's usage of each limit
@@ -146,8 +121,11 @@ type partOf struct {
 	sent  *limit.Sent
 }
 
-// moveLocked moves the requests of a key to the limits of another.
+// moveLocked moves the requests of a key that counted by itself to the limits of another.
 func (t *Transport) moveLocked(key Partition, home string) error {
+	if home == key.Key {
+		return nil
+	}
 	m := &carried{t: t}
 	for p, l := range t.leaves {
 		if p.Host == key.Host && p.Key == key.Key {
@@ -179,7 +157,6 @@ func (t *Transport) moveLocked(key Partition, home string) error {
 			}
 		}
 	}
-	t.joined[key] = home
 	m.left.Store(int64(len(m.from)))
 	for _, l := range m.from {
 		l.active.Add(1)

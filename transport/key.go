@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
 )
 
 // Key is one of the Transport's own credentials: see Config.Keys.
@@ -41,31 +43,22 @@ var ErrKeys = errors.New("transport: no key is left")
 // errRedirect is the error of a request that a server redirected to another host.
 var errRedirect = errors.New("transport: redirected to another host, which is to have none of the Keys")
 
-// key is a Key and its state, which the Transport's lock guards.
+// key is a Key and its counts, which the Transport's lock guards.
 type key struct {
 	Key
+	in      keyring.Key // its place in the Ring, and in Transport.keys
 	account *account
-	out     string // why the key is out: one of the constants that begin with paceline.Key; empty: it is in use
-	since   time.Time
-	denials int // requests in a row that this key was denied and another was not
+	since   time.Time // when it went out
 	sent    int64
 	tally   limit.Tally
 }
 
-// account is the keys that count in the same limits. Each leaf has one way for it. The Transport's
-// lock guards all but name and limit.
+// account is the keys that count in the same limits. Each leaf has one way for it.
 type account struct {
 	name  string
 	limit func(Partition) limit.Limiter
-	keys  []*key
-	left  int // how many keys are in use
-	next  int // the key whose turn it is
+	in    int // its place in the Ring, and in Transport.accounts
 }
-
-// manyDenials is after how many denied requests in a row a key is out, if other keys were served. A
-// Pool uses the same sign (internal/core/keyring/blame.go), but goes on to try such a key with requests
-// that can wait.
-const manyDenials = 3
 
 // takeKeys groups the keys by account.
 func (t *Transport) takeKeys(keys []Key) error {
@@ -84,16 +77,13 @@ func (t *Transport) takeKeys(keys []Key) error {
 		at := slices.IndexFunc(t.accounts, func(a *account) bool { return a.name == name })
 		if at < 0 {
 			at = len(t.accounts)
-			t.accounts = append(t.accounts, &account{name: name})
+			t.accounts = append(t.accounts, &account{name: name, in: t.ring.Account()})
 		}
 		a := t.accounts[at]
-		own := &key{Key: k, account: a}
 		if a.limit == nil {
 			a.limit = k.Limit
 		}
-		a.keys = append(a.keys, own)
-		a.left++
-		t.keys = append(t.keys, own)
+		t.keys = append(t.keys, &key{Key: k, in: t.ring.Add(a.in), account: a})
 	}
 	if len(keys) > 0 && t.config.Organization != nil {
 		return errors.New("transport: Keys and Organization are set: whose a key is says its Account")
@@ -101,27 +91,21 @@ func (t *Transport) takeKeys(keys []Key) error {
 	return nil
 }
 
-// take returns the key for an attempt. Keys in use that have not denied this request take turns. If
-// there is none now, take returns any key.
-func (t *Transport) take(a *account, denied []*key) *key {
+// take returns the key for an attempt, and its era: see keyring.Ring.
+func (t *Transport) take(a *account, denied *keyring.Denials) (k *key, era uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k := a.keys[0]
-	for range a.keys {
-		k = a.keys[a.next%len(a.keys)]
-		if a.next++; k.out == "" && !slices.Contains(denied, k) {
-			break
-		}
-	}
+	in, _ := t.ring.Pick(a.in, denied)
+	k = t.keys[in]
 	k.sent++
-	return k
+	return k, t.ring.Era(in)
 }
 
 // has reports whether an account has a key in use that has not denied the request.
-func (t *Transport) has(a *account, denied []*key) bool {
+func (t *Transport) has(a *account, denied *keyring.Denials) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(a.keys, func(k *key) bool { return k.out == "" && !slices.Contains(denied, k) })
+	return t.ring.Has(a.in, denied)
 }
 
 // keyState returns the state of a key for Snapshots.
@@ -131,8 +115,8 @@ func (t *Transport) keyState(k *key) observe.KeyState {
 	state := observe.KeyState{
 		Name: k.Name, State: observe.KeyOK, InFlight: int(k.sent - y.Sum()), Counts: observe.StatsOf(k.sent, y).Counts(),
 	}
-	if k.out != "" {
-		state.State, state.Why = k.out, k.why()
+	if why, out := t.ring.Out(k.in); out {
+		state.State, state.Why = why, k.why(why)
 	}
 	var nodes []*node
 	for p, n := range t.nodes {
@@ -150,11 +134,11 @@ func (t *Transport) keyState(k *key) observe.KeyState {
 }
 
 // why returns in words why a key is out.
-func (k *key) why() string {
+func (k *key) why(out string) string {
 	return map[string]string{
 		observe.KeyBanned: "the server has banned it", observe.KeyNoCredit: "it has no credit",
 		observe.KeyDenied: "it is denied what other keys are not",
-	}[k.out] + ", since " + k.since.Format(time.RFC3339)
+	}[out] + ", since " + k.since.Format(time.RFC3339)
 }
 
 // Readmit puts a key back into use, for example after a payment or the end of a ban. It reports
@@ -163,11 +147,10 @@ func (t *Transport) Readmit(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, k := range t.keys {
-		if k.Name != name || k.out == "" {
+		if k.Name != name || !t.ring.Return(k.in) {
 			continue
 		}
-		k.out, k.denials = "", 0
-		if k.account.left++; k.account.left == 1 {
+		if t.ring.Left(k.account.in) == 1 {
 			t.closeAccountLocked(k.account, false)
 		}
 		t.log.Info("key is used again", "key", name)
@@ -177,19 +160,17 @@ func (t *Transport) Readmit(name string) bool {
 	return false
 }
 
-// out takes a key out of use until Readmit.
-func (t *Transport) out(k *key, why string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if k.out != "" {
+// outLocked takes a key out of use until Readmit, by the answer to an attempt of that era.
+func (t *Transport) outLocked(k *key, era uint64, why string) {
+	if !t.ring.Ban(k.in, era, why) {
 		return
 	}
-	k.out, k.since = why, time.Now()
-	if k.account.left--; k.account.left == 0 {
+	k.since = time.Now()
+	if t.ring.Left(k.account.in) == 0 {
 		t.closeAccountLocked(k.account, true)
 	}
 	t.log.Warn("key is out", "key", k.Name, "why", why)
-	t.note(observe.EventBanned, Partition{Key: k.Name}, "no request goes with the key any more: "+k.why())
+	t.note(observe.EventBanned, Partition{Key: k.Name}, "no request goes with the key any more: "+k.why(why))
 }
 
 // closeAccountLocked closes or opens the limits of an account at all hosts.
@@ -215,8 +196,8 @@ func (t *Transport) noKeys() error {
 	defer t.mu.Unlock()
 	var why []string
 	for _, k := range t.keys {
-		if k.out != "" {
-			why = append(why, k.Name+": "+k.why())
+		if out, ok := t.ring.Out(k.in); ok {
+			why = append(why, k.Name+": "+k.why(out))
 		}
 	}
 	return fmt.Errorf("%w: %s", ErrKeys, strings.Join(why, "; "))
@@ -246,20 +227,18 @@ func strays(r *http.Request) bool {
 // may help, it is sent again with that key. A key is to blame for a denial if another key is then
 // served. If all keys are denied, the request is to blame.
 func (c *call) judgeKey(s *sent, last bool) {
-	t, v := c.t, &s.verdict
+	v := &s.verdict
 	others := v.Scope != provider.IP && v.Scope != provider.All // another key may do better
 	switch {
 	case v.Result == limit.Accepted:
-		c.served(s.key)
+		c.blame(s, v)
 		return
-	case v.Banned && others && v.Said.Refusal == provider.Unpaid:
-		t.out(s.key, observe.KeyNoCredit)
 	case v.Banned && others:
-		t.out(s.key, observe.KeyBanned)
+		c.blame(s, v)
 	case v.Status == http.StatusProxyAuthRequired: // the way to the server wants a password, and no key helps
 		return
 	case v.Answer().Denied:
-		c.denied = append(c.denied, s.key)
+		c.blame(s, v)
 		others = c.others()
 	default: // the key's pause is longer than any wait
 		others = others && v.Result == limit.Limited && s.way.look() != nil
@@ -269,21 +248,22 @@ func (c *call) judgeKey(s *sent, last bool) {
 	}
 }
 
-// served notes that a key was served, which may put the blame on other keys.
-func (c *call) served(k *key) {
+// blame takes in what an attempt shows of its key, and of those that denied the request before.
+func (c *call) blame(s *sent, v *classify.Verdict) {
 	t := c.t
 	t.mu.Lock()
-	k.denials = 0
-	var out []*key
-	for _, d := range c.denied {
-		if d.denials++; d != k && d.denials >= manyDenials {
-			out = append(out, d)
+	defer t.mu.Unlock()
+	switch {
+	case v.Result == limit.Accepted:
+		for _, in := range t.ring.Served(s.key.in, &c.denied) {
+			t.outLocked(t.keys[in], t.ring.Era(in), observe.KeyDenied)
 		}
-	}
-	t.mu.Unlock()
-	c.denied = nil
-	for _, d := range out {
-		t.out(d, observe.KeyDenied)
+	case v.Banned && v.Said.Refusal == provider.Unpaid:
+		t.outLocked(s.key, s.era, observe.KeyNoCredit)
+	case v.Banned:
+		t.outLocked(s.key, s.era, observe.KeyBanned)
+	default:
+		t.ring.Denied(0, s.key.in, 0, &c.denied)
 	}
 }
 
@@ -295,7 +275,7 @@ func (c *call) others() bool {
 	var ways [][]*paceline.Limit
 	for k := range l.ways() {
 		w := l.by(k)
-		if w.look() == nil && c.t.has(w.account, c.denied) {
+		if w.look() == nil && c.t.has(w.account, &c.denied) {
 			c.only = append(c.only, w)
 			ways = append(ways, l.limits(w))
 		}

@@ -468,6 +468,57 @@ func TestKeysAndRedirectsHome(t *testing.T) {
 	}
 }
 
+// An answer that a key is banned, to a request from before Readmit, bans it no more.
+func TestBanOfBeforeReadmit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newKeyed()
+		b.answers["a"] = func(r *http.Request) *http.Response {
+			if r.URL.Path == "/slow" {
+				time.Sleep(time.Minute)
+			}
+			return reply(402, `{"detail":"Payment required"}`)
+		}
+		tr := mustNew(t, transport.Config{Base: b, Keys: keys(t, 100, "a"), Attempts: 1})
+		state := func() string { return tr.Snapshot().Keys[0].State }
+		var all sync.WaitGroup
+		all.Go(func() { do(t, tr, get(t, "http://a.test/slow")) })
+		synctest.Wait()
+		do(t, tr, get(t, "http://a.test/"))
+		if state() != observe.KeyNoCredit || !tr.Readmit("a") {
+			t.Errorf("it is %s", state())
+		}
+		all.Wait()
+		if state() != observe.KeyOK {
+			t.Errorf("paid, it is %s by an answer from before", state())
+		}
+		do(t, tr, get(t, "http://a.test/"))
+		if state() != observe.KeyNoCredit {
+			t.Errorf("it is %s by a new answer", state())
+		}
+	})
+}
+
+// Keys beyond those that can be remembered count by themselves, which is said once.
+func TestTooManyKeysForTheirOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		o := newOffices(map[string]string{"a": "one", "b": "one", "c": "one", "d": "one"}, 10, time.Second, time.Millisecond)
+		c := o.visitors(t, func(c *transport.Config) {
+			c.MaxPartitions, c.MaxFrozen, c.Logger = 2, 2048, slog.New(slog.NewTextHandler(&log, nil))
+		})
+		for range 2 {
+			for _, key := range []string{"a", "b", "c", "d"} {
+				c.send(1, key)
+				c.wait()
+				time.Sleep(time.Minute)
+			}
+		}
+		if n := strings.Count(log.String(), "counts by itself"); n != 1 || len(o.served["d"]) != 2 {
+			t.Errorf("said %d times; %v", n, &log)
+		}
+	})
+}
+
 // A copy of what is slow goes with a key of its own.
 func TestKeysAndHedges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -63,8 +63,8 @@ func (t *Transport) find(p Partition, who *Client) (*leaf, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p = t.sharedLocked(p)
-	if len(t.joined) > 0 {
-		p.Key = t.homeLocked(p)
+	if o := t.owners[p.Host]; o != nil {
+		p.Key = o.Home(p.Key)
 	}
 	l := t.leaves[p]
 	if l == nil {
@@ -182,7 +182,7 @@ func (t *Transport) nodesLocked(l *leaf, k int, p Partition, full bool) error {
 				return err
 			}
 			if s == provider.Key && w.account != nil {
-				if out := w.account.left == 0; out || n.out {
+				if out := t.ring.Left(w.account.in) == 0; out || n.out {
 					t.closeLocked(n, out)
 				}
 			}

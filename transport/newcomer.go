@@ -3,9 +3,11 @@ package transport
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -22,22 +24,19 @@ import (
 // longer than the minute of most limits.
 const acquaintance = 75 * time.Second
 
-// introductions is what is known of the keys of one host. The Transport's lock guards it.
-type introductions struct {
-	first     string // the first key at the host
-	answered  bool   // the first key has an answer
-	homes     []string
-	known     map[string]bool // the keys with an answer
-	mute      bool            // an answer named no organization, so there is nothing to wait for
+// owners is what is known of the keys of one host. The Transport's lock guards it.
+type owners struct {
+	*keyring.Owners
 	newcomers map[string]*newcomer
 }
+
+// mostAccounts is the most accounts to which a newcomer is taken to belong at once.
+const mostAccounts = 8
 
 // newcomer is a key without an answer. The Transport's lock guards all but door.
 type newcomer struct {
 	key    Partition // Host and Key
 	home   string    // the key in whose limits its requests count; itself, if it is on its own
-	told   bool      // an answer has named its organization, and that of the first key is still unknown
-	whose  Partition // its organization
 	limit  *paceline.Limit
 	door   door
 	leaves []*leaf
@@ -45,19 +44,14 @@ type newcomer struct {
 	led    bool // one of its calls waits at the head of the line
 }
 
-// visit is a request of a newcomer that is under way.
+// visit is a request of a newcomer that is under way. It counts at the leaf where it began, and
+// where its key may belong since.
 type visit struct {
-	of    *newcomer
-	from  *leaf
-	cost  limit.Cost
-	to    *leaf // where the key counts, once that is known; held until the visit ends
-	extra []extra
-}
-
-// extra is the record of a visit in a limit that its permit does not have.
-type extra struct {
-	node *node
-	sent *limit.Sent
+	*keyring.Flight[*node]
+	cost limit.Cost
+	of   *newcomer
+	from *leaf
+	to   *leaf // where the key counts, once that is known; held until the visit ends
 }
 
 // door is a limit of newcomers besides all others, so that waiting newcomers can be sent away. The
@@ -110,38 +104,50 @@ func (t *Transport) newcomerLocked(p Partition) *newcomer {
 	if p.Key == "" || t.config.Limit == nil || t.config.Organization != nil || len(t.keys) > 0 {
 		return nil
 	}
-	s := t.introductions[p.Host]
-	if s == nil {
-		if k := t.runs(p.Host); k == nil || k.row.Organization == "" || len(t.introductions) >= t.mostKeys() {
+	o := t.owners[p.Host]
+	if o == nil {
+		if k := t.runs(p.Host); k == nil || k.row.Organization == "" {
 			return nil
 		}
-		s = t.introduce(p)
+		o = t.ownersLocked(p.Host)
 	}
-	if s.mute || s.first == p.Key || s.known[p.Key] {
+	switch {
+	case o == nil:
+		return nil
+	case o.newcomers[p.Key] != nil:
+		return o.newcomers[p.Key]
+	case !o.Meet(p.Key):
+		t.tooManyKeys()
 		return nil
 	}
-	if g := s.newcomers[p.Key]; g != nil {
-		return g
+	in := o.CountsIn(p.Key)
+	if len(in) > 1 { // of several it may belong to any
+		o.Alone(p.Key)
+		in = o.CountsIn(p.Key)
 	}
-	if len(s.known)+len(s.newcomers) >= t.mostKeys() {
+	if in[0].Home == p.Key && !o.Single(p.Key) {
 		return nil
 	}
-	home := s.first
-	if s.answered && len(s.homes) != 1 { // of several it may belong to any
-		home = p.Key
-	} else if s.answered {
-		home = s.homes[0]
-	}
-	g := t.newNewcomer(Partition{Host: p.Host, Key: p.Key}, home)
-	s.newcomers[p.Key] = g
-	return g
+	return t.newcomesLocked(o, Partition{Host: p.Host, Key: p.Key}, in[0].Home)
 }
 
-// introduce begins the record of a host's keys with the first one.
-func (t *Transport) introduce(p Partition) *introductions {
-	s := &introductions{first: p.Key, known: map[string]bool{}, newcomers: map[string]*newcomer{}}
-	t.introductions[p.Host] = s
-	return s
+// ownersLocked returns what is known of the keys of a host; nil: there are too many hosts.
+func (t *Transport) ownersLocked(host string) *owners {
+	o := t.owners[host]
+	if o == nil && len(t.owners) < t.mostKeys() {
+		o = &owners{newcomers: map[string]*newcomer{}, Owners: keyring.NewOwners(keyring.OwnersConfig{
+			Most: mostAccounts, MaxKeys: t.mostKeys(), FirstNames: true})}
+		t.owners[strings.Clone(host)] = o
+	}
+	return o
+}
+
+// tooManyKeys logs once that the owners of some keys are not remembered.
+func (t *Transport) tooManyKeys() {
+	if !t.crowded.Swap(true) {
+		t.log.Warn("more keys than MaxPartitions and MaxFrozen allow to remember: each further one counts by itself",
+			"keys", t.mostKeys())
+	}
 }
 
 // shares reports whether the newcomer's requests count in another key's limits.
@@ -181,7 +187,7 @@ func (t *Transport) enter(l *leaf, cost limit.Cost) (v *visit, ok bool) {
 	if l.moved.Load() != nil {
 		return nil, false
 	}
-	v = &visit{of: g, from: l, cost: cost}
+	v = l.visits(cost)
 	g.visits[v] = true
 	return v, true
 }
@@ -210,134 +216,121 @@ func (t *Transport) alone(l *leaf) bool {
 		return false
 	}
 	t.mu.Lock()
-	s := t.introductions[g.key.Host]
 	left := func() {}
-	switch {
-	case s.newcomers[g.key.Key] != g:
-	case g.told:
-		left, _, _ = t.knownLocked(s, g.key, g.whose)
-	default:
-		s.newcomers[g.key.Key] = t.newNewcomer(g.key, g.key.Key)
-		left = t.departLocked(g, g.key.Key)
+	if o := t.owners[g.key.Host]; o.newcomers[g.key.Key] == g {
+		left, _ = t.followLocked(o, g.key.Host, o.Alone(g.key.Key))
 	}
 	t.mu.Unlock()
 	left()
 	return true
 }
 
-// newNewcomer returns a newcomer that counts in the limits of a key. On its own it sends one
+// newcomesLocked returns a newcomer that counts in the limits of a key. On its own it sends one
 // request at a time.
-func (t *Transport) newNewcomer(key Partition, home string) *newcomer {
+func (t *Transport) newcomesLocked(o *owners, key Partition, home string) *newcomer {
 	g := &newcomer{key: key, home: home, visits: map[*visit]bool{}}
 	g.door.single = !g.shares()
 	g.limit = t.group.Limit(paceline.LimitConfig{Limiter: &g.door})
+	o.newcomers[key.Key] = g
 	return g
 }
 
-// introduceLocked records an answer's statement about the owner of its key: the organization, or
+// namedLocked takes in an answer's statement about the owner of its key: the organization, or
 // nothing. It returns the work to do without the lock, and the key that this one has joined, if
 // any.
-func (t *Transport) introduceLocked(key, organization Partition, served bool) (left func(), home string, err error) {
+func (t *Transport) namedLocked(key Partition, name string, served bool) (left func(), home string, err error) {
 	left = func() {}
-	named := organization.Key != ""
-	s := t.introductions[key.Host]
-	if s == nil && named && t.config.Limit != nil && len(t.introductions) < t.mostKeys() {
-		s = t.introduce(key)
+	o := t.owners[key.Host]
+	if o == nil && name != "" {
+		o = t.ownersLocked(key.Host)
 	}
-	if s == nil {
-		if named {
-			home, err = t.joinLocked(key, organization)
-		}
-		return left, home, err
-	}
-	s.mute = s.mute || served && !named
-	g := s.newcomers[key.Key]
-	if g != nil && g.shares() && !s.answered && named {
-		g.told, g.whose = true, organization // the first key's organization decides
+	if o == nil {
 		return left, "", nil
 	}
-	left, home, err = t.knownLocked(s, key, organization)
-	if key.Key != s.first || s.answered {
-		return left, home, err
-	}
-	s.answered = true
-	all := []func(){left}
-	for _, g := range s.newcomers {
-		if g.told {
-			left, _, failed := t.knownLocked(s, g.key, g.whose)
-			all, err = append(all, left), cmp.Or(err, failed)
+	var moves []keyring.Move
+	switch _, known := o.Known(key.Key); {
+	case name == "":
+		moves = o.Unnamed(key.Key, served)
+	case !o.Meet(key.Key):
+		t.tooManyKeys()
+	default:
+		if known { // if it was not met, it counted by itself
+			o.Alone(key.Key)
 		}
+		moves = o.Named(key.Key, name)
+	}
+	left, err = t.followLocked(o, key.Host, moves)
+	if home = o.Home(key.Key); home == key.Key {
+		home = ""
+	}
+	return left, home, err
+}
+
+// followLocked makes keys count where they belong by now. The returned function must be called
+// without the lock.
+func (t *Transport) followLocked(o *owners, host string, moves []keyring.Move) (left func(), err error) {
+	var all []func()
+	for _, m := range moves {
+		key, g := Partition{Host: host, Key: m.Key}, o.newcomers[m.Key]
+		_, known := o.Known(m.Key)
+		home := m.To[0].Home
+		var failed error
+		switch {
+		case g == nil && known:
+			failed = t.moveLocked(key, home)
+		case g == nil: // it counts by itself, or has not come yet
+		case g.shares() && !known && home == g.home: // it may belong elsewhere as well
+			t.suspectLocked(g, m.To[1:])
+		case g.shares():
+			delete(o.newcomers, m.Key)
+			if !known && len(m.To) > 1 {
+				o.Alone(m.Key)
+				_, known = o.Known(m.Key)
+				home = o.CountsIn(m.Key)[0].Home
+			}
+			if !known && (home != m.Key || o.Single(m.Key)) {
+				t.newcomesLocked(o, key, home)
+			}
+			all = append(all, t.departLocked(g, home))
+		case known:
+			delete(o.newcomers, m.Key)
+			failed = t.moveLocked(key, home)
+			update(t.group, func(mono.Time) { g.door.single, g.door.closed = false, home != m.Key }, nil, g.limit)
+		}
+		err = cmp.Or(err, failed)
 	}
 	return func() {
 		for _, left := range all {
 			left()
 		}
-	}, home, err
+	}, err
 }
 
-// knownLocked makes a key count with its organization, and returns the key that stands for it, if
-// it is another. A newcomer without an organization gets its own limits.
-func (t *Transport) knownLocked(s *introductions, key, organization Partition) (left func(), home string, err error) {
-	left = func() {}
-	if len(s.known) < t.mostKeys() {
-		s.known[key.Key] = true
-	}
-	g := s.newcomers[key.Key]
-	delete(s.newcomers, key.Key)
-	named := organization.Key != "" && len(t.homes)+len(t.joined) < t.mostKeys()
-	switch {
-	case g != nil && g.shares():
-		if named {
-			if first, ok := t.homes[organization]; ok {
-				home = t.homeLocked(Partition{Host: key.Host, Key: first})
-				t.joined[key] = home
-			}
-		}
-		left = t.departLocked(g, cmp.Or(home, key.Key))
-	case named:
-		home, err = t.joinLocked(key, organization)
-	}
-	if g != nil && !g.shares() {
-		update(t.group, func(mono.Time) { g.door.single, g.door.closed = false, home != "" }, nil, g.limit)
-	}
-	if !named || home != "" || t.joined[key] != "" || slices.Contains(s.homes, key.Key) {
-		return left, home, err
-	}
-	if _, ok := t.homes[organization]; !ok {
-		t.homes[organization] = key.Key
-	}
-	s.homes = append(s.homes, key.Key)
-	for _, other := range s.newcomers { // it may be of this organization as well
-		t.suspectLocked(other, key.Key)
-	}
-	return left, home, err
-}
-
-// suspectLocked makes a newcomer's requests under way count for another key too, until its owner is
+// suspectLocked makes a newcomer's requests under way count for other keys too, until its owner is
 // known.
-func (t *Transport) suspectLocked(g *newcomer, home string) {
-	for v := range g.visits {
-		if to, err := t.leafLocked(v.from.partition, home); err == nil {
-			t.countLocked(v, to)
+func (t *Transport) suspectLocked(g *newcomer, in []keyring.Account) {
+	for _, a := range in {
+		for v := range g.visits {
+			if to, err := t.leafLocked(v.from.partition, a.Home); err == nil {
+				t.countLocked(v, to)
+			}
 		}
 	}
 	t.group.Update(func(mono.Time) { g.door.single = true }, g.limit)
 }
 
+// visits returns a request that counts at a leaf.
+func (l *leaf) visits(cost limit.Cost) *visit {
+	return &visit{Flight: keyring.NewFlight(l.nodes[:l.count]), cost: cost, of: l.newcomer, from: l}
+}
+
 // countLocked makes a visit count in those limits of a leaf where it does not count yet.
 func (t *Transport) countLocked(v *visit, to *leaf) {
-	var more []*node
-	for _, n := range to.nodes[:to.count] {
-		if !slices.Contains(v.from.nodes[:v.from.count], n) &&
-			!slices.ContainsFunc(v.extra, func(e extra) bool { return e.node == n }) {
-			more = append(more, n)
-		}
-	}
 	update(t.group, func(now mono.Time) {
-		for _, n := range more {
-			v.extra = append(v.extra, extra{n, t.admit(n.stack, now, v.cost)})
+		for _, n := range to.nodes[:to.count] {
+			v.Join(n, func() *limit.Sent { return t.admit(n.stack, now, v.cost) })
 		}
-	}, more)
+	}, to.nodes[:to.count])
 }
 
 // admit makes a request without a permit count in a limiter, within Group.Update.
@@ -380,11 +373,11 @@ func (t *Transport) departLocked(g *newcomer, key string) func() {
 			continue
 		}
 		if l.spent != (limit.Cost{}) {
-			v := &visit{of: g, from: l, cost: l.spent}
+			v := l.visits(l.spent)
 			t.countLocked(v, to)
 			update(t.group, func(now mono.Time) {
-				for _, e := range v.extra {
-					e.node.stack.Settle(now, e.sent, &limit.Outcome{Result: limit.Unknown})
+				for _, m := range v.Moved() {
+					m.To.stack.Settle(now, m.Sent, &limit.Outcome{Result: limit.Unknown})
 				}
 			}, nil)
 		}
@@ -442,7 +435,8 @@ func (v *visit) end(t *Transport, o limit.Result) {
 func (s *sent) settleVisit(o, billed limit.Outcome, paid bool) {
 	v := s.visit
 	each := func(m *paceline.Limit) limit.Outcome {
-		theirs := v.from.way.index(m) >= 0 || slices.ContainsFunc(v.extra, func(e extra) bool { return e.node.limit == m })
+		theirs := v.from.way.index(m) >= 0 ||
+			slices.ContainsFunc(v.Moved(), func(e keyring.Moved[*node]) bool { return e.To.limit == m })
 		switch {
 		case v.to != nil && theirs && v.to.way.index(m) < 0:
 			return limit.Outcome{Result: limit.Unsent}
@@ -462,12 +456,12 @@ func (s *sent) settleVisit(o, billed limit.Outcome, paid bool) {
 // settle ends a visit in the limits that its permit does not have.
 func (v *visit) settle(t *Transport, of func(*paceline.Limit) limit.Outcome) {
 	var changed []*node
-	for _, e := range v.extra {
-		changed = append(changed, e.node)
+	for _, m := range v.Moved() {
+		changed = append(changed, m.To)
 	}
 	update(t.group, func(now mono.Time) {
-		for _, e := range v.extra {
-			e.node.stack.Settle(now, e.sent, new(of(e.node.limit)))
+		for _, m := range v.Moved() {
+			m.To.stack.Settle(now, m.Sent, new(of(m.To.limit)))
 		}
 	}, changed)
 	if v.to != nil {
@@ -488,8 +482,8 @@ func (t *Transport) giveBack(p paceline.Permit, v *visit) {
 // meetLocked finds out, before a leaf has nodes, whether its key is new here.
 func (l *leaf) meetLocked(t *Transport) {
 	g := t.newcomerLocked(l.partition)
-	s := t.introductions[l.partition.Host]
-	l.unknown.Store(s != nil && (g != nil || s.first == l.partition.Key && !s.answered))
+	o := t.owners[l.partition.Host]
+	l.unknown.Store(o != nil && o.Open(l.partition.Key))
 	// A lane passes eight limits at most. With all of these, a newcomer's door would be one too
 	// many.
 	optional := []bool{l.partition.Model != "", l.partition.Route != "", l.client != nil && l.client.own != nil,

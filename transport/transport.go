@@ -79,6 +79,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/send/timer"
 	"github.com/paceline-go/paceline/limit"
@@ -358,17 +359,17 @@ type state struct {
 
 	accounts []*account
 	keys     []*key
+	ring     *keyring.Ring // of keys; the lock guards it
 
-	mu            sync.Mutex // guards the partitions, and the states of keys
-	leaves        map[Partition]*leaf
-	nodes         map[Partition]*node
-	homes         map[Partition]string      // by host and organization: the key whose limits count
-	joined        map[Partition]string      // by host and key: the key whose limits count
-	introductions map[string]*introductions // by host
-	others        map[string]bool           // models that the preset does not have
-	unread        map[unread]bool           // logged that requests or answers cannot be read
-	recent        ring
-	cold          cold // what frozen partitions remember
+	mu      sync.Mutex // guards the partitions, and the states of keys
+	leaves  map[Partition]*leaf
+	nodes   map[Partition]*node
+	owners  map[string]*owners // by host
+	others  map[string]bool    // models that the preset does not have
+	unread  map[unread]bool    // logged that requests or answers cannot be read
+	recent  ring
+	cold    cold        // what frozen partitions remember
+	crowded atomic.Bool // logged that there are too many keys
 
 	random   sync.Mutex // guards rng
 	rng      *rand.Rand
@@ -455,10 +456,9 @@ func New(c Config) (*Transport, error) {
 	}
 	t.state = &state{
 		epoch: clients.epoch, clients: clients, group: clients.group, view: clients.group.View(), jitter: random(),
-		rng:    random(),
-		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{}, homes: map[Partition]string{},
-		introductions: map[string]*introductions{}, others: map[string]bool{}, unread: map[unread]bool{},
-		joined: map[Partition]string{},
+		rng: random(), ring: keyring.New(keyring.Config{}),
+		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{},
+		owners: map[string]*owners{}, others: map[string]bool{}, unread: map[unread]bool{},
 	}
 	t.latest.Store(t)
 	if c.AttemptTimeout > 0 {

@@ -169,7 +169,7 @@ func (f *front) answer() {
 	case o.Result == limit.Accepted && f.whose[k] != "":
 		f.moves(f.Named(k, f.whose[k]))
 	case o.Result == limit.Accepted:
-		f.moves(f.Unnamed(k))
+		f.moves(f.Unnamed(k, true))
 	}
 	f.open = slices.Delete(f.open, i, i+1)
 	of := func(a keyring.Account) *limit.Outcome { return new(keyring.Of(slices.Contains(f.CountsIn(k), a), o)) }

@@ -8,9 +8,11 @@ type OwnersConfig struct {
 	Most int
 	// MaxKeys bounds the keys, and the accounts, that are known. A key beyond it counts by itself.
 	MaxKeys int
-	// FirstNames means that the first account is the first key's for certain, and only the answer of
-	// that key names it. Otherwise the first answer that names an organization does, and the first
-	// key is a newcomer like all others.
+	// FirstNames means that the limits of an account stay those of its first key. So the first
+	// account is the first key's for certain, and only the answer of that key names it. If an answer
+	// names another organization for the first key of an account, both are one account from then on.
+	// Otherwise the first answer that names an organization names the first account, the first key
+	// is a newcomer like all others, and a key that is of another organization moves.
 	FirstNames bool
 }
 
@@ -22,6 +24,7 @@ type Owners struct {
 	keys      map[string]*owned
 	newcomers []string // in the order in which they came
 	accounts  []*owner // to which a newcomer may belong, in the order in which they began
+	aliases   int      // how many names accounts have got besides their first
 	mute      bool     // a served answer named no organization: newcomers count by themselves
 }
 
@@ -34,8 +37,9 @@ type Account struct {
 
 type owner struct {
 	Account
-	name string // of the organization; empty: not known
-	keys int    // how many are known to belong to it
+	name string   // of the organization; empty: not known
+	also []string // more names of it: see FirstNames
+	keys int      // how many are known to belong to it
 }
 
 type owned struct {
@@ -46,7 +50,8 @@ type owned struct {
 	begun int    // accounts
 }
 
-// Move is a key that counts in other accounts from now on.
+// Move is a key that counts in other accounts from now on, or whose account is known now. Of
+// several, the known ones come first, since a newcomer may count in accounts that they begin.
 type Move struct {
 	Key      string
 	From, To []Account
@@ -96,6 +101,20 @@ func (o *Owners) Known(key string) (name string, ok bool) {
 	return k.in.name, true
 }
 
+// Home returns the home of the account of a key that is known, and the name of any other key.
+func (o *Owners) Home(key string) string {
+	if k := o.keys[key]; k != nil && k.in != nil {
+		return k.in.Home
+	}
+	return key
+}
+
+// Open reports whether an answer without a name would show something of a key.
+func (o *Owners) Open(key string) bool {
+	k := o.keys[key]
+	return k != nil && (k.in == nil || k.in.name == "" && slices.Contains(o.accounts, k.in))
+}
+
 // CountsIn returns the accounts in which a key counts: one, or of a newcomer all that it may belong
 // to, up to Most.
 func (o *Owners) CountsIn(key string) []Account {
@@ -136,6 +155,9 @@ func (o *Owners) Named(key, name string) []Move {
 	if k == nil || k.sure || k.in != nil && k.in.name == name {
 		return nil
 	}
+	if k.in != nil && k.in.name != "" && o.config.FirstNames {
+		return o.alias(key, k.in, name)
+	}
 	if k.in == nil && !k.own && o.awaits(key) && o.named(name) == nil {
 		k.told = name
 		return nil
@@ -150,21 +172,46 @@ func (o *Owners) Named(key, name string) []Move {
 	})
 }
 
+// alias makes an account that of another organization too, by an answer to its first key. Answers to
+// its other keys do not count.
+func (o *Owners) alias(key string, in *owner, name string) []Move {
+	other := o.named(name)
+	if in.Home != key || other == in {
+		return nil
+	}
+	if other == nil {
+		if o.aliases < o.config.MaxKeys {
+			o.aliases++
+			in.also = append(in.also, name)
+		}
+		return nil
+	}
+	return o.moves(key, func() {
+		for _, k := range o.keys {
+			if k.in == in {
+				k.in = other
+			}
+		}
+		other.keys += in.keys
+		other.also = append(append(other.also, in.name), in.also...)
+		o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { return a == in })
+	})
+}
+
 // awaits reports whether a newcomer counts in the account of the first key, and only that key's
 // answer gives it a name.
 func (o *Owners) awaits(key string) bool {
 	return o.config.FirstNames && !o.mute && len(o.accounts) > 0 && o.accounts[0].name == "" && o.accounts[0].Home != key
 }
 
-// Unnamed takes in that a served answer names no organization. Its key then counts by itself, and
-// so do newcomers: their answers will name none either.
-func (o *Owners) Unnamed(key string) []Move {
-	k := o.keys[key]
-	if k == nil || k.in != nil && !slices.Contains(o.accounts, k.in) || k.in != nil && k.in.name != "" {
+// Unnamed takes in that an answer names no organization. Its key then counts by itself. If it was
+// served, so do newcomers: their answers will name none either.
+func (o *Owners) Unnamed(key string, served bool) []Move {
+	if !o.Open(key) {
 		return nil
 	}
 	return o.moves(key, func() {
-		o.mute = true
+		o.mute = o.mute || served
 		o.assign(key, "")
 	})
 }
@@ -185,23 +232,35 @@ func (o *Owners) Alone(key string) []Move {
 	})
 }
 
-// moves changes something at a key, and returns the moves of it and of newcomers.
+// moves changes something at a key, and returns the moves of it, of the keys of its account, and of
+// newcomers. Those whose account is known come first.
 func (o *Owners) moves(key string, change func()) (all []Move) {
 	keys := slices.Clone(o.newcomers)
-	if o.keys[key].in != nil {
-		keys = append(keys, key)
+	newcomers := len(keys)
+	if in := o.keys[key].in; in != nil {
+		for k, other := range o.keys {
+			if other.in == in {
+				keys = append(keys, k)
+			}
+		}
+		slices.Sort(keys[newcomers:])
 	}
 	from := make([][]Account, len(keys))
 	for i, k := range keys {
 		from[i] = o.CountsIn(k)
 	}
 	change()
+	var unknown []Move // after those that are known: these may count in limits that those begin
 	for i, k := range keys {
-		if to := o.CountsIn(k); !slices.Equal(from[i], to) {
+		to, known := o.CountsIn(k), o.keys[k].in != nil
+		switch {
+		case known && (i < newcomers || !slices.Equal(from[i], to)):
 			all = append(all, Move{k, from[i], to})
+		case !known && !slices.Equal(from[i], to):
+			unknown = append(unknown, Move{k, from[i], to})
 		}
 	}
-	return all
+	return append(all, unknown...)
 }
 
 // assign puts a key into the account of an organization. Without a name, that is an account to
@@ -241,7 +300,7 @@ func (o *Owners) assign(key, name string) {
 }
 
 func (o *Owners) named(name string) *owner {
-	i := slices.IndexFunc(o.accounts, func(a *owner) bool { return a.name == name })
+	i := slices.IndexFunc(o.accounts, func(a *owner) bool { return a.name == name || slices.Contains(a.also, name) })
 	if i < 0 {
 		return nil
 	}

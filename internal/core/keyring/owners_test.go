@@ -46,9 +46,10 @@ func (c *census) step() (moves []keyring.Move) {
 		c.met[k] = c.Meet(k)
 		return nil
 	}
-	before := map[string][]keyring.Account{}
+	before, was := map[string][]keyring.Account{}, map[string]bool{}
 	for _, k := range c.keys {
 		before[k] = c.CountsIn(k)
+		_, was[k] = c.Known(k)
 	}
 	switch c.rng.IntN(6) {
 	case 0:
@@ -64,17 +65,24 @@ func (c *census) step() (moves []keyring.Move) {
 		if name := c.whose[k]; name != "" {
 			moves = c.Named(k, name)
 		} else {
-			moves = c.Unnamed(k)
+			moves = c.Unnamed(k, c.rng.IntN(2) == 0)
 		}
 	}
 	var want []string
 	for _, k := range c.keys {
-		if now := c.CountsIn(k); !slices.Equal(before[k], now) {
+		now := c.CountsIn(k)
+		if _, known := c.Known(k); !slices.Equal(before[k], now) || known != was[k] {
 			want = append(want, fmt.Sprint(k, before[k], now))
 		}
 	}
 	var got []string
-	for _, m := range moves {
+	for i, m := range moves {
+		_, known := c.Known(m.Key)
+		if i > 0 && known && !was[moves[i-1].Key] {
+			if _, before := c.Known(moves[i-1].Key); !before {
+				c.Fatalf("%q: %s is known, and moves after %s", c.log, m.Key, moves[i-1].Key)
+			}
+		}
 		got = append(got, fmt.Sprint(m.Key, m.From, m.To))
 	}
 	slices.Sort(want)
@@ -174,28 +182,39 @@ func what(o *keyring.Owners, keys ...string) (s string) {
 // Owners of a Transport, where accounts bear their first key's name, and of a Pool.
 func TestOwnersTimeline(t *testing.T) {
 	transport, pool := keyring.OwnersConfig{MaxKeys: 9, FirstNames: true}, keyring.OwnersConfig{MaxKeys: 9, Most: 7}
-	type step struct{ does, key, want string }
+	type step struct {
+		does, key, want string
+		served          bool
+	}
 	for name, c := range map[string]struct {
 		config keyring.OwnersConfig
 		steps  []step
 	}{
 		"the first key names": {transport, []step{
-			{"meet", "a", "a:a b:b c:c "}, {"meet", "b", "a:a b:a c:c "}, {"meet", "c", "a:a b:a c:a "},
-			{"X", "b", "a:a b:a c:a "}, {"X", "a", "a:a b:a c:a "}, {"Y", "c", "a:a b:a c:c "}}},
+			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"meet", "c", "a:a b:a c:a ", true},
+			{"X", "b", "a:a b:a c:a ", true}, {"X", "a", "a:a b:a c:a ", true}, {"Y", "c", "a:a b:a c:c ", true}}},
 		"the first key is of another": {transport, []step{
-			{"meet", "a", "a:a b:b c:c "}, {"meet", "b", "a:a b:a c:c "}, {"meet", "c", "a:a b:a c:a "},
-			{"X", "b", "a:a b:a c:a "}, {"Y", "a", "a:a b:b c:a! "}, {"alone", "c", "a:a b:b c:c! "}, {"X", "c", "a:a b:b c:b "}}},
+			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"meet", "c", "a:a b:a c:a ", true},
+			{"X", "b", "a:a b:a c:a ", true}, {"Y", "a", "a:a b:b c:a! ", true}, {"alone", "c", "a:a b:b c:c! ", true}, {"X", "c", "a:a b:b c:b ", true}}},
 		"the first key does not answer": {transport, []step{
-			{"meet", "a", "a:a b:b c:c "}, {"meet", "b", "a:a b:a c:c "}, {"X", "b", "a:a b:a c:c "},
-			{"alone", "b", "a:a b:b c:c "}, {"X", "a", "a:b b:b c:c "}, {"meet", "c", "a:b b:b c:b "}}},
+			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"X", "b", "a:a b:a c:c ", true},
+			{"alone", "b", "a:a b:b c:c ", true}, {"X", "a", "a:b b:b c:c ", true}, {"meet", "c", "a:b b:b c:b ", true}}},
 		"nothing is named": {transport, []step{
-			{"meet", "a", "a:a b:b c:c "}, {"meet", "b", "a:a b:a c:c "}, {"", "b", "a:a b:b c:c "},
-			{"meet", "c", "a:a b:b c:c "}, {"X", "c", "a:a b:b c:c "}, {"X", "b", "a:a b:c c:c "}}},
+			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"", "b", "a:a b:b c:c ", true},
+			{"meet", "c", "a:a b:b c:c ", true}, {"X", "c", "a:a b:b c:c ", true}, {"X", "b", "a:a b:c c:c ", true}}},
 		"the first answer names": {pool, []step{
-			{"meet", "a", "a:a b:b c:c "}, {"meet", "b", "a:a b:a c:c "}, {"meet", "c", "a:a b:a c:a "},
-			{"X", "b", "a:a b:a c:a "}, {"Y", "c", "a:ac b:a c:c "}, {"Z", "a", "a:a1 b:a c:c "}, {"Y", "b", "a:a1 b:c c:c "}}},
+			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"meet", "c", "a:a b:a c:a ", true},
+			{"X", "b", "a:a b:a c:a ", true}, {"Y", "c", "a:ac b:a c:c ", true}, {"Z", "a", "a:a1 b:a c:c ", true}, {"Y", "b", "a:a1 b:c c:c ", true}}},
+		"a refusal names nothing": {transport, []step{
+			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"", "b", "a:a b:b c:c ", false},
+			{"meet", "c", "a:a b:b c:a ", true}, {"X", "a", "a:a b:b c:a ", true}, {"X", "b", "a:a b:a c:a ", true}}},
+		"the first key has two names": {transport, []step{
+			{"meet", "a", "a:a b:b c:c ", true}, {"X", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true},
+			{"X", "b", "a:a b:a c:c ", true}, {"Z", "b", "a:a b:a c:c ", true}, {"Y", "a", "a:a b:a c:c ", true},
+			{"meet", "c", "a:a b:a c:a ", true}, {"Z", "c", "a:a b:a c:c ", true}, {"Z", "a", "a:c b:c c:c ", true},
+			{"Y", "c", "a:c b:c c:c ", true}}},
 		"too many keys": {keyring.OwnersConfig{MaxKeys: 1}, []step{
-			{"meet", "a", "a:a b:b c:c "}, {"meet", "b", "a:a b:b c:c "}, {"X", "b", "a:a b:b c:c "}}},
+			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:b c:c ", true}, {"X", "b", "a:a b:b c:c ", true}}},
 	} {
 		o := keyring.NewOwners(c.config)
 		for _, s := range c.steps {
@@ -205,7 +224,7 @@ func TestOwnersTimeline(t *testing.T) {
 			case "alone":
 				o.Alone(s.key)
 			case "":
-				o.Unnamed(s.key)
+				o.Unnamed(s.key, s.served)
 			default:
 				o.Named(s.key, s.does)
 			}
@@ -234,7 +253,13 @@ func TestOwnersThatAreSaid(t *testing.T) {
 
 // K6: an organization that has no key any more is forgotten once there are too many.
 func TestOrganizationsComeAndGo(t *testing.T) {
-	o := keyring.NewOwners(keyring.OwnersConfig{MaxKeys: 3, Most: 100})
+	for _, first := range []bool{false, true} {
+		organizationsComeAndGo(t, first)
+	}
+}
+
+func organizationsComeAndGo(t *testing.T, first bool) {
+	o := keyring.NewOwners(keyring.OwnersConfig{MaxKeys: 3, Most: 100, FirstNames: first})
 	o.Meet("a")
 	o.Meet("b")
 	for n := range 100 {
@@ -242,5 +267,39 @@ func TestOrganizationsComeAndGo(t *testing.T) {
 		if in := o.CountsIn("b"); len(in) > 3 || !slices.Contains(in, o.CountsIn("a")[0]) {
 			t.Fatalf("b may belong to %v, and a is in %v", in, o.CountsIn("a"))
 		}
+	}
+}
+
+// Only of a newcomer, and of the first key, an answer without a name shows something.
+func TestOwnersAreOpen(t *testing.T) {
+	o := keyring.NewOwners(keyring.OwnersConfig{MaxKeys: 3, FirstNames: true})
+	open := func(want string) {
+		t.Helper()
+		got := ""
+		for _, k := range []string{"a", "b", "c", "d"} {
+			if o.Open(k) {
+				got += k
+			}
+			if in := o.CountsIn(k); len(in) == 1 && o.Home(k) != k && o.Home(k) != in[0].Home {
+				t.Errorf("%s has its home at %s, and counts in %v", k, o.Home(k), in)
+			}
+		}
+		if got != want {
+			t.Errorf("open are %q, want %q", got, want)
+		}
+	}
+	open("")
+	o.Meet("a")
+	o.Meet("b")
+	o.Meet("c")
+	open("abc")
+	o.Named("a", "X")
+	open("bc")
+	o.Named("b", "X")
+	open("c")
+	o.Unnamed("c", false)
+	open("")
+	if o.Home("b") != "a" || o.Home("c") != "c" {
+		t.Errorf("homes %s and %s", o.Home("b"), o.Home("c"))
 	}
 }
