@@ -295,22 +295,22 @@ var faults = []planted{
 	{
 		name:  "copy unnoticed",
 		means: "a node takes an old copy of the book for the present",
-		edits: []edit{{"life.go", "case b.isBefore(&n.latest):\n\t\treturn true", "case true:\n\t\treturn false"}},
+		edits: []edit{{"store_lives.go", "case b.isBefore(&n.latest):\n\t\treturn true", "case true:\n\t\treturn false"}},
 		aims:  []aim{func(c *nodesim.Config) { c.Rested, c.Rewind, c.Length = true, 8*time.Second, 120*time.Second }},
 	},
 	{
 		name:  "lives forgotten",
 		means: "a node knows the copies of its own life alone",
 		edits: []edit{
-			{"life.go", "return slices.Contains(s.lives, b.Life)", "return false"},
-			{"life.go", "case b.strays(&n.latest):", "case false:"},
+			{"store_lives.go", "return slices.Contains(s.lives, b.Life)", "return false"},
+			{"store_lives.go", "case b.strays(&n.latest):", "case false:"},
 		},
 		aims: []aim{func(c *nodesim.Config) { c.Rested, c.Rewind, c.Length = true, 8*time.Second, 240*time.Second }},
 	},
 	{
 		name:  "stray lives",
 		means: "a node takes a life that it does not know for a later one",
-		edits: []edit{{"life.go", "case b.strays(&n.latest):", "case false:"}},
+		edits: []edit{{"store_lives.go", "case b.strays(&n.latest):", "case false:"}},
 		aims: []aim{func(c *nodesim.Config) {
 			c.Rested, c.Rewind, c.Waken, c.Length = true, 1500*time.Millisecond, true, 480*time.Second
 			c.Busy, c.OnOff = 1, 20*time.Second

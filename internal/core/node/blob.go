@@ -22,7 +22,7 @@ type Book struct {
 	Latest        mono.Time     // of the last turn
 	Quiet         mono.Time     // nothing is granted before this
 	Blank         bool          // nothing was granted nor reported yet since the state was lost
-	Life          uint32        // names the time since the state was lost last: see life.go
+	Life          uint32        // names the time since the state was lost last: see store_lives.go
 	Lives         []uint32      // the lives before it
 	WentBack      bool          // it is blank since the store went back to an earlier state
 	From          uint32        // the life of this knowledge, while it is gathered: see gather
