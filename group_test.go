@@ -231,3 +231,48 @@ func TestEveryWaitSaysWhyItEnded(t *testing.T) {
 		}
 	}
 }
+
+// A Permit that is settled twice panics, and makes no room the second time. That holds also when
+// another request was admitted meanwhile. The Group can be used afterwards.
+func TestSettledTwice(t *testing.T) {
+	dear := limit.Cost{limit.Requests: 1, limit.Tokens: 7} // a request may use less than that
+	for name, cost := range map[string]limit.Cost{"one": limit.One, "metered": dear} {
+		for _, each := range []bool{false, true} {
+			j := group(t, paceline.GroupConfig{})
+			most, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 2})
+			try(t, err)
+			a := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{
+				j.Limit(paceline.LimitConfig{Limiter: most}),
+				j.Limit(paceline.LimitConfig{Limiter: limit.MustRolling(1000, time.Hour)}),
+			})
+			first, _, ok := a.TryWait(cost)
+			if !ok {
+				t.Fatal("the first did not go")
+			}
+			first.Settle(accepted)
+			for range 2 {
+				if _, _, ok := a.TryWait(cost); !ok {
+					t.Fatal("two did not go at once")
+				}
+				twice := func() { first.Settle(accepted) }
+				if each {
+					twice = func() { first.SettleEach(accepted, func(*paceline.Limit) limit.Outcome { return accepted }) }
+				}
+				const want = "limit: a request is settled twice, or was never admitted"
+				if got := panics(twice); got != want {
+					t.Errorf("%s, each %t: the panic is %v, want %q", name, each, got, want)
+				}
+			}
+			if _, _, ok := a.TryWait(cost); ok {
+				t.Errorf("%s, each %t: the second Settle made room", name, each)
+			}
+		}
+	}
+}
+
+// panics returns the value of f's panic.
+func panics(f func()) (value any) {
+	defer func() { value = recover() }()
+	f()
+	return nil
+}
