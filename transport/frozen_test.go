@@ -424,6 +424,45 @@ func TestChangeReachesFrozenPartitions(t *testing.T) {
 	})
 }
 
+// Each change reaches the limit of a client that has long been idle, and not the first alone.
+func TestChangesReachFrozenClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		common, err := transport.NewClients(transport.ClientsConfig{Most: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := func() limit.Limiter { return rolling(t, 5, time.Hour, limit.Requests) }
+		tr := mustNew(t, transport.Config{Base: newBase(0, ok), Clients: common, MaxPartitions: 1, MaxWait: atMost(time.Nanosecond), Client: func(r *http.Request) transport.Client {
+			return transport.Client{Name: r.Header.Get("Client"), Limit: own}
+		}})
+		goes := func(client string) (n int) {
+			for range 10 {
+				if _, _, err := do(t, tr, get(t, "http://a.test/", "Client", client)); err != nil {
+					break
+				}
+				n++
+			}
+			return n
+		}
+		if n := goes("a"); n != 5 {
+			t.Errorf("%d go of 5", n)
+		}
+		for i := range 5 {
+			do(t, tr, get(t, "http://a.test/", "Client", fmt.Sprint("other ", i)))
+		}
+		for _, most := range []int64{6, 7, 8} {
+			common.Change(func(now mono.Time, _ transport.Partition, l limit.Limiter) {
+				if err := l.(*limit.Rolling).SetLimit(now, most); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if n := goes("a"); n != 3 {
+			t.Errorf("%d more go of 8", n)
+		}
+	})
+}
+
 // Limits of another kind have no place for what counted in the old ones: the partition waits until
 // nothing counts any more.
 func TestFrozenPartitionWithAnotherKindOfLimit(t *testing.T) {
