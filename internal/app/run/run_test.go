@@ -2,9 +2,11 @@ package run
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -240,12 +242,15 @@ func TestRetreatIsSaid(t *testing.T) {
 // The value of a key is shown nowhere, even if the server repeats it or a connection fails.
 func TestSecretsStaySecret(t *testing.T) {
 	const value = "s3cr/et+v4lueX9"
+	var served sync.WaitGroup
+	served.Add(2)
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("X-RateLimit-Key", q.Header.Get("Key"))
 		if q.URL.Path == "/bad" {
 			w.WriteHeader(http.StatusBadRequest)
 		}
 		fmt.Fprintf(w, "no such key: %s, in %s", q.Header.Get("Key"), q.URL)
+		served.Done()
 	})
 	b := newBench(t)
 	b.config.Keys = []format.Key{{Name: "A", Secret: value}}
@@ -253,6 +258,13 @@ func TestSecretsStaySecret(t *testing.T) {
 	b.config.Query, _ = format.ParseQuery([]string{"k={key}"})
 	b.config.Attempts = 1
 	b.config.Redirects = 1
+	b.config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if strings.HasPrefix(address, "no-such-host.invalid:") { // a name server may take longer than an attempt
+			served.Wait()
+			return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: "no-such-host.invalid", IsNotFound: true}}
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
 	for _, h := range []string{srv.URL, "http://127.0.0.1:1", "http://no-such-host.invalid"} {
 		p, err := secret.ParsePlace(h)
 		if err != nil {
