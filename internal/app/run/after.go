@@ -30,7 +30,7 @@ type after struct {
 // it has what the others found out.
 func (at *after) steps() {
 	at.r.TellCoded(&at.j.res)
-	at.ans, at.final = at.r.judge(at.j)
+	at.ans, at.final = at.r.judge.of(at.j)
 	at.file()                                   // the body gets a file of its own
 	at.shape()                                  // or a row
 	at.r.denials.heard(at.j.res.Ended, &at.ans) // does the server deny all?

@@ -71,7 +71,7 @@ func (r *Run) pass(ctx context.Context, j *job) bool {
 
 // tokenJudged takes in what an attempt proves about its token. It reports whether the request goes
 // again with another token, which does not count as an attempt.
-func (r *Run) tokenJudged(j *job) (again bool) {
+func (r *judge) token(j *job) (again bool) {
 	if r.tokens == nil || j.hop.Foreign || j.token.Generation == 0 {
 		return false
 	}
@@ -89,7 +89,7 @@ func (r *Run) tokenJudged(j *job) (again bool) {
 }
 
 // renewed returns the answer for a request that goes again with another token.
-func (r *Run) renewed(j *job, ans pool.Answer) pool.Answer {
+func (r *judge) renewed(j *job, ans pool.Answer) pool.Answer {
 	ans.Reason = said(ans.Reason, j.res.Body, r.secrets.Of(j.r))
 	ans.Result, ans.Returned = limit.Failed, true
 	ans.Invalid, ans.Denied, ans.Banned = false, false, false

@@ -128,6 +128,12 @@ func (r *Run) Drain() {
 	r.groups.drain()
 }
 
+// goesWrong ends the run, since a host, a key or a token is wrong.
+func (r *Run) goesWrong(why error) {
+	r.course.first(&r.course.wrong, why)
+	r.Drain()
+}
+
 // fail stops the sending after a failed write.
 func (r *Run) fail(err error) {
 	r.course.first(&r.course.failure, err)

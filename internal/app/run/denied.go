@@ -47,7 +47,7 @@ func (d *denials) last() (since time.Time, served bool) {
 
 // deniedItself reports whether a denial is the request's own fault. It is if there is no key and
 // other requests were served, or if the request is already a dead letter for a denial.
-func (r *Run) deniedItself(j *job) bool {
+func (r *judge) deniedItself(j *job) bool {
 	_, served := r.denials.last()
 	return r.c.keyless && served || r.tally.WasRefused(j.r.ID)
 }
@@ -55,7 +55,7 @@ func (r *Run) deniedItself(j *job) bool {
 // paysFor reports whether the account without credit, of which an answer speaks, is that of all
 // requests. Where the run knows no key, it is if the requests carry a credential and go to one host.
 // Otherwise the answer is about one page or one host, and others may be served.
-func (r *Run) paysFor(j *job) bool {
+func (r *judge) paysFor(j *job) bool {
 	if !r.c.keyless {
 		return true
 	}

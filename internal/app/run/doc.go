@@ -13,7 +13,7 @@
 //	after.go     the steps after an answer, in their order
 //	ended.go     writes the results of requests that have ended, many together
 //	bearer.go    tokens that are renewed
-//	verdict.go   the evidence of an answer about the request, the limits and the key
+//	verdict.go   what an answer proves about the request, the limits and the key
 //	host.go      hosts where nothing arrives
 //	denied.go    ends a run whose requests the server denies
 //	pages.go     a request goes on with its next page

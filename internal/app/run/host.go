@@ -115,8 +115,7 @@ func (r *Run) outage(h pool.HostInfo) {
 		if strings.HasPrefix(h.Reason, outgoing.Prefix) {
 			err = noWay(h.Reason)
 		}
-		r.course.first(&r.course.wrong, err)
-		r.Drain()
+		r.goesWrong(err)
 		return
 	}
 	if !isNews {
@@ -138,12 +137,11 @@ func (r *Run) slow(h pool.HostInfo, whole time.Duration) {
 // isShut reports whether the proxy on the way out lets nothing pass: it wants a password, or it has
 // refused the way and no host has answered yet. Then the run ends. Any other request would fail in
 // the same way.
-func (r *Run) isShut(w *outgoing.Error) bool {
+func (r *judge) isShut(w *outgoing.Error) bool {
 	if !w.Refuses && !(w.Forbids && !r.hosts.anyAnswered()) {
 		return false
 	}
-	r.course.first(&r.course.wrong, noWay(w.Error()))
-	r.Drain()
+	r.end(noWay(w.Error()))
 	return true
 }
 

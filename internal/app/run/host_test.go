@@ -102,7 +102,7 @@ func TestWhereARedirectFails(t *testing.T) {
 		at := &url.URL{Scheme: "http", Host: "a.test", Path: "/"}
 		r.hosts.note("http://a.test", c.known)
 		j := &job{r: &format.Request{URL: at}, hop: sending.Hop{URL: at, Host: "http://a.test", Count: 1, Foreign: true}, res: sending.Response{Err: errors.New("no"), Sight: c.foul, Written: c.foul == limit.Silent}}
-		ans, final := r.judge(j)
+		ans, final := r.judge.of(j)
 		if got := classOf(j, &ans); final || ans.Link != c.result || got != c.class {
 			t.Errorf("%s: %+v, %v", c.name, ans, got)
 		}

@@ -120,13 +120,13 @@ func (r *Run) resumed(line *format.Request) (*format.Request, error) {
 		return nil, nil
 	}
 	line.Page = o.page - 1
-	p, err := r.page(line, sending.FirstHop(line), o.next, true)
+	p, err := r.judge.page(line, sending.FirstHop(line), o.next, true)
 	line.Chain.Seen[p.Digest] = true
 	return p, err
 }
 
 // page makes the request for the page after q.
-func (r *Run) page(q *format.Request, from sending.Hop, next string, kept bool) (*format.Request, error) {
+func (r *judge) page(q *format.Request, from sending.Hop, next string, kept bool) (*format.Request, error) {
 	p, err := r.sender.Turned(r.c.Next, q, from, next, kept)
 	p.Page = max(q.Page, 1) + 1
 	p.ID = pageOf(q.Chain.ID, p.Page)
@@ -171,7 +171,7 @@ func lineOfPage(q *format.Request, n *sending.Next) json.RawMessage {
 
 // findNext notes in the job the page after its answer. It fails if the answer does not state that
 // page in the expected form.
-func (r *Run) findNext(j *job) error {
+func (r *judge) findNext(j *job) error {
 	if j.next, j.stray = "", nil; r.c.Next == nil || j.res.Status/100 != 2 {
 		return nil
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/pool"
-	"github.com/paceline-go/paceline/provider/classify"
 )
 
 // Errors of New, Check, Open and Send, beside those of the system.
@@ -51,18 +50,17 @@ type Run struct {
 	secrets    *format.Secrets
 	sender     *sending.Sender
 	tokens     *issuer.Keeper // nil: requests carry no tokens
-	policy     classify.Policy
-	numbered   bool          // requests carry nonces
-	epoch      time.Time     // the zero of the Pool's clock
-	keep       time.Duration // how far back the journal goes
-	groups     pools         // one for each part of the input that has limits of its own; made by Open
-	flights    chan struct{} // one for each attempt in flight, over all groups; nil: there is one group
-	bans       []atomic.Bool // whether each key is banned, for all groups
-	trouble    atomic.Int64  // until when refusals are evaluated, since the epoch: see troubled
-	unselected atomic.Int64  // answers from which Config.Shape could not make a whole row
-	room       chan struct{} // one for each answer that is on its way to the results
-	homes      secret.Places // the servers of the keys, known once the first line is read
-	last       atomic.Pointer[knownHost]
+	numbered   bool           // requests carry nonces
+	epoch      time.Time      // the zero of the Pool's clock
+	keep       time.Duration  // how far back the journal goes
+	groups     pools          // one for each part of the input that has limits of its own; made by Open
+	flights    chan struct{}  // one for each attempt in flight, over all groups; nil: there is one group
+	bans       []atomic.Bool  // whether each key is banned, for all groups
+	trouble    atomic.Int64   // until when refusals are evaluated, since the epoch: see troubled
+	unselected atomic.Int64   // answers from which Config.Shape could not make a whole row
+	room       chan struct{}  // one for each answer that is on its way to the results
+	homes      secret.Places  // the servers of the keys, known once the first line is read
+	judge      judge
 
 	// Each of these has its own lock, and none is held while another is taken.
 	store  *output.Store
@@ -126,7 +124,7 @@ func New(c Config) (*Run, error) {
 		return fail("%w", err)
 	}
 	r := &Run{
-		c: c, policy: c.newPolicy(), numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
+		c: c, numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
 		store:  output.New(c.files),
 		tally:  tally.New(c.RetryDead, tally.NewFigures(c.Keys, c.Limits, c.Gap, c.uses("nonce"))),
 		course: newCourse(), trials: newTrials(), hosts: newHosts(),
@@ -162,6 +160,9 @@ func New(c Config) (*Run, error) {
 	r.secrets = r.c.secrets()
 	r.sender = sending.New(r.c.sending(r.secrets, r.store.Files))
 	r.newBearer()
+	j := &r.judge
+	j.c, j.policy, j.numbered, j.secrets, j.sender, j.tokens = &r.c, c.newPolicy(), r.numbered, r.secrets, r.sender, r.tokens
+	j.tally, j.hosts, j.denials, j.teller, j.end = r.tally, &r.hosts, &r.denials, r.Teller, r.goesWrong
 	notice := r.c.Notice
 	r.c.Notice = func(s string) {
 		s, _ = r.secrets.HideIn(s)

@@ -8,11 +8,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
+	"github.com/paceline-go/paceline/internal/app/auth/issuer"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
@@ -30,8 +34,24 @@ func (c *Config) newPolicy() classify.Policy {
 	return p
 }
 
+// judge decides what attempts prove, and how their requests go on. Safe for concurrent use.
+type judge struct {
+	c        *Config
+	policy   classify.Policy
+	numbered bool // requests carry nonces
+	secrets  *format.Secrets
+	sender   *sending.Sender
+	tokens   *issuer.Keeper // nil: requests carry no tokens
+	tally    *tally.Tally
+	hosts    *hosts
+	denials  *denials
+	teller   *telling.Teller
+	last     atomic.Pointer[knownHost]
+	end      func(why error) // ends the run
+}
+
 // verdict returns the evidence of a job's attempt, by the policy alone.
-func (r *Run) verdict(j *job) classify.Verdict {
+func (r *judge) verdict(j *job) classify.Verdict {
 	res := &j.res
 	try := classify.Evidence{
 		Status: res.Status, Header: res.Header, Body: res.Body, Err: res.InWords(), Link: res.Sight,
@@ -60,7 +80,7 @@ type knownHost struct {
 
 // provider returns the dialect of the provider at a host. It keeps the last one, since most
 // requests go to the same host.
-func (r *Run) provider(host string) provider.Dialect {
+func (r *judge) provider(host string) provider.Dialect {
 	last := r.last.Load()
 	if last == nil || last.name != host {
 		last = &knownHost{name: host}
@@ -73,7 +93,7 @@ func (r *Run) provider(host string) provider.Dialect {
 // judge decides what an attempt proves, and how its request goes on. final says that the request
 // ends here, whatever other keys answer. Its result must then be written before the answer in the
 // journal.
-func (r *Run) judge(j *job) (ans pool.Answer, final bool) {
+func (r *judge) of(j *job) (ans pool.Answer, final bool) {
 	if w := j.res.Way; w != nil && r.isShut(w) {
 		return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent, Link: limit.Implied}, Returned: true,
 			Reason: w.Error()}, false
@@ -90,7 +110,7 @@ func (r *Run) judge(j *job) (ans pool.Answer, final bool) {
 		ans.Banned, ans.Invalid, ans.Denied = false, true, true
 	}
 	if ans.Banned {
-		r.TellBan(j.key, j.unpaid, ans.Reason)
+		r.teller.TellBan(j.key, j.unpaid, ans.Reason)
 	}
 	if ans.Invalid && ans.Denied && r.deniedItself(j) {
 		ans.Denied = false
@@ -99,9 +119,9 @@ func (r *Run) judge(j *job) (ans pool.Answer, final bool) {
 }
 
 // answer is the part of judge that does not depend on the host of the answer.
-func (r *Run) answer(j *job) (ans pool.Answer) {
+func (r *judge) answer(j *job) (ans pool.Answer) {
 	res := &j.res
-	v, again := r.verdict(j), r.tokenJudged(j)
+	v, again := r.verdict(j), r.token(j)
 	ans = v.Answer()
 	j.unsure, j.held, j.unlike, j.parts = v.Doubt, false, false, nil
 	if v.Said.Partly {
@@ -139,7 +159,7 @@ func (r *Run) answer(j *job) (ans pool.Answer) {
 	default:
 		bare := ans.Reason
 		if l, ok := r.c.Format.(*format.LLM); ok {
-			r.judgeBatch(l, j, &ans)
+			r.batch(l, j, &ans)
 		}
 		if ans.Reason == bare && (ans.Banned || ans.Result == limit.Limited) {
 			ans.Reason = said(bare, res.Body, r.secrets.Of(j.r))
@@ -247,7 +267,7 @@ func deadOf(j *job, e *pool.Ended) dead.Class {
 
 // judgeBatch reads the usage that an answer reports. If a refusal states when to come back, the prompt
 // is not at fault. Its request is then sent again, however often that happens.
-func (r *Run) judgeBatch(l *format.LLM, j *job, ans *pool.Answer) {
+func (r *judge) batch(l *format.LLM, j *job, ans *pool.Answer) {
 	switch res := &j.res; {
 	case res.Status >= http.StatusBadRequest || ans.Result == limit.Limited:
 		ans.Reason = said(ans.Reason, res.Body, r.secrets)

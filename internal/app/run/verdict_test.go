@@ -79,7 +79,7 @@ func TestWhatAnAnswerProves(t *testing.T) {
 		}
 		c.res.Written, c.res.Ended = c.res.Err != io.EOF, time.Now()
 		j := &job{res: c.res}
-		ans, final := r.judge(j)
+		ans, final := r.judge.of(j)
 		if ans.Result != c.result || ans.RetryAfter.Round(time.Millisecond) != c.after || final != (c.result == limit.Accepted || ans.Invalid) || !strings.Contains(ans.Reason, c.reason) || !c.also(ans) {
 			t.Errorf("%s: %+v, final %v", c.name, ans, final)
 		}
@@ -97,7 +97,7 @@ func TestHostIsKnown(t *testing.T) {
 	}
 	res := sending.Response{Status: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{"code":"50011"}`), Written: true, Ended: time.Now()}
 	for host, want := range map[string]limit.Result{"www.okx.com": limit.Limited, "a.test": limit.Accepted} {
-		if ans, _ := r.judge(&job{res: res, hop: sending.Hop{URL: &url.URL{Scheme: "https", Host: host}}}); ans.Result != want {
+		if ans, _ := r.judge.of(&job{res: res, hop: sending.Hop{URL: &url.URL{Scheme: "https", Host: host}}}); ans.Result != want {
 			t.Errorf("%s: %v, want %v", host, ans.Result, want)
 		}
 	}
@@ -111,7 +111,7 @@ func TestProviderIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	res := sending.Response{Status: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{"code":"50011"}`), Written: true, Ended: time.Now()}
-	ans, final := r.judge(&job{res: res, hop: sending.Hop{URL: &url.URL{Scheme: "https", Host: "a.test"}}})
+	ans, final := r.judge.of(&job{res: res, hop: sending.Hop{URL: &url.URL{Scheme: "https", Host: "a.test"}}})
 	if ans.Result != limit.Limited || final || !strings.Contains(ans.Reason, "a refusal") {
 		t.Errorf("%+v, final %v", ans, final)
 	}
@@ -125,10 +125,10 @@ func TestRedirectIsNoAnswer(t *testing.T) {
 	}
 	at := &url.URL{Scheme: "http", Host: "a.test", Path: "/"}
 	j := &job{r: &format.Request{URL: at}, hop: sending.Hop{URL: at, Method: http.MethodGet}, res: sending.Response{Status: 302, Header: http.Header{"Location": {"/b"}}, Written: true, Ended: time.Now()}}
-	if ans, final := r.judge(j); final || !ans.Returned || ans.Result != limit.Failed || j.hop.URL.Path != "/b" {
+	if ans, final := r.judge.of(j); final || !ans.Returned || ans.Result != limit.Failed || j.hop.URL.Path != "/b" {
 		t.Errorf("%+v, final %v, next %v", ans, final, j.hop)
 	}
-	if ans, final := r.judge(j); !final || ans.Result != limit.Accepted {
+	if ans, final := r.judge.of(j); !final || ans.Result != limit.Accepted {
 		t.Errorf("%+v, final %v", ans, final)
 	}
 }
@@ -155,7 +155,7 @@ func TestRefusedPrompt(t *testing.T) {
 		{503, http.Header{"Retry-After": {"3"}}, true},
 		{500, http.Header{"Retry-After": {"3"}}, false},
 	} {
-		ans, final := r.judge(&job{res: sending.Response{Status: c.status, Header: c.header, Written: true, Ended: time.Now()}})
+		ans, final := r.judge.of(&job{res: sending.Response{Status: c.status, Header: c.header, Written: true, Ended: time.Now()}})
 		if final || ans.Returned != c.returned || ans.Invalid {
 			t.Errorf("%d %v: %+v, final %v", c.status, c.header, ans, final)
 		}
