@@ -14,15 +14,12 @@
 //	ended.go     writes the results of requests that have ended, many together
 //	bearer.go    tokens that are renewed
 //	verdict.go   what an answer proves about the request, the limits and the key
-//	host.go      hosts where nothing arrives
-//	denied.go    ends a run whose requests the server denies
+//	host.go      hosts where nothing arrives, and servers that deny all
 //	pages.go     a request goes on with its next page
 //
 //	organizations.go  keys that have limits together
-//	lessons.go   makes the Pools; the journal keeps the lessons about wrong limits
-//	replay.go    sends of earlier runs fill the windows of this one
-//	sharing.go   limits that strangers also use
-//	auto.go      limits that a run finds out
+//	lessons.go   makes the Pools, with what earlier runs sent and learned
+//	sharing.go   limits that strangers also use, and limits that a run finds out
 //	groups.go    models that have limits of their own, each with a Pool
 //	price.go     prices, and the most that one attempt may cost
 //	deadline.go  when the time of a request begins, and how much of it is left

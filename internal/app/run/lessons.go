@@ -184,3 +184,95 @@ func (r *Run) newPools() error {
 	}
 	return nil
 }
+
+// newPool makes the group's Pool. It first replays the history into the limiters, since the sends
+// of an earlier process still count.
+func (g *group) newPool() error {
+	r := g.r
+	keys := make([]pool.Key, len(r.c.Keys))
+	for i, k := range r.c.Keys {
+		keys[i] = pool.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0}
+		if r.organizations.together() {
+			keys[i].Limiter, keys[i].Shared = nil, g.shares(i)
+		}
+		if len(keys) > 1 {
+			keys[i].Trial = trialPatience
+		}
+		if r.numbered {
+			keys[i].Nonce = &pool.NonceConfig{Unit: r.c.NonceUnit, After: r.store.History.Nonces[k.Name]}
+		}
+	}
+	g.replay()
+	g.recall()
+	onExpiry := pool.End
+	if r.c.Renew {
+		onExpiry = pool.Retry
+	}
+	var err error
+	g.pool, err = pool.New(pool.Config{
+		Keys: keys, Send: g.send, EndedAll: r.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log,
+		Epoch: r.epoch,
+		Queue: pool.QueueConfig{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo,
+			OnExpiry: onExpiry},
+		AnswerTime: r.c.AnswerTime, Slow: r.slow, MaxOutage: r.c.MaxOutage, Outage: r.outage, Learned: g.learned,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
+		for name, until := range r.store.History.Holds {
+			if i, ours := g.key(name); ours && until > r.epoch.UnixNano() {
+				r.TellHold(g.called(i), time.Unix(0, until), "by an answer to the run before")
+				d.Hold(now, i, mono.Time(until-r.epoch.UnixNano()))
+			}
+		}
+	})
+	return nil
+}
+
+// replay replays the sends of earlier runs into the limiters.
+func (g *group) replay() {
+	r := g.r
+	g.rooms = make([]int64, len(g.limits))
+	for _, f := range g.fitted {
+		limit.SetEpoch(f, r.epoch)
+	}
+	if r.c.Strangers != nil || r.c.Share != nil {
+		return
+	}
+	for i, f := range g.fitted {
+		if r.organizations.home(i) == i {
+			all, since := g.history(func(key int) bool {
+				return key == i || r.organizations.together() && r.organizations.countsIn(key, r.organizations.keys[i].name)
+			})
+			limit.Replay(f, 0, since, all)
+		}
+	}
+	for n, rate := range g.limits {
+		for i := range g.limiters {
+			if rate.Bucket && r.organizations.home(i) == i {
+				g.rooms[n] += rate.Room(g.limiters[i][n], 0)
+			}
+		}
+	}
+}
+
+// history returns the sends of earlier runs with some keys, and since when these are known.
+func (g *group) history(counts func(key int) bool) (sends []limit.Past, since mono.Time) {
+	r := g.r
+	for _, s := range r.store.History.Sends {
+		i, ours := g.key(s.Key)
+		// No request arrives later than this after the epoch. If the clock was set back, the
+		// journal may have a later time.
+		at := mono.Time(min(s.Counts-r.epoch.UnixNano(), int64(journal.Late+r.c.Timeout)))
+		if !ours || !counts(i) || at < mono.Time(-r.keep) {
+			continue // no limit of this run counts so far back
+		}
+		sends = append(sends, limit.Past{At: at, Cost: s.Cost, Result: s.Result,
+			Sent: mono.Time(s.Sent - r.epoch.UnixNano())})
+	}
+	if r.store.History.Last > 0 {
+		return sends, mono.Time(-r.keep)
+	}
+	return sends, mono.Min
+}
