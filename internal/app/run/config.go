@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -183,6 +185,39 @@ func (c *Config) defaults() {
 			c.Input.Cost = l.Most()
 		}
 	}
+}
+
+// contradiction returns why options cannot be used together, or by themselves.
+func (c *Config) contradiction() error {
+	for _, k := range c.Keys {
+		if k.Secret == "" && c.uses("key") {
+			return errors.New("a template has {key}, but there are no keys: name their environment variables with --key-env")
+		}
+	}
+	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.TTL, c.Gap, c.NonceUnit) < 0 ||
+		c.MaxResponse < 0 {
+		return errors.New("a negative number where none can be")
+	}
+	if c.AnswerTime > 0 && c.TTL > 0 && c.AnswerTime >= c.TTL {
+		return fmt.Errorf("answers take %v (--answer-time), and requests are of use for %v (--ttl): none could be answered in time",
+			c.AnswerTime, c.TTL)
+	}
+	if _, ok := c.Format.(*format.LLM); ok && (c.OutDir != "" || c.files.IsView()) {
+		return errors.New("results of batches for language models keep the format: no files of bodies, no rows, no order")
+	}
+	if c.OutDir != "" && c.files.IsView() {
+		return errors.New("files of bodies with rows, or in order")
+	}
+	if c.Ordered && c.Next != nil {
+		return errors.New("pages come after others of the input: --ordered does not go with --next")
+	}
+	if c.uses("token") != (c.Bearer != nil) {
+		return errors.New("{token} in a template and an issuer of tokens: there is one without the other")
+	}
+	if _, ok := c.Format.(*format.LLM); ok && c.Next != nil {
+		return errors.New("following pages does not go with batches for language models, whose answers have none")
+	}
+	return nil
 }
 
 // secretKeys returns the values of the keys, and the secrets of the token issuer.

@@ -86,32 +86,8 @@ func New(c Config) (*Run, error) {
 	fail := func(format string, args ...any) (*Run, error) {
 		return nil, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...)
 	}
-	for _, k := range c.Keys {
-		if k.Secret == "" && c.uses("key") {
-			return fail("a template has {key}, but there are no keys: name their environment variables with --key-env")
-		}
-	}
-	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.TTL, c.Gap, c.NonceUnit) < 0 ||
-		c.MaxResponse < 0 {
-		return fail("a negative number where none can be")
-	}
-	if c.AnswerTime > 0 && c.TTL > 0 && c.AnswerTime >= c.TTL {
-		return fail("answers take %v (--answer-time), and requests are of use for %v (--ttl): none could be answered in time", c.AnswerTime, c.TTL)
-	}
-	if _, ok := c.Format.(*format.LLM); ok && (c.OutDir != "" || c.files.IsView()) {
-		return fail("results of batches for language models keep the format: no files of bodies, no rows, no order")
-	}
-	if c.OutDir != "" && c.files.IsView() {
-		return fail("files of bodies with rows, or in order")
-	}
-	if c.Ordered && c.Next != nil {
-		return fail("pages come after others of the input: --ordered does not go with --next")
-	}
-	if c.uses("token") != (c.Bearer != nil) {
-		return fail("{token} in a template and an issuer of tokens: there is one without the other")
-	}
-	if _, ok := c.Format.(*format.LLM); ok && c.Next != nil {
-		return fail("following pages does not go with batches for language models, whose answers have none")
+	if err := c.contradiction(); err != nil {
+		return fail("%w", err)
 	}
 	if err := c.files.Check(); err != nil {
 		return nil, noStart{err}
