@@ -243,7 +243,7 @@ func (g *group) replay() {
 	for i, f := range g.fitted {
 		if r.organizations.home(i) == i {
 			all, since := g.history(func(key int) bool {
-				return key == i || r.organizations.together() && r.organizations.countsIn(key, r.organizations.keys[i].name)
+				return key == i || r.organizations.together() && r.organizations.countsIn(key, r.organizations.account(i))
 			})
 			limit.Replay(f, 0, since, all)
 		}

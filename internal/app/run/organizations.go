@@ -6,9 +6,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -25,26 +27,27 @@ import (
 type organizations struct {
 	field string // header field of answers that names the organization; empty: none does
 	mu    sync.Mutex
-	keys  []belonging  // empty: each key has all limits for itself
-	heard []string     // with a store: organizations in answers, for keys that the user did not assign
-	known atomic.Int64 // number of known organizations; it is read where other locks are held
-	open  atomic.Int64 // number of keys whose organization is not known
+	keys  []belonging     // empty: each key has all limits for itself
+	owner *keyring.Owners // decides what keys do not say
+	heard []string        // with a store: organizations in answers, for keys that the user did not assign
+	known atomic.Int64    // number of known organizations; it is read where other locks are held
+	open  atomic.Int64    // number of keys whose organization is not known
 }
 
+// belonging is a key, and what is known of its organization before the run.
 type belonging struct {
-	name string       // of its organization; empty: not known yet
-	said bool         // from the user, and no answer corrected it
-	past []limit.Past // answers from the time when it was not known
+	key  string
+	name string       // empty: not known
+	said bool         // from the user, and no answer corrects it
+	past keyring.Past // answers from the time when it was not known
 }
-
-// alone begins the name of an organization of one key, if no answer to that key names one.
-const alone = "\x00"
 
 // allowance is the limits of one organization, in one group.
 type allowance struct {
-	name   string // empty: the first answer that names it decides
-	home   int    // the first of its keys
-	shared *pool.Shared
+	account  keyring.Account
+	limiters []limit.Limiter // one for each limit
+	fitted   *limit.Fitted   // over all of them
+	shared   *pool.Shared
 }
 
 // newOrganizations finds out whether keys may have limits together, and takes in the user's own
@@ -80,22 +83,36 @@ func newOrganizations(c *Config, homes secret.Places) *organizations {
 	}
 	o.keys = make([]belonging, len(c.Keys))
 	for i, k := range c.Keys {
-		b := belonging{name: c.Organizations[k.Name], said: c.Organizations[k.Name] != ""}
-		if !learns && !b.said {
-			b = belonging{name: alone + k.Name, said: true}
-		}
-		o.keys[i] = b
+		name := c.Organizations[k.Name]
+		o.keys[i] = belonging{key: k.Name, name: name, said: name != "" || !learns}
 	}
-	o.counted()
+	o.assign()
 	return o
 }
 
 // remember takes in the assignments that earlier runs learned.
-func (o *organizations) remember(c *Config, whose map[string]string) {
+func (o *organizations) remember(whose map[string]string) {
 	for i := range o.keys {
-		if b := &o.keys[i]; b.name == "" {
-			b.name = whose[c.Keys[i].Name]
+		if b := &o.keys[i]; b.name == "" && !b.said {
+			b.name = whose[b.key]
 		}
+	}
+	o.assign()
+}
+
+// assign takes in what is known before the run. The others then count with the first of those keys.
+func (o *organizations) assign() {
+	if !o.together() {
+		return
+	}
+	o.owner = keyring.NewOwners(keyring.OwnersConfig{Most: pool.MaxShared, MaxKeys: len(o.keys)})
+	for _, b := range o.keys {
+		if b.name != "" || b.said {
+			o.owner.Say(b.key, b.name, b.said)
+		}
+	}
+	for _, b := range o.keys {
+		o.owner.Meet(b.key)
 	}
 	o.counted()
 }
@@ -107,31 +124,33 @@ func (o *organizations) home(key int) int {
 	if !o.together() {
 		return key
 	}
-	name := o.keys[key].name
-	if name == "" { // any known one will do
-		return max(slices.IndexFunc(o.keys, func(b belonging) bool { return b.name != "" }), 0)
-	}
-	return slices.IndexFunc(o.keys, func(b belonging) bool { return b.name == name })
+	return o.of(o.account(key).Home)
 }
 
-// countsIn reports whether the sends of a key count for an organization, as far as that is known.
-func (o *organizations) countsIn(key int, name string) bool {
-	return name == "" || o.keys[key].name == "" || o.keys[key].name == name
+// of returns the index of a key.
+func (o *organizations) of(key string) int {
+	return slices.IndexFunc(o.keys, func(b belonging) bool { return b.key == key })
+}
+
+// account returns the first account in which a key counts.
+func (o *organizations) account(key int) keyring.Account { return o.owner.CountsIn(o.keys[key].key)[0] }
+
+// countsIn reports whether the sends of a key count for an account, as far as that is known.
+func (o *organizations) countsIn(key int, a keyring.Account) bool {
+	return slices.Contains(o.owner.CountsIn(o.keys[key].key), a)
 }
 
 // counted notes how many organizations are known.
 func (o *organizations) counted() {
-	var names []string
-	open := 0
-	for i := range o.keys {
-		switch name := o.keys[i].name; {
-		case name == "":
+	known, open := map[keyring.Account]bool{}, 0
+	for i, b := range o.keys {
+		if _, is := o.owner.Known(b.key); is {
+			known[o.account(i)] = true
+		} else {
 			open++
-		case !slices.Contains(names, name):
-			names = append(names, name)
 		}
 	}
-	o.known.Store(int64(len(names)))
+	o.known.Store(int64(len(known)))
 	o.open.Store(int64(open))
 }
 
@@ -176,28 +195,32 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 		r.unnamed(j, ans)
 		return
 	}
-	name, served := strings.TrimSpace(j.res.Header.Get(o.field)), ans.Result == limit.Accepted
+	key, name := o.keys[j.keyIndex].key, strings.TrimSpace(j.res.Header.Get(o.field))
 	o.mu.Lock()
-	b := &o.keys[j.keyIndex]
-	if name == "" && (!served || b.name != "") || name != "" && name == b.name {
+	was, known := o.owner.Known(key)
+	var moves []keyring.Move
+	switch {
+	case name != "" && name != was:
+		moves = o.owner.Named(key, name)
+	case name == "" && ans.Result == limit.Accepted && !known:
+		moves = o.owner.Unnamed(key, false)
+	default:
 		o.mu.Unlock()
 		r.unnamed(j, ans)
 		return
 	}
-	isNews := name != ""
-	b.name = cmp.Or(name, alone+r.c.Keys[j.keyIndex].Name)
 	var err error
 	for _, g := range r.groups {
-		if err = g.join(j.keyIndex, b.name); err != nil {
+		if err = g.follow(moves); err != nil {
 			break
 		}
 	}
-	b.past = nil
+	o.keys[j.keyIndex].past = keyring.Past{}
 	o.counted()
 	var all []string
-	for i, k := range r.c.Keys {
-		if o.keys[i].name == b.name {
-			all = append(all, k.Name)
+	for i := range o.keys {
+		if whose, is := o.owner.Known(o.keys[i].key); name != "" && is && whose == name {
+			all = append(all, o.keys[i].key)
 		}
 	}
 	o.mu.Unlock()
@@ -206,8 +229,8 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 		r.Say("keys %s and %s belong to one organization (%s): they share its limits", strings.Join(all[:last], ", "),
 			all[last], o.field)
 	}
-	if isNews && r.store.Journal != nil && err == nil {
-		if err = r.store.Journal.Belongs(r.c.Keys[j.keyIndex].Name, name); err == nil {
+	if name != "" && r.store.Journal != nil && err == nil {
+		if err = r.store.Journal.Belongs(key, name); err == nil {
 			r.store.Wake()
 		}
 	}
@@ -224,12 +247,14 @@ func (r *Run) unnamed(j *job, ans *pool.Answer) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if b := &o.keys[j.keyIndex]; b.name == "" {
+	b := &o.keys[j.keyIndex]
+	if _, known := o.owner.Known(b.key); !known {
 		at := j.res.Ended
 		if ans.Result == limit.Unknown {
 			at = at.Add(journal.Late)
 		}
-		b.past = append(b.past, limit.Past{At: mono.Time(at.Sub(r.epoch)), Cost: j.r.Cost, Result: ans.Result, Sent: j.at})
+		b.past.Add(mono.Time(time.Since(r.epoch)), limit.Past{
+			At: mono.Time(at.Sub(r.epoch)), Cost: j.r.Cost, Result: ans.Result, Sent: j.at})
 	}
 }
 
@@ -238,71 +263,80 @@ func (g *group) allow() {
 	o := g.r.organizations
 	for i := range o.keys {
 		if o.home(i) == i {
-			g.allowances = append(g.allowances,
-				&allowance{name: o.keys[i].name, home: i, shared: &pool.Shared{Name: g.name(i), Limiter: g.fitted[i]}})
+			g.allows(o.account(i), i, g.limiters[i], g.fitted[i])
 		}
 	}
 }
 
-// shares returns the limits in which a key counts: those of its organization, or all if that is not
-// known. It returns at most the first pool.MaxShared.
+// allows adds the limits of an account, which bear the name of a key.
+func (g *group) allows(a keyring.Account, key int, limiters []limit.Limiter, fitted *limit.Fitted) *allowance {
+	of := &allowance{account: a, limiters: limiters, fitted: fitted,
+		shared: &pool.Shared{Name: g.name(key), Limiter: fitted}}
+	g.allowances = append(g.allowances, of)
+	return of
+}
+
+// allowance returns the limits of an account, and makes them if they are missing.
+func (g *group) allowance(a keyring.Account) (*allowance, error) {
+	for _, of := range g.allowances {
+		if of.account == a {
+			return of, nil
+		}
+	}
+	key := g.r.organizations.of(a.Home)
+	limiters, fitted, err := g.newLimits(key)
+	if err != nil {
+		return nil, err
+	}
+	g.pool.Update(func(now mono.Time, _ *pool.Queue, _ *pool.Dispatcher) { g.replayTo(now, key, a, fitted) })
+	g.more(g.pool.Now(), limiters)
+	return g.allows(a, key, limiters, fitted), nil
+}
+
+// shares returns the limits in which a key counts: those of its organization, or all in which it may
+// count.
 func (g *group) shares(key int) (all []*pool.Shared) {
 	for _, a := range g.allowances {
-		if g.r.organizations.countsIn(key, a.name) && len(all) < pool.MaxShared {
+		if g.r.organizations.countsIn(key, a.account) {
 			all = append(all, a.shared)
 		}
 	}
 	return all
 }
 
-// join adds a key to the limits of its organization. If the key is its first, these limits are
-// made. The lock of organizations is held.
-func (g *group) join(key int, name string) (err error) {
-	of := func(name string) int {
-		return slices.IndexFunc(g.allowances, func(a *allowance) bool { return a.name == name })
-	}
-	mine := of(name)
-	if mine < 0 {
-		mine = of("") // limits whose organization was not known yet
-	}
-	limiters, fitted := []limit.Limiter(nil), (*limit.Fitted)(nil)
-	isNew := mine < 0
-	if isNew {
-		if limiters, fitted, err = g.newLimits(key); err != nil {
-			return err
+// follow makes keys count in the limits of other accounts. The lock of organizations is held.
+func (g *group) follow(moves []keyring.Move) (err error) {
+	for _, m := range moves {
+		for n, a := range m.To {
+			of, err := g.allowance(a)
+			if err != nil {
+				return err
+			}
+			if i := g.r.organizations.of(m.Key); n == 0 {
+				g.pool.Update(func(mono.Time, *pool.Queue, *pool.Dispatcher) {
+					g.limiters[i], g.fitted[i] = of.limiters, of.fitted
+				})
+			}
 		}
-		g.allowances = append(g.allowances, &allowance{home: key, shared: &pool.Shared{Name: g.name(key), Limiter: fitted}})
-		mine = len(g.allowances) - 1
 	}
-	a := g.allowances[mine]
-	a.name = name
 	g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
-		if isNew {
-			g.replayTo(now, key, name, fitted)
-		} else {
-			limiters, fitted = g.limiters[a.home], g.fitted[a.home]
-		}
-		g.limiters[key], g.fitted[key] = limiters, fitted
 		for i := range g.r.c.Keys {
 			if err == nil {
 				err = d.Share(now, i, g.shares(i)...)
 			}
 		}
 	})
-	if isNew {
-		g.more(g.pool.Now(), limiters)
-	}
 	return err
 }
 
 // replayTo replays the earlier sends of its keys into limits that are made during the run.
-func (g *group) replayTo(now mono.Time, key int, name string, fitted *limit.Fitted) {
+func (g *group) replayTo(now mono.Time, key int, a keyring.Account, fitted *limit.Fitted) {
 	o := g.r.organizations
 	if g.r.c.Strangers == nil {
-		all, since := g.history(func(i int) bool { return o.countsIn(i, name) })
+		all, since := g.history(func(i int) bool { return o.countsIn(i, a) })
 		for i := range o.keys {
-			if o.countsIn(i, name) {
-				all = append(all, o.keys[i].past...)
+			if o.countsIn(i, a) {
+				all = append(all, keyring.Together(now, &o.keys[i].past)...)
 			}
 		}
 		slices.SortStableFunc(all, func(a, b limit.Past) int { return cmp.Compare(a.At, b.At) })

@@ -183,7 +183,7 @@ func (r *Run) Open() error {
 		r.TellOpen(open, r.store.Journal.Path())
 	}
 	r.tellLost()
-	r.organizations.remember(&r.c, r.store.History.Whose)
+	r.organizations.remember(r.store.History.Whose)
 	err := r.newPools()
 	if err != nil {
 		r.store.Close()

@@ -37,7 +37,8 @@ type Account struct {
 
 type owner struct {
 	Account
-	name string   // of the organization; empty: not known
+	name string   // of the organization; empty: not known, or none
+	none bool     // an answer named none
 	also []string // more names of it: see FirstNames
 	keys int      // how many are known to belong to it
 }
@@ -112,7 +113,7 @@ func (o *Owners) Home(key string) string {
 // Open reports whether an answer without a name would show something of a key.
 func (o *Owners) Open(key string) bool {
 	k := o.keys[key]
-	return k != nil && (k.in == nil || k.in.name == "" && slices.Contains(o.accounts, k.in))
+	return k != nil && (k.in == nil || k.in.name == "" && !k.in.none)
 }
 
 // CountsIn returns the accounts in which a key counts: one, or of a newcomer all that it may belong
@@ -136,7 +137,7 @@ func (o *Owners) CountsIn(key string) []Account {
 
 // self returns the account of a newcomer that counts by itself.
 func (o *Owners) self(key string) Account {
-	if first := o.named(""); first != nil && first.Home == key {
+	if first := o.first(); first != nil && first.Home == key {
 		return first.Account
 	}
 	return Account{key, o.keys[key].begun}
@@ -274,19 +275,24 @@ func (o *Owners) assign(key, name string) {
 			in = &owner{Account: Account{key, k.begun}}
 			k.begun++
 		}
+		in.none = true
 		o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { return a == in })
+		if !o.config.FirstNames { // nobody has said yet that newcomers do not belong to it
+			o.accounts = append(o.accounts, in)
+		}
 	default:
 		if in = o.named(name); in != nil {
 			break
 		}
 		if in = first; in == nil && was != nil && was.name == "" {
-			in = was
-			o.accounts = append(o.accounts, in)
+			if in = was; !slices.Contains(o.accounts, in) {
+				o.accounts = append(o.accounts, in)
+			}
 		}
 		if in == nil {
 			in = o.begin(key, k, name)
 		}
-		in.name = name
+		in.name, in.none = name, false
 	}
 	in.keys++
 	k.in, k.told, k.own = in, "", false
@@ -307,9 +313,18 @@ func (o *Owners) named(name string) *owner {
 	return o.accounts[i]
 }
 
+// first returns the first account, as long as nobody knows whether it has a name.
+func (o *Owners) first() *owner {
+	i := slices.IndexFunc(o.accounts, func(a *owner) bool { return a.name == "" && !a.none })
+	if i < 0 {
+		return nil
+	}
+	return o.accounts[i]
+}
+
 // unnamed returns the account that the key may give a name: the first one, as long as it has none.
 func (o *Owners) unnamed(key string) *owner {
-	if a := o.named(""); a != nil && (a.Home == key || !o.config.FirstNames) {
+	if a := o.first(); a != nil && (a.Home == key || !o.config.FirstNames) {
 		return a
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/core/keyring"
@@ -213,6 +214,10 @@ func TestOwnersTimeline(t *testing.T) {
 			{"X", "b", "a:a b:a c:c ", true}, {"Z", "b", "a:a b:a c:c ", true}, {"Y", "a", "a:a b:a c:c ", true},
 			{"meet", "c", "a:a b:a c:a ", true}, {"Z", "c", "a:a b:a c:c ", true}, {"Z", "a", "a:c b:c c:c ", true},
 			{"Y", "c", "a:c b:c c:c ", true}}},
+		"the first has no name": {pool, []step{
+			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"", "a", "a:a b:a c:c ", false},
+			{"meet", "c", "a:a b:a c:a ", true}, {"X", "b", "a:a b:b c:ab ", true}, {"", "c", "a:a b:b c:c ", false},
+			{"X", "c", "a:a b:b c:b ", true}}},
 		"too many keys": {keyring.OwnersConfig{MaxKeys: 1}, []step{
 			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:b c:c ", true}, {"X", "b", "a:a b:b c:c ", true}}},
 	} {
@@ -275,17 +280,17 @@ func TestOwnersAreOpen(t *testing.T) {
 	o := keyring.NewOwners(keyring.OwnersConfig{MaxKeys: 3, FirstNames: true})
 	open := func(want string) {
 		t.Helper()
-		got := ""
+		var got strings.Builder
 		for _, k := range []string{"a", "b", "c", "d"} {
 			if o.Open(k) {
-				got += k
+				got.WriteString(k)
 			}
 			if in := o.CountsIn(k); len(in) == 1 && o.Home(k) != k && o.Home(k) != in[0].Home {
 				t.Errorf("%s has its home at %s, and counts in %v", k, o.Home(k), in)
 			}
 		}
-		if got != want {
-			t.Errorf("open are %q, want %q", got, want)
+		if got.String() != want {
+			t.Errorf("open are %q, want %q", got.String(), want)
 		}
 	}
 	open("")
