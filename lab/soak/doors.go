@@ -46,7 +46,7 @@ func (k *soak) next(ctx context.Context, d *driver) (id string, ok bool) {
 	for {
 		c, _ := k.server.countsOf(d.door)
 		d.mu.Lock()
-		if d.made-max(c.Served, len(d.ended)) < ahead {
+		if d.made-d.dropped-max(c.Served, len(d.ended)) < ahead {
 			d.made++
 			id, ok = fmt.Sprintf("%s-%d", d.name, d.made), true
 		}
@@ -60,6 +60,13 @@ func (k *soak) next(ctx context.Context, d *driver) (id string, ok bool) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// drop notes that nothing becomes of the requests of the last session. Otherwise they would count as
+// under way in all later ones, which would be given none.
+func (k *soak) drop(d *driver) {
+	c, _ := k.server.countsOf(d.door)
+	d.count(func() { d.dropped = max(d.made-max(c.Served, len(d.ended)), 0) })
 }
 
 // run gives `paceline run` lines through a pipe, and reads its results.

@@ -85,6 +85,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 				}
 				end()
 				s.calm(d.door)
+				k.drop(d)
 			}
 		})
 	}
@@ -124,6 +125,7 @@ type driver struct {
 
 	mu        sync.Mutex
 	made      int             // requests that were handed to the door
+	dropped   int             // of those, how many had no end when their session ended
 	ended     map[string]bool // those that have an end
 	left      map[string]bool // those that were under way when a session was interrupted
 	succeeded int             // those whose end is a success

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -89,4 +90,30 @@ func TestLeaks(t *testing.T) {
 			t.Errorf("%s is not found", text)
 		}
 	}
+}
+
+// Requests without an end when a session ends leave the next session as many as the first had.
+func TestSessionsAreGivenRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStranger(1)
+		door, err := s.open("key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, d := &soak{server: s}, &driver{door: door, ended: map[string]bool{}}
+		for session := range 3 {
+			ctx, end := context.WithTimeout(context.Background(), time.Second)
+			given := 0
+			for ok := true; ok; {
+				if _, ok = k.next(ctx, d); ok {
+					given++
+				}
+			}
+			end()
+			if given != ahead {
+				t.Errorf("session %d is given %d requests", session, given)
+			}
+			k.drop(d)
+		}
+	})
 }
