@@ -26,7 +26,8 @@ type overdue struct {
 func (n *Node) waitsForOthers(b *Book, now, p mono.Time, steady bool) bool {
 	most := n.config.betweenTurns() + 2*n.took
 	waited := !steady && (!n.bounds.known || n.bounds.era != b.Era)
-	there := n.overdue == nil && n.in && n.wasThere(p) && n.elapsed <= most // and was not stopped since
+	stopped := n.elapsed > most+n.config.TTL/8 // a busy machine may be late by less
+	there := n.overdue == nil && n.in && n.wasThere(p) && !stopped
 	if waited || there || n.closed || !b.isOverdue(&n.config, now.Add(-most)) {
 		n.overdue = nil
 		return false
