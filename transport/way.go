@@ -120,8 +120,9 @@ func (l *leaf) look() *Error {
 		if err == nil {
 			return nil
 		}
-		if over := errors.Is(err, ErrKeys); !over && (out || err.Ready.Before(first.Ready)) {
-			first, out = err, false
+		// A key may go out meanwhile: the last text of ErrKeys names all that are out.
+		if over := errors.Is(err, ErrKeys); out || !over && err.Ready.Before(first.Ready) {
+			first, out = err, over
 		}
 	}
 	return first

@@ -41,9 +41,7 @@ func newHistory(t *testing.T, seed uint64) *history {
 			k.Nonce = &dispatch.NonceConfig{}
 		}
 		if together {
-			for _, s := range h.shared[:1+h.rng.IntN(len(h.shared))] {
-				k.Shared = append(k.Shared, s)
-			}
+			k.Shared = append(k.Shared, h.shared[:1+h.rng.IntN(len(h.shared))]...)
 		} else {
 			k.Limiter = perSecond(int64(1 + h.rng.IntN(4)))
 		}

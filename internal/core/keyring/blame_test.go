@@ -299,8 +299,10 @@ func TestReturnForgets(t *testing.T) {
 			_, pause := r.Denied(1, bad, 1, d)
 			return len(r.Served(good, d)) > 0 || pause > 0
 		}
-		if once() || once() {
-			t.Errorf("%s: it is at fault after two denials", name)
+		for range 2 {
+			if once() {
+				t.Errorf("%s: it is at fault before the third denial", name)
+			}
 		}
 		r.Misordered(bad)
 		r.Ban(bad, r.Era(bad), "401")
@@ -308,8 +310,10 @@ func TestReturnForgets(t *testing.T) {
 		if denials, nonces := r.InARow(bad); denials != 0 || nonces != 0 {
 			t.Errorf("%s: back with %d denials and %d nonces", name, denials, nonces)
 		}
-		if once() || once() || !once() {
-			t.Errorf("%s: it is not at fault after the third denial since", name)
+		for i := range 3 {
+			if blamed := once(); blamed != (i == 2) {
+				t.Errorf("%s: after %d denials since, at fault: %v", name, i+1, blamed)
+			}
 		}
 	}
 }
