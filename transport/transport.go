@@ -39,30 +39,32 @@
 //
 // # Files
 //
+// From callers to callees:
+//
 //	transport.go           Config, Transport, New
-//	partition.go           Partition: the names of what a request counts in
-//	leaf.go                a partition's requests: its limits and its lane
-//	frozen.go              what idle partitions remember, in a few bytes each
-//	way.go                 the limits of a request with one key, narrowest first
-//	node.go                the limits of one scope, and the server's statements about them
-//	call.go                one RoundTrip: cost, wait, attempts
-//	attempt.go             one attempt: send, judge, settle
-//	body.go                bodies that are read again, looked into or watched
-//	check.go               Config.CheckRetry
-//	errors.go              Error, ErrPaused, ErrOutage, ErrPrice, ErrAttemptTimeout
-//	key.go                 Config.Keys: turns, and keys that are out of use
-//	join.go                keys of one organization join in the same limits
-//	newcomer.go            keys whose organization is unknown until their first answer
-//	client.go              Client and Clients: weights, head starts and limits of clients
-//	hedge.go               second copies of slow requests
-//	price.go               cost in money
-//	published.go           limits that providers publish
-//	known.go               which provider runs a host
-//	room.go                the bound of Config.Adaptive
-//	recorder.go            what earlier processes sent
 //	change.go              Change, With, Retire
 //	stats.go               Stats, Ask, Partitions, Lift
 //	transport_snapshot.go  Snapshot
+//	hedge.go               second copies of slow requests
+//	call.go                one RoundTrip: cost, wait, attempts
+//	attempt.go             one attempt: send, judge, settle
+//	newcomer.go            keys whose organization is unknown until their first answer
+//	join.go                keys of one organization join in the same limits
+//	price.go               cost in money
+//	key.go                 Config.Keys: turns, and keys that are out of use
+//	body.go                bodies that are read again, looked into or watched
+//	leaf.go                a partition's requests: its limits and its lane
+//	way.go                 the limits of a request with one key, narrowest first
+//	client.go              Client and Clients: weights, head starts and limits of clients
+//	frozen.go              what idle partitions remember, in a few bytes each
+//	node.go                the limits of one scope, and the server's statements about them
+//	room.go                the bound of Config.Adaptive
+//	recorder.go            what earlier processes sent
+//	published.go           limits that providers publish
+//	known.go               which provider runs a host
+//	check.go               Config.CheckRetry
+//	errors.go              Error, ErrPaused, ErrOutage, ErrPrice, ErrAttemptTimeout
+//	partition.go           Partition: the names of what a request counts in
 package transport
 
 import (

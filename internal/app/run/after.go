@@ -1,6 +1,10 @@
 package run
 
 import (
+	"net/http"
+	"strings"
+	"time"
+
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
@@ -9,9 +13,6 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
-	"net/http"
-	"strings"
-	"time"
 )
 
 // after is an attempt that has an answer, or will have none.

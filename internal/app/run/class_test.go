@@ -3,8 +3,6 @@ package run
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"net"
 	"net/http"
 	"strconv"
@@ -12,6 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // The class of a dead letter depends on the outcome of its last attempt.

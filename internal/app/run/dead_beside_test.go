@@ -3,8 +3,6 @@ package run
 import (
 	"errors"
 	"fmt"
-	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/app/run/output"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +10,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 )
 
 // refusesOne is a server to which one request is wrong.

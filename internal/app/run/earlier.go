@@ -3,12 +3,13 @@ package run
 import (
 	"errors"
 	"fmt"
+	"time"
+
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/learned"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/limit"
-	"time"
 )
 
 // noStart says that nothing is sent, since a file cannot be written or read, or is the wrong one.

@@ -1,6 +1,9 @@
 package run
 
 import (
+	"slices"
+	"time"
+
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/boottime"
@@ -8,8 +11,6 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/pool"
-	"slices"
-	"time"
 )
 
 // Sources returns the sources of snapshots while Send runs: one for each part of the input that has

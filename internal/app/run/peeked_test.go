@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // Open reads the lines that another run wrote between the plan and the start. It cuts off an

@@ -12,6 +12,9 @@ import (
 // Require is the environment variable that makes a missing program a failure, if it is "1".
 const Require = "PACELINE_REQUIRE_SERVICES"
 
+// Whole reports whether this is the whole check, as CI runs it. `./check` alone has less time.
+func Whole() bool { return os.Getenv(Require) == "1" }
+
 // Daemons are installed where only an administrator's PATH looks.
 var beside = []string{"/usr/sbin", "/usr/local/sbin", "/sbin"}
 
@@ -27,7 +30,7 @@ func Program(t testing.TB, name string) string {
 			return path
 		}
 	}
-	if os.Getenv(Require) == "1" {
+	if Whole() {
 		t.Fatalf("%s is not installed, and %s=1 says that it must be", name, Require)
 	}
 	// The go command caches a skip like a pass and does not look for programs again.

@@ -36,7 +36,7 @@ func Node(t testing.TB, dir string) string {
 	}
 	switch {
 	case lacks == "":
-	case os.Getenv(Require) == "1":
+	case Whole():
 		t.Fatalf("%s, and %s=1 says that they must be there: run contrib/sdk/node/install", lacks, Require)
 	default:
 		t.Skipf("%s: run contrib/sdk/node/install and go clean -testcache", lacks)

@@ -1,7 +1,6 @@
 package need
 
 import (
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -21,7 +20,7 @@ func Python(t testing.TB, modules ...string) string {
 		}
 	}
 	lacks := "no Python is installed that has " + strings.Join(modules, ", ")
-	if os.Getenv(Require) == "1" {
+	if Whole() {
 		t.Fatalf("%s, and %s=1 says that it must be", lacks, Require)
 	}
 	t.Skipf("%s: run .ci/run, or install them and run go clean -testcache", lacks)

@@ -3,9 +3,10 @@ package format
 import (
 	"bytes"
 	"fmt"
-	"github.com/paceline-go/paceline/internal/secret"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/secret"
 )
 
 // A cut body is kept up to its last whole character. A body that is no text is kept as bytes.

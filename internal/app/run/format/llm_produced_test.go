@@ -1,9 +1,10 @@
 package format
 
 import (
+	"testing"
+
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/tokens"
-	"testing"
 )
 
 // Output that counts as it is produced is not reserved. An estimate of a request does not bound it.

@@ -1,12 +1,13 @@
 package format
 
 import (
-	"github.com/paceline-go/paceline/internal/secret"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/paceline-go/paceline/internal/secret"
 )
 
 // PlanRequest is one of the first requests of a plan, as it would be sent, without its secrets.

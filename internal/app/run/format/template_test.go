@@ -1,9 +1,10 @@
 package format
 
 import (
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/run/dead"
 )
 
 // The forms of a template, and the values in it.

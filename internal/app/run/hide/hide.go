@@ -2,9 +2,10 @@
 package hide
 
 import (
-	"github.com/paceline-go/paceline/internal/secret"
 	"slices"
 	"sync/atomic"
+
+	"github.com/paceline-go/paceline/internal/secret"
 )
 
 // Finder finds the values of keys and tokens: a *secret.Set, or Tokens.

@@ -3,9 +3,10 @@ package output
 import (
 	"cmp"
 	"errors"
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"io"
 	"os"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // Config names the files of a run, and says what is in them.

@@ -2,10 +2,11 @@ package output
 
 import (
 	"fmt"
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // DeadBeside is the file for dead letters beside the results in out: x.dead.jsonl for x.jsonl, and

@@ -2,9 +2,10 @@ package output
 
 import (
 	"fmt"
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"os"
 	"path/filepath"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // place is a file that a run writes to.

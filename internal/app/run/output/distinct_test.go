@@ -1,11 +1,12 @@
 package output
 
 import (
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // No two files of a run are the same, whatever their names, and none is the input. Terminals and

@@ -2,8 +2,9 @@ package output
 
 import (
 	"fmt"
-	"github.com/paceline-go/paceline/internal/app/journal"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/journal"
 )
 
 // Behind the last request of which it is known that it was sent, mostLost are named.

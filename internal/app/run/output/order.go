@@ -1,8 +1,9 @@
 package output
 
 import (
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"sync"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // span is a line in a file. If n is 0, there is no line.

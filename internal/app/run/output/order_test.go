@@ -2,11 +2,12 @@ package output
 
 import (
 	"fmt"
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // Nothing more is read while the most rows wait for one request. Reading goes on once that has

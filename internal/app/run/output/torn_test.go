@@ -2,13 +2,14 @@ package output
 
 import (
 	"bytes"
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // The results of a run killed at any point are read as far as they are whole. Other files are not

@@ -2,9 +2,10 @@ package sending
 
 import (
 	"context"
-	"github.com/paceline-go/paceline/internal/text/humanize"
 	"math"
 	"sync"
+
+	"github.com/paceline-go/paceline/internal/text/humanize"
 )
 
 // Money is an amount in billionths of a dollar, so that sums are exact.

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // pointer is a JSON pointer (RFC 6901): the place of a value in a document. Unlike in the RFC, -1

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/paceline-go/paceline/limit"
 	"io"
 	"net"
 	"os"
 	"syscall"
 	"testing"
+
+	"github.com/paceline-go/paceline/limit"
 )
 
 // What there was instead of an answer, in a word or two.

@@ -1,11 +1,12 @@
 package tally
 
 import (
-	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/limit"
 	"math"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // If nonces must arrive in order, the ceiling follows from the round trips.

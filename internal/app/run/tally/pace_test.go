@@ -1,9 +1,10 @@
 package tally
 
 import (
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // The pace counts the ends in the latest complete thirty seconds, however long the run goes on. It

@@ -1,8 +1,9 @@
 package telling
 
 import (
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // mostRefused bounds the refused attempts whose times a result keeps.

@@ -1,9 +1,10 @@
 package telling
 
 import (
-	"github.com/paceline-go/paceline/limit"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/limit"
 )
 
 // The fitting rate is that of the requests accepted between refusals, from the second on. Refusals
