@@ -1,8 +1,8 @@
 package tally
 
-import (
-	"github.com/paceline-go/paceline/internal/app/run/sending"
-) // ModelTotals are the totals of a run for one model.
+import "github.com/paceline-go/paceline/internal/app/run/sending"
+
+// ModelTotals are the totals of a run for one model.
 type ModelTotals struct {
 	Model        string   `json:"model"`
 	Done         int      `json:"done"`
