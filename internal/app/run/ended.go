@@ -8,7 +8,9 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/pool"
 	"time"
-) // endings are requests that have ended, whose results are written together.
+)
+
+// endings are requests that have ended, whose results are written together.
 type endings struct {
 	r     *Run
 	to    *output.Results
