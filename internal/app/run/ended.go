@@ -2,12 +2,13 @@ package run
 
 import (
 	"errors"
+	"time"
+
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/pool"
-	"time"
 )
 
 // endings are requests that have ended, whose results are written together.
