@@ -83,28 +83,6 @@ func sum(c, more limit.Cost) limit.Cost {
 // Len returns how many entries there are.
 func (p *Past) Len() int { return len(p.all) }
 
-// Count makes the requests count in limits that are in use, as of now. Those that may still arrive
-// count as of then. number is for limit.Sent.
-func (p *Past) Count(now mono.Time, number func() uint64, l limit.Limiter) {
-	count := func(cost limit.Cost, o limit.Outcome) {
-		s := &limit.Sent{At: now, Number: number(), Cost: cost}
-		l.Admit(s)
-		l.Settle(now, s, &o)
-	}
-	p.forget(now)
-	var c limit.Cost
-	for _, one := range p.all {
-		if one.At <= now {
-			c = sum(c, one.Cost)
-			continue
-		}
-		count(one.Cost, limit.Outcome{Result: limit.Unknown, ArrivedAgo: now.Sub(one.At)})
-	}
-	if c != (limit.Cost{}) {
-		count(c, limit.Outcome{Result: limit.Unknown})
-	}
-}
-
 // Together returns the requests of several keys in order of their arrival, for limit.Replay. It is
 // for new limits, before anything counts there.
 func Together(now mono.Time, pasts ...*Past) (all []limit.Past) {
