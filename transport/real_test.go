@@ -194,12 +194,12 @@ func TestForReal(t *testing.T) {
 				c.t.Errorf("%q %v", got, err)
 			}
 		}},
-		{name: "Timeout before the header", attempts: 1, timeout: 50 * time.Millisecond, do: func(c *client) {
+		{name: "Timeout before the header", attempts: 1, timeout: time.Second, do: func(c *client) {
 			if _, err := send(c, "GET", "/hangs", nil); !os.IsTimeout(err) {
 				c.t.Error(err)
 			}
 		}},
-		{name: "Timeout in the body", attempts: 1, timeout: 400 * time.Millisecond, do: func(c *client) {
+		{name: "Timeout in the body", attempts: 1, timeout: 3 * time.Second, do: func(c *client) {
 			resp, err := send(c, "GET", "/drips", nil)
 			if err != nil {
 				c.t.Fatal(err)
