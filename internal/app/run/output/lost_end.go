@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
@@ -32,7 +33,8 @@ type lostEnd struct {
 	at     time.Time // when the latest of them ended
 	known  bool      // the journal has one of these
 	Found  bool      // the journal has lost its end
-	left   int       // how many requests further on may have been sent
+	// left is how many requests further on may have been sent. Several models are read at once.
+	left atomic.Int64
 }
 
 // MostLost is how many requests in the order of the input may have been sent behind the last of
@@ -73,7 +75,7 @@ func (l *lostEnd) Knows(id string) {
 func (l *lostEnd) Look(h *journal.History) {
 	later := l.at.UnixNano() > h.Until && !l.known && len(l.last) > 0 && h.Gone == ""
 	l.Found = later || h.Torn || l.torn && !l.has(h)
-	l.left = MostLost
+	l.left.Store(MostLost)
 }
 
 // has reports whether the journal has the sends of all results that are no whole lines.
@@ -98,7 +100,7 @@ func (l *lostEnd) has(h *journal.History) bool {
 }
 
 // Passed notes that a request of the input has a result.
-func (l *lostEnd) Passed() { l.left = MostLost }
+func (l *lostEnd) Passed() { l.left.Store(MostLost) }
 
 // MayHave reports whether a request without a result may have been sent before. The requests are
 // sent in about the order in which they are read.
@@ -108,8 +110,7 @@ func (l *lostEnd) MayHave(id string, h *journal.History) bool {
 	case !l.Found:
 	case known:
 		l.Passed()
-	case l.left > 0:
-		l.left--
+	case l.left.Add(-1) >= 0:
 		return true
 	}
 	return known
