@@ -116,8 +116,8 @@ func TestFillAndDeadlines(t *testing.T) {
 				t.Errorf("Fill %d: %s, want %s", fill, got, want)
 			}
 			var e *paceline.WaitError
-			if errors.As(r1.err, &e) && e.Bound.Name != "weight" {
-				t.Errorf("%+v", e.Bound)
+			if errors.As(r1.err, &e) && e.Rule.Name != "weight" {
+				t.Errorf("%+v", e.Rule)
 			}
 			if (<-head).p.Settle(accepted); time.Since(start) != time.Minute {
 				t.Errorf("Fill %d: the head goes at %v", fill, time.Since(start))

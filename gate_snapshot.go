@@ -214,7 +214,7 @@ func (s *snapshot) lookLocked(now mono.Time, a *Lane) {
 	}
 	m := on.Of.(*Limit)
 	i, found := s.limits[m], -1
-	for name := on.Bound(now).Name; i < len(s.owners) && s.owners[i] == m; i++ {
+	for name := on.Rule(now).Name; i < len(s.owners) && s.owners[i] == m; i++ {
 		if found < 0 || s.Limits[i].Name == name {
 			found = i
 		}

@@ -410,7 +410,7 @@ func (a *Lane) Ask(cost limit.Cost) (at time.Time, ahead int, err error) {
 	switch {
 	case t == limit.Never:
 		e := &WaitError{Reason: ErrNever, Cost: cost, Ahead: n}
-		e.Limit, e.Bound = a.boundLocked(now, &cost)
+		e.Limit, e.Rule = a.boundLocked(now, &cost)
 		return time.Time{}, n, e
 	case t <= now || t == limit.AfterSettle:
 		return time.Time{}, n, nil

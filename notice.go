@@ -14,8 +14,7 @@ import (
 // unsettledAfter is the age at which an open permit, or a wait for nothing but a Settle, is logged.
 const unsettledAfter = time.Minute
 
-// unsettled is how many permits are open at a limit, of all lanes that share it, as far as its
-// limiter knows.
+// unsettled is how many permits are open at a limit, of all lanes that share it.
 type unsettled struct {
 	permits int
 	oldest  time.Duration
@@ -35,11 +34,10 @@ func (a *Lane) unsettledLocked(now mono.Time) (u unsettled) {
 	if on == nil || at != limit.AfterSettle {
 		return u
 	}
-	n := limit.Unsettled(on.Limiter)
-	if n == 0 {
-		return u
+	if limit.Lapses(on.Limiter) && limit.Unsettled(on.Limiter) == 0 {
+		return u // it waits for room from elsewhere
 	}
-	if since := a.group.line.Oldest(on); now.Sub(since) >= unsettledAfter {
+	if n, since := a.group.line.Unsettled(on); now.Sub(since) >= unsettledAfter {
 		return unsettled{n, now.Sub(since)}
 	}
 	return u
@@ -99,7 +97,7 @@ func (a *Lane) lookAtStuck() {
 	if u := a.unsettledLocked(now); u.permits > 0 {
 		on, _ := a.lane.At()
 		if log := a.logFor(on); log != nil {
-			j.noteLocked(notice{lane: a, log: log, limit: on.Bound(now).Name, unsettled: u})
+			j.noteLocked(notice{lane: a, log: log, limit: on.Rule(now).Name, unsettled: u})
 		}
 	}
 	a.armStuckLocked(now, lasts)

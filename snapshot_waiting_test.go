@@ -64,7 +64,7 @@ func TestAskTellsWhatIsKnown(t *testing.T) {
 		asks(limit.One, began.Add(time.Minute))
 		asks(limit.Cost{limit.Tokens: 5}, none)
 		var e *paceline.WaitError
-		if at, ahead, err := g.Ask(limit.Cost{limit.Tokens: 6}); !at.IsZero() || ahead != 0 || !errors.As(err, &e) || e.Reason != paceline.ErrNever || e.Bound.Name != "words" {
+		if at, ahead, err := g.Ask(limit.Cost{limit.Tokens: 6}); !at.IsZero() || ahead != 0 || !errors.As(err, &e) || e.Reason != paceline.ErrNever || e.Rule.Name != "words" {
 			t.Errorf("%v, %d ahead, %v", at, ahead, err)
 		}
 	})

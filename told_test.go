@@ -148,7 +148,7 @@ func (h *hall) ended() {
 			h.say("and goes by %d, fresh %t", v.permit.Way(), v.permit.Fresh())
 			h.open = append(h.open, v.permit)
 		case errors.As(v.err, &e):
-			h.say("%v %v %v, %d ahead, waited %v, ready %s, deadline %s, %+v %v, %d unsettled for %v", e.Reason, e.Cause, e.Cost, e.Ahead, e.Waited, h.at(e.Ready), h.at(e.Deadline), e.Bound,
+			h.say("%v %v %v, %d ahead, waited %v, ready %s, deadline %s, %s %v, %d unsettled for %v", e.Reason, e.Cause, e.Cost, e.Ahead, e.Waited, h.at(e.Ready), h.at(e.Deadline), binds(e.Rule),
 				slices.Index(h.limits, e.Limit), e.Unsettled, e.Oldest)
 		}
 		return true
@@ -264,3 +264,6 @@ func TestWhatAGroupSays(t *testing.T) {
 	}
 	golden.CompareFloats(t, "group.golden", b.String())
 }
+
+// binds writes the rule that something waits for.
+func binds(r limit.Rule) string { return fmt.Sprint(r.Name, ", ", r.Most(), " ", r.Unit) }

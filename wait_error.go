@@ -42,11 +42,11 @@ type WaitError struct {
 	Ready time.Time
 	// Deadline is the context's deadline. Zero: none.
 	Deadline time.Time
-	// Bound is the limit that stood in the way. With ErrNever, Cost is larger than this limit.
+	// Rule is the limit that stood in the way. With ErrNever, Cost is larger than this limit.
 	// Otherwise the goroutine, or the first in line before it, waited for this limit. Zero if the
 	// context was done before the call.
-	Bound limit.Bound
-	// Limit is the limit of the Group to which Bound belongs.
+	Rule limit.Rule
+	// Limit is the limit of the Group to which Rule belongs.
 	Limit *Limit
 	// Unsettled is how many permits were open at the limit, and Oldest is the age of the oldest.
 	// Both are 0 unless only a Settle could help at the failure, and the oldest was open for over a
@@ -68,17 +68,17 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 	switch t.State {
 	case scheduler.Never:
 		e.Reason = ErrNever
-		e.Limit, e.Bound = a.boundLocked(now, &t.Cost)
+		e.Limit, e.Rule = a.boundLocked(now, &t.Cost)
 	case scheduler.Late:
 		e.Reason, e.Ready = ErrDeadline, a.group.base.Add(time.Duration(t.At))
-		e.Limit, e.Bound = a.turnLocked(now, &t.Cost)
+		e.Limit, e.Rule = a.turnLocked(now, &t.Cost)
 	case scheduler.Full:
 		e.Reason = ErrFull
 		at, n := a.group.line.Expect(now, a.lane, &t.Cost, t.Place)
 		if e.Ahead = max(e.Ahead, n); at > now && at < limit.AfterSettle {
 			e.Ready = a.group.Time(at)
 		}
-		e.Limit, e.Bound = a.turnLocked(now, &t.Cost)
+		e.Limit, e.Rule = a.turnLocked(now, &t.Cost)
 	}
 	e.owed(a.unsettledLocked(now))
 	a.counts.refused(e.Reason)
@@ -95,7 +95,7 @@ func (a *Lane) negative(cost *limit.Cost) error {
 func (a *Lane) gaveUpLocked(ctx context.Context, now mono.Time, w *waiter) *WaitError {
 	e := &WaitError{Cost: w.ticket.Cost, Ahead: w.ticket.Ahead, Waited: now.Sub(w.asked)}
 	e.ended(ctx)
-	e.Limit, e.Bound = a.turnLocked(now, &w.ticket.Cost)
+	e.Limit, e.Rule = a.turnLocked(now, &w.ticket.Cost)
 	if _, at := a.lane.At(); at > now && at < limit.AfterSettle {
 		e.Ready = a.group.base.Add(time.Duration(at))
 	}
@@ -108,7 +108,7 @@ func (e *WaitError) owed(u unsettled) { e.Unsettled, e.Oldest = u.permits, u.old
 
 // turnLocked returns the limit for which the first in line waits. With no line, it is the limit for
 // which cost would wait.
-func (a *Lane) turnLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound) {
+func (a *Lane) turnLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Rule) {
 	first := a.lane.First()
 	if first == nil {
 		return a.boundLocked(now, cost)
@@ -117,12 +117,12 @@ func (a *Lane) turnLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound)
 	if on == nil {
 		return a.boundLocked(now, &first.Cost)
 	}
-	return on.Of.(*Limit), on.Bound(now)
+	return on.Of.(*Limit), on.Rule(now)
 }
 
 // boundLocked returns the limit for which cost would wait if it were alone. That is the last limit
 // to be ready, of the first way to be ready.
-func (a *Lane) boundLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound) {
+func (a *Lane) boundLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Rule) {
 	var on *scheduler.Limit
 	soonest := limit.Never
 	for _, w := range a.lane.Ways() {
@@ -137,8 +137,7 @@ func (a *Lane) boundLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Bound
 			on, soonest = last, at
 		}
 	}
-	_, b := limit.Explain(on.Limiter, now, *cost)
-	return on.Of.(*Limit), b
+	return on.Of.(*Limit), on.Binds(now, *cost)
 }
 
 // ended fills in the reason for the end of ctx, which is done.
@@ -160,9 +159,9 @@ func (e *WaitError) Error() string {
 		s += " is negative"
 	case e.Reason == ErrNever:
 		s += " is larger than the limit"
-		if b := e.Bound; b.Most > 0 {
+		if b := e.Rule; b.Most() > 0 {
 			var most limit.Cost
-			most[b.Unit] = b.Most
+			most[b.Unit] = b.Most()
 			s += " of " + most.String()
 			if b.Name != b.Unit.String() {
 				s += " (" + b.Name + ")"

@@ -194,7 +194,7 @@ func (a *Lane) lookLocked(now mono.Time) {
 	v := &a.watch
 	name := "limit"
 	if on, _ := a.lane.At(); on != nil {
-		name = on.Bound(now).Name
+		name = on.Rule(now).Name
 	}
 	v.bound = slices.IndexFunc(v.spent, func(s limitSpent) bool { return s.name == name })
 	if v.bound < 0 {
@@ -262,7 +262,7 @@ func (a *Lane) lookAgainLocked(now mono.Time) {
 	}
 	name := "limit"
 	if on, _ := a.lane.At(); on != nil {
-		name = on.Bound(now).Name
+		name = on.Rule(now).Name
 	}
 	a.waits.Note(now, name)
 }

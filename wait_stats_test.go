@@ -140,8 +140,8 @@ func TestWaitStats(t *testing.T) {
 			at(15 * time.Second)
 			g.Update(func(now mono.Time) { try(t, tpm.SetLimit(now, 65)) })
 			s := <-second
-			if e := s.err.(*paceline.WaitError); e.Bound != (limit.Bound{Name: "tokens", Unit: limit.Tokens, Size: 70, Most: 65}) {
-				t.Errorf("%+v", e.Bound)
+			if e := s.err.(*paceline.WaitError); e.Rule != (limit.Rule{Name: "tokens", Unit: limit.Tokens, N: 65, Per: time.Minute, Counts: limit.CountsRolling}) {
+				t.Errorf("%+v", e.Rule)
 			}
 			return []stats{<-first, s}
 		}, []string{"1m0s (0s behind, 1 rounds): tokens 1m0s", "15s (15s behind, 0 rounds): tokens 15s"}},

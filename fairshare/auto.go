@@ -33,7 +33,7 @@ type Auto struct {
 	fair    *Fair
 	config  AutoConfig
 	told    told
-	stated  limit.Stated // the present limit; N is 0 if there is none
+	stated  limit.Rule // the present limit; N is 0 if there is none
 	began   mono.Time
 	heard   mono.Time // the latest answer
 	refused int
@@ -60,7 +60,7 @@ const unknownQuota = 1
 
 // NewAuto checks the configuration and returns an Auto that has sent nothing.
 func NewAuto(c AutoConfig) (*Auto, error) {
-	f, err := NewFair(c.fair(limit.Stated{Rate: limit.Rate{N: unknownQuota, Per: unknownQuota * time.Second}}))
+	f, err := NewFair(c.fair(limit.Rule{N: unknownQuota, Per: unknownQuota * time.Second}))
 	if err != nil {
 		return nil, fmt.Errorf("fairshare: Auto: %w", err)
 	}
@@ -69,7 +69,7 @@ func NewAuto(c AutoConfig) (*Auto, error) {
 }
 
 // fair returns the configuration of a Fair for a quota.
-func (c *AutoConfig) fair(q limit.Stated) FairConfig {
+func (c *AutoConfig) fair(q limit.Rule) FairConfig {
 	return FairConfig{
 		Kind: kindOf(q.Counts), Limit: q.N, Window: q.Per, Capacity: q.Burst, Unit: c.Unit, Weight: c.Weight,
 		Sharers: c.Sharers, MaxWait: c.MaxWait, Rng: c.Rng,
@@ -131,27 +131,27 @@ func (a *Auto) stage() unknownStage {
 
 // State answers limit.State. Of several limits it takes the one that allows least in the long
 // run. It ignores impossible ones.
-func (a *Auto) State(now mono.Time, all []limit.Stated) {
-	var least limit.Stated
+func (a *Auto) State(now mono.Time, all []limit.Rule) {
+	var least limit.Rule
 	for _, q := range all {
 		if q.Unit != a.config.Unit || q.N < 1 || q.N > limit.MaxCost || q.Per <= 0 {
 			continue
 		}
-		if least.N == 0 || perSecond(&q.Rate) < perSecond(&least.Rate) {
+		if least.N == 0 || perSecond(&q) < perSecond(&least) {
 			least = q
 		}
 	}
-	other := a.stated.N > 0 && !a.told.on && least.Limit != a.stated.Limit
-	if least.N > 0 && !(other && perSecond(&least.Rate) >= perSecond(&a.stated.Rate)) {
+	other := a.stated.N > 0 && !a.told.on && least.Name != a.stated.Name
+	if least.N > 0 && !(other && perSecond(&least) >= perSecond(&a.stated)) {
 		a.told.on = false
 		a.become(now, least)
 	}
 }
 
-func perSecond(r *limit.Rate) float64 { return float64(r.N) / r.Per.Seconds() }
+func perSecond(r *limit.Rule) float64 { return float64(r.N) / r.Per.Seconds() }
 
 // become turns it into a Fair with that quota from now on.
-func (a *Auto) become(now mono.Time, q limit.Stated) {
+func (a *Auto) become(now mono.Time, q limit.Rule) {
 	q.Burst = min(max(q.Burst, 0), limit.MaxCost)
 	if q == a.stated {
 		return
@@ -190,11 +190,9 @@ func (f *Fair) become(c FairConfig) {
 
 // Found is the limit that an Auto has found.
 type Found struct {
-	// Rate is the limit; N 0: none was found. With ByRefusals it is the rate at which this client
-	// was served in the long run.
-	Rate limit.Rate
-	// Counts is how the server counts, as far as that is known.
-	Counts limit.Counting
+	// Rule is the limit, and how the server counts, as far as that is known; N 0: none was found.
+	// With ByRefusals it is the rate at which this client was served in the long run.
+	Rule limit.Rule
 	// By is the source of the limit.
 	By FoundBy
 	// Soon is the number of requests refused in the first minute, and Later the number since.
@@ -223,7 +221,7 @@ func (b FoundBy) String() string {
 
 // Found returns the limit that is known by now.
 func (a *Auto) Found() Found {
-	f := Found{Rate: a.stated.Rate, Counts: a.stated.Counts, Soon: a.soon, Later: a.refused - a.soon}
+	f := Found{Rule: a.stated, Soon: a.soon, Later: a.refused - a.soon}
 	if a.began > mono.Min {
 		f.In = max(0, a.heard.Sub(a.began))
 	}
@@ -236,7 +234,7 @@ func (a *Auto) Found() Found {
 	case u == nil:
 		f.By = ByServer
 	case u.stage > away:
-		f.By, f.Rate = ByRefusals, rounded(u.around(a.fair.n), a.config.Unit)
+		f.By, f.Rule = ByRefusals, rounded(u.around(a.fair.n), a.config.Unit)
 	case u.stage == away:
 		f.By = ByRefusals
 	}
@@ -244,13 +242,13 @@ func (a *Auto) Found() Found {
 }
 
 // rounded converts a pace, in seconds per unit, to a rate for people.
-func rounded(pace float64, u limit.Unit) limit.Rate {
+func rounded(pace float64, u limit.Unit) limit.Rule {
 	for _, per := range [...]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour} {
 		if n := per.Seconds() / pace; n >= 1.95 || per == 24*time.Hour {
-			return limit.Rate{Unit: u, N: max(1, int64(math.Round(min(n, limit.MaxCost)))), Per: per}
+			return limit.Rule{Unit: u, N: max(1, int64(math.Round(min(n, limit.MaxCost)))), Per: per}
 		}
 	}
-	return limit.Rate{}
+	return limit.Rule{}
 }
 
 // String describes it for people: "about 20 requests per 1s, from refusals: 7 in the first minute,
@@ -262,12 +260,12 @@ func (f Found) String() string {
 		return "no limit: too little was refused to tell: " + refusals
 	case f.By == ByNobody:
 		return "no limit: nothing was refused, and no answer told of one"
-	case f.By == ByRefusals && f.Rate.N == 0:
+	case f.By == ByRefusals && f.Rule.N == 0:
 		return "no rate yet: requests are refused, and none was served since: " + refusals
 	case f.By == ByRefusals:
-		return fmt.Sprintf("about %v, from refusals: %s", f.Rate, refusals)
+		return fmt.Sprintf("about %v, from refusals: %s", f.Rule, refusals)
 	}
-	text := fmt.Sprintf("%v, as %s", f.Rate,
+	text := fmt.Sprintf("%v, as %s", f.Rule,
 		[...]string{ByServer: "the server says", ByRemains: "what answers say remains lets one think",
 			ByProvider: "its provider documents"}[f.By])
 	if f.Soon+f.Later > 0 {

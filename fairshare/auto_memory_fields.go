@@ -54,7 +54,7 @@ func (a *Auto) keepConfig(m *memory) {
 // keepStated keeps the stated limit. A limit that is read is shared from now on.
 func (a *Auto) keepStated(m *memory) {
 	q := &a.stated
-	m.text("the name of the limit", &q.Limit)
+	m.text("the name of the limit", &q.Name)
 	number(m, "the limit", &q.N, 1, limit.MaxCost)
 	m.span("its window", &q.Per, 1)
 	number(m, "its burst", &q.Burst, 0, limit.MaxCost)

@@ -34,7 +34,7 @@ func lived(t *testing.T, seed uint64) (*Auto, mono.Time) {
 		now = max(now, a.Ready(now, cost)).Add(time.Duration(r.Int64N(int64(per) / 100)))
 		if knows == 1 && i == 3 || knows == 2 && i == 50 {
 			n := int64(1 + r.IntN(10_000))
-			a.State(now, []limit.Stated{{Rate: limit.Rate{Limit: "core", Unit: unit, N: n, Per: per}, Counts: limit.Counting(r.IntN(4)), Burst: n / 2 * r.Int64N(2), Documented: r.IntN(2) == 0}})
+			a.State(now, []limit.Rule{{Name: "core", Unit: unit, N: n, Per: per, Counts: limit.Counting(r.IntN(4)), Burst: n / 2 * r.Int64N(2), Documented: r.IntN(2) == 0}})
 		}
 		l := limittest.Admit(a, now, cost)
 		now = now.Add(time.Duration(r.Int64N(int64(time.Second))))
@@ -67,7 +67,7 @@ func lived(t *testing.T, seed uint64) (*Auto, mono.Time) {
 // ones. Fields of stated limits are among them, since Auto puts those limits into the
 // configuration.
 var notKept = []string{"config", "fair.config", "fair.rate", "fair.level", "fair.bucket.capacity", "fair.window.limit", "fair.window.length", "fair.rolling",
-	"fair.account.longest", "fair.account.mean", "fair.account.room", "fair.entitled.sharers", "fair.seen", "fair.book", "fair.finder.stated", "fair.window.known", "fair.window.stated", "news", "noted", "stated.Rate.Unit"}
+	"fair.account.longest", "fair.account.mean", "fair.account.room", "fair.entitled.sharers", "fair.seen", "fair.book", "fair.finder.stated", "fair.window.known", "fair.window.stated", "news", "noted", "stated.Unit"}
 
 // fields visits the fields of a struct and of those in it, by their paths.
 func fields(path string, v reflect.Value, visit func(path string, v reflect.Value)) {
@@ -292,7 +292,7 @@ func TestNews(t *testing.T) {
 	hears("another", 1.2, limit.Limited, 1)
 	hears("served again", 1.3, limit.Accepted, 1)
 	hears("and again", 1.4, limit.Accepted, 0)
-	a.State(second(1.5), []limit.Stated{{Rate: limit.Rate{N: 5, Per: time.Minute}}})
+	a.State(second(1.5), []limit.Rule{{N: 5, Per: time.Minute}})
 	if n := a.News(); n != seen+1 {
 		t.Errorf("a limit is told: %d news", n-seen)
 	}

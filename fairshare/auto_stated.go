@@ -16,7 +16,7 @@ type told struct {
 }
 
 // hear reads each answer. ok means that q is another quota than the present one.
-func (d *told) hear(u limit.Unit, holds limit.Stated, o *limit.Outcome) (q limit.Stated, ok bool) {
+func (d *told) hear(u limit.Unit, holds limit.Rule, o *limit.Outcome) (q limit.Rule, ok bool) {
 	if o.Known>>u&1 == 0 || o.Reset[u] <= 0 || o.Result != limit.Accepted && o.Result != limit.Failed {
 		return q, false
 	}
@@ -31,7 +31,7 @@ func (d *told) hear(u limit.Unit, holds limit.Stated, o *limit.Outcome) (q limit
 			per = w
 		}
 	}
-	q = limit.Stated{Rate: limit.Rate{Limit: u.String(), Unit: u, N: roundUp(d.most), Per: Seconds(per)}}
+	q = limit.Rule{Name: u.String(), Unit: u, N: roundUp(d.most), Per: Seconds(per)}
 	d.on = true
 	return q, q != holds
 }

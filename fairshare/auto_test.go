@@ -15,8 +15,8 @@ import (
 const minute = time.Minute
 
 var (
-	hourly5000 = limit.Stated{Rate: limit.Rate{N: 5000, Per: time.Hour}, Counts: limit.CountsWindow}
-	hourly4500 = limit.Stated{Rate: limit.Rate{N: 4500, Per: time.Hour}, Counts: limit.CountsBucket, Documented: true}
+	hourly5000 = limit.Rule{N: 5000, Per: time.Hour, Counts: limit.CountsWindow}
+	hourly4500 = limit.Rule{N: 4500, Per: time.Hour, Counts: limit.CountsBucket, Documented: true}
 )
 
 func auto(t testing.TB) *fairshare.Auto {
@@ -29,7 +29,7 @@ func auto(t testing.TB) *fairshare.Auto {
 }
 
 // autoSpec is the specification of an Auto with or without stated limits.
-func autoSpec(states ...limit.Stated) limittest.Spec {
+func autoSpec(states ...limit.Rule) limittest.Spec {
 	return limittest.Spec{
 		New: func() limit.Limiter {
 			a := must(fairshare.NewAuto(fairshare.AutoConfig{Rng: rand.New(rand.NewPCG(1, 1))}))
@@ -65,7 +65,7 @@ func FuzzAutoHostileServer(f *testing.F) {
 		h := hostile{t: t, name: "auto", longest: 2 * time.Hour, l: a, told: told}
 		for i := 0; i+2 < len(program); i += 3 {
 			if states && program[i]&0x0e == 0x0e {
-				a.State(h.now, []limit.Stated{{Rate: limit.Rate{N: int64(program[i+1]), Per: time.Duration(int8(program[i+2])) * time.Minute}, Counts: limit.Counting(program[i] >> 4), Burst: int64(int8(program[i+1]))}})
+				a.State(h.now, []limit.Rule{{N: int64(program[i+1]), Per: time.Duration(int8(program[i+2])) * time.Minute, Counts: limit.Counting(program[i] >> 4), Burst: int64(int8(program[i+1]))}})
 			}
 			h.step(i/3, program[i], program[i+1], program[i+2])
 			_ = a.Found().String()
@@ -209,7 +209,7 @@ func TestAutoTriesMoreRarely(t *testing.T) {
 		t.Errorf("refused by the hour: %v", hours)
 	}
 	f := d.auto.Found()
-	if f.By != fairshare.ByRefusals || f.Rate.N < 19 || f.Rate.N > 21 || f.Rate.Per != time.Second || f.Soon+f.Later != count || f.Soon < 1 {
+	if f.By != fairshare.ByRefusals || f.Rule.N < 19 || f.Rule.N > 21 || f.Rule.Per != time.Second || f.Soon+f.Later != count || f.Soon < 1 {
 		t.Errorf("found %v after %d refusals", f, count)
 	}
 	if n := float64(len(d.sent)) / (3 * 3600); n < 19 {
@@ -244,7 +244,7 @@ func TestAutoAfterAnIdleHour(t *testing.T) {
 func TestAutoKeepsItsPace(t *testing.T) {
 	d := drive{t: t, auto: auto(t)}
 	d.until(3*minute, rollingOf(20, time.Second))
-	d.auto.State(d.now, []limit.Stated{{Rate: limit.Rate{N: 6000, Per: minute}}})
+	d.auto.State(d.now, []limit.Rule{{N: 6000, Per: minute}})
 	at := d.auto.Ready(d.now, limit.One)
 	limittest.Admit(d.auto, at, limit.One)
 	if gap := d.auto.Ready(at, limit.One).Sub(at); gap < 40*ms || gap > 80*ms {
@@ -267,15 +267,15 @@ func TestAutoRetryAfter(t *testing.T) {
 func TestAutoIsTold(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		states []limit.Stated
+		states []limit.Rule
 		want   string
 	}{
-		{"a limit", []limit.Stated{hourly5000}, "5000 requests per 1h0m0s, as the server says"},
-		{"a documented one", []limit.Stated{hourly4500}, "4500 requests per 1h0m0s, as its provider documents"},
-		{"two", []limit.Stated{{Rate: limit.Rate{N: 20, Per: time.Second}}, hourly4500, hourly5000}, "4500 requests per 1h0m0s"},
-		{"another unit", []limit.Stated{{Rate: limit.Rate{Unit: limit.Tokens, N: 1, Per: time.Hour}}, hourly5000}, "5000 requests"},
-		{"no window", []limit.Stated{{Rate: limit.Rate{N: 5000}}}, "no limit"},
-		{"nonsense", []limit.Stated{{Rate: limit.Rate{N: -1, Per: time.Hour}}, {Rate: limit.Rate{N: 1 << 60, Per: time.Hour}}, {Rate: limit.Rate{N: 1, Per: -1}}}, "no limit"},
+		{"a limit", []limit.Rule{hourly5000}, "5000 requests per 1h0m0s, as the server says"},
+		{"a documented one", []limit.Rule{hourly4500}, "4500 requests per 1h0m0s, as its provider documents"},
+		{"two", []limit.Rule{{N: 20, Per: time.Second}, hourly4500, hourly5000}, "4500 requests per 1h0m0s"},
+		{"another unit", []limit.Rule{{Unit: limit.Tokens, N: 1, Per: time.Hour}, hourly5000}, "5000 requests"},
+		{"no window", []limit.Rule{{N: 5000}}, "no limit"},
+		{"nonsense", []limit.Rule{{N: -1, Per: time.Hour}, {N: 1 << 60, Per: time.Hour}, {N: 1, Per: -1}}, "no limit"},
 	} {
 		a := auto(t)
 		a.State(0, c.states)
@@ -288,19 +288,19 @@ func TestAutoIsTold(t *testing.T) {
 // Answers about two limits under two names do not have it change its mind all the time: the
 // narrower one stays.
 func TestAutoOfTwoNames(t *testing.T) {
-	core := limit.Stated{Rate: limit.Rate{Limit: "core", N: 5000, Per: time.Hour}}
-	search := limit.Stated{Rate: limit.Rate{Limit: "search", N: 30, Per: time.Minute}}
+	core := limit.Rule{Name: "core", N: 5000, Per: time.Hour}
+	search := limit.Rule{Name: "search", N: 30, Per: time.Minute}
 	a := auto(t)
 	for range 3 {
-		a.State(0, []limit.Stated{search})
-		a.State(0, []limit.Stated{core})
+		a.State(0, []limit.Rule{search})
+		a.State(0, []limit.Rule{core})
 	}
-	if got := a.Found(); got.Rate != search.Rate {
+	if got := a.Found(); got.Rule != search {
 		t.Errorf("found %v", got)
 	}
 	search.N = 60 // it became larger
-	a.State(0, []limit.Stated{search})
-	if got := a.Found(); got.Rate != search.Rate {
+	a.State(0, []limit.Rule{search})
+	if got := a.Found(); got.Rule != search {
 		t.Errorf("found %v", got)
 	}
 }
@@ -311,24 +311,24 @@ func TestAutoFromWhatRemains(t *testing.T) {
 	for _, c := range []struct {
 		left  int64
 		reset time.Duration
-		want  limit.Rate
+		want  limit.Rule
 	}{
-		{4999, 59*minute + 59*time.Second, limit.Rate{N: 5000, Per: time.Hour}},
-		{74, 60 * time.Second, limit.Rate{N: 75, Per: time.Minute}},
-		{74, 61 * time.Second, limit.Rate{N: 75, Per: time.Minute}}, // in whole seconds, rounded up
-		{9, 700 * ms, limit.Rate{N: 10, Per: time.Second}},
-		{1233, 20 * time.Hour, limit.Rate{N: 1300, Per: 24 * time.Hour}},
-		{1, 100 * time.Hour, limit.Rate{N: 2, Per: 100 * time.Hour}},
+		{4999, 59*minute + 59*time.Second, limit.Rule{N: 5000, Per: time.Hour}},
+		{74, 60 * time.Second, limit.Rule{N: 75, Per: time.Minute}},
+		{74, 61 * time.Second, limit.Rule{N: 75, Per: time.Minute}}, // in whole seconds, rounded up
+		{9, 700 * ms, limit.Rule{N: 10, Per: time.Second}},
+		{1233, 20 * time.Hour, limit.Rule{N: 1300, Per: 24 * time.Hour}},
+		{1, 100 * time.Hour, limit.Rule{N: 2, Per: 100 * time.Hour}},
 	} {
 		a := auto(t)
 		o := limit.Outcome{Result: limit.Accepted, Known: 1, Remaining: limit.Cost{c.left}}
 		o.Reset[limit.Requests] = c.reset
 		a.Settle(0, limittest.Admit(a, 0, limit.One), &o)
 		f := a.Found()
-		if f.By != fairshare.ByRemains || f.Rate.N != c.want.N || f.Rate.Per != c.want.Per {
+		if f.By != fairshare.ByRemains || f.Rule.N != c.want.N || f.Rule.Per != c.want.Per {
 			t.Errorf("%d left for %v: %v", c.left, c.reset, f)
 		}
-		a.State(0, []limit.Stated{hourly5000}) // goes before the concluded limit
+		a.State(0, []limit.Rule{hourly5000}) // goes before the concluded limit
 		if f := a.Found(); f.By != fairshare.ByServer {
 			t.Errorf("%v", f)
 		}

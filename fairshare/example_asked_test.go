@@ -26,12 +26,11 @@ func ExampleAuto_Found() {
 	answer := limit.Outcome{Result: limit.Accepted, RTT: 40 * time.Millisecond}
 	now = now.Add(answer.RTT)
 	l.Settle(now, sent, &answer)
-	hourly := limit.Rate{Limit: "hourly", Unit: limit.Requests, N: 4500, Per: time.Hour}
-	stated := limit.Stated{Rate: hourly, Counts: limit.CountsRolling}
-	limit.State(l, now, []limit.Stated{stated})
+	stated := limit.Rule{Name: "hourly", Unit: limit.Requests, N: 4500, Per: time.Hour, Counts: limit.CountsRolling}
+	limit.State(l, now, []limit.Rule{stated})
 
 	found := l.Found()
-	fmt.Println(found.Rate, found.By == fairshare.ByServer, found.Counts == limit.CountsRolling)
+	fmt.Println(found.Rule, found.By == fairshare.ByServer, found.Rule.Counts == limit.CountsRolling)
 	fmt.Println(limit.Refills(l, &answer)) // no reset of this answer is the time of a full bucket
 
 	damaged := l.AppendMemory(nil, now)[1:]

@@ -61,11 +61,11 @@ func TestRefills(t *testing.T) {
 		"a bucket, and it takes another time":      {TokenBucket, nil, 900, time.Minute, limit.Accepted, requests},
 		"a window":                                 {FixedWindow, nil, 900, 45 * time.Minute, limit.Accepted, 0},
 		"documented, and it takes another time": {UnknownKind, func(f *Fair) {
-			f.State(0, []limit.Stated{{Rate: limit.Rate{N: 3600, Per: time.Hour}, Counts: limit.CountsBucket}})
+			f.State(0, []limit.Rule{{N: 3600, Per: time.Hour, Counts: limit.CountsBucket}})
 		}, 900, time.Minute, limit.Accepted, requests},
 		"found out, and it takes another time": {UnknownKind, func(f *Fair) { f.finder.votes = -kindVotes }, 900, time.Minute, limit.Accepted, requests},
 		"it holds less": {UnknownKind, func(f *Fair) {
-			f.State(0, []limit.Stated{{Rate: limit.Rate{N: 3600, Per: time.Hour}, Burst: 900}})
+			f.State(0, []limit.Rule{{N: 3600, Per: time.Hour, Burst: 900}})
 		}, 0, 15 * time.Minute, limit.Limited, requests},
 		"nobody knows the quota": {UnknownKind, func(f *Fair) { f.unknown = &silentUnknown{} }, 0, time.Hour, limit.Limited, 0},
 	} {

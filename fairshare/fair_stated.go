@@ -11,7 +11,7 @@ import (
 // State answers limit.State. From the stated limits it reads how the server counts, how much a
 // bucket holds at most, and for windows a new limit. A Pool, a transport and `paceline run` call
 // it.
-func (f *Fair) State(_ mono.Time, all []limit.Stated) {
+func (f *Fair) State(_ mono.Time, all []limit.Rule) {
 	f.hearKind(all)
 	f.hearCapacity(all)
 	f.hearLimit(all)
@@ -22,7 +22,7 @@ func (f *Fair) State(_ mono.Time, all []limit.Stated) {
 // limit from it. So the limit is the one that the server states. A stated limit belongs to this
 // quota under two conditions: the server has stated the configured limit before, and states only
 // one in its unit and window.
-func (f *Fair) hearLimit(all []limit.Stated) {
+func (f *Fair) hearLimit(all []limit.Rule) {
 	n := int64(0)
 	for i := range all {
 		q := &all[i]
@@ -44,14 +44,14 @@ func (f *Fair) hearLimit(all []limit.Stated) {
 // limit, whatever the configured Capacity is. Sharers would wait without an end for a reserve that
 // the bucket cannot hold. A stated limit of another pace is another limit. A limit from a
 // provider's documentation counts only if it agrees with this quota.
-func (f *Fair) hearCapacity(all []limit.Stated) {
+func (f *Fair) hearCapacity(all []limit.Rule) {
 	least := int64(0)
 	for i := range all {
 		q := &all[i]
 		switch {
 		case q.Unit != f.config.Unit,
 			q.Documented && (q.N != f.config.Limit || q.Per != f.config.Window),
-			q.Per > 0 && math.Abs(perSecond(&q.Rate)-float64(f.config.Limit)/f.config.Window.Seconds()) > samePace*perSecond(&q.Rate):
+			q.Per > 0 && math.Abs(perSecond(q)-float64(f.config.Limit)/f.config.Window.Seconds()) > samePace*perSecond(q):
 			continue
 		}
 		if n := cmp.Or(q.Burst, q.N); n > 0 && (least == 0 || n < least) {

@@ -265,7 +265,7 @@ func (h *Hints) ends(u int, most int64, reset time.Duration) mono.Time {
 		return limit.Never
 	}
 	rates, _ := limit.Rates(h.rooms.own)
-	var longest limit.Rate // a zero Rate: this unit is not configured
+	var longest limit.Rule // a zero Rate: this unit is not configured
 	for _, r := range rates {
 		if int(r.Unit) == u && r.Per > longest.Per {
 			longest = r

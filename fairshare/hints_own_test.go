@@ -175,6 +175,11 @@ type growing struct {
 	grown bool
 }
 
+func (g *growing) Rules() []limit.Rule {
+	all, _ := limit.Rules(g.Limiter)
+	return all
+}
+
 func (g *growing) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
 	if g.grown {
 		to = append(to, limit.Usage{Unit: limit.Weight, Allowed: 1})

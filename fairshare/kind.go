@@ -23,7 +23,7 @@ func kindOf(c limit.Counting) Kind {
 // hearKind reads how the server counts from the stated limits of this quota alone, where Kind is
 // unknown. Only resets in answers overrule it. They cannot overrule a rolling window, which they
 // cannot show.
-func (f *Fair) hearKind(all []limit.Stated) {
+func (f *Fair) hearKind(all []limit.Rule) {
 	k := &f.finder
 	if f.config.Kind != UnknownKind || k.stated != UnknownKind {
 		return

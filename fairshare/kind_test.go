@@ -116,7 +116,7 @@ func TestFairFindsTheKind(t *testing.T) {
 func TestResetsOverruleWhatIsDocumented(t *testing.T) {
 	stated := func(c limit.Counting) *Fair {
 		f := fairOf(t, hourly)
-		f.State(0, []limit.Stated{{Rate: limit.Rate{N: 3600, Per: time.Hour}, Counts: c}})
+		f.State(0, []limit.Rule{{N: 3600, Per: time.Hour, Counts: c}})
 		return f
 	}
 	f := stated(limit.CountsWindow)
@@ -131,7 +131,7 @@ func TestResetsOverruleWhatIsDocumented(t *testing.T) {
 	if f.isWindow() {
 		t.Error("resets of a bucket do not make it one")
 	}
-	f.State(0, []limit.Stated{{Rate: limit.Rate{N: 3600, Per: time.Hour}, Counts: limit.CountsWindow}})
+	f.State(0, []limit.Rule{{N: 3600, Per: time.Hour, Counts: limit.CountsWindow}})
 	if f.isWindow() {
 		t.Error("that it is documented counts again, after resets have said otherwise")
 	}

@@ -24,7 +24,7 @@ func autoOf(t *testing.T, c AutoConfig) *Auto {
 // need three hours for one each.
 func TestToldLaterAsFromTheBeginning(t *testing.T) {
 	a := autoOf(t, AutoConfig{Unit: limit.Tokens})
-	a.State(0, []limit.Stated{{Rate: limit.Rate{Unit: limit.Tokens, N: 450_000, Per: time.Hour}, Counts: limit.CountsBucket}})
+	a.State(0, []limit.Rule{{Unit: limit.Tokens, N: 450_000, Per: time.Hour, Counts: limit.CountsBucket}})
 	unit := limit.Cost{limit.Requests: 1, limit.Tokens: 300}
 	limittest.Admit(a, 0, unit)
 	l := limittest.Admit(a, 0, unit)
@@ -44,7 +44,7 @@ func TestToldLaterAsFromTheBeginning(t *testing.T) {
 func TestToldAgainAtTheSamePace(t *testing.T) {
 	a := autoOf(t, AutoConfig{Unit: limit.Tokens})
 	told := func(n int64, per time.Duration) {
-		a.State(0, []limit.Stated{{Rate: limit.Rate{Unit: limit.Tokens, N: n, Per: per}, Counts: limit.CountsBucket}})
+		a.State(0, []limit.Rule{{Unit: limit.Tokens, N: n, Per: per, Counts: limit.CountsBucket}})
 	}
 	told(450_000, time.Hour) // in units of 300
 	a.fair.known, a.fair.n = true, 5
@@ -179,7 +179,7 @@ func TestNothingIsStated(t *testing.T) {
 	o.Reset[limit.Requests] = time.Minute
 	a.Settle(0, limittest.Admit(a, 0, limit.One), &o)
 	a.State(0, nil)
-	if f := a.Found(); f.By != ByRemains || f.Rate.N != 75 {
+	if f := a.Found(); f.By != ByRemains || f.Rule.N != 75 {
 		t.Errorf("found %v", f)
 	}
 }
@@ -187,11 +187,11 @@ func TestNothingIsStated(t *testing.T) {
 // The narrower of two limits under two names stays, however narrow it is.
 func TestTheNarrowestLimitStays(t *testing.T) {
 	a := autoOf(t, AutoConfig{})
-	narrow := limit.Stated{Rate: limit.Rate{Limit: "core", N: 1, Per: time.Hour}}
+	narrow := limit.Rule{Name: "core", N: 1, Per: time.Hour}
 	for range 2 {
-		a.State(0, []limit.Stated{narrow})
-		a.State(0, []limit.Stated{{Rate: limit.Rate{Limit: "search", N: 30, Per: time.Minute}}})
-		if f := a.Found(); f.Rate != narrow.Rate {
+		a.State(0, []limit.Rule{narrow})
+		a.State(0, []limit.Rule{{Name: "search", N: 30, Per: time.Minute}})
+		if f := a.Found(); f.Rule != narrow {
 			t.Errorf("found %v", f)
 		}
 	}

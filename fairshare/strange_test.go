@@ -95,10 +95,10 @@ func anyAuto(c *strangeClient) string {
 	return "auto"
 }
 
-func anyStated(c *strangeClient) (all []limit.Stated) {
+func anyStated(c *strangeClient) (all []limit.Rule) {
 	for range c.Rng.IntN(3) {
-		all = append(all, limit.Stated{
-			Rate:   limit.Rate{Unit: c.Unit, N: c.Rng.Int64N(int64(2 * c.Burst)), Per: time.Duration(c.Burst / c.Rate * 1e9)},
+		all = append(all, limit.Rule{
+			Unit: c.Unit, N: c.Rng.Int64N(int64(2 * c.Burst)), Per: time.Duration(c.Burst / c.Rate * 1e9),
 			Counts: limit.Counting(c.Rng.IntN(4)),
 			Burst:  c.Rng.Int64N(3) * int64(c.Burst),
 		})

@@ -15,6 +15,7 @@ type account struct {
 	last     mono.Time // time of the last change
 	pair     *pair     // set with a OneWayMax: then the pair decides, and of the other fields only the limit is used
 	unit     Unit
+	counts   Counting
 	plain    bool // an answer proves that its request has arrived, and nothing else
 	ages     ages
 	lead     *lead // nil without Arrivals.LearnLead
@@ -23,7 +24,7 @@ type account struct {
 	total    int64 // the settled cost since the beginning
 }
 
-func newAccount(kind string, limit int64, window time.Duration, unit Unit, a Arrivals) (account, error) {
+func newAccount(kind string, counts Counting, limit int64, window time.Duration, unit Unit, a Arrivals) (account, error) {
 	if err := checkLimit(kind, limit); err != nil {
 		return account{}, err
 	}
@@ -36,7 +37,7 @@ func newAccount(kind string, limit int64, window time.Duration, unit Unit, a Arr
 	if err := a.check(kind); err != nil {
 		return account{}, err
 	}
-	acc := account{limit: limit, window: window, unit: unit, arrivals: a, last: mono.Min, plain: a.OneWayMax == 0 && !a.LearnLead}
+	acc := account{limit: limit, window: window, unit: unit, counts: counts, arrivals: a, last: mono.Min, plain: a.OneWayMax == 0 && !a.LearnLead}
 	if a.LearnLead {
 		acc.lead = newLead()
 	}
@@ -154,32 +155,18 @@ func margin(given, window time.Duration) time.Duration {
 }
 
 // usage returns the fields that all accounts fill alike.
-func (a *account) usage(used int64) Usage {
-	return Usage{
+func (a *account) usage(now mono.Time, used int64) Usage {
+	u := Usage{
 		Limit: a.unit.String(), Unit: a.unit, Used: used, Open: min(a.open, used), Allowed: a.limit, Window: a.window, PerWindow: a.limit, Total: a.total,
+		Requests: a.ages.open,
 	}
+	if a.lead != nil {
+		u.Retreat = a.lead.retreat(now, "LearnLead")
+	}
+	return u
 }
 
-// Unsettled answers the function Unsettled.
-func (a *account) Unsettled() int {
-	if a.pair != nil {
-		return a.pair.open
-	}
-	return a.ages.open
-}
-
-// Retreats answers the function Retreats.
-func (a *account) Retreats(now mono.Time) []Retreat {
-	switch {
-	case a.pair != nil:
-		return a.pair.retreats(now, a.unit.String(), "OneWayMax")
-	case a.lead != nil:
-		return a.lead.retreats(now, a.unit.String(), "LearnLead")
-	}
-	return nil
-}
-
-// Trust answers the function Trust.
+// Trust is called by the function Trust.
 func (a *account) Trust(now mono.Time) {
 	switch {
 	case a.pair != nil:
@@ -191,9 +178,9 @@ func (a *account) Trust(now mono.Time) {
 	}
 }
 
-// Rates answers the function Rates.
-func (a *account) Rates() ([]Rate, bool) {
-	return []Rate{{a.unit.String(), a.unit, a.limit, a.window}}, true
+// Rules implements Describer.
+func (a *account) Rules() []Rule {
+	return []Rule{{Name: a.unit.String(), Unit: a.unit, N: a.limit, Per: a.window, Counts: a.counts}}
 }
 
 // resume puts a state that was read to use.
@@ -203,7 +190,7 @@ func (a *account) resume(s restored) {
 
 // configured returns the configuration that all kinds with an account have.
 func (a *account) configured(kind string) string {
-	s := fmt.Sprintf("%s: %v", kind, Rate{Unit: a.unit, N: a.limit, Per: a.window})
+	s := fmt.Sprintf("%s: %v", kind, Rule{Unit: a.unit, N: a.limit, Per: a.window})
 	if a.arrivals.Late != 0 && a.arrivals.Late != defaultLate {
 		s += fmt.Sprintf(", late %v", max(a.arrivals.Late, 0))
 	}
@@ -301,8 +288,4 @@ func (a *account) cycles(q asked, span time.Duration, h history, ends mono.Time)
 		t = max(t, a.first(q.now, a.limit-q.cost, h, ends))
 	}
 	return t
-}
-
-func (a *account) bound(cost *Cost) Bound {
-	return Bound{Name: a.unit.String(), Unit: a.unit, Size: cost.of(a.unit), Most: a.limit}
 }

@@ -133,11 +133,6 @@ func (a *Adaptive) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
 // NotBefore implements Forecaster. The requests open and ahead may be answered at once.
 func (a *Adaptive) NotBefore(now mono.Time, _ int, _, _ Cost) mono.Time { return max(now, a.last) }
 
-// Explain implements Explainer.
-func (a *Adaptive) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return a.Ready(now, cost), Bound{Name: "adaptive concurrency", Size: 1, Most: a.Most()}
-}
-
 // Admit implements Limiter.
 func (a *Adaptive) Admit(s *Sent) {
 	a.last = max(s.At, a.last)
@@ -235,11 +230,11 @@ func (a *Adaptive) become(bound float64) {
 
 func (a *Adaptive) begin() { a.since, a.count, a.busy = a.sent, 0, a.open }
 
-// AppendUsage answers the function AppendUsage. When the bound shrinks, more than the bound is in flight.
+// Rules implements Describer. The bound is found and not known, so its Counts is CountsSomehow.
+func (a *Adaptive) Rules() []Rule { return []Rule{{Name: "adaptive concurrency", N: a.Most()}} }
+
+// AppendUsage implements Describer. When the bound shrinks, more than the bound is in flight.
 func (a *Adaptive) AppendUsage(to []Usage, _ mono.Time) []Usage {
 	open := int64(a.open)
-	return append(to, Usage{Limit: "adaptive concurrency", InFlight: true, Used: open, Open: open, Allowed: a.Most()})
+	return append(to, Usage{Limit: "adaptive concurrency", InFlight: true, Used: open, Open: open, Allowed: a.Most(), Requests: a.open})
 }
-
-// Unsettled answers the function Unsettled.
-func (a *Adaptive) Unsettled() int { return a.open }

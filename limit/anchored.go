@@ -97,7 +97,7 @@ type AnchoredConfig struct {
 
 // NewAnchored checks the configuration and returns an Anchored with an empty history.
 func NewAnchored(c AnchoredConfig) (*Anchored, error) {
-	a, err := newAccount("Anchored", c.Limit, c.Window, c.Unit, c.Arrivals)
+	a, err := newAccount("Anchored", CountsWindow, c.Limit, c.Window, c.Unit, c.Arrivals)
 	if err != nil {
 		return nil, err
 	}
@@ -290,14 +290,14 @@ func (a *Anchored) Settle(now mono.Time, s *Sent, o *Outcome) {
 	}
 }
 
-// AppendUsage answers the function AppendUsage.
+// AppendUsage implements Describer.
 func (a *Anchored) AppendUsage(to []Usage, now mono.Time) []Usage {
 	if a.pair != nil {
 		return a.pair.appendUsage(to, now)
 	}
 	now = max(now, a.last)
 	over := sort.Search(a.settled.n, func(i int) bool { return a.freed(a.settled.at(i).at) > now })
-	u := a.usage(a.open + a.settled.total - a.settled.upTo(over))
+	u := a.usage(now, a.open+a.settled.total-a.settled.upTo(over))
 	u.Recent = a.recent.within(now, a.window, a.total)
 	return append(to, u)
 }
@@ -411,9 +411,4 @@ func (a *Anchored) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	return a.first(q.now, less(a.limit, plus(q.cost, min(q.ahead, 0))), history{total: a.settled.total, freed: func(w int64) mono.Time {
 		return min(a.freed(a.settled.freed(w)), ends)
 	}}, ends)
-}
-
-// Explain implements Explainer.
-func (a *Anchored) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return a.Ready(now, cost), a.bound(&cost)
 }

@@ -152,7 +152,7 @@ func NewBucket(c BucketConfig) (*Bucket, error) {
 	if c.Burst == 0 {
 		c.Burst = c.Limit
 	}
-	a, err := newAccount("Bucket", c.Limit, c.Window, c.Unit, c.Arrivals)
+	a, err := newAccount("Bucket", CountsBucket, c.Limit, c.Window, c.Unit, c.Arrivals)
 	if err != nil {
 		return nil, err
 	}
@@ -384,7 +384,7 @@ func (b *Bucket) Settle(now mono.Time, s *Sent, o *Outcome) {
 	}
 }
 
-// AppendUsage answers the function AppendUsage. An overdrawn bucket is used up.
+// AppendUsage implements Describer. An overdrawn bucket is used up.
 func (b *Bucket) AppendUsage(to []Usage, now mono.Time) []Usage {
 	if b.pair != nil {
 		return b.pair.appendUsage(to, now)
@@ -403,7 +403,7 @@ func (b *Bucket) AppendUsage(to []Usage, now mono.Time) []Usage {
 			not = middle
 		}
 	}
-	u := b.usage(b.limit - fits)
+	u := b.usage(now, b.limit-fits)
 	u.Window, u.PerWindow = b.rate.window, b.rate.limit
 	u.Recent = b.recent.within(now, b.rate.window, b.total)
 	return append(to, u)
@@ -418,9 +418,9 @@ func (b *Bucket) room(at mono.Time) int64 {
 	}))
 }
 
-// Rates answers the function Rates: the refill.
-func (b *Bucket) Rates() ([]Rate, bool) {
-	return []Rate{{b.unit.String(), b.unit, b.rate.limit, b.rate.window}}, true
+// Rules implements Describer.
+func (b *Bucket) Rules() []Rule {
+	return []Rule{{Name: b.unit.String(), Unit: b.unit, N: b.rate.limit, Per: b.rate.window, Burst: b.limit, Counts: CountsBucket}}
 }
 
 // AppendState implements Keeper.
@@ -525,9 +525,4 @@ func (b *Bucket) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 		t = max(t, b.Ready(now, cost))
 	}
 	return t
-}
-
-// Explain implements Explainer. The limit is the size of the full bucket.
-func (b *Bucket) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return b.Ready(now, cost), b.bound(&cost)
 }

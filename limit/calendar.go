@@ -62,7 +62,7 @@ type CalendarConfig struct {
 
 // NewCalendar checks the configuration and returns a Calendar with an empty history.
 func NewCalendar(c CalendarConfig) (*Calendar, error) {
-	a, err := newAccount("Calendar", c.Limit, c.Window, c.Unit, c.Arrivals)
+	a, err := newAccount("Calendar", CountsWindow, c.Limit, c.Window, c.Unit, c.Arrivals)
 	if err != nil {
 		return nil, err
 	}
@@ -231,13 +231,13 @@ func (c *Calendar) Settle(now mono.Time, s *Sent, o *Outcome) {
 	}
 }
 
-// AppendUsage answers the function AppendUsage.
+// AppendUsage implements Describer.
 func (c *Calendar) AppendUsage(to []Usage, now mono.Time) []Usage {
 	if c.pair != nil {
 		return c.pair.appendUsage(to, now)
 	}
 	now = max(now, c.last)
-	u := c.usage(c.open + c.settled.after(now))
+	u := c.usage(now, c.open+c.settled.after(now))
 	u.Recent = c.recent.within(now, c.window, c.total)
 	return append(to, u)
 }
@@ -324,9 +324,4 @@ func (c *Calendar) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	}
 	begun := c.begin(q.now.Add(-c.skew)).Add(c.skew)
 	return max(t, begun.Add(scale(c.window, time.Duration(whole+1), 1)))
-}
-
-// Explain implements Explainer.
-func (c *Calendar) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return c.Ready(now, cost), c.bound(&cost)
 }

@@ -80,17 +80,16 @@ func (c *Concurrency) Settle(now mono.Time, s *Sent, o *Outcome) {
 	}
 }
 
-// AppendUsage answers the function AppendUsage.
+// AppendUsage implements Describer.
 func (c *Concurrency) AppendUsage(to []Usage, now mono.Time) []Usage {
 	used := c.open + c.lingers.after(max(now, c.last))
-	return append(to, Usage{Limit: "concurrency", InFlight: true, Used: used, Open: c.open, Allowed: c.limit})
+	return append(to, Usage{Limit: "concurrency", InFlight: true, Used: used, Open: c.open, Allowed: c.limit, Requests: int(c.open)})
 }
 
-// Unsettled answers the function Unsettled.
-func (c *Concurrency) Unsettled() int { return int(c.open) }
-
-// Rates answers the function Rates.
-func (c *Concurrency) Rates() ([]Rate, bool) { return nil, true }
+// Rules implements Describer.
+func (c *Concurrency) Rules() []Rule {
+	return []Rule{{Name: "concurrency", N: c.limit, Counts: CountsInFlight}}
+}
 
 // ReadyAfter implements Forecaster.
 func (c *Concurrency) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
@@ -113,9 +112,4 @@ func (c *Concurrency) NotBefore(now mono.Time, _ int, _, _ Cost) mono.Time {
 		return max(now, c.lingers.freed(over))
 	}
 	return now
-}
-
-// Explain implements Explainer.
-func (c *Concurrency) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return c.Ready(now, cost), Bound{Name: "concurrency", Size: 1, Most: c.limit}
 }

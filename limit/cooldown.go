@@ -48,8 +48,11 @@ func (c *Cooldown) Settle(now mono.Time, _ *Sent, o *Outcome) {
 	}
 }
 
-// Rates answers the function Rates.
-func (c *Cooldown) Rates() ([]Rate, bool) { return nil, true }
+// Rules implements Describer.
+func (c *Cooldown) Rules() []Rule { return []Rule{{Name: "cool-down", Counts: CountsNothing}} }
+
+// AppendUsage implements Describer.
+func (c *Cooldown) AppendUsage(to []Usage, _ mono.Time) []Usage { return to }
 
 // AppendState implements Keeper.
 func (c *Cooldown) AppendState(b []byte) []byte {
@@ -81,8 +84,3 @@ func (c *Cooldown) ReadyAfter(now mono.Time, _, cost Cost) mono.Time { return c.
 
 // NotBefore implements Forecaster.
 func (c *Cooldown) NotBefore(now mono.Time, _ int, _, cost Cost) mono.Time { return c.Ready(now, cost) }
-
-// Explain implements Explainer.
-func (c *Cooldown) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return c.Ready(now, cost), Bound{Name: "cool-down", Size: 1}
-}

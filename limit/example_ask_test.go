@@ -19,9 +19,9 @@ func ExampleExplain() {
 	send(l, 20*time.Millisecond, limit.One) // not answered yet
 
 	now := mono.Time(30 * time.Millisecond)
-	var bound limit.Bound
-	_, bound = limit.Explain(l, now, limit.One)
-	fmt.Printf("%s: %d of %d %s\n", bound.Name, bound.Size, bound.Most, bound.Unit)
+	var rule limit.Rule
+	_, rule = limit.Explain(l, now, limit.One)
+	fmt.Printf("%s: %d of %d %s\n", rule.Name, limit.One[rule.Unit], rule.Most(), rule.Unit)
 	for _, u := range limit.AppendUsage(nil, l, now) {
 		fmt.Printf("%s: %d of %d used, %d in flight\n", u.Limit, u.Used, u.Allowed, u.Open)
 	}
@@ -211,7 +211,7 @@ func ExampleFitted_Recall() {
 	var lessons []limit.Lesson = l.Lessons()
 	next := limit.NewFitted(limit.MustRolling(25, time.Second))
 	for _, lesson := range lessons {
-		fmt.Println(lesson.Rate, "is learned:", next.Recall(0, lesson))
+		fmt.Println(lesson.Rule, "is learned:", next.Recall(0, lesson))
 	}
 	fmt.Println(len(next.Misfits()) == len(l.Misfits()))
 	// Output:

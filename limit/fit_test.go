@@ -20,7 +20,7 @@ func TestFitLasts(t *testing.T) {
 		{growing, time.Second, time.Minute}, {growing, 30 * time.Second, time.Minute}, {growing, 31 * time.Second, 62 * time.Second},
 		{growing, 5*time.Minute - 1, 10*time.Minute - 2}, {growing, time.Hour, 10 * time.Minute}, {growing, 24 * time.Hour, 10 * time.Minute},
 	} {
-		f := fit{rate: Rate{Per: c.per}, stage: stage{state: c.state}}
+		f := fit{rate: Rule{Per: c.per}, stage: stage{state: c.state}}
 		if got := f.lasts(); got != c.want {
 			t.Errorf("state %d, window of %v: %v, want %v", c.state, c.per, got, c.want)
 		}

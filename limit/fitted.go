@@ -76,8 +76,8 @@ type cause struct {
 // Misfit says that a configured limit is not the server's limit, or that others use it, too:
 // requests were refused within it.
 type Misfit struct {
-	Rate                   // as configured
-	Fits     int64         // the limit in its place: so much per Rate.Per was accepted
+	Rule                   // as configured
+	Fits     int64         // the limit in its place: so much per Per was accepted
 	Gap      time.Duration // if not zero, one request goes in this time, and Fits is 1
 	Until    mono.Time
 	Times    int // how often lately, up to 10
@@ -117,7 +117,7 @@ func (f *Fitted) watch() {
 			// The window is too long to matter.
 			continue
 		}
-		f.fits = append(f.fits, fit{index: i, rate: r, ledger: ledger, answered: mono.Min, stage: stage{n: MaxCost, caution: newCaution()}, doubt: doubt{deaf: mono.Min}})
+		f.fits = append(f.fits, fit{index: i, rate: r.rate(), ledger: ledger, answered: mono.Min, stage: stage{n: MaxCost, caution: newCaution()}, doubt: doubt{deaf: mono.Min}})
 		fronts = append(fronts, ledger)
 	}
 	switch len(fronts) {
@@ -215,14 +215,13 @@ func (f *Fitted) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	return t
 }
 
-// Explain implements Explainer. A fit has the name of its limit.
-func (f *Fitted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	at, b := Explain(f.own, now, cost)
+// binds returns the rule that a cost waits for. A fit has the name of its limit.
+func (f *Fitted) binds(now mono.Time, cost Cost) Rule {
+	at, r := Explain(f.own, now, cost)
 	at = max(at, f.last)
 	if !f.bound {
-		return at, b
+		return r
 	}
-	ready := f.Ready(now, cost)
 	cost = f.fitting(cost)
 	for i := range f.fits {
 		fit := &f.fits[i]
@@ -231,17 +230,14 @@ func (f *Fitted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
 			t = max(t, fit.latest.Add(fit.gap))
 		}
 		if t > at {
-			at, b = t, fit.ledger.bound(&cost)
-			b.Name = fit.rate.Limit
+			at, r = t, fit.rate
+			r.N = fit.n
 		}
 	}
-	return max(at, ready), b // a fit may be careful, too
+	return r
 }
 
-// Retreats answers the function Retreats: those of the Limiter in it.
-func (f *Fitted) Retreats(now mono.Time) []Retreat { return Retreats(f.own, now) }
-
-// Trust answers the function Trust. It also puts the configured limits back into use.
+// Trust is called by the function Trust. It also puts the configured limits back into use.
 func (f *Fitted) Trust(now mono.Time) {
 	f.last = max(now, f.last)
 	Trust(f.own, now)
@@ -259,12 +255,12 @@ func (f *Fitted) Misfits() (all []Misfit) {
 	rates, _ := Rates(f.own)
 	for i := range f.fits {
 		fit := &f.fits[i]
-		rate := rates[fit.index]
+		rate := rates[fit.index].rate()
 		if fit.rate.Per != rate.Per {
 			continue // the fit belongs to a window that no longer holds
 		}
 		if fit.state > trial && (fit != f.cause.fit || f.cause.open == 0) {
-			all = append(all, Misfit{Rate: rate, Fits: fit.n, Gap: fit.gap, Until: fit.until, Times: fit.times, Refusals: fit.refusals, Sure: fit.sure()})
+			all = append(all, Misfit{Rule: rate, Fits: fit.n, Gap: fit.gap, Until: fit.until, Times: fit.times, Refusals: fit.refusals, Sure: fit.sure()})
 		}
 	}
 	return all
@@ -366,7 +362,7 @@ func (f *Fitted) Settle(now mono.Time, s *Sent, o *Outcome) {
 func (f *Fitted) follow() {
 	rates, _ := Rates(f.own)
 	for i := range f.fits {
-		if fit := &f.fits[i]; fit.follow(f.last, rates[fit.index]) {
+		if fit := &f.fits[i]; fit.follow(f.last, rates[fit.index].rate()) {
 			f.began = f.last
 		}
 	}
@@ -451,7 +447,7 @@ func (f *Fitted) move() {
 // fit is the stricter limit for one rate.
 type fit struct {
 	index  int // of rate in Rates
-	rate   Rate
+	rate   Rule
 	ledger *Rolling // the accepted requests; its limit is n
 	stage
 	doubt
@@ -578,7 +574,7 @@ func (t *fit) release(now mono.Time) {
 
 // follow takes the rate's present configuration. It reports whether the window changed (SetWindow).
 // Then the fit no longer holds. The known history stays, and the new window counts as the first.
-func (t *fit) follow(now mono.Time, r Rate) bool {
+func (t *fit) follow(now mono.Time, r Rule) bool {
 	before := t.rate.Per
 	t.rate = r
 	if r.Per == before {
@@ -719,25 +715,19 @@ func (t *fit) found(now mono.Time) bool {
 	return true
 }
 
-// AppendUsage answers the function AppendUsage: the use of the configured limits, and the fit of each.
-func (f *Fitted) AppendUsage(to []Usage, now mono.Time) []Usage {
-	first := len(to)
-	to = AppendUsage(to, f.own, max(now, f.last))
+// marks completes the usage of the configured limits by their fits.
+func (f *Fitted) marks(all []Usage) {
 	for i := range f.fits {
 		fit := &f.fits[i]
 		if n := fit.allows(); fit.state != free && n < fit.rate.N {
-			for k := first; k < len(to); k++ {
-				if u := &to[k]; u.Limit == fit.rate.Limit && u.Unit == fit.rate.Unit && u.Window == fit.rate.Per && u.PerWindow == fit.rate.N {
+			for k := range all {
+				if u := &all[k]; u.Limit == fit.rate.Name && u.Unit == fit.rate.Unit && u.Window == fit.rate.Per && u.PerWindow == fit.rate.N {
 					u.Fits = n
 				}
 			}
 		}
 	}
-	return to
 }
-
-// Unsettled answers the function Unsettled.
-func (f *Fitted) Unsettled() int { return f.open }
 
 // Learned counts the changes that Lessons may show.
 func (f *Fitted) Learned() uint64 { return f.news }
@@ -757,7 +747,7 @@ func (f *Fitted) Lessons() (all []Lesson) {
 // not overflow.
 func (t *fit) lesson(began mono.Time) Lesson {
 	l := Lesson{
-		Index: t.index, Rate: t.rate, State: uint8(t.state), Times: t.times, Refusals: t.refusals, Gap: t.gap, Step: t.step, Low: t.low, High: t.high,
+		Index: t.index, Rule: t.rate, State: uint8(t.state), Times: t.times, Refusals: t.refusals, Gap: t.gap, Step: t.step, Low: t.low, High: t.high,
 		Careful: t.careful, Most: t.most, Kept: t.kept, Sudden: t.sudden, Served: t.served, Refused: t.doubt.refused, Began: began,
 		Until: max(t.until, began), Since: max(t.since, began), Latest: max(t.latest, began), Answered: max(t.answered, began), Deaf: max(t.deaf, began),
 	}
@@ -774,7 +764,7 @@ func (f *Fitted) Recall(now mono.Time, l Lesson) bool {
 	rates, _ := Rates(f.own)
 	for i := range f.fits {
 		t := &f.fits[i]
-		if t.index != l.Index || rates[t.index] != l.Rate || t.rate != l.Rate || !l.makesSense() {
+		if t.index != l.Index || rates[t.index].rate() != l.Rule || t.rate != l.Rule || !l.makesSense() {
 			continue
 		}
 		f.last = max(now, f.last)

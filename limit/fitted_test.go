@@ -55,7 +55,7 @@ func (f *fitter) misfits(t *testing.T, want ...limit.Misfit) {
 	}
 }
 
-var twentyFive = limit.Rate{Limit: "requests", N: 25, Per: time.Second}
+var twentyFive = limit.Rule{Name: "requests", N: 25, Per: time.Second}
 
 // A server of 20 a second whose configured limit is 25.
 func TestFittedTimeline(t *testing.T) {
@@ -68,7 +68,7 @@ func TestFittedTimeline(t *testing.T) {
 	}
 	bursts(0, 25, 25)
 	bursts(2*time.Second, 20, 25) // not in the first window
-	declared := limit.Misfit{Rate: twentyFive, Fits: 20, Until: at(10*time.Minute + 2*time.Second + 10*ms), Times: 1, Refusals: 1}
+	declared := limit.Misfit{Rule: twentyFive, Fits: 20, Until: at(10*time.Minute + 2*time.Second + 10*ms), Times: 1, Refusals: 1}
 	f.misfits(t, declared)
 	bursts(4*time.Second, 10, 10) // half of it beside each other
 	bursts(4*time.Second+10*ms, 1, 1)
@@ -87,7 +87,7 @@ func TestFittedTimeline(t *testing.T) {
 		t.Errorf("a minute of growing: %d fit, want 21", got)
 	}
 	bursts(13*time.Minute, 9, 10) // one is refused: 20 did hold, and hold for twice as long
-	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: at(33*time.Minute + 10*ms), Times: 2, Refusals: 2})
+	f.misfits(t, limit.Misfit{Rule: twentyFive, Fits: 20, Until: at(33*time.Minute + 10*ms), Times: 2, Refusals: 2})
 
 	f.Trust(at(14 * time.Minute))
 	f.misfits(t)
@@ -147,12 +147,12 @@ func TestFittedTakesItsTime(t *testing.T) {
 		settle(i, limit.Limited)
 	}
 	until := at(2100*ms + 10*time.Minute)
-	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: until, Times: 1, Refusals: 1})
+	f.misfits(t, limit.Misfit{Rule: twentyFive, Fits: 20, Until: until, Times: 1, Refusals: 1})
 	for i := range 30 {
 		now := at(time.Duration(i+1) * time.Minute)
 		f.Settle(now, limittest.Admit(f, now, limit.One), &limit.Outcome{Result: limit.Accepted})
 	}
-	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: until, Times: 1, Refusals: 1, Sure: true})
+	f.misfits(t, limit.Misfit{Rule: twentyFive, Fits: 20, Until: until, Times: 1, Refusals: 1, Sure: true})
 }
 
 // If not even one request a window fits, one goes in longer and longer gaps, and in shorter ones
@@ -392,7 +392,7 @@ func TestFittedBesideEternity(t *testing.T) {
 	f := fitted(limit.NewAll(ever, limit.MustRolling(25, time.Second)))
 	f.burst(0, 25)
 	f.burst(at(2*time.Second), 20)
-	f.misfits(t, limit.Misfit{Rate: twentyFive, Fits: 20, Until: at(10*time.Minute + 2*time.Second + 10*ms), Times: 1, Refusals: 1})
+	f.misfits(t, limit.Misfit{Rule: twentyFive, Fits: 20, Until: at(10*time.Minute + 2*time.Second + 10*ms), Times: 1, Refusals: 1})
 }
 
 // A window changes while a fit holds. The fit was of another window, and ends with the next answer.

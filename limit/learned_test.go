@@ -60,7 +60,7 @@ func TestCountedByAnother(t *testing.T) {
 
 // A lesson that no Fitted can produce is refused, at each of its bounds.
 func TestLessonsThatMakeNoSense(t *testing.T) {
-	rate := Rate{N: 10, Per: time.Second}
+	rate := Rule{N: 10, Per: time.Second}
 	for name, c := range map[string]struct {
 		l    Lesson
 		want bool
@@ -92,7 +92,7 @@ func TestLessonsThatMakeNoSense(t *testing.T) {
 		"growing from nothing":      {Lesson{State: uint8(growing), Fits: 2, Step: 1}, false},
 		"a state that there is not": {Lesson{State: uint8(growing) + 1, Fits: 1, Step: 1, Low: 1}, false},
 	} {
-		c.l.Rate = rate
+		c.l.Rule = rate
 		if got := c.l.makesSense(); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}

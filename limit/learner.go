@@ -4,28 +4,6 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Stated is what a server states of one of its limits, in an answer. Only N must be known. If Per
-// is 0, the window is not known.
-type Stated struct {
-	Rate
-	Counts Counting
-	// Burst is the size of a bucket. If zero, N.
-	Burst int64
-	// Documented says that the limit is from the provider's documentation. The answer identified
-	// only the provider.
-	Documented bool
-}
-
-// Counting is how a server counts.
-type Counting uint8
-
-const (
-	CountsSomehow Counting = iota // not known
-	CountsBucket
-	CountsWindow // a window begins at an instant of the server's clock, or with a request
-	CountsRolling
-)
-
 // learner is a Limiter that learns from answers how much it may send, as the limiters of shared
 // quotas do. A refusal that may come from its quota must reach it, even if another limiter stays
 // away because of it. Fair and Auto of package fairshare are learners.
@@ -33,7 +11,7 @@ type learner interface {
 	Limiter
 	// State passes the limits stated in an answer. The call comes before or after the Settle of
 	// that answer's request. The limiter keeps no reference to all.
-	State(now mono.Time, all []Stated)
+	State(now mono.Time, all []Rule)
 	// Refills returns the units whose Reset in an outcome is the time of a full bucket: bit u for
 	// Unit u. The IETF draft allows such a reset, and more is free long before. Call it after
 	// Settle and State of the answer, if there are such calls. It changes nothing.
@@ -46,7 +24,7 @@ type learner interface {
 // Learns reports whether l, or a part of it, learns from answers how much it may send. Such a
 // Limiter has the methods
 //
-//	State(now mono.Time, all []Stated)
+//	State(now mono.Time, all []Rule)
 //	Refills(o *Outcome) (units uint8)
 //	Resume(now mono.Time, all []Past)
 func Learns(l Limiter) bool {
@@ -55,7 +33,7 @@ func Learns(l Limiter) bool {
 
 // State passes a server's stated limits to l, or to its parts that learn: see Learns. The call
 // comes before or after the Settle of that answer's request. all belongs to the caller.
-func State(l Limiter, now mono.Time, all []Stated) {
+func State(l Limiter, now mono.Time, all []Rule) {
 	ask(l, func(t learner) { t.State(now, all) })
 }
 

@@ -11,8 +11,8 @@ import (
 // refusals of all of them. Misfit has the part for people. The rest is private to Fitted, and
 // exported for encoding only (encoding/json works). Comparable.
 type Lesson struct {
-	Index int  `json:"-"`    // the index of Rate in Rates
-	Rate  Rate `json:"rate"` // as configured
+	Index int  `json:"-"`    // the index of Rule in Rates
+	Rule  Rule `json:"rate"` // as configured
 
 	State    uint8         `json:"state,omitempty"`
 	Fits     int64         `json:"fits,omitempty"`
@@ -65,7 +65,7 @@ func (l *Lesson) makesSense() bool {
 	if fitState(l.State) == free {
 		return true
 	}
-	ok := l.Fits >= 1 && l.Fits <= l.Rate.N && l.Step >= 0 && l.Step <= MaxCost && l.Gap <= longGap && (l.Gap == 0 || l.Fits == 1)
+	ok := l.Fits >= 1 && l.Fits <= l.Rule.N && l.Step >= 0 && l.Step <= MaxCost && l.Gap <= longGap && (l.Gap == 0 || l.Fits == 1)
 	switch fitState(l.State) {
 	case trial:
 		return ok && l.Step > 0

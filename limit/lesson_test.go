@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,7 +61,7 @@ func (p *pupil) again(t testing.TB, now mono.Time, n int64) *pupil {
 			t.Fatal(err)
 		}
 		read.Index = l.Index
-		if got := next.Recall(now, read.Moved(-base)); got != (l.Rate.N == n) {
+		if got := next.Recall(now, read.Moved(-base)); got != (l.Rule.N == n) {
 			t.Fatalf("recalled: %v: %+v", got, l)
 		}
 	}
@@ -142,16 +143,16 @@ func FuzzLessonStory(f *testing.F) {
 	})
 }
 
-var fiveASecond = limit.Rate{Limit: "requests", N: 5, Per: time.Second}
+var fiveASecond = limit.Rule{Name: "requests", N: 5, Per: time.Second}
 
 // lessons are the stages of a Fitted of five a second.
 var lessons = map[string]limit.Lesson{
-	"trial":     {Rate: fiveASecond, State: 1, Fits: 2, Step: 1},
-	"held":      {Rate: fiveASecond, State: 2, Fits: 2, Times: 1, Until: at(10 * time.Minute), Careful: true},
-	"gap":       {Rate: fiveASecond, State: 2, Fits: 1, Gap: 4 * time.Second, Times: 3, Until: at(time.Hour)},
-	"searching": {Rate: fiveASecond, State: 3, Fits: 2, Low: 1, High: 4, Step: 1, Times: 2, Careful: true},
-	"growing":   {Rate: fiveASecond, State: 4, Fits: 3, Low: 2, Step: 1, Times: 2},
-	"deaf":      {Rate: fiveASecond, Times: 2, Most: 3, Deaf: at(time.Hour)},
+	"trial":     {Rule: fiveASecond, State: 1, Fits: 2, Step: 1},
+	"held":      {Rule: fiveASecond, State: 2, Fits: 2, Times: 1, Until: at(10 * time.Minute), Careful: true},
+	"gap":       {Rule: fiveASecond, State: 2, Fits: 1, Gap: 4 * time.Second, Times: 3, Until: at(time.Hour)},
+	"searching": {Rule: fiveASecond, State: 3, Fits: 2, Low: 1, High: 4, Step: 1, Times: 2, Careful: true},
+	"growing":   {Rule: fiveASecond, State: 4, Fits: 3, Low: 2, Step: 1, Times: 2},
+	"deaf":      {Rule: fiveASecond, Times: 2, Most: 3, Deaf: at(time.Hour)},
 }
 
 // A Fitted that begins with a lesson obeys every law, though it has counted nothing.
@@ -191,7 +192,7 @@ func FuzzLesson(f *testing.F) {
 		if json.Unmarshal(b, &l) != nil {
 			return
 		}
-		l.Rate = fiveASecond
+		l.Rule = fiveASecond
 		p := newPupil(5)
 		now := mono.Time(0)
 		p.Recall(now, l)
@@ -214,9 +215,9 @@ func FuzzLesson(f *testing.F) {
 func TestLessonOfAnother(t *testing.T) {
 	good := lessons["held"]
 	for name, change := range map[string]func(*limit.Lesson){
-		"rate":            func(l *limit.Lesson) { l.Rate.N = 6 },
-		"window":          func(l *limit.Lesson) { l.Rate.Per = time.Minute },
-		"unit":            func(l *limit.Lesson) { l.Rate.Unit = limit.Tokens },
+		"rate":            func(l *limit.Lesson) { l.Rule.N = 6 },
+		"window":          func(l *limit.Lesson) { l.Rule.Per = time.Minute },
+		"unit":            func(l *limit.Lesson) { l.Rule.Unit = limit.Tokens },
 		"index":           func(l *limit.Lesson) { l.Index = 1 },
 		"none fits":       func(l *limit.Lesson) { l.Fits = 0 },
 		"more fits":       func(l *limit.Lesson) { l.Fits = 6 },
@@ -252,7 +253,7 @@ func TestLessonFields(t *testing.T) {
 			f.SetBool(true)
 		}
 	}
-	l.Rate, l.Index = fiveASecond, 0
+	l.Rule, l.Index = fiveASecond, 0
 	b, err := json.Marshal(l)
 	var got limit.Lesson
 	if err == nil {
@@ -335,5 +336,21 @@ func TestRefusalsAtRandomOverRestarts(t *testing.T) {
 		if served < 15*3600 {
 			t.Errorf("seed %d: %d served, %.1f a second", seed, served, float64(served)/3600)
 		}
+	}
+}
+
+// A journal keeps lessons, so their form stays: a lesson's rule has no field that is new since.
+func TestLessonForm(t *testing.T) {
+	const was = `{"rate":{"Limit":"requests","Unit":0,"N":25,"Per":1000000000},"state":2,"fits":20,`
+	f := fitted(limit.MustRolling(25, time.Second))
+	f.burst(at(0), 25)
+	f.burst(at(2*time.Second), 20)
+	is, err := json.Marshal(f.Lessons()[0])
+	if err != nil || !strings.HasPrefix(string(is), was) {
+		t.Errorf("%s, %v; want %s…", is, err, was)
+	}
+	var read limit.Lesson
+	if err := json.Unmarshal(is, &read); err != nil || !limit.NewFitted(limit.MustRolling(25, time.Second)).Recall(0, read) {
+		t.Errorf("%+v is not recalled: %v", read, err)
 	}
 }

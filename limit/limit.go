@@ -60,10 +60,10 @@
 //	lesson.go         the state of a Fitted, for the next process
 //	wrap.go           Unwrap, and the search through wrappers
 //	forecast.go       Forecaster: Ready after one more Admit, or behind many requests
-//	explain.go        Explainer: the limit behind a verdict; Named
-//	rates.go          Rates: the rates of a limiter
+//	rule.go           Rule: so much of a unit per window
+//	describe.go       Describer: the rules of a limiter, their usage, the rule behind a verdict
 //	usage.go          Usage: the use of each limit now
-//	unsettled.go      Unsettled: the number of open requests
+//	named.go          Named: a limiter with a name
 //	keeper.go         Keeper: a limiter's memory, written and read back
 //	keeper_state.go   the format of that memory
 //	idle.go           the memory of a limiter with no request in flight, in a few bytes

@@ -474,21 +474,12 @@ func (p *Produced) NotBefore(now mono.Time, _ int, _, cost Cost) mono.Time {
 	return max(t, p.full.Add(p.margin-p.times(p.burst-1)))
 }
 
-// Explain implements Explainer. Most is the size of the full bucket. A larger cost may go
-// nevertheless.
-func (p *Produced) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return p.Ready(now, cost), Bound{Name: p.unit.String(), Unit: p.unit, Size: cost.of(p.unit), Most: p.burst}
+// Rules implements Describer. A cost above the Burst may go nevertheless.
+func (p *Produced) Rules() []Rule {
+	return []Rule{{Name: p.unit.String(), Unit: p.unit, N: p.rate.limit, Per: p.rate.window, Burst: p.burst, Counts: CountsBucket}}
 }
 
-// Rates answers the function Rates. It returns the rate of the refill.
-func (p *Produced) Rates() ([]Rate, bool) {
-	return []Rate{{p.unit.String(), p.unit, p.rate.limit, p.rate.window}}, true
-}
-
-// Unsettled answers the function Unsettled.
-func (p *Produced) Unsettled() int { return p.book.Len() }
-
-// AppendUsage answers the function AppendUsage: the output that may have been drawn by now. It leaves out the
+// AppendUsage implements Describer: the output that may have been drawn by now. It leaves out the
 // overdrawn part.
 func (p *Produced) AppendUsage(to []Usage, now mono.Time) []Usage {
 	now = max(now, p.last)
@@ -511,6 +502,7 @@ func (p *Produced) AppendUsage(to []Usage, now mono.Time) []Usage {
 	return append(to, Usage{
 		Limit: p.unit.String(), Unit: p.unit, Used: min(plus(missing, open), p.burst), Open: open, Allowed: p.burst,
 		Window: p.rate.window, PerWindow: p.rate.limit, Total: p.drew, Recent: p.recent.within(now, p.rate.window, p.drew),
+		Requests: p.book.Len(),
 	})
 }
 

@@ -309,7 +309,7 @@ func TestProducedFoldsWhatOneAloneDoesNotDrainAtItsEnd(t *testing.T) {
 // A change that makes no sense is an error, and changes nothing.
 func TestProducedRefusesChanges(t *testing.T) {
 	p := must(limit.NewProduced(limit.ProducedConfig{Limit: 1000, Window: time.Minute}))
-	before, _ := p.Rates()
+	before := p.Rules()
 	for want, change := range map[string]func() error{
 		"Limit 0":      func() error { return p.SetLimit(0, 0) },
 		"Window 0s":    func() error { return p.SetWindow(0, 0) },
@@ -321,7 +321,7 @@ func TestProducedRefusesChanges(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if after, _ := p.Rates(); len(after) != 1 || after[0].N != 1000 || after[0].Per != time.Minute || after[0].Unit != limit.Output || !slices.Equal(before, after) {
+	if after := p.Rules(); len(after) != 1 || after[0].N != 1000 || after[0].Per != time.Minute || after[0].Unit != limit.Output || !slices.Equal(before, after) {
 		t.Errorf("%+v was %+v", after, before)
 	}
 }

@@ -147,8 +147,8 @@ type resuming struct {
 	told []limit.Past
 }
 
-func (r *resuming) State(mono.Time, []limit.Stated) {}
-func (r *resuming) Refills(*limit.Outcome) uint8    { return 0 }
+func (r *resuming) State(mono.Time, []limit.Rule) {}
+func (r *resuming) Refills(*limit.Outcome) uint8  { return 0 }
 
 func (r *resuming) Resume(now mono.Time, all []limit.Past) { r.now, r.told = now, all }
 

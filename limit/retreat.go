@@ -15,45 +15,18 @@ import (
 // retreat. Another limit, or another user of the same quota, may cause such a refusal, too. The
 // retreat is the safe side then as well.
 type Retreat struct {
-	Limit  string    // the name of the limit, as in Bound
+	Limit  string    // the name of the limit, as in Rule
 	Option string    // "OneWayMax", "LearnLead", "Gap" or "LearnGap"
 	Until  mono.Time // the opt-in is in use again from then on
 	Times  int       // how often lately, up to 10
 }
 
-// cautious is a Limiter with opt-ins.
-type cautious interface {
-	Limiter
-	Retreats(now mono.Time) []Retreat
-	Trust(now mono.Time)
-}
-
-// Retreats returns the opt-ins of l that are not in use at now, in no order; usually none. To report
-// retreats, call it now and then: once a minute is often enough. A Limiter with opt-ins has methods
-//
-//	Retreats(now mono.Time) []Retreat
-//	Trust(now mono.Time)
-func Retreats(l Limiter, now mono.Time) []Retreat {
-	var all []Retreat
-	visit(l, nil, func(l Limiter, name *string) bool {
-		c, ok := l.(cautious)
-		if !ok {
-			return false
-		}
-		first := len(all)
-		all = append(all, c.Retreats(now)...)
-		for i := first; name != nil && i < len(all); i++ {
-			all[i].Limit = *name
-		}
-		return true
-	})
-	return all
-}
-
 // Trust puts the opt-ins of l back into use from now on. It is a change as SetLimit is: call Ready
-// again. See Retreats.
+// again. A Limiter with opt-ins has a method
+//
+//	Trust(now mono.Time)
 func Trust(l Limiter, now mono.Time) {
-	ask(l, func(c cautious) { c.Trust(now) })
+	ask(l, func(c interface{ Trust(now mono.Time) }) { c.Trust(now) })
 }
 
 // caution knows when an opt-in is in use.
@@ -85,11 +58,12 @@ func (c *caution) strike(now, sent mono.Time) bool {
 	return true
 }
 
-func (c *caution) retreats(now mono.Time, limit, option string) []Retreat {
-	if now >= c.until {
-		return nil
+// retreat describes the retreat from an option; without one it is zero.
+func (c *caution) retreat(now mono.Time, option string) (r Retreat) {
+	if now < c.until {
+		r = Retreat{Option: option, Until: c.until, Times: c.times}
 	}
-	return []Retreat{{limit, option, c.until, c.times}}
+	return r
 }
 
 func (c *caution) trust(now mono.Time) { c.until = min(c.until, now) }
@@ -165,5 +139,6 @@ func (p *pair) appendUsage(to []Usage, now mono.Time) []Usage {
 	if bold := to[n+1].Used; p.until <= now && bold < to[n].Used {
 		to[n].Used, to[n].Open = bold, min(to[n].Open, bold)
 	}
+	to[n].Requests, to[n].Retreat = p.open, p.retreat(now, "OneWayMax")
 	return to[:n+1]
 }

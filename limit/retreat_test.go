@@ -80,7 +80,7 @@ func TestRetreatsGrowAndShrink(t *testing.T) {
 		l := limittest.Admit(s, now, limit.One)
 		now = now.Add(ms)
 		s.Settle(now, l, &limit.Outcome{Result: limit.Failed, Misordered: true})
-		r := s.Retreats(now)
+		r := limit.Retreats(s, now)
 		if len(r) != 1 || r[0].Until.Sub(now) != want || r[0].Option != "Gap" {
 			t.Fatalf("%v, want %v", r, want)
 		}
@@ -149,7 +149,7 @@ func TestLearnLeadRetreats(t *testing.T) {
 	lead(15*ms, 20*ms, 50) // it took a second or two
 	lead(20*ms, 20*ms, 50)
 	cycle(limit.Limited)
-	r := l.Retreats(now)
+	r := limit.Retreats(l, now)
 	if len(r) != 1 || r[0] != (limit.Retreat{Limit: "requests", Option: "LearnLead", Until: now.Add(10 * time.Minute), Times: 1}) {
 		t.Fatalf("%v", r)
 	}

@@ -61,7 +61,7 @@ type RollingConfig struct {
 
 // NewRolling checks the configuration and returns a Rolling with an empty history.
 func NewRolling(c RollingConfig) (*Rolling, error) {
-	a, err := newAccount("Rolling", c.Limit, c.Window, c.Unit, c.Arrivals)
+	a, err := newAccount("Rolling", CountsRolling, c.Limit, c.Window, c.Unit, c.Arrivals)
 	if err != nil {
 		return nil, err
 	}
@@ -186,13 +186,13 @@ func grained(t mono.Time, grain time.Duration) mono.Time {
 	return t.Add(-over)
 }
 
-// AppendUsage answers the function AppendUsage.
+// AppendUsage implements Describer.
 func (r *Rolling) AppendUsage(to []Usage, now mono.Time) []Usage {
 	if r.pair != nil {
 		return r.pair.appendUsage(to, now)
 	}
 	now = max(now, r.last)
-	u := r.usage(r.open + r.settled.after(now.Add(r.ahead()-r.span)))
+	u := r.usage(now, r.open+r.settled.after(now.Add(r.ahead()-r.span)))
 	u.Recent = r.settled.after(now.Add(-r.window))
 	return append(to, u)
 }
@@ -253,9 +253,4 @@ func (r *Rolling) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	return r.cycles(q, span, history{r.settled.total, func(w int64) mono.Time {
 		return r.soonest(q.now, r.settled.freed(w).Add(r.span))
 	}, r.settled.last()}, r.ages.oldest.Add(span))
-}
-
-// Explain implements Explainer.
-func (r *Rolling) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return r.Ready(now, cost), r.bound(&cost)
 }

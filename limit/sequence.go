@@ -115,25 +115,23 @@ func (s *Sequence) Settle(now mono.Time, r *Sent, o *Outcome) {
 	}
 }
 
-// Retreats answers the function Retreats.
-func (s *Sequence) Retreats(now mono.Time) []Retreat {
-	if s.given > 0 {
-		return s.retreats(now, "sequence", "Gap")
-	}
-	return s.retreats(now, "sequence", "LearnGap")
-}
-
-// Trust answers the function Trust.
+// Trust is called by the function Trust.
 func (s *Sequence) Trust(now mono.Time) {
 	s.last = max(now, s.last)
 	s.trust(s.last)
 }
 
-// Unsettled answers the function Unsettled.
-func (s *Sequence) Unsettled() int { return s.open }
+// Rules implements Describer.
+func (s *Sequence) Rules() []Rule { return []Rule{{Name: "sequence", Counts: CountsNothing}} }
 
-// Rates answers the function Rates.
-func (s *Sequence) Rates() ([]Rate, bool) { return nil, true }
+// AppendUsage implements Describer. A Sequence counts nothing.
+func (s *Sequence) AppendUsage(to []Usage, now mono.Time) []Usage {
+	option := "LearnGap"
+	if s.given > 0 {
+		option = "Gap"
+	}
+	return append(to, Usage{Limit: "sequence", Requests: s.open, Retreat: s.retreat(now, option)})
+}
 
 // ReadyAfter implements Forecaster. It is not known.
 func (s *Sequence) ReadyAfter(mono.Time, Cost, Cost) mono.Time { return Never }
@@ -153,9 +151,4 @@ func (s *Sequence) NotBefore(now mono.Time, n int, _, cost Cost) mono.Time {
 		gap = sequenceSmallest
 	}
 	return min(max(now, s.lingers.freed(s.lingers.total)), max(now, s.until, s.prev.Add(gap)))
-}
-
-// Explain implements Explainer.
-func (s *Sequence) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return s.Ready(now, cost), Bound{Name: "sequence", Size: 1}
 }

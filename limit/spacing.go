@@ -52,8 +52,11 @@ func (s *Spacing) Settle(now mono.Time, r *Sent, o *Outcome) {
 	}
 }
 
-// Rates answers the function Rates.
-func (s *Spacing) Rates() ([]Rate, bool) { return nil, true }
+// Rules implements Describer.
+func (s *Spacing) Rules() []Rule { return []Rule{{Name: "spacing", Counts: CountsNothing}} }
+
+// AppendUsage implements Describer.
+func (s *Spacing) AppendUsage(to []Usage, _ mono.Time) []Usage { return to }
 
 // ReadyAfter implements Forecaster.
 func (s *Spacing) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
@@ -63,9 +66,4 @@ func (s *Spacing) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
 // NotBefore implements Forecaster.
 func (s *Spacing) NotBefore(now mono.Time, n int, _, _ Cost) mono.Time {
 	return s.Ready(now, Cost{}).Add(scale(s.gap, time.Duration(max(n, 0)), 1))
-}
-
-// Explain implements Explainer.
-func (s *Spacing) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return s.Ready(now, cost), Bound{Name: "spacing", Size: 1}
 }

@@ -8,7 +8,7 @@ import (
 
 // Usage is how much of one limit is used at an instant. It is for display.
 type Usage struct {
-	// Limit is the name of the limit, as in Bound. Unit is what it counts. InFlight: it counts
+	// Limit is the name of the limit, as in Rule. Unit is what it counts. InFlight: it counts
 	// requests in flight, whatever their cost.
 	Limit    string
 	Unit     Unit
@@ -29,37 +29,11 @@ type Usage struct {
 	// Fits is the most that was found to be allowed per Window, if less than PerWindow. 0: nothing
 	// else is known. See Fitted.
 	Fits int64
-}
-
-// gauged is a Limiter that reports how much is used. All limiters of this package do,
-// except Spacing, Sequence and Cooldown, which count nothing.
-type gauged interface {
-	Limiter
-	// AppendUsage appends the usage at now of each limit in it, always as many and in the same
-	// order. It changes nothing that Ready or another method reads.
-	AppendUsage(to []Usage, now mono.Time) []Usage
-}
-
-// AppendUsage appends the usage of each limit in l at now. It appends nothing for a Limiter without
-// a method
-//
-//	AppendUsage(to []Usage, now mono.Time) []Usage
-//
-// Such a method changes nothing. It appends always as many, in the same order.
-func AppendUsage(to []Usage, l Limiter, now mono.Time) []Usage {
-	visit(l, nil, func(l Limiter, name *string) bool {
-		g, ok := l.(gauged)
-		if !ok {
-			return false
-		}
-		first := len(to)
-		to = g.AppendUsage(to, now)
-		for i := first; name != nil && i < len(to); i++ {
-			to[i].Limit = *name
-		}
-		return true
-	})
-	return to
+	// Requests is how many requests are open. 0: none is, or the limiter does not know.
+	Requests int
+	// Retreat is the opt-in of this limit that is not in use. Its Option is empty if there is none.
+	// Retreat.Limit is empty: it is Limit.
+	Retreat Retreat
 }
 
 // marks is how many marks a window has.

@@ -113,7 +113,7 @@ func TestUsageOfABucket(t *testing.T) {
 func TestUsageOfWhatIsInFlight(t *testing.T) {
 	c := must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 4}))
 	a, b := limittest.Admit(c, 0, limit.One), limittest.Admit(c, 0, limit.Cost{})
-	if u := usageOf(t, c, 0); u != (limit.Usage{Limit: "concurrency", InFlight: true, Used: 2, Open: 2, Allowed: 4}) {
+	if u := usageOf(t, c, 0); u != (limit.Usage{Limit: "concurrency", InFlight: true, Used: 2, Open: 2, Allowed: 4, Requests: 2}) {
 		t.Errorf("%+v", u)
 	}
 	c.Settle(0, a, &limit.Outcome{}) // it may still be there for 5 s

@@ -179,8 +179,8 @@ func (tr *transcript) line() string {
 	var all, when strings.Builder
 	for _, c := range tr.Costs {
 		fmt.Fprintln(&all, tr.limiter.Ready(tr.now, c), tr.limiter.Ready(tr.now.Add(tr.Scale/3), c))
-		if at, bound := limit.Explain(tr.limiter, tr.now, c); at > tr.now {
-			fmt.Fprintln(&all, at, bound)
+		if at, r := limit.Explain(tr.limiter, tr.now, c); at > tr.now {
+			fmt.Fprintln(&all, at, tr.bound(at, r, &c))
 		}
 		for n, ahead := range []limit.Cost{{}, limit.One, {limit.Requests: 7, limit.Input: 90}} {
 			fmt.Fprintln(&all, limit.NotBefore(tr.limiter, tr.now, n, ahead, c))
@@ -195,9 +195,9 @@ func (tr *transcript) line() string {
 			fmt.Fprintf(&when, " %v", d)
 		}
 	}
-	fmt.Fprintln(&all, limit.AppendUsage(nil, tr.limiter, tr.now), limit.Retreats(tr.limiter, tr.now))
+	fmt.Fprintln(&all, usages(limit.AppendUsage(nil, tr.limiter, tr.now)), limit.Retreats(tr.limiter, tr.now))
 	if f, ok := tr.limiter.(*limit.Fitted); ok {
-		fmt.Fprintf(&all, "%+v %+v\n", f.Misfits(), f.Lessons())
+		all.WriteString(strings.ReplaceAll(fmt.Sprintf("%+v %+v\n", f.Misfits(), f.Lessons()), "Rule:", "Rate:"))
 	}
 	if k, ok := tr.limiter.(limit.Keeper); ok && limit.Keeps(tr.limiter) == nil {
 		fmt.Fprintf(&all, "%x %s %v\n", k.AppendState(nil), k.Configuration(), k.Span())
@@ -205,4 +205,40 @@ func (tr *transcript) line() string {
 	sum := fnv.New32a()
 	sum.Write([]byte(all.String()))
 	return fmt.Sprintf("  at %v, %d sent, %d open, ready in%s; all it says: %08x\n", tr.now.Sub(at(time.Hour)), tr.sent, len(tr.open), when.String(), sum.Sum32())
+}
+
+// The golden files are of a version with other types. bound and usages write the same facts in the
+// form of those.
+
+// bound writes a rule with the size of the cost that waits for it.
+func (tr *transcript) bound(at mono.Time, r limit.Rule, c *limit.Cost) string {
+	size := min(max(c[r.Unit], 0), limit.MaxCost)
+	if r.Per == 0 { // each request counts as one
+		size = 1
+	}
+	if _, is := tr.limiter.(*limit.Fitted); is && at != limit.Never {
+		size = min(size, r.Most()) // a cost above a fit takes the whole fit
+	}
+	return fmt.Sprint(struct {
+		Name       string
+		Unit       limit.Unit
+		Size, Most int64
+	}{r.Name, r.Unit, size, r.Most()})
+}
+
+func usages(all []limit.Usage) string {
+	type usage struct {
+		Limit               string
+		Unit                limit.Unit
+		InFlight            bool
+		Used, Open, Allowed int64
+		Window              time.Duration
+		PerWindow           int64
+		Total, Recent, Fits int64
+	}
+	var was []usage
+	for _, u := range all {
+		was = append(was, usage{u.Limit, u.Unit, u.InFlight, u.Used, u.Open, u.Allowed, u.Window, u.PerWindow, u.Total, u.Recent, u.Fits})
+	}
+	return fmt.Sprint(was)
 }

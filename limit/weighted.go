@@ -70,7 +70,7 @@ type WeightedConfig struct {
 
 // NewWeighted checks the configuration and returns a Weighted with an empty history.
 func NewWeighted(c WeightedConfig) (*Weighted, error) {
-	a, err := newAccount("Weighted", c.Limit, c.Window, c.Unit, c.Arrivals)
+	a, err := newAccount("Weighted", CountsWeighted, c.Limit, c.Window, c.Unit, c.Arrivals)
 	if err != nil {
 		return nil, err
 	}
@@ -332,14 +332,14 @@ func (t *timeline) add(u mono.Time, cost int64) {
 	t.at[i], t.sum[i] = u, before
 }
 
-// AppendUsage answers the function AppendUsage. It reports the estimate of a server whose intervals begin at the
+// AppendUsage implements Describer. It reports the estimate of a server whose intervals begin at the
 // worst instant.
 func (l *Weighted) AppendUsage(to []Usage, now mono.Time) []Usage {
 	if l.pair != nil {
 		return l.pair.appendUsage(to, now)
 	}
 	now = max(now, l.last)
-	u := l.usage(l.open + l.estimate(now.Add(l.ahead()-l.margin)))
+	u := l.usage(now, l.open+l.estimate(now.Add(l.ahead()-l.margin)))
 	u.Recent = l.recent.within(now, l.window, l.total)
 	return append(to, u)
 }
@@ -440,9 +440,4 @@ func (l *Weighted) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 		t = max(t, l.Ready(now, cost))
 	}
 	return t
-}
-
-// Explain implements Explainer.
-func (l *Weighted) Explain(now mono.Time, cost Cost) (mono.Time, Bound) {
-	return l.Ready(now, cost), l.bound(&cost)
 }

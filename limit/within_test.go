@@ -16,27 +16,24 @@ type special struct {
 	limit.Limiter
 	stale   bool
 	resumed bool
-	heard   []limit.Stated
+	heard   []limit.Rule
 	retreat mono.Time
 	trusted mono.Time
 }
 
 func (s *special) Fresh(*limit.Sent) bool                             { return !s.stale }
-func (s *special) State(_ mono.Time, all []limit.Stated)              { s.heard = append(s.heard, all...) }
+func (s *special) State(_ mono.Time, all []limit.Rule)                { s.heard = append(s.heard, all...) }
 func (s *special) Resume(mono.Time, []limit.Past)                     { s.resumed = true }
 func (s *special) Supply(func(), func() int, func(kind, text string)) {}
 func (s *special) Refills(o *limit.Outcome) uint8 {
 	return o.Known & (1<<limit.Tokens | 1<<limit.Orders)
 }
-func (s *special) Rates() ([]limit.Rate, bool) {
-	return []limit.Rate{{Limit: "own", N: 3, Per: time.Second}}, true
-}
-func (s *special) Retreats(now mono.Time) []limit.Retreat {
-	return []limit.Retreat{{Limit: "own", Until: s.retreat}}
+func (s *special) Rules() []limit.Rule {
+	return []limit.Rule{{Name: "own", N: 3, Per: time.Second, Counts: limit.CountsRolling}}
 }
 func (s *special) Trust(now mono.Time) { s.trusted = now }
 func (s *special) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
-	return append(to, limit.Usage{Limit: "own", Used: 2})
+	return append(to, limit.Usage{Limit: "own", Used: 2, Allowed: 3, Retreat: limit.Retreat{Option: "own", Until: s.retreat}})
 }
 
 // within has the ways in which a limiter stands in another, beside one without optional methods.
@@ -71,7 +68,7 @@ func TestWithinOthers(t *testing.T) {
 		if units := limit.Refills(l, &limit.Outcome{Known: 1<<limit.Requests | 1<<limit.Tokens}); units != 1<<limit.Tokens {
 			t.Errorf("%s: these refill: %b", name, units)
 		}
-		said := []limit.Stated{{Burst: 5}, {Burst: 7}}
+		said := []limit.Rule{{Burst: 5}, {Burst: 7}}
 		if limit.State(l, 5, said); !slices.Equal(s.heard, said) {
 			t.Errorf("%s: it was told %v of %v", name, s.heard, said)
 		}
@@ -100,7 +97,7 @@ func TestWithinOthers(t *testing.T) {
 	if lease := limittest.Admit(plain, 0, limit.One); !limit.Fresh(plain, lease) || limit.Learns(plain) || limit.Refills(plain, &limit.Outcome{Known: 255}) != 0 || limit.VaryingIn(plain) != nil {
 		t.Error("a Rolling is special")
 	}
-	limit.State(plain, 0, []limit.Stated{{Burst: 5}})
+	limit.State(plain, 0, []limit.Rule{{Burst: 5}})
 	for _, v := range []*limit.Varying{limit.NewVarying(plain)} {
 		for _, l := range []limit.Limiter{v, limit.Named("x", v), limit.NewAll(limit.MustRolling(1, time.Second), v)} {
 			if limit.VaryingIn(l) != v {
@@ -124,9 +121,9 @@ func TestRatesOfAll(t *testing.T) {
 			t.Errorf("%T: %v, %v", each, all, ok)
 		}
 	}
-	rate := limit.Rate{Limit: "r", Unit: limit.Requests, N: 3, Per: time.Second}
+	rate := limit.Rule{Name: "r", Unit: limit.Requests, N: 3, Per: time.Second, Counts: limit.CountsRolling}
 	l := limit.NewAll(none, limit.Named("r", limit.MustRolling(3, time.Second)), must(limit.NewBucket(limit.BucketConfig{Limit: 4, Window: time.Minute, Burst: 9, Unit: limit.Tokens})))
-	if all, ok := limit.Rates(l); !ok || !reflect.DeepEqual(all, []limit.Rate{rate, {Limit: "tokens", Unit: limit.Tokens, N: 4, Per: time.Minute}}) {
+	if all, ok := limit.Rates(l); !ok || !reflect.DeepEqual(all, []limit.Rule{rate, {Name: "tokens", Unit: limit.Tokens, N: 4, Per: time.Minute, Burst: 9, Counts: limit.CountsBucket}}) {
 		t.Errorf("%v, %v", all, ok)
 	}
 	if all, ok := limit.Rates(limit.NewAll(l, opaque{limit.MustRolling(3, time.Second)})); ok || all != nil {

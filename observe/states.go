@@ -26,7 +26,7 @@ func (w Whose) compare(v Whose) int {
 // something.
 type LimitState struct {
 	Whose
-	// Name is that of limit.Bound: as given to limit.Named, or the unit that the limit counts.
+	// Name is that of limit.Rule: as given to limit.Named, or the unit that the limit counts.
 	Name string `json:"limit"`
 	// Unit is the counted unit, as package limit names it: "requests", "input tokens", "in flight".
 	Unit string `json:"unit"`

@@ -279,17 +279,19 @@ func (m *Member) Fresh(s *limit.Sent) bool {
 	return m.node.Fresh(m.clock.now(), s)
 }
 
-// Explain implements limit.Explainer.
-func (m *Member) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
-	at := m.Ready(now, cost)
+// Rules implements limit.Describer. Other processes use the rules, too. So their Counts is
+// CountsSomehow, and no Fitted tests them.
+func (m *Member) Rules() []limit.Rule {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, b := limit.Explain(m.node.Limiter(), mono.Min, cost)
-	b.Name = m.config.Name
-	return at, b
+	all, _ := limit.Rules(m.node.Limiter())
+	for i := range all {
+		all[i].Name, all[i].Counts = m.config.Name, limit.CountsSomehow
+	}
+	return all
 }
 
-// AppendUsage answers limit.AppendUsage. It appends the usage of the whole limit as of the last turn,
+// AppendUsage implements limit.Describer. It appends the usage of the whole limit as of the last turn,
 // under the Name. The usage is zero, since unknown, where this process has not used the limit for
 // long. Then it appends this process' part, under the Name and ", here": grants that it has not
 // sent, and requests in flight (Open).

@@ -46,7 +46,7 @@ func TestANewStoreIsQuietAloud(t *testing.T) {
 		if !errors.As(err, &wait) || wait.Reason != paceline.ErrDeadline || time.Since(began) != time.Minute {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		if at, _ := m.Explain(0, limit.One); time.Duration(at)+time.Minute-quiet > time.Second || quiet-time.Duration(at)-time.Minute > time.Second {
+		if at, _ := limit.Explain(m, 0, limit.One); time.Duration(at)+time.Minute-quiet > time.Second || quiet-time.Duration(at)-time.Minute > time.Second {
 			t.Errorf("a minute later it is ready in %v", time.Duration(at))
 		}
 		if took := <-served; took < quiet || took > quiet+2*time.Second {

@@ -336,8 +336,8 @@ func (n *node) weigh(own limit.Limiter) {
 		return
 	}
 	rates, _ := limit.Rates(own)
-	n.money.Store(slices.ContainsFunc(rates, func(r limit.Rate) bool { return r.Unit == limit.Money }))
-	short := slices.ContainsFunc(rates, func(r limit.Rate) bool { return r.Per <= time.Hour })
+	n.money.Store(slices.ContainsFunc(rates, func(r limit.Rule) bool { return r.Unit == limit.Money }))
+	short := slices.ContainsFunc(rates, func(r limit.Rule) bool { return r.Per <= time.Hour })
 	for _, r := range rates {
 		if each := r.Per.Seconds() / float64(max(r.N, 1)); r.Per > 0 && (r.Per <= time.Hour || !short) {
 			n.takes[r.Unit] = max(n.takes[r.Unit], each)

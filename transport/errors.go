@@ -68,7 +68,7 @@ type Error struct {
 	Client string
 	Ahead  int
 	// Name is the name of the limit that stood in the way, as given to limit.Named: see
-	// limit.Bound. The limit counts Unit. Empty: no limit did.
+	// limit.Rule. The limit counts Unit. Empty: no limit did.
 	Name string
 	Unit limit.Unit
 	// With paceline.ErrNever, Size of Unit was the cost, and Limit is the most that ever fits.

@@ -189,7 +189,7 @@ func (n *node) refused(why provider.Refusal, asked time.Duration) (pause time.Du
 	}
 	for _, m := range misfits {
 		n.t.noteMisfit(n.partition, &m)
-		n.t.log.Warn("the limit is wrong, or others use it, too", "partition", n.partition, "limit", m.Rate.String(),
+		n.t.log.Warn("the limit is wrong, or others use it, too", "partition", n.partition, "limit", m.Rule.String(),
 			"fits", m.Fits, "until", n.t.group.Time(m.Until))
 	}
 	return pause
@@ -325,7 +325,7 @@ func (n *node) most(cost limit.Cost) (unit limit.Unit, most int64, found bool) {
 func (n *node) refuse(err error, cost limit.Cost) *Error {
 	e := &Error{Partition: n.partition, Err: err}
 	if w, ok := errors.AsType[*paceline.WaitError](err); ok {
-		e.Ready, e.Ahead, e.Name, e.Unit = w.Ready, w.Ahead, w.Bound.Name, w.Bound.Unit
+		e.Ready, e.Ahead, e.Name, e.Unit = w.Ready, w.Ahead, w.Rule.Name, w.Rule.Unit
 		if w.Reason == paceline.ErrNever {
 			if u, most, ok := n.most(cost); ok {
 				e.Unit, e.Size, e.Limit = u, cost[u], most

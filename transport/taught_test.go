@@ -66,7 +66,7 @@ func TestTaught(t *testing.T) {
 				_, _ = io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 				f := auto.Found()
-				if f.By != c.by || c.by == fairshare.ByServer && (f.Rate.N != 100 || f.Rate.Per != time.Minute) {
+				if f.By != c.by || c.by == fairshare.ByServer && (f.Rule.N != 100 || f.Rule.Per != time.Minute) {
 					t.Errorf("%s, shared %v: found %v (%v)", c.name, shared, f, f.By)
 				}
 			})

@@ -124,7 +124,7 @@ func (t *Transport) notePaused(p Partition, d time.Duration, asked bool) {
 }
 
 func (t *Transport) noteMisfit(p Partition, m *limit.Misfit) {
-	t.note(observe.EventWrong, p, fmt.Sprintf("the limit of %v is wrong, or others use it, too: %d fit", m.Rate, m.Fits))
+	t.note(observe.EventWrong, p, fmt.Sprintf("the limit of %v is wrong, or others use it, too: %d fit", m.Rule, m.Fits))
 }
 
 // forgetsLocked adds the counts of a partition that is to be forgotten to those of its key.

@@ -91,7 +91,7 @@ func (a *answer) outcome(rtt time.Duration, real func(time.Duration) time.Durati
 }
 
 // stated is what a limiter learns of how the server counts.
-func (a *answer) stated(real func(time.Duration) time.Duration) []limit.Stated {
+func (a *answer) stated(real func(time.Duration) time.Duration) []limit.Rule {
 	all := classify.Stated(a.policies)
 	for i := range all {
 		all[i].Per = real(all[i].Per)

@@ -73,12 +73,12 @@ func TestRealParams(t *testing.T) {
 // pupil is a limiter that hears what servers state.
 type pupil struct {
 	limit.Limiter
-	heard []limit.Stated
+	heard []limit.Rule
 }
 
-func (p *pupil) State(_ mono.Time, all []limit.Stated) { p.heard = append(p.heard, all...) }
-func (p *pupil) Refills(*limit.Outcome) uint8          { return 0 }
-func (p *pupil) Resume(mono.Time, []limit.Past)        {}
+func (p *pupil) State(_ mono.Time, all []limit.Rule) { p.heard = append(p.heard, all...) }
+func (p *pupil) Refills(*limit.Outcome) uint8        { return 0 }
+func (p *pupil) Resume(mono.Time, []limit.Past)      {}
 
 // What a server states, or its provider documents, of how it counts reaches the law, as it does in production: by the clients' clock, which is
 // ten times as fast.
@@ -92,8 +92,8 @@ func TestStated(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.permitted(permit)(0, 0, a)
-	want := limit.Rate{Limit: "a", N: 100, Per: 6 * time.Second}
-	if len(l.heard) != 1 || l.heard[0].Rate != want {
+	want := limit.Rule{Name: "a", N: 100, Per: 6 * time.Second}
+	if len(l.heard) != 1 || l.heard[0] != want {
 		t.Errorf("it heard %+v", l.heard)
 	}
 }

@@ -30,12 +30,12 @@
 //  12. A Forecaster is never too late. Let all requests ahead go as early as they can, and let none
 //     cost less than was counted. Then a cost goes no sooner than NotBefore, whatever the answers
 //     are.
-//  13. A limiter with Unsettled that counts open requests counts all of them. An Explainer returns
-//     the same as Ready, and names the limit if that is later than now.
+//  13. A Describer that counts open requests counts all of them. Explain returns the same as Ready,
+//     and names the limit if that is later than now.
 //  14. A Keeper comes back unchanged. Restore its state, and Admit all open requests. Then every
 //     method answers as that of the first limiter. A truncated state is refused. A damaged state
 //     never leads to a panic.
-//  15. A limiter with AppendUsage reports the truth. If requests went only when Ready, the used part
+//  15. A Describer reports the truth. If requests went only when Ready, the used part
 //     is within Allowed. Open costs are used. With no open cost, the used part falls to zero by
 //     time alone. The total is the settled cost that counts. If Ready depends on Used alone,
 //     exactly Allowed − Used may go at once. AppendUsage changes nothing.

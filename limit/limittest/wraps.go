@@ -48,11 +48,26 @@ func asked() []string { return slices.Sorted(maps.Keys(questions)) }
 // questions question a wrapper around a probe that has admitted one request at 0. The answer is
 // empty, or names the fault.
 var questions = map[string]func(w limit.Limiter, sent *limit.Sent, p *probe) string{
-	"Explainer": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
-		if _, bound := limit.Explain(w, 0, limit.One); bound.Most != probeLimit {
+	"Describer": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
+		if _, r := limit.Explain(w, 0, limit.One); r.N != probeLimit {
 			return "Explain does not name the limit inside"
 		}
-		return ""
+		inside := func(r limit.Rule) bool { return r.N == probeLimit && r.Per == 2*time.Second }
+		if all, ok := limit.Rates(w); !ok || !slices.ContainsFunc(all, inside) {
+			return "Rates leaves out the limit inside"
+		}
+		used := func(u limit.Usage) bool { return u.Allowed == probeLimit && u.Used == 1 }
+		if !slices.ContainsFunc(limit.AppendUsage(nil, w, 0), used) {
+			return "AppendUsage leaves out the limit inside"
+		}
+		if limit.Unsettled(w) != 1 {
+			return "Unsettled does not count the request in flight"
+		}
+		if all := limit.Retreats(w, 0); len(all) != 1 || all[0].Option != probeName {
+			return "Retreats does not report that of the limiter inside"
+		}
+		limit.Trust(w, 0)
+		return p.reached("Trust")
 	},
 	"Forecaster": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
 		if !limit.Forecasts(w) || !limit.Foresees(w) {
@@ -64,34 +79,7 @@ var questions = map[string]func(w limit.Limiter, sent *limit.Sent, p *probe) str
 		}
 		return ""
 	},
-	"gauged": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
-		inside := func(u limit.Usage) bool { return u.Allowed == probeLimit && u.Used == 1 }
-		if !slices.ContainsFunc(limit.AppendUsage(nil, w, 0), inside) {
-			return "AppendUsage leaves out the limit inside"
-		}
-		return ""
-	},
 	"Keeper": func(w limit.Limiter, sent *limit.Sent, p *probe) string { return restores(w, sent, p) },
-	"owed": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
-		if limit.Unsettled(w) != 1 {
-			return "Unsettled does not count the request in flight"
-		}
-		return ""
-	},
-	"rated": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
-		inside := func(r limit.Rate) bool { return r.N == probeLimit && r.Per == 2*time.Second }
-		if all, ok := limit.Rates(w); !ok || !slices.ContainsFunc(all, inside) {
-			return "Rates leaves out the limit inside"
-		}
-		return ""
-	},
-	"cautious": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
-		if all := limit.Retreats(w, 0); len(all) != 1 || all[0].Option != probeName {
-			return "Retreats does not report that of the limiter inside"
-		}
-		limit.Trust(w, 0)
-		return p.reached("Trust")
-	},
 	"remote": func(w limit.Limiter, sent *limit.Sent, p *probe) string {
 		if !limit.Lapses(w) || limit.Fresh(w, sent) {
 			return "leave of the limiter inside has lapsed, and Fresh does not say so"
@@ -151,16 +139,18 @@ func (p *probe) reached(method string) string {
 	return method + " does not reach the limiter inside"
 }
 
-func (p *probe) note(method string)              { p.asked = append(p.asked, method) }
-func (p *probe) State(mono.Time, []limit.Stated) { p.note("State") }
-func (p *probe) Refills(*limit.Outcome) uint8    { return probeRefills }
-func (p *probe) Fresh(*limit.Sent) bool          { p.note("Fresh"); return false }
-func (p *probe) Trust(mono.Time)                 { p.note("Trust") }
-func (p *probe) Resume(mono.Time, []limit.Past)  { p.note("Resume") }
-func (p *probe) AppendState(b []byte) []byte     { p.note("AppendState"); return p.Rolling.AppendState(b) }
+func (p *probe) note(method string)             { p.asked = append(p.asked, method) }
+func (p *probe) State(mono.Time, []limit.Rule)  { p.note("State") }
+func (p *probe) Refills(*limit.Outcome) uint8   { return probeRefills }
+func (p *probe) Fresh(*limit.Sent) bool         { p.note("Fresh"); return false }
+func (p *probe) Trust(mono.Time)                { p.note("Trust") }
+func (p *probe) Resume(mono.Time, []limit.Past) { p.note("Resume") }
+func (p *probe) AppendState(b []byte) []byte    { p.note("AppendState"); return p.Rolling.AppendState(b) }
 
 func (p *probe) Supply(func(), func() int, func(kind, text string)) { p.note("Supply") }
 
-func (p *probe) Retreats(mono.Time) []limit.Retreat {
-	return []limit.Retreat{{Option: probeName}}
+func (p *probe) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
+	to = p.Rolling.AppendUsage(to, now)
+	to[len(to)-1].Retreat = limit.Retreat{Option: probeName}
+	return to
 }

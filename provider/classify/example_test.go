@@ -35,7 +35,7 @@ func ExampleStated() {
 	}
 	for _, s := range classify.Stated(policies) {
 		u, _ := classify.UnitOf(policies[0].Unit)
-		fmt.Println(s.Rate, s.Counts == classify.Counts(provider.Rolling), s.Unit == u)
+		fmt.Println(s, s.Counts == classify.Counts(provider.Rolling), s.Unit == u)
 	}
 	// Output: 30000 tokens per 1m0s true true
 }

@@ -74,9 +74,9 @@ func (v *Verdict) Policies(has func(provider.Scope) bool) (stated []provider.Pol
 	return stated, capacity
 }
 
-// Stated converts policies to limit.Stated, for limit.State. Those in no unit of a Cost are left
+// Stated converts policies to limit.Rule, for limit.State. Those in no unit of a Cost are left
 // out. An unknown window is 0.
-func Stated(policies []provider.Policy) (all []limit.Stated) {
+func Stated(policies []provider.Policy) (all []limit.Rule) {
 	for i := range policies {
 		p := &policies[i]
 		u, ok := UnitOf(p.Unit)
@@ -87,7 +87,7 @@ func Stated(policies []provider.Policy) (all []limit.Stated) {
 		if p.WindowSource == provider.Inferred {
 			window = 0
 		}
-		s := limit.Stated{Rate: limit.Rate{Limit: p.Name, Unit: u, N: p.Limit, Per: window}, Counts: Counts(p.Rule), Burst: p.Burst, Documented: p.Source == provider.Documented}
+		s := limit.Rule{Name: p.Name, Unit: u, N: p.Limit, Per: window, Counts: Counts(p.Rule), Burst: p.Burst, Documented: p.Source == provider.Documented}
 		all = append(all, s)
 	}
 	return all

@@ -757,7 +757,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// The statements of an answer become limit.Stated. Units that limiters do not have are left out,
+// The statements of an answer become limit.Rule. Units that limiters do not have are left out,
 // and so are unknown values.
 func TestStated(t *testing.T) {
 	got := classify.Stated([]provider.Policy{
@@ -770,14 +770,14 @@ func TestStated(t *testing.T) {
 		{Name: "no window", Unit: provider.Requests, Limit: 10},
 		{Name: "inferred", Unit: provider.Requests, Limit: 10, Window: time.Hour, WindowSource: provider.Inferred},
 	})
-	want := []limit.Stated{
-		{Rate: limit.Rate{Limit: "a", N: 10, Per: time.Second}, Counts: limit.CountsBucket, Burst: 30},
-		{Rate: limit.Rate{Limit: "b", Unit: limit.Input, N: 20, Per: time.Minute}, Counts: limit.CountsRolling, Documented: true},
-		{Rate: limit.Rate{Limit: "c", N: 30, Per: time.Hour}, Counts: limit.CountsWindow},
-		{Rate: limit.Rate{Limit: "d", N: 40, Per: time.Hour}, Counts: limit.CountsWindow},
-		{Rate: limit.Rate{Limit: "e", N: 50, Per: time.Hour}},
-		{Rate: limit.Rate{Limit: "no window", N: 10}},
-		{Rate: limit.Rate{Limit: "inferred", N: 10}},
+	want := []limit.Rule{
+		{Name: "a", N: 10, Per: time.Second, Counts: limit.CountsBucket, Burst: 30},
+		{Name: "b", Unit: limit.Input, N: 20, Per: time.Minute, Counts: limit.CountsRolling, Documented: true},
+		{Name: "c", N: 30, Per: time.Hour, Counts: limit.CountsWindow},
+		{Name: "d", N: 40, Per: time.Hour, Counts: limit.CountsWindow},
+		{Name: "e", N: 50, Per: time.Hour},
+		{Name: "no window", N: 10},
+		{Name: "inferred", N: 10},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

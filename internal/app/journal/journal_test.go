@@ -839,7 +839,7 @@ func TestJournalKeepsLessons(t *testing.T) {
 		t.Fatal(err)
 	}
 	fit := func(of string, fits int64, until time.Duration) Fit {
-		return Fit{of, limit.Lesson{Rate: limit.Rate{Limit: "requests", N: 25, Per: time.Second}, State: 2, Fits: fits, Until: mono.Time(until), Began: 1}}
+		return Fit{of, limit.Lesson{Rule: limit.Rule{Name: "requests", N: 25, Per: time.Second}, State: 2, Fits: fits, Until: mono.Time(until), Began: 1}}
 	}
 	for i := range 2 * mostFits {
 		err = errors.Join(err, j.Learn("A", fit(fmt.Sprint(i), 3, time.Hour), began))
@@ -865,7 +865,7 @@ func TestJournalKeepsLessons(t *testing.T) {
 			t.Fatalf("%+v, %+v", a, b)
 		}
 		last := a[mostFits-1]
-		if left := time.Duration(last.Until) - time.Duration(m.now().UnixNano()); last.Limit != "25/s" || last.Fits != 20 || last.Rate != b[0].Rate || left != c.left {
+		if left := time.Duration(last.Until) - time.Duration(m.now().UnixNano()); last.Limit != "25/s" || last.Fits != 20 || last.Rule != b[0].Rule || left != c.left {
 			t.Errorf("%s: %v are left: %+v", c.boot, left, last)
 		}
 		_ = j.Close()

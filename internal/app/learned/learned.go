@@ -122,7 +122,7 @@ func (l *Limiter) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 }
 
 // State answers limit.State.
-func (l *Limiter) State(now mono.Time, all []limit.Stated) {
+func (l *Limiter) State(now mono.Time, all []limit.Rule) {
 	l.Auto.State(now, all)
 	l.note(now)
 }

@@ -70,7 +70,7 @@ func (l *left) auto(name string) *Limiter {
 
 // learns gives a limit to the limiter.
 func learns(a *Limiter, n int64) {
-	a.State(0, []limit.Stated{{Rate: limit.Rate{N: n, Per: time.Minute}}})
+	a.State(0, []limit.Rule{{N: n, Per: time.Minute}})
 	a.Settle(0, limittest.Admit(a, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
 }
 

@@ -121,7 +121,7 @@ func (all limits) remembering(now mono.Time, l rate.Limit, had []limit.Limiter) 
 		limit.SetEpoch(made, all.epoch)
 		return made
 	}
-	var longest limit.Rate
+	var longest limit.Rule
 	var best limit.Limiter
 	for _, h := range had {
 		from, keeps := limit.AsKeeper(h)
@@ -225,5 +225,5 @@ func nameOf(l rate.Limit) string {
 	if l.Text != "" {
 		return l.Text
 	}
-	return limit.Rate{Unit: l.Unit, N: l.N, Per: l.Per}.String()
+	return limit.Rule{Unit: l.Unit, N: l.N, Per: l.Per}.String()
 }

@@ -55,7 +55,7 @@ func TestETAOfABucket(t *testing.T) {
 		g := &group{r: r, limits: r.c.Limits, rooms: []int64{c.room}}
 		keys := make([]serving, c.keys)
 		if c.wrong > 0 {
-			keys[0].misfits = []limit.Misfit{{Rate: limit.Rate{N: 60, Per: time.Minute, Unit: limit.Requests}, Fits: c.wrong}}
+			keys[0].misfits = []limit.Misfit{{Rule: limit.Rule{N: 60, Per: time.Minute, Unit: limit.Requests}, Fits: c.wrong}}
 		}
 		if got := g.byLimits(epoch.Add(c.after), keys); got.Round(time.Millisecond) != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)

@@ -83,7 +83,7 @@ func (g *group) learned(key int, all []limit.Lesson) {
 }
 
 // which names a limit of a key in the notices.
-func which(key string, m *limit.Misfit) string { return fmt.Sprintf("%s %v", key, m.Rate) }
+func which(key string, m *limit.Misfit) string { return fmt.Sprintf("%s %v", key, m.Rule) }
 
 // tellMisfit reports a wrong limit to the user: first that it is wrong, and later which limit would
 // fit. known says that this is known, or that no more will become known.
@@ -111,9 +111,9 @@ func (r *Run) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
 // wouldFit puts into words the limit that was kept, the requests that were accepted, and the limit
 // that would fit.
 func (c *Config) wouldFit(m *limit.Misfit) (kept, accepted, would string) {
-	fits := m.Rate
+	fits := m.Rule
 	fits.N, fits.Per = m.Fits, max(m.Per, m.Gap)
-	kept, would = m.Rate.String(), fits.String()
+	kept, would = m.Rule.String(), fits.String()
 	for _, l := range c.Limits {
 		_, per, is := strings.Cut(l.Text, "/")
 		if is && l.N == m.N && l.Per == m.Per && l.Unit == m.Unit {

@@ -50,7 +50,7 @@ func (s *Sharing) limiter(l format.Rate) (limit.Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Text, err)
 	}
-	f.State(0, []limit.Stated{{Rate: limit.Rate{Unit: l.Unit, N: l.N, Per: l.Per}, Counts: l.Counts, Documented: true}})
+	f.State(0, []limit.Rule{{Unit: l.Unit, N: l.N, Per: l.Per, Counts: l.Counts, Documented: true}})
 	return f, nil
 }
 
@@ -158,7 +158,7 @@ func (p pools) found() (all []tally.Found) {
 			for i, a := range g.autos {
 				f := a.Found()
 				all = append(all, tally.Found{
-					Key: g.called(i), N: f.Rate.N, Seconds: f.Rate.Per.Seconds(), By: f.By.String(), Soon: f.Soon, Later: f.Later,
+					Key: g.called(i), N: f.Rule.N, Seconds: f.Rule.Per.Seconds(), By: f.By.String(), Soon: f.Soon, Later: f.Later,
 					Text: f.String(),
 				})
 			}

@@ -167,16 +167,16 @@ func (h *Breaker) NotBefore(now mono.Time, _ int, _, _ limit.Cost) mono.Time {
 	return now
 }
 
-// Explain implements limit.Explainer: "outage", "beginning" after one, or "files".
-func (h *Breaker) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
+// Explain is limit.Explain with the names "outage", "beginning" after one, and "files".
+func (h *Breaker) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Rule) {
 	at := h.Ready(now, cost)
 	switch {
 	case h.outage.on:
-		return at, limit.Bound{Name: "outage"}
+		return at, limit.Rule{Name: "outage"}
 	case at == limit.AfterSettle:
-		return at, limit.Bound{Name: "beginning"}
+		return at, limit.Rule{Name: "beginning"}
 	}
-	return at, limit.Bound{Name: "files", Size: 1, Most: int64(h.files.most)}
+	return at, limit.Rule{Name: "files", N: int64(h.files.most), Counts: limit.CountsInFlight}
 }
 
 // Admit implements limit.Limiter.

@@ -11,7 +11,7 @@ import (
 // Explain gives the reason of a wait: files for so many, an outage, or the beginning after it.
 func TestExplain(t *testing.T) {
 	h := steady()
-	says := func(now time.Duration, want limit.Bound) {
+	says := func(now time.Duration, want limit.Rule) {
 		t.Helper()
 		ready := h.Ready(at(now), limit.One)
 		if got, b := h.Explain(at(now), limit.One); got != ready || ready <= at(now) || b != want {
@@ -20,7 +20,7 @@ func TestExplain(t *testing.T) {
 	}
 	open := []*limit.Sent{limittest.Admit(h, 0, limit.One), limittest.Admit(h, 0, limit.One), limittest.Admit(h, 0, limit.One)}
 	h.Settle(0, open[0], &limit.Outcome{Result: limit.Unsent, Link: limit.NoFiles})
-	says(0, limit.Bound{Name: "files", Size: 1, Most: 2})
+	says(0, limit.Rule{Name: "files", N: 2, Counts: limit.CountsInFlight})
 	for _, l := range open[1:] {
 		h.Settle(0, l, &limit.Outcome{Result: limit.Accepted, Link: limit.Working})
 	}
@@ -29,12 +29,12 @@ func TestExplain(t *testing.T) {
 		h.Settle(at(now+100*ms), limittest.Admit(h, at(now), limit.One), &limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 		now += time.Second
 	}
-	says(now-900*ms, limit.Bound{Name: "outage"})
+	says(now-900*ms, limit.Rule{Name: "outage"})
 	now = time.Duration(h.State(at(now)).Next)
 	h.Settle(at(now), limittest.Admit(h, at(now), limit.One), &limit.Outcome{Result: limit.Accepted, Link: limit.Working})
 	limittest.Admit(h, at(now), limit.One)
 	for h.Ready(at(now), limit.One) <= at(now) {
 		limittest.Admit(h, at(now), limit.One)
 	}
-	says(now, limit.Bound{Name: "beginning"})
+	says(now, limit.Rule{Name: "beginning"})
 }

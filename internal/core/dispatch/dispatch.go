@@ -178,7 +178,7 @@ type Answer struct {
 	// answer's holds.
 	Capacity limit.Cost
 	// Stated is the answer's statements about limits, for a Limiter that learns from them: see limit.State.
-	Stated []limit.Stated
+	Stated []limit.Rule
 	// Reason is for the dead letter, or for the state of the key. If empty, the Result's name.
 	Reason string
 }
@@ -596,7 +596,7 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 // Explain returns when a key may be used for a cost, and what binds until then. That is a limit by
 // its name, or one of these words. "pause": the key stays away. "told": the server stated what is
 // left. "trial": the answer to the key's first request is missing. "beginning": load begins slowly.
-func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (at mono.Time, b limit.Bound) {
+func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (at mono.Time, b limit.Rule) {
 	at, b = d.keys[key].stack.Explain(now, cost)
 	for _, s := range d.keys[key].shared {
 		if its, binds := s.stack.Explain(now, cost); its > at {

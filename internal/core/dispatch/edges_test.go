@@ -132,12 +132,12 @@ func TestAskedAgain(t *testing.T) {
 // taught is a limiter that learns a server's statements.
 type taught struct {
 	limit.Limiter
-	heard [][]limit.Stated
+	heard [][]limit.Rule
 }
 
-func (l *taught) State(_ mono.Time, all []limit.Stated) { l.heard = append(l.heard, slices.Clone(all)) }
-func (l *taught) Refills(*limit.Outcome) uint8          { return 0 }
-func (l *taught) Resume(mono.Time, []limit.Past)        {}
+func (l *taught) State(_ mono.Time, all []limit.Rule) { l.heard = append(l.heard, slices.Clone(all)) }
+func (l *taught) Refills(*limit.Outcome) uint8        { return 0 }
+func (l *taught) Resume(mono.Time, []limit.Past)      {}
 
 // The key's limiter learns an answer's statements, and its usage and lessons can be read.
 func TestWhatAKeyIsTold(t *testing.T) {
@@ -150,7 +150,7 @@ func TestWhatAKeyIsTold(t *testing.T) {
 		t.Errorf("they go to %q and %q", x, y)
 	}
 	ans := accepted
-	ans.Stated = []limit.Stated{{Burst: 7}}
+	ans.Stated = []limit.Rule{{Burst: 7}}
 	r.done(time.Second, all[0], ans)
 	r.done(time.Second, all[1], accepted)
 	if len(l.heard) != 1 || len(l.heard[0]) != 1 || l.heard[0][0].Burst != 7 {

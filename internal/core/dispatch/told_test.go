@@ -180,7 +180,7 @@ func (d *desk) share() {
 	}
 	d.say("%d shares %d: %v", key, len(with), d.dispatcher.Share(d.now, key, with...))
 	for _, s := range d.shared {
-		d.say("%s: %+v", s.Name, s.AppendUsage(nil, d.now))
+		d.say("%s: %s", s.Name, uses(s.AppendUsage(nil, d.now)))
 	}
 }
 
@@ -207,8 +207,8 @@ func (d *desk) look() {
 			d.say("with %s", s.Name)
 		}
 		k.Shared = nil // pointers
-		at, bound := d.dispatcher.Explain(d.now, i, limit.One)
-		d.say("%+v; %v for %+v; 5 by %v; %+v; %v", k, at, bound, d.dispatcher.Expect(d.now, i, 5, limit.One), d.dispatcher.AppendUsage(nil, d.now, i), d.dispatcher.Lessons(i))
+		at, rule := d.dispatcher.Explain(d.now, i, limit.One)
+		d.say("%+v; %v for %s; 5 by %v; %s; %v", k, at, binds(rule), d.dispatcher.Expect(d.now, i, 5, limit.One), uses(d.dispatcher.AppendUsage(nil, d.now, i)), d.dispatcher.Lessons(i))
 	}
 	d.say("%+v; down %+v", d.dispatcher.Hosts(d.now), d.dispatcher.Down(d.now))
 	h, at, stuck := d.dispatcher.Stuck(d.now, 3*time.Second)
@@ -355,4 +355,17 @@ func TestExpectCountsThoseBefore(t *testing.T) {
 			t.Errorf("the last of %d is expected to go at %v, want %v", n, goes, want)
 		}
 	}
+}
+
+// binds writes the rule that something waits for.
+func binds(r limit.Rule) string { return fmt.Sprint(r.Name, ", ", r.Most(), " ", r.Unit) }
+
+// uses writes how much is used of each limit.
+func uses(all []limit.Usage) string {
+	var b strings.Builder
+	for _, u := range all {
+		fmt.Fprint(&b, u.Limit, ": ", u.Used, " of ", u.Allowed, " ", u.Unit, ", ", u.Open, " open, ", u.PerWindow, " per ", u.Window,
+			", ", u.Total, " in all, ", u.Recent, " lately, ", u.Fits, " fit; ")
+	}
+	return b.String()
 }

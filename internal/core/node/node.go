@@ -248,6 +248,9 @@ func (n *Node) AppendUsage(to []limit.Usage, p mono.Time) []limit.Usage {
 	}
 	first := len(to)
 	to = limit.AppendUsage(to, n.fresh, now)
+	for i := range to[first:] {
+		to[first+i].Requests, to[first+i].Retreat = 0, limit.Retreat{}
+	}
 	// The others' usage since then is unknown.
 	if !n.in && max(p, n.last).Sub(n.put) > n.config.TTL+n.config.Late+n.fresh.Span() {
 		for i := range to[first:] {

@@ -256,16 +256,17 @@ func (l *Scheduler) Number() uint64 {
 	return l.number
 }
 
-// Oldest returns when the oldest open pass of a limit went; limit.Never: none is open. It reads
-// each open pass.
-func (l *Scheduler) Oldest(m *Limit) mono.Time {
-	t := limit.Never
+// Unsettled returns how many passes of a limit are open, and when the oldest went; limit.Never: none
+// is open. It reads each open pass.
+func (l *Scheduler) Unsettled(m *Limit) (open int, oldest mono.Time) {
+	oldest = limit.Never
 	for k := range l.book.All() {
-		if k.At < t && slices.Contains(k.way.limits, m) {
-			t = k.At
+		if slices.Contains(k.way.limits, m) {
+			open++
+			oldest = min(oldest, k.At)
 		}
 	}
-	return t
+	return open, oldest
 }
 
 // Fresh reports whether the request of an open pass may still be sent, by its limits.

@@ -459,12 +459,24 @@ func (a *Lane) ease(w *Way) {
 	}
 }
 
-// Bound returns the bound that the first ticket at m waits for.
-func (m *Limit) Bound(now mono.Time) limit.Bound {
+// Rule returns the rule that the first ticket at m waits for.
+func (m *Limit) Rule(now mono.Time) limit.Rule {
 	w := m.top()
 	if w == nil {
-		return limit.Bound{}
+		return limit.Rule{}
 	}
-	_, b := limit.Explain(m.Limiter, now, w.lane.ends[0].head.Cost)
-	return b
+	return m.Binds(now, w.lane.ends[0].head.Cost)
+}
+
+// Binds returns the rule at m that a cost waits for. A limiter with a method Explain, as a stack and
+// a breaker, also names a pause or an outage.
+func (m *Limit) Binds(now mono.Time, cost limit.Cost) (r limit.Rule) {
+	if e, ok := m.Limiter.(interface {
+		Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Rule)
+	}); ok {
+		_, r = e.Explain(now, cost)
+	} else {
+		_, r = limit.Explain(m.Limiter, now, cost)
+	}
+	return r
 }

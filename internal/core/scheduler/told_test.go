@@ -292,11 +292,11 @@ func (c *crowd) look() {
 		c.say("the soonest is %v", t.Of)
 	}
 	for _, m := range c.limits {
-		c.say("%d at %v for %v", m.Waiting(), m.Of, m.Bound(c.now))
+		c.say("%d at %v for %v", m.Waiting(), m.Of, binds(m.Rule(c.now)))
 	}
 	for _, of := range c.keys {
 		for _, m := range of {
-			c.say("%d for %v", m.Waiting(), m.Bound(c.now))
+			c.say("%d for %v", m.Waiting(), binds(m.Rule(c.now)))
 		}
 	}
 	for _, a := range c.lanes {
@@ -404,3 +404,6 @@ func (c *crowd) summary() string {
 	return fmt.Sprintf("at %v: %d came, %d went, %d never, %d late, %d full, %d wait; all it says: %s", c.now, c.came, c.ends[scheduler.Granted], c.ends[scheduler.Never],
 		c.ends[scheduler.Late], c.ends[scheduler.Full], len(c.waits), golden.Sum(c.said.String()))
 }
+
+// binds writes the rule that something waits for.
+func binds(r limit.Rule) string { return fmt.Sprint(r.Name, ", ", r.Most(), " ", r.Unit) }

@@ -1,6 +1,7 @@
 package stack_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func TestUnsettled(t *testing.T) {
 	}
 	says := func(n int) {
 		t.Helper()
-		if k := g.Unsettled(); k != n {
+		if k := len(slices.Collect(g.InFlight())); k != n {
 			t.Errorf("%d, want %d", k, n)
 		}
 	}

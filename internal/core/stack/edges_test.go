@@ -15,7 +15,7 @@ import (
 func TestWithAndWithoutALimit(t *testing.T) {
 	bare := plain(stack.Config{})
 	bare.Follow(at(time.Second))
-	limit.State(bare, at(time.Second), []limit.Stated{{Burst: 3}})
+	limit.State(bare, at(time.Second), []limit.Rule{{Burst: 3}})
 	if bare.Misfits() != nil || bare.Lessons() != nil || bare.Learned() != 0 || bare.Own() != nil || limit.AppendUsage(nil, bare, 0) != nil || limit.Retreats(bare, 0) != nil {
 		t.Error("without a limit something is known of it")
 	}
@@ -41,13 +41,13 @@ func TestWithAndWithoutALimit(t *testing.T) {
 		now = now.Add(2 * time.Second)
 	}
 	wrong := g.Misfits()
-	if len(wrong) != 1 || wrong[0].Rate.N != 10 || wrong[0].Refusals != 5 || len(g.Lessons()) != 1 || g.Learned() == 0 {
+	if len(wrong) != 1 || wrong[0].N != 10 || wrong[0].Refusals != 5 || len(g.Lessons()) != 1 || g.Learned() == 0 {
 		t.Fatalf("%+v, %+v", wrong, g.Lessons())
 	}
 	if all := limit.AppendUsage(nil, g, now); len(all) != 1 || all[0].Allowed != 10 || all[0].Fits != wrong[0].Fits {
 		t.Errorf("used are %+v", all)
 	}
-	if n := g.Unsettled(); n != 0 {
+	if n := limit.Unsettled(g); n != 0 {
 		t.Errorf("%d are open", n)
 	}
 	limit.Trust(g, now)

@@ -179,7 +179,7 @@ func TestLessons(t *testing.T) {
 		g.Settle(now, limittest.Admit(g, now, limit.One), &o)
 	}
 	all := g.Lessons()
-	if len(all) != 1 || all[0].Rate.N != 25 || all[0].Fits == 0 || g.Learned() == 0 {
+	if len(all) != 1 || all[0].Rule.N != 25 || all[0].Fits == 0 || g.Learned() == 0 {
 		t.Errorf("learned %d: %+v", g.Learned(), all)
 	}
 	if g := plain(stack.Config{}); len(g.Lessons()) != 0 || g.Learned() != 0 {

@@ -186,9 +186,6 @@ func (c *Config) rules() (rules []limit.Limiter, err error) {
 	return rules, nil
 }
 
-// Unsettled answers limit.Unsettled.
-func (g *Stack) Unsettled() int { return g.book.Len() }
-
 // InFlight ranges over the unsettled requests, in no order. The Stack must not be used meanwhile.
 // It is for a Stack without a Limiter, which counts all of a cost.
 func (g *Stack) InFlight() iter.Seq[*limit.Sent] { return g.book.All() }
@@ -324,10 +321,9 @@ func (g *Stack) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Tim
 	return max(t, g.pause.notBefore(now))
 }
 
-// Explain implements limit.Explainer. It adds four names to those of the configured limits. "pause"
-// is a pause, and "told" the server's hints. "trial" is the answer to the first request, and
-// "beginning" a slow beginning.
-func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound) {
+// Explain is limit.Explain with four more names: "pause" is a pause, and "told" the server's hints.
+// "trial" is the answer to the first request, and "beginning" a slow beginning.
+func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Rule) {
 	now = max(now, g.last)
 	at := g.Ready(now, cost)
 	if g.under != nil {
@@ -337,13 +333,13 @@ func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Bound)
 	}
 	switch {
 	case g.closed || g.pause.ready(now) == at:
-		return at, limit.Bound{Name: "pause"}
+		return at, limit.Rule{Name: "pause"}
 	case g.told != nil && g.told.Ready(now, *g.arriving(&cost)) == at:
-		return at, limit.Bound{Name: "told"}
+		return at, limit.Rule{Name: "told"}
 	case g.trial.on() && g.trial.ready(now, false) == at:
-		return at, limit.Bound{Name: "trial"}
+		return at, limit.Rule{Name: "trial"}
 	}
-	return at, limit.Bound{Name: "beginning"}
+	return at, limit.Rule{Name: "beginning"}
 }
 
 // arriving returns the part of a cost that is compared with the server's hints.

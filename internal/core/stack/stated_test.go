@@ -13,17 +13,17 @@ import (
 type taught struct {
 	limit.Limiter
 	at  mono.Time
-	all []limit.Stated
+	all []limit.Rule
 }
 
-func (l *taught) State(now mono.Time, all []limit.Stated) { l.at, l.all = now, all }
-func (l *taught) Refills(*limit.Outcome) uint8            { return 0 }
-func (l *taught) Resume(mono.Time, []limit.Past)          {}
+func (l *taught) State(now mono.Time, all []limit.Rule) { l.at, l.all = now, all }
+func (l *taught) Refills(*limit.Outcome) uint8          { return 0 }
+func (l *taught) Resume(mono.Time, []limit.Past)        {}
 
 // A stated limit reaches the configured limiter. A limiter without other knowledge learns from it.
 func TestStatedReachesTheLimit(t *testing.T) {
 	l := &taught{Limiter: limit.MustRolling(10, time.Second)}
-	limit.State(plain(stack.Config{Limiter: l}), at(time.Minute), []limit.Stated{{Burst: 3}})
+	limit.State(plain(stack.Config{Limiter: l}), at(time.Minute), []limit.Rule{{Burst: 3}})
 	if l.at != at(time.Minute) || len(l.all) != 1 || l.all[0].Burst != 3 {
 		t.Errorf("at %v it was told %v", l.at, l.all)
 	}

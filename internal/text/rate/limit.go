@@ -159,7 +159,7 @@ func (l Limit) calendar(a limit.Arrivals) (*limit.Calendar, error) {
 // Rule is the name of the limit in files that outlive a restart. It is the same for every way to
 // write the limit, and differs from that of every other limit.
 func (l Limit) Rule() string {
-	r := limit.Rate{Unit: l.Unit, N: l.N, Per: l.Per}.String()
+	r := limit.Rule{Unit: l.Unit, N: l.N, Per: l.Per}.String()
 	if l.Bucket {
 		r += fmt.Sprintf(", a bucket of %d", l.Most())
 	}

@@ -22,8 +22,8 @@ import (
 type autoWorld struct {
 	name   string
 	server fleet.Quota
-	states limit.Stated // what its answers state besides; N 0: nothing
-	link   latency.Law  // zero: near
+	states limit.Rule  // what its answers state besides; N 0: nothing
+	link   latency.Law // zero: near
 	one    autoPromise
 	five   autoPromise
 	fair   bool // Fair, which is told the limit, is in the place of Auto
@@ -41,12 +41,12 @@ type autoPromise struct {
 // stating is an Auto behind a stack, as a Pool has it, whose server states something with each answer.
 type stating struct {
 	*stack.Stack
-	states limit.Stated
+	states limit.Rule
 }
 
 func (s *stating) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 	if s.states.N > 0 {
-		limit.State(s, now, []limit.Stated{s.states})
+		limit.State(s, now, []limit.Rule{s.states})
 	}
 	s.Stack.Settle(now, l, o)
 }
@@ -115,8 +115,8 @@ func variation(each []float64) float64 {
 }
 
 var (
-	hourly5000 = limit.Stated{Rate: limit.Rate{N: 5000, Per: hour}, Counts: limit.CountsWindow}
-	hourly4500 = limit.Stated{Rate: limit.Rate{N: 4500, Per: hour}, Counts: limit.CountsBucket, Documented: true}
+	hourly5000 = limit.Rule{N: 5000, Per: hour, Counts: limit.CountsWindow}
+	hourly4500 = limit.Rule{N: 4500, Per: hour, Counts: limit.CountsBucket, Documented: true}
 	oneSecond  = func(k fleet.QuotaKind) fleet.Quota {
 		return fleet.Quota{Kind: k, Limit: 20, Window: time.Second, Full: k == fleet.Bucket, Silent: true}
 	}

@@ -30,7 +30,7 @@ func TestFairHearsTheKind(t *testing.T) {
 		{"rolling windows", fleet.Quota{Kind: fleet.Rolling, Limit: 4500, Window: hour}, 10, fairshare.RollingWindow, limit.CountsRolling, 20},
 		{"a bucket", fleet.Quota{Kind: fleet.Bucket, Limit: 4500, Window: hour, Full: true}, 10, fairshare.TokenBucket, limit.CountsBucket, -1},
 	} {
-		run := func(kind fairshare.Kind, all ...limit.Stated) (cv float64, figures string) {
+		run := func(kind fairshare.Kind, all ...limit.Rule) (cv float64, figures string) {
 			group := sharers(c.n, knows(kind))
 			made := group.Strategy.NewLimiter
 			group.Strategy.NewLimiter = func(p strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
@@ -45,8 +45,8 @@ func TestFairHearsTheKind(t *testing.T) {
 			r := f.Report()
 			return r.SharesSteady.CV, fmt.Sprintf("%.3f %% refused, CV of shares %.2f %%, unused %.2f %%", r.Steady.Percent, r.SharesSteady.CV, r.UnusedPercent)
 		}
-		stated := func(n int64, per time.Duration, u limit.Unit, counts limit.Counting) limit.Stated {
-			return limit.Stated{Rate: limit.Rate{Unit: u, N: n, Per: per}, Counts: counts}
+		stated := func(n int64, per time.Duration, u limit.Unit, counts limit.Counting) limit.Rule {
+			return limit.Rule{Unit: u, N: n, Per: per, Counts: counts}
 		}
 		other := limit.CountsBucket
 		if c.counts == other {

@@ -15,7 +15,7 @@ import (
 // taughtFair is a Fair whose server states a limit with each answer.
 type taughtFair struct {
 	*fairshare.Fair
-	all []limit.Stated
+	all []limit.Rule
 }
 
 func (f taughtFair) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
@@ -28,14 +28,14 @@ func (f taughtFair) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 func TestFairHearsWhatABucketHolds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		all    []limit.Stated
+		all    []limit.Rule
 		unused float64 // at most, in percent
 	}{
-		{"the limit that remains is out of, without a window", []limit.Stated{{Rate: limit.Rate{N: 30}}}, 3},
-		{"a burst, and another limit", []limit.Stated{{Rate: limit.Rate{N: 5, Per: time.Second}, Burst: 30}, {Rate: limit.Rate{N: 300, Per: minute}}}, 3},
-		{"a burst below the limit, documented", []limit.Stated{{Rate: limit.Rate{N: 300, Per: minute}, Burst: 30, Documented: true}}, 3},
-		{"another limit's, of which there are fewer, and one of this", []limit.Stated{{Rate: limit.Rate{N: 2, Per: time.Second}}, {Rate: limit.Rate{N: 4, Per: time.Hour}}, {Rate: limit.Rate{N: 30, Per: 6 * time.Second}}}, 3},
-		{"another unit's, and one that is documented, first", []limit.Stated{{Rate: limit.Rate{Unit: limit.Tokens, N: 2}}, {Rate: limit.Rate{N: 3}, Documented: true}, {Rate: limit.Rate{N: 30}}}, 3},
+		{"the limit that remains is out of, without a window", []limit.Rule{{N: 30}}, 3},
+		{"a burst, and another limit", []limit.Rule{{N: 5, Per: time.Second, Burst: 30}, {N: 300, Per: minute}}, 3},
+		{"a burst below the limit, documented", []limit.Rule{{N: 300, Per: minute, Burst: 30, Documented: true}}, 3},
+		{"another limit's, of which there are fewer, and one of this", []limit.Rule{{N: 2, Per: time.Second}, {N: 4, Per: time.Hour}, {N: 30, Per: 6 * time.Second}}, 3},
+		{"another unit's, and one that is documented, first", []limit.Rule{{Unit: limit.Tokens, N: 2}, {N: 3, Documented: true}, {N: 30}}, 3},
 	} {
 		law := strategy.Strategy{Name: "taught", NewLimiter: func(_ strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 			fair, err := fairshare.NewFair(fairshare.FairConfig{Limit: 300, Window: minute, Rng: rng})
@@ -84,6 +84,6 @@ func (f *restatedFair) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 	if now >= mono.Time(0).Add(90*minute) {
 		n *= f.factor
 	}
-	limit.State(f.Fair, now, []limit.Stated{{Rate: limit.Rate{N: int64(n)}}})
+	limit.State(f.Fair, now, []limit.Rule{{N: int64(n)}})
 	f.Fair.Settle(now, l, o)
 }

@@ -12,7 +12,10 @@ import (
 // under a name either.
 func TestRatesOfNamed(t *testing.T) {
 	both := limit.NewAll(limit.MustRolling(5, time.Second), limit.MustRolling(60, time.Minute))
-	want := []limit.Rate{{"mine", limit.Requests, 5, time.Second}, {"mine", limit.Requests, 60, time.Minute}}
+	want := []limit.Rule{
+		{Name: "mine", N: 5, Per: time.Second, Counts: limit.CountsRolling},
+		{Name: "mine", N: 60, Per: time.Minute, Counts: limit.CountsRolling},
+	}
 	if rates, ok := limit.Rates(limit.Named("mine", both)); !ok || !slices.Equal(rates, want) {
 		t.Errorf("%v %v, want %v", rates, ok, want)
 	}
