@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/breaker"
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/send/timer"
@@ -47,12 +48,12 @@ type sent struct {
 	used  *tokens.Usage // as stated in its answer; nil: not stated
 }
 
-// begin makes an attempt of a permit.
-func (c *call) begin(p paceline.Permit, w *way, v *visit) *sent {
-	s := &sent{t: c.t, leaf: c.leaf, way: w, visit: v, permit: p, cost: c.cost, api: c.api, est: c.est, count: c.count,
-		bill: c.bill}
-	if w.account != nil {
-		s.key, s.era = c.t.take(w.account, &c.denied)
+// begin makes an attempt of the acquired permit.
+func (c *call) begin() *sent {
+	s := &sent{t: c.t, leaf: c.leaf, way: c.way, visit: c.visit, permit: c.permit, cost: c.cost, api: c.api, est: c.est,
+		count: c.count, bill: c.bill}
+	if c.way.account != nil {
+		s.key, s.era = c.t.take(c.way.account, &c.denied)
 	}
 	s.wire.Leave = s
 	s.leaf.active.Add(1)
@@ -111,7 +112,7 @@ func (c *call) with(body io.ReadCloser) *http.Request {
 // sent again after the wait.
 func (c *call) send(number int, last bool) (resp *http.Response, a Attempt, wait time.Duration, err error) {
 	t := c.t
-	s := c.begin(c.permit, c.way, c.visit)
+	s := c.begin()
 	a = Attempt{Request: c.req, Partition: s.partition(), Key: s.keyName(), Number: number, Cost: c.cost, Waits: c.waits,
 		Sent: s.began}
 	c.waits = paceline.WaitStats{}
@@ -409,11 +410,15 @@ func (s *sent) settle(o limit.Outcome) {
 	l, w, v := s.leaf, s.way, &s.verdict
 	s.teach()
 	switch {
-	case s.visit != nil:
-		s.settleVisit(o, billed, paid)
-	case paid:
-		s.permit.SettleEach(looked(o, billed),
-			func(m *paceline.Limit) limit.Outcome { return s.bills(m, s.hears(m, o), billed) })
+	case s.visit != nil || paid:
+		each, seen := s.each(o, billed, paid), o
+		if paid {
+			seen = looked(o, billed)
+		}
+		s.permit.SettleEach(seen, each)
+		if s.visit != nil {
+			s.visit.settle(s.t, each)
+		}
 	case o.Result == limit.Limited || v.Said.Partly || len(v.Said.Limits) > 0:
 		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome { return s.hears(m, o) })
 	case o.RetryAfter > 0:
@@ -435,6 +440,19 @@ func (s *sent) settle(o limit.Outcome) {
 			o := s.own(i, o)
 			n.hear(stated, capacity, &o)
 		}
+	}
+}
+
+// each returns the outcome for each limit. For those that its key has left it was never sent.
+func (s *sent) each(o, billed limit.Outcome, paid bool) func(*paceline.Limit) limit.Outcome {
+	return func(m *paceline.Limit) limit.Outcome {
+		switch {
+		case s.visit.left(m):
+			return keyring.Of(false, o)
+		case paid:
+			return s.bills(m, s.hears(m, o), billed)
+		}
+		return s.hears(m, o)
 	}
 }
 

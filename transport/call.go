@@ -103,7 +103,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		if !c.permit.Fresh() { // the process was stopped meanwhile: back in line, with all other waiting requests
-			t.giveBack(c.permit, c.visit)
+			c.giveBack()
 			n--
 			continue
 		}
@@ -241,10 +241,7 @@ func (c *call) acquire() error {
 		c.waits = c.waits.Add(waited)
 		c.waited += waited.Waited
 		ok := err == nil && c.ctx.Err() == nil && c.leaf.moved.Load() == nil
-		if ok {
-			c.visit, ok = c.t.enter(c.leaf, c.cost)
-		}
-		c.t.ends(c, ok)
+		ok = c.t.enters(c, ok)
 		switch {
 		case ok:
 			c.permit, c.way = p, c.leaf.by(p.Way())

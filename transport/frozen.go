@@ -76,9 +76,8 @@ func (t *Transport) at() mono.Time { return mono.Of(t.group.Time(0), time.Now())
 
 // freezeLocked keeps what the nodes of a leaf remember that no other leaf has.
 func (t *Transport) freezeLocked(l *leaf, n *node) {
-	m := l.moved.Load()
 	// it counts elsewhere now
-	carried := m != nil && !m.parted && n.partition.Key == l.partition.Key && n.partition.Key != ""
+	carried := l.moved.Load() != nil && !l.newcomer.shares() && n.partition.Key == l.partition.Key && n.partition.Key != ""
 	if !t.retired.Load() && !carried {
 		t.cold.put(n, nil)
 	}
@@ -307,7 +306,7 @@ func (t *Transport) roomLocked(now time.Duration) (victim *leaf, full bool) {
 
 // pendingLocked reports whether a leaf has usage of a newcomer whose place is not known yet.
 func (l *leaf) pendingLocked() bool {
-	return l.newcomer != nil && l.newcomer.shares() && l.moved.Load() == nil && l.spent != limit.Cost{}
+	return l.newcomer.shares() && l.moved.Load() == nil && l.spent != limit.Cost{}
 }
 
 // remembersLocked reports whether something would be lost with a leaf.

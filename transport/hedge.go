@@ -280,7 +280,8 @@ func (p *pair) begins() *http.Request {
 		c.t.hedges.back()
 		return nil
 	}
-	visit, ok := c.t.enter(c.leaf, c.cost)
+	c.permit, c.way = permit, c.leaf.by(permit.Way())
+	ok = c.t.enters(c, true)
 	var body io.ReadCloser
 	var err error
 	if p.body {
@@ -292,11 +293,11 @@ func (p *pair) begins() *http.Request {
 		if body != nil {
 			body.Close()
 		}
-		c.t.giveBack(permit, visit)
+		c.giveBack()
 		c.t.hedges.back()
 		return nil
 	}
-	p.copy = c.begin(permit, c.leaf.by(permit.Way()), visit)
+	p.copy = c.begin()
 	p.copy.wire.Stops = true
 	c.req = p.req.Clone(p.req.Context())
 	return c.with(body)

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"math"
 	"net/http"
+	"slices"
 	"sort"
-	"sync/atomic"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -73,17 +74,54 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	key := Partition{Host: l.partition.Host, Key: l.partition.Key}
 	organization := Partition{Host: l.partition.Host, Key: name}.bounded().own().Key
 	t.mu.Lock()
-	left, home, err := t.namedLocked(key, organization, resp.StatusCode < 300)
+	home := t.namedLocked(key, organization, resp.StatusCode < 300)
 	t.mu.Unlock()
 	// Not earlier: other answers of the key, at the same time, must not be settled before its owner
 	// is known.
 	l.belongs.Store(name != "")
 	l.unknown.Store(false)
-	left()
-	if err != nil {
-		t.log.Error("keys share limits, and are told apart", "partition", key, "organization", organization, "err", err)
-	} else if home != "" {
+	if home != key.Key {
 		t.log.Info("keys share limits", "partition", key, "with", home, "organization", organization)
+	}
+}
+
+// namedLocked takes in an answer's statement about the owner of its key: the organization, or
+// nothing. It returns the key in whose limits this one counts.
+func (t *Transport) namedLocked(key Partition, name string, served bool) (home string) {
+	o := t.owners[key.Host]
+	if o == nil && name != "" {
+		o = t.ownersLocked(key.Host)
+	}
+	if o == nil {
+		return key.Key
+	}
+	switch _, known := o.Known(key.Key); {
+	case name == "":
+		t.followLocked(o, key.Host, o.Unnamed(key.Key, served))
+	case !o.Meet(key.Key):
+		t.tooManyKeys()
+	default:
+		if known { // if it was not met, it counted by itself
+			o.Alone(key.Key)
+		}
+		t.followLocked(o, key.Host, o.Named(key.Key, name))
+	}
+	return o.Home(key.Key)
+}
+
+// followLocked makes keys count where they belong by now.
+func (t *Transport) followLocked(o *owners, host string, moves []keyring.Move) {
+	for i := 0; i < len(moves); i++ {
+		key, g, in := moves[i].Key, o.newcomers[moves[i].Key], o.CountsIn(moves[i].Key)
+		switch _, known := o.Known(key); {
+		case g == nil && !known: // it counts by itself, or has not come yet
+		case known || g.shares() && len(in) == 1:
+			t.moveLocked(o, Partition{Host: host, Key: key}, in[0].Home)
+		case g.shares() && in[0].Home == g.home: // it may belong elsewhere as well
+			t.suspectLocked(g, in[1:])
+		case g.shares():
+			moves = append(moves, o.Alone(key)...)
+		}
 	}
 }
 
@@ -93,17 +131,13 @@ func (t *Transport) mostKeys() int {
 	return max(t.config.MaxPartitions, int(min(t.config.MaxFrozen/1024, math.MaxInt32)))
 }
 
-// carried is what still counts for a key when it joins another. The key's usage of each limit
-// counts as one request. That is in flight until the last earlier request is answered.
+// carried is what still counts for a key when it moves to the limits of another. The key's usage of
+// each limit counts as one request. That is in flight until the last earlier request is answered.
 type carried struct {
 	t     *Transport
-	from  []*leaf
 	to    []*leaf
 	pairs []pairOf
-	left  atomic.Int64 // how many leaves of the old limits have requests under way
-	// parted means that a newcomer has left, and each of its requests counts in its new limits by
-	// itself: see newcomer.go.
-	parted bool
+	left  int // how many leaves of the old limits have requests under way; guarded by the Transport's lock
 }
 
 type pairOf struct {
@@ -121,52 +155,71 @@ type partOf struct {
 	sent  *limit.Sent
 }
 
-// moveLocked moves the requests of a key that counted by itself to the limits of another.
-func (t *Transport) moveLocked(key Partition, home string) error {
-	if home == key.Key {
-		return nil
-	}
+// moveLocked takes a key to the limits of a key, which may be itself: its requests that wait go
+// there, and what it sent counts there. Of a newcomer in another key's limits that is request by
+// request. For any other key it is the usage of its limits.
+func (t *Transport) moveLocked(o *owners, key Partition, home string) {
+	g := o.newcomers[key.Key]
+	delete(o.newcomers, key.Key)
 	m := &carried{t: t}
+	var from []*leaf
 	for p, l := range t.leaves {
-		if p.Host == key.Host && p.Key == key.Key {
-			m.from = append(m.from, l)
+		if p.Host == key.Host && p.Key == key.Key && l.moved.Load() == nil && (l.newcomer.shares() || home != key.Key) {
+			from = append(from, l)
 		}
 	}
-	seen := map[*node]bool{}
-	for _, l := range m.from {
-		p := l.partition
-		p.Key = home
-		to := t.leaves[p]
-		if to == nil {
-			var err error
-			if to, err = t.newLeafLocked(p, nil, false); err != nil {
-				for _, to := range m.to {
-					to.unuse()
-				}
-				return err
-			}
-			to.used = t.now()
-			t.recent.front(to)
-		}
-		to.active.Add(1) // to prevent that it is forgotten meanwhile
-		m.to = append(m.to, to)
-		for i, n := range l.nodes[:l.count] {
-			if other := to.nodes[i]; other != n && !seen[n] {
-				seen[n] = true
-				m.pairs = append(m.pairs, pairOf{from: n, to: other})
-			}
-		}
-	}
-	m.left.Store(int64(len(m.from)))
-	for _, l := range m.from {
+	for _, l := range from {
 		l.active.Add(1)
+		if l.newcomer.shares() { // the next leaf of this partition has other limits
+			t.recent.remove(l)
+			delete(t.leaves, l.partition)
+		} else {
+			m.left++
+		}
 		l.moved.Store(m)
 	}
-	m.begin()
-	for _, l := range m.from {
-		l.unuse()
+	for _, l := range from {
+		to, err := t.leafLocked(l.partition, home)
+		switch {
+		case err != nil:
+			t.log.Error("what a key has sent is not counted", "partition", l.partition, "err", err)
+		case l.newcomer.shares():
+			t.departLocked(l, to)
+		default:
+			m.joinLocked(l, to)
+		}
 	}
-	return nil
+	m.begin()
+	if g != nil {
+		t.group.Update(func(mono.Time) { g.door.single, g.door.closed = false, g.shares() || home != key.Key }, g.limit)
+	}
+	for _, l := range from {
+		l.unuseLocked()
+	}
+}
+
+// leafLocked returns the leaf of a partition with another key, and makes it if it is missing.
+func (t *Transport) leafLocked(p Partition, key string) (l *leaf, err error) {
+	p.Key = key
+	if l = t.leaves[p]; l == nil {
+		if l, err = t.newLeafLocked(p, nil, false); err != nil {
+			return nil, err
+		}
+		l.used = t.now()
+		t.recent.front(l)
+	}
+	return l, nil
+}
+
+// joinLocked has the limits of a leaf count in those of another.
+func (m *carried) joinLocked(l, to *leaf) {
+	to.active.Add(1) // to prevent that it is forgotten meanwhile
+	m.to = append(m.to, to)
+	for i, n := range l.nodes[:l.count] {
+		if other := to.nodes[i]; other != n && !slices.ContainsFunc(m.pairs, func(p pairOf) bool { return p.from == n }) {
+			m.pairs = append(m.pairs, pairOf{from: n, to: other})
+		}
+	}
 }
 
 // begin makes the usage of the old limits count in the new ones, and moves the requests that wait
@@ -186,8 +239,8 @@ func (m *carried) begin() {
 	}, changed)
 }
 
-// end settles the carried usage with its final amount.
-func (m *carried) end() {
+// endLocked settles the carried usage with its final amount.
+func (m *carried) endLocked() {
 	var changed []*node
 	for i := range m.pairs {
 		changed = append(changed, m.pairs[i].to)
@@ -198,8 +251,15 @@ func (m *carried) end() {
 		}
 	}, changed)
 	for _, l := range m.to {
-		l.unuse()
+		l.unuseLocked()
 	}
+}
+
+// admit makes a request without a permit count in a limiter, within Group.Update.
+func (t *Transport) admit(l limit.Limiter, now mono.Time, cost limit.Cost) *limit.Sent {
+	s := &limit.Sent{At: now, Number: t.group.Number(), Cost: cost}
+	l.Admit(s)
+	return s
 }
 
 // carry makes the usage of the old limiter count in the new one.
@@ -287,28 +347,37 @@ func used(l limit.Limiter, now mono.Time) (c limit.Cost) {
 
 // release ends one use of a leaf.
 func (l *leaf) release() {
-	if t := l.server.t; l.unuse() && t.retired.Load() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
+	t := l.server.t
+	if l.active.Add(-1) > 0 || l.moved.Load() == nil && !t.retired.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l.quietLocked()
+	if t.retired.Load() {
 		t.sweepLocked()
 	}
 }
 
-// unuse is release for a caller that may have the Transport's lock. It reports whether the leaf is
-// unused now.
-func (l *leaf) unuse() bool {
-	if l.active.Add(-1) > 0 {
-		return false
+// unuseLocked is release for a caller that has the Transport's lock.
+func (l *leaf) unuseLocked() {
+	if l.active.Add(-1) == 0 {
+		l.quietLocked()
 	}
+}
+
+// quietLocked notes that nothing from here is under way, which is final where the key has moved.
+func (l *leaf) quietLocked() {
 	m := l.moved.Load()
-	switch {
-	case m == nil || l.quiet.Swap(true):
-	case m.parted:
-		l.forget()
-	case m.left.Add(-1) == 0:
-		m.end()
+	if m == nil || l.quiet || l.active.Load() > 0 {
+		return
 	}
-	return true
+	l.quiet = true
+	if l.newcomer.shares() {
+		m.t.unlinkLocked(l)
+	} else if m.left--; m.left == 0 {
+		m.endLocked()
+	}
 }
 
 // update is Group.Update for changes at nodes.

@@ -28,10 +28,10 @@ type leaf struct {
 	belongs atomic.Bool             // Organization, or an answer, has named the owner of this key
 	moved   atomic.Pointer[carried] // its key has joined another; no request may wait here any more
 	unknown atomic.Bool             // no answer has come since its key was new here
-	quiet   atomic.Bool             // it has moved, and the last request from here has ended
 
 	// Guarded by the Transport's lock:
 	newcomer   *newcomer     // the newcomer, if its key is new here and may share limits of others; does not change
+	quiet      bool          // it has moved, and the last request from here has ended
 	spent      limit.Cost    // usage of a newcomer in another key's limits, without an answer
 	used       time.Duration // when it was last looked up
 	prev, next *leaf         // in the ring
@@ -134,9 +134,6 @@ func (t *Transport) newLeafLocked(p Partition, who *Client, full bool) (*leaf, e
 	}
 	l.lane = t.group.Lane(t.lanes(l), ways...)
 	t.leaves[p] = l
-	if l.newcomer != nil {
-		l.newcomer.leaves = append(l.newcomer.leaves, l)
-	}
 	return l, nil
 }
 
@@ -251,9 +248,6 @@ func canCompare(l limit.Limiter) bool { return l != nil && reflect.ValueOf(l).Co
 func (t *Transport) dropLocked(l *leaf) {
 	t.recent.remove(l)
 	delete(t.leaves, l.partition)
-	if g := l.newcomer; g != nil {
-		g.leaves = slices.DeleteFunc(g.leaves, func(own *leaf) bool { return own == l })
-	}
 	t.unlinkLocked(l)
 }
 

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -12,17 +11,17 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Only an answer shows to which organization a key belongs. By then the key may have sent all that
-// its own limits allow. So a key is a newcomer until its first answer, if two things hold. Its
-// provider lets keys of one organization share limits, and another key was at the host before.
-//
-// A newcomer counts as a key of the same organization: its requests count in the limits of the
-// first key. The answer confirms that, or the newcomer gets its own limits. Its earlier requests
-// count there too (decision 26).
+// Only an answer shows to which organization a key belongs. Until its first answer, a key is a
+// newcomer, if its provider lets keys of one organization share limits and another key was at the
+// host before. It counts in the limits of that key. The answer confirms that, or the newcomer moves
+// (decision 26).
 
 // acquaintance is the longest wait of a newcomer for limits that may not be its own. It is a little
 // longer than the minute of most limits.
 const acquaintance = 75 * time.Second
+
+// mostAccounts is the most accounts to which a newcomer is taken to belong at once.
+const mostAccounts = 8
 
 // owners is what is known of the keys of one host. The Transport's lock guards it.
 type owners struct {
@@ -30,16 +29,12 @@ type owners struct {
 	newcomers map[string]*newcomer
 }
 
-// mostAccounts is the most accounts to which a newcomer is taken to belong at once.
-const mostAccounts = 8
-
 // newcomer is a key without an answer. The Transport's lock guards all but door.
 type newcomer struct {
 	key    Partition // Host and Key
 	home   string    // the key in whose limits its requests count; itself, if it is on its own
 	limit  *paceline.Limit
 	door   door
-	leaves []*leaf
 	visits map[*visit]bool
 	led    bool // one of its calls waits at the head of the line
 }
@@ -109,26 +104,29 @@ func (t *Transport) newcomerLocked(p Partition) *newcomer {
 		if k := t.runs(p.Host); k == nil || k.row.Organization == "" {
 			return nil
 		}
-		o = t.ownersLocked(p.Host)
+		if o = t.ownersLocked(p.Host); o == nil {
+			return nil
+		}
 	}
 	switch {
-	case o == nil:
-		return nil
 	case o.newcomers[p.Key] != nil:
 		return o.newcomers[p.Key]
 	case !o.Meet(p.Key):
 		t.tooManyKeys()
 		return nil
 	}
-	in := o.CountsIn(p.Key)
-	if len(in) > 1 { // of several it may belong to any
+	if len(o.CountsIn(p.Key)) > 1 { // of several it may belong to any
 		o.Alone(p.Key)
-		in = o.CountsIn(p.Key)
 	}
-	if in[0].Home == p.Key && !o.Single(p.Key) {
+	home := o.CountsIn(p.Key)[0].Home
+	if home == p.Key && !o.Single(p.Key) {
 		return nil
 	}
-	return t.newcomesLocked(o, Partition{Host: p.Host, Key: p.Key}, in[0].Home)
+	g := &newcomer{key: Partition{Host: p.Host, Key: p.Key}, home: home, visits: map[*visit]bool{}}
+	g.door.single = !g.shares()
+	g.limit = t.group.Limit(paceline.LimitConfig{Limiter: &g.door})
+	o.newcomers[p.Key] = g
+	return g
 }
 
 // ownersLocked returns what is known of the keys of a host; nil: there are too many hosts.
@@ -151,14 +149,14 @@ func (t *Transport) tooManyKeys() {
 }
 
 // shares reports whether the newcomer's requests count in another key's limits.
-func (g *newcomer) shares() bool { return g.home != g.key.Key }
+func (g *newcomer) shares() bool { return g != nil && g.home != g.key.Key }
 
 // turn returns how a request waits at limits that may not be its own. All requests of a newcomer
 // depend on its first answer. So its first request goes before all others in line, and does not
 // wait for long.
 func (t *Transport) turn(c *call, turn paceline.Turn) paceline.Turn {
 	g := c.leaf.newcomer
-	if g == nil || !g.shares() {
+	if !g.shares() {
 		return turn
 	}
 	t.mu.Lock()
@@ -175,36 +173,29 @@ func (t *Transport) turn(c *call, turn paceline.Turn) paceline.Turn {
 	return turn
 }
 
-// enter notes that a request of a newcomer is about to go. It reports whether the request may go:
-// not if its key has its own limits by now.
-func (t *Transport) enter(l *leaf, cost limit.Cost) (v *visit, ok bool) {
-	g := l.newcomer
-	if g == nil || !g.shares() {
-		return nil, true
+// enters notes that a call no longer waits, and whether it has a permit. It reports whether the
+// request may go: not if its key has moved meanwhile. If the first call of a newcomer does not go,
+// the others must not wait for it.
+func (t *Transport) enters(c *call, permitted bool) (goes bool) {
+	c.visit = nil
+	g := c.leaf.newcomer
+	if !g.shares() {
+		return permitted
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if l.moved.Load() != nil {
-		return nil, false
+	if goes = permitted && c.leaf.moved.Load() == nil; goes {
+		c.visit = c.leaf.visits(c.cost)
+		g.visits[c.visit] = true
 	}
-	v = l.visits(cost)
-	g.visits[v] = true
-	return v, true
-}
-
-// ends notes that a call no longer waits. If the first call of a key has given up, the others must
-// not wait for it.
-func (t *Transport) ends(c *call, goes bool) {
-	if !c.leads {
-		return
+	led := c.leads
+	if led {
+		c.leads, g.led = false, false
 	}
-	c.leads = false
-	t.mu.Lock()
-	c.leaf.newcomer.led = false
 	t.mu.Unlock()
-	if !goes {
+	if led && !goes {
 		t.alone(c.leaf)
 	}
+	return goes
 }
 
 // alone puts a newcomer on its own limits, one request at a time, if another key's limits have no
@@ -212,98 +203,15 @@ func (t *Transport) ends(c *call, goes bool) {
 // limits again.
 func (t *Transport) alone(l *leaf) bool {
 	g := l.newcomer
-	if g == nil || !g.shares() {
+	if !g.shares() {
 		return false
 	}
 	t.mu.Lock()
-	left := func() {}
+	defer t.mu.Unlock()
 	if o := t.owners[g.key.Host]; o.newcomers[g.key.Key] == g {
-		left, _ = t.followLocked(o, g.key.Host, o.Alone(g.key.Key))
+		t.followLocked(o, g.key.Host, o.Alone(g.key.Key))
 	}
-	t.mu.Unlock()
-	left()
 	return true
-}
-
-// newcomesLocked returns a newcomer that counts in the limits of a key. On its own it sends one
-// request at a time.
-func (t *Transport) newcomesLocked(o *owners, key Partition, home string) *newcomer {
-	g := &newcomer{key: key, home: home, visits: map[*visit]bool{}}
-	g.door.single = !g.shares()
-	g.limit = t.group.Limit(paceline.LimitConfig{Limiter: &g.door})
-	o.newcomers[key.Key] = g
-	return g
-}
-
-// namedLocked takes in an answer's statement about the owner of its key: the organization, or
-// nothing. It returns the work to do without the lock, and the key that this one has joined, if
-// any.
-func (t *Transport) namedLocked(key Partition, name string, served bool) (left func(), home string, err error) {
-	left = func() {}
-	o := t.owners[key.Host]
-	if o == nil && name != "" {
-		o = t.ownersLocked(key.Host)
-	}
-	if o == nil {
-		return left, "", nil
-	}
-	var moves []keyring.Move
-	switch _, known := o.Known(key.Key); {
-	case name == "":
-		moves = o.Unnamed(key.Key, served)
-	case !o.Meet(key.Key):
-		t.tooManyKeys()
-	default:
-		if known { // if it was not met, it counted by itself
-			o.Alone(key.Key)
-		}
-		moves = o.Named(key.Key, name)
-	}
-	left, err = t.followLocked(o, key.Host, moves)
-	if home = o.Home(key.Key); home == key.Key {
-		home = ""
-	}
-	return left, home, err
-}
-
-// followLocked makes keys count where they belong by now. The returned function must be called
-// without the lock.
-func (t *Transport) followLocked(o *owners, host string, moves []keyring.Move) (left func(), err error) {
-	var all []func()
-	for _, m := range moves {
-		key, g := Partition{Host: host, Key: m.Key}, o.newcomers[m.Key]
-		_, known := o.Known(m.Key)
-		home := m.To[0].Home
-		var failed error
-		switch {
-		case g == nil && known:
-			failed = t.moveLocked(key, home)
-		case g == nil: // it counts by itself, or has not come yet
-		case g.shares() && !known && home == g.home: // it may belong elsewhere as well
-			t.suspectLocked(g, m.To[1:])
-		case g.shares():
-			delete(o.newcomers, m.Key)
-			if !known && len(m.To) > 1 {
-				o.Alone(m.Key)
-				_, known = o.Known(m.Key)
-				home = o.CountsIn(m.Key)[0].Home
-			}
-			if !known && (home != m.Key || o.Single(m.Key)) {
-				t.newcomesLocked(o, key, home)
-			}
-			all = append(all, t.departLocked(g, home))
-		case known:
-			delete(o.newcomers, m.Key)
-			failed = t.moveLocked(key, home)
-			update(t.group, func(mono.Time) { g.door.single, g.door.closed = false, home != m.Key }, nil, g.limit)
-		}
-		err = cmp.Or(err, failed)
-	}
-	return func() {
-		for _, left := range all {
-			left()
-		}
-	}, err
 }
 
 // suspectLocked makes a newcomer's requests under way count for other keys too, until its owner is
@@ -333,77 +241,20 @@ func (t *Transport) countLocked(v *visit, to *leaf) {
 	}, to.nodes[:to.count])
 }
 
-// admit makes a request without a permit count in a limiter, within Group.Update.
-func (t *Transport) admit(l limit.Limiter, now mono.Time, cost limit.Cost) *limit.Sent {
-	s := &limit.Sent{At: now, Number: t.group.Number(), Cost: cost}
-	l.Admit(s)
-	return s
-}
-
-// leafLocked returns the leaf of a partition with another key, and makes it if it is missing.
-func (t *Transport) leafLocked(p Partition, key string) (l *leaf, err error) {
-	p.Key = key
-	if l = t.leaves[p]; l == nil {
-		if l, err = t.newLeafLocked(p, nil, false); err != nil {
-			return nil, err
-		}
-		l.used = t.now()
-		t.recent.front(l)
+// departLocked makes what a newcomer sent from a leaf count where its key counts from now on.
+func (t *Transport) departLocked(l, to *leaf) {
+	if l.spent != (limit.Cost{}) {
+		v := l.visits(l.spent)
+		t.countLocked(v, to)
+		v.settle(t, func(*paceline.Limit) limit.Outcome { return limit.Outcome{Result: limit.Unknown} })
 	}
-	return l, nil
-}
-
-// departLocked moves a newcomer's requests, waiting and future ones, to the limits of a key. Its
-// requests under way count there from now on. The returned function must be called without the
-// lock.
-func (t *Transport) departLocked(g *newcomer, key string) func() {
-	leaves := g.leaves
-	m := &carried{t: t, from: leaves, parted: true}
-	m.left.Store(int64(len(leaves)))
-	for _, l := range leaves {
-		l.active.Add(1)
-		t.recent.remove(l)
-		delete(t.leaves, l.partition)
-		l.moved.Store(m)
-	}
-	for _, l := range leaves {
-		to, err := t.leafLocked(l.partition, key)
-		if err != nil {
-			t.log.Error("what a key has sent is not counted", "partition", l.partition, "err", err)
-			continue
-		}
-		if l.spent != (limit.Cost{}) {
-			v := l.visits(l.spent)
+	for v := range l.newcomer.visits {
+		if v.from == l {
+			v.to = to
+			to.active.Add(1)
 			t.countLocked(v, to)
-			update(t.group, func(now mono.Time) {
-				for _, m := range v.Moved() {
-					m.To.stack.Settle(now, m.Sent, &limit.Outcome{Result: limit.Unknown})
-				}
-			}, nil)
-		}
-		for v := range g.visits {
-			if v.from == l {
-				v.to = to
-				to.active.Add(1)
-				t.countLocked(v, to)
-			}
 		}
 	}
-	g.leaves = nil
-	t.group.Update(func(mono.Time) { g.door.closed = true }, g.limit)
-	return func() {
-		for _, l := range leaves {
-			l.release()
-		}
-	}
-}
-
-// forget drops a leaf that a newcomer has left, after its last request.
-func (l *leaf) forget() {
-	t := l.server.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.unlinkLocked(l)
 }
 
 // turns switches an attempt to the limits of its key, if the key's owner is known by now.
@@ -430,27 +281,10 @@ func (v *visit) end(t *Transport, o limit.Result) {
 	}
 }
 
-// settleVisit settles an attempt of a newcomer. Limits that turned out not to be its key's learn
-// that it was not sent.
-func (s *sent) settleVisit(o, billed limit.Outcome, paid bool) {
-	v := s.visit
-	each := func(m *paceline.Limit) limit.Outcome {
-		theirs := v.from.way.index(m) >= 0 ||
-			slices.ContainsFunc(v.Moved(), func(e keyring.Moved[*node]) bool { return e.To.limit == m })
-		switch {
-		case v.to != nil && theirs && v.to.way.index(m) < 0:
-			return limit.Outcome{Result: limit.Unsent}
-		case paid:
-			return s.bills(m, s.hears(m, o), billed)
-		}
-		return s.hears(m, o)
-	}
-	seen := o
-	if paid {
-		seen = looked(o, billed)
-	}
-	s.permit.SettleEach(seen, each)
-	v.settle(s.t, each)
+// left reports whether a visit counted in a limit that turned out not to be its key's.
+func (v *visit) left(m *paceline.Limit) bool {
+	return v != nil && v.to != nil && v.to.index(m) < 0 && (v.from.index(m) >= 0 ||
+		slices.ContainsFunc(v.Moved(), func(e keyring.Moved[*node]) bool { return e.To.limit == m }))
 }
 
 // settle ends a visit in the limits that its permit does not have.
@@ -470,12 +304,12 @@ func (v *visit) settle(t *Transport, of func(*paceline.Limit) limit.Outcome) {
 }
 
 // giveBack returns an unused permit.
-func (t *Transport) giveBack(p paceline.Permit, v *visit) {
+func (c *call) giveBack() {
 	unsent := limit.Outcome{Result: limit.Unsent}
-	p.Settle(unsent)
-	if v != nil {
-		v.end(t, limit.Unsent)
-		v.settle(t, func(*paceline.Limit) limit.Outcome { return unsent })
+	c.permit.Settle(unsent)
+	if c.visit != nil {
+		c.visit.end(c.t, limit.Unsent)
+		c.visit.settle(c.t, func(*paceline.Limit) limit.Outcome { return unsent })
 	}
 }
 

@@ -208,6 +208,49 @@ func TestNewcomerForgetsNothing(t *testing.T) {
 	})
 }
 
+// A key that was at a host before anybody knew its provider is a newcomer by its next path. What it
+// sent before then counts in the limits of its organization, too.
+func TestNewcomerThatCameBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		answer := make(chan struct{})
+		server := roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/v1/slow" {
+				<-answer
+			}
+			return reply(200, "{}", "Openai-Organization", "one", "X-Ratelimit-Limit-Requests", "1000",
+				"X-Ratelimit-Remaining-Requests", "900", "X-Ratelimit-Reset-Requests", "1s"), nil
+		})
+		tr := mustNew(t, transport.Config{Base: server, Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope != provider.Key {
+				return nil
+			}
+			return rolling(t, 4, time.Minute, limit.Requests)
+		}})
+		send := func(path, key string) {
+			do(t, tr, get(t, "https://gateway.test"+path, "Authorization", "Bearer "+key))
+		}
+		var slow sync.WaitGroup
+		slow.Go(func() { send("/v1/slow", "b") })
+		slow.Go(func() { send("/v1/slow", "b") })
+		synctest.Wait()
+		send("/v1/models", "a")
+		send("/v1/models", "b") // with the two that are in flight all four are used
+		if d := time.Since(begin); d != 0 {
+			t.Errorf("the first four took %v", d)
+		}
+		time.AfterFunc(time.Minute, func() { close(answer) })
+		send("/v1/models", "a")
+		if d := time.Since(begin); d < time.Minute {
+			t.Errorf("the fifth of one organization was sent after %v, with 4 a minute", d)
+		}
+		slow.Wait()
+		if n := transport.Active(tr); n != 0 {
+			t.Errorf("%d are still under way", n)
+		}
+	})
+}
+
 // If answers name no organization, no request waits for that.
 func TestNoOrganizationIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
