@@ -1,7 +1,6 @@
 package run
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -191,22 +190,22 @@ func (r *Run) apart(j *job) {
 func (r *Run) named(j *job, ans *pool.Answer) {
 	o := r.organizations
 	r.apart(j)
-	if !o.together() || o.keys[j.keyIndex].said || j.hop.Foreign || j.res.Status == 0 || ans.Banned || ans.Denied {
-		r.unnamed(j, ans)
+	if !o.together() {
 		return
 	}
 	key, name := o.keys[j.keyIndex].key, strings.TrimSpace(j.res.Header.Get(o.field))
 	o.mu.Lock()
-	was, known := o.owner.Known(key)
 	var moves []keyring.Move
 	switch {
-	case name != "" && name != was:
+	case j.hop.Foreign || j.res.Status == 0 || ans.Banned || ans.Denied:
+	case name != "":
 		moves = o.owner.Named(key, name)
-	case name == "" && ans.Result == limit.Accepted && !known:
+	case ans.Result == limit.Accepted:
 		moves = o.owner.Unnamed(key, false)
-	default:
+	}
+	if len(moves) == 0 { // no news
+		o.keep(r.epoch, j, ans)
 		o.mu.Unlock()
-		r.unnamed(j, ans)
 		return
 	}
 	var err error
@@ -239,23 +238,16 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 	}
 }
 
-// unnamed keeps an answer that does not name the organization of its key, until that is known.
-func (r *Run) unnamed(j *job, ans *pool.Answer) {
-	o := r.organizations
-	if !o.together() || ans.Result == limit.Unsent {
+// keep keeps an answer that does not show the organization of its key, until that is known.
+func (o *organizations) keep(epoch time.Time, j *job, ans *pool.Answer) {
+	b, at := &o.keys[j.keyIndex], j.res.Ended
+	if _, known := o.owner.Known(b.key); known {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	b := &o.keys[j.keyIndex]
-	if _, known := o.owner.Known(b.key); !known {
-		at := j.res.Ended
-		if ans.Result == limit.Unknown {
-			at = at.Add(journal.Late)
-		}
-		b.past.Add(mono.Time(time.Since(r.epoch)), limit.Past{
-			At: mono.Time(at.Sub(r.epoch)), Cost: j.r.Cost, Result: ans.Result, Sent: j.at})
+	if ans.Result == limit.Unknown {
+		at = at.Add(journal.Late)
 	}
+	b.past.Add(limit.Past{At: mono.Time(at.Sub(epoch)), Cost: j.r.Cost, Result: ans.Result, Sent: j.at})
 }
 
 // allow makes the first allowances of the group, from the limits of their first keys.
@@ -334,13 +326,13 @@ func (g *group) replayTo(now mono.Time, key int, a keyring.Account, fitted *limi
 	o := g.r.organizations
 	if g.r.c.Strangers == nil {
 		all, since := g.history(func(i int) bool { return o.countsIn(i, a) })
+		var pasts []*keyring.Past
 		for i := range o.keys {
 			if o.countsIn(i, a) {
-				all = append(all, keyring.Together(now, &o.keys[i].past)...)
+				pasts = append(pasts, &o.keys[i].past)
 			}
 		}
-		slices.SortStableFunc(all, func(a, b limit.Past) int { return cmp.Compare(a.At, b.At) })
-		limit.Replay(fitted, now, since, all)
+		limit.Replay(fitted, now, since, keyring.Together(all, pasts...))
 	}
 	g.recallTo(key, fitted)
 }

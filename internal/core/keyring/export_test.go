@@ -16,11 +16,10 @@ func (p *Past) Count(now mono.Time, number func() uint64, l limit.Limiter) {
 		l.Admit(s)
 		l.Settle(now, s, &o)
 	}
-	p.forget(now)
 	var c limit.Cost
 	for _, one := range p.all {
 		if one.At <= now {
-			c = sum(c, one.Cost)
+			c = both(limit.Past{Cost: c}, one).Cost
 			continue
 		}
 		count(one.Cost, limit.Outcome{Result: limit.Unknown, ArrivedAgo: now.Sub(one.At)})
@@ -29,3 +28,6 @@ func (p *Past) Count(now mono.Time, number func() uint64, l limit.Limiter) {
 		count(c, limit.Outcome{Result: limit.Unknown})
 	}
 }
+
+// Len returns how many entries there are.
+func (p *Past) Len() int { return len(p.all) }

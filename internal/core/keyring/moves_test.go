@@ -65,7 +65,7 @@ func newFront(t *testing.T, seed uint64, keys, orgs int) *front {
 	f.strict = f.config.Most >= orgs && f.rng.IntN(2) == 0
 	f.Owners = keyring.NewOwners(f.config)
 	for _, k := range f.keys {
-		f.past[k], f.alone[k] = &keyring.Past{Longest: time.Duration(f.rng.IntN(2)) * 2 * time.Second}, perSecond()
+		f.past[k], f.alone[k] = &keyring.Past{}, perSecond()
 	}
 	return f
 }
@@ -80,7 +80,7 @@ func (f *front) at(a keyring.Account) *limit.Rolling {
 				pasts = append(pasts, f.past[k])
 			}
 		}
-		limit.Replay(f.limits[a], f.now, mono.Min, keyring.Together(f.now, pasts...))
+		limit.Replay(f.limits[a], f.now, mono.Min, keyring.Together(nil, pasts...))
 	}
 	return f.limits[a]
 }
@@ -184,7 +184,7 @@ func (f *front) answer() {
 	if o.Result == limit.Unknown { // it may still arrive
 		late = late.Add(5 * time.Second)
 	}
-	f.past[k].Add(f.now, limit.Past{At: late, Cost: s.sent.Cost, Result: o.Result, Sent: s.sent.At})
+	f.past[k].Add(limit.Past{At: late, Cost: s.sent.Cost, Result: o.Result, Sent: s.sent.At})
 }
 
 func runFront(t *testing.T, seed uint64, keys, orgs int) {
@@ -234,14 +234,14 @@ func FuzzMoves(f *testing.F) {
 func TestPast(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 3))
 	for range 200 {
-		p := &keyring.Past{Longest: time.Duration(rng.IntN(2)) * time.Minute}
+		p := &keyring.Past{}
 		var all []limit.Past
 		now := mono.Time(0)
 		for range rng.IntN(500) {
 			now = now.Add(time.Duration(rng.IntN(900)) * ms)
 			one := limit.Past{At: now.Add(time.Duration(rng.IntN(5)-3) * time.Second), Cost: limit.Cost{limit.Requests: 1},
 				Result: limit.Result(rng.IntN(4))}
-			p.Add(now, one)
+			p.Add(one)
 			if one.Result != limit.Unsent {
 				all = append(all, one)
 			}
@@ -257,7 +257,7 @@ func TestPast(t *testing.T) {
 				}
 			}
 			var at mono.Time = mono.Min
-			for _, one := range keyring.Together(now, p) {
+			for _, one := range keyring.Together(nil, p) {
 				if at = max(at, one.At); at != one.At {
 					t.Fatal("not in order of arrival")
 				}
@@ -277,8 +277,8 @@ func TestPastCounts(t *testing.T) {
 	p, l := new(keyring.Past), perSecond()
 	none := func() uint64 { return 0 }
 	p.Count(0, none, l)
-	p.Add(0, limit.Past{At: 0, Cost: limit.Cost{limit.Requests: 2}, Result: limit.Accepted})
-	p.Add(0, limit.Past{At: 0, Cost: limit.Cost{limit.Requests: 9}, Result: limit.Unsent})
+	p.Add(limit.Past{At: 0, Cost: limit.Cost{limit.Requests: 2}, Result: limit.Accepted})
+	p.Add(limit.Past{At: 0, Cost: limit.Cost{limit.Requests: 9}, Result: limit.Unsent})
 	p.Count(mono.Time(time.Hour), none, l)
 	if u := limit.AppendUsage(nil, l, mono.Time(time.Hour)); u[0].Used != 2 {
 		t.Errorf("%d are used, want 2", u[0].Used)
@@ -293,9 +293,9 @@ func TestPastOfSeveralResults(t *testing.T) {
 	} {
 		p := new(keyring.Past)
 		for n := range 65 {
-			p.Add(0, limit.Past{At: mono.Time(n), Cost: limit.One, Result: []limit.Result{c.a, c.b}[n%2], Sent: mono.Time(n)})
+			p.Add(limit.Past{At: mono.Time(n), Cost: limit.One, Result: []limit.Result{c.a, c.b}[n%2], Sent: mono.Time(n)})
 		}
-		first := keyring.Together(0, p)[0]
+		first := keyring.Together(nil, p)[0]
 		if first.Result != c.want || first.At != 1 || first.Sent != 0 || first.Cost != (limit.Cost{limit.Requests: 2}) {
 			t.Errorf("%v and %v are %+v, want %v", c.a, c.b, first, c.want)
 		}

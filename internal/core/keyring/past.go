@@ -3,10 +3,8 @@ package keyring
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // maxPast is the most entries of a Past, at some 100 bytes each.
@@ -15,36 +13,18 @@ const maxPast = 64
 // Past is the answered requests of a key, for the case that it moves. It has them in order of their
 // arrival. Beyond maxPast of them, neighbours count as one at the later instant. That is never less
 // than they count in any window. The zero value is empty.
-type Past struct {
-	// Longest is the longest window. What is older no longer counts, and is forgotten. If zero,
-	// nothing is.
-	Longest time.Duration
-
-	all []limit.Past
-}
+type Past struct{ all []limit.Past }
 
 // Add notes an answered request.
-func (p *Past) Add(now mono.Time, one limit.Past) {
+func (p *Past) Add(one limit.Past) {
 	if one.Result == limit.Unsent {
 		return
 	}
-	p.forget(now)
 	if len(p.all) >= maxPast {
 		p.fold()
 	}
 	i, _ := slices.BinarySearchFunc(p.all, one, func(a, b limit.Past) int { return cmp.Or(cmp.Compare(a.At, b.At), -1) })
 	p.all = slices.Insert(p.all, i, one)
-}
-
-// forget drops what no window counts any more.
-func (p *Past) forget(now mono.Time) {
-	if p.Longest > 0 {
-		n := 0
-		for n < len(p.all) && now.Sub(p.all[n].At) > p.Longest {
-			n++
-		}
-		p.all = slices.Delete(p.all, 0, n)
-	}
 }
 
 // fold makes one of each two neighbours in the older half.
@@ -63,7 +43,9 @@ func (p *Past) fold() {
 
 // both returns two requests as one that counts for at least as much, for as long.
 func both(one, next limit.Past) limit.Past {
-	next.Cost = sum(next.Cost, one.Cost)
+	for u, n := range one.Cost {
+		next.Cost[u] = min(next.Cost[u]+n, limit.MaxCost)
+	}
 	if one.Result == limit.Accepted || next.Result == limit.Accepted {
 		next.Result = limit.Accepted
 	} else if one.Result != next.Result {
@@ -73,21 +55,10 @@ func both(one, next limit.Past) limit.Past {
 	return next
 }
 
-func sum(c, more limit.Cost) limit.Cost {
-	for u, n := range more {
-		c[u] = min(c[u]+n, limit.MaxCost)
-	}
-	return c
-}
-
-// Len returns how many entries there are.
-func (p *Past) Len() int { return len(p.all) }
-
-// Together returns the requests of several keys in order of their arrival, for limit.Replay. It is
-// for new limits, before anything counts there.
-func Together(now mono.Time, pasts ...*Past) (all []limit.Past) {
+// Together returns requests, and those of several keys, in order of their arrival, for limit.Replay.
+// It is for new limits, before anything counts there.
+func Together(all []limit.Past, pasts ...*Past) []limit.Past {
 	for _, p := range pasts {
-		p.forget(now)
 		all = append(all, p.all...)
 	}
 	slices.SortStableFunc(all, func(a, b limit.Past) int { return cmp.Compare(a.At, b.At) })
