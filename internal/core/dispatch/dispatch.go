@@ -212,6 +212,8 @@ type key struct {
 	stack    *stack.Stack // closed while the key is banned
 	limit    *scheduler.Limit
 	shared   []*Shared          // in place of its own limit; never changed, but replaced
+	stacks   []*stack.Stack     // its own, then the shared ones
+	way      []*scheduler.Limit // of the same
 	flights  map[uint64]*flight // requests in flight in shared limits, by their Number
 	nonce    *Nonce
 	inFlight int
@@ -391,7 +393,9 @@ func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 	a.At, a.pass, a.Key = now, d.head.Pass, d.head.Pass.Way.Index
 	k := &d.keys[a.Key]
 	sent := d.line.Sent(a.pass)
-	d.takesOff(k, sent)
+	if len(k.shared) > 0 {
+		k.flies(sent.Number, k.shared)
+	}
 	a.era = d.ring.Era(keyring.Key(a.Key))
 	a.host.admit(sent)
 	if k.nonce != nil {
@@ -413,14 +417,14 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	if ans.Denied || ans.Banned {
 		k.stack.Try()
 	}
-	for g := range k.limits() {
+	for _, g := range k.limits() {
 		if len(ans.Stated) > 0 {
 			limit.State(g, now, ans.Stated)
 		}
 	}
 	sent := d.settle(now, k, &a, &ans)
 	learned := uint64(0)
-	for g := range k.limits() {
+	for _, g := range k.limits() {
 		g.Contain(now, ans.Capacity, &ans.Outcome)
 		learned += g.Learned()
 	}
@@ -532,7 +536,7 @@ func (d *Dispatcher) Hold(now mono.Time, key int, t mono.Time) {
 // Lift ends the pause of a cooling key, whatever its cause. It also forgets the server's
 // remainders, those of shared limits too.
 func (d *Dispatcher) Lift(now mono.Time, key int) {
-	for g := range d.keys[key].guards() {
+	for _, g := range d.keys[key].stacks {
 		g.Lift(now)
 	}
 	d.touch(key)
@@ -580,7 +584,7 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	if k.nonce != nil {
 		info.Nonce = k.nonce.Last()
 	}
-	for g := range k.limits() {
+	for _, g := range k.limits() {
 		info.Retreats, info.Misfits = append(info.Retreats, limit.Retreats(g, now)...), append(info.Misfits, g.Misfits()...)
 	}
 	info.Refusals = k.stack.Refusals()
@@ -614,7 +618,7 @@ func (d *Dispatcher) Expect(now mono.Time, key, n int, cost limit.Cost) mono.Tim
 		ahead[u] *= int64(n - 1)
 	}
 	ready, goes := now, now
-	for g := range d.keys[key].guards() {
+	for _, g := range d.keys[key].stacks {
 		ready = max(ready, g.Ready(now, cost))
 		goes = max(goes, g.NotBefore(now, n-1, ahead, cost))
 	}
@@ -634,7 +638,7 @@ func (d *Dispatcher) AppendUsage(to []limit.Usage, now mono.Time, key int) []lim
 // them. After a restart they are for a limit.Fitted: the key's Limiter, or that of the first
 // Shared.
 func (d *Dispatcher) Lessons(key int) []limit.Lesson {
-	for g := range d.keys[key].limits() {
+	for _, g := range d.keys[key].limits() {
 		return g.Lessons()
 	}
 	return nil

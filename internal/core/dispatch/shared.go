@@ -3,7 +3,6 @@ package dispatch
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -42,40 +41,19 @@ const MaxShared = scheduler.MaxLimits - 1
 // flight is a request in flight of a key with shared limits.
 type flight = keyring.Flight[*Shared]
 
-// guards yields every stack before a key's next request.
-func (k *key) guards() iter.Seq[*stack.Stack] {
-	return func(yield func(*stack.Stack) bool) {
-		if !yield(k.stack) {
-			return
-		}
-		for _, s := range k.shared {
-			if !yield(s.stack) {
-				return
-			}
-		}
+// limits returns the stacks with the configured limits: the shared ones, or the key's own.
+func (k *key) limits() []*stack.Stack {
+	if len(k.shared) == 0 {
+		return k.stacks
 	}
-}
-
-// limits yields the stacks with the configured limits: the shared ones, or the key's own.
-func (k *key) limits() iter.Seq[*stack.Stack] {
-	return func(yield func(*stack.Stack) bool) {
-		if len(k.shared) == 0 {
-			yield(k.stack)
-			return
-		}
-		for _, s := range k.shared {
-			if !yield(s.stack) {
-				return
-			}
-		}
-	}
+	return k.stacks[1:]
 }
 
 // Refills returns the units whose resets in an answer only say when a bucket is full again, as the
 // key's limits know: see limit.Refills.
 func (d *Dispatcher) Refills(key int, ans *Answer) (units uint8) {
 	d.outcome = ans.Outcome // a pointer to ans would make the compiler allocate it
-	for g := range d.keys[key].limits() {
+	for _, g := range d.keys[key].limits() {
 		units |= g.Refills(&d.outcome)
 	}
 	return units
@@ -83,18 +61,19 @@ func (d *Dispatcher) Refills(key int, ans *Answer) (units uint8) {
 
 // paused returns the longest pause of a key and of its shared limits.
 func (k *key) paused(now mono.Time) (p stack.Pause, away bool) {
-	for g := range k.guards() {
+	for _, g := range k.stacks {
 		its, is := g.Paused(now)
-		switch {
-		case !is:
-		case !away:
-			p, away = its, true
-		case its.Until > p.Until:
-			its.Next = max(its.Next, p.Next)
-			p = its
-		default:
-			p.Next = max(its.Next, p.Next)
+		if !is {
+			continue
 		}
+		next := its.Next
+		if away {
+			next = max(next, p.Next)
+		}
+		if !away || its.Until > p.Until {
+			p, away = its, true
+		}
+		p.Next = next
 	}
 	return p, away
 }
@@ -174,7 +153,10 @@ func (d *Dispatcher) shares(k *key, with []*Shared) error {
 			return fmt.Errorf("limits Shared[%d] %q: %w", i, s.Name, err)
 		}
 	}
-	k.shared = slices.Clone(with)
+	k.shared, k.stacks, k.way = slices.Clone(with), []*stack.Stack{k.stack}, []*scheduler.Limit{k.limit}
+	for _, s := range with {
+		k.stacks, k.way = append(k.stacks, s.stack), append(k.way, s.limit)
+	}
 	return nil
 }
 
@@ -220,11 +202,7 @@ func pauses(pause time.Duration) backoff.Policy {
 func (d *Dispatcher) open() {
 	ways := make([][]*scheduler.Limit, len(d.keys))
 	for i := range ways {
-		k := &d.keys[i]
-		ways[i] = append(ways[i], k.limit)
-		for _, s := range k.shared {
-			ways[i] = append(ways[i], s.limit)
-		}
+		ways[i] = d.keys[i].way
 	}
 	d.lane = d.line.Lane(scheduler.LaneConfig{}, ways...)
 }
@@ -232,20 +210,12 @@ func (d *Dispatcher) open() {
 // touch reviews a key that was changed from outside, and the keys that share limits with it.
 // Requests that wait for a shared limit would miss a change of the key itself.
 func (d *Dispatcher) touch(key int) {
-	k := &d.keys[key]
-	d.line.Touch(k.limit)
-	for _, s := range k.shared {
-		d.line.Touch(s.limit)
+	for _, m := range d.keys[key].way {
+		d.line.Touch(m)
 	}
 }
 
-// takesOff records the limits in which an attempt counts, if its key shares limits.
-func (d *Dispatcher) takesOff(k *key, sent *limit.Sent) {
-	if len(k.shared) > 0 {
-		k.flies(sent.Number, k.shared)
-	}
-}
-
+// flies begins the record of a request in flight that passed shared limits, or none.
 func (k *key) flies(number uint64, passed []*Shared) *flight {
 	if k.flights == nil {
 		k.flights = map[uint64]*flight{}
@@ -260,34 +230,28 @@ func (k *key) flies(number uint64, passed []*Shared) *flight {
 func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) *limit.Sent {
 	now = d.line.Tick(now)
 	sent, limits := d.line.Close(a.pass), a.pass.Way.Limits()
-	if len(k.shared) == 0 {
-		d.outcome = ans.Outcome
-		for _, m := range limits {
-			m.Limiter.Settle(now, sent, &d.outcome)
-			d.line.Touch(m)
-		}
+	own := limits[0]
+	d.line.Touch(own)
+	d.outcome = ans.Outcome
+	if len(k.flights) == 0 {
+		own.Limiter.Settle(now, sent, &d.outcome)
 		return sent
-	}
-	its := func(s *Shared) *limit.Outcome {
-		d.outcome = keyring.Of(slices.Contains(k.shared, s), ans.Outcome)
-		return &d.outcome
 	}
 	f := k.flights[sent.Number]
 	delete(k.flights, sent.Number)
-	units := d.Refills(a.Key, ans)
-	d.outcome = ans.Outcome
-	d.outcome.Refilled(units)
+	d.outcome.Refilled(d.Refills(a.Key, ans))
 	d.outcome.Known = 0 // the remainder belongs to all that share it
-	k.stack.Settle(now, sent, &d.outcome)
+	own.Limiter.Settle(now, sent, &d.outcome)
+	settle := func(s *Shared, sent *limit.Sent) {
+		d.outcome = keyring.Of(slices.Contains(k.shared, s), ans.Outcome)
+		s.stack.Settle(now, sent, &d.outcome)
+		d.line.Touch(s.limit)
+	}
 	for _, m := range limits[1:] {
-		m.Limiter.Settle(now, sent, its(m.Of.(*Shared)))
+		settle(m.Of.(*Shared), sent)
 	}
 	for _, m := range f.Moved() {
-		m.To.stack.Settle(now, m.Sent, its(m.To))
-		d.line.Touch(m.To.limit)
-	}
-	for _, m := range limits {
-		d.line.Touch(m)
+		settle(m.To, m.Sent)
 	}
 	return sent
 }
