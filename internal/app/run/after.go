@@ -67,7 +67,7 @@ func (at *after) file() {
 			res.Status == http.StatusPartialContent, res.Body)
 	}
 	if j.res.Unsaved != nil {
-		r.fail(j.res.Unsaved)
+		r.course.fail(j.res.Unsaved)
 		return
 	}
 	r.sender.Memory.Free(&j.res.Share)
@@ -160,7 +160,7 @@ func (at *after) record() {
 		return
 	}
 	if err := r.answered(j); err != nil {
-		r.fail(err)
+		r.course.fail(err)
 	}
 	if at.a.Number < r.c.Attempts {
 		j.res.Shorten()

@@ -112,7 +112,7 @@ func (g *group) takeBack(j *job, price sending.Money) pool.Answer {
 	was := j.result
 	j.result = limit.Unsent
 	if err := r.answered(j); err != nil {
-		r.fail(err)
+		r.course.fail(err)
 	}
 	j.result = was
 	r.release(j)
@@ -138,14 +138,14 @@ func (g *group) mayGo(ctx context.Context, j *job, a *pool.Attempt) (price sendi
 	if ok, err := r.budget.Reserve(ctx, price); !ok {
 		r.release(j)
 		if err == nil {
-			r.enough(overBudget(r.budget))
+			r.course.ends(overBudget(r.budget))
 		}
 		return 0, false
 	}
 	// The run may have stopped while the attempt waited for money.
 	if ok = !r.course.isStopped() && r.pass(ctx, j); ok {
 		if err := r.sending(j, *a, g.name(a.Key), price); err != nil {
-			r.fail(err)
+			r.course.fail(err)
 			ok = false
 		}
 	}

@@ -47,9 +47,7 @@ func (r *Run) noTokens(err error) {
 	if errors.Is(err, issuer.ErrNone) {
 		why = unauthorized(text)
 	}
-	if r.course.first(&r.course.wrong, why) {
-		r.Drain()
-	}
+	r.course.goesWrong(why)
 }
 
 // unauthorized says that nothing was sent, because the issuer gave no token. It is an ErrConfig.

@@ -19,15 +19,17 @@ type course struct {
 	feeding bool       // the feeder has not returned
 	reading bool       // the feeder waits for input
 
-	whole   bool  // the input was read to its end
-	enough  error // the user's own bound that ended sending, such as a budget
-	input   error // an ErrInput, with which reading ended
-	wrong   error // an ErrHost, or the reason why no key or token is accepted
-	failure error // the reason why something could not be written
+	halt    func() // stops all that sends or waits
+	whole   bool   // the input was read to its end
+	enough  error  // the user's own bound that ended sending, such as a budget
+	input   error  // an ErrInput, with which reading ended
+	wrong   error  // an ErrHost, or the reason why no key or token is accepted
+	failure error  // the reason why something could not be written
 }
 
-func newCourse() *course {
-	c := &course{}
+// newCourse makes the course of a run that halt stops.
+func newCourse(halt func()) *course {
+	c := &course{halt: halt}
 	c.changed = sync.NewCond(&c.mu)
 	return c
 }
@@ -92,17 +94,17 @@ func (c *course) left() (gone bool) {
 	return !c.feeding
 }
 
-// until ends the sending at Config.Until. It reads the wall clock again and again, since the clock
-// may be set and a laptop may sleep.
-func (r *Run) until(done <-chan struct{}) {
-	for !r.c.isOver() {
+// until ends the sending at Config.Until. It reads the wall clock again and again, since the
+// clock may be set and a laptop may sleep.
+func (c *course) until(conf *Config, done <-chan struct{}) {
+	for !conf.isOver() {
 		select {
-		case <-time.After(min(time.Until(r.c.Until.Round(0)), time.Second)):
+		case <-time.After(min(time.Until(conf.Until.Round(0)), time.Second)):
 		case <-done:
 			return
 		}
 	}
-	r.enough(r.c.over())
+	c.ends(conf.over())
 }
 
 func (c *Config) isOver() bool { return time.Until(c.Until.Round(0)) <= 0 }
@@ -111,31 +113,20 @@ func (c *Config) over() error {
 	return fmt.Errorf("%w: it is %s (--until)", ErrEnough, c.Until.Format("2 Jan 15:04:05"))
 }
 
-// enough ends the sending for a bound of the user.
-func (r *Run) enough(why error) {
-	r.course.first(&r.course.enough, why)
-	r.Drain()
-}
-
-// Drain stops the sending. Send returns when the requests in flight have their answers.
-func (r *Run) Drain() {
-	r.course.stop()
-	r.store.Stop()
-	if r.tokens != nil {
-		r.tokens.Stop()
-	}
-	r.trials.stop()
-	r.groups.drain()
+// ends stops the sending for a bound of the user.
+func (c *course) ends(why error) {
+	c.first(&c.enough, why)
+	c.halt()
 }
 
 // goesWrong ends the run, since a host, a key or a token is wrong.
-func (r *Run) goesWrong(why error) {
-	r.course.first(&r.course.wrong, why)
-	r.Drain()
+func (c *course) goesWrong(why error) {
+	c.first(&c.wrong, why)
+	c.halt()
 }
 
 // fail stops the sending after a failed write.
-func (r *Run) fail(err error) {
-	r.course.first(&r.course.failure, err)
-	r.Drain()
+func (c *course) fail(err error) {
+	c.first(&c.failure, err)
+	c.halt()
 }

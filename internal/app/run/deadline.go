@@ -119,7 +119,7 @@ func (r *Run) start(q *format.Request) time.Time {
 	}
 	if r.store.Journal != nil {
 		if err := r.store.Journal.Read(q.ID, q.ReadAt); err != nil {
-			r.fail(err)
+			r.course.fail(err)
 		}
 	}
 	return q.ReadAt

@@ -60,7 +60,7 @@ func (r *Run) open() (err error) {
 		Before: func() error { return errors.Join(s.Out.Sync(1), s.Dead.Sync(1)) },
 	}, r.epoch)
 	if err == nil {
-		s.Book = learned.NewBook(s.Journal, s.History, r.epoch, r.fail)
+		s.Book = learned.NewBook(s.Journal, s.History, r.epoch, r.course.fail)
 		s.Lost.Look(s.History)
 	}
 	if err == nil && s.History.Gone != "" && s.History.Last > 0 {

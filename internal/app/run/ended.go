@@ -119,7 +119,7 @@ func (w *endings) write() {
 	}
 	r.course.free(size)
 	if err != nil {
-		r.fail(err)
+		r.course.fail(err)
 	}
 	clear(w.of)
 	clear(w.answers)

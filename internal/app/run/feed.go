@@ -311,7 +311,7 @@ func (r *Run) offer(ctx context.Context, q *format.Request) bool {
 	}
 	r.tally.Count(&r.tally.Totals.Offered, -1)
 	if !errors.Is(err, pool.ErrClosed) && ctx.Err() == nil {
-		r.fail(err)
+		r.course.fail(err)
 	}
 	return false
 }
@@ -336,6 +336,6 @@ func (r *Run) skipped(from *format.Reader, why error) {
 	}
 	message, _ := r.secrets.HideIn(why.Error())
 	if err := r.store.Dead.Append(l.SkippedLine(id, from.Raw(), message)); err != nil {
-		r.fail(err)
+		r.course.fail(err)
 	}
 }

@@ -118,7 +118,7 @@ func (r *Run) outage(h pool.HostInfo) {
 		if strings.HasPrefix(h.Reason, outgoing.Prefix) {
 			err = noWay(h.Reason)
 		}
-		r.goesWrong(err)
+		r.course.goesWrong(err)
 		return
 	}
 	if !isNews {
@@ -299,10 +299,7 @@ func (r *Run) giveUp(keys []pool.KeyInfo, reason string) {
 	case left > 1:
 		who = fmt.Sprintf("all keys (%d) deny all", left)
 	}
-	err := exhausted(fmt.Sprintf("%s for %v: %s", who, lasts.Round(time.Second), reason))
-	if r.course.first(&r.course.wrong, err) {
-		r.Drain()
-	}
+	r.course.goesWrong(exhausted(fmt.Sprintf("%s for %v: %s", who, lasts.Round(time.Second), reason)))
 }
 
 // exhausted is a pool.ErrExhausted with a text of its own.

@@ -72,7 +72,7 @@ func (g *group) learned(key int, all []limit.Lesson) {
 			break
 		}
 		if err := r.store.Journal.Learn(name, journal.Fit{Limit: g.limits[l.Index].Rule(), Lesson: l}, r.epoch); err != nil {
-			r.fail(err)
+			r.course.fail(err)
 			return
 		}
 		r.store.Wake()

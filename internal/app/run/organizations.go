@@ -234,7 +234,7 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 		}
 	}
 	if err != nil {
-		r.fail(err)
+		r.course.fail(err)
 	}
 }
 

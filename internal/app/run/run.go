@@ -103,11 +103,12 @@ func New(c Config) (*Run, error) {
 		c: c, numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
 		store:  output.New(c.files),
 		tally:  tally.New(c.RetryDead, tally.NewFigures(c.Keys, c.Limits, c.Gap, c.uses("nonce"))),
-		course: newCourse(), trials: newTrials(), hosts: newHosts(),
+		trials: newTrials(), hosts: newHosts(),
 		budget:   sending.NewBudget(sending.ToMoney(c.Budget)),
 		endings:  sync.Pool{New: func() any { return new(endings) }},
 		planning: planning{models: map[string]*PlanModel{}},
 	}
+	r.course = newCourse(r.Drain)
 	r.Teller = telling.New(func(s string) { r.c.Notice(s) }, c.keyless, c.HoldUnanswered)
 	for _, l := range c.Limits {
 		made, err := c.made(l)
@@ -138,7 +139,7 @@ func New(c Config) (*Run, error) {
 	r.newBearer()
 	j := &r.judge
 	j.c, j.policy, j.numbered, j.secrets, j.sender, j.tokens = &r.c, c.newPolicy(), r.numbered, r.secrets, r.sender, r.tokens
-	j.tally, j.hosts, j.denials, j.teller, j.end = r.tally, &r.hosts, &r.denials, r.Teller, r.goesWrong
+	j.tally, j.hosts, j.denials, j.teller, j.end = r.tally, &r.hosts, &r.denials, r.Teller, r.course.goesWrong
 	notice := r.c.Notice
 	r.c.Notice = func(s string) {
 		s, _ = r.secrets.HideIn(s)
@@ -202,14 +203,14 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	defer cancel()
 	done := make(chan struct{})
 	var beside sync.WaitGroup
-	beside.Go(func() { r.store.Syncer(done, r.fail) })
+	beside.Go(func() { r.store.Syncer(done, r.course.fail) })
 	r.ceilings.note(r.sustained())
 	beside.Go(func() { r.watch(done) })
 	if !r.c.Until.IsZero() {
 		if r.c.isOver() {
-			r.enough(r.c.over())
+			r.course.ends(r.c.over())
 		}
-		beside.Go(func() { r.until(done) })
+		beside.Go(func() { r.course.until(&r.c, done) })
 	}
 	all := in
 	var known *io.LimitedReader
@@ -240,7 +241,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	close(done)
 	beside.Wait()
 	if waiting, err := r.store.EndView(); err != nil {
-		r.fail(err)
+		r.course.fail(err)
 	} else if waiting > 0 {
 		r.Say("%s in %s for one before them that has not ended", sanitize.Count(waiting, "result waits", "results wait"),
 			r.c.Out)
@@ -262,6 +263,17 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	default:
 		return c.input
 	}
+}
+
+// Drain stops the sending. Send returns when the requests in flight have their answers.
+func (r *Run) Drain() {
+	r.course.stop()
+	r.store.Stop()
+	if r.tokens != nil {
+		r.tokens.Stop()
+	}
+	r.trials.stop()
+	r.groups.drain()
 }
 
 // Close reads the results and the dead letters back, compares them with the input, and closes the
