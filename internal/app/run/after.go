@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
@@ -159,13 +158,11 @@ func (at *after) record() {
 	if at.final {
 		return
 	}
-	if err := r.answered(j); err != nil {
-		r.course.fail(err)
-	}
+	r.writer.answered(j)
 	if at.a.Number < r.c.Attempts {
 		j.res.Shorten()
 	}
-	r.release(j)
+	r.writer.release(j)
 }
 
 // holds returns how long an answer keeps its key away: as long as the answer asks, or until a
@@ -237,34 +234,4 @@ func (at *after) selectable() map[string]any {
 	body, _ := secrets.Hide(res.Body, res.CutAt())
 	v["body"] = format.Parsed(body)
 	return v
-}
-
-// answered records in the journal how a job's latest send ended.
-func (r *Run) answered(j *job) error {
-	if j.n == 0 {
-		return nil
-	}
-	return r.store.Journal.Answers([]journal.Answered{j.answer()})
-}
-
-// answer describes how a job's latest send ended, for the journal.
-func (j *job) answer() journal.Answered {
-	a := journal.Answered{Send: j.n,
-		Answer: journal.Answer{Result: j.result, Counts: j.res.Ended, Hold: j.hold, Actual: j.actual, Price: int64(j.cost)}}
-	if j.result == limit.Unknown {
-		a.Counts = a.Counts.Add(journal.Late)
-	}
-	if j.unsure {
-		a.Doubt = j.r.ID
-	}
-	j.n = 0
-	return a
-}
-
-func (r *Run) release(j *job) {
-	r.sender.Memory.Free(&j.res.Share)
-	if j.room {
-		j.room = false
-		<-r.room
-	}
 }

@@ -38,7 +38,7 @@ type job struct {
 	unpaid   bool            // the key has no credit, as its answer says
 	noQuota  bool            // the key may not use the model, since its limit is 0
 	unlike   bool            // Config.Success refused its answer
-	room     bool            // it holds a place in Run.room
+	room     bool            // it has room on its way to the results
 	key      string
 	keyIndex int
 	token    bearer.Pass
@@ -111,11 +111,9 @@ func (g *group) takeBack(j *job, price sending.Money) pool.Answer {
 	r.budget.Settle(price, 0)
 	was := j.result
 	j.result = limit.Unsent
-	if err := r.answered(j); err != nil {
-		r.course.fail(err)
-	}
+	r.writer.answered(j)
 	j.result = was
-	r.release(j)
+	r.writer.release(j)
 	return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
 }
 
@@ -123,20 +121,16 @@ func (g *group) takeBack(j *job, price sending.Money) pool.Answer {
 // a record in the journal. It returns false if the attempt does not go now.
 func (g *group) mayGo(ctx context.Context, j *job, a *pool.Attempt) (price sending.Money, ok bool) {
 	r := g.r
-	// If results are read slowly, the run sends no more than it can keep.
-	select {
-	case r.room <- struct{}{}:
-	case <-ctx.Done():
+	if !r.writer.enter(ctx, j) {
 		return 0, false
 	}
-	j.room = true
 	if r.course.isStopped() {
-		r.release(j)
+		r.writer.release(j)
 		return 0, false
 	}
 	price = r.c.price(j.r)
 	if ok, err := r.budget.Reserve(ctx, price); !ok {
-		r.release(j)
+		r.writer.release(j)
 		if err == nil {
 			r.course.ends(overBudget(r.budget))
 		}
@@ -144,27 +138,15 @@ func (g *group) mayGo(ctx context.Context, j *job, a *pool.Attempt) (price sendi
 	}
 	// The run may have stopped while the attempt waited for money.
 	if ok = !r.course.isStopped() && r.pass(ctx, j); ok {
-		if err := r.sending(j, *a, g.name(a.Key), price); err != nil {
+		if err := r.writer.sends(j, journal.Send{ID: j.r.ID, Attempt: a.Number, Key: g.name(a.Key), Nonce: a.Nonce,
+			Cost: j.r.Cost, Price: int64(price)}); err != nil {
 			r.course.fail(err)
 			ok = false
 		}
 	}
 	if !ok {
 		r.budget.Settle(price, 0)
-		r.release(j)
+		r.writer.release(j)
 	}
 	return price, ok
-}
-
-// sending records in the journal that an attempt is about to go.
-func (r *Run) sending(j *job, a pool.Attempt, key string, price sending.Money) (err error) {
-	if r.store.Journal == nil {
-		return nil
-	}
-	j.n, err = r.store.Journal.Send(journal.Send{ID: j.r.ID, Attempt: a.Number, Key: key, Nonce: a.Nonce, Cost: j.r.Cost,
-		Price: int64(price)}, time.Now())
-	if err == nil {
-		r.store.Wake()
-	}
-	return err
 }

@@ -1,19 +1,38 @@
 package run
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
 
+// writer writes the results of requests that have ended, and what the journal has of each attempt. An
+// answer has room until it is written. Safe for concurrent use.
+type writer struct {
+	c       *Config
+	secrets *format.Secrets
+	sender  *sending.Sender // its Memory has the bodies
+	store   *output.Store
+	tally   *tally.Tally
+	course  *course
+	trials  *trials
+	ceiling *ceilings
+	room    chan struct{} // one for each answer that is on its way to the results
+	used    sync.Pool     // of *endings
+}
+
 // endings are requests that have ended, whose results are written together.
 type endings struct {
-	r     *Run
+	*writer
 	to    *output.Results
 	lines []byte
 	of    []ended
@@ -36,40 +55,103 @@ type ended struct {
 	written  bool
 }
 
+// endings returns endings without requests.
+func (w *writer) endings() *endings {
+	e, ok := w.used.Get().(*endings)
+	if !ok {
+		e = &endings{writer: w, keep: format.Kept{More: w.c.KeepHeaders}}
+	}
+	e.lost = false
+	return e
+}
+
 // endedNow writes the result of one request, and reports whether that succeeded.
-func (r *Run) endedNow(e pool.Ended) bool {
-	w := r.endings.Get().(*endings)
-	w.r, w.keep.More, w.lost = r, r.c.KeepHeaders, false
-	w.add(&e)
-	w.write()
-	defer r.endings.Put(w)
-	return !w.lost
+func (w *writer) endedNow(one pool.Ended) bool {
+	e := w.endings()
+	defer w.used.Put(e)
+	e.add(&one)
+	e.write()
+	return !e.lost
 }
 
 // ended writes the results of requests, and then their answers in the journal. Each Pool calls it,
 // one call at a time. The feeder and goroutines that send call it, too.
-func (r *Run) ended(all []pool.Ended) {
-	w := r.endings.Get().(*endings)
-	w.r, w.keep.More = r, r.c.KeepHeaders
+func (w *writer) ended(all []pool.Ended) {
+	e := w.endings()
 	for i := range all {
 		if j := all[i].Request.Value.(*job); j.told {
-			r.course.free(j.size)
+			w.course.free(j.size)
 			continue
 		}
-		w.add(&all[i])
+		e.add(&all[i])
 	}
-	w.write()
-	if cap(w.lines) <= output.KeptLine {
-		r.endings.Put(w)
+	e.write()
+	if cap(e.lines) <= output.KeptLine {
+		w.used.Put(e)
 	}
+}
+
+// enter waits for room for a job's answer, so that a run sends no more than it can keep while results
+// are read slowly. It returns false if ctx ends first.
+func (w *writer) enter(ctx context.Context, j *job) bool {
+	select {
+	case w.room <- struct{}{}:
+		j.room = true
+	case <-ctx.Done():
+	}
+	return j.room
+}
+
+// release gives back the room of a job's answer.
+func (w *writer) release(j *job) {
+	w.sender.Memory.Free(&j.res.Share)
+	if j.room {
+		j.room = false
+		<-w.room
+	}
+}
+
+// sends records in the journal that an attempt is about to go.
+func (w *writer) sends(j *job, s journal.Send) (err error) {
+	if w.store.Journal == nil {
+		return nil
+	}
+	if j.n, err = w.store.Journal.Send(s, time.Now()); err == nil {
+		w.store.Wake()
+	}
+	return err
+}
+
+// answered records in the journal how a job's latest send ended.
+func (w *writer) answered(j *job) {
+	if j.n == 0 {
+		return
+	}
+	if err := w.store.Journal.Answers([]journal.Answered{j.answer()}); err != nil {
+		w.course.fail(err)
+	}
+}
+
+// answer describes how a job's latest send ended, for the journal.
+func (j *job) answer() journal.Answered {
+	a := journal.Answered{Send: j.n,
+		Answer: journal.Answer{Result: j.result, Counts: j.res.Ended, Hold: j.hold, Actual: j.actual, Price: int64(j.cost)}}
+	if j.result == limit.Unknown {
+		a.Counts = a.Counts.Add(journal.Late)
+	}
+	if j.unsure {
+		a.Doubt = j.r.ID
+	}
+	j.n = 0
+	return a
 }
 
 // add takes in one request. It first writes the requests before it if they go to another file. It
 // writes all of them if their lines are long.
 func (w *endings) add(e *pool.Ended) {
-	to := w.r.store.Out
+	to := w.store.Out
 	if e.State == pool.Dead {
-		to = w.r.store.Dead
+		to = w.store.Dead
 	}
 	if to != w.to {
 		w.write()
@@ -81,11 +163,11 @@ func (w *endings) add(e *pool.Ended) {
 		w.of = append(w.of, one)
 		return
 	}
-	w.r.result(&w.line, &w.keep, one.job, e)
-	if w.r.c.Ended != nil {
-		w.r.c.Ended(&w.line)
+	w.result(one.job, e)
+	if w.c.Ended != nil {
+		w.c.Ended(&w.line)
 	}
-	w.lines = w.r.store.Line(w.lines, &w.line)
+	w.lines = w.store.Line(w.lines, &w.line)
 	one.to = len(w.lines)
 	if w.of = append(w.of, one); one.to >= output.MostLines {
 		w.write()
@@ -98,28 +180,28 @@ func (w *endings) write() {
 	}
 	results := w.results()
 	err := errors.Join(results, w.journal())
-	r, size := w.r, int64(0)
-	if r.store.Files != nil {
+	size := int64(0)
+	if w.store.Files != nil {
 		err = errors.Join(err, w.files())
 	}
-	if r.store.IsOrdered() && w.to != r.store.Out {
+	if w.store.IsOrdered() && w.to != w.store.Out {
 		w.pass()
 	}
-	r.store.Wake()
-	r.tally.Ended(w.ends(), !w.to.Regular())
+	w.store.Wake()
+	w.tally.Ended(w.ends(), !w.to.Regular())
 	for i := range w.of {
 		j := w.of[i].job
 		size += j.size
 		w.lost = w.lost || !w.of[i].written
 		if j.first {
-			r.trials.set(j.r.Estimate.Model, untried, "") // no effect if its answer has decided
+			w.trials.set(j.r.Estimate.Model, untried, "") // no effect if its answer has decided
 		}
-		r.release(j)
+		w.release(j)
 		j.res.Body, j.r.Body, j.r.Raw = nil, nil, nil // the Pool and its queue remember a request for a while
 	}
-	r.course.free(size)
+	w.course.free(size)
 	if err != nil {
-		r.course.fail(err)
+		w.course.fail(err)
 	}
 	clear(w.of)
 	clear(w.answers)
@@ -158,7 +240,7 @@ func (w *endings) results() error {
 func (w *endings) pass() {
 	for i := range w.of {
 		if e := &w.of[i]; e.written {
-			w.r.store.Passed(e.job.r.Hash)
+			w.store.Passed(e.job.r.Hash)
 		}
 	}
 }
@@ -167,7 +249,7 @@ func (w *endings) pass() {
 func (w *endings) files() (err error) {
 	for i := range w.of {
 		if e := &w.of[i]; e.written && e.job.res.Saved != nil {
-			err = errors.Join(err, w.r.store.Named(*e.job.res.Saved))
+			err = errors.Join(err, w.store.Named(*e.job.res.Saved))
 		}
 	}
 	return err
@@ -176,7 +258,7 @@ func (w *endings) files() (err error) {
 // journal records the answers of the requests whose results are written. The next run sends a
 // request without a result again.
 func (w *endings) journal() error {
-	to := w.r.store.Journal
+	to := w.store.Journal
 	if to == nil {
 		return nil
 	}
@@ -198,9 +280,9 @@ func (w *endings) journal() error {
 	return err
 }
 
-// result fills in the line about a request.
-func (r *Run) result(line *format.Result, keep *format.Kept, j *job, e *pool.Ended) {
-	at := time.Now()
+// result fills in the line about a request that has ended.
+func (w *endings) result(j *job, e *pool.Ended) {
+	line, at := &w.line, time.Now()
 	if e.State == pool.Done {
 		at = j.res.Ended
 	}
@@ -208,7 +290,7 @@ func (r *Run) result(line *format.Result, keep *format.Kept, j *job, e *pool.End
 		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: format.Stamp(at), PossibleRepeat: j.repeat, Late: e.Late,
 		Key: j.key, Digest: j.r.Digest,
 		Status: j.res.Status, Partly: j.parts, Page: j.r.Page, Next: j.next, Refused: j.refusals.N,
-		RefusedAt: j.refusals.Texts(), Ceiling: r.ceilings.now(),
+		RefusedAt: j.refusals.Texts(), Ceiling: w.ceiling.now(),
 	}
 	if !j.res.Ended.IsZero() {
 		line.WaitedMS = format.Milliseconds(j.at.Sub(j.submitted(e.Submitted)))
@@ -216,18 +298,18 @@ func (r *Run) result(line *format.Result, keep *format.Kept, j *job, e *pool.End
 		line.LatencyMS = format.Milliseconds(j.res.Ended.Sub(j.res.Began))
 		line.Row = j.row
 		if j.row == nil {
-			line.SetHeaders(j.res.Header, keep, r.secrets.Of(j.r))
+			line.SetHeaders(j.res.Header, &w.keep, w.secrets.Of(j.r))
 		}
 		switch {
 		case j.row != nil:
 		case j.res.Saved != nil:
 			j.res.Saved.Tell(line)
 		case j.res.Status != 0:
-			line.SetBody(j.res.Body, j.res.Cut, j.res.CutAt(), r.secrets.Of(j.r))
+			line.SetBody(j.res.Body, j.res.Cut, j.res.CutAt(), w.secrets.Of(j.r))
 		}
 		if j.hop.Count > 0 {
 			var n int
-			line.Location, n = r.secrets.Of(j.r).HideIn(j.hop.URL.String())
+			line.Location, n = w.secrets.Of(j.r).HideIn(j.hop.URL.String())
 			line.Hidden += n
 		}
 	}
@@ -242,6 +324,6 @@ func (r *Run) result(line *format.Result, keep *format.Kept, j *job, e *pool.End
 			line.Error = "the deadline passed before it could be sent"
 		}
 	case pool.Dead:
-		line.Error, line.Class, line.Request = e.Reason, deadOf(j, e).String(), r.secrets.LineOf(j.r)
+		line.Error, line.Class, line.Request = e.Reason, deadOf(j, e).String(), w.secrets.LineOf(j.r)
 	}
 }

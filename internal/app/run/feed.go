@@ -318,7 +318,7 @@ func (r *Run) offer(ctx context.Context, q *format.Request) bool {
 
 // deadUnsent makes a request a dead letter without sending it.
 func (r *Run) deadUnsent(j *job) {
-	r.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: j.r.ID, Value: j},
+	r.writer.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: j.r.ID, Value: j},
 		Submitted: r.groups[0].pool.Now(), Reason: j.reason}})
 }
 

@@ -205,7 +205,7 @@ func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 	next, stray, now := j.after, j.stray, g.pool.Now()
 	page, old := *j, *j.r
 	page.r, page.size = &old, 0
-	written := r.endedNow(pool.Ended{State: pool.Done, Request: pool.Request{ID: old.ID, Value: &page},
+	written := r.writer.endedNow(pool.Ended{State: pool.Done, Request: pool.Request{ID: old.ID, Value: &page},
 		Attempts: a.Number, Submitted: j.submitted(a.Submitted)})
 	*j = job{r: next, group: g, hop: sending.FirstHop(next), size: j.size, told: true}
 	if !written || !r.tally.Turned(next) {
@@ -216,7 +216,7 @@ func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 		j.class, j.reason = stray.Class, stray.Reason
 		dead := *j
 		dead.size, dead.told = 0, false
-		r.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: next.ID, Value: &dead}, Submitted: now,
+		r.writer.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: next.ID, Value: &dead}, Submitted: now,
 			Reason: stray.Reason}})
 		return ans
 	}

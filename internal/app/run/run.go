@@ -58,9 +58,9 @@ type Run struct {
 	bans       []atomic.Bool  // whether each key is banned, for all groups
 	trouble    atomic.Int64   // until when refusals are evaluated, since the epoch: see troubled
 	unselected atomic.Int64   // answers from which Config.Shape could not make a whole row
-	room       chan struct{}  // one for each answer that is on its way to the results
 	homes      secret.Places  // the servers of the keys, known once the first line is read
 	judge      judge
+	writer     *writer
 
 	// Each of these has its own lock, and none is held while another is taken.
 	store  *output.Store
@@ -77,7 +77,6 @@ type Run struct {
 	starts        starts
 	chains        chains
 	budget        *sending.Budget
-	endings       sync.Pool // of *endings
 }
 
 // New checks the configuration.
@@ -100,12 +99,11 @@ func New(c Config) (*Run, error) {
 		return fail("%w", err)
 	}
 	r := &Run{
-		c: c, numbered: c.uses("nonce"), room: make(chan struct{}, 2*c.Concurrency),
+		c: c, numbered: c.uses("nonce"),
 		store:  output.New(c.files),
 		tally:  tally.New(c.RetryDead, tally.NewFigures(c.Keys, c.Limits, c.Gap, c.uses("nonce"))),
 		trials: newTrials(), hosts: newHosts(),
 		budget:   sending.NewBudget(sending.ToMoney(c.Budget)),
-		endings:  sync.Pool{New: func() any { return new(endings) }},
 		planning: planning{models: map[string]*PlanModel{}},
 	}
 	r.course = newCourse(r.Drain)
@@ -137,6 +135,8 @@ func New(c Config) (*Run, error) {
 	r.secrets = r.c.secrets()
 	r.sender = sending.New(r.c.sending(r.secrets, r.store.Files))
 	r.newBearer()
+	r.writer = &writer{c: &r.c, secrets: r.secrets, sender: r.sender, store: r.store, tally: r.tally, course: r.course,
+		trials: r.trials, ceiling: &r.ceilings, room: make(chan struct{}, 2*c.Concurrency)}
 	j := &r.judge
 	j.c, j.policy, j.numbered, j.secrets, j.sender, j.tokens = &r.c, c.newPolicy(), r.numbered, r.secrets, r.sender, r.tokens
 	j.tally, j.hosts, j.denials, j.teller, j.end = r.tally, &r.hosts, &r.denials, r.Teller, r.course.goesWrong
