@@ -146,6 +146,8 @@ type Config struct {
 	clock   func() (time.Time, boottime.Reading) // of the journal; nil: the machine's
 	files   output.Config                        // the files of the run
 	keyless bool                                 // Keys was empty: the run knows no key
+	secret  bool                                 // requests are sent with keys or tokens
+	nonces  bool                                 // requests carry nonces
 	proxies *outgoing.Proxies                    // of the environment
 
 	// Notice gets a line at a time for the user. Log gets a line for each answer at debug level.
@@ -160,6 +162,7 @@ func (c *Config) defaults() {
 	if c.keyless = len(c.Keys) == 0; c.keyless {
 		c.Keys = []format.Key{{Name: "default"}}
 	}
+	c.secret, c.nonces = c.uses("key") || c.uses("token"), c.uses("nonce")
 	c.Concurrency = cmp.Or(c.Concurrency, 64)
 	c.Attempts = cmp.Or(c.Attempts, 5)
 	c.MaxPages = cmp.Or(c.MaxPages, 1000)
@@ -245,9 +248,6 @@ func (c *Config) sending(secrets *format.Secrets, files *output.Bodies) sending.
 		MaxResponse: c.MaxResponse, UserAgent: c.UserAgent, Timeout: c.Timeout, Connections: c.Concurrency, TLS: c.TLS,
 		Dial: c.Dial, Proxies: c.proxies}
 }
-
-// hasSecrets says whether requests are sent with keys or tokens.
-func (c *Config) hasSecrets() bool { return c.uses("key") || c.uses("token") }
 
 // uses says whether one of the templates has this placeholder.
 func (c *Config) uses(word string) bool {

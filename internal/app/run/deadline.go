@@ -8,12 +8,19 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 )
 
 // starts keeps when the durations of a file's lines begin: at the beginning of the first run that
 // read them. If an input cannot be read twice, the duration of a line begins when the line is read.
 // The journal keeps that time.
 type starts struct {
+	c      *Config
+	tally  *tally.Tally
+	store  *output.Store
+	course *course
+
 	sum  uint64          // a checksum of the lines so far
 	ends []end           // where lines end, from the first one with a duration on
 	of   []journal.Start // the starts that belong to this input
@@ -85,17 +92,17 @@ func (c *Config) lasts(q *format.Request) time.Duration {
 
 // due returns how long a request may still wait (0: for ever; negative: it has expired). renewal is
 // how long each of its retries may wait (negative: no longer).
-func (r *Run) due(q *format.Request) (ttl, renewal time.Duration) {
-	d := r.c.lasts(q)
+func (s *starts) due(q *format.Request) (ttl, renewal time.Duration) {
+	d := s.c.lasts(q)
 	switch {
 	case !q.At.IsZero():
 		return expiring(q.At), -1
 	case d == 0:
 		return 0, 0
 	}
-	ttl = expiring(r.start(q).Add(d))
+	ttl = expiring(s.start(q).Add(d))
 	// If another run sends a request again, that is a retry, too.
-	if r.c.Renew && (ttl < 0 || r.tally.IsAgain(q.ID)) {
+	if s.c.Renew && (ttl < 0 || s.tally.IsAgain(q.ID)) {
 		ttl = d
 	}
 	return ttl, d
@@ -107,19 +114,19 @@ func expiring(at time.Time) time.Duration {
 }
 
 // start is when the duration of a request begins.
-func (r *Run) start(q *format.Request) time.Time {
+func (s *starts) start(q *format.Request) time.Time {
 	if !q.Created.IsZero() {
 		return q.Created
 	}
-	if at, ok := r.store.History.Reads[q.ID]; ok {
+	if at, ok := s.store.History.Reads[q.ID]; ok {
 		return time.Unix(0, at)
 	}
-	if at, ok := r.starts.at(q.Line); ok {
+	if at, ok := s.at(q.Line); ok {
 		return at
 	}
-	if r.store.Journal != nil {
-		if err := r.store.Journal.Read(q.ID, q.ReadAt); err != nil {
-			r.course.fail(err)
+	if s.store.Journal != nil {
+		if err := s.store.Journal.Read(q.ID, q.ReadAt); err != nil {
+			s.course.fail(err)
 		}
 	}
 	return q.ReadAt

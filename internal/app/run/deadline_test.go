@@ -229,7 +229,7 @@ func TestDue(t *testing.T) {
 		if c.again {
 			r.tally.Note(format.Entry{ID: "a", State: "dead", Class: "outage"})
 		}
-		first, renewal := r.due(&format.Request{ID: "a", Created: time.Now().Add(-c.age)})
+		first, renewal := r.starts.due(&format.Request{ID: "a", Created: time.Now().Add(-c.age)})
 		if first.Round(time.Second) != c.first || renewal != c.renewal {
 			t.Errorf("%+v: %v, %v", c, first, renewal)
 		}

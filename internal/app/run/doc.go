@@ -3,7 +3,8 @@
 //	run.go       the four steps: New, Open, Send, Close
 //	config.go    the options of a run
 //	earlier.go   what earlier runs did: their results, and the journal
-//	feed.go      checks the input, then reads it and hands the requests to a pool.Pool
+//	check.go     checks the input, before a run and while it is read
+//	feed.go      reads the input and hands the requests to a pool.Pool
 //	look.go      makes snapshots; notes why requests wait, and midnights after a sleep of the machine
 //	plan.go      what a run would send, and how long the limits make it take
 //	progress.go  how far the run is, why it waits, and how much the limits allow

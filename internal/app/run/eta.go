@@ -122,7 +122,7 @@ func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
 		return 0
 	}
 	flights := r.c.Concurrency
-	if r.c.Gap == 0 && r.numbered {
+	if r.c.Gap == 0 && r.c.nonces {
 		flights = min(flights, len(keys))
 	}
 	return rate.Lasting(keys[0].from.Seconds() + left/float64(flights)*r.tally.Busy.Seconds()/float64(n))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -58,7 +57,7 @@ const mostGroups = 16
 // expected set, the cost of output is an estimate from earlier answers.
 func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.Cost) {
 	l, ok := r.c.Format.(*format.LLM)
-	if !ok || !r.planning.again || r.numbered || r.c.Gap > 0 || len(r.c.Limits) == 0 {
+	if !ok || !r.planning.again || r.c.nonces || r.c.Gap > 0 || len(r.c.Limits) == 0 {
 		return nil, nil
 	}
 	row, known := provider.LookupProvider(l.LimitsOf())
@@ -114,7 +113,7 @@ func (r *Run) tellModels() error {
 	case !r.planning.again:
 		return fmt.Errorf("%w: limits of a model (--limit-model) with an input that can be read only once, expected a file",
 			ErrConfig)
-	case r.numbered || r.c.Gap > 0:
+	case r.c.nonces || r.c.Gap > 0:
 		return fmt.Errorf("%w: limits of a model (--limit-model) with {nonce} or --nonce-gap, which are of all models",
 			ErrConfig)
 	}
@@ -206,21 +205,21 @@ func (g *group) newLimits(key int) (each []limit.Limiter, fitted *limit.Fitted, 
 }
 
 // of returns the group of a model.
-func (r *Run) of(model string) *group {
-	if l, ok := r.c.Format.(*format.LLM); ok && len(r.groups) > 1 {
+func (p pools) of(f format.Format, model string) *group {
+	if l, ok := f.(*format.LLM); ok && len(p) > 1 {
 		name := l.SharedModel(model)
-		for _, g := range r.groups {
+		for _, g := range p {
 			if g.model == name {
 				return g
 			}
 		}
-		for _, g := range r.groups {
+		for _, g := range p {
 			if g.model == tally.OtherModels {
 				return g
 			}
 		}
 	}
-	return r.groups[0]
+	return p[0]
 }
 
 // limits returns the limits of each group.
@@ -340,40 +339,4 @@ func (p pools) waiting() (n int) {
 		n += g.pool.Counts().Waiting
 	}
 	return n
-}
-
-// feedAll feeds all groups until the end of the input. Each group reads the input for itself if it
-// can be read at several places.
-func (r *Run) feedAll(ctx context.Context, name string, in io.Reader) {
-	at, ok := in.(io.ReaderAt)
-	if ok = ok && takesTurns(in); !ok && r.tally.Checked && len(r.groups) > 1 {
-		in = &io.LimitedReader{R: in, N: r.planning.plan.Bytes}
-	}
-	if !ok || len(r.groups) == 1 {
-		r.feed(ctx, name, in, nil)
-		return
-	}
-	from := int64(0)
-	if s, ok := in.(io.Seeker); ok {
-		from, _ = s.Seek(0, io.SeekCurrent)
-	}
-	var all sync.WaitGroup
-	for _, g := range r.groups {
-		all.Go(func() {
-			r.feed(ctx, name, &io.LimitedReader{R: io.NewSectionReader(at, from, r.planning.plan.Bytes),
-				N: r.planning.plan.Bytes}, g)
-		})
-	}
-	all.Wait()
-}
-
-// takesTurns reports whether several readers can read the input at once, each from its beginning.
-func takesTurns(in io.Reader) bool {
-	_, ok := in.(io.ReaderAt)
-	s, seeks := in.(io.Seeker)
-	if !ok || !seeks {
-		return false
-	}
-	_, err := s.Seek(0, io.SeekCurrent) // a pipe has the methods of a file, but fails here
-	return err == nil
 }

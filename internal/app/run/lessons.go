@@ -198,7 +198,7 @@ func (g *group) newPool() error {
 		if len(keys) > 1 {
 			keys[i].Trial = trialPatience
 		}
-		if r.numbered {
+		if r.c.nonces {
 			keys[i].Nonce = &pool.NonceConfig{Unit: r.c.NonceUnit, After: r.store.History.Nonces[k.Name]}
 		}
 	}

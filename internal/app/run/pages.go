@@ -14,6 +14,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -30,6 +32,11 @@ type openChain struct {
 // chains keeps the chains that go on from earlier runs, and ids that resemble those of pages. Safe
 // for concurrent use.
 type chains struct {
+	c      *Config
+	tally  *tally.Tally
+	judge  *judge
+	teller *telling.Teller
+
 	mu   sync.Mutex
 	open map[format.Hash]*openChain // by the id of the first page; a chain is taken out when its line is read
 	// likely has the ids of the input that look like the id of a page. The key is the id of the
@@ -102,25 +109,24 @@ func (c *chains) clashes(lineOf func(format.Hash) int, q *format.Request) string
 
 // resumed returns the page with which a line goes on, if earlier runs did its first pages. Nil:
 // there is no such page. If the page cannot be sent, the error is a straying with the reason.
-func (r *Run) resumed(line *format.Request) (*format.Request, error) {
-	c := &r.chains
+func (c *chains) resumed(line *format.Request) (*format.Request, error) {
 	c.mu.Lock()
 	o := c.open[line.Hash]
 	delete(c.open, line.Hash)
 	c.mu.Unlock()
-	if r.c.Next == nil || o == nil || !r.tally.IsDone(line.Hash) {
+	if c.c.Next == nil || o == nil || !c.tally.IsDone(line.Hash) {
 		return nil, nil
 	}
 	line.Begin()
 	for _, d := range o.seen {
 		line.Chain.Seen[d] = true
 	}
-	if o.page > r.c.MaxPages {
-		r.cut(line.ID)
+	if o.page > c.c.MaxPages {
+		c.cut(line.ID)
 		return nil, nil
 	}
 	line.Page = o.page - 1
-	p, err := r.judge.page(line, sending.FirstHop(line), o.next, true)
+	p, err := c.judge.page(line, sending.FirstHop(line), o.next, true)
 	line.Chain.Seen[p.Digest] = true
 	return p, err
 }
@@ -199,7 +205,7 @@ func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 		return ans
 	}
 	if max(j.r.Page, 1) >= r.c.MaxPages {
-		r.cut(j.r.Chain.ID)
+		r.chains.cut(j.r.Chain.ID)
 		return ans
 	}
 	next, stray, now := j.after, j.stray, g.pool.Now()
@@ -235,10 +241,10 @@ func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 func (j *job) submitted(at mono.Time) mono.Time { return max(at, j.since) }
 
 // cut counts a chain with more pages than allowed, and reports the first to the user.
-func (r *Run) cut(id string) {
-	r.tally.Count(&r.tally.Totals.Cut, 1)
-	if r.IsFirst("cut") {
-		r.Say("%s has more than %s (--max-pages): the next is in its last result, and a run with a larger --max-pages "+
-			"goes on there", id, sanitize.Count(r.c.MaxPages, "page", "pages"))
+func (c *chains) cut(id string) {
+	c.tally.Count(&c.tally.Totals.Cut, 1)
+	if c.teller.IsFirst("cut") {
+		c.teller.Say("%s has more than %s (--max-pages): the next is in its last result, and a run with a larger --max-pages "+
+			"goes on there", id, sanitize.Count(c.c.MaxPages, "page", "pages"))
 	}
 }

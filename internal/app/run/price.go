@@ -75,19 +75,6 @@ func (c *Config) cost(j *job, result limit.Result, price sending.Money) sending.
 	return price
 }
 
-// noBudget ends the reading if there is a budget and the price of a request is not known. The
-// budget could not be kept then.
-func (r *Run) noBudget(q *format.Request) bool {
-	if _, ok := r.c.Format.(*format.LLM); !ok || r.c.Budget == 0 || q.Estimate.Model == "" {
-		return false
-	}
-	if _, _, known := r.c.pricesOf(q.Estimate.Model); known {
-		return false
-	}
-	r.course.first(&r.course.input, unpriced([]string{q.Estimate.Model}))
-	return true
-}
-
 // unpriced says that a budget cannot be kept with these models.
 func unpriced(models []string) error {
 	return fmt.Errorf("%w: no price is known of %s, and --budget needs it: --price-input and --price-output, in USD per "+

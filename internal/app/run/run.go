@@ -17,7 +17,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
-	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/pool"
@@ -50,7 +49,6 @@ type Run struct {
 	secrets    *format.Secrets
 	sender     *sending.Sender
 	tokens     *issuer.Keeper // nil: requests carry no tokens
-	numbered   bool           // requests carry nonces
 	epoch      time.Time      // the zero of the Pool's clock
 	keep       time.Duration  // how far back the journal goes
 	groups     pools          // one for each part of the input that has limits of its own; made by Open
@@ -58,7 +56,6 @@ type Run struct {
 	bans       []atomic.Bool  // whether each key is banned, for all groups
 	trouble    atomic.Int64   // until when refusals are evaluated, since the epoch: see troubled
 	unselected atomic.Int64   // answers from which Config.Shape could not make a whole row
-	homes      secret.Places  // the servers of the keys, known once the first line is read
 	judge      judge
 	writer     *writer
 
@@ -76,6 +73,7 @@ type Run struct {
 	organizations *organizations
 	starts        starts
 	chains        chains
+	intake        intake
 	budget        *sending.Budget
 }
 
@@ -99,9 +97,9 @@ func New(c Config) (*Run, error) {
 		return fail("%w", err)
 	}
 	r := &Run{
-		c: c, numbered: c.uses("nonce"),
+		c:      c,
 		store:  output.New(c.files),
-		tally:  tally.New(c.RetryDead, tally.NewFigures(c.Keys, c.Limits, c.Gap, c.uses("nonce"))),
+		tally:  tally.New(c.RetryDead, tally.NewFigures(c.Keys, c.Limits, c.Gap, c.nonces)),
 		trials: newTrials(), hosts: newHosts(),
 		budget:   sending.NewBudget(sending.ToMoney(c.Budget)),
 		planning: planning{models: map[string]*PlanModel{}},
@@ -138,16 +136,18 @@ func New(c Config) (*Run, error) {
 	r.writer = &writer{c: &r.c, secrets: r.secrets, sender: r.sender, store: r.store, tally: r.tally, course: r.course,
 		trials: r.trials, ceiling: &r.ceilings, room: make(chan struct{}, 2*c.Concurrency)}
 	j := &r.judge
-	j.c, j.policy, j.numbered, j.secrets, j.sender, j.tokens = &r.c, c.newPolicy(), r.numbered, r.secrets, r.sender, r.tokens
+	j.c, j.policy, j.secrets, j.sender, j.tokens = &r.c, c.newPolicy(), r.secrets, r.sender, r.tokens
 	j.tally, j.hosts, j.denials, j.teller, j.end = r.tally, &r.hosts, &r.denials, r.Teller, r.course.goesWrong
 	notice := r.c.Notice
 	r.c.Notice = func(s string) {
 		s, _ = r.secrets.HideIn(s)
 		notice(s)
 	}
-	r.homes = c.KeyHosts
-	if l, ok := c.Format.(*format.LLM); ok && c.hasSecrets() && len(r.homes) > 0 && !r.homes.Have(l.Base()) {
-		return fail("%s", notHome(l.Base(), r.homes))
+	r.starts.c, r.starts.tally, r.starts.store, r.starts.course = &r.c, r.tally, r.store, r.course
+	r.chains.c, r.chains.tally, r.chains.judge, r.chains.teller = &r.c, r.tally, j, r.Teller
+	r.intake = intake{c: &r.c, tally: r.tally, store: r.store, chains: &r.chains, homes: c.KeyHosts}
+	if l, ok := c.Format.(*format.LLM); ok && c.secret && len(c.KeyHosts) > 0 && !c.KeyHosts.Have(l.Base()) {
+		return fail("%s", notHome(l.Base(), c.KeyHosts))
 	}
 	return r, nil
 }
@@ -222,9 +222,12 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	}
 	// When the Pool stops, the feeder may be stuck in a read that cannot be ended. Then it is left
 	// behind, and changes nothing any more.
+	f := &feeder{c: &r.c, intake: &r.intake, chains: &r.chains, starts: &r.starts, tally: r.tally, store: r.store,
+		secrets: r.secrets, hosts: &r.hosts, trials: r.trials, course: r.course, writer: r.writer, teller: r.Teller,
+		groups: r.groups, bytes: r.planning.plan.Bytes}
 	r.course.feeding = true
 	go func() {
-		r.feedAll(ctx, name, in)
+		f.all(ctx, name, in)
 		r.course.set(func() { r.course.feeding = false })
 		for _, g := range r.groups {
 			g.pool.Close()
@@ -247,7 +250,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 			r.c.Out)
 	}
 	if gone := r.course.left(); gone && known != nil {
-		r.appended(name, all, known.N)
+		f.appended(name, all, known.N)
 	}
 	switch c := r.course; {
 	case c.failure != nil:

@@ -36,18 +36,17 @@ func (c *Config) newPolicy() classify.Policy {
 
 // judge decides what attempts prove, and how their requests go on. Safe for concurrent use.
 type judge struct {
-	c        *Config
-	policy   classify.Policy
-	numbered bool // requests carry nonces
-	secrets  *format.Secrets
-	sender   *sending.Sender
-	tokens   *issuer.Keeper // nil: requests carry no tokens
-	tally    *tally.Tally
-	hosts    *hosts
-	denials  *denials
-	teller   *telling.Teller
-	last     atomic.Pointer[knownHost]
-	end      func(why error) // ends the run
+	c       *Config
+	policy  classify.Policy
+	secrets *format.Secrets
+	sender  *sending.Sender
+	tokens  *issuer.Keeper // nil: requests carry no tokens
+	tally   *tally.Tally
+	hosts   *hosts
+	denials *denials
+	teller  *telling.Teller
+	last    atomic.Pointer[knownHost]
+	end     func(why error) // ends the run
 }
 
 // verdict returns the evidence of a job's attempt, by the policy alone.
@@ -56,7 +55,7 @@ func (r *judge) verdict(j *job) classify.Verdict {
 	try := classify.Evidence{
 		Status: res.Status, Header: res.Header, Body: res.Body, Err: res.InWords(), Link: res.Sight,
 		Wrote: classify.Nothing, RTT: res.RTT,
-		Now: res.Ended, Nonce: r.numbered, Upgrade: !res.Switched,
+		Now: res.Ended, Nonce: r.c.nonces, Upgrade: !res.Switched,
 	}
 	if res.Written {
 		try.Wrote = classify.Something
@@ -153,7 +152,7 @@ func (r *judge) answer(j *job) (ans pool.Answer) {
 		j.hop, j.unsure = next, true
 		ans.Result, ans.Returned = limit.Failed, true
 		return ans
-	case r.numbered && ans.Result == limit.Failed && slices.Contains(r.c.NonceStatus, s):
+	case r.c.nonces && ans.Result == limit.Failed && slices.Contains(r.c.NonceStatus, s):
 		ans.Misordered, ans.Invalid, ans.Denied, j.unsure = true, false, false, false
 		ans.Reason = said(ans.Reason, res.Body, r.secrets.Of(j.r))
 	default:

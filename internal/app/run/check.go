@@ -1,0 +1,176 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/input"
+	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+)
+
+// maxListed is how many bad lines are listed.
+const maxListed = 10
+
+// slowReading is how long a check of the input may take before it says how far it is, and how long
+// it is then silent.
+const slowReading = 5 * time.Second
+
+// reading says how far the check of a long input is.
+type reading struct {
+	c    *Config
+	say  func(string, ...any)
+	said time.Time // when it last said so, or began
+	next int       // the line at which the clock is asked again
+}
+
+// at takes in how much was read.
+func (g *reading) at(lines int, bytes int64) {
+	const each = 1000
+	if lines < g.next {
+		return
+	}
+	g.next = lines + each
+	if time.Since(g.said) < slowReading {
+		return
+	}
+	g.said = time.Now()
+	of := ""
+	if info := g.c.InputInfo; info != nil && info.Mode().IsRegular() && info.Size() >= bytes {
+		of = fmt.Sprintf(", %d %% of the file", 100*bytes/max(info.Size(), 1))
+	}
+	g.say("reading the input, before anything is sent: %s lines, %.1f MB%s", humanize.Thousands(int64(lines)),
+		float64(bytes)/1e6, of)
+}
+
+// Check reads the whole input once, without sending, and counts the requests. It passes the first
+// ten wrong lines to Notice. If a line is wrong it fails with ErrInput, unless invalid lines are
+// skipped.
+func (r *Run) Check(name string, in io.Reader) error {
+	if !r.store.IsPeeked() {
+		if err := r.Peek(); err != nil {
+			return err
+		}
+	}
+	reader := format.NewReader(r.c.Format, name, in, r.c.Input)
+	t := r.tally
+	reader.Pass, reader.Ended = format.Checking, t.HasEnded
+	r.planning.again = takesTurns(in)
+	began := time.Now()
+	before, told := int64(0), reading{c: &r.c, say: r.Say, said: began}
+	for {
+		q, err := r.intake.read(reader)
+		lines, read := reader.Read()
+		told.at(lines, read)
+		size := read - before
+		before = read
+		if err == io.EOF {
+			break
+		}
+		if _, invalid := errors.AsType[*format.InputError](err); invalid {
+			if t.Totals.Invalid++; t.Totals.Invalid <= maxListed {
+				r.c.Notice(err.Error())
+			}
+			continue
+		}
+		if broken, ok := errors.AsType[*input.Unreadable](err); ok {
+			return fmt.Errorf("%w: %w; %w", ErrInput, broken, ErrUnsent)
+		}
+		if err != nil {
+			return err
+		}
+		t.Totals.Input++
+		tally.Add(&t.Uses[0].Remaining, q.Cost, 1)
+		r.starts.add(q, r.c.lasts(q) > 0 && q.Created.IsZero())
+		r.planning.add(r, q, size)
+	}
+	if more := t.Totals.Invalid - maxListed; more > 0 {
+		r.c.Notice(fmt.Sprintf("and %d more", more))
+	}
+	t.Checked = true
+	r.organizations = newOrganizations(&r.c, r.intake.homes) // the first line names the host, and so the provider
+	p := &r.planning.plan
+	p.Lines, p.Bytes = reader.Read()
+	p.ReadingSeconds = time.Since(began).Seconds()
+	if r.c.Budget > 0 {
+		if models := r.Plan(began).Unpriced; len(models) > 0 {
+			return unpriced(models)
+		}
+	}
+	if n := t.Totals.Invalid; n > 0 && !r.c.SkipInvalid {
+		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, n,
+			n+t.Totals.Input, ErrUnsent)
+	}
+	return r.tellModels()
+}
+
+// intake takes in the requests of the input, and refuses those that cannot be sent with the others.
+type intake struct {
+	c      *Config
+	tally  *tally.Tally
+	store  *output.Store
+	chains *chains
+	homes  secret.Places // the servers of the keys, known once the first line is read
+}
+
+// read returns the next request. It fails if an earlier line has the same id. It also fails if the
+// request has changed since an earlier run ended it, or since the input was checked.
+func (k *intake) read(from *format.Reader) (*format.Request, error) {
+	q, err := from.Next()
+	if err == nil {
+		err = k.atHome(from, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q.ReadAt, q.Hash = time.Now(), format.HashOf(q.ID)
+	var clash func(func(format.Hash) int) string
+	if k.c.Next != nil {
+		clash = func(line func(format.Hash) int) string { return k.chains.clashes(line, q) }
+	}
+	is := k.tally.Seen(q, from.Pass == format.Checked, clash)
+	if is.IsRight(q.Place()) {
+		return q, nil
+	}
+	reason := ""
+	switch {
+	case is.Clash != "": // before again: in a stream, chance decides whether the page or the line comes first
+		reason = is.Clash
+	case is.Line != 0 && is.Line != q.Place():
+		reason = fmt.Sprintf("id %q is already on line %d, expected each id once", q.ID, is.Line)
+		if q.Number != 0 {
+			reason = fmt.Sprintf("id %q is already that of element %d, expected each id once", q.ID, is.Line)
+		}
+	case is.Other && is.Ended:
+		reason = fmt.Sprintf("id %q is another request than %s, expected the same, or an id of its own", q.ID, k.store.Where(q.ID))
+	default:
+		reason = fmt.Sprintf("id %q is not what this line had when it was checked", q.ID)
+	}
+	return nil, &format.InputError{File: from.Name(), Line: q.Line, Column: q.Column, Reason: reason}
+}
+
+// atHome returns an error if the keys may not go to the host of a request. They may go to
+// Config.KeyHosts, or else to the host of the first request. Check and the feeder call it, never at
+// the same time.
+func (k *intake) atHome(from *format.Reader, q *format.Request) error {
+	if q.URL == nil || !k.c.secret {
+		return nil // the request has ended in an earlier run, or there are no keys
+	}
+	if len(k.homes) == 0 {
+		k.homes = secret.Places{secret.PlaceOf(q.URL)}
+	}
+	if k.homes.Have(q.URL) {
+		return nil
+	}
+	return &format.InputError{File: from.Name(), Line: q.Line, Column: q.URLAt, Reason: notHome(q.URL, k.homes)}
+}
+
+func notHome(u *url.URL, homes secret.Places) string {
+	return fmt.Sprintf("a key is not sent to %v, only to %v: --key-host names more", secret.PlaceOf(u), homes)
+}
