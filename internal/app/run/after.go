@@ -2,54 +2,40 @@ package run
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
 )
 
-// after is an attempt that has an answer, or will have none.
-type after struct {
-	g     *group
-	r     *Run
-	j     *job
-	a     *pool.Attempt
-	price sending.Money // reserved for it
-	went  string        // the host to which it went, before a redirect
-	ans   pool.Answer
-	final bool // the request ends here, whatever other keys answer
-}
-
 // steps takes the steps after an answer, in their order. What judges comes first. The journal is last, since
 // it has what the others found out.
-func (at *after) steps() {
-	at.r.TellCoded(&at.j.res)
-	at.ans, at.final = at.r.judge.of(at.j)
-	at.file()                                   // the body gets a file of its own
-	at.shape()                                  // or a row
-	at.r.denials.heard(at.j.res.Ended, &at.ans) // does the server deny all?
-	at.model()                                  // is there such a model?
-	at.r.named(at.j, &at.ans)                   // whose limits does the key have?
-	at.served()                                 // what would fit, if no limit was given?
-	at.ban()                                    // a key is out of use everywhere
-	at.class()                                  // if it becomes a dead letter
-	at.fail()                                   // how did it fail?
-	at.pay()                                    // what does it cost?
-	at.count()                                  // and how much of the limits?
-	at.host()                                   // the host is there
-	at.g.tellTrouble(&at.ans)                   // what do refusals prove?
-	at.hold()                                   // until when does the key stay away?
-	at.record()                                 // the journal has all of that
+func (at *attempt) steps() {
+	r, j := at.r, at.j
+	r.TellCoded(&j.res)
+	at.ans, at.final = r.judge.of(j)
+	at.file()                               // the body gets a file of its own
+	at.shape()                              // or a row
+	r.denials.heard(j.res.Ended, &at.ans)   // does the server deny all?
+	r.trials.answered(j, &at.ans)           // is there such a model?
+	r.named(j, &at.ans)                     // whose limits does the key have?
+	at.served()                             // what would fit, if no limit was given?
+	at.ban()                                // a key is out of use everywhere
+	at.class()                              // if it becomes a dead letter
+	at.fail()                               // how did it fail?
+	r.purse.pay(j, at.ans.Result, at.price) // what does it cost?
+	at.count()                              // and how much of the limits?
+	r.hosts.answers(at.went, &j.res)        // the host is there
+	r.denials.tell(at.g.pool, &at.ans)      // what do refusals prove?
+	at.hold()                               // until when does the key stay away?
+	at.record()                             // the journal has all of that
 }
 
 // file puts the body into a file, if the run has files of bodies and the answer ends its request well.
-func (at *after) file() {
+func (at *attempt) file() {
 	r, j, files := at.r, at.j, at.r.store.Files
 	if files == nil {
 		return
@@ -73,24 +59,8 @@ func (at *after) file() {
 	j.res.Body = nil
 }
 
-// model takes in the answer to a model's first request.
-func (at *after) model() {
-	r, j, ans := at.r, at.j, &at.ans
-	model := j.r.Estimate.Model
-	switch {
-	case !j.first && !(j.noModel && j.noQuota):
-	case j.noModel:
-		if r.trials.fail(model, ans.Reason) {
-			r.Say("model %s: %s; its other requests are not sent", sanitize.Text(model), strings.TrimSuffix(ans.Reason, "."))
-		}
-	case ans.Denied, ans.Banned: // the key may be at fault and not the model; another attempt shows more
-	case ans.Result == limit.Accepted, ans.Result == limit.Limited && !ans.Invalid:
-		r.trials.set(model, right, "")
-	}
-}
-
 // served observes what a server accepts if no limit is given.
-func (at *after) served() {
+func (at *attempt) served() {
 	g, key := at.g, at.a.Key
 	if len(g.limits)+len(g.autos) == 0 && !at.ans.Elsewhere &&
 		g.served[key].Hear(at.j.res.Began, at.j.res.Ended, at.ans.Result) {
@@ -99,30 +69,23 @@ func (at *after) served() {
 }
 
 // class notes what the request is if it becomes a dead letter now.
-func (at *after) class() { at.j.class, at.j.reason = classOf(at.j, &at.ans), at.ans.Reason }
+func (at *attempt) class() { at.j.class, at.j.reason = classOf(at.j, &at.ans), at.ans.Reason }
 
-func (at *after) ban() {
+func (at *attempt) ban() {
 	if at.ans.Banned {
 		at.g.banned(at.a.Key, at.ans.Reason)
 	}
 }
 
 // fail counts the attempt if it failed.
-func (at *after) fail() {
+func (at *attempt) fail() {
 	if at.j.failed = failedOf(at.j, &at.ans); at.j.failed != "" {
 		at.r.tally.Fails(at.j.failed, at.ans.Reason)
 	}
 }
 
-// pay spends the cost of the attempt in place of what was reserved.
-func (at *after) pay() {
-	at.j.cost = at.r.c.cost(at.j, at.ans.Result, at.price)
-	at.r.budget.Settle(at.price, at.j.cost)
-	at.r.tally.Spend(at.j.r.Estimate.Model, at.j.cost)
-}
-
 // count counts the attempt, and how much of the limits it used.
-func (at *after) count() {
+func (at *attempt) count() {
 	j, cost := at.j, at.j.r.Cost
 	j.result, j.actual = at.ans.Result, nil
 	if at.ans.Metered {
@@ -134,14 +97,8 @@ func (at *after) count() {
 	}
 }
 
-func (at *after) host() {
-	if at.j.res.Status != 0 {
-		at.r.hosts.note(at.went, answered)
-	}
-}
-
 // hold notes until when the answer keeps its key away.
-func (at *after) hold() {
+func (at *attempt) hold() {
 	at.j.hold = time.Time{}
 	if d := at.g.holds(at.a.Key, &at.ans); d > 0 {
 		at.j.hold = at.j.res.Ended.Add(d)
@@ -153,7 +110,7 @@ func (at *after) hold() {
 }
 
 // record writes the answer into the journal, unless the request ends here: then its result is written first.
-func (at *after) record() {
+func (at *attempt) record() {
 	r, j := at.r, at.j
 	if at.final {
 		return
@@ -191,7 +148,7 @@ func holds(o *limit.Outcome, capacity *limit.Cost) time.Duration {
 }
 
 // shape makes the row of an answer that ends its request well, with --select.
-func (at *after) shape() {
+func (at *attempt) shape() {
 	r, j := at.r, at.j
 	if r.c.Shape == nil || !endsWell(&at.ans) {
 		return
@@ -212,7 +169,7 @@ func (at *after) shape() {
 
 // selectable returns the values that a --select expression can read: the fields of the result, the
 // body as JSON if it is JSON, and the request.
-func (at *after) selectable() map[string]any {
+func (at *attempt) selectable() map[string]any {
 	r, j := at.r, at.j
 	res, secrets := &j.res, r.secrets.Of(j.r)
 	headers := map[string]any{}

@@ -61,27 +61,41 @@ type job struct {
 	told  bool              // nothing more is written about it
 }
 
+// attempt is one attempt at a job, from the permit of its Pool to the steps after its answer.
+type attempt struct {
+	r     *Run
+	g     *group
+	j     *job
+	a     *pool.Attempt
+	price sending.Money // reserved for it
+	went  string        // the host to which it went, before a redirect
+	ans   pool.Answer
+	final bool // the request ends here, whatever other keys answer
+}
+
+// unsent is the answer of an attempt that was not made. Its request goes back to the queue.
+var unsent = pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
+
 // send makes one attempt. It gets all that the attempt needs, sends the request, and takes the steps after its
 // answer.
 func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
-	r, j := g.r, a.Request.Value.(*job)
-	returned := pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
-	land, ok := r.takeOff(ctx, a.Key)
+	r := g.r
+	at := attempt{r: r, g: g, j: a.Request.Value.(*job), a: &a}
+	land, ok := r.flights.takeOff(ctx, a.Key)
 	if !ok {
-		return returned
+		return unsent
 	}
 	defer land()
-	price, ok := g.mayGo(ctx, j, &a)
-	if !ok {
-		return returned
+	if !at.mayGo(ctx) {
+		return unsent
 	}
+	j, key := at.j, r.c.Keys[a.Key]
 	if j.doubt {
 		j.repeat = true
 	}
-	key := r.c.Keys[a.Key]
 	j.key, j.keyIndex, j.at, j.number = key.Name, a.Key, a.At, a.Number
 	j.waited[1] = g.waits.Until(time.Now())
-	at := after{g: g, r: r, j: j, a: &a, price: price, went: j.hop.Host}
+	at.went = j.hop.Host
 	if j.first {
 		patience := time.AfterFunc(trialPatience, func() { r.trials.set(j.r.Estimate.Model, right, "") })
 		defer patience.Stop()
@@ -90,11 +104,38 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 		&format.Values{Key: key.Secret, Token: j.token.Value, ID: j.r.ID, Nonce: a.Nonce, Attempt: a.Number, Cells: j.r.Cell},
 		g.leave(&a))
 	if res.Lapsed {
-		return g.takeBack(j, price)
+		return at.takeBack()
 	}
 	j.res = res
 	at.steps()
-	return g.turn(j, &a, at.ans)
+	return at.turn()
+}
+
+// mayGo gets all that an attempt needs beside its permit: room for its answer, money, a token, and
+// a record in the journal. It returns false if the attempt does not go now.
+func (at *attempt) mayGo(ctx context.Context) (ok bool) {
+	r, j := at.r, at.j
+	if !r.writer.enter(ctx, j) {
+		return false
+	}
+	defer func() {
+		if !ok {
+			r.writer.release(j)
+		}
+	}()
+	if r.course.isStopped() {
+		return false
+	}
+	if at.price, ok = r.purse.reserve(ctx, j.r); !ok {
+		return false
+	}
+	// The run may have stopped while the attempt waited for money.
+	ok = !r.course.isStopped() && r.judge.takeToken(ctx, j) && r.writer.sends(j, journal.Send{ID: j.r.ID,
+		Attempt: at.a.Number, Key: at.g.name(at.a.Key), Nonce: at.a.Nonce, Cost: j.r.Cost, Price: int64(at.price)})
+	if !ok {
+		r.purse.giveBack(at.price)
+	}
+	return ok
 }
 
 // leave decides, right before an attempt is written, whether it may go. Nil: it may.
@@ -106,47 +147,13 @@ func (g *group) leave(a *pool.Attempt) sending.Fresh {
 }
 
 // takeBack returns a request to the queue. The leave for it had lapsed, and nothing was written.
-func (g *group) takeBack(j *job, price sending.Money) pool.Answer {
-	r := g.r
-	r.budget.Settle(price, 0)
+func (at *attempt) takeBack() pool.Answer {
+	r, j := at.r, at.j
+	r.purse.giveBack(at.price)
 	was := j.result
 	j.result = limit.Unsent
 	r.writer.answered(j)
 	j.result = was
 	r.writer.release(j)
-	return pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
-}
-
-// mayGo gets all that an attempt needs beside its permit: room for its answer, money, a token, and
-// a record in the journal. It returns false if the attempt does not go now.
-func (g *group) mayGo(ctx context.Context, j *job, a *pool.Attempt) (price sending.Money, ok bool) {
-	r := g.r
-	if !r.writer.enter(ctx, j) {
-		return 0, false
-	}
-	if r.course.isStopped() {
-		r.writer.release(j)
-		return 0, false
-	}
-	price = r.c.price(j.r)
-	if ok, err := r.budget.Reserve(ctx, price); !ok {
-		r.writer.release(j)
-		if err == nil {
-			r.course.ends(overBudget(r.budget))
-		}
-		return 0, false
-	}
-	// The run may have stopped while the attempt waited for money.
-	if ok = !r.course.isStopped() && r.pass(ctx, j); ok {
-		if err := r.writer.sends(j, journal.Send{ID: j.r.ID, Attempt: a.Number, Key: g.name(a.Key), Nonce: a.Nonce,
-			Cost: j.r.Cost, Price: int64(price)}); err != nil {
-			r.course.fail(err)
-			ok = false
-		}
-	}
-	if !ok {
-		r.budget.Settle(price, 0)
-		r.writer.release(j)
-	}
-	return price, ok
+	return unsent
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 	"github.com/paceline-go/paceline/internal/app/auth/issuer"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/hide"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -20,34 +22,31 @@ type Bearer struct {
 	bearer.Config
 }
 
-// newBearer prepares the run to get tokens, if its templates use any.
-func (r *Run) newBearer() {
-	if r.c.Bearer == nil {
-		return
+// newTokens returns what gets the tokens of a run, and has secrets find them; nil: its templates use none.
+func (c *Config) newTokens(secrets *format.Secrets, teller *telling.Teller, course *course) *issuer.Keeper {
+	if c.Bearer == nil {
+		return nil
 	}
-	h := hide.WithTokens(r.c.secretKeys())
-	r.secrets.Finder = h
-	r.tokens = issuer.New(issuer.Config{
-		Issuer: r.c.Bearer.Issuer, Life: r.c.Bearer.Config, Notice: func(s string) { r.c.Notice(s) },
+	h := hide.WithTokens(c.secretKeys())
+	secrets.Finder = h
+	return issuer.New(issuer.Config{
+		Issuer: c.Bearer.Issuer, Life: c.Bearer.Config, Notice: func(s string) { c.Notice(s) },
 		New: func(token string) {
 			h.Learn(token)
-			if slices.Contains(h.Weak(), "token") && r.IsFirst("weak token") {
-				r.Say("where an answer repeats the token it is not hidden: it is too short, or too easy to guess, to be told " +
+			if slices.Contains(h.Weak(), "token") && teller.IsFirst("weak token") {
+				teller.Say("where an answer repeats the token it is not hidden: it is too short, or too easy to guess, to be told " +
 					"from other text")
 			}
 		},
-		Over: r.noTokens,
+		Over: func(err error) { // the run has no token to send
+			text, _ := secrets.HideIn(err.Error())
+			if errors.Is(err, issuer.ErrNone) {
+				course.goesWrong(unauthorized(text))
+				return
+			}
+			course.goesWrong(exhausted(text))
+		},
 	})
-}
-
-// noTokens ends the run, since it has no token to send.
-func (r *Run) noTokens(err error) {
-	text, _ := r.secrets.HideIn(err.Error())
-	why := error(exhausted(text))
-	if errors.Is(err, issuer.ErrNone) {
-		why = unauthorized(text)
-	}
-	r.course.goesWrong(why)
 }
 
 // unauthorized says that nothing was sent, because the issuer gave no token. It is an ErrConfig.
@@ -56,18 +55,17 @@ type unauthorized string
 func (e unauthorized) Error() string   { return fmt.Sprintf("%s; %v", string(e), ErrUnsent) }
 func (e unauthorized) Unwrap() []error { return []error{ErrConfig, ErrUnsent} }
 
-// pass gets a token for an attempt. It returns false if the attempt had to wait for the token: its
+// takeToken gets a token for an attempt. It returns false if the attempt had to wait for the token: its
 // permit is then old.
-func (r *Run) pass(ctx context.Context, j *job) bool {
+func (r *judge) takeToken(ctx context.Context, j *job) (ok bool) {
 	if r.tokens == nil {
 		return true
 	}
-	p, ok := r.tokens.Take(ctx)
-	j.token = p
+	j.token, ok = r.tokens.Take(ctx)
 	return ok
 }
 
-// tokenJudged takes in what an attempt proves about its token. It reports whether the request goes
+// token takes in what an attempt proves about its token. It reports whether the request goes
 // again with another token, which does not count as an attempt.
 func (r *judge) token(j *job) (again bool) {
 	if r.tokens == nil || j.hop.Foreign || j.token.Generation == 0 {

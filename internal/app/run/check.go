@@ -88,7 +88,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 		t.Totals.Input++
 		tally.Add(&t.Uses[0].Remaining, q.Cost, 1)
 		r.starts.add(q, r.c.lasts(q) > 0 && q.Created.IsZero())
-		r.planning.add(r, q, size)
+		r.planning.add(q, size)
 	}
 	if more := t.Totals.Invalid - maxListed; more > 0 {
 		r.c.Notice(fmt.Sprintf("and %d more", more))
@@ -107,7 +107,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, n,
 			n+t.Totals.Input, ErrUnsent)
 	}
-	return r.tellModels()
+	return r.planning.tellModels(r.Teller)
 }
 
 // intake takes in the requests of the input, and refuses those that cannot be sent with the others.

@@ -223,6 +223,37 @@ func (c *Config) contradiction() error {
 	return nil
 }
 
+// unusable returns why the limits, or the servers of the keys, cannot be used.
+func (c *Config) unusable() error {
+	for _, l := range c.Limits {
+		made, err := c.made(l)
+		if err == nil && c.Share != nil {
+			err = sharestore.Shareable(made)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if c.Share != nil && len(c.Limits) == 0 {
+		return errors.New("--share without a limit: there is nothing to share")
+	}
+	if c.Auto != nil {
+		if _, err := c.Auto.limiter(); err != nil {
+			return fmt.Errorf("--limit auto: %w", err)
+		}
+		if len(c.Limits) > 0 {
+			return errors.New("limits that are to be found out beside limits that are known")
+		}
+	}
+	if err := c.Backoff.Check(); err != nil {
+		return err
+	}
+	if l, ok := c.Format.(*format.LLM); ok && c.secret && len(c.KeyHosts) > 0 && !c.KeyHosts.Have(l.Base()) {
+		return errors.New(notHome(l.Base(), c.KeyHosts))
+	}
+	return nil
+}
+
 // secretKeys returns the values of the keys, and the secrets of the token issuer.
 func (c *Config) secretKeys() (all []secret.Key) {
 	for _, k := range c.Keys {

@@ -10,9 +10,9 @@
 //	progress.go  how far the run is, why it waits, and how much the limits allow
 //	eta.go       how long the rest takes
 //
-//	attempt.go   one request is sent and answered
+//	attempt.go   one request is sent
 //	after.go     the steps after an answer, in their order
-//	ended.go     writes the results of requests that have ended, many together
+//	ended.go     writes results, many together, and the journal of attempts
 //	bearer.go    tokens that are renewed
 //	verdict.go   what an answer proves about the request, the limits and the key
 //	host.go      hosts where nothing arrives, and servers that deny all
@@ -22,7 +22,7 @@
 //	lessons.go   makes the Pools, with what earlier runs sent and learned
 //	sharing.go   limits that strangers also use, and limits that a run finds out
 //	groups.go    models that have limits of their own, each with a Pool
-//	price.go     prices, and the most that one attempt may cost
+//	price.go     prices, what an attempt may cost and costs, and the budget
 //	deadline.go  when the time of a request begins, and how much of it is left
 //	trial.go     the first request of each model goes alone
 //	course.go    whether the run goes on, and how much is read ahead

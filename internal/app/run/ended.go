@@ -111,15 +111,19 @@ func (w *writer) release(j *job) {
 	}
 }
 
-// sends records in the journal that an attempt is about to go.
-func (w *writer) sends(j *job, s journal.Send) (err error) {
+// sends records in the journal that an attempt is about to go. It returns false if that fails: then the
+// run ends.
+func (w *writer) sends(j *job, s journal.Send) bool {
 	if w.store.Journal == nil {
-		return nil
+		return true
 	}
-	if j.n, err = w.store.Journal.Send(s, time.Now()); err == nil {
-		w.store.Wake()
+	var err error
+	if j.n, err = w.store.Journal.Send(s, time.Now()); err != nil {
+		w.course.fail(err)
+		return false
 	}
-	return err
+	w.store.Wake()
+	return true
 }
 
 // answered records in the journal how a job's latest send ended.

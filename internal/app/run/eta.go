@@ -37,17 +37,17 @@ type serving struct {
 
 // serves returns the keys that are neither banned nor refused again and again. They are in the
 // order in which they may be used.
-func (r *Run) serves(now mono.Time, d *pool.Dispatcher) (all []serving) {
-	for i := range r.c.Keys {
+func (s *gauge) serves(now mono.Time, d *pool.Dispatcher) (all []serving) {
+	for i := range s.c.Keys {
 		info := d.KeyInfo(now, i)
 		if info.State == pool.KeyBanned || max(info.Refusals, info.Denials, info.Nonces) >= telling.InARow {
 			continue
 		}
-		s := serving{misfits: info.Misfits, shared: info.Shared}
+		one := serving{misfits: info.Misfits, shared: info.Shared}
 		if info.State == pool.KeyCooling {
-			s.from = max(info.Until.Sub(now), 0)
+			one.from = max(info.Until.Sub(now), 0)
 		}
-		all = append(all, s)
+		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b serving) int { return int(a.from - b.from) })
 	return all
@@ -81,8 +81,8 @@ func together(keys []serving, d time.Duration) (at time.Duration) {
 // what the limits of the serving keys need and, where Concurrency binds, what the answers need. If
 // requests ended much more slowly of late, that pace counts instead. of has the serving keys of
 // each group. waits names in a word the reason why the next request waits.
-func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) time.Duration {
-	t := r.tally
+func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string) time.Duration {
+	t := s.tally
 	keys := of[0]
 	for i := range of {
 		if t.Uses[i].Remaining[limit.Requests] > 0 {
@@ -91,19 +91,19 @@ func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) tim
 	}
 	patience := standstill
 	if isLimit(waits) {
-		patience += rests(r.c.Limits)
+		patience += rests(s.c.Limits)
 	}
 	if len(keys) == 0 || waiting && now.Sub(t.Pace.Last) > patience {
 		return 0
 	}
 	n := &t.Totals
 	left := float64(n.NotEnded())
-	longest := r.byAnswers(keys, left)
+	longest := s.byAnswers(keys, left)
 	for i := range of {
 		if len(of[i]) == 0 {
 			continue // no key serves this group, so its end is not known
 		}
-		longest = max(longest, r.groups[i].byLimits(now, of[i]))
+		longest = max(longest, s.byLimits(s.groups[i], now, of[i]))
 	}
 	const wellBelow = 2
 	if perSecond, known := t.Pace.PerSecond(now); known && left > perSecond*longest.Seconds()*wellBelow {
@@ -116,29 +116,29 @@ func (r *Run) eta(now time.Time, of [][]serving, waiting bool, waits string) tim
 }
 
 // byAnswers returns how long the rest takes if answers stay as slow as they were so far.
-func (r *Run) byAnswers(keys []serving, left float64) time.Duration {
-	n := r.tally.Totals.Sends
+func (s *gauge) byAnswers(keys []serving, left float64) time.Duration {
+	n := s.tally.Totals.Sends
 	if n == 0 || left == 0 {
 		return 0
 	}
-	flights := r.c.Concurrency
-	if r.c.Gap == 0 && r.c.nonces {
+	flights := s.c.Concurrency
+	if s.c.Gap == 0 && s.c.nonces {
 		flights = min(flights, len(keys))
 	}
-	return rate.Lasting(keys[0].from.Seconds() + left/float64(flights)*r.tally.Busy.Seconds()/float64(n))
+	return rate.Lasting(keys[0].from.Seconds() + left/float64(flights)*s.tally.Busy.Seconds()/float64(n))
 }
 
 // byLimits returns how long the limits need for the rest of the group.
-func (g *group) byLimits(now time.Time, keys []serving) (longest time.Duration) {
-	r, t := g.r, g.r.tally
+func (s *gauge) byLimits(g *group, now time.Time, keys []serving) (longest time.Duration) {
+	t := s.tally
 	keys = ofEach(keys)
 	u := &t.Uses[g.index]
 	for n, l := range g.limits {
 		left := float64(max(u.Remaining[limit.Requests], 0)) * u.Each(l.Unit)
 		if l.Bucket && !t.First.IsZero() {
 			// The present content of the bucket can go at once, and takes no time.
-			all := float64(r.quotas())
-			room := min(float64(g.rooms[n])/all+l.Speed()*t.First.Sub(r.epoch).Seconds(), float64(l.Most()))
+			all := float64(s.quotas())
+			room := min(float64(g.rooms[n])/all+l.Speed()*t.First.Sub(s.epoch).Seconds(), float64(l.Most()))
 			room += l.Speed()*now.Sub(t.First).Seconds() - float64(u.Spent[l.Unit])/all
 			left = max(left-min(max(room, 0), float64(l.Most()))*float64(len(keys)), 0)
 		}

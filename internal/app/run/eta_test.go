@@ -49,15 +49,15 @@ func TestETAOfABucket(t *testing.T) {
 		"two keys":              {keys: 2, room: 120, remaining: 200, want: 40 * time.Second},
 		"of 60 only 30 fit":     {keys: 1, room: 60, remaining: 100, wrong: 30, want: 80 * time.Second},
 	} {
-		r := &Run{epoch: epoch, tally: &tally.Tally{}, c: Config{Keys: make([]format.Key, c.keys), Limits: []format.Rate{{N: 60, Per: time.Minute, Unit: limit.Requests, Bucket: true}}}}
-		r.tally.First = epoch.Add(c.first)
-		r.tally.Uses = []tally.Use{{Remaining: limit.Cost{limit.Requests: c.remaining}, Spent: limit.Cost{limit.Requests: c.spent}}}
-		g := &group{r: r, limits: r.c.Limits, rooms: []int64{c.room}}
+		s := &gauge{epoch: epoch, tally: &tally.Tally{}, organizations: &organizations{}, c: &Config{Keys: make([]format.Key, c.keys), Limits: []format.Rate{{N: 60, Per: time.Minute, Unit: limit.Requests, Bucket: true}}}}
+		s.tally.First = epoch.Add(c.first)
+		s.tally.Uses = []tally.Use{{Remaining: limit.Cost{limit.Requests: c.remaining}, Spent: limit.Cost{limit.Requests: c.spent}}}
+		g := &group{limits: s.c.Limits, rooms: []int64{c.room}}
 		keys := make([]serving, c.keys)
 		if c.wrong > 0 {
 			keys[0].misfits = []limit.Misfit{{Rule: limit.Rule{N: 60, Per: time.Minute, Unit: limit.Requests}, Fits: c.wrong}}
 		}
-		if got := g.byLimits(epoch.Add(c.after), keys); got.Round(time.Millisecond) != c.want {
+		if got := s.byLimits(g, epoch.Add(c.after), keys); got.Round(time.Millisecond) != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

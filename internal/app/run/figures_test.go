@@ -47,11 +47,11 @@ func TestCeilingAgrees(t *testing.T) {
 		}
 		tally.Add(&r.tally.Uses[0].Spent, chat, c.sends)
 		rate := float64(c.sends) / c.took.Seconds()
-		ceiling, percent := r.ceiling(c.took, false), r.percent(c.took, false)
+		ceiling, percent := r.gauge.ceiling(c.took, false), r.gauge.percent(c.took, false)
 		if math.Abs(percent-c.want) > 1e-6 || math.Abs(100*rate/ceiling-percent) > 1e-6 {
 			t.Errorf("%s: %v %%, expected %v, of %v/s; %v/s is %v %% of that", c.name, percent, c.want, ceiling, rate, 100*rate/ceiling)
 		}
-		if got := r.ceiling(0, false); math.Abs(got-c.lasts) > 1e-9 {
+		if got := r.gauge.ceiling(0, false); math.Abs(got-c.lasts) > 1e-9 {
 			t.Errorf("%s: %v/s in the long run, expected %v", c.name, got, c.lasts)
 		}
 	}

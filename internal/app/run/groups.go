@@ -55,25 +55,25 @@ const mostGroups = 16
 // sorted. It also returns the cost of the requests of each. Models without such limits are together
 // under otherModels. It returns none if all models share the limits, or if that is not known. With
 // expected set, the cost of output is an estimate from earlier answers.
-func (r *Run) eachModel(expected bool) (names []string, costs map[string]*limit.Cost) {
-	l, ok := r.c.Format.(*format.LLM)
-	if !ok || !r.planning.again || r.c.nonces || r.c.Gap > 0 || len(r.c.Limits) == 0 {
+func (p *planning) eachModel(expected bool) (names []string, costs map[string]*limit.Cost) {
+	l, ok := p.c.Format.(*format.LLM)
+	if !ok || !p.again || p.c.nonces || p.c.Gap > 0 || len(p.c.Limits) == 0 {
 		return nil, nil
 	}
 	row, known := provider.LookupProvider(l.LimitsOf())
 	each := known && row.Limited == provider.Model &&
-		!slices.ContainsFunc(r.c.Limits, func(l format.Rate) bool { return l.Model == "" && !l.EachModel })
-	if !each && !r.c.namesModels() {
+		!slices.ContainsFunc(p.c.Limits, func(l format.Rate) bool { return l.Model == "" && !l.EachModel })
+	if !each && !p.c.namesModels() {
 		return nil, nil
 	}
 	const longest = 256
 	costs = map[string]*limit.Cost{}
-	for _, m := range r.planning.models {
+	for _, m := range p.models {
 		name := l.SharedModel(m.Model)
 		if name == "" || len(name) > longest || m.Model == tally.OtherModels {
 			return nil, nil
 		}
-		if !each && !format.HasOwn(r.c.Limits, name) {
+		if !each && !format.HasOwn(p.c.Limits, name) {
 			name = tally.OtherModels
 		}
 		if costs[name] == nil {
@@ -101,36 +101,36 @@ func (r *Run) HasOwnLimits(model string) bool {
 
 // tellModels fails if the limits of models cannot be kept. It warns of limits for models that the
 // input does not have.
-func (r *Run) tellModels() error {
-	if !r.c.namesModels() {
+func (p *planning) tellModels(to *telling.Teller) error {
+	if !p.c.namesModels() {
 		return nil
 	}
-	l, ok := r.c.Format.(*format.LLM)
+	l, ok := p.c.Format.(*format.LLM)
 	switch {
 	case !ok:
 		return fmt.Errorf("%w: limits of a model (--limit-model) with requests that are for none, expected a batch for "+
 			"language models", ErrConfig)
-	case !r.planning.again:
+	case !p.again:
 		return fmt.Errorf("%w: limits of a model (--limit-model) with an input that can be read only once, expected a file",
 			ErrConfig)
-	case r.c.nonces || r.c.Gap > 0:
+	case p.c.nonces || p.c.Gap > 0:
 		return fmt.Errorf("%w: limits of a model (--limit-model) with {nonce} or --nonce-gap, which are of all models",
 			ErrConfig)
 	}
 	var has []string
-	for _, m := range r.planning.models {
+	for _, m := range p.models {
 		if name := l.SharedModel(m.Model); !slices.Contains(has, name) {
 			has = append(has, name)
 		}
 	}
 	slices.Sort(has)
-	if names, _ := r.eachModel(false); len(names) == 0 && len(has) > 0 {
+	if names, _ := p.eachModel(false); len(names) == 0 && len(has) > 0 {
 		return fmt.Errorf("%w: limits of a model (--limit-model) with an input of more than %d models, or one whose "+
 			"requests do not name theirs", ErrConfig, mostGroups)
 	}
-	for _, l := range r.c.Limits {
-		if l.Model != "" && !slices.Contains(has, l.Model) && r.IsFirst("no model "+l.Model) {
-			r.Say("no request that is to be sent is for %s, which has limits of its own (--limit-model); those are for %s",
+	for _, l := range p.c.Limits {
+		if l.Model != "" && !slices.Contains(has, l.Model) && to.IsFirst("no model "+l.Model) {
+			to.Say("no request that is to be sent is for %s, which has limits of its own (--limit-model); those are for %s",
 				l.Model, cmp.Or(sanitize.Some(has, 5), "nobody"))
 		}
 	}
@@ -139,10 +139,10 @@ func (r *Run) tellModels() error {
 
 // divide makes the groups.
 func (r *Run) divide() error {
-	if err := r.tellModels(); err != nil {
+	if err := r.planning.tellModels(r.Teller); err != nil {
 		return err
 	}
-	names, costs := r.eachModel(false)
+	names, costs := r.planning.eachModel(false)
 	if len(names) == 0 {
 		names = []string{""}
 	} else {
@@ -152,7 +152,7 @@ func (r *Run) divide() error {
 		}
 	}
 	if len(names) > 1 {
-		r.flights, r.bans = make(chan struct{}, r.c.Concurrency), make([]atomic.Bool, len(r.c.Keys))
+		r.flights = newFlights(r.c.Concurrency, len(r.c.Keys))
 	}
 	for i, name := range names {
 		g := &group{r: r, index: i, model: name, limits: format.LimitsOf(r.c.Limits, name), served: make([]telling.Servings, len(r.c.Keys))}
@@ -161,6 +161,7 @@ func (r *Run) divide() error {
 		}
 		r.groups = append(r.groups, g)
 	}
+	r.gauge = &gauge{c: &r.c, tally: r.tally, groups: r.groups, organizations: r.organizations, epoch: r.epoch}
 	return nil
 }
 
@@ -272,22 +273,32 @@ func (g *group) counts(model string) bool {
 	return g.model == tally.OtherModels && !format.HasOwn(g.r.c.Limits, model)
 }
 
+// flights bounds the attempts in flight over several groups. Nil: there is one group, whose Pool does.
+type flights struct {
+	slots chan struct{} // one for each attempt in flight
+	bans  []atomic.Bool // whether each key is banned, for all groups
+}
+
+func newFlights(most, keys int) *flights {
+	return &flights{make(chan struct{}, most), make([]atomic.Bool, keys)}
+}
+
 // takeOff waits until one more attempt may be in flight, over all groups. The caller must call land
 // when the attempt has ended. ok is false if the attempt may no longer go.
-func (r *Run) takeOff(ctx context.Context, key int) (land func(), ok bool) {
-	if r.flights == nil {
+func (f *flights) takeOff(ctx context.Context, key int) (land func(), ok bool) {
+	if f == nil {
 		return func() {}, true
 	}
 	select {
-	case r.flights <- struct{}{}:
+	case f.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, false
 	}
-	if r.bans[key].Load() { // the key may have been banned during the wait
-		<-r.flights
+	if f.bans[key].Load() { // the key may have been banned during the wait
+		<-f.slots
 		return nil, false
 	}
-	return func() { <-r.flights }, true
+	return func() { <-f.slots }, true
 }
 
 // banned bans a key in the other groups as well.
@@ -295,7 +306,7 @@ func (g *group) banned(key int, reason string) {
 	if g.r.flights == nil {
 		return
 	}
-	g.r.bans[key].Store(true)
+	g.r.flights.bans[key].Store(true)
 	for _, other := range g.r.groups {
 		if other != g {
 			other.pool.Update(func(_ mono.Time, _ *pool.Queue, d *pool.Dispatcher) { d.Ban(key, reason) })
@@ -303,7 +314,7 @@ func (g *group) banned(key int, reason string) {
 	}
 }
 
-// runPools runs the Pools until all groups have ended. If one of them fails, the others send no
+// run runs the Pools until all groups have ended. If one of them fails, the others send no
 // more either.
 func (p pools) run(ctx context.Context) error {
 	if len(p) == 1 {

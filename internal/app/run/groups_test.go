@@ -160,7 +160,7 @@ func TestLLMEachModelHearsOfBans(t *testing.T) {
 // A host that goes down in several groups is reported once. It is back when it is back in the last
 // group.
 func TestHostsAreNewsOnce(t *testing.T) {
-	h := newHosts()
+	h := newHosts(nil, nil)
 	for i, c := range []struct{ down, want bool }{{true, true}, {true, false}, {false, false}, {false, true}, {true, true}, {false, true}} {
 		if got := h.isNews("http://h", c.down); got != c.want {
 			t.Errorf("%d: %v, expected %v", i, got, c.want)

@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
@@ -31,7 +33,9 @@ func called(host string) string {
 // only 8 bytes of each name. Two hosts with equal bytes are taken for one. A run may then wait for
 // a host whose name is wrong.
 type hosts struct {
-	seed maphash.Seed
+	teller *telling.Teller
+	course *course
+	seed   maphash.Seed
 
 	mu sync.Mutex
 	of map[uint64]known
@@ -46,8 +50,8 @@ const (
 	answered                   // the host has answered in this run
 )
 
-func newHosts() hosts {
-	return hosts{seed: maphash.MakeSeed(), of: map[uint64]known{}, down: map[string]int{}}
+func newHosts(teller *telling.Teller, course *course) *hosts {
+	return &hosts{teller: teller, course: course, seed: maphash.MakeSeed(), of: map[uint64]known{}, down: map[string]int{}}
 }
 
 func (h *hosts) note(host string, k known) {
@@ -63,6 +67,13 @@ func (h *hosts) known(host string) known {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.of[maphash.String(h.seed, host)]
+}
+
+// answers notes that a host has sent an answer, if it has.
+func (h *hosts) answers(host string, res *sending.Response) {
+	if res.Status != 0 {
+		h.note(host, answered)
+	}
 }
 
 // anyAnswered reports whether a host has answered in this run.
@@ -103,37 +114,37 @@ func (h *hosts) isNews(host string, down bool) bool {
 // outage reports a host that goes down or comes back. Each Pool calls it, one call at a time. A
 // host in the input that never answered and whose name or certificate is wrong ends the run: most
 // likely the input is wrong.
-func (r *Run) outage(h pool.HostInfo) {
-	host := called(h.Host)
-	isNews := r.hosts.isNews(h.Host, h.Down)
-	if !h.Down && !isNews {
+func (h *hosts) outage(of pool.HostInfo) {
+	host := called(of.Host)
+	isNews := h.isNews(of.Host, of.Down)
+	if !of.Down && !isNews {
 		return
 	}
-	if !h.Down {
-		r.Say("%s is back after %v", host, h.Lasted.Round(100*time.Millisecond))
+	if !of.Down {
+		h.teller.Say("%s is back after %v", host, of.Lasted.Round(100*time.Millisecond))
 		return
 	}
-	if r.hosts.known(h.Host) == named && (h.Kind == limit.NoName || h.Kind == limit.BadCertificate) {
-		err := fmt.Errorf("%w: %s: %s", ErrHost, host, inWords(&h))
-		if strings.HasPrefix(h.Reason, outgoing.Prefix) {
-			err = noWay(h.Reason)
+	if h.known(of.Host) == named && (of.Kind == limit.NoName || of.Kind == limit.BadCertificate) {
+		err := fmt.Errorf("%w: %s: %s", ErrHost, host, inWords(&of))
+		if strings.HasPrefix(of.Reason, outgoing.Prefix) {
+			err = noWay(of.Reason)
 		}
-		r.course.goesWrong(err)
+		h.course.goesWrong(err)
 		return
 	}
 	if !isNews {
 		return
 	}
-	r.Say("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&h))
+	h.teller.Say("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&of))
 }
 
 // slow reports a host whose answers take longer than all of the time of requests. Each Pool calls
 // it, one call at a time.
-func (r *Run) slow(h pool.HostInfo, whole time.Duration) {
-	if r.IsNews("slow "+h.Host, time.Now(), time.Minute) {
-		r.Say("answers of %s take %s (95 %% of them no longer), and requests are of use for %s: of those that wait for it "+
+func (h *hosts) slow(of pool.HostInfo, whole time.Duration) {
+	if h.teller.IsNews("slow "+of.Host, time.Now(), time.Minute) {
+		h.teller.Say("answers of %s take %s (95 %% of them no longer), and requests are of use for %s: of those that wait for it "+
 			"one at a time goes",
-			called(h.Host), humanize.Span(h.AnswerTime), humanize.Span(whole))
+			called(of.Host), humanize.Span(of.AnswerTime), humanize.Span(whole))
 	}
 }
 
@@ -144,7 +155,7 @@ func (r *judge) isShut(w *outgoing.Error) bool {
 	if !w.Refuses && !(w.Forbids && !r.hosts.anyAnswered()) {
 		return false
 	}
-	r.end(noWay(w.Error()))
+	r.course.goesWrong(noWay(w.Error()))
 	return true
 }
 
@@ -215,6 +226,12 @@ const (
 
 // denials keeps since when the server denies every request. Safe for concurrent use.
 type denials struct {
+	c       *Config
+	teller  *telling.Teller
+	course  *course
+	epoch   time.Time
+	trouble atomic.Int64 // until when refusals are evaluated, since the epoch: see troubled
+
 	mu     sync.Mutex
 	since  time.Time // zero: the last answer with evidence was no denial
 	served bool      // some request was served
@@ -269,7 +286,7 @@ func (c *Config) excluded(j *job, ans *pool.Answer) {
 }
 
 // giveUp ends a run whose requests were all denied for too long. The rest waits for another run.
-func (r *Run) giveUp(keys []pool.KeyInfo, reason string) {
+func (d *denials) giveUp(keys []pool.KeyInfo, reason string) {
 	left, last := 0, ""
 	for _, k := range keys {
 		if k.State == pool.KeyBanned {
@@ -280,13 +297,13 @@ func (r *Run) giveUp(keys []pool.KeyInfo, reason string) {
 		}
 		left, last = left+1, k.Name
 	}
-	since, served := r.denials.last()
+	since, served := d.last()
 	patience := deniedFirst
 	if served {
 		patience = deniedLater
 	}
-	if d := r.c.MaxOutage; d != 0 {
-		patience = max(d, 0)
+	if most := d.c.MaxOutage; most != 0 {
+		patience = max(most, 0)
 	}
 	lasts := time.Since(since)
 	if left == 0 || since.IsZero() || lasts < patience {
@@ -294,12 +311,12 @@ func (r *Run) giveUp(keys []pool.KeyInfo, reason string) {
 	}
 	who := fmt.Sprintf("key %s denies all", last)
 	switch {
-	case r.c.keyless:
+	case d.c.keyless:
 		who = "the server denies all"
 	case left > 1:
 		who = fmt.Sprintf("all keys (%d) deny all", left)
 	}
-	r.course.goesWrong(exhausted(fmt.Sprintf("%s for %v: %s", who, lasts.Round(time.Second), reason)))
+	d.course.goesWrong(exhausted(fmt.Sprintf("%s for %v: %s", who, lasts.Round(time.Second), reason)))
 }
 
 // exhausted is a pool.ErrExhausted with a text of its own.
@@ -308,33 +325,32 @@ type exhausted string
 func (e exhausted) Error() string { return string(e) }
 func (e exhausted) Unwrap() error { return pool.ErrExhausted }
 
-// troubled is how long after a refusal tellTrouble still evaluates refusals.
+// troubled is how long after a refusal tell still evaluates refusals.
 const troubled = time.Minute
 
-// tellTrouble reports what the refusals so far prove: an option of the user is wrong, or a key gets
+// tell reports what the refusals so far prove: an option of the user is wrong, or a key gets
 // nothing but refusals.
-func (g *group) tellTrouble(ans *pool.Answer) {
-	r := g.r
-	now := time.Since(r.epoch)
+func (d *denials) tell(of *pool.Pool, ans *pool.Answer) {
+	now := time.Since(d.epoch)
 	if ans.Result == limit.Limited || ans.Misordered || ans.Denied {
-		r.trouble.Store(int64(now + troubled))
-	} else if int64(now) > r.trouble.Load() {
+		d.trouble.Store(int64(now + troubled))
+	} else if int64(now) > d.trouble.Load() {
 		return
 	}
-	keys := g.pool.Keys()
+	keys := of.Keys()
 	if ans.Denied {
-		r.giveUp(keys, ans.Reason)
+		d.giveUp(keys, ans.Reason)
 	}
 	for _, k := range keys {
-		r.TellRow(&k)
+		d.teller.TellRow(&k)
 		for _, retreat := range k.Retreats {
-			at := r.epoch.Add(time.Duration(retreat.Until))
+			at := d.epoch.Add(time.Duration(retreat.Until))
 			what := fmt.Sprintf("%s of %s", retreat.Option, retreat.Limit)
-			if !r.c.keyless {
+			if !d.c.keyless {
 				what = fmt.Sprintf("key %s: %s", k.Name, what)
 			}
-			if r.IsNews(what, at, 0) {
-				r.Say("%s is wrong: requests were refused that keep to it; it is not relied on until %s", what,
+			if d.teller.IsNews(what, at, 0) {
+				d.teller.Say("%s is wrong: requests were refused that keep to it; it is not relied on until %s", what,
 					at.Format("15:04:05"))
 			}
 		}

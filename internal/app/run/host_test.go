@@ -42,11 +42,11 @@ func TestWhichHostIsWrong(t *testing.T) {
 		for _, k := range c.known {
 			r.hosts.note("https://a.test", k)
 		}
-		r.outage(pool.HostInfo{Host: "https://a.test", Down: true, Kind: c.kind, Reason: "dial tcp: lookup a.test: no such host"})
+		r.hosts.outage(pool.HostInfo{Host: "https://a.test", Down: true, Kind: c.kind, Reason: "dial tcp: lookup a.test: no such host"})
 		if wrong := errors.Is(r.course.wrong, ErrHost); wrong != c.wrong || wrong == (len(said) == 1) || r.course.isStopped() != wrong {
 			t.Errorf("%s: %v, said %q", c.name, r.course.wrong, said)
 		}
-		r.outage(pool.HostInfo{Host: "https://a.test", Lasted: 5040 * time.Millisecond})
+		r.hosts.outage(pool.HostInfo{Host: "https://a.test", Lasted: 5040 * time.Millisecond})
 		if last := said[len(said)-1]; last != "a.test is back after 5s" {
 			t.Errorf("%s: said %q", c.name, last)
 		}

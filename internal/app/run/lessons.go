@@ -17,6 +17,10 @@ import (
 
 // lessons are the lessons in the journal about wrong limits, by key. Safe for concurrent use.
 type lessons struct {
+	c      *Config
+	teller *telling.Teller
+	epoch  time.Time
+
 	mu   sync.Mutex
 	kept map[string][]limit.Lesson
 }
@@ -44,7 +48,7 @@ func (g *group) recall() {
 	for i := range r.c.Keys {
 		g.recallTo(i, g.fitted[i])
 		for _, m := range g.fitted[i].Misfits() {
-			r.tellMisfit(g.called(i), &m, m.Sure, " in a run before")
+			r.lessons.tellMisfit(g.called(i), &m, m.Sure, " in a run before")
 		}
 	}
 }
@@ -78,7 +82,7 @@ func (g *group) learned(key int, all []limit.Lesson) {
 		r.store.Wake()
 	}
 	for _, m := range g.pool.Keys()[key].Misfits {
-		r.tellMisfit(g.called(key), &m, m.Sure, "")
+		r.lessons.tellMisfit(g.called(key), &m, m.Sure, "")
 	}
 }
 
@@ -87,24 +91,24 @@ func which(key string, m *limit.Misfit) string { return fmt.Sprintf("%s %v", key
 
 // tellMisfit reports a wrong limit to the user: first that it is wrong, and later which limit would
 // fit. known says that this is known, or that no more will become known.
-func (r *Run) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
-	kept, accepted, would := r.c.wouldFit(m)
+func (s *lessons) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
+	kept, accepted, would := s.c.wouldFit(m)
 	says := fmt.Sprintf("key %s was refused with %s kept%s, so that is wrong, or others use the key, too", key, kept, when)
-	if r.c.keyless {
+	if s.c.keyless {
 		says = fmt.Sprintf("the server refuses requests with %s kept%s, so that is wrong, or others use it up, too", kept,
 			when)
 	}
-	until := r.epoch.Add(time.Duration(m.Until))
-	isFirst := r.IsFirst("misfit " + which(key, m))
+	until := s.epoch.Add(time.Duration(m.Until))
+	isFirst := s.teller.IsFirst("misfit " + which(key, m))
 	switch {
-	case known && r.IsNews("fits "+which(key, m), until, 0):
+	case known && s.teller.IsNews("fits "+which(key, m), until, 0):
 		then := "It is tried whether more does"
 		if time.Until(until) > 0 {
 			then = "It goes no faster until " + until.Format("15:04:05")
 		}
-		r.Say("%s; %s were accepted: %s would fit. %s", says, accepted, would, then)
+		s.teller.Say("%s; %s were accepted: %s would fit. %s", says, accepted, would, then)
 	case !known && isFirst:
-		r.Say("%s. It goes more slowly now; what would fit is said when that is known", says)
+		s.teller.Say("%s. It goes more slowly now; what would fit is said when that is known", says)
 	}
 }
 
@@ -149,7 +153,7 @@ func (g *group) tellMisfits() {
 		}
 		for _, m := range k.Misfits {
 			if r.IsFirst("fits " + which(g.called(i), &m)) {
-				r.tellMisfit(g.called(i), &m, true, "")
+				r.lessons.tellMisfit(g.called(i), &m, true, "")
 			}
 		}
 	}
@@ -174,6 +178,7 @@ func (g *group) tellServed(key, least int) {
 
 // newPools makes the groups, and a Pool for each of them.
 func (r *Run) newPools() error {
+	r.lessons.epoch, r.denials.epoch = r.epoch, r.epoch
 	if err := r.divide(); err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -214,7 +219,7 @@ func (g *group) newPool() error {
 		Epoch: r.epoch,
 		Queue: pool.QueueConfig{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo,
 			OnExpiry: onExpiry},
-		AnswerTime: r.c.AnswerTime, Slow: r.slow, MaxOutage: r.c.MaxOutage, Outage: r.outage, Learned: g.learned,
+		AnswerTime: r.c.AnswerTime, Slow: r.hosts.slow, MaxOutage: r.c.MaxOutage, Outage: r.hosts.outage, Learned: g.learned,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)

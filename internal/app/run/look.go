@@ -74,7 +74,7 @@ func (r *Run) watch(done <-chan struct{}) {
 	midnights := r.c.newMidnights()
 	for looks := 1; ; looks++ {
 		if looks%ceilingEvery == 0 {
-			r.ceilings.note(r.sustained())
+			r.ceilings.note(r.gauge.sustained())
 		}
 		if midnights.look() {
 			r.groups.moveMidnights(r.epoch.Add(midnights.slept))

@@ -162,12 +162,6 @@ func (o *organizations) count(n int) (least int, sure bool) {
 	return max(int(o.known.Load()), 1), o.open.Load() == 0
 }
 
-// quotas returns how many times over the keys have the limits, as far as that is known.
-func (r *Run) quotas() int {
-	n, _ := r.organizations.count(len(r.c.Keys))
-	return n
-}
-
 // apart reports once that keys share limits while the store has these limits for each key.
 func (r *Run) apart(j *job) {
 	o := r.organizations

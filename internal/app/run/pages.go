@@ -199,8 +199,8 @@ func (r *judge) findNext(j *job) error {
 }
 
 // turn writes the result of a page, and makes its request go on with the next page.
-func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
-	r := g.r
+func (at *attempt) turn() pool.Answer {
+	r, g, j, ans := at.r, at.g, at.j, at.ans
 	if !endsWell(&ans) || j.next == "" {
 		return ans
 	}
@@ -212,7 +212,7 @@ func (g *group) turn(j *job, a *pool.Attempt, ans pool.Answer) pool.Answer {
 	page, old := *j, *j.r
 	page.r, page.size = &old, 0
 	written := r.writer.endedNow(pool.Ended{State: pool.Done, Request: pool.Request{ID: old.ID, Value: &page},
-		Attempts: a.Number, Submitted: j.submitted(a.Submitted)})
+		Attempts: at.a.Number, Submitted: j.submitted(at.a.Submitted)})
 	*j = job{r: next, group: g, hop: sending.FirstHop(next), size: j.size, told: true}
 	if !written || !r.tally.Turned(next) {
 		return ans // the result is already written

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
@@ -150,6 +151,11 @@ type PlanLimit struct {
 
 // planning adds up the figures of a Plan while the input is read.
 type planning struct {
+	c       *Config
+	tally   *tally.Tally
+	secrets *format.Secrets
+	sender  *sending.Sender
+
 	plan     Plan
 	cost     limit.Cost
 	models   map[string]*PlanModel
@@ -171,24 +177,24 @@ func (p *planning) learn(e format.Entry) {
 }
 
 // add adds a request to the plan unless it ended in an earlier run. Its line has size bytes.
-func (p *planning) add(r *Run, q *format.Request, size int64) {
-	switch r.tally.Earlier(q.Hash) {
-	case &r.tally.Totals.SkippedDone:
+func (p *planning) add(q *format.Request, size int64) {
+	switch p.tally.Earlier(q.Hash) {
+	case &p.tally.Totals.SkippedDone:
 		p.plan.DoneBefore++
 		return
-	case &r.tally.Totals.SkippedDead:
+	case &p.tally.Totals.SkippedDead:
 		p.plan.DeadBefore++
 		return
-	case &r.tally.Totals.SkippedExpired:
+	case &p.tally.Totals.SkippedExpired:
 		p.plan.ExpiredBefore++
 		return
 	}
 	p.plan.Requests++
 	tally.Add(&p.cost, q.Cost, 1)
-	if r.secrets.Converted() && len(p.plan.First) < mostShown {
-		p.plan.First = append(p.plan.First, r.sender.Sample(q, r.c.Keys[0].Name))
+	if p.secrets.Converted() && len(p.plan.First) < mostShown {
+		p.plan.First = append(p.plan.First, p.sender.Sample(q, p.c.Keys[0].Name))
 	}
-	if _, ok := r.c.Format.(*format.LLM); !ok {
+	if _, ok := p.c.Format.(*format.LLM); !ok {
 		return
 	}
 	e := q.Estimate
@@ -224,19 +230,23 @@ func (p *planning) add(r *Run, q *format.Request, size int64) {
 }
 
 // Plan returns the plan of the run. Check must be called first.
-func (r *Run) Plan(now time.Time) Plan {
-	p := r.planning
+func (r *Run) Plan(now time.Time) Plan { return r.planning.from(now, r.organizations, r.groups) }
+
+// from returns the plan from now on. of tells how many times over the keys have the limits; groups are
+// those of an open run.
+func (p *planning) from(now time.Time, of *organizations, groups pools) Plan {
 	plan := p.plan
-	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", r.tally.Totals.Invalid, len(r.c.Keys), r.c.Concurrency
-	plan.LimitUnknown = r.c.Auto != nil
-	if n, sure := r.organizations.count(plan.Keys); r.organizations.together() {
-		plan.Organizations, plan.AtLeast = n, !sure
+	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", p.tally.Totals.Invalid, len(p.c.Keys), p.c.Concurrency
+	plan.LimitUnknown = p.c.Auto != nil
+	quotas, sure := of.count(plan.Keys)
+	if of.together() {
+		plan.Organizations, plan.AtLeast = quotas, !sure
 	}
-	if h, ok := r.c.Format.(*format.Items); ok {
+	if h, ok := p.c.Format.(*format.Items); ok {
 		plan.Format = h.Form().String()
 	}
 	cost := p.cost
-	if l, ok := r.c.Format.(*format.LLM); ok {
+	if l, ok := p.c.Format.(*format.LLM); ok {
 		plan.Format, plan.Count = l.Form().String(), l.Count().String()
 		for _, m := range p.models {
 			plan.Models = append(plan.Models, *m)
@@ -244,36 +254,48 @@ func (r *Run) Plan(now time.Time) Plan {
 		slices.SortFunc(plan.Models, func(a, b PlanModel) int {
 			return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Model, b.Model))
 		})
-		r.priced(&plan)
+		p.priced(&plan)
 		plan.Batch = ownBatch(l, &plan)
 		if p.answers > 0 {
-			plan.Expected, plan.Answers = &p.expected, p.answers
+			expected := p.expected
+			plan.Expected, plan.Answers = &expected, p.answers
 			if l.Count().Corrected() {
-				cost[limit.Output] = p.expected
-				cost[limit.Tokens] = cost[limit.Input] + p.expected
+				cost[limit.Output] = expected
+				cost[limit.Tokens] = cost[limit.Input] + expected
 			}
 		}
-		r.alone(now, l, &plan)
+		p.alone(now, l, &plan, quotas)
 	}
-	names, costs := r.eachModel(plan.Expected != nil)
+	longest := p.limits(now, &plan, cost, quotas, groups)
+	plan.Finish = now.Add(max(longest, 0))
+	if at := p.c.Until; !at.IsZero() {
+		plan.Until = &at
+	}
+	return plan
+}
+
+// limits fills in how long each limit needs for the requests, all of which cost cost. It returns the
+// longest of these times; negative: there is no limit.
+func (p *planning) limits(now time.Time, plan *Plan, cost limit.Cost, quotas int, groups pools) time.Duration {
+	names, costs := p.eachModel(plan.Expected != nil)
 	plan.EachModel = len(names) > 1
 	if len(names) == 0 {
 		names, costs = []string{""}, map[string]*limit.Cost{"": &cost}
 	}
 	longest, binds := time.Duration(-1), -1
-	for _, l := range r.c.Limits {
+	for _, l := range p.c.Limits {
 		d, of, all := time.Duration(-1), "", int64(0)
 		for n, name := range names {
-			i := slices.Index(format.LimitsOf(r.c.Limits, name), l)
+			i := slices.Index(format.LimitsOf(p.c.Limits, name), l)
 			if i < 0 {
 				continue
 			}
-			room := l.Most() * int64(r.quotas())
-			if n < len(r.groups) { // the run is open, so the group is made
-				room = r.groups[n].rooms[i]
+			room := l.Most() * int64(quotas)
+			if n < len(groups) { // the run is open, so the group is made
+				room = groups[n].rooms[i]
 			}
 			all += costs[name][l.Unit]
-			if t := l.Takes(now, costs[name][l.Unit], r.quotas(), room); t > d {
+			if t := l.Takes(now, costs[name][l.Unit], quotas, room); t > d {
 				d, of = t, name
 			}
 		}
@@ -294,40 +316,36 @@ func (r *Run) Plan(now time.Time) Plan {
 		plan.Seconds = longest.Seconds()
 		plan.AnswerWithin = float64(plan.InFlight) * plan.Seconds / float64(plan.Requests)
 	}
-	plan.Finish = now.Add(max(longest, 0))
-	if at := r.c.Until; !at.IsZero() {
-		plan.Until = &at
-	}
-	return plan
+	return longest
 }
 
 // priced fills in the prices of a plan's models, and of the whole plan if the prices of all models
 // are known.
-func (r *Run) priced(plan *Plan) {
+func (p *planning) priced(plan *Plan) {
 	most, expected := 0.0, 0.0
 	for i := range plan.Models {
 		m := &plan.Models[i]
-		p, note, known := r.c.pricesOf(m.Model)
+		prices, note, known := p.c.pricesOf(m.Model)
 		if !known {
 			plan.Unpriced = append(plan.Unpriced, m.Model)
 			continue
 		}
-		usd := [...]float64{p.usd(m.Input, m.Output), p.usd(m.Input, m.expected), p.Input, p.Output}
+		usd := [...]float64{prices.usd(m.Input, m.Output), prices.usd(m.Input, m.expected), prices.Input, prices.Output}
 		m.Note, m.USDMax, m.USDInput, m.USDOutput = note, &usd[0], &usd[2], &usd[3]
-		if r.planning.answers > 0 {
+		if p.answers > 0 {
 			m.USDExpected = &usd[1]
 		}
 		most, expected = most+usd[0], expected+usd[1]
 	}
-	if l := r.c.Format.(*format.LLM); !r.c.Prices.given() && len(plan.Unpriced) < len(plan.Models) {
+	if l := p.c.Format.(*format.LLM); !p.c.Prices.given() && len(plan.Unpriced) < len(plan.Models) {
 		row, _ := provider.LookupProvider(l.Seller())
 		plan.PricesOf, plan.PricesAsOf = row.Name, row.ModelsAsOf
 	}
-	if len(plan.Unpriced) > 0 || len(plan.Models) == 0 && !r.c.Prices.given() {
+	if len(plan.Unpriced) > 0 || len(plan.Models) == 0 && !p.c.Prices.given() {
 		return
 	}
 	plan.USDMax = &most
-	if r.planning.answers > 0 {
+	if p.answers > 0 {
 		plan.USDExpected = &expected
 	}
 }
@@ -386,12 +404,12 @@ func likely(l *format.LLM, m *PlanModel, expected bool) limit.Cost {
 }
 
 // alone adds to the plan how long each model takes by itself, from now on.
-func (r *Run) alone(now time.Time, l *format.LLM, plan *Plan) {
+func (p *planning) alone(now time.Time, l *format.LLM, plan *Plan, quotas int) {
 	row, known := provider.LookupProvider(l.LimitsOf())
-	if known && row.Limited != provider.Model || len(r.c.Limits) == 0 {
+	if known && row.Limited != provider.Model || len(p.c.Limits) == 0 {
 		return
 	}
-	if names, _ := r.eachModel(false); slices.Contains(names, tally.OtherModels) {
+	if names, _ := p.eachModel(false); slices.Contains(names, tally.OtherModels) {
 		return // models that are counted together cannot be shown one by one
 	}
 	costs, index := []limit.Cost(nil), map[string]int{}
@@ -413,8 +431,8 @@ func (r *Run) alone(now time.Time, l *format.LLM, plan *Plan) {
 	plan.LimitsOf = row.Title
 	for i := range plan.Alone {
 		a := &plan.Alone[i]
-		for _, rate := range format.LimitsOf(r.c.Limits, a.Model) {
-			d := rate.Takes(now, costs[i][rate.Unit], r.quotas(), rate.Most()*int64(r.quotas()))
+		for _, rate := range format.LimitsOf(p.c.Limits, a.Model) {
+			d := rate.Takes(now, costs[i][rate.Unit], quotas, rate.Most()*int64(quotas))
 			if s := d.Seconds(); s > a.Seconds {
 				a.Seconds, a.Limit = s, rate.Text
 			}

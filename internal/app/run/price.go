@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -53,6 +54,36 @@ func (c *Config) price(q *format.Request) sending.Money {
 	return sending.ToMoney(c.Price * float64(q.Cost[limit.Requests]))
 }
 
+// purse has the money of a run: what attempts may cost is reserved, and what they cost is spent. Safe for
+// concurrent use.
+type purse struct {
+	c      *Config
+	tally  *tally.Tally
+	course *course
+	budget *sending.Budget
+}
+
+// reserve reserves the most that an attempt of a request may cost. It returns false if the attempt may not
+// go: ctx has ended, or the run, since the budget is spent.
+func (p *purse) reserve(ctx context.Context, q *format.Request) (price sending.Money, ok bool) {
+	price = p.c.price(q)
+	ok, err := p.budget.Reserve(ctx, price)
+	if !ok && err == nil {
+		p.course.ends(overBudget(p.budget))
+	}
+	return price, ok
+}
+
+// giveBack gives back what was reserved for an attempt that was not sent.
+func (p *purse) giveBack(price sending.Money) { p.budget.Settle(price, 0) }
+
+// pay spends the cost of a job's attempt in place of what was reserved.
+func (p *purse) pay(j *job, result limit.Result, price sending.Money) {
+	j.cost = p.c.cost(j, result, price)
+	p.budget.Settle(price, j.cost)
+	p.tally.Spend(j.r.Estimate.Model, j.cost)
+}
+
 // cost returns the cost of an attempt for which price was reserved.
 func (c *Config) cost(j *job, result limit.Result, price sending.Money) sending.Money {
 	switch {
@@ -87,18 +118,19 @@ func overBudget(b *sending.Budget) error {
 	return fmt.Errorf("%w: %v of the budget of %v are spent, and the next request may cost more than the rest (--budget)", ErrEnough, b.IsSpent(), b.Most)
 }
 
-// modelTotals puts the totals of each model into t.
-func (r *Run) modelTotals(t *tally.Totals) {
-	l, ok := r.c.Format.(*format.LLM)
+// totals puts the totals of each model, and of all, into t.
+func (p *purse) totals(t *tally.Totals) {
+	t.USD = float64(p.budget.IsSpent()) / float64(sending.Dollar)
+	l, ok := p.c.Format.(*format.LLM)
 	if !ok {
 		return
 	}
 	published := false
-	for name, m := range r.tally.Models {
-		if _, _, known := r.c.pricesOf(name); known {
+	for name, m := range p.tally.Models {
+		if _, _, known := p.c.pricesOf(name); known {
 			usd := float64(m.Spent) / float64(sending.Dollar)
 			m.USD = &usd
-			published = !r.c.Prices.given()
+			published = !p.c.Prices.given()
 		}
 		t.Models = append(t.Models, *m)
 	}

@@ -14,18 +14,34 @@ import (
 	"github.com/paceline-go/paceline/pool"
 )
 
+// gauge computes how far a run is, and how much its limits allow. It is made with the groups. Methods
+// that read the tally are called with its lock held.
+type gauge struct {
+	c             *Config
+	tally         *tally.Tally
+	groups        pools
+	organizations *organizations
+	epoch         time.Time
+}
+
+// quotas returns how many times over the keys have the limits, as far as that is known.
+func (s *gauge) quotas() int {
+	n, _ := s.organizations.count(len(s.c.Keys))
+	return n
+}
+
 // ceiling returns how many requests per second the limits of all keys allow; 0: there is no limit.
 // If lines of the input have a cost, it is the cost per second. Limits of tokens are converted by
 // the average usage of a request.
 //
 // For d above 0 it is the average over the first d of the run, with buckets full at the start, as
 // in percent. For d of 0 it is the rate in the long run.
-func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
+func (s *gauge) ceiling(d time.Duration, goesOn bool) float64 {
 	least := 0.0
-	for i := range r.groups {
-		least += r.groups[i].ceiling(d, goesOn)
+	for i := range s.groups {
+		least += s.ceilingOf(s.groups[i], d, goesOn)
 	}
-	if ordered := r.tally.Figures.InOrder(); ordered > 0 {
+	if ordered := s.tally.Figures.InOrder(); ordered > 0 {
 		least = min(least, ordered)
 	}
 	if math.IsInf(least, 1) {
@@ -34,32 +50,32 @@ func (r *Run) ceiling(d time.Duration, goesOn bool) float64 {
 	return least
 }
 
-// ceiling is Run.ceiling for one group. It is infinite if there is no limit.
-func (g *group) ceiling(d time.Duration, goesOn bool) float64 {
-	u, least := &g.r.tally.Uses[g.index], math.Inf(1)
+// ceilingOf is ceiling for one group. It is infinite if there is no limit.
+func (s *gauge) ceilingOf(g *group, d time.Duration, goesOn bool) float64 {
+	u, least := &s.tally.Uses[g.index], math.Inf(1)
 	for _, l := range g.limits {
 		each, allowed := u.Each(l.Unit), l.Speed()
 		if d > 0 {
-			each, allowed = u.SentEach(l.Unit), l.Within(g.r.tally.First, d, goesOn)/d.Seconds()
+			each, allowed = u.SentEach(l.Unit), l.Within(s.tally.First, d, goesOn)/d.Seconds()
 		}
 		if each > 0 {
 			least = min(least, allowed/each)
 		}
 	}
-	return least * float64(g.r.quotas())
+	return least * float64(s.quotas())
 }
 
 // percent returns the cost that was sent within d, in percent of the most that the limits allow in
 // that time. It is the percentage of the most used limit.
-func (r *Run) percent(d time.Duration, goesOn bool) float64 {
+func (s *gauge) percent(d time.Duration, goesOn bool) float64 {
 	p := 0.0
-	for i, g := range r.groups {
+	for i, g := range s.groups {
 		for _, l := range g.limits {
-			p = max(p, 100*float64(r.tally.Uses[i].Spent[l.Unit])/(l.Within(r.tally.First, d, goesOn)*float64(r.quotas())))
+			p = max(p, 100*float64(s.tally.Uses[i].Spent[l.Unit])/(l.Within(s.tally.First, d, goesOn)*float64(s.quotas())))
 		}
 	}
-	if ordered := r.tally.Figures.InOrder(); ordered > 0 {
-		p = max(p, 100*float64(r.tally.Uses[0].Spent[limit.Requests])/(ordered*d.Seconds()))
+	if ordered := s.tally.Figures.InOrder(); ordered > 0 {
+		p = max(p, 100*float64(s.tally.Uses[0].Spent[limit.Requests])/(ordered*d.Seconds()))
 	}
 	if goesOn {
 		return min(p, 100)
@@ -81,11 +97,13 @@ type Progress struct {
 }
 
 // Progress returns how far the run is.
-func (r *Run) Progress() Progress {
+func (r *Run) Progress() Progress { return r.gauge.progress() }
+
+func (s *gauge) progress() Progress {
 	p := Progress{}
-	short, most, keys := "", -1, make([][]serving, len(r.groups))
+	short, most, keys := "", -1, make([][]serving, len(s.groups))
 	var least time.Duration // no request goes sooner
-	for i, g := range r.groups {
+	for i, g := range s.groups {
 		g.pool.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) {
 			c := q.Counts()
 			p.InFlight, p.Waiting = p.InFlight+c.InFlight, p.Waiting+c.Waiting
@@ -101,25 +119,25 @@ func (r *Run) Progress() Progress {
 						fmt.Sprintf("%s for %v: %s", called(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
 				}
 			}
-			keys[i] = r.serves(now, d)
+			keys[i] = s.serves(now, d)
 		})
 	}
-	p.InFlight = min(p.InFlight, r.c.Concurrency)
-	r.tally.Mu.Lock()
-	defer r.tally.Mu.Unlock()
-	p.Totals = r.tally.Totals
-	if !r.tally.First.IsZero() {
-		d := time.Since(r.tally.First)
+	p.InFlight = min(p.InFlight, s.c.Concurrency)
+	s.tally.Mu.Lock()
+	defer s.tally.Mu.Unlock()
+	p.Totals = s.tally.Totals
+	if !s.tally.First.IsZero() {
+		d := time.Since(s.tally.First)
 		p.Seconds = d.Seconds()
 		p.Rate = float64(p.Done) / p.Seconds
-		p.Ceiling, p.Sustained, p.Percent = r.ceiling(d, true), r.ceiling(0, true), r.percent(d, true)
+		p.Ceiling, p.Sustained, p.Percent = s.ceiling(d, true), s.ceiling(0, true), s.percent(d, true)
 	}
-	p.Lately = r.tally.Failed.Lately(time.Now())
+	p.Lately = s.tally.Failed.Lately(time.Now())
 	p.ToGo = p.NotEnded()
-	if r.tally.Checked {
+	if s.tally.Checked {
 		p.Total = p.Input - p.Before()
-		p.ETA = r.eta(time.Now(), keys, p.Waiting > 0, short)
-		if p.ETA > 0 && len(r.groups) == 1 {
+		p.ETA = s.eta(time.Now(), keys, p.Waiting > 0, short)
+		if p.ETA > 0 && len(s.groups) == 1 {
 			p.ETA = max(p.ETA, least)
 		}
 	}
@@ -284,18 +302,18 @@ func (c *ceilings) now() float64 { return math.Float64frombits(c.bits.Load()) }
 // sustained returns how many requests per second the limits allow from now on in the long run. It
 // counts the keys that serve, and for a wrong limit the rate that proved to fit. It is 0 without a
 // limit, or if no key serves.
-func (r *Run) sustained() float64 {
-	of := make([][]serving, len(r.groups))
-	for i, g := range r.groups {
-		g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) { of[i] = ofEach(r.serves(now, d)) })
+func (s *gauge) sustained() float64 {
+	of := make([][]serving, len(s.groups))
+	for i, g := range s.groups {
+		g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) { of[i] = ofEach(s.serves(now, d)) })
 	}
-	r.tally.Mu.Lock()
-	defer r.tally.Mu.Unlock()
+	s.tally.Mu.Lock()
+	defer s.tally.Mu.Unlock()
 	all := 0.0
-	for i, g := range r.groups {
+	for i, g := range s.groups {
 		least := math.Inf(1)
 		for _, l := range g.limits {
-			if each := r.tally.Uses[i].Each(l.Unit); each > 0 {
+			if each := s.tally.Uses[i].Each(l.Unit); each > 0 {
 				least = min(least, l.Speed()*fits(l, of[i])/each)
 			}
 		}
@@ -303,10 +321,10 @@ func (r *Run) sustained() float64 {
 			all += least * float64(len(of[i]))
 		}
 	}
-	if ordered := r.tally.Figures.InOrder(); ordered > 0 {
+	if ordered := s.tally.Figures.InOrder(); ordered > 0 {
 		all = min(all, ordered)
 	}
-	all /= r.tally.CostOfOne()     // limits count cost
+	all /= s.tally.CostOfOne()     // limits count cost
 	const digits, most = 1e6, 1e12 // so that it needs no exponent
 	if all > most {
 		return 0

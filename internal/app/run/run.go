@@ -16,7 +16,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
-	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/pool"
@@ -46,110 +45,92 @@ var (
 // Progress may be called at any time after Open.
 type Run struct {
 	c          Config
-	secrets    *format.Secrets
-	sender     *sending.Sender
-	tokens     *issuer.Keeper // nil: requests carry no tokens
-	epoch      time.Time      // the zero of the Pool's clock
-	keep       time.Duration  // how far back the journal goes
-	groups     pools          // one for each part of the input that has limits of its own; made by Open
-	flights    chan struct{}  // one for each attempt in flight, over all groups; nil: there is one group
-	bans       []atomic.Bool  // whether each key is banned, for all groups
-	trouble    atomic.Int64   // until when refusals are evaluated, since the epoch: see troubled
-	unselected atomic.Int64   // answers from which Config.Shape could not make a whole row
-	judge      judge
-	writer     *writer
+	epoch      time.Time     // the zero of the Pool's clock
+	keep       time.Duration // how far back the journal goes
+	unselected atomic.Int64  // answers from which Config.Shape could not make a whole row
 
 	// Each of these has its own lock, and none is held while another is taken.
-	store  *output.Store
-	tally  *tally.Tally
-	course *course
-	hosts  hosts
 	*telling.Teller
-	lessons       lessons
-	ceilings      ceilings
-	denials       denials
-	trials        *trials
+	course        *course
+	store         *output.Store
+	tally         *tally.Tally
+	secrets       *format.Secrets
 	planning      planning
-	organizations *organizations
+	intake        intake
 	starts        starts
 	chains        chains
-	intake        intake
-	budget        *sending.Budget
+	organizations *organizations
+	lessons       lessons
+	trials        *trials
+	hosts         *hosts
+	denials       denials
+	purse         purse
+	tokens        *issuer.Keeper // nil: requests carry no tokens
+	sender        *sending.Sender
+	judge         judge
+	writer        *writer
+	ceilings      ceilings
+
+	// Open makes these.
+	groups  pools // one for each part of the input that has limits of its own
+	flights *flights
+	gauge   *gauge
 }
 
 // New checks the configuration.
 func New(c Config) (*Run, error) {
 	c.defaults()
-	fail := func(format string, args ...any) (*Run, error) {
-		return nil, fmt.Errorf("%w: "+format, append([]any{ErrConfig}, args...)...)
+	wrong := c.contradiction()
+	if wrong == nil {
+		if err := c.files.Check(); err != nil {
+			return nil, noStart{err}
+		}
+		if l, ok := c.Format.(*format.LLM); ok {
+			c.Limits = l.Drawn(c.Limits)
+		}
+		if c.proxies, wrong = outgoing.FromEnvironment(); wrong == nil {
+			wrong = c.unusable()
+		}
 	}
-	if err := c.contradiction(); err != nil {
-		return fail("%w", err)
-	}
-	if err := c.files.Check(); err != nil {
-		return nil, noStart{err}
-	}
-	if l, ok := c.Format.(*format.LLM); ok {
-		c.Limits = l.Drawn(c.Limits)
-	}
-	var err error
-	if c.proxies, err = outgoing.FromEnvironment(); err != nil {
-		return fail("%w", err)
+	if wrong != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, wrong)
 	}
 	r := &Run{
-		c:      c,
-		store:  output.New(c.files),
-		tally:  tally.New(c.RetryDead, tally.NewFigures(c.Keys, c.Limits, c.Gap, c.nonces)),
-		trials: newTrials(), hosts: newHosts(),
-		budget:   sending.NewBudget(sending.ToMoney(c.Budget)),
-		planning: planning{models: map[string]*PlanModel{}},
+		c:     c,
+		store: output.New(c.files),
+		tally: tally.New(c.RetryDead, tally.NewFigures(c.Keys, c.Limits, c.Gap, c.nonces)),
 	}
-	r.course = newCourse(r.Drain)
-	r.Teller = telling.New(func(s string) { r.c.Notice(s) }, c.keyless, c.HoldUnanswered)
-	for _, l := range c.Limits {
-		made, err := c.made(l)
-		if err == nil && c.Share != nil {
-			err = sharestore.Shareable(made)
-		}
-		if err != nil {
-			return fail("%w", err)
-		}
-	}
-	if c.Share != nil && len(c.Limits) == 0 {
-		return fail("--share without a limit: there is nothing to share")
-	}
-	if c.Auto != nil {
-		if _, err := c.Auto.limiter(); err != nil {
-			return fail("--limit auto: %w", err)
-		}
-		if len(c.Limits) > 0 {
-			return fail("limits that are to be found out beside limits that are known")
-		}
-	}
-	if err := c.Backoff.Check(); err != nil {
-		return fail("%w", err)
-	}
-	r.organizations = newOrganizations(&r.c, c.KeyHosts)
-	r.secrets = r.c.secrets()
-	r.sender = sending.New(r.c.sending(r.secrets, r.store.Files))
-	r.newBearer()
-	r.writer = &writer{c: &r.c, secrets: r.secrets, sender: r.sender, store: r.store, tally: r.tally, course: r.course,
-		trials: r.trials, ceiling: &r.ceilings, room: make(chan struct{}, 2*c.Concurrency)}
-	j := &r.judge
-	j.c, j.policy, j.secrets, j.sender, j.tokens = &r.c, c.newPolicy(), r.secrets, r.sender, r.tokens
-	j.tally, j.hosts, j.denials, j.teller, j.end = r.tally, &r.hosts, &r.denials, r.Teller, r.course.goesWrong
+	r.assemble()
 	notice := r.c.Notice
 	r.c.Notice = func(s string) {
 		s, _ = r.secrets.HideIn(s)
 		notice(s)
 	}
-	r.starts.c, r.starts.tally, r.starts.store, r.starts.course = &r.c, r.tally, r.store, r.course
-	r.chains.c, r.chains.tally, r.chains.judge, r.chains.teller = &r.c, r.tally, j, r.Teller
-	r.intake = intake{c: &r.c, tally: r.tally, store: r.store, chains: &r.chains, homes: c.KeyHosts}
-	if l, ok := c.Format.(*format.LLM); ok && c.secret && len(c.KeyHosts) > 0 && !c.KeyHosts.Have(l.Base()) {
-		return fail("%s", notHome(l.Base(), c.KeyHosts))
-	}
 	return r, nil
+}
+
+// assemble makes the parts of the run, each with those that it needs.
+func (r *Run) assemble() {
+	c := &r.c
+	r.Teller = telling.New(func(s string) { c.Notice(s) }, c.keyless, c.HoldUnanswered)
+	r.course = newCourse(r.Drain)
+	r.trials, r.hosts = newTrials(r.Teller), newHosts(r.Teller, r.course)
+	r.purse = purse{c, r.tally, r.course, sending.NewBudget(sending.ToMoney(c.Budget))}
+	r.denials.c, r.denials.teller, r.denials.course = c, r.Teller, r.course
+	r.lessons.c, r.lessons.teller = c, r.Teller
+	r.organizations = newOrganizations(c, c.KeyHosts)
+	r.secrets = c.secrets()
+	r.sender = sending.New(c.sending(r.secrets, r.store.Files))
+	r.tokens = c.newTokens(r.secrets, r.Teller, r.course)
+	r.writer = &writer{c: c, secrets: r.secrets, sender: r.sender, store: r.store, tally: r.tally, course: r.course,
+		trials: r.trials, ceiling: &r.ceilings, room: make(chan struct{}, 2*c.Concurrency)}
+	j := &r.judge
+	j.c, j.policy, j.secrets, j.sender, j.tokens = c, c.newPolicy(), r.secrets, r.sender, r.tokens
+	j.tally, j.hosts, j.denials, j.teller, j.course = r.tally, r.hosts, &r.denials, r.Teller, r.course
+	r.starts.c, r.starts.tally, r.starts.store, r.starts.course = c, r.tally, r.store, r.course
+	r.chains.c, r.chains.tally, r.chains.judge, r.chains.teller = c, r.tally, j, r.Teller
+	r.planning = planning{c: c, tally: r.tally, secrets: r.secrets, sender: r.sender, models: map[string]*PlanModel{}}
+	r.intake = intake{c: c, tally: r.tally, store: r.store, chains: &r.chains, homes: c.KeyHosts}
 }
 
 // Open opens the files, reads the results of earlier runs, and prepares the Pools. It sends
@@ -167,7 +148,7 @@ func (r *Run) Open() error {
 			return noStart{err}
 		}
 	}
-	r.budget.Spent = sending.Money(r.store.History.Spent)
+	r.purse.budget.Spent = sending.Money(r.store.History.Spent)
 	if r.tally.Checked { // counted here, so that a run that ends at once has these figures, too
 		r.tally.Skipped()
 	}
@@ -204,7 +185,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	done := make(chan struct{})
 	var beside sync.WaitGroup
 	beside.Go(func() { r.store.Syncer(done, r.course.fail) })
-	r.ceilings.note(r.sustained())
+	r.ceilings.note(r.gauge.sustained())
 	beside.Go(func() { r.watch(done) })
 	if !r.c.Until.IsZero() {
 		if r.c.isOver() {
@@ -223,7 +204,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	// When the Pool stops, the feeder may be stuck in a read that cannot be ended. Then it is left
 	// behind, and changes nothing any more.
 	f := &feeder{c: &r.c, intake: &r.intake, chains: &r.chains, starts: &r.starts, tally: r.tally, store: r.store,
-		secrets: r.secrets, hosts: &r.hosts, trials: r.trials, course: r.course, writer: r.writer, teller: r.Teller,
+		secrets: r.secrets, hosts: r.hosts, trials: r.trials, course: r.course, writer: r.writer, teller: r.Teller,
 		groups: r.groups, bytes: r.planning.plan.Bytes}
 	r.course.feeding = true
 	go func() {
@@ -240,7 +221,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		r.tokens.Close()
 	}
 	r.groups.tellMisfits()
-	r.tellUnsent()
+	r.trials.tellUnsent()
 	close(done)
 	beside.Wait()
 	if waiting, err := r.store.EndView(); err != nil {
@@ -287,19 +268,18 @@ func (r *Run) Close() (t tally.Totals, err error) {
 	r.tally.Mu.Lock()
 	defer r.tally.Mu.Unlock()
 	err = r.store.ReadBack(r.tally.GoesAgain, r.tally.Back)
-	defer func() { t.USD = float64(r.budget.IsSpent()) / float64(sending.Dollar) }()
 	var lost error
 	t, lost = r.tally.Close(r.groups.waiting())
 	t.SelectFailed = int(r.unselected.Load())
 	d := r.tally.Final.Sub(r.tally.First)
 	if t.Seconds = d.Seconds(); t.Seconds > 0.001 {
 		t.Rate = float64(t.Done) / t.Seconds
-		t.Ceiling, t.Sustained = r.ceiling(d, false), r.ceiling(0, false)
-		t.Percent = r.percent(d, false)
+		t.Ceiling, t.Sustained = r.gauge.ceiling(d, false), r.gauge.ceiling(0, false)
+		t.Percent = r.gauge.percent(d, false)
 		t.Keys = r.tally.Figures.Totals(r.groups.limits(), r.tally.First, d)
 	}
 	t.Found = r.groups.found()
-	r.modelTotals(&t)
+	r.purse.totals(&t)
 	t.Failed, t.Latency = r.tally.Failed.All(), r.tally.Figures.All()
 	r.TellPartly(t.Partly)
 	return t, errors.Join(err, lost, r.store.Close())

@@ -3,12 +3,16 @@ package run
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // trialPatience is how long the other requests of a model wait for the first. A server refuses a
@@ -19,6 +23,8 @@ const trialPatience = 3 * time.Second
 // exists, and that the key may use it. A wrong name then costs one request, and not the whole file.
 // Safe for concurrent use.
 type trials struct {
+	teller *telling.Teller
+
 	mu      sync.Mutex
 	changed *sync.Cond
 	of      map[string]*trial
@@ -40,8 +46,8 @@ const (
 	wrong // there is no such model, or the key may not use it
 )
 
-func newTrials() *trials {
-	t := &trials{of: map[string]*trial{}}
+func newTrials(teller *telling.Teller) *trials {
+	t := &trials{teller: teller, of: map[string]*trial{}}
 	t.changed = sync.NewCond(&t.mu)
 	return t
 }
@@ -102,6 +108,22 @@ func (t *trials) fail(model, why string) (changed bool) {
 	return true
 }
 
+// answered takes in an answer to a request: to the first one of its model, or one that says that there is
+// no such model for the key.
+func (t *trials) answered(j *job, ans *pool.Answer) {
+	model := j.r.Estimate.Model
+	switch {
+	case !j.first && !(j.noModel && j.noQuota):
+	case j.noModel:
+		if t.fail(model, ans.Reason) {
+			t.teller.Say("model %s: %s; its other requests are not sent", sanitize.Text(model), strings.TrimSuffix(ans.Reason, "."))
+		}
+	case ans.Denied, ans.Banned: // the key may be at fault and not the model; another attempt shows more
+	case ans.Result == limit.Accepted, ans.Result == limit.Limited && !ans.Invalid:
+		t.set(model, right, "")
+	}
+}
+
 // stop ends all waits in enter.
 func (t *trials) stop() {
 	t.mu.Lock()
@@ -111,12 +133,12 @@ func (t *trials) stop() {
 }
 
 // tellUnsent reports for each wrong model how many of its requests were not sent.
-func (r *Run) tellUnsent() {
-	r.trials.mu.Lock()
-	defer r.trials.mu.Unlock()
-	for _, model := range slices.Sorted(maps.Keys(r.trials.of)) {
-		if n := r.trials.of[model].unsent; n > 0 {
-			r.Say("model %s: %s not sent (--retry-dead=%v sends them, once there is such a model)", sanitize.Text(model),
+func (t *trials) tellUnsent() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, model := range slices.Sorted(maps.Keys(t.of)) {
+		if n := t.of[model].unsent; n > 0 {
+			t.teller.Say("model %s: %s not sent (--retry-dead=%v sends them, once there is such a model)", sanitize.Text(model),
 				sanitize.Count(n, "request was", "requests were"), dead.NoModel)
 		}
 	}

@@ -45,8 +45,8 @@ type judge struct {
 	hosts   *hosts
 	denials *denials
 	teller  *telling.Teller
+	course  *course
 	last    atomic.Pointer[knownHost]
-	end     func(why error) // ends the run
 }
 
 // verdict returns the evidence of a job's attempt, by the policy alone.
@@ -264,7 +264,7 @@ func deadOf(j *job, e *pool.Ended) dead.Class {
 	return j.class
 }
 
-// judgeBatch reads the usage that an answer reports. If a refusal states when to come back, the prompt
+// batch reads the usage that an answer reports. If a refusal states when to come back, the prompt
 // is not at fault. Its request is then sent again, however often that happens.
 func (r *judge) batch(l *format.LLM, j *job, ans *pool.Answer) {
 	switch res := &j.res; {
