@@ -135,7 +135,7 @@ func (k *intake) read(from *format.Reader) (*format.Request, error) {
 		clash = func(line func(format.Hash) int) string { return k.chains.clashes(line, q) }
 	}
 	is := k.tally.Seen(q, from.Pass == format.Checked, clash)
-	if is.IsRight(q.Place()) {
+	if is.Right {
 		return q, nil
 	}
 	reason := ""

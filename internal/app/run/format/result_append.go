@@ -20,7 +20,7 @@ func (r *Result) Append(b []byte) []byte {
 	if r.Body != nil { // room for escapes: in a body of JSON they take a fourth at most
 		b = slices.Grow(b, len(*r.Body)+len(*r.Body)/4+512)
 	}
-	o := object{b: b}
+	o := object{append(b, '{')}
 	o.text("id", r.ID)
 	o.text("state", r.State)
 	o.integer("status", int64(r.Status), false)
@@ -28,9 +28,9 @@ func (r *Result) Append(b []byte) []byte {
 	o.float("waited_ms", r.WaitedMS, true)
 	o.float("latency_ms", r.LatencyMS, false)
 	if len(r.WaitedFor) > 0 {
-		in := object{b: o.name("waited_for_ms")}
+		in := o.object("waited_for_ms")
 		for _, name := range slices.Sorted(maps.Keys(r.WaitedFor)) {
-			in.integer(name, r.WaitedFor[name], true)
+			in.b = strconv.AppendInt(in.anyName(name), r.WaitedFor[name], 10)
 		}
 		o.b = append(in.b, '}')
 	}
@@ -42,17 +42,15 @@ func (r *Result) Append(b []byte) []byte {
 	o.truth("possible_repeat", r.PossibleRepeat)
 	o.truth("late", r.Late)
 	if r.Partly != nil {
-		in := object{b: o.name("partly")}
+		in := o.object("partly")
 		in.integer("served", int64(r.Partly.Served), false)
-		if in.integer("refused", int64(r.Partly.Refused), false); !in.begun {
-			in.b = append(in.b, '{')
-		}
+		in.integer("refused", int64(r.Partly.Refused), false)
 		o.b = append(in.b, '}')
 	}
 	if len(r.Headers) > 0 {
-		in := object{b: o.name("headers")}
+		in := o.object("headers")
 		for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
-			in.text(name, r.Headers[name])
+			in.b = AppendText(in.anyName(name), r.Headers[name])
 		}
 		o.b = append(in.b, '}')
 	}
@@ -79,21 +77,29 @@ func (r *Result) Append(b []byte) []byte {
 	return append(o.b, '}', '\n')
 }
 
-// object is a JSON object that is being written.
-type object struct {
-	b     []byte
-	begun bool
-}
+// object is a JSON object that is being written, from its brace on. No value ends with such a brace.
+type object struct{ b []byte }
 
-// name begins a member of the object.
+// name begins a member of the object, by a name without characters that need an escape.
 func (o *object) name(name string) []byte {
-	open := byte(',')
-	if !o.begun {
-		open, o.begun = '{', true
+	if o.b[len(o.b)-1] != '{' {
+		o.b = append(o.b, ',')
 	}
-	o.b = append(AppendText(append(o.b, open), name), ':')
+	o.b = append(append(append(o.b, '"'), name...), '"', ':')
 	return o.b
 }
+
+// anyName is name for names of others.
+func (o *object) anyName(name string) []byte {
+	if o.b[len(o.b)-1] != '{' {
+		o.b = append(o.b, ',')
+	}
+	o.b = append(AppendText(o.b, name), ':')
+	return o.b
+}
+
+// object begins a member that is an object itself. The caller ends it.
+func (o *object) object(name string) object { return object{append(o.name(name), '{')} }
 
 func (o *object) text(name, s string) { o.b = AppendText(o.name(name), s) }
 

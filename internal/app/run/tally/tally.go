@@ -92,6 +92,7 @@ const (
 	classBit  = iota      // the class of a dead letter, in four bits
 	flagBits  = classBit + 4
 	classMask = 15 << classBit
+	hasEnded  = inOut | inExpired | inDead
 
 	// The other bits are the digest of its request (0: not known) and the line.
 	digestBits = 25
@@ -201,17 +202,18 @@ func (t *Tally) Count(n *int, by int) {
 // past returns the counter for a request that ended in an earlier run and is not sent again. It is
 // nil if the request is sent. t.mu is held.
 func (t *Tally) past(s standing) *int {
-	switch {
-	case s.has(inOut):
-		return &t.Totals.SkippedDone
-	case t.again(s):
+	switch s & hasEnded {
+	case 0: // so it is with most requests
 		return nil
-	case s.has(inExpired):
-		return &t.Totals.SkippedExpired
-	case s.has(inDead):
+	case inDead, inExpired, inDead | inExpired:
+		if t.again(s) {
+			return nil
+		} else if s.has(inExpired) {
+			return &t.Totals.SkippedExpired
+		}
 		return &t.Totals.SkippedDead
 	}
-	return nil
+	return &t.Totals.SkippedDone
 }
 
 // Earlier returns the counter for a request that ended in an earlier run, as past does, by the hash of its id.
@@ -313,7 +315,7 @@ func (t *Tally) Note(e format.Entry) {
 
 // HasResult reports whether an earlier run wrote how a request ended.
 func (t *Tally) HasResult(id string) bool {
-	return t.ledger.has(format.HashOf(id), inOut|inExpired|inDead)
+	return t.ledger.has(format.HashOf(id), hasEnded)
 }
 
 // HasEnded reports whether a request ended in an earlier run and is skipped now.
@@ -335,15 +337,11 @@ func (t *Tally) SkipLine(id string) (anew bool) {
 
 // seen is what the ledger has of the id of a request that is read.
 type seen struct {
+	Right bool // the request may have the id at its place
 	Line  int  // the line that has the id already; 0: none has
 	Other bool // it is another request than the one that ended, or than the one that was checked
 	Ended bool // it ended in an earlier run
 	Clash string
-}
-
-// IsRight reports whether the request may have the id at its place.
-func (s *seen) IsRight(place int) bool {
-	return (s.Line == 0 || s.Line == place) && !s.Other && s.Clash == ""
 }
 
 // Seen notes that a request is read at its place, and returns what its id had before. It notes nothing if that
@@ -359,7 +357,8 @@ func (t *Tally) Seen(q *format.Request, checked bool, clash func(line func(forma
 	if clash != nil {
 		s.Clash = clash(func(h format.Hash) int { return t.ledger[h].line() })
 	}
-	if now := is.at(place).of(bits); s.IsRight(place) && now != is {
+	s.Right = (s.Line == 0 || s.Line == place) && !s.Other && s.Clash == ""
+	if now := is.at(place).of(bits); s.Right && now != is {
 		t.ledger[q.Hash] = now
 	}
 	return s
