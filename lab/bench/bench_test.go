@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,45 +106,5 @@ func TestVirtualStops(t *testing.T) {
 	cancel()
 	if _, err := bench.Virtual(ctx, (bench.Exchange{Latency: law}).Rows(), law, 1, time.Second, nil); err != context.Canceled {
 		t.Errorf("cancelled: %v", err)
-	}
-}
-
-// A second or more of every kind of live client, over loopback.
-func TestLive(t *testing.T) {
-	quick := latency.Uniform(0, 5*time.Millisecond)
-	var rows []bench.Row
-	for _, r := range (bench.Exchange{Latency: quick, Slack: bench.LiveSlack}).Rows() {
-		switch r.Name {
-		case "lease", "lease-bounded", "original", "model: workers", "nonce: timestamp‖thread‖counter", "queue: graveyard, backpressure":
-			rows = append(rows, r)
-		}
-	}
-	var lines atomic.Int32
-	length := time.Second
-	if race.Enabled { // with the other packages' tests beside it, a second may pass before anybody is answered
-		length = 4 * time.Second
-	}
-	run := func(length time.Duration) []bench.Result {
-		results, _, err := bench.Live(context.Background(), rows, quick, 1, length, 400*time.Millisecond, func(bench.Metric) { lines.Add(1) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		return results
-	}
-	results := run(length)
-	if slices.ContainsFunc(results, func(r bench.Result) bool { return r.Successes == 0 }) { // the machine may be so busy that this was no time at all
-		results = run(10 * length)
-	}
-	for i, r := range results {
-		if r.Successes < 1 || r.Lost != 0 || r.Ceiling <= 0 {
-			t.Errorf("%s: %d answered of %d, %d lost, ceiling %v", rows[i].ID(), r.Successes, r.Offered, r.Lost, r.Ceiling)
-		}
-		// What lease-bounded was promised, a busy machine breaks.
-		if r.Name == "lease" && (r.Rejected != 0 || r.BannedKeys != 0) {
-			t.Errorf("%s: %d rejected, %d banned", rows[i].ID(), r.Rejected, r.BannedKeys)
-		}
-	}
-	if want := int32(2 * len(rows)); lines.Load() < want {
-		t.Errorf("%d lines of metrics, want %d", lines.Load(), want)
 	}
 }

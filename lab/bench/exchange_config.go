@@ -14,8 +14,6 @@ import (
 // published clients were measured, and it bans keys.
 type Exchange struct {
 	Latency latency.Law // each way: before the server's check, and after it
-	// Slack is by how much a path may exceed the largest latency that clients are told.
-	Slack time.Duration
 	// Keys is how many keys there are. Each has a limit of Limit requests per Window. If zero, 5, 20 and 1 s.
 	Keys   int
 	Limit  int

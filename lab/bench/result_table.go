@@ -65,12 +65,6 @@ var columns = []column[Result]{
 	{"first/last", func(r *Result) string { return fixed(r.Delay.Min, 1) + "/" + fixed(r.Delay.Max, 1) }},
 	{"polls", func(r *Result) string { return fixed(r.PollsPerAdmission, 2) }},
 	{"wake-ups", func(r *Result) string { return fixed(r.WakeUpsPerAdmission, 2) }},
-	{"cpu s", func(r *Result) string {
-		if r.CPU == nil {
-			return ""
-		}
-		return fixed(*r.CPU, 2)
-	}},
 	{"concurrency", func(r *Result) string { return r.Concurrency }},
 	{"queue", func(r *Result) string { return r.Queue }},
 	{"note", func(r *Result) string { return r.Note }},
@@ -159,18 +153,11 @@ func writeTable[Row any](w io.Writer, columns []column[Row], rows []Row, most in
 }
 
 func (r *Report) writeHead(w io.Writer) {
-	kind := "live on loopback"
-	if r.Virtual {
-		kind = fmt.Sprintf("virtual, %d seeds", r.Seeds)
-	}
 	rule, path, _ := strings.Cut(r.Exchange, "), ")
-	fmt.Fprintf(w, "exchange: %s),\n%s; %s × %s s\n%s\n", rule, path, kind, fixed(r.Seconds, 0), publishedRates)
+	fmt.Fprintf(w, "exchange: %s),\n%s; virtual, %d seeds × %s s\n%s\n", rule, path, r.Seeds, fixed(r.Seconds, 0), publishedRates)
 }
 
 func (r *Report) writeEnd(w io.Writer) error {
-	if text := r.Lateness.String(); text != "" {
-		fmt.Fprintf(w, "\n%s\n", text)
-	}
 	_, err := fmt.Fprintf(w, "\nin %s s of wall time, %s s of CPU\n", fixed(r.Wall, 1), fixed(r.CPU, 1))
 	return err
 }

@@ -12,15 +12,13 @@ import (
 // Report is what `paceline-lab bench exchange -o json` prints. Fields are only ever added to.
 type Report struct {
 	Policies []Result `json:"policies"`
-	Seeds    int      `json:"seeds"`    // 1 in a live run
+	Seeds    int      `json:"seeds"`
 	Seconds  float64  `json:"seconds"`  // of each run
 	Latency  string   `json:"latency"`  // law, each way
 	Exchange string   `json:"exchange"` // what the clients met: Exchange.String
-	Virtual  bool     `json:"virtual"`
+	Virtual  bool     `json:"virtual"`  // true
 	Wall     float64  `json:"wall_seconds"`
 	CPU      float64  `json:"cpu_seconds"` // of the whole process
-	// Lateness is that of the slowest batch of a live run.
-	Lateness Lateness `json:"lateness,omitzero"`
 }
 
 // Result is a row: rates and percentages are means over the seeds, counts are sums.
@@ -60,8 +58,7 @@ type Result struct {
 
 	PollsPerAdmission float64 `json:"polls_per_admission"` // how often a limiter told a worker to wait on
 	// timers, with those of polls, and ends of attempts: sim.Tally.WakeUps
-	WakeUpsPerAdmission float64  `json:"wake_ups_per_admission"`
-	CPU                 *float64 `json:"cpu_seconds,omitempty"` // only for a row that ran alone
+	WakeUpsPerAdmission float64 `json:"wake_ups_per_admission"`
 
 	sent int
 }

@@ -1,4 +1,4 @@
-// Package micro runs an exchange client, row by row, in virtual time and live: one description of a row serves both.
+// Package bench runs exchange clients, row by row, in virtual time.
 package bench
 
 import (
@@ -17,10 +17,6 @@ const (
 	nonceSlack = 10 * time.Microsecond
 )
 
-// LiveSlack is by how much a live path may exceed the largest latency of its law, since the
-// server's own sleeps end late and a write follows its decision late.
-const LiveSlack = 3 * time.Millisecond
-
 // Row is one line of the table: a client and its load.
 type Row struct {
 	Group       string // the group of the table
@@ -28,8 +24,6 @@ type Row struct {
 	Concurrency string
 	Queue       string
 	Note        string
-	// Live says that the row is part of the default live run.
-	Live bool
 	// Knows is what the client knows, for the ceiling.
 	Knows ceiling.Knowledge
 	// Largest is the largest one-way latency that the client was told, if any.
@@ -53,7 +47,7 @@ func (t *rowTable) lease() limit.Limiter { return limit.MustRolling(int64(t.Limi
 
 func (t *rowTable) leaseBounded() limit.Limiter {
 	r, err := limit.NewRolling(limit.RollingConfig{Limit: int64(t.Limit), Window: t.Window,
-		Arrivals: limit.Arrivals{OneWayMax: t.largest}})
+		Arrivals: limit.Arrivals{OneWayMax: latencyMax}})
 	if err != nil {
 		panic(err)
 	}
@@ -77,9 +71,8 @@ func (e Exchange) Rows() []Row {
 			Server:  e.rule(),
 			Forward: e.Latency, Back: e.Latency, TTL: e.TTL, Timeout: timeout,
 		},
-		largest: latencyMax + e.Slack,
 	}
-	t.promise = "the largest one-way latency is configured: " + t.largest.String()
+	t.promise = "the largest one-way latency is configured: " + latencyMax.String()
 	if most, ok := e.Latency.Max(); !ok || most > latencyMax {
 		t.promise += ", which this law exceeds"
 	}
@@ -102,7 +95,6 @@ type rowTable struct {
 	Exchange
 	base       sim.Exchange
 	once, ours pool.QueueConfig
-	largest    time.Duration // the one-way latency that clients are told
 	promise    string
 	rows       []Row
 }
@@ -122,21 +114,19 @@ func (t *rowTable) published(generator sim.Generator, numbered bool) {
 		name    string
 		limiter sim.PublishedConfig
 		poll    time.Duration
-		live    bool
 		nonce   sim.Nonces
 	}{
-		{"original", sim.PublishedConfig{Gap: t.Window / time.Duration(t.Limit)}, ms, true, sim.Timestamp},
-		{"circular", sim.PublishedConfig{}, ms, true, sim.Timestamp},
-		{"circular+50ms", sim.PublishedConfig{Buffer: 50 * ms}, ms, false, sim.Timestamp},
-		{"circular+100ms", sim.PublishedConfig{Buffer: 100 * ms}, ms, false, sim.Timestamp},
-		{"adaptive, as printed", sim.PublishedConfig{Buffer: 50 * ms}, 0, true, sim.Timestamp},
-		{"adaptive, as printed, threads", sim.PublishedConfig{Buffer: 40 * ms, Inclusive: true}, 0, false, sim.Concatenated},
+		{"original", sim.PublishedConfig{Gap: t.Window / time.Duration(t.Limit)}, ms, sim.Timestamp},
+		{"circular", sim.PublishedConfig{}, ms, sim.Timestamp},
+		{"circular+50ms", sim.PublishedConfig{Buffer: 50 * ms}, ms, sim.Timestamp},
+		{"circular+100ms", sim.PublishedConfig{Buffer: 100 * ms}, ms, sim.Timestamp},
+		{"adaptive, as printed", sim.PublishedConfig{Buffer: 50 * ms}, 0, sim.Timestamp},
+		{"adaptive, as printed, threads", sim.PublishedConfig{Buffer: 40 * ms, Inclusive: true}, 0, sim.Concatenated},
 		{"adaptive, as described",
-			sim.PublishedConfig{Buffer: 50 * ms, Adaptive: true, BufferMin: 30 * ms, BufferMax: 150 * ms}, 0, true,
+			sim.PublishedConfig{Buffer: 50 * ms, Adaptive: true, BufferMin: 30 * ms, BufferMax: 150 * ms}, 0,
 			sim.Timestamp},
 	} {
-		t.add(Row{Group: "limiters", Name: p.name, Concurrency: "workers", Queue: "drop", Knows: ceiling.OneInFlight,
-			Live: p.live && generator == sim.Original && numbered}, func(x *sim.Exchange) {
+		t.add(Row{Group: "limiters", Name: p.name, Concurrency: "workers", Queue: "drop", Knows: ceiling.OneInFlight}, func(x *sim.Exchange) {
 			x.Generator, x.Workers, x.Queue = generator, true, t.once
 			x.Limiter, x.Poll = t.publishedLimiter(p.limiter), p.poll
 			if numbered {
@@ -149,8 +139,7 @@ func (t *rowTable) published(generator sim.Generator, numbered bool) {
 // leases adds our limiters, with and without the promise of a largest latency.
 func (t *rowTable) leases(generator sim.Generator, numbered bool) {
 	for _, bounded := range []bool{false, true} {
-		r := t.add(Row{Group: "limiters", Name: "lease", Concurrency: "pool", Queue: "ours", Knows: ceiling.Answers,
-			Live: generator == sim.Saturating || !bounded && numbered}, func(x *sim.Exchange) {
+		r := t.add(Row{Group: "limiters", Name: "lease", Concurrency: "pool", Queue: "ours", Knows: ceiling.Answers}, func(x *sim.Exchange) {
 			x.Generator, x.Limiter, x.Queue = generator, t.lease, t.ours
 			if numbered {
 				x.Nonce = sim.Ours
@@ -159,9 +148,9 @@ func (t *rowTable) leases(generator sim.Generator, numbered bool) {
 		switch {
 		case bounded:
 			r.Name, r.Knows, r.Scenario.Limiter = "lease-bounded", ceiling.LargestLatency, t.leaseBounded
-			r.Note, r.Largest = t.promise, t.largest
+			r.Note, r.Largest = t.promise, latencyMax
 			if numbered {
-				r.Scenario.Gap = t.largest + nonceSlack
+				r.Scenario.Gap = latencyMax + nonceSlack
 				r.Note += ", and the gap that keeps nonces in order"
 			}
 		case numbered:

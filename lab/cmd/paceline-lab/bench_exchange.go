@@ -15,7 +15,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/report"
-	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/suggest"
 	"github.com/paceline-go/paceline/lab/bench"
@@ -27,8 +26,7 @@ const benchExchangeLong = `Run exchange clients, ours and the published ones, ag
 requests per second each, nonces that must rise, and a ban after ten refusals. Nobody who published a client had a ban:
 --ban-after 0 is without.
 
-Live (the default) a few rows run side by side, each against a server of its own on loopback, for 30 seconds.
-With --virtual every row runs in a simulator with the same rule: 20 seeds of 600 seconds.
+Each row runs in a simulator with the exchange's rule: 20 seeds of 600 seconds.
 
 Rows: circular is a window kept by send times (+50ms: that much longer), original a fixed gap between requests beside it,
 adaptive a window with a margin, which follows the delays where it is as described: these were published. lease is ours
@@ -39,14 +37,10 @@ ceiling: of what theory allows this load and this knowledge. in time: of the req
 The published clients reached 74, 85, 84 and 77 requests/s; docs/published.md has what they claim, and our reruns.`
 
 type benchExchange struct {
-	virtual, all  bool
 	rows          string
-	duration      time.Duration
 	seconds       int
 	seeds         int
-	seed          uint64
 	law           string
-	every         time.Duration
 	output        string
 	wide          bool
 	chart         string
@@ -63,9 +57,8 @@ func newBenchExchange() *cobra.Command {
 		Short: "Five API keys against a strict exchange: rate, rejects, bans, delays",
 		Long:  benchExchangeLong,
 		Example: `  paceline-lab bench exchange
-  paceline-lab bench exchange --virtual --ban-after 0 --row circular
-  paceline-lab bench exchange --virtual --keys 3 --limit 100/10s --ttl 5s --latency exponential:20ms
-  paceline-lab bench exchange --row lease --duration 60s`,
+  paceline-lab bench exchange --ban-after 0 --row circular
+  paceline-lab bench exchange --keys 3 --limit 100/10s --ttl 5s --latency exponential:20ms`,
 		Args: cli.NoArguments,
 		RunE: interruptible(func(cmd *cobra.Command, _ []string) error {
 			b.out, b.progress = cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -76,16 +69,13 @@ func newBenchExchange() *cobra.Command {
 		}),
 	}
 	f := c.Flags()
-	f.BoolVar(&b.virtual, "virtual", false, "run in virtual time: all rows, with --seeds seeds of --seconds each")
-	f.BoolVar(&b.all, "all", false, "live: run all rows, six at a time, and not just the telling ones")
+	f.Bool("virtual", true, "no effect: each run is in virtual time")
+	_ = f.MarkHidden("virtual") // it was the way to ask for this
 	f.StringVar(&b.rows, "row", "",
 		"run the rows with this name or name/load/nonce, or if none has, those that contain it")
-	f.DurationVar(&b.duration, "duration", 30*time.Second, "live: how long each row runs")
-	f.IntVar(&b.seconds, "seconds", 600, "virtual: length of a run in virtual seconds")
-	f.IntVar(&b.seeds, "seeds", 20, "virtual: how many runs of each row")
-	f.Uint64Var(&b.seed, "seed", 1, "live: seed of latencies and requests")
+	f.IntVar(&b.seconds, "seconds", 600, "length of a run in virtual seconds")
+	f.IntVar(&b.seeds, "seeds", 20, "how many runs of each row")
 	f.StringVar(&b.law, "latency", "uniform:0-50ms", "latency before and after the server's check: "+latency.Forms)
-	f.DurationVar(&b.every, "every", 5*time.Second, "live: time between two lines of metrics")
 	f.StringVar(&b.limit, "limit", "20/s", "what the exchange lets through per key: "+rate.Forms)
 	f.IntVar(&b.exchange.Keys, "keys", 5, "how many keys there are")
 	f.DurationVar(&b.exchange.TTL, "ttl", time.Second, "how long a request is worth sending")
@@ -112,8 +102,8 @@ func (b *benchExchange) check(retriesGiven bool) error {
 	}
 	x.Limit, x.Window = int(min(r.N, math.MaxInt32)), r.Per
 	switch {
-	case b.duration <= 0 || b.seconds <= 0 || b.seeds <= 0:
-		return cli.Usage(errors.New("--duration, --seconds and --seeds must be positive"))
+	case b.seconds <= 0 || b.seeds <= 0:
+		return cli.Usage(errors.New("--seconds and --seeds must be positive"))
 	case x.Keys < 1:
 		return cli.Usage(fmt.Errorf("--keys %d is not 1 or more", x.Keys))
 	case x.TTL <= 0:
@@ -131,9 +121,6 @@ func (b *benchExchange) check(retriesGiven bool) error {
 			x.Retries = -1
 		}
 	}
-	if !b.virtual {
-		x.Slack = bench.LiveSlack
-	}
 	if err := x.Check(); err != nil {
 		return cli.Usage(fmt.Errorf("--keys and --limit: %w", err))
 	}
@@ -145,19 +132,14 @@ func (b *benchExchange) run(ctx context.Context) error {
 	if len(rows) == 0 {
 		return cli.Usage(b.noRow())
 	}
-	report := &bench.Report{Seeds: 1, Seconds: b.duration.Seconds(), Latency: b.exchange.Latency.String(),
-		Exchange: b.exchange.String(), Virtual: b.virtual}
+	report := &bench.Report{Seeds: b.seeds, Seconds: float64(b.seconds), Latency: b.exchange.Latency.String(),
+		Exchange: b.exchange.String(), Virtual: true}
 	began, cpu := time.Now(), cli.CPUSeconds()
+	runs, told := cli.Computing(b.progress, "runs")
 	var err error
-	if b.virtual {
-		report.Seeds, report.Seconds = b.seeds, float64(b.seconds)
-		runs, told := cli.Computing(b.progress, "runs")
-		report.Policies, err = bench.Virtual(ctx, rows, b.exchange.Latency, b.seeds, time.Duration(b.seconds)*time.Second,
-			runs.Count)
-		told()
-	} else {
-		err = b.live(ctx, rows, report)
-	}
+	report.Policies, err = bench.Virtual(ctx, rows, b.exchange.Latency, b.seeds, time.Duration(b.seconds)*time.Second,
+		runs.Count)
+	told()
 	if err != nil {
 		if ctx.Err() != nil {
 			return cli.Exit(cli.ExitInterrupted, errors.New("interrupted"))
@@ -238,70 +220,10 @@ func (b *benchExchange) chosen() []bench.Row {
 		return rows
 	}
 	if b.rows == "" {
-		return choose(func(r *bench.Row) bool { return b.virtual || b.all || r.Live })
+		return all
 	}
 	if rows := choose(func(r *bench.Row) bool { return r.Name == b.rows || r.ID() == b.rows }); rows != nil {
 		return rows
 	}
 	return choose(func(r *bench.Row) bool { return strings.Contains(r.ID(), b.rows) })
-}
-
-// live runs the rows in batches that leave the machine idle time, since a client that waits for a processor sends late.
-func (b *benchExchange) live(ctx context.Context, rows []bench.Row, report *bench.Report) error {
-	batches := b.batches(rows)
-	errs := screen.New(b.progress, screen.Config{}) // without a terminal, the lines of metrics tell how far it is
-	told := cli.Following(errs, func(elapsed time.Duration) screen.Share {
-		return cli.OfTime(elapsed, time.Duration(len(batches))*b.duration, elapsed)
-	})
-	defer told()
-	for _, rows := range batches {
-		before := cli.CPUSeconds()
-		results, late, err := bench.Live(ctx, rows, b.exchange.Latency, b.seed, b.duration, b.every,
-			func(m bench.Metric) { errs.Say(metricLine(m)) })
-		if err != nil {
-			return err
-		}
-		if late.P99 >= report.Lateness.P99 {
-			report.Lateness = late
-		}
-		if len(rows) == 1 {
-			cpu := cli.CPUSeconds() - before // of client and server together
-			results[0].CPU = &cpu
-		}
-		report.Policies = append(report.Policies, results...)
-	}
-	return nil
-}
-
-// batches splits the rows into batches. The rows of a batch run side by side, and the batches one after the other.
-func (b *benchExchange) batches(rows []bench.Row) (all [][]bench.Row) {
-	const batch = 6
-	for len(rows) > 0 {
-		n := min(batch, len(rows))
-		if !b.all {
-			n = len(rows)
-		}
-		for i := range n {
-			if rows[i].Scenario.Server.Keys > b.exchange.Keys { // such a row needs the machine for itself
-				n = max(i, 1)
-				break
-			}
-		}
-		all, rows = append(all, rows[:n]), rows[n:]
-	}
-	return all
-}
-
-// metricLine shows what a row has done so far.
-func metricLine(m bench.Metric) screen.Line {
-	return screen.Line{
-		{Forms: []string{fmt.Sprintf("%4.0fs  %-36s", m.Elapsed.Seconds(), m.Row),
-			fmt.Sprintf("%.0fs %s", m.Elapsed.Seconds(), m.Row)}, Rank: 0, Keep: true},
-		{Forms: []string{fmt.Sprintf("%5d ok", m.Successes), fmt.Sprintf("%d ok", m.Successes)}, Rank: 1, Keep: true},
-		{Forms: []string{fmt.Sprintf("%3d failed", m.Failures), fmt.Sprintf("%d failed", m.Failures)}, Rank: 2, Keep: true},
-		{Forms: []string{fmt.Sprintf("%6.1f/s", float64(m.Successes)/m.Elapsed.Seconds())}, Rank: 3},
-		{Forms: []string{fmt.Sprintf("latency %4d ms", m.Mean.Milliseconds())}, Rank: 4},
-		{Forms: []string{fmt.Sprintf("last %.0fs: %d ok, %d failed, %.1f/s", m.Interval.Seconds(), m.SinceLast,
-			m.FailSinceLast, float64(m.SinceLast)/m.Interval.Seconds())}, Rank: 5},
-	}
 }

@@ -28,9 +28,9 @@ func TestBenchExchangeChart(t *testing.T) {
 	}
 }
 
-// A row that is not there is answered with those that are, live and in virtual time.
+// A row that is not there is answered with those that are.
 func TestBenchExchangeNamesItsRows(t *testing.T) {
-	for _, args := range []string{"bench exchange --row zzz", "bench exchange --virtual --row zzz", "bench exchange --row leese"} {
+	for _, args := range []string{"bench exchange --row zzz", "bench exchange --row leese"} {
 		var out, errs strings.Builder
 		code := execute(t.Context(), strings.Fields(args), strings.NewReader(""), &out, &errs)
 		if text := errs.String(); code != cli.ExitUsage || !strings.Contains(text, "; the rows are ") || !strings.Contains(text, "circular; ") || !strings.Contains(text, "lease-bounded") {

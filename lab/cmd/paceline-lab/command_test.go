@@ -102,8 +102,8 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 	if code, text := run(virtual + " -o json"); code != cli.ExitOK || !strings.HasPrefix(text, "{") {
 		t.Errorf("a flag does not win over the environment: exit %d\n%s", code, text)
 	}
-	t.Setenv("PACELINE_DURATION", "soon")
-	if code, text := run(virtual); code != cli.ExitUsage || !strings.Contains(text, "PACELINE_DURATION") {
-		t.Errorf("PACELINE_DURATION=soon: exit %d\n%s", code, text)
+	t.Setenv("PACELINE_KEYS", "soon")
+	if code, text := run(virtual); code != cli.ExitUsage || !strings.Contains(text, "PACELINE_KEYS") {
+		t.Errorf("PACELINE_KEYS=soon: exit %d\n%s", code, text)
 	}
 }

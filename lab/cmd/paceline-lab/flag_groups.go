@@ -6,10 +6,9 @@ import "github.com/paceline-go/paceline/internal/app/cli"
 var groups = cli.Groups{
 	"paceline-lab bench exchange": {
 		{"What is run", `
-			virtual          in virtual time: every row, a server each, in a second or two
 			row=NAME
-			all`,
-			`seeds seconds seed duration`},
+			seeds
+			seconds          length of a run in virtual time`, ""},
 		{"The exchange", `
 			keys
 			limit=RATE       what it lets through per key
@@ -20,8 +19,7 @@ var groups = cli.Groups{
 		{"What is shown", `
 			output=FORMAT
 			wide
-			chart=FILE
-			every`, ""},
+			chart=FILE`, ""},
 	},
 	"paceline-lab sim": {
 		{"A scenario", `
