@@ -89,7 +89,7 @@ var Table = []Package{
 	{Name: "internal/app/auth/bearer", Core: true, Ours: "limit/mono limit pool/backoff", Std: pure + " bytes encoding/base64 encoding/json strconv"},
 	{Name: "internal/text/bytesize", Core: true, Std: pure + " strconv"},
 	{Name: "internal/text/suggest", Core: true, Std: "cmp slices strings"},
-	{Name: "internal/app/yamlfile", Ours: "internal/text/suggest internal/text/rate", Std: pure + " bytes encoding/json io strconv unicode", Modules: "go.yaml.in/yaml/v3"},
+	{Name: "internal/app/yamlfile", Ours: "internal/text/suggest internal/text/rate", Std: pure + " bytes reflect encoding/json io strconv unicode", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/app/run/filename", Core: true, Std: pure + " crypto/sha256 encoding/base32 mime"},
 	{Name: "observe/labels", Core: true, Std: "hash/fnv strconv strings unicode unicode/utf8"},
 	{Name: "internal/text/humanize", Core: true, Std: "fmt math slices strconv time"},

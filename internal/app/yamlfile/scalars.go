@@ -2,6 +2,7 @@ package yamlfile
 
 import (
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,33 @@ import (
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/suggest"
 )
+
+// Kinds of values that many files have.
+var (
+	Text   = Value(AText, (*Reader).Text)
+	Count  = Value(ACount, (*Reader).Count)
+	Number = Value(ANumber, (*Reader).Number)
+	Yes    = Value(ASwitch, (*Reader).Yes)
+	Span   = Value(ASpan, (*Reader).Duration)
+	// Itself is a text that is kept as a node, with its place.
+	Itself = Value(AText, func(_ *Reader, n *yaml.Node, _ string) *yaml.Node { return n })
+)
+
+// Choice is the kind of one of several names.
+func Choice(names ...string) Kind {
+	return Value(Form{"enum": names},
+		func(r *Reader, n *yaml.Node, key string) string { return r.OneOf(n, key, names) })
+}
+
+// Version is the kind of the number of a format, which is this one.
+func Version(only int) Kind {
+	return Kind{As: Form{"const": only}, whole: true, must: true,
+		Read: func(d Collector, n *yaml.Node, key string, _ reflect.Value) {
+			if n.Value != strconv.Itoa(only) || n.Kind != yaml.ScalarNode {
+				d.Refuse(n, "%s: %s is not %d, the only one there is", key, Show(n), only)
+			}
+		}}
+}
 
 // Show returns what a node is, for errors.
 func Show(n *yaml.Node) string {

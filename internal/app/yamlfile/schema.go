@@ -25,13 +25,16 @@ var (
 	}
 )
 
-// Object is the form of a mapping with these keys, some of which must be there.
-func Object[D Collector, T any](fields []Field[D, T], must ...string) Form {
-	properties := map[string]Form{}
+// Object is the form of a mapping with these keys.
+func Object(fields []Field) Form {
+	properties, must := map[string]Form{}, []string{}
 	for _, f := range fields {
 		p := Form{"description": f.About}
-		maps.Copy(p, f.As)
+		maps.Copy(p, f.Kind.As)
 		properties[f.Key] = p
+		if f.Kind.must {
+			must = append(must, f.Key)
+		}
 	}
 	o := Form{"type": "object", "properties": properties, "additionalProperties": false}
 	if len(must) > 0 {

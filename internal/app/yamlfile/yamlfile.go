@@ -1,9 +1,16 @@
 // Package yamlfile reads files of YAML strictly, by tables. A table has a row for each key of a
-// mapping, and the row says how to read the value. The same table makes a JSON schema. An unknown
+// mapping, and the row says how to read the value. It goes into the Go field of that name, which is
+// why the package reflects. The same table makes a JSON schema. An unknown
 // key, one that is there twice and a value of another form is an Error that says where it is and
 // what was expected. All errors of a file are collected, not just the first.
 //
-// It is arithmetic on text: who reads a file opens it. What values mean together is for whoever has the table.
+// It is arithmetic on text: the caller opens the file. The table's owner knows what values mean together.
+//
+//	yamlfile.go  Reader, which collects errors, and the file as a tree
+//	table.go     rows of tables, and the mappings that they read
+//	scalars.go   values: texts, times, numbers, rates
+//	schema.go    the JSON schema of a table
+//	locate.go    the place of a Go field in the file
 package yamlfile
 
 import (
@@ -17,8 +24,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/paceline-go/paceline/internal/text/suggest"
 )
 
 // Error is what is wrong at a place in a file.
@@ -59,25 +64,6 @@ type Reader struct {
 
 // New returns a Reader of a file whose name is for errors.
 func New(file string) *Reader { return &Reader{file: file} }
-
-// Collector is what has errors refused to it: a Reader, or what embeds one.
-type Collector interface {
-	Refuse(n *yaml.Node, format string, a ...any)
-	enough(n *yaml.Node) bool
-}
-
-// Field is a key of a mapping, and what to do with its value. D reads the format, T is what the mapping becomes.
-type Field[D Collector, T any] struct {
-	Key   string
-	About string // for people, in the schema
-	As    Form   // the form of its value, in the schema
-	Set   func(d D, n *yaml.Node, to *T)
-}
-
-// Key makes a Field, a row of a table.
-func Key[D Collector, T any](key, about string, as Form, set func(d D, n *yaml.Node, to *T)) Field[D, T] {
-	return Field[D, T]{key, about, as, set}
-}
 
 // Refuse notes what is wrong at a node, and only once if the node is referred to several times. A
 // nil node is the file as a whole.
@@ -192,60 +178,15 @@ func (r *Reader) syntax(err error) {
 	r.errs = append(r.errs, e)
 }
 
-// Mapping reads a mapping, in which each key may stand once. what is what it is called in errors; "" is the file.
-func Mapping[D Collector, T any](d D, n *yaml.Node, what string, fields []Field[D, T], to *T) {
-	n = Resolved(n)
-	if n.Kind != yaml.MappingNode {
-		d.Refuse(n, "%s: %s is no mapping: want %s", what, Show(n), List(Keys(fields)))
-		return
-	}
-	seen := map[string]int{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], Resolved(n.Content[i+1])
-		if d.enough(key) {
-			return
-		}
-		if line, twice := seen[key.Value]; twice {
-			d.Refuse(key, "%s is there already, in line %d", Show(key), line)
-			continue
-		}
-		seen[key.Value] = key.Line
-		known := false
-		for _, f := range fields {
-			if known = key.Kind == yaml.ScalarNode && f.Key == key.Value; known {
-				f.Set(d, value, to)
-				break
-			}
-		}
-		if !known {
-			in := ""
-			if what != "" {
-				in = " in " + what
-			}
-			names := Keys(fields)
-			d.Refuse(key, "%s is not known%s: want %s%s", Show(key), in, List(names), suggest.Or(key.Value, names))
-		}
-	}
-}
-
-// Sequence reads a list of mappings.
-func Sequence[D Collector, T any](d D, n *yaml.Node, what string, fields []Field[D, T], to *[]T) {
-	for item := range Items(d, n, what) {
-		var v T
-		Mapping(d, item, what, fields, &v)
-		*to = append(*to, v)
-	}
-}
-
 // Items are the items of a list. What is no list is refused.
-func Items[D Collector](d D, n *yaml.Node, what string) iter.Seq[*yaml.Node] {
+func Items(d Collector, n *yaml.Node, what string) iter.Seq[*yaml.Node] {
 	return func(yield func(*yaml.Node) bool) {
 		if n.Kind != yaml.SequenceNode {
 			d.Refuse(n, "%s: %s is no list: want items that begin with \"- \"", what, Show(n))
 			return
 		}
 		for _, item := range n.Content {
-			if d.enough(item) || !yield(Resolved(item)) {
+			if d.reader().enough(item) || !yield(Resolved(item)) {
 				return
 			}
 		}
@@ -271,14 +212,6 @@ func Resolved(n *yaml.Node) *yaml.Node {
 		n = n.Alias
 	}
 	return n
-}
-
-// Keys are the keys of a table.
-func Keys[D Collector, T any](fields []Field[D, T]) (names []string) {
-	for _, f := range fields {
-		names = append(names, f.Key)
-	}
-	return names
 }
 
 // List is names as errors have them.

@@ -20,28 +20,14 @@ type decoder struct {
 	open func(string) (io.ReadCloser, error)
 }
 
-// scenario reads the mapping that the file is, and checks that the required keys are there.
+// scenario reads the mapping that the file is.
 func (d *decoder) scenario(root *yaml.Node, s *fleet.Scenario) {
 	yamlfile.Mapping(d, root, "", scenarioFields, s)
-	for _, key := range scenarioMust {
-		if yamlfile.Member(root, key) == nil {
-			d.Refuse(root, "%s is missing", key)
-		}
-	}
 	server := yamlfile.Member(root, "server")
 	if level := s.Server.Level; server != nil && level == 0 && !s.Server.Full && s.Server.Kind != fleet.Bucket &&
 		s.Server.Kind != fleet.GCRA {
 		if at := yamlfile.Member(server, "level"); at != nil && at.Value == "0" {
 			d.Refuse(at, "level: 0 of a %v server: want 1 or more, or full", s.Server.Kind)
-		}
-	}
-	groups := yamlfile.Member(root, "groups")
-	if groups == nil || groups.Kind != yaml.SequenceNode {
-		return
-	}
-	for _, n := range groups.Content {
-		if n = yamlfile.Resolved(n); n.Kind == yaml.MappingNode && yamlfile.Member(n, "strategy") == nil {
-			d.Refuse(n, "strategy is missing: want one of %s", yamlfile.List(strategies()))
 		}
 	}
 }

@@ -6,17 +6,11 @@ import (
 	"github.com/paceline-go/paceline/internal/app/yamlfile"
 )
 
-// scenarioMust and groupMust are the keys that must be there.
-var (
-	scenarioMust = []string{"version", "duration", "groups"}
-	groupMust    = []string{"strategy"}
-)
-
 // Schema returns the format as a JSON schema (draft 2020-12), for editors. It is made from the
 // tables that Read uses. Read may still refuse what the schema accepts: the schema checks only the
 // form of rates and laws of latency, and does not compare fields with each other.
 func Schema() []byte {
-	return yamlfile.Schema("A scenario of paceline-lab sim", yamlfile.Object(scenarioFields, scenarioMust...))
+	return yamlfile.Schema("A scenario of paceline-lab sim", yamlfile.Object(scenarioFields))
 }
 
 // aLaw is the form of a law of latency.

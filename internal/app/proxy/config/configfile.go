@@ -37,8 +37,6 @@ import (
 	"runtime"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/yamlfile"
 )
@@ -122,12 +120,11 @@ func beside(name, other string) string {
 func Read(in io.Reader, from Source) (File, error) {
 	f := File{From: map[any]string{}, Names: []string{from.Name}}
 	r := &reader{Reader: yamlfile.New(from.Name), source: from, file: &f, sum: sha256.New()}
-	root, err := r.Root(io.TeeReader(in, r.sum), "configuration", yamlfile.Keys(configFields()))
+	root, err := r.Root(io.TeeReader(in, r.sum), "configuration", yamlfile.Keys(configFields))
 	if err != nil || root == nil {
 		return File{}, cmp.Or(err, r.Err())
 	}
-	yamlfile.Mapping(r, root, "", configFields(), &f.Config)
-	r.required(root)
+	yamlfile.Mapping(r, root, "", configFields, &f.Config)
 	if r.Ok() {
 		r.reachable(root, &f.Config)
 		_, err := f.Config.Checked()
@@ -139,35 +136,6 @@ func Read(in io.Reader, from Source) (File, error) {
 	f.root = root
 	f.Sum = [sha256.Size]byte(r.sum.Sum(nil))
 	return f, nil
-}
-
-// required checks that the required keys are there.
-func (r *reader) required(root *node) {
-	for _, key := range configMust {
-		if yamlfile.Member(root, key) == nil {
-			r.Refuse(root, "%s is missing", key)
-		}
-	}
-	each := func(list *node, what string, must []string) {
-		if list == nil || list.Kind != yaml.SequenceNode {
-			return
-		}
-		for _, n := range list.Content {
-			for _, key := range must {
-				if n = yamlfile.Resolved(n); n.Kind == yaml.MappingNode && yamlfile.Member(n, key) == nil {
-					r.Refuse(n, "%s is missing in %s", key, what)
-				}
-			}
-		}
-	}
-	each(yamlfile.Member(root, "upstreams"), "upstreams", upstreamMust)
-	each(yamlfile.Member(yamlfile.Member(root, "clients"), "list"), "list", clientMust)
-	if all := yamlfile.Member(root, "upstreams"); all != nil && all.Kind == yaml.SequenceNode {
-		for _, n := range all.Content {
-			each(yamlfile.Member(yamlfile.Resolved(n), "keys"), "keys", keyMust)
-			each(yamlfile.Member(yamlfile.Resolved(n), "prices"), "prices", priceMust)
-		}
-	}
 }
 
 // reachable refuses clients that no request can belong to.
@@ -215,5 +183,5 @@ func (r *reader) check(root *node, err error) {
 // Schema returns the format as a JSON schema, for editors. It is made from the tables of Read. It
 // checks the form of values only.
 func Schema() []byte {
-	return yamlfile.Schema("What paceline proxy is told", yamlfile.Object(configFields(), slices.Clone(configMust)...))
+	return yamlfile.Schema("What paceline proxy is told", yamlfile.Object(configFields))
 }

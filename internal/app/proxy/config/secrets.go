@@ -17,10 +17,8 @@ import (
 
 // No error here shows a value that may be a secret, even one in the wrong place.
 
-func aClientKey() yamlfile.Form {
-	return yamlfile.Form{"anyOf": []yamlfile.Form{{"type": "string", "pattern": "^sha256:[0-9a-fA-F]{64}$"},
-		yamlfile.Object(clientKeyFields())}}
-}
+var aClientKey = form{"anyOf": []form{{"type": "string", "pattern": "^sha256:[0-9a-fA-F]{64}$"},
+	yamlfile.Object(clientKeyFields)}}
 
 // content is the text of a file.
 func (r *reader) content(name string) ([]byte, error) {
@@ -39,7 +37,7 @@ func (r *reader) content(name string) ([]byte, error) {
 // value reads a secret from its one source; from names the source for people.
 func (r *reader) value(n *node, w *written) (value, from string) {
 	ways := 0
-	for _, way := range []*node{w.env, w.file, w.secret, w.sha256} {
+	for _, way := range []*node{w.Env, w.File, w.Secret, w.Sha256} {
 		if way != nil {
 			ways++
 		}
@@ -49,20 +47,29 @@ func (r *reader) value(n *node, w *written) (value, from string) {
 		return "", ""
 	}
 	switch {
-	case w.env != nil:
-		return r.fromEnv(w.env)
-	case w.file != nil:
-		value = strings.TrimRight(string(r.read(w.file, "file")), "\r\n")
-		from = "file " + w.file.Value
-	case w.secret != nil:
-		if w.secret.Kind != yaml.ScalarNode || w.secret.Tag == "!!null" {
-			r.Refuse(w.secret, "secret: is no text")
+	case w.Env != nil:
+		return r.fromEnv(w.Env)
+	case w.File != nil:
+		value = strings.TrimRight(string(r.read(w.File, "file")), "\r\n")
+		from = "file " + w.File.Value
+	case w.Secret != nil:
+		if w.Secret.Kind != yaml.ScalarNode || w.Secret.Tag == "!!null" {
+			r.Refuse(w.Secret, "secret: is no text")
 			return "", ""
 		}
-		value, from = w.secret.Value, "written in the file"
-		r.private(w.secret, "secret: a key")
+		value, from = w.Secret.Value, "written in the file"
+		r.private(w.Secret, "secret: a key")
 	}
 	return value, from
+}
+
+// storeFromEnv reads the address of a store.
+func (r *reader) storeFromEnv(n *node, what string) string {
+	value, ok := r.source.Env(r.Text(n, what))
+	if !ok || value == "" {
+		r.Refuse(n, "env: %s is not set, expected the address of a store in it", n.Value)
+	}
+	return value
 }
 
 // fromEnv does not show a name that may be a key.
@@ -100,15 +107,15 @@ func (r *reader) private(n *node, what string) {
 }
 
 // keys reads the credentials of an upstream.
-func (r *reader) keys(n *node) (all []proxy.Key) {
+func (r *reader) keys(n *node, what string) (all []proxy.Key) {
 	for item := range r.keyItems(n) {
 		var w written
 		if !r.isKey(item) {
 			continue
 		}
-		yamlfile.Mapping(r, item, "keys", keyFields(), &w)
+		yamlfile.Mapping(r, item, what, keyFields, &w)
 		value, from := r.value(item, &w)
-		k := proxy.Key{Name: w.name, Secret: proxy.Secret(value), Limits: w.limits}
+		k := proxy.Key{Name: w.Name, Secret: proxy.Secret(value), Limits: w.Limits}
 		if from != "" {
 			r.file.From[k.Secret] = from
 		}
@@ -135,7 +142,7 @@ func (r *reader) isKey(n *node) bool {
 }
 
 // clientKeys reads the keys of a client, and returns their hashes.
-func (r *reader) clientKeys(n *node) (all []proxy.KeyHash) {
+func (r *reader) clientKeys(n *node, _ string) (all []proxy.KeyHash) {
 	for item := range r.keyItems(n) {
 		hash, from, ok := r.clientKey(item)
 		if !ok {
@@ -159,11 +166,11 @@ func (r *reader) clientKey(n *node) (hash proxy.KeyHash, from string, ok bool) {
 		return hash, "", false
 	}
 	var w written
-	yamlfile.Mapping(r, n, "keys", clientKeyFields(), &w)
-	if w.sha256 != nil && w.env == nil && w.file == nil && w.secret == nil {
-		b, err := hex.DecodeString(w.sha256.Value)
+	yamlfile.Mapping(r, n, "keys", clientKeyFields, &w)
+	if w.Sha256 != nil && w.Env == nil && w.File == nil && w.Secret == nil {
+		b, err := hex.DecodeString(w.Sha256.Value)
 		if err != nil || len(b) != len(hash) {
-			r.Refuse(w.sha256, "sha256: want %d hexadecimal digits, as printf %%s KEY | sha256sum prints them", 2*len(hash))
+			r.Refuse(w.Sha256, "sha256: want %d hexadecimal digits, as printf %%s KEY | sha256sum prints them", 2*len(hash))
 			return hash, "", false
 		}
 		return proxy.KeyHash(b), "by its hash", true
@@ -176,11 +183,15 @@ func (r *reader) clientKey(n *node) (hash proxy.KeyHash, from string, ok bool) {
 	return proxy.HashKey(value), from, from != ""
 }
 
-func privateField(name, _ string) bool { return secret.PrivateField(name) }
+func (r *reader) headerFields(n *node, what string) []proxy.Field {
+	return r.templates(n, what, func(name, _ string) bool { return secret.PrivateField(name) })
+}
 
-func privateParameter(name, value string) bool { return secret.PrivateParameter(name, value) }
+func (r *reader) parameters(n *node, what string) []proxy.Field {
+	return r.templates(n, what, secret.PrivateParameter)
+}
 
-var aTemplates = yamlfile.Form{"type": "object", "additionalProperties": yamlfile.AText}
+var aTemplates = form{"type": "object", "additionalProperties": yamlfile.AText}
 
 // templates reads names and their values. isPrivate reports by the name whether a
 // value without {key} is a secret.

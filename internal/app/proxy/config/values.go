@@ -29,7 +29,7 @@ type reader struct {
 	sum    hash.Hash
 }
 
-var aSize = yamlfile.Form{"type": []string{"string", "integer"}, "pattern": `^[0-9]+ *(B|kB|MB|GB|KiB|MiB|GiB)?$`,
+var aSize = form{"type": []string{"string", "integer"}, "pattern": `^[0-9]+ *(B|kB|MB|GB|KiB|MiB|GiB)?$`,
 	"minimum": 1, "examples": []string{"64KiB", "16MiB"}}
 
 func (r *reader) size(n *node, what string) int64 {
@@ -39,6 +39,13 @@ func (r *reader) size(n *node, what string) int64 {
 			yamlfile.Show(n))
 	}
 	return v
+}
+
+func (r *reader) sizeOrNone(n *node, what string) int64 {
+	if n.Kind == yaml.ScalarNode && n.Value == "none" {
+		return -1
+	}
+	return r.size(n, what)
 }
 
 func (r *reader) positive(n *node, what string) float64 {
@@ -57,6 +64,20 @@ func (r *reader) above(n *node, what string) time.Duration {
 	return d
 }
 
+func (r *reader) spanOrZero(n *node, what string) time.Duration {
+	if d := r.Duration(n, what); d != 0 {
+		return d
+	}
+	return -1
+}
+
+func (r *reader) spanOrNone(n *node, what string) time.Duration {
+	if n.Kind == yaml.ScalarNode && n.Value == "none" {
+		return -1
+	}
+	return r.above(n, what)
+}
+
 func (r *reader) address(n *node, what string) *url.URL {
 	text := r.Text(n, what)
 	if text == "" {
@@ -71,8 +92,8 @@ func (r *reader) address(n *node, what string) *url.URL {
 	return u
 }
 
-func (r *reader) addresses(n *node) (all []netip.Prefix) {
-	for item := range yamlfile.Items(r, n, "addresses") {
+func (r *reader) addresses(n *node, what string) (all []netip.Prefix) {
+	for item := range yamlfile.Items(r, n, what) {
 		text := item.Value
 		if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
 			text = netip.PrefixFrom(a, a.BitLen()).String()
@@ -99,12 +120,10 @@ var scopes = map[string]provider.Scope{"key": provider.Key, "all": provider.IP, 
 
 var ruleNames = []string{"rolling", "bucket"}
 
-var aRateOf = yamlfile.Form{"type": "string", "pattern": `^\s*[$0-9]`,
+var aRateOf = form{"type": "string", "pattern": `^\s*[$0-9]`,
 	"examples": []string{"500/m", "200000 tokens/d", "5USD/d"}}
 
-func aLimit() yamlfile.Form {
-	return yamlfile.Form{"anyOf": []yamlfile.Form{aRateOf, yamlfile.Object(limitFields(), "limit")}}
-}
+var aLimit = form{"anyOf": []form{aRateOf, yamlfile.Object(limitFields)}}
 
 // rate reads a limit with its unit.
 func (r *reader) rate(n *node, what string) (l rate.Limit) {
@@ -131,7 +150,7 @@ func (r *reader) rates(n *node, what string) (all []rate.Limit) {
 }
 
 // upstreamLimits reads none, auto, or a list.
-func (r *reader) upstreamLimits(n *node, u *proxy.Upstream) {
+func (r *reader) upstreamLimits(n *node, what string, u *proxy.Upstream) {
 	if n.Kind == yaml.ScalarNode && (n.Value == "none" || n.Value == "auto") {
 		u.Auto = n.Value == "auto"
 		return
@@ -140,18 +159,15 @@ func (r *reader) upstreamLimits(n *node, u *proxy.Upstream) {
 		r.Refuse(n, "limits: %s is no list: want items that begin with \"- \", none or auto", yamlfile.Show(n))
 		return
 	}
-	for item := range yamlfile.Items(r, n, "limits") {
+	for item := range yamlfile.Items(r, n, what) {
 		var l proxy.Limit
 		if item.Kind == yaml.MappingNode {
-			yamlfile.Mapping(r, item, "limits", limitFields(), &l)
-			if yamlfile.Member(item, "limit") == nil {
-				r.Refuse(item, "limit is missing in limits")
-			}
+			yamlfile.Mapping(r, item, what, limitFields, &l)
 			if burst := yamlfile.Member(item, "burst"); burst != nil && !l.Bucket {
 				r.Refuse(burst, "burst: of a limit that is no bucket: want rule: bucket beside it")
 			}
 		} else {
-			l.Limit = r.rate(item, "limits")
+			l.Limit = r.rate(item, what)
 		}
 		if slices.Contains(u.Limits, l) && r.Ok() {
 			r.Refuse(item, "limits: this limit is there already")
@@ -161,14 +177,14 @@ func (r *reader) upstreamLimits(n *node, u *proxy.Upstream) {
 }
 
 // limit reads the rate of a limit. It keeps Bucket and Burst, which have keys of their own.
-func (r *reader) limit(n *node, l *proxy.Limit) {
+func (r *reader) limit(n *node, what string, l *proxy.Limit) {
 	was := l.Limit
-	l.Limit = r.rate(n, "limit")
+	l.Limit = r.rate(n, what)
 	l.Bucket, l.Burst = was.Bucket, was.Burst
 }
 
-func (r *reader) scope(n *node, l *proxy.Limit) {
-	scope := scopes[r.OneOf(n, "scope", scopeNames)]
+func (r *reader) scope(n *node, what string, l *proxy.Limit) {
+	scope := scopes[r.OneOf(n, what, scopeNames)]
 	if l.Only != "" && scope != l.Scope && scope != "" {
 		r.Refuse(n, "scope: %s of a limit of one %s: want %s, or no scope", yamlfile.Show(n), l.Scope, l.Scope)
 		return
@@ -189,6 +205,8 @@ func (r *reader) only(n *node, key string, l *proxy.Limit) {
 	}
 }
 
+func (r *reader) isBucket(n *node, what string) bool { return r.OneOf(n, what, ruleNames) == "bucket" }
+
 func countings() (names []string) {
 	for c := tokens.Documented; ; c++ {
 		if _, err := tokens.ParseCounting(c.String()); err != nil {
@@ -198,13 +216,13 @@ func countings() (names []string) {
 	}
 }
 
-func (r *reader) counting(n *node) tokens.Counting {
-	c, _ := tokens.ParseCounting(cmp.Or(r.OneOf(n, "count", countings()), "documented"))
+func (r *reader) counting(n *node, what string) tokens.Counting {
+	c, _ := tokens.ParseCounting(cmp.Or(r.OneOf(n, what, countings()), "documented"))
 	return c
 }
 
-func (r *reader) provider(n *node) provider.Dialect {
-	name := r.Text(n, "provider")
+func (r *reader) provider(n *node, what string) provider.Dialect {
+	name := r.Text(n, what)
 	d, ok := provider.Lookup(name)
 	if !ok && name != "" {
 		var names []string
