@@ -2,18 +2,18 @@ package llm
 
 import (
 	"fmt"
-	"iter"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/ratetest/internal/host"
+	"github.com/paceline-go/paceline/ratetest/internal/model"
 )
 
 // anthropic is the language of Anthropic's Messages API:
 // https://docs.anthropic.com/en/api/messages, /messages-streaming, /errors and /rate-limits.
-type anthropic struct{}
+type anthropic struct{ model.Anthropic }
 
 func (anthropic) api(path string) string {
 	if path == "/v1/messages" {
@@ -31,7 +31,7 @@ func (anthropic) key(h http.Header) string {
 
 func (anthropic) needs(h http.Header) *problem {
 	if h.Get("Anthropic-Version") == "" {
-		return &problem{kind: badRequest, text: "anthropic-version: header is required"}
+		return wrong(badRequest, "anthropic-version: header is required")
 	}
 	return nil
 }
@@ -90,12 +90,12 @@ func (anthropic) retryAfter(h http.Header, d time.Duration) {
 const statusOverloaded = 529
 
 func (anthropic) refusal(p *problem, id string) (int, any) {
-	status, kind, text := http.StatusBadRequest, "invalid_request_error", p.text
+	status, kind, text := http.StatusBadRequest, "invalid_request_error", p.Text
 	switch p.kind {
 	case badRequest:
 	case badKey:
 		status, kind, text = http.StatusUnauthorized, "authentication_error", "invalid x-api-key"
-		if p.missing {
+		if p.Missing {
 			text = "x-api-key header is required"
 		}
 	case noModel:
@@ -149,81 +149,7 @@ func thousands(n int64) string {
 	return s
 }
 
-// usage returns the usage. Its input excludes tokens read from the cache, as the provider's totals
-// do.
-func (anthropic) usage(c *call, output int64) m {
-	u := c.used
-	return m{
-		"input_tokens": u.Input - u.Cached, "cache_creation_input_tokens": 0, "cache_read_input_tokens": u.Cached,
-		"cache_creation": m{"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-		"output_tokens":  output, "service_tier": "standard",
-	}
-}
-
-func (anthropic) stop(c *call) string {
-	if c.tool != nil {
-		return "tool_use"
-	}
-	if _, cut := c.length(); cut {
-		return "max_tokens"
-	}
-	return "end_turn"
-}
-
-func (a anthropic) message(c *call, content []any, stop any, output int64) m {
-	answer := m{"id": "msg_" + c.id, "type": "message", "role": "assistant", "model": c.Model, "content": content,
-		"stop_reason":   stop,
-		"stop_sequence": nil}
-	if !c.noUsage {
-		answer["usage"] = a.usage(c, output)
-	}
-	return answer
-}
-
-func (a anthropic) whole(c *call) any {
-	if c.tool != nil {
-		return a.message(c, []any{a.use(c, c.tool.arguments)}, a.stop(c), c.used.Output)
-	}
-	return a.message(c, []any{m{"type": "text", "text": text(0, first(c.length()))}}, a.stop(c), c.used.Output)
-}
-
-func (a anthropic) events(c *call) iter.Seq[event] {
-	return func(yield func(event) bool) {
-		put := func(kind string, done int64, last bool, data m) bool {
-			data["type"] = kind
-			return yield(event{name: kind, data: data, done: done, last: last})
-		}
-		block := m{"type": "text", "text": ""}
-		if c.tool != nil {
-			block = a.use(c, m{})
-		}
-		if !put("message_start", 0, false, m{"message": a.message(c, []any{}, nil, min(1, c.used.Output))}) ||
-			!put("content_block_start", 0, false, m{"index": 0, "content_block": block}) ||
-			!put("ping", 0, false, m{}) {
-			return
-		}
-		if c.tool != nil && !put("content_block_delta", c.used.Output, false,
-			m{"index": 0, "delta": m{"type": "input_json_delta", "partial_json": c.arguments()}}) {
-			return
-		}
-		for p := range c.chunks {
-			if !put("content_block_delta", p.done, false,
-				m{"index": 0, "delta": m{"type": "text_delta", "text": text(p.from, p.n)}}) {
-				return
-			}
-		}
-		end := c.used.Output
-		delta := m{"delta": m{"stop_reason": a.stop(c), "stop_sequence": nil}}
-		if !c.noUsage {
-			delta["usage"] = m{"output_tokens": end}
-		}
-		_ = put("content_block_stop", end, false, m{"index": 0}) &&
-			put("message_delta", end, true, delta) &&
-			put("message_stop", end, false, m{})
-	}
-}
-
-func (a anthropic) broken(c *call) event {
-	_, body := a.refusal(&problem{kind: overloaded}, c.id)
-	return event{name: "error", data: body}
+func (a anthropic) broken(c *call) model.Event {
+	_, body := a.refusal(&problem{kind: overloaded}, c.ID)
+	return model.Event{Name: "error", Data: body}
 }

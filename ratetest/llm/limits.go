@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/internal/model"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
@@ -141,17 +142,17 @@ type amounts [families]int64
 func amountsOf(in, out, sum int64) amounts { return amounts{1, in, out, sum, 1, sum, 1, in, out, sum} }
 
 // reserved returns the amounts that count when a request arrives.
-func (c *Config) reserved(a *Ask, u Usage) amounts {
+func (c *Config) reserved(a *model.Ask, u Usage) amounts {
 	switch {
 	case c.Count == CountTrue:
 		return c.used(u)
 	case c.Count == CountProduced:
-		first := min(1, a.output())
+		first := min(1, a.Output())
 		return amountsOf(a.Estimate, first, a.Estimate+first)
 	case c.Count == CountReserved && c.Provider == OpenAI:
-		return amountsOf(a.Estimate, a.output(), max(a.Estimate, a.output()))
+		return amountsOf(a.Estimate, a.Output(), max(a.Estimate, a.Output()))
 	}
-	return amountsOf(a.Estimate, a.output(), a.Estimate+a.output())
+	return amountsOf(a.Estimate, a.Output(), a.Estimate+a.Output())
 }
 
 // used returns the true usage as amounts.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/ratetest/internal/model"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
@@ -27,6 +28,31 @@ func (p Provider) String() string {
 		return "anthropic"
 	}
 	return fmt.Sprintf("Provider(%d)", uint8(p))
+}
+
+func (p Provider) family() model.Family {
+	if p == Anthropic {
+		return model.FamilyAnthropic
+	}
+	return model.FamilyOpenAI
+}
+
+// Ask has the contents of a request to a Server.
+type Ask struct {
+	// API is "chat", "responses", "embeddings", "moderations" or "messages".
+	API    string
+	Model  string
+	Stream bool
+	// Choices is the number of answers, 1 or more. MaxOutput is the most tokens of each answer, 0
+	// if there is no bound.
+	Choices, MaxOutput int64
+	// Estimate is the server's guess of the input when the request arrives, at least 1. It is a
+	// token per 4 characters of text for the model, and 765 per picture, sound or file.
+	Estimate int64
+}
+
+func askOf(a *model.Ask) Ask {
+	return Ask{a.API, a.Model, a.Stream, a.Choices, a.MaxOutput, a.Estimate}
 }
 
 // Config describes a Server. The zero value is OpenAI for any key and model, without latency or
@@ -169,8 +195,9 @@ func (c Config) filled() (Config, error) {
 	switch {
 	case !(l.Spread <= 1):
 		return bad("Law.Spread %v is above 1", l.Spread)
-	case l.OutputMedian < 1 || l.OutputP99 < l.OutputMedian || l.OutputP99 > mostOutput:
-		return bad("Law.OutputMedian %d and OutputP99 %d do not rise from 1 to %d", l.OutputMedian, l.OutputP99, mostOutput)
+	case l.OutputMedian < 1 || l.OutputP99 < l.OutputMedian || l.OutputP99 > model.MostOutput:
+		return bad("Law.OutputMedian %d and OutputP99 %d do not rise from 1 to %d", l.OutputMedian, l.OutputP99,
+			model.MostOutput)
 	case !(l.Cached >= 0 && l.Cached <= 1):
 		return bad("Law.Cached %v is not from 0 to 1", l.Cached)
 	case !(l.Reasoning >= 0 && l.Reasoning <= 1):
@@ -186,11 +213,11 @@ func (c Config) filled() (Config, error) {
 }
 
 // knows reports whether the server has a model of that name.
-func (c *Config) knows(model string) bool {
-	if len(c.Models) == 0 && !c.Published || slices.Contains(c.Models, model) {
+func (c *Config) knows(name string) bool {
+	if len(c.Models) == 0 && !c.Published || slices.Contains(c.Models, name) {
 		return true
 	}
-	_, known := mostOutputOf(c.Provider, model)
+	_, known := model.MostOutputOf(c.Provider.family(), name)
 	return c.Published && known
 }
 

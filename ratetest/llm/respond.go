@@ -1,41 +1,34 @@
 package llm
 
 import (
-	"encoding/json"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/paceline-go/paceline/ratetest/internal/model"
 )
 
 func (l *Server) refuse(w http.ResponseWriter, c *call, p *problem) {
-	status, body := l.speak.refusal(p, c.id)
+	status, body := l.speak.refusal(p, c.ID)
 	respond(w, status, body)
 }
 
 func respond(w http.ResponseWriter, status int, body any) {
-	text := encode(body)
+	text := model.Encode(body)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
 	w.Write(text) // an error means that the client has gone
 }
 
-func encode(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // numbers and strings
-	}
-	return text
-}
-
 // whole answers with one document.
 func (l *Server) whole(w http.ResponseWriter, r *http.Request, c *call) {
 	l.generate(r.Context(), c)
-	l.settle(c, c.used) // everything was generated, whether or not the client waits for it
+	l.settle(c, c.Used) // everything was generated, whether or not the client waits for it
 	l.processing(w, c)
-	text := encode(l.speak.whole(c))
+	text := model.Encode(l.speak.Whole(&c.Answer))
 	w.Header().Set("Content-Type", "application/json")
 	switch c.fault {
 	case Cut:
@@ -68,34 +61,24 @@ func (l *Server) stream(w http.ResponseWriter, r *http.Request, c *call) {
 	w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(w)
 	done := int64(0)
-	put := func(e event) bool {
-		var text []byte
-		if e.name != "" {
-			text = append(append(append(text, "event: "...), e.name...), '\n')
-		}
-		text = append(text, "data: "...)
-		if s, ok := e.data.(string); ok {
-			text = append(text, s...)
-		} else {
-			text = append(text, encode(e.data)...)
-		}
-		_, err := w.Write(append(text, "\n\n"...))
+	put := func(e model.Event) bool {
+		_, err := w.Write(e.Text())
 		control.Flush() // a writer without Flush is no network connection
 		return err == nil
 	}
 	// left settles a stream that the client left: its input, and the output generated so far.
 	left := func() {
-		u := c.used
+		u := c.Used
 		u.Output = min(done, u.Output)
 		u.Reasoning = min(u.Reasoning, u.Output)
 		l.settle(c, u)
 	}
-	for e := range l.speak.events(c) {
-		if there = there && l.pause(r.Context(), time.Duration(e.done-done)*c.perToken); !there {
+	for e := range l.speak.Events(&c.Answer) {
+		if there = there && l.pause(r.Context(), time.Duration(e.Done-done)*c.perToken); !there {
 			left()
 			return
 		}
-		if broken := 2*e.done >= c.used.Output && e.done > 0 || e.last; broken {
+		if broken := 2*e.Done >= c.Used.Output && e.Done > 0 || e.Last; broken {
 			switch c.fault {
 			case Cut:
 				left()
@@ -109,14 +92,14 @@ func (l *Server) stream(w http.ResponseWriter, r *http.Request, c *call) {
 				return
 			}
 		}
-		done = max(done, e.done)
+		done = max(done, e.Done)
 		l.produced(c, done)
-		if e.last {
-			l.settle(c, c.used)
+		if e.Last {
+			l.settle(c, c.Used)
 		}
 		there = put(e)
 	}
-	l.settle(c, c.used)
+	l.settle(c, c.Used)
 }
 
 // reset closes the connection so that the client sees it reset.
@@ -155,21 +138,4 @@ func garble(h http.Header) {
 			h.Set(name, "0")
 		}
 	}
-}
-
-// prose has words of three letters. With the space after it, each word is one token of four
-// characters.
-const prose = "the cat sat and ate one fig but her dog ran off mud hut sun set low old man dug his own pit raw egg " +
-	"hot tea dry rye jam tin "
-
-// text returns made-up text of so many tokens, beginning at token from.
-func text(from, tokens int64) string {
-	var b strings.Builder
-	b.Grow(int(4 * tokens))
-	for at := 4 * from % int64(len(prose)); tokens > 0; at = 0 {
-		n := min(4*tokens, int64(len(prose))-at)
-		b.WriteString(prose[at : at+n])
-		tokens -= n / 4
-	}
-	return b.String()
 }

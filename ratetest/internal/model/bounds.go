@@ -1,4 +1,4 @@
-package llm
+package model
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 // published is the most output tokens of one answer, by model, from the providers' pages of models
 // in 2026-11. It is 0 if the model does not answer in tokens.
 var published = [...]map[string]int64{
-	OpenAI: {
+	FamilyOpenAI: {
 		"gpt-6-astra": 128_000, "gpt-6-sol": 128_000, "gpt-6-luna": 128_000, "gpt-6.1-sol": 128_000, "gpt-6.1-terra": 128_000,
 		"gpt-5.6": 128_000, "gpt-5.6-sol": 128_000, "gpt-5.6-terra": 128_000, "gpt-5.6-luna": 128_000, "gpt-5.5": 128_000,
 		"gpt-5.4":      128_000,
@@ -27,7 +27,7 @@ var published = [...]map[string]int64{
 		"o1": 100_000, "o1-pro": 100_000, "o3": 100_000, "o3-mini": 100_000, "o3-pro": 100_000, "o4-mini": 100_000,
 		"text-embedding-3-small": 0, "text-embedding-3-large": 0, "text-embedding-ada-002": 0, "omni-moderation": 0,
 	},
-	Anthropic: {
+	FamilyAnthropic: {
 		"claude-fable-5-1": 128_000, "claude-fable-5": 128_000, "claude-opus-5-5": 128_000, "claude-opus-5": 128_000,
 		"claude-sonnet-5-5": 128_000, "claude-sonnet-5": 128_000, "claude-haiku-5-5": 128_000,
 		"claude-opus-4-8": 128_000, "claude-opus-4-7": 128_000, "claude-opus-4-6": 128_000, "claude-opus-4-5": 64_000,
@@ -42,10 +42,10 @@ var published = [...]map[string]int64{
 // -0.
 var snapshot = regexp.MustCompile(`(-preview)?(-20\d\d-?[01]\d-?[0-3]\d|-[01]\d[0-3]\d|-latest|-0)?$`)
 
-// mostOutputOf returns the most tokens of an answer of a published model. It is 0 if the model does
+// MostOutputOf returns the most tokens of an answer of a published model. It is 0 if the model does
 // not answer in tokens.
-func mostOutputOf(p Provider, model string) (tokens int64, known bool) {
-	if tuned, ok := strings.CutPrefix(model, "ft:"); ok && p == OpenAI {
+func MostOutputOf(p Family, model string) (tokens int64, known bool) {
+	if tuned, ok := strings.CutPrefix(model, "ft:"); ok && p == FamilyOpenAI {
 		model, _, _ = strings.Cut(tuned, ":")
 	}
 	if tokens, known = published[p][model]; !known {
@@ -59,8 +59,8 @@ var bounding = map[string][]string{"chat": {"max_tokens", "max_completion_tokens
 	"responses": {"max_output_tokens"}, "messages": {"max_tokens"}}
 
 // bounds checks the numbers that have a maximum. A larger number gets 400, whatever the limits are.
-func (a *Ask) bounds(f *form, provider Provider) *problem {
-	if most, _ := mostOutputOf(provider, a.Model); most > 0 {
+func (a *Ask) bounds(f *form, family Family) *Problem {
+	if most, _ := MostOutputOf(family, a.Model); most > 0 {
 		for _, name := range bounding[a.API] {
 			var n int64
 			if f.read(name, &n) && n > most {
@@ -69,31 +69,31 @@ func (a *Ask) bounds(f *form, provider Provider) *problem {
 		}
 	}
 	warmest := 2.0
-	if provider == Anthropic {
+	if family == FamilyAnthropic {
 		warmest = 1
 	}
-	if p := outside(f, provider, "temperature", warmest); p != nil {
+	if p := outside(f, family, "temperature", warmest); p != nil {
 		return p
 	}
-	return outside(f, provider, "top_p", 1)
+	return outside(f, family, "top_p", 1)
 }
 
 // outside returns the problem if a number is not from 0 to most.
-func outside(f *form, provider Provider, name string, most float64) (p *problem) {
+func outside(f *form, family Family, name string, most float64) (p *Problem) {
 	var x float64
 	switch {
 	case !f.read(name, &x) || x >= 0 && x <= most:
 		return nil
-	case provider == Anthropic:
+	case family == FamilyAnthropic:
 		return badField(name, "%s: range: 0..%v", name, most)
 	case x < 0:
 		p = badField(name, "Invalid '%s': decimal below minimum value. Expected a value >= 0, but got %v instead.", name, x)
-		p.code = "decimal_below_min_value"
+		p.Code = "decimal_below_min_value"
 		return p
 	}
 	p = badField(name, "Invalid '%s': decimal above maximum value. Expected a value <= %v, but got %v instead.", name,
 		most, x)
-	p.code = "decimal_above_max_value"
+	p.Code = "decimal_above_max_value"
 	return p
 }
 
@@ -122,7 +122,7 @@ func moderated(v any) int {
 	return strings
 }
 
-func tooMuchOutput(a *Ask, name string, n, most int64) *problem {
+func tooMuchOutput(a *Ask, name string, n, most int64) *Problem {
 	switch a.API {
 	case "messages":
 		return badField(name, "max_tokens: %d > %d, which is the maximum allowed number of output tokens for %s", n, most,
@@ -130,10 +130,11 @@ func tooMuchOutput(a *Ask, name string, n, most int64) *problem {
 	case "responses":
 		p := badField(name, "Invalid '%s': integer above maximum value. Expected a value <= %d, but got %d instead.", name,
 			most, n)
-		p.code = "integer_above_max_value"
+		p.Code = "integer_above_max_value"
 		return p
 	}
-	return badField(name, "%s is too large: %d. This model supports at most %d completion tokens, whereas you provided %d.", name, n, most, n)
+	return badField(name,
+		"%s is too large: %d. This model supports at most %d completion tokens, whereas you provided %d.", name, n, most, n)
 }
 
 // roles are the allowed roles of a message, by API.
@@ -144,7 +145,7 @@ var roles = map[string][]string{
 }
 
 // badRole returns the problem with the role of the message at i of a field, or nil.
-func badRole(api, field string, i int, role any) *problem {
+func badRole(api, field string, i int, role any) *Problem {
 	known := roles[api]
 	name, text := role.(string)
 	if text && slices.Contains(known, name) {
@@ -166,6 +167,6 @@ func badRole(api, field string, i int, role any) *problem {
 	}
 	p := badField(field+"["+strconv.Itoa(i)+"].role", "Invalid value: '%.100s'. Supported values are: '%s', and '%s'.",
 		name, strings.Join(known[:len(known)-1], "', '"), known[len(known)-1])
-	p.code = "invalid_value"
+	p.Code = "invalid_value"
 	return p
 }

@@ -1,15 +1,15 @@
-package llm
+package model
 
 import (
 	"encoding/json"
 	"slices"
 )
 
-// tool is a tool that the answer has to call. If the request leaves the choice to the model, the
+// Tool is a tool that the answer has to call. If the request leaves the choice to the model, the
 // answer is in words.
-type tool struct {
-	name      string
-	arguments map[string]any // the minimum that the schema asks for
+type Tool struct {
+	Name      string
+	Arguments map[string]any // the minimum that the schema asks for
 }
 
 // schema is the part of a JSON schema that the server reads.
@@ -30,7 +30,7 @@ type offered struct {
 }
 
 // chosen returns the tool that the request forces the answer to call, nil if it forces none.
-func (f *form) chosen() (*tool, *problem) {
+func (f *form) chosen() (*Tool, *Problem) {
 	var list []offered
 	f.read("tools", &list)
 	for i, o := range list {
@@ -64,7 +64,7 @@ func (f *form) chosen() (*tool, *problem) {
 	if arguments == nil {
 		arguments = map[string]any{}
 	}
-	return &tool{list[i].Name, arguments}, nil
+	return &Tool{list[i].Name, arguments}, nil
 }
 
 // example returns a minimal value of a schema. Beyond a depth of 20 it is nil.
@@ -100,21 +100,21 @@ func example(raw json.RawMessage, depth int) any {
 	return nil
 }
 
-func (c *call) arguments() string { return string(encode(c.tool.arguments)) }
+func (c *Answer) arguments() string { return string(Encode(c.Tool.Arguments)) }
 
 // chatCall returns a call of the tool in a chat.
-func (openAI) chatCall(c *call, arguments string) m {
-	return m{"id": "call_" + c.id, "type": "function", "function": m{"name": c.tool.name, "arguments": arguments}}
+func (OpenAI) chatCall(c *Answer, arguments string) m {
+	return m{"id": "call_" + c.ID, "type": "function", "function": m{"name": c.Tool.Name, "arguments": arguments}}
 }
 
-func (o openAI) responseCall(c *call, status, arguments string) any {
-	return m{"id": "fc_" + c.id, "type": "function_call", "status": status, "call_id": "call_" + c.id,
-		"name": c.tool.name, "arguments": arguments}
+func (o OpenAI) responseCall(c *Answer, status, arguments string) any {
+	return m{"id": "fc_" + c.ID, "type": "function_call", "status": status, "call_id": "call_" + c.ID,
+		"name": c.Tool.Name, "arguments": arguments}
 }
 
 // opening returns the first delta of a choice.
-func (o openAI) opening(c *call) m {
-	if c.tool == nil {
+func (o OpenAI) opening(c *Answer) m {
+	if c.Tool == nil {
 		return m{"role": "assistant", "content": "", "refusal": nil}
 	}
 	begun := o.chatCall(c, "")
@@ -123,15 +123,15 @@ func (o openAI) opening(c *call) m {
 }
 
 // more returns the delta with the arguments.
-func (openAI) more(c *call) m {
+func (OpenAI) more(c *Answer) m {
 	return m{"tool_calls": []any{m{"index": 0, "function": m{"arguments": c.arguments()}}}}
 }
 
 // finish returns the finish reason of a choice of a chat.
-func (openAI) finish(c *call) string {
-	_, cut := c.length()
+func (OpenAI) finish(c *Answer) string {
+	_, cut := c.Length()
 	switch {
-	case c.tool != nil:
+	case c.Tool != nil:
 		return "tool_calls"
 	case cut:
 		return "length"
@@ -141,13 +141,13 @@ func (openAI) finish(c *call) string {
 
 // responseCallEvents yields the events between the beginning and the end of a response with a tool
 // call.
-func (o openAI) responseCallEvents(c *call, put func(kind string, done int64, last bool, data m) bool) bool {
-	id, end, arguments := "fc_"+c.id, c.used.Output, c.arguments()
+func (o OpenAI) responseCallEvents(c *Answer, put func(kind string, done int64, last bool, data m) bool) bool {
+	id, end, arguments := "fc_"+c.ID, c.Used.Output, c.arguments()
 	return put("response.output_item.added", 0, false,
 		m{"output_index": 0, "item": o.responseCall(c, "in_progress", "")}) &&
 		put("response.function_call_arguments.delta", end, false, m{"item_id": id, "output_index": 0, "delta": arguments}) &&
 		put("response.function_call_arguments.done", end, false,
-			m{"item_id": id, "output_index": 0, "name": c.tool.name, "arguments": arguments}) &&
+			m{"item_id": id, "output_index": 0, "name": c.Tool.Name, "arguments": arguments}) &&
 		put("response.output_item.done", end, false,
 			m{"output_index": 0, "item": o.responseCall(c, "completed", arguments)}) &&
 		put("response.completed", end, true,
@@ -155,6 +155,6 @@ func (o openAI) responseCallEvents(c *call, put func(kind string, done int64, la
 }
 
 // use returns the block of a message that calls the tool.
-func (anthropic) use(c *call, input any) m {
-	return m{"type": "tool_use", "id": "toolu_" + c.id, "name": c.tool.name, "input": input}
+func (Anthropic) use(c *Answer, input any) m {
+	return m{"type": "tool_use", "id": "toolu_" + c.ID, "name": c.Tool.Name, "input": input}
 }

@@ -1,4 +1,4 @@
-package llm
+package model
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Ask has the contents of a request to a Server.
+// Ask has the contents of a request.
 type Ask struct {
 	// API is "chat", "responses", "embeddings", "moderations" or "messages".
 	API    string
@@ -21,29 +21,28 @@ type Ask struct {
 	// token per 4 characters of text for the model, and 765 per picture, sound or file.
 	Estimate int64
 
-	tool       *tool // the tool that the answer calls
-	truth      int64 // the input counted with the vocabulary, 0 if unknown
-	usage      bool  // a chat stream ends with its usage
-	inputs     int   // the number of inputs, of embeddings and moderations
-	dimensions int
-	base64     bool
+	Tool         *Tool // the tool that the answer calls
+	IncludeUsage bool  // a chat stream ends with its usage
+	Inputs       int   // the number of inputs, of embeddings and moderations
+	Dimensions   int   // of an embedding
+	Base64       bool  // embeddings are sent in base64
 }
 
-// output returns the most tokens of all answers together, 0 if there is no bound.
-func (a *Ask) output() int64 { return a.MaxOutput * a.Choices }
+// Output returns the most tokens of all answers together, 0 if there is no bound.
+func (a *Ask) Output() int64 { return a.MaxOutput * a.Choices }
 
 const (
-	mostBody       = 32 << 20 // bytes of a request
-	mostOutput     = 1 << 20  // output tokens that a request may allow
+	MostBody       = 32 << 20 // bytes of a request
+	MostOutput     = 1 << 20  // output tokens that a request may allow
 	mostChoices    = 128
 	mostInputs     = 2048 // of embeddings
 	mostDimensions = 3072
 	perMedium      = 765 // tokens: a picture of 1024 × 1024
 )
 
-// readAsk reads the body of a request.
-func readAsk(provider Provider, api string, body []byte) (Ask, *problem) {
-	a := Ask{API: api, Choices: 1, inputs: 1, dimensions: 1536, usage: api != "chat"}
+// Read reads the body of a request to an API of a family.
+func Read(family Family, api string, body []byte) (Ask, *Problem) {
+	a := Ask{API: api, Choices: 1, Inputs: 1, Dimensions: 1536, IncludeUsage: api != "chat"}
 	f, p := readForm(body)
 	if p != nil {
 		return a, p
@@ -52,12 +51,12 @@ func readAsk(provider Provider, api string, body []byte) (Ask, *problem) {
 	if p != nil {
 		return a, p
 	}
-	if p := a.bounds(f, provider); p != nil {
+	if p := a.bounds(f, family); p != nil {
 		return a, p
 	}
 	if api != "embeddings" && api != "moderations" {
 		f.read("stream", &a.Stream)
-		if a.tool, p = f.chosen(); p != nil {
+		if a.Tool, p = f.chosen(); p != nil {
 			return a, p
 		}
 	}
@@ -66,7 +65,7 @@ func readAsk(provider Provider, api string, body []byte) (Ask, *problem) {
 	}
 	for _, name := range append([]string{"model"}, want...) {
 		if raw := f.fields[name]; len(raw) == 0 || string(raw) == "null" || string(raw) == `""` || string(raw) == "[]" {
-			return a, &problem{kind: badRequest, param: name, missing: true, text: name + ": field required"}
+			return a, &Problem{Param: name, Missing: true, Text: name + ": field required"}
 		}
 	}
 	var r reader
@@ -79,8 +78,8 @@ func readAsk(provider Provider, api string, body []byte) (Ask, *problem) {
 	return a, nil
 }
 
-func badField(param, format string, args ...any) *problem {
-	return &problem{kind: badRequest, param: param, text: fmt.Sprintf(format, args...)}
+func badField(param, format string, args ...any) *Problem {
+	return &Problem{Param: param, Text: fmt.Sprintf(format, args...)}
 }
 
 // form has the fields of a request.
@@ -89,7 +88,7 @@ type form struct {
 	wrong  string // the first field with a wrong type
 }
 
-func readForm(body []byte) (*form, *problem) {
+func readForm(body []byte) (*form, *Problem) {
 	f := &form{}
 	if err := json.Unmarshal(body, &f.fields); err != nil || f.fields == nil {
 		if err == nil {
@@ -116,7 +115,7 @@ func (f *form) read(name string, to any) bool {
 }
 
 // number raises *to to the field's value, if the field is there. The value must be from 1 to most.
-func (f *form) number(name string, most int64, to *int64) *problem {
+func (f *form) number(name string, most int64, to *int64) *Problem {
 	var n int64
 	if !f.read(name, &n) {
 		return nil
@@ -130,10 +129,10 @@ func (f *form) number(name string, most int64, to *int64) *problem {
 
 // options reads the options of a request. It returns the names of the fields for the model, and of
 // the required fields.
-func (a *Ask) options(f *form) (text, want []string, p *problem) {
+func (a *Ask) options(f *form) (text, want []string, p *Problem) {
 	f.read("model", &a.Model)
 	for _, name := range bounding[a.API] {
-		if p := f.number(name, mostOutput, &a.MaxOutput); p != nil {
+		if p := f.number(name, MostOutput, &a.MaxOutput); p != nil {
 			return nil, nil, p
 		}
 	}
@@ -148,7 +147,7 @@ func (a *Ask) options(f *form) (text, want []string, p *problem) {
 			Usage bool `json:"include_usage"`
 		}
 		f.read("stream_options", &options)
-		a.usage = options.Usage
+		a.IncludeUsage = options.Usage
 		return []string{"messages", "tools", "functions", "response_format"}, []string{"messages"}, nil
 	case "responses":
 		if f.fields["prompt"] == nil && f.fields["previous_response_id"] == nil && f.fields["conversation"] == nil {
@@ -169,19 +168,19 @@ func (a *Ask) options(f *form) (text, want []string, p *problem) {
 	return nil, nil, nil
 }
 
-func (a *Ask) embeddingOptions(f *form) *problem {
+func (a *Ask) embeddingOptions(f *form) *Problem {
 	dimensions := int64(0)
 	if p := f.number("dimensions", mostDimensions, &dimensions); p != nil {
 		return p
 	}
 	if dimensions > 0 {
-		a.dimensions = int(dimensions)
+		a.Dimensions = int(dimensions)
 	}
 	var format string
 	if f.read("encoding_format", &format) && format != "float" && format != "base64" {
 		return badField("encoding_format", "encoding_format: %.50q is not float or base64", format)
 	}
-	a.base64 = format == "base64"
+	a.Base64 = format == "base64"
 	return nil
 }
 
@@ -189,7 +188,7 @@ func (a *Ask) embeddingOptions(f *form) *problem {
 type reader struct{ characters, media, tokens int64 }
 
 // field reads a field, if it is there.
-func (r *reader) field(a *Ask, name string, raw json.RawMessage) *problem {
+func (r *reader) field(a *Ask, name string, raw json.RawMessage) *Problem {
 	if len(raw) == 0 {
 		return nil
 	}
@@ -232,7 +231,7 @@ func (r *reader) field(a *Ask, name string, raw json.RawMessage) *problem {
 		}
 		return nil
 	case a.API == "moderations":
-		if a.inputs = moderated(v); a.inputs == 0 {
+		if a.Inputs = moderated(v); a.Inputs == 0 {
 			return badField("input", "input: not a string, or a list of strings or of texts and pictures")
 		}
 	}
@@ -272,7 +271,7 @@ func (r *reader) embeddings(a *Ask, v any) bool {
 	if len(list) == 0 || len(list) > mostInputs {
 		return false
 	}
-	a.inputs = len(list)
+	a.Inputs = len(list)
 	numbers := 0
 	for _, v := range list {
 		switch v := v.(type) {
@@ -293,7 +292,7 @@ func (r *reader) embeddings(a *Ask, v any) bool {
 		}
 	}
 	if numbers > 0 {
-		a.inputs = 1
+		a.Inputs = 1
 		return ok && numbers == len(list)
 	}
 	return true
