@@ -301,6 +301,13 @@ func (l *Server) draw(rng *rand.Rand, c *call, readable bool) (before time.Durat
 	sigma := math.Log(float64(law.OutputP99)/float64(law.OutputMedian)) / z99
 	u.Output = c.Choices * int64(math.Round(min(max(float64(law.OutputMedian)*math.Exp(sigma*y), 1), float64(most))))
 	u.Reasoning = int64(float64(u.Output) * law.Reasoning)
+	if n := c.Tokens(); n > 0 {
+		if u.Output, u.Reasoning = n, int64(float64(n)*law.Reasoning); n+u.Reasoning < most*c.Choices {
+			u.Output += u.Reasoning // the thoughts come on top, since the text has to be whole
+		} else {
+			u.Reasoning = 0
+		}
+	}
 	if l.config.Truth != nil {
 		l.truth.Lock()
 		u = model.Usage(l.config.Truth(askOf(&c.Ask)))
@@ -310,7 +317,7 @@ func (l *Server) draw(rng *rand.Rand, c *call, readable bool) (before time.Durat
 		u.Output = min(max(u.Output, 1), most*c.Choices)
 		u.Reasoning = min(max(u.Reasoning, 0), u.Output)
 	}
-	if c.API == "embeddings" || c.API == "moderations" {
+	if !c.Generates() {
 		u.Output, u.Reasoning = 0, 0
 	}
 	c.Used = u

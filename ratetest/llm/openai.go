@@ -75,28 +75,12 @@ func (openAI) retryAfter(h http.Header, d time.Duration) {
 	h.Set("Retry-After", strconv.FormatInt(int64(host.RoundUp(d, time.Second)/time.Second), 10))
 }
 
-type openAIError struct {
-	Message string  `json:"message"`
-	Type    string  `json:"type"`
-	Param   *string `json:"param"`
-	Code    *string `json:"code"`
-}
-
 func (openAI) refusal(p *problem, _ string) (int, any) {
-	status, e := 0, openAIError{Message: p.Text, Type: "invalid_request_error"}
+	status, e := 0, model.OpenAIError{Message: p.Text, Type: model.InvalidRequest}
 	code := func(s string) { e.Code = &s }
 	switch p.kind {
 	case badRequest:
-		status = http.StatusBadRequest
-		if p.Param != "" {
-			e.Param = &p.Param
-		}
-		if p.Code != "" {
-			code(p.Code)
-		}
-		if p.Missing {
-			code("missing_required_parameter")
-		}
+		status, e = http.StatusBadRequest, p.OpenAI()
 	case badKey:
 		status = http.StatusUnauthorized
 		if e.Message = "Incorrect API key provided."; p.Missing {

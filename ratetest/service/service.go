@@ -7,6 +7,8 @@
 //
 //	service.go         Server: the way of a request through latency, limits and answer
 //	service_judge.go   Line, Report, and the judge of a log
+//	api.go             the endpoints of a row, and the writer of answers
+//	api_llm.go         endpoints of language models
 //	table_row.go       the form of a provider's row, and helpers for answers
 //	table_business.go  providers of business software
 //	table_exchange.go  exchanges
@@ -22,7 +24,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -35,6 +36,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
+	"github.com/paceline-go/paceline/ratetest/internal/model"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
@@ -64,7 +66,8 @@ type Config struct {
 // Server is a server with the limits of a provider. Each limit has the kind of window that the
 // provider documents. It applies to each key, address, model or route, as documented. Answers have
 // the provider's header fields, status codes and error bodies. The content is made up, and any
-// method of any path is accepted.
+// method of any path is accepted. Some providers have endpoints that answer in the form of their
+// APIs. These ask for a key, and a request without one counts in no limit.
 //
 // Keys are read from the usual header fields: Authorization, X-Api-Key and the providers' own. A
 // request without a key counts by its address. A route is a key, a method and a path, unless the
@@ -313,6 +316,8 @@ type asked struct {
 	Model  string
 	Tokens int64 // estimated input
 	Output int64 // the most output that the request allows
+	// answer is what the endpoint answers if the request passes. Nil: the row has no such endpoint.
+	answer *answer
 }
 
 // keyFields are the header fields in which providers expect a key.
@@ -322,7 +327,7 @@ var keyFields = []string{
 	"X-Shopify-Access-Token", "X-Auth-Key", "Private-Token", "X-Riot-Token",
 }
 
-const mostRead = 64 << 10
+const mostRead = model.MostBody
 
 // read takes the facts for the limits from a request. It accepts any request.
 func (s *Server) read(r *http.Request) *asked {
@@ -340,6 +345,7 @@ func (s *Server) read(r *http.Request) *asked {
 		Model      string `json:"model"`
 		Max        int64  `json:"max_tokens"`
 		Completion int64  `json:"max_completion_tokens"`
+		Response   int64  `json:"max_output_tokens"`
 		Generation struct {
 			Max int64 `json:"maxOutputTokens"`
 		} `json:"generationConfig"`
@@ -353,7 +359,7 @@ func (s *Server) read(r *http.Request) *asked {
 		}
 	}
 	a.Tokens = max(1, int64(len(a.Body)+3)/4)
-	a.Output = min(max(body.Max, body.Completion, body.Generation.Max, 0), 1<<32)
+	a.Output = min(max(body.Max, body.Completion, body.Response, body.Generation.Max, 0), 1<<32)
 
 	secret := ""
 	for _, f := range keyFields {
@@ -366,8 +372,11 @@ func (s *Server) read(r *http.Request) *asked {
 		secret = cmp.Or(q.Get("key"), q.Get("apikey"))
 	}
 	a.Addr = clipped(a.Addr)
-	a.Client = a.Addr
-	if a.Keyed = secret != ""; a.Keyed {
+	a.Client, a.Keyed = a.Addr, secret != ""
+	if s.row.api != nil {
+		a.answer = s.row.api(a)
+	}
+	if a.Keyed {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		name, ok := s.keys[secret]
@@ -450,6 +459,8 @@ type reply struct {
 	never bool          // the cost is more than the limit ever holds
 	wait  time.Duration // until the request would pass if no other came; 0: unknown, or never
 	until time.Time     // the end of the ban; zero: no ban
+	// passed reports that the limits and bans let the request pass, so its endpoint answers.
+	passed bool
 
 	header http.Header
 	status int
@@ -482,22 +493,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.work.Wait(real(after))
 	defer s.answered(a, open)
 
-	h := w.Header()
-	maps.Copy(h, a.header)
-	if text, ok := a.body.(string); ok {
-		w.WriteHeader(a.status)
-		io.WriteString(w, text) // an error means that the client has gone
-		return
-	}
-	text, err := json.Marshal(a.body)
-	if err != nil {
-		panic(err) // numbers and strings
-	}
-	if h.Get("Content-Type") == "" {
-		h.Set("Content-Type", "application/json")
-	}
-	w.WriteHeader(a.status)
-	w.Write(append(text, '\n'))
+	a.write(w)
 }
 
 // check decides about a request. It returns the answer, and the gauges of concurrency to release
@@ -523,6 +519,12 @@ func (s *Server) check(q *asked) (*reply, []*gauge) {
 			line.Verdict, line.Until = banned, a.until.UnixNano()
 		}
 	}
+	if q.answer != nil && q.answer.stranger && a.until.IsZero() {
+		line.Verdict, a.passed = unauthorized, true
+		a.status, line.Status = q.answer.status, q.answer.status
+		s.hear(&line)
+		return a, nil
+	}
 	var open []*gauge
 	if a.until.IsZero() {
 		open = s.decide(a, now)
@@ -545,6 +547,10 @@ func (s *Server) check(q *asked) (*reply, []*gauge) {
 	case a.by != nil:
 		a.status = http.StatusTooManyRequests
 		a.until = time.Time{} // the ban is for the next request
+	default:
+		if a.passed = true; q.answer != nil {
+			a.status = q.answer.status
+		}
 	}
 	s.row.speak(a)
 	line.Status = a.status

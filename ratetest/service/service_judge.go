@@ -28,7 +28,7 @@ type Line struct {
 	// request, if the provider bans.
 	Client   string `json:"client,omitempty"`
 	Bannable string `json:"bannable,omitempty"`
-	Verdict  string `json:"verdict,omitempty"` // accepted, limited, too_large, banned
+	Verdict  string `json:"verdict,omitempty"` // accepted, limited, too_large, banned, unauthorized
 	Status   int    `json:"status,omitempty"`
 	By       string `json:"by,omitempty"`            // the limit that refused
 	Wait     int64  `json:"wait_ns,omitempty"`       // until the request would pass if no other came
@@ -48,8 +48,13 @@ type Count struct {
 	Whole int64 `json:"whole_ns,omitempty"`
 }
 
-// banned is the verdict of a refusal because of an earlier ban.
-const banned = "banned"
+// The verdicts of this package, beyond those of package host. banned is a refusal because of an
+// earlier ban. unauthorized is a request without the key that its endpoint asks for. It counts in no
+// limit.
+const (
+	banned       = "banned"
+	unauthorized = "unauthorized"
+)
 
 // Report sums up the requests that reached a Server. An independent judge makes it from the lines
 // of the log. New versions may add fields, and remove none.
@@ -60,6 +65,8 @@ type Report struct {
 	TooLarge int    `json:"too_large"`
 	AfterBan int    `json:"after_ban"` // refused because of a ban
 	Bans     int    `json:"bans"`
+	// Unauthorized is the number of requests without the key that their endpoint asks for.
+	Unauthorized int `json:"unauthorized,omitempty"`
 	// Limits has one entry for each limit and each client, address, model or route. They are in the
 	// order of their first requests.
 	Limits []Window `json:"limits"`
@@ -201,6 +208,9 @@ func (j *judge) hear(line *Line) error {
 	switch line.Verdict {
 	case banned:
 		j.report.AfterBan++
+		return nil
+	case unauthorized:
+		j.report.Unauthorized++
 		return nil
 	case host.Accepted:
 		j.report.Accepted++

@@ -31,6 +31,7 @@ func groqRow() *tableRow {
 		},
 		assumed: "tokens are estimated: one per four bytes of the body, and max_tokens",
 		cost:    tokensToo,
+		api:     groqVendor().api(),
 		speak: func(a *reply) {
 			a.set("X-Groq-Region", "ratetest")
 			a.set("X-Request-Id", fmt.Sprintf("req_%020d", a.n))
@@ -70,6 +71,7 @@ func azureOpenaiRow() *tableRow {
 		assumed: "a deployment of 120,000 tokens a minute, to which 720 requests belong; intervals are those of the clock; " +
 			"tokens are estimated: one per four bytes of the body, and max_tokens",
 		cost: tokensToo,
+		api:  azureVendor().api(),
 		speak: func(a *reply) {
 			a.set("Apim-Request-Id", fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n))
 			a.set("X-Ms-Region", "Ratetest")
@@ -109,6 +111,7 @@ func geminiRow() *tableRow {
 			"Time, in summer too; tokens are estimated: one per four bytes of the body",
 		midnight: 8 * time.Hour,
 		cost:     tokensToo,
+		api:      geminiVendor().api(),
 		speak: func(a *reply) {
 			if a.by == nil {
 				return
@@ -147,6 +150,7 @@ func mistralRow() *tableRow {
 		assumed: "the limits of mistral-small in the free plan; tokens are estimated: one per four bytes of the body, and " +
 			"max_tokens, all of which is produced",
 		cost: tokensToo,
+		api:  mistralVendor().api(),
 		speak: func(a *reply) {
 			a.set("Mistral-Correlation-Id", fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n))
 			for _, family := range []struct{ name, field string }{{"requests", "req"}, {"tokens", "tokens"}} {

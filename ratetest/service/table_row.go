@@ -41,6 +41,9 @@ type tableRow struct {
 	// route returns the route for limits of a route, besides the key. Nil: method and path.
 	route func(a *asked) string
 	ban   *banRule
+	// api returns the answer of the provider's endpoint at the request's path. It is nil if the path
+	// is none of those, and such a request is answered with status OK. Nil: there are no endpoints.
+	api func(a *asked) *answer
 	// speak writes an answer. Status and body are set for a request that passed, and the status for
 	// one that did not.
 	speak func(a *reply)

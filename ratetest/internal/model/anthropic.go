@@ -41,7 +41,7 @@ func (a Anthropic) Whole(c *Answer) any {
 	if c.Tool != nil {
 		return a.message(c, []any{a.use(c, c.Tool.Arguments)}, a.stop(c), c.Used.Output)
 	}
-	return a.message(c, []any{m{"type": "text", "text": text(0, first(c.Length()))}}, a.stop(c), c.Used.Output)
+	return a.message(c, []any{m{"type": "text", "text": c.Text()}}, a.stop(c), c.Used.Output)
 }
 
 func (a Anthropic) Events(c *Answer) iter.Seq[Event] {
@@ -65,7 +65,7 @@ func (a Anthropic) Events(c *Answer) iter.Seq[Event] {
 		}
 		for p := range c.chunks {
 			if !put("content_block_delta", p.done, false,
-				m{"index": 0, "delta": m{"type": "text_delta", "text": text(p.from, p.n)}}) {
+				m{"index": 0, "delta": m{"type": "text_delta", "text": p.text}}) {
 				return
 			}
 		}

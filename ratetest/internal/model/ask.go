@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -21,15 +22,21 @@ type Ask struct {
 	// token per 4 characters of text for the model, and 765 per picture, sound or file.
 	Estimate int64
 
-	Tool         *Tool // the tool that the answer calls
-	IncludeUsage bool  // a chat stream ends with its usage
-	Inputs       int   // the number of inputs, of embeddings and moderations
-	Dimensions   int   // of an embedding
-	Base64       bool  // embeddings are sent in base64
+	Tool         *Tool  // the tool that the answer calls
+	Value        []byte // the JSON that the answer has to be, nil if it is in words
+	IncludeUsage bool   // a chat stream ends with its usage
+	Inputs       int    // the number of inputs, of embeddings and moderations
+	Dimensions   int    // of an embedding
+	Base64       bool   // embeddings are sent in base64
 }
 
 // Output returns the most tokens of all answers together, 0 if there is no bound.
 func (a *Ask) Output() int64 { return a.MaxOutput * a.Choices }
+
+// Generates reports whether the answer is text, or a call of a tool.
+func (a *Ask) Generates() bool {
+	return slices.Contains([]string{"chat", "responses", "messages", geminiWhole, geminiStream}, a.API)
+}
 
 const (
 	MostBody       = 32 << 20 // bytes of a request
@@ -42,10 +49,18 @@ const (
 
 // Read reads the body of a request to an API of a family.
 func Read(family Family, api string, body []byte) (Ask, *Problem) {
+	return ReadNamed(family, api, "", body)
+}
+
+// ReadNamed reads the body of a request whose path names the model, unless name is "".
+func ReadNamed(family Family, api, name string, body []byte) (Ask, *Problem) {
 	a := Ask{API: api, Choices: 1, Inputs: 1, Dimensions: 1536, IncludeUsage: api != "chat"}
 	f, p := readForm(body)
 	if p != nil {
 		return a, p
+	}
+	if name != "" {
+		f.fields["model"] = Encode(name)
 	}
 	text, want, p := a.options(f)
 	if p != nil {
@@ -54,7 +69,7 @@ func Read(family Family, api string, body []byte) (Ask, *Problem) {
 	if p := a.bounds(f, family); p != nil {
 		return a, p
 	}
-	if api != "embeddings" && api != "moderations" {
+	if a.Generates() {
 		f.read("stream", &a.Stream)
 		if a.Tool, p = f.chosen(); p != nil {
 			return a, p
@@ -148,11 +163,13 @@ func (a *Ask) options(f *form) (text, want []string, p *Problem) {
 		}
 		f.read("stream_options", &options)
 		a.IncludeUsage = options.Usage
+		a.structured(f, "response_format")
 		return []string{"messages", "tools", "functions", "response_format"}, []string{"messages"}, nil
 	case "responses":
 		if f.fields["prompt"] == nil && f.fields["previous_response_id"] == nil && f.fields["conversation"] == nil {
 			want = []string{"input"}
 		}
+		a.structured(f, "text")
 		return []string{"input", "instructions", "tools", "text"}, want, nil
 	case "embeddings":
 		return []string{"input"}, []string{"input"}, a.embeddingOptions(f)
@@ -163,6 +180,8 @@ func (a *Ask) options(f *form) (text, want []string, p *Problem) {
 		}
 		return []string{"input"}, []string{"input"}, nil
 	case "messages":
+		a.structured(f, "output_format")
+		a.structured(f, "output_config")
 		return []string{"messages", "system", "tools"}, []string{"max_tokens", "messages"}, nil
 	}
 	return nil, nil, nil

@@ -11,6 +11,33 @@ import (
 // OpenAI is the form of OpenAI's answers: https://platform.openai.com/docs/api-reference.
 type OpenAI struct{}
 
+// OpenAIError is the error in an answer of OpenAI's form.
+type OpenAIError struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
+// InvalidRequest is the type of an error that is the client's.
+const InvalidRequest = "invalid_request_error"
+
+// OpenAI returns the error for a mistake in a request.
+func (p *Problem) OpenAI() OpenAIError {
+	e := OpenAIError{Message: p.Text, Type: InvalidRequest}
+	if p.Param != "" {
+		e.Param = &p.Param
+	}
+	code := p.Code
+	if p.Missing {
+		code = "missing_required_parameter"
+	}
+	if code != "" {
+		e.Code = &code
+	}
+	return e
+}
+
 // usage returns the usage in a chat or embeddings answer.
 func (OpenAI) usage(c *Answer) any {
 	u := c.Used
@@ -35,13 +62,13 @@ func (o OpenAI) Whole(c *Answer) any {
 		if c.Tool != nil {
 			return o.response(c, "completed", []any{o.responseCall(c, "completed", c.arguments())})
 		}
-		return o.response(c, o.status(c), []any{o.message(c, o.status(c), text(0, first(c.Length())))})
+		return o.response(c, o.status(c), []any{o.message(c, o.status(c), c.Text())})
 	}
-	shown, finish := first(c.Length()), o.finish(c)
+	shown, finish := c.Text(), o.finish(c)
 	choices := make([]any, c.Choices)
 	for i := range choices {
 		choices[i] = m{"index": i,
-			"message":  m{"role": "assistant", "content": text(0, shown), "refusal": nil, "annotations": []any{}},
+			"message":  m{"role": "assistant", "content": shown, "refusal": nil, "annotations": []any{}},
 			"logprobs": nil, "finish_reason": finish}
 		if c.Tool != nil {
 			choices[i] = m{"index": i, "message": m{"role": "assistant", "content": nil, "refusal": nil, "annotations": []any{},
@@ -56,8 +83,6 @@ func (o OpenAI) Whole(c *Answer) any {
 	}
 	return answer
 }
-
-func first(tokens int64, _ bool) int64 { return tokens }
 
 func (o OpenAI) Events(c *Answer) iter.Seq[Event] {
 	if c.API == "responses" {
@@ -81,7 +106,7 @@ func (o OpenAI) Events(c *Answer) iter.Seq[Event] {
 			}
 		}
 		for p := range c.chunks {
-			if !yield(Event{Data: chunk(choice(p.choice, m{"content": text(p.from, p.n)}, nil)), Done: p.done}) {
+			if !yield(Event{Data: chunk(choice(p.choice, m{"content": p.text}, nil)), Done: p.done}) {
 				return
 			}
 		}
@@ -156,8 +181,7 @@ func (o OpenAI) responseEvents(c *Answer) iter.Seq[Event] {
 			number++
 			return yield(Event{Name: kind, Data: data, Done: done, Last: last})
 		}
-		shown, _ := c.Length()
-		all, status, id := text(0, shown), o.status(c), "msg_"+c.ID
+		all, status, id := c.Text(), o.status(c), "msg_"+c.ID
 		part := func(text string) m {
 			return m{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
 		}
@@ -178,7 +202,7 @@ func (o OpenAI) responseEvents(c *Answer) iter.Seq[Event] {
 			return
 		}
 		for p := range c.chunks {
-			if !put("response.output_text.delta", p.done, false, at(m{"delta": text(p.from, p.n), "logprobs": []any{}})) {
+			if !put("response.output_text.delta", p.done, false, at(m{"delta": p.text, "logprobs": []any{}})) {
 				return
 			}
 		}
@@ -190,21 +214,27 @@ func (o OpenAI) responseEvents(c *Answer) iter.Seq[Event] {
 	}
 }
 
+// vector returns a vector of length 1.
+func vector(rng *rand.Rand, dimensions int) []float32 {
+	v := make([]float32, dimensions)
+	length := 0.0
+	for k := range v {
+		x := rng.NormFloat64()
+		v[k] = float32(x)
+		length += x * x
+	}
+	for k := range v {
+		v[k] = float32(float64(v[k]) / math.Sqrt(length))
+	}
+	return v
+}
+
 // embeddings returns vectors that depend on the request's number alone.
 func (o OpenAI) embeddings(c *Answer) any {
 	rng := rand.New(rand.NewPCG(c.N, 1))
 	data := make([]any, c.Inputs)
 	for i := range data {
-		v := make([]float32, c.Dimensions)
-		length := 0.0
-		for k := range v {
-			x := rng.NormFloat64()
-			v[k] = float32(x)
-			length += x * x
-		}
-		for k := range v {
-			v[k] = float32(float64(v[k]) / math.Sqrt(length))
-		}
+		v := vector(rng, c.Dimensions)
 		var embedding any = v
 		if c.Base64 {
 			raw := make([]byte, 0, 4*len(v))

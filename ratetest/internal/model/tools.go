@@ -12,20 +12,12 @@ type Tool struct {
 	Arguments map[string]any // the minimum that the schema asks for
 }
 
-// schema is the part of a JSON schema that the server reads.
-type schema struct {
-	Type       any // one type, or several
-	Properties map[string]json.RawMessage
-	Required   []string
-	Enum       []any
-	Const      any
-}
-
 // offered is the description of a tool, in the form of any of the APIs.
 type offered struct {
 	Name       string
 	Parameters json.RawMessage
 	Input      json.RawMessage `json:"input_schema"`
+	Schema     json.RawMessage `json:"parametersJsonSchema"`
 	Function   *offered
 }
 
@@ -56,48 +48,22 @@ func (f *form) chosen() (*Tool, *Problem) {
 	if i < 0 {
 		return nil, badField("tool_choice", "tool_choice: there is no such tool in tools")
 	}
-	shape := list[i].Parameters
-	if shape == nil {
-		shape = list[i].Input
+	return list[i].called(), nil
+}
+
+// called returns a call of the tool with the fewest arguments.
+func (o *offered) called() *Tool {
+	shape := o.Parameters
+	for _, other := range []json.RawMessage{o.Input, o.Schema} {
+		if shape == nil {
+			shape = other
+		}
 	}
-	arguments, _ := example(shape, 0).(map[string]any)
+	arguments, _ := example(shape, false).(map[string]any)
 	if arguments == nil {
 		arguments = map[string]any{}
 	}
-	return &Tool{list[i].Name, arguments}, nil
-}
-
-// example returns a minimal value of a schema. Beyond a depth of 20 it is nil.
-func example(raw json.RawMessage, depth int) any {
-	var s schema
-	if json.Unmarshal(raw, &s) != nil || depth > 20 {
-		return nil
-	}
-	kind, _ := s.Type.(string)
-	if several, ok := s.Type.([]any); ok && len(several) > 0 {
-		kind, _ = several[0].(string)
-	}
-	switch {
-	case s.Const != nil:
-		return s.Const
-	case len(s.Enum) > 0:
-		return s.Enum[0]
-	case kind == "object" || kind == "" && s.Properties != nil:
-		all := map[string]any{}
-		for _, name := range s.Required {
-			all[name] = example(s.Properties[name], depth+1)
-		}
-		return all
-	case kind == "array":
-		return []any{}
-	case kind == "string":
-		return "fig"
-	case kind == "number" || kind == "integer":
-		return 1
-	case kind == "boolean":
-		return true
-	}
-	return nil
+	return &Tool{o.Name, arguments}
 }
 
 func (c *Answer) arguments() string { return string(Encode(c.Tool.Arguments)) }

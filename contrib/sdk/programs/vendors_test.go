@@ -1,0 +1,174 @@
+package programs
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/ratetest/service"
+)
+
+var update = flag.Bool("update", false, "write the table of SDKs in docs/proxy-sdks.md; with PACELINE_LONG=1 it is of all of them")
+
+// A vendor is an official SDK of npm, and the fake that it trusts.
+type vendor struct {
+	sdk  string // its package, and what follows a comma
+	dir  string // the folder with its package: ../node or ../more
+	fake string // a verb of serve, with flags
+}
+
+// The first five are of every run.
+var vendors = []vendor{
+	{"groq-sdk", "../node", "groq"},
+	{"openai, of Azure", "../node", "azure-openai"},
+	{"@mistralai/mistralai", "../node", "mistral"},
+	{"@google/genai", "../node", "gemini"},
+}
+
+// How many calls a burst has, and how many the fake lets through at once.
+const (
+	burst = 8
+	room  = 5
+)
+
+// TestVendors: official SDKs trust the fakes. Each call that the SDK has is served, or fails as the vendor makes it fail, without the
+// proxy and through it. Of a burst without the proxy the fake refuses what is too much; through the proxy it refuses nothing.
+func TestVendors(t *testing.T) {
+	rows := make([]string, len(vendors))
+	t.Run("sdks", func(t *testing.T) {
+		for i, v := range vendors {
+			t.Run(v.sdk, func(t *testing.T) {
+				if v.dir != "../node" {
+					need.LongOnly(t, "five SDKs of many are enough for every run")
+				}
+				t.Parallel()
+				rows[i] = v.row(t, need.Node(t, v.dir))
+			})
+		}
+	})
+	vendorTable(t, rows)
+}
+
+// row is the line of a vendor in the table of docs/proxy-sdks.md.
+func (v *vendor) row(t *testing.T, node string) string {
+	fake := strings.Fields(v.fake)
+	quiet := serve(t, fake...)
+	calls := v.says(t, node, quiet.url)
+	if _, failed := answered(calls); len(failed) > 0 {
+		t.Errorf("without the proxy: %s", failed)
+	}
+	endedAs(t, quiet)
+
+	full := serve(t, append(fake, "--limit", fmt.Sprintf("%d/1h", room))...)
+	without, _ := answered(v.says(t, node, full.url, strconv.Itoa(burst)))
+	if r := endedAs(t, full); without != room || r.Limited == 0 {
+		t.Errorf("without the proxy: %d answered of %d, %d refused; want %d answered", without, burst, r.Limited, room)
+	}
+
+	busy := serve(t, append(fake, "--limit", fmt.Sprintf("%d/3s", room))...)
+	proxy := start(t, "proxy", "--to", busy.url, "--limit", fmt.Sprintf("%d/3s", room), "--listen", "127.0.0.1:0",
+		"--admin", "127.0.0.1:0", "--log", "off")
+	again, failed := answered(v.says(t, node, proxy.url))
+	through, more := answered(v.says(t, node, proxy.url, strconv.Itoa(burst)))
+	proxy.stopped(t)
+	if r := endedAs(t, busy); again != len(calls) || through != burst || r.Limited != 0 {
+		t.Errorf("through the proxy: %d of %d calls and %d of %d of the burst answered, %d refused: %s %s", again, len(calls),
+			through, burst, r.Limited, failed, more)
+	}
+	return fmt.Sprintf("| `%s` | %s | `%s` | %d | %d | %d | %d | %d |", v.sdk, v.version(t), v.fake, len(calls), without, burst-without,
+		through, burst-through)
+}
+
+// says runs the calls of the SDK.
+func (v *vendor) says(t *testing.T, node string, args ...string) []told {
+	t.Helper()
+	all, err := said(time.Minute, nil, v.dir, nil, append([]string{node, "vendors.mjs", v.sdk}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// answered counts the calls without an error, and describes the others.
+func answered(calls []told) (n int, failed string) {
+	for _, c := range calls {
+		if c.Error == nil {
+			n++
+		} else {
+			failed += fmt.Sprintf("\n%s: %d %s", c.Call, c.Error.Status, c.Error.Message)
+		}
+	}
+	return n, failed
+}
+
+// endedAs ends a fake of package service and reads what its judge says.
+func endedAs(t *testing.T, p *process) (r service.Report) {
+	t.Helper()
+	p.stopped(t)
+	if err := json.Unmarshal(p.out.Bytes(), &r); err != nil || r.Wrong != 0 {
+		t.Errorf("%v: %s", err, p.out.String())
+	}
+	return r
+}
+
+// version is that of the SDK in its package.json.
+func (v *vendor) version(t *testing.T) string {
+	t.Helper()
+	name, _, _ := strings.Cut(v.sdk, ",")
+	var lock struct {
+		Packages map[string]struct{ Version string }
+	}
+	text, err := os.ReadFile(filepath.Join(v.dir, "package-lock.json"))
+	if err := errors.Join(err, json.Unmarshal(text, &lock)); err != nil {
+		t.Fatal(err)
+	}
+	return lock.Packages["node_modules/"+name].Version
+}
+
+const (
+	tableHead = "| SDK | version | `paceline serve …` | calls | answered | refused | answered | refused |\n|---|---|---|---|---|---|---|---|\n"
+	tablePage = "../../../docs/proxy-sdks.md"
+)
+
+// vendorTable compares the rows with the page's, and writes them with -update. A row that has not been measured stays as it is.
+func vendorTable(t *testing.T, rows []string) {
+	text, err := os.ReadFile(tablePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), tableHead)
+	if !found {
+		t.Fatalf("%s has no table of SDKs", tablePage)
+	}
+	old, after, _ := strings.Cut(rest, "\n\n")
+	lines := strings.Split(old, "\n")
+	var all []string
+	for i, row := range rows {
+		name := "| `" + vendors[i].sdk + "` |"
+		had := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, name) })
+		switch {
+		case row == "" && had >= 0:
+			row = lines[had]
+		case row == "" && had < 0:
+			continue
+		case !*update && !t.Failed() && (had < 0 || lines[had] != row):
+			t.Errorf("%s has another row than\n%s\nrun with -update", tablePage, row)
+		}
+		all = append(all, row)
+	}
+	if *update && !t.Failed() {
+		page := before + tableHead + strings.Join(all, "\n") + "\n\n" + after
+		if err := os.WriteFile(tablePage, []byte(page), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
