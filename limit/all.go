@@ -2,8 +2,6 @@ package limit
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -57,25 +55,19 @@ func (a *All) Settle(now mono.Time, s *Sent, o *Outcome) {
 	}
 }
 
-// AppendState implements Keeper.
-func (a *All) AppendState(b []byte) []byte {
-	mustKeep(a)
+func (a *All) appendState(b []byte) []byte {
 	w := begun(b, 'a')
 	w.instant(a.last)
 	w.number(int64(len(a.each)))
 	for _, l := range a.each {
-		part := l.(Keeper).AppendState(nil)
+		part := appendState(nil, l)
 		w.number(int64(len(part)))
 		w = append(w, part...)
 	}
 	return w
 }
 
-// Restore implements Keeper.
-func (a *All) Restore(b []byte) error {
-	if err := Keeps(a); err != nil {
-		return err
-	}
+func (a *All) restore(b []byte) error {
 	r := reading("All", 'a', b)
 	last := r.instant("the last change")
 	if n := r.number("the number of limits", 0, int64(len(b))); r.err == nil && n != int64(len(a.each)) {
@@ -86,45 +78,10 @@ func (a *All) Restore(b []byte) error {
 		if r.err != nil {
 			break
 		}
-		if err := l.(Keeper).Restore(part); err != nil {
+		if err := Restore(l, part); err != nil {
 			return fmt.Errorf("limit: All: limit %d of %d: %w", i+1, len(a.each), err)
 		}
 	}
 	a.last = max(a.last, last)
 	return r.end()
-}
-
-// Configuration implements Keeper.
-func (a *All) Configuration() string {
-	var parts []string
-	for _, l := range a.each {
-		parts = append(parts, configuration(l))
-	}
-	return "All [" + strings.Join(parts, "; ") + "]"
-}
-
-// Span implements Keeper: the longest of all.
-func (a *All) Span() (most time.Duration) {
-	for _, l := range a.each {
-		most = max(most, span(l))
-	}
-	return most
-}
-
-// ReadyAfter implements Forecaster.
-func (a *All) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
-	t := max(now, a.last)
-	for _, l := range a.each {
-		t = max(t, ReadyAfter(l, now, first, cost))
-	}
-	return t
-}
-
-// NotBefore implements Forecaster: the latest of all.
-func (a *All) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
-	t := max(now, a.last)
-	for _, l := range a.each {
-		t = max(t, NotBefore(l, now, n, ahead, cost))
-	}
-	return t
 }

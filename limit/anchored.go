@@ -379,14 +379,6 @@ func (a *Anchored) epochAt(t mono.Time) uint64 {
 	return 0
 }
 
-// Configuration implements Keeper.
-func (a *Anchored) Configuration() string {
-	return a.configured("Anchored") + fmt.Sprintf(", margin %v", a.over-a.window)
-}
-
-// Span implements Keeper. An interval may have begun as late as the request.
-func (a *Anchored) Span() time.Duration { return a.over }
-
 // ReadyAfter implements Forecaster. It is not known.
 func (a *Anchored) ReadyAfter(mono.Time, Cost, Cost) mono.Time { return Never }
 

@@ -461,19 +461,6 @@ func (b *Bucket) Restore(from []byte) error {
 	return nil
 }
 
-// Configuration implements Keeper.
-func (b *Bucket) Configuration() string {
-	refill := account{unit: b.unit, limit: b.rate.limit, window: b.rate.window, arrivals: b.arrivals}
-	s := refill.configured("Bucket") + fmt.Sprintf(", burst %d, margin %v", b.limit, b.margin)
-	if b.alone {
-		s += ", alone"
-	}
-	return s
-}
-
-// Span implements Keeper: the time in which an empty bucket fills.
-func (b *Bucket) Span() time.Duration { return b.times(b.limit) + b.margin }
-
 // ReadyAfter implements Forecaster.
 func (b *Bucket) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	if b.pair != nil {

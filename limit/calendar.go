@@ -263,14 +263,6 @@ func (c *Calendar) Restore(b []byte) error {
 	return nil
 }
 
-// Configuration implements Keeper.
-func (c *Calendar) Configuration() string {
-	if c.zone != nil {
-		return c.configured("Calendar") + fmt.Sprintf(", of the clock of %v, skew %v", c.zone.zone, c.skew)
-	}
-	return c.configured("Calendar") + fmt.Sprintf(", from %v, skew %v", c.begins(), c.skew)
-}
-
 // begins returns the first beginning of an interval from the zero of the scale on. Phases that
 // differ by whole windows are the same.
 func (c *Calendar) begins() time.Duration {
@@ -279,14 +271,6 @@ func (c *Calendar) begins() time.Duration {
 		in += c.window
 	}
 	return in
-}
-
-// Span implements Keeper.
-func (c *Calendar) Span() time.Duration {
-	if c.zone != nil {
-		return c.zone.longest() + 2*c.skew
-	}
-	return c.window + 2*c.skew
 }
 
 // ReadyAfter implements Forecaster.

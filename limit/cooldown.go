@@ -73,12 +73,6 @@ func (c *Cooldown) Restore(b []byte) error {
 	return nil
 }
 
-// Configuration implements Keeper.
-func (c *Cooldown) Configuration() string { return fmt.Sprintf("Cooldown: pause %v", c.pause) }
-
-// Span implements Keeper. It is the pause after a refusal without a Retry-After.
-func (c *Cooldown) Span() time.Duration { return c.pause }
-
 // ReadyAfter implements Forecaster.
 func (c *Cooldown) ReadyAfter(now mono.Time, _, cost Cost) mono.Time { return c.Ready(now, cost) }
 

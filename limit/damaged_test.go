@@ -118,12 +118,12 @@ func TestDamagedStates(t *testing.T) {
 		{"Named", written('r', late, 0, 1000, 0, late, 0), "it: limit: Rolling: state, byte 4 of 11"},
 	} {
 		l := keepers[c.kind]()
-		err := l.Restore(c.state)
+		err := limit.Restore(l, c.state)
 		if c.want == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s, % x: %v, want %q", c.kind, c.state, err, c.want)
 		}
 		if err == nil {
-			if again := l.AppendState(nil); string(again) != string(c.state) {
+			if again := limit.AppendState(nil, l); string(again) != string(c.state) {
 				t.Errorf("%s: of % x comes % x", c.kind, c.state, again)
 			}
 		}
@@ -148,7 +148,7 @@ func TestAnchoredGoesOnInItsEpoch(t *testing.T) {
 		was.send(now+100*ms, 1, "slow")
 		is.send(now, 1, "witness")
 		is.send(now+100*ms, 1, "slow")
-		if err := is.Limiter.(limit.Keeper).Restore(was.Limiter.(limit.Keeper).AppendState(nil)); err != nil {
+		if err := limit.Restore(is.Limiter, limit.AppendState(nil, was.Limiter)); err != nil {
 			t.Fatal(err)
 		}
 		for _, l := range []timeline{was, is} {
@@ -161,7 +161,7 @@ func TestAnchoredGoesOnInItsEpoch(t *testing.T) {
 
 // Equal configurations have equal lines, however they were written.
 func TestConfigurationsSay(t *testing.T) {
-	calendar := func(phase mono.Time, late time.Duration, free bool) limit.Keeper {
+	calendar := func(phase mono.Time, late time.Duration, free bool) limit.Limiter {
 		return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Minute, Phase: phase, Arrivals: limit.Arrivals{Late: late, RejectsFree: free}}))
 	}
 	for _, c := range []struct {
@@ -176,19 +176,19 @@ func TestConfigurationsSay(t *testing.T) {
 		{limit.NewAll(limit.Named("n", opaque{limit.MustRolling(1, time.Second)}), must(limit.NewCooldown(0))), `All ["n" limit_test.opaque; Cooldown: pause 0s]`},
 		{limit.NewFitted(limit.MustRolling(1, time.Second)), "Rolling: 1 request per 1s, margin 1.2ms"},
 	} {
-		if got := c.l.(limit.Keeper).Configuration(); got != c.want {
+		if got := limit.Configuration(c.l); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 	all := limit.NewAll(opaque{must(limit.NewCooldown(time.Hour))}, limit.MustRolling(1, time.Second), must(limit.NewCooldown(3*time.Second)), must(limit.NewCooldown(2*time.Second)))
-	if all.Span() != 3*time.Second {
-		t.Errorf("the longest span is %v", all.Span())
+	if limit.Span(all) != 3*time.Second {
+		t.Errorf("the longest span is %v", limit.Span(all))
 	}
 	varying := limit.NewVarying(must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1})))
 	if limit.Keeps(varying) == nil || limit.Keeps(limit.NewVarying(must(limit.NewCooldown(0)))) != nil {
 		t.Error("what varies can be kept where what is in it cannot, or the reverse")
 	}
-	if err := limit.NewFitted(varying).Restore(nil); err == nil || !strings.Contains(err.Error(), "cannot be kept") {
+	if err := limit.Restore(limit.NewFitted(varying), nil); err == nil || !strings.Contains(err.Error(), "cannot be kept") {
 		t.Errorf("Restore: %v", err)
 	}
 }

@@ -93,11 +93,10 @@ func ExampleKeeper() {
 	}
 	answered(l, 0, 0, limit.One)
 	answered(l, time.Second, 0, limit.One)
-	state := l.AppendState(nil)
+	state := limit.AppendState(nil, l)
 
-	var next limit.Keeper
-	next, _ = limit.AsKeeper(limit.NewFitted(limit.MustRolling(2, time.Minute)))
-	fmt.Println(next.Restore(state), next.Span() >= time.Minute)
+	next := limit.NewFitted(limit.MustRolling(2, time.Minute))
+	fmt.Println(limit.Restore(next, state), limit.Span(next) >= time.Minute)
 	fmt.Println(ready(next, 2*time.Second, limit.One) == ready(l, 2*time.Second, limit.One))
 	// Output:
 	// <nil> true

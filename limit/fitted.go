@@ -820,23 +820,3 @@ func (f *Fitted) Count(now mono.Time, cost Cost, o Outcome) {
 		}
 	}
 }
-
-// AppendState implements Keeper: the memory of the Limiter in it.
-func (f *Fitted) AppendState(b []byte) []byte {
-	mustKeep(f)
-	return f.own.(Keeper).AppendState(b)
-}
-
-// Restore implements Keeper.
-func (f *Fitted) Restore(b []byte) error {
-	if err := Keeps(f); err != nil {
-		return err
-	}
-	return f.own.(Keeper).Restore(b)
-}
-
-// Configuration implements Keeper: that of the Limiter in it.
-func (f *Fitted) Configuration() string { return configuration(f.own) }
-
-// Span implements Keeper.
-func (f *Fitted) Span() time.Duration { return span(f.own) }

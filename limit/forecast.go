@@ -43,11 +43,18 @@ func Forecasts(l Limiter) bool {
 	})
 }
 
-// NotBefore calls l if it is a Forecaster. Otherwise it returns the instant of Ready, as if nothing
-// were ahead. In place of AfterSettle it returns now, since an answer may come at once.
+// NotBefore calls l if it is a Forecaster. Of an All, Varying or Named it is the latest of the
+// parts. Otherwise it returns the instant of Ready, as if nothing were ahead. In place of AfterSettle it returns now, since an answer may come at once.
 func NotBefore(l Limiter, now mono.Time, n int, ahead, cost Cost) mono.Time {
 	if f, ok := l.(Forecaster); ok {
 		return f.NotBefore(now, n, ahead, cost)
+	}
+	if parts, last, ok := conjunction(l); ok {
+		t := max(now, last)
+		for _, part := range parts {
+			t = max(t, NotBefore(part, now, n, ahead, cost))
+		}
+		return t
 	}
 	t := l.Ready(now, cost)
 	if t == AfterSettle {
@@ -73,12 +80,21 @@ func MayPass(l Limiter, now mono.Time, cost, waits Cost, ready mono.Time) bool {
 	return ready < AfterSettle && l.Ready(now, cost) <= now && ReadyAfter(l, now, cost, waits) <= ready
 }
 
-// ReadyAfter calls l if it is a Forecaster. Otherwise it returns Never.
+// ReadyAfter calls l if it is a Forecaster. Of an All, Varying or Named it is the latest of the
+// parts. Otherwise it returns Never.
 func ReadyAfter(l Limiter, now mono.Time, first, cost Cost) mono.Time {
 	if f, ok := l.(Forecaster); ok {
 		return f.ReadyAfter(now, first, cost)
 	}
-	return Never
+	parts, last, ok := conjunction(l)
+	if !ok {
+		return Never
+	}
+	t := max(now, last)
+	for _, part := range parts {
+		t = max(t, ReadyAfter(part, now, first, cost))
+	}
+	return t
 }
 
 // asked is the question of a forecast, in the unit of one account.

@@ -17,14 +17,14 @@ func TestForecastOfAThousand(t *testing.T) {
 	l := limit.MustRolling(100, 6*time.Second)
 	now := mono.Time(0)
 	for k := range 1000 {
-		said := l.NotBefore(0, k, limit.Cost{limit.Requests: int64(k)}, limit.One)
+		said := limit.NotBefore(l, 0, k, limit.Cost{limit.Requests: int64(k)}, limit.One)
 		if want := at(time.Duration(k/100) * (6*time.Second + margin)); said != want {
 			t.Fatalf("with %d ahead: %v, want %v", k, said, want)
 		}
 	}
 	for k := range 1000 {
 		now = l.Ready(now, limit.One)
-		if said := l.NotBefore(now, 999-k, limit.Cost{limit.Requests: int64(999 - k)}, limit.One); said != at(9*(6*time.Second+margin)) {
+		if said := limit.NotBefore(l, now, 999-k, limit.Cost{limit.Requests: int64(999 - k)}, limit.One); said != at(9*(6*time.Second+margin)) {
 			t.Fatalf("when %d have gone, the last is forecast for %v", k, said)
 		}
 		l.Settle(now, limittest.Admit(l, now, limit.One), &limit.Outcome{Result: limit.Accepted})
@@ -72,18 +72,18 @@ func TestForecastAtTheEnds(t *testing.T) {
 	huge := limit.Cost{limit.Requests: math.MaxInt64, limit.Input: math.MaxInt64}
 	tiny := limit.Cost{limit.Requests: math.MinInt64, limit.Input: math.MinInt64}
 	for name, kind := range specs {
-		l, ok := kind.New().(limit.Forecaster)
-		if !ok {
+		l := kind.New()
+		if !limit.Forecasts(l) {
 			continue
 		}
 		for _, open := range []bool{false, true} {
 			if open {
 				limittest.Admit(l, 0, limit.One)
 			}
-			one := l.NotBefore(0, 0, limit.Cost{}, limit.One)
+			one := limit.NotBefore(l, 0, 0, limit.Cost{}, limit.One)
 			for _, c := range kind.Costs {
-				least, most := l.NotBefore(0, math.MinInt, tiny, c), l.NotBefore(0, math.MaxInt, huge, c)
-				mid := l.NotBefore(0, 40_000, limit.Cost{limit.Requests: 40_000 * limit.MaxCost, limit.Input: 40_000 * limit.MaxCost}, c)
+				least, most := limit.NotBefore(l, 0, math.MinInt, tiny, c), limit.NotBefore(l, 0, math.MaxInt, huge, c)
+				mid := limit.NotBefore(l, 0, 40_000, limit.Cost{limit.Requests: 40_000 * limit.MaxCost, limit.Input: 40_000 * limit.MaxCost}, c)
 				if least < 0 || least > mid || mid > most || most == limit.AfterSettle {
 					t.Errorf("%s, %v: %v with less than nothing ahead, %v with 40,000 of the largest, %v with all there is", name, c, least, mid, most)
 				}
@@ -91,7 +91,7 @@ func TestForecastAtTheEnds(t *testing.T) {
 					t.Errorf("%s, %v: %v", name, c, least)
 				}
 			}
-			if late := l.NotBefore(mono.Max, 0, limit.Cost{}, limit.One); one < 0 || late < mono.Max {
+			if late := limit.NotBefore(l, mono.Max, 0, limit.Cost{}, limit.One); one < 0 || late < mono.Max {
 				t.Errorf("%s: %v, at the end of time %v", name, one, late)
 			}
 		}
@@ -119,7 +119,7 @@ func TestForecastOfWhatIsReserved(t *testing.T) {
 		{-30 + 90, 40, 61 * time.Second},
 		{-30 + 100, 75, 62 * time.Second},
 	} {
-		if got := l.NotBefore(at(2*time.Second), 1, tokens(c.ahead), tokens(c.cost)); got != at(c.want) {
+		if got := limit.NotBefore(l, at(2*time.Second), 1, tokens(c.ahead), tokens(c.cost)); got != at(c.want) {
 			t.Errorf("%d ahead, %d: %v, want %v", c.ahead, c.cost, got, c.want)
 		}
 	}
@@ -179,14 +179,14 @@ func TestLeast(t *testing.T) {
 
 // prophet is a limiter whose forecasts have one fault.
 type prophet struct {
-	limit.Forecaster
+	limit.Limiter
 	fault string
 }
 
 func (p prophet) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Time {
 	switch p.fault {
 	case "a nanosecond late":
-		if t := p.Forecaster.NotBefore(now, n, ahead, cost); t > now && t < limit.AfterSettle {
+		if t := limit.NotBefore(p.Limiter, now, n, ahead, cost); t > now && t < limit.AfterSettle {
 			return t + 1
 		}
 	case "one more ahead":
@@ -198,13 +198,17 @@ func (p prophet) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Ti
 		}
 	case "asks Ready":
 		ahead[limit.Requests] += cost[limit.Requests]
-		return limit.NotBefore(opaque{p.Forecaster}, now, 0, limit.Cost{}, cost)
+		return limit.NotBefore(opaque{p.Limiter}, now, 0, limit.Cost{}, cost)
 	case "forgets Never":
-		return min(p.Forecaster.NotBefore(now, n, ahead, cost), mono.Max)
+		return min(limit.NotBefore(p.Limiter, now, n, ahead, cost), mono.Max)
 	case "in the past":
-		return p.Forecaster.NotBefore(now, n, ahead, cost) - 1
+		return limit.NotBefore(p.Limiter, now, n, ahead, cost) - 1
 	}
-	return p.Forecaster.NotBefore(now, n, ahead, cost)
+	return limit.NotBefore(p.Limiter, now, n, ahead, cost)
+}
+
+func (p prophet) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
+	return limit.ReadyAfter(p.Limiter, now, first, cost)
 }
 
 func TestLawsKillFalseProphets(t *testing.T) {
@@ -216,7 +220,7 @@ func TestLawsKillFalseProphets(t *testing.T) {
 				(kind == "Calendar" || kind == "Bucket/burst of 1") && fault == "asks Ready":
 				continue // there it is none
 			}
-			spec.New = func() limit.Limiter { return prophet{specs[kind].New().(limit.Forecaster), fault} }
+			spec.New = func() limit.Limiter { return prophet{specs[kind].New(), fault} }
 			if !killed(spec) {
 				t.Errorf("%s, %s, passes the laws", kind, fault)
 			}
@@ -226,7 +230,7 @@ func TestLawsKillFalseProphets(t *testing.T) {
 
 func TestForecastDoesNotAllocate(t *testing.T) {
 	for _, kind := range benchKinds {
-		l := must(kind.new(300)).(limit.Forecaster)
+		l := must(kind.new(300))
 		for range 200 {
 			l.Settle(0, limittest.Admit(l, 0, benchCost), &limit.Outcome{Result: limit.Accepted})
 		}
@@ -234,7 +238,7 @@ func TestForecastDoesNotAllocate(t *testing.T) {
 			limittest.Admit(l, 0, benchCost)
 		}
 		ahead := limit.Cost{700, 700, 700, 700, 700, 700}
-		if n := testing.AllocsPerRun(100, func() { l.NotBefore(0, 700, ahead, benchCost) }); n > 0 {
+		if n := testing.AllocsPerRun(100, func() { limit.NotBefore(l, 0, 700, ahead, benchCost) }); n > 0 {
 			t.Errorf("%s: %v allocations", kind.name, n)
 		}
 	}
@@ -244,7 +248,7 @@ func TestForecastDoesNotAllocate(t *testing.T) {
 func BenchmarkForecast(b *testing.B) {
 	for _, kind := range benchKinds {
 		b.Run(kind.name, func(b *testing.B) {
-			l := must(kind.new(6000)).(limit.Forecaster)
+			l := must(kind.new(6000))
 			now := mono.Time(0)
 			for l.Ready(now, benchCost) == now {
 				l.Settle(now, limittest.Admit(l, now, benchCost), &limit.Outcome{Result: limit.Accepted})
@@ -253,7 +257,7 @@ func BenchmarkForecast(b *testing.B) {
 			ahead := limit.Cost{40_000, 40_000, 40_000, 40_000, 40_000, 40_000}
 			b.ReportAllocs()
 			for b.Loop() {
-				l.NotBefore(now, 40_000, ahead, benchCost)
+				limit.NotBefore(l, now, 40_000, ahead, benchCost)
 			}
 		})
 	}

@@ -62,7 +62,6 @@ func FuzzReadyAfter(f *testing.F) {
 			if !limit.Foresees(l) {
 				t.Fatalf("%s does not foresee", name)
 			}
-			ahead := l.(limit.Forecaster)
 			now := mono.Time(0)
 			var open []*limit.Sent
 			for step := range 120 {
@@ -79,7 +78,7 @@ func FuzzReadyAfter(f *testing.F) {
 				var want []mono.Time
 				for _, c := range costs {
 					before := l.Ready(now, c)
-					want = append(want, ahead.ReadyAfter(now, first, c))
+					want = append(want, limit.ReadyAfter(l, now, first, c))
 					if after := l.Ready(now, c); after != before {
 						t.Fatalf("%s: asked at %v, Ready is %v where it was %v", name, now, after, before)
 					}

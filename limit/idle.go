@@ -81,15 +81,14 @@ func AppendIdle(b []byte, l Limiter, now mono.Time) (state []byte, ok bool) {
 		return b, false
 	}
 	for _, part := range idles(l) {
-		k, keeps := AsKeeper(part)
 		switch {
-		case keeps:
+		case Keeps(part) == nil:
 		case countsNothing(part, now):
 			continue
 		default:
 			return b, false
 		}
-		own := k.AppendState(nil)
+		own := appendState(nil, part)
 		b = binary.AppendUvarint(b, uint64(len(own))+1)
 		b = append(append(b, unitOf(part)), own...)
 	}
@@ -158,13 +157,12 @@ func RestoreIdle(l Limiter, state []byte) (fits bool, err error) {
 			if part == nil {
 				continue
 			}
-			k := part.(Keeper)
 			for j := range had {
 				h := &had[j]
-				if h.taken || h.unit != unitOf(part) || h.kind != k.AppendState(nil)[0] || sameWindow && h.window != windowOf(part) {
+				if h.taken || h.unit != unitOf(part) || h.kind != appendState(nil, part)[0] || sameWindow && h.window != windowOf(part) {
 					continue
 				}
-				if err := k.Restore(h.own); err != nil {
+				if err := Restore(part, h.own); err != nil {
 					return false, err
 				}
 				h.taken, parts[i] = true, nil
@@ -208,14 +206,14 @@ func unitOf(l Limiter) byte {
 // idles returns the parts of l whose memories together are that of l. A wrapper of an unknown kind
 // is a part itself.
 func idles(l Limiter) (parts []Limiter) {
-	switch l := l.(type) {
-	case *All, *Varying, *named, *Fitted:
-		for _, part := range l.(wrapper).Unwrap() {
-			parts = append(parts, idles(part)...)
-		}
-		return parts
+	made, ok := inside(l)
+	if !ok {
+		return []Limiter{l}
 	}
-	return []Limiter{l}
+	for _, part := range made {
+		parts = append(parts, idles(part)...)
+	}
+	return parts
 }
 
 // ofFitted stands in place of a unit where the memory is that of a Fitted, without its Limiter.
@@ -235,7 +233,7 @@ func fitteds(l Limiter) (all []*Fitted) {
 // appendIdle appends the evidence of a Fitted that has no lesson: when it began, and what was
 // accepted in the last window. ok is false if there is a lesson.
 func (f *Fitted) appendIdle(b []byte) (state []byte, ok bool) {
-	if len(f.Lessons()) > 0 || f.bound {
+	if len(f.Lessons()) > 0 || f.bound || f.open > 0 {
 		return b, false
 	}
 	w := begun(b, 'f')

@@ -12,32 +12,32 @@ import (
 )
 
 // keepers are fresh limiters of every kind that can be kept, each configured in some way.
-var keepers = map[string]func() limit.Keeper{
-	"Rolling": func() limit.Keeper { return limit.MustRolling(5, time.Second) },
-	"Calendar": func() limit.Keeper {
+var keepers = map[string]func() limit.Limiter{
+	"Rolling": func() limit.Limiter { return limit.MustRolling(5, time.Second) },
+	"Calendar": func() limit.Limiter {
 		return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second}))
 	},
-	"Anchored": func() limit.Keeper {
+	"Anchored": func() limit.Limiter {
 		return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second}))
 	},
-	"Bucket": func() limit.Keeper {
+	"Bucket": func() limit.Limiter {
 		return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second}))
 	},
-	"Weighted": func() limit.Keeper {
+	"Weighted": func() limit.Limiter {
 		return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second}))
 	},
-	"Produced": func() limit.Keeper {
+	"Produced": func() limit.Limiter {
 		return must(limit.NewProduced(limit.ProducedConfig{Limit: 50, Window: time.Second, Unit: limit.Input}))
 	},
-	"Cooldown": func() limit.Keeper { return must(limit.NewCooldown(time.Second)) },
-	"All": func() limit.Keeper {
+	"Cooldown": func() limit.Limiter { return must(limit.NewCooldown(time.Second)) },
+	"All": func() limit.Limiter {
 		return limit.NewAll(limit.MustRolling(5, time.Second), limit.Named("minute", limit.NewFitted(limit.MustRolling(50, time.Minute))))
 	},
-	"Named": func() limit.Keeper { return limit.Named("it", limit.MustRolling(5, time.Second)).(limit.Keeper) },
+	"Named": func() limit.Limiter { return limit.Named("it", limit.MustRolling(5, time.Second)) },
 }
 
 // used returns a limiter with a history: some requests settled in each way.
-func used(l limit.Keeper, rng *rand.Rand) (limit.Keeper, mono.Time) {
+func used(l limit.Limiter, rng *rand.Rand) (limit.Limiter, mono.Time) {
 	now := at(time.Duration(rng.Int64N(int64(time.Hour))))
 	for range rng.IntN(60) {
 		cost := limit.Cost{limit.Requests: 1, limit.Input: rng.Int64N(40)}
@@ -61,7 +61,7 @@ func FuzzRestore(f *testing.F) {
 	}
 	for seed, name := range names {
 		l, _ := used(keepers[name](), rand.New(rand.NewPCG(uint64(seed), 1)))
-		f.Add(name, l.AppendState(nil))
+		f.Add(name, limit.AppendState(nil, l))
 	}
 	f.Fuzz(func(t *testing.T, name string, state []byte) {
 		fresh, ok := keepers[name]
@@ -69,7 +69,7 @@ func FuzzRestore(f *testing.F) {
 			return
 		}
 		l := fresh()
-		if err := l.Restore(state); err != nil {
+		if err := limit.Restore(l, state); err != nil {
 			if !strings.HasPrefix(err.Error(), "limit: ") && !strings.HasPrefix(err.Error(), "it: ") {
 				t.Errorf("%v", err)
 			}
@@ -82,7 +82,7 @@ func FuzzRestore(f *testing.F) {
 			}
 		}
 		again := fresh()
-		if err := again.Restore(l.AppendState(nil)); err != nil {
+		if err := limit.Restore(again, limit.AppendState(nil, l)); err != nil {
 			t.Errorf("what was made of a state that was taken is refused: %v", err)
 		}
 	})
@@ -95,14 +95,14 @@ func TestKeptStatesDoNotFitOthers(t *testing.T) {
 		l, _ := used(fresh(), rand.New(rand.NewPCG(1, 1)))
 		for other, made := range keepers {
 			fits := name == other || strings.Contains("Rolling Named", name) && strings.Contains("Rolling Named", other)
-			if err := made().Restore(l.AppendState(nil)); (err == nil) != fits {
+			if err := limit.Restore(made(), limit.AppendState(nil, l)); (err == nil) != fits {
 				t.Errorf("%s takes the state of %s: %v", other, name, err)
 			}
 		}
-		if was, twice := said[l.Configuration()]; twice {
-			t.Errorf("%s and %s both say %q", name, was, l.Configuration())
+		if was, twice := said[limit.Configuration(l)]; twice {
+			t.Errorf("%s and %s both say %q", name, was, limit.Configuration(l))
 		}
-		said[l.Configuration()] = name
+		said[limit.Configuration(l)] = name
 	}
 }
 
@@ -117,7 +117,7 @@ func TestKeepsSaysWhatCannotBeKept(t *testing.T) {
 		if err := limit.Keeps(l); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
-		if err := l.(limit.Keeper).Restore(nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := limit.Restore(l, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Restore: %v, want %s", err, want)
 		}
 	}
@@ -134,10 +134,10 @@ func TestKeptChanges(t *testing.T) {
 	l.SetLimit(0, 7)
 	l.SetWindow(0, time.Minute)
 	next := limit.MustRolling(5, time.Second)
-	if err := next.Restore(l.AppendState(nil)); err != nil {
+	if err := limit.Restore(next, limit.AppendState(nil, l)); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := next.Configuration(), "Rolling: 7 requests per 1m0s, margin 7.1ms"; got != want {
+	if got, want := limit.Configuration(next), "Rolling: 7 requests per 1m0s, margin 7.1ms"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if at := next.Ready(0, limit.Cost{8}); at != limit.Never {
@@ -156,11 +156,11 @@ func TestSpanIsEnough(t *testing.T) {
 		}
 		l.Settle(now, limittest.Admit(l, now, limit.Cost{}), &limit.Outcome{Result: limit.Limited})
 		all := limit.Cost{5}
-		if at := l.Ready(now, all); at > now.Add(l.Span()) {
-			t.Errorf("%s: all is ready at %v, and its span is %v", name, at, l.Span())
+		if at := l.Ready(now, all); at > now.Add(limit.Span(l)) {
+			t.Errorf("%s: all is ready at %v, and its span is %v", name, at, limit.Span(l))
 		}
-		if at := l.Ready(now, all); at < now.Add(l.Span()/2) && name != "Produced" && name != "Calendar" && name != "All" {
-			t.Errorf("%s: all is ready at %v already, and its span is %v", name, at, l.Span())
+		if at := l.Ready(now, all); at < now.Add(limit.Span(l)/2) && name != "Produced" && name != "Calendar" && name != "All" {
+			t.Errorf("%s: all is ready at %v already, and its span is %v", name, at, limit.Span(l))
 		}
 	}
 }
@@ -168,12 +168,12 @@ func TestSpanIsEnough(t *testing.T) {
 // A state is read however dense it is: many arrivals a nanosecond apart, many lost requests of one
 // instant.
 func TestKeptTightly(t *testing.T) {
-	made := map[string]func() limit.Keeper{
-		"Rolling": func() limit.Keeper { return limit.MustRolling(5000, time.Second) },
-		"Weighted": func() limit.Keeper {
+	made := map[string]func() limit.Limiter{
+		"Rolling": func() limit.Limiter { return limit.MustRolling(5000, time.Second) },
+		"Weighted": func() limit.Limiter {
 			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5000, Window: time.Second, Grain: -1}))
 		},
-		"Produced": func() limit.Keeper {
+		"Produced": func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 5000, Window: time.Second, Unit: limit.Input}))
 		},
 	}
@@ -190,9 +190,9 @@ func TestKeptTightly(t *testing.T) {
 			}
 		}
 		next := fresh()
-		if err := next.Restore(l.AppendState(nil)); err != nil {
+		if err := limit.Restore(next, limit.AppendState(nil, l)); err != nil {
 			t.Errorf("%s: %v", name, err)
-		} else if a, b := l.AppendState(nil), next.AppendState(nil); string(a) != string(b) {
+		} else if a, b := limit.AppendState(nil, l), limit.AppendState(nil, next); string(a) != string(b) {
 			t.Errorf("%s: another state, of %d bytes, not %d", name, len(b), len(a))
 		}
 	}

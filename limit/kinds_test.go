@@ -134,7 +134,7 @@ func TestBucketAlone(t *testing.T) {
 	per := func(n time.Duration) time.Duration { return n * 1000201 } // the refill of n, by a clock that drifts
 	l.send(0, 400, "small")
 	l.ready(0, 2500, limit.AfterSettle) // something else is open
-	if at := l.Limiter.(limit.Forecaster).ReadyAfter(0, limit.Cost{100}, limit.Cost{2500}); at != limit.AfterSettle {
+	if at := limit.ReadyAfter(l.Limiter, 0, limit.Cost{100}, limit.Cost{2500}); at != limit.AfterSettle {
 		t.Errorf("after a small one, a large one is ready at %v", at)
 	}
 	l.answered(10*ms, "small", limit.Accepted)

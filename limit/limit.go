@@ -64,7 +64,7 @@
 //	describe.go       Describer: the rules of a limiter, their usage, the rule behind a verdict
 //	usage.go          Usage: the use of each limit now
 //	named.go          Named: a limiter with a name
-//	keeper.go         Keeper: a limiter's memory, written and read back
+//	keeper.go         Keeper: a limiter's memory, written and read back; Configuration, Span
 //	keeper_state.go   the format of that memory
 //	idle.go           the memory of a limiter with no request in flight, in a few bytes
 //	replay_past.go    Past: earlier requests, for a limiter that is new

@@ -550,15 +550,6 @@ func (p *Produced) Restore(b []byte) error {
 	return nil
 }
 
-// Configuration implements Keeper.
-func (p *Produced) Configuration() string {
-	refill := account{unit: p.unit, limit: p.rate.limit, window: p.rate.window, arrivals: Arrivals{Late: p.late}}
-	return refill.configured("Produced") + fmt.Sprintf(", burst %d, margin %v, %d per second, within %v", p.burst, p.margin, p.speed, p.within)
-}
-
-// Span implements Keeper: how long an empty bucket takes to fill.
-func (p *Produced) Span() time.Duration { return p.times(p.burst) + p.margin }
-
 // CarryTo makes another Produced count the drawn and open requests of p, as when two clients turn
 // out to share a bucket. After that p must admit nothing. Call end once, when all open requests are
 // settled: then they count by their outcomes. The output that existed at now counts twice from then

@@ -223,18 +223,6 @@ func (r *Rolling) Restore(b []byte) error {
 	return nil
 }
 
-// Configuration implements Keeper.
-func (r *Rolling) Configuration() string {
-	s := r.configured("Rolling") + fmt.Sprintf(", margin %v", r.span-r.window)
-	if r.grain > 0 {
-		s += fmt.Sprintf(", grain %v", r.grain)
-	}
-	return s
-}
-
-// Span implements Keeper.
-func (r *Rolling) Span() time.Duration { return r.span + r.grain }
-
 // ReadyAfter implements Forecaster.
 func (r *Rolling) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return r.Ready(now, r.both(first, cost))

@@ -80,15 +80,14 @@ func TestKindsDoWhatTheyDidAtTheirEdges(t *testing.T) {
 // resume continues with a limiter made of the written state and the open leases, if the limiter is
 // a Keeper.
 func (tr *transcript) resume(t *testing.T) {
-	k, ok := tr.limiter.(limit.Keeper)
-	if !ok || limit.Keeps(k) != nil {
+	if limit.Keeps(tr.limiter) != nil {
 		return
 	}
-	next := tr.New().(limit.Keeper)
+	next := tr.New()
 	for i := range tr.open {
 		tr.open[i].lease = limittest.Admit(next, tr.open[i].at, tr.open[i].cost)
 	}
-	if err := next.Restore(k.AppendState(nil)); err != nil {
+	if err := limit.Restore(next, limit.AppendState(nil, tr.limiter)); err != nil {
 		t.Fatal(err)
 	}
 	tr.limiter = next
@@ -185,8 +184,8 @@ func (tr *transcript) line() string {
 		for n, ahead := range []limit.Cost{{}, limit.One, {limit.Requests: 7, limit.Input: 90}} {
 			fmt.Fprintln(&all, limit.NotBefore(tr.limiter, tr.now, n, ahead, c))
 		}
-		if f, ok := tr.limiter.(limit.Forecaster); ok && limit.Foresees(f) {
-			fmt.Fprintln(&all, f.ReadyAfter(tr.now, limit.One, c), f.ReadyAfter(tr.now, tr.Costs[len(tr.Costs)-1], c))
+		if l := tr.limiter; limit.Foresees(l) {
+			fmt.Fprintln(&all, limit.ReadyAfter(l, tr.now, limit.One, c), limit.ReadyAfter(l, tr.now, tr.Costs[len(tr.Costs)-1], c))
 		}
 		switch d := tr.limiter.Ready(tr.now, c).Sub(tr.now); {
 		case d >= limit.AfterSettle.Sub(tr.now):
@@ -199,8 +198,8 @@ func (tr *transcript) line() string {
 	if f, ok := tr.limiter.(*limit.Fitted); ok {
 		all.WriteString(strings.ReplaceAll(fmt.Sprintf("%+v %+v\n", f.Misfits(), f.Lessons()), "Rule:", "Rate:"))
 	}
-	if k, ok := tr.limiter.(limit.Keeper); ok && limit.Keeps(tr.limiter) == nil {
-		fmt.Fprintf(&all, "%x %s %v\n", k.AppendState(nil), k.Configuration(), k.Span())
+	if k := tr.limiter; limit.Keeps(k) == nil {
+		fmt.Fprintf(&all, "%x %s %v\n", limit.AppendState(nil, k), limit.Configuration(k), limit.Span(k))
 	}
 	sum := fnv.New32a()
 	sum.Write([]byte(all.String()))

@@ -405,18 +405,6 @@ func (l *Weighted) Restore(b []byte) error {
 	return nil
 }
 
-// Configuration implements Keeper.
-func (l *Weighted) Configuration() string {
-	s := l.configured("Weighted") + fmt.Sprintf(", margin %v, drift %v, grain %v", l.margin, l.span-l.window, l.grain)
-	if l.less > 0 {
-		s += ", rounds down"
-	}
-	return s
-}
-
-// Span implements Keeper.
-func (l *Weighted) Span() time.Duration { return 2*l.span + l.margin + l.grain }
-
 // ReadyAfter implements Forecaster.
 func (l *Weighted) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return l.Ready(now, l.both(first, cost))

@@ -1,12 +1,15 @@
 package limit
 
+import "github.com/paceline-go/paceline/limit/mono"
+
 // A Limiter that is made of others has one method for it, as a wrapping error has:
 //
 //	Unwrap() []Limiter
 //
 // Each function of this package asks the wrapper first. If the wrapper has no answer, the function
-// asks its parts. So a wrapper needs Ready, Admit, Settle and Unwrap. It adds the methods for which
-// it knows more than its parts: forecasts.
+// asks its parts. So a wrapper needs Ready, Admit, Settle and Unwrap. All, Varying and Named have no
+// other method for it. A wrapper that adds a bound of its own knows more than its parts, and adds
+// forecasts.
 
 type wrapper interface{ Unwrap() []Limiter }
 
@@ -64,4 +67,17 @@ func Parts(l Limiter) (parts []Limiter) {
 		return !is
 	})
 	return parts
+}
+
+// conjunction returns the parts of a wrapper that adds nothing to them, and its last change.
+func conjunction(l Limiter) (parts []Limiter, last mono.Time, ok bool) {
+	switch l := l.(type) {
+	case *All:
+		return l.each, l.last, true
+	case *Varying:
+		return l.each, l.last, true
+	case *named:
+		return l.made[:], mono.Min, true
+	}
+	return nil, mono.Min, false
 }

@@ -153,7 +153,7 @@ func FuzzCalendarOfAZone(f *testing.F) {
 		for range 200 {
 			if rng.IntN(20) == 0 {
 				next := make()
-				if err := next.Restore(l.AppendState(nil)); err != nil {
+				if err := limit.Restore(next, limit.AppendState(nil, l)); err != nil {
 					t.Fatal(err)
 				}
 				l = next
@@ -192,7 +192,7 @@ func TestCalendarOfAZoneGoesOn(t *testing.T) {
 	l.Settle(midnight.Add(time.Second), limittest.Admit(l, midnight, limit.Cost{limit.Requests: 2}), &limit.Outcome{Result: limit.Accepted})
 	again := must(limit.NewCalendar(limit.CalendarConfig{Limit: 3, Window: 24 * time.Hour, Zone: z}))
 	limit.SetEpoch(limit.NewAll(limit.Named("a day", again)), start) // as a driver does
-	if err := again.Restore(l.AppendState(nil)); err != nil {
+	if err := limit.Restore(again, limit.AppendState(nil, l)); err != nil {
 		t.Fatal(err)
 	}
 	next := midnight.Add(25 * time.Hour)
@@ -205,10 +205,10 @@ func TestCalendarOfAZoneGoesOn(t *testing.T) {
 		if got := l.NotBefore(midnight.Add(24*time.Hour), 7, ahead, limit.One); got != next.Add(48*time.Hour) {
 			t.Errorf("the eighth is forecast for %v, want %v", got, next.Add(48*time.Hour))
 		}
-		if got, want := l.Span(), 27*time.Hour+100*time.Millisecond; got != want {
+		if got, want := limit.Span(l), 27*time.Hour+100*time.Millisecond; got != want {
 			t.Errorf("a request counts for %v, want %v", got, want)
 		}
-		if got := l.Configuration(); got != "Calendar: 3 requests per 24h0m0s, of the clock of America/Los_Angeles, skew 50ms" {
+		if got := limit.Configuration(l); got != "Calendar: 3 requests per 24h0m0s, of the clock of America/Los_Angeles, skew 50ms" {
 			t.Error(got)
 		}
 	}

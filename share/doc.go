@@ -5,7 +5,7 @@
 // strangers. One process needs only a paceline.Gate. docs/machines.md compares the three.
 //
 //	store, err := sqlite.Open("limits.db") // share/sqlite, share/postgres or share/redis
-//	member, err := share.Limiter(store, "openai:gpt-4o", func() limit.Keeper { return limit.MustRolling(500, time.Minute) })
+//	member, err := share.Limiter(store, "openai:gpt-4o", func() limit.Limiter { return limit.MustRolling(500, time.Minute) })
 //	defer member.Close(ctx)
 //	gate := paceline.NewGate(member)
 //

@@ -15,7 +15,7 @@ import (
 // Two processes share one limit in a store: one has twice the weight. Here both are in one program,
 // and the store is in memory; sqlite.Open, postgres.Open and redis.Open have others.
 func ExampleNew() {
-	own := func() limit.Keeper { return limit.MustRolling(20, time.Second) }
+	own := func() limit.Limiter { return limit.MustRolling(20, time.Second) }
 	fallback, err := share.ParseFallback("split") // while the store is away: its part of the limit
 	if err != nil {
 		fmt.Println(err)
@@ -73,7 +73,7 @@ func TestDriver(t *testing.T) { synctest.Test(t, testDriver) }
 
 func testDriver(t *testing.T) {
 	var store sharetest.Memory
-	m, err := share.Limiter(&store, "github", func() limit.Keeper { return limit.MustRolling(20, time.Second) })
+	m, err := share.Limiter(&store, "github", func() limit.Limiter { return limit.MustRolling(20, time.Second) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func TestJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
 		join := func(n int64) (*share.Member, error) {
-			m, err := share.Limiter(store, "it", func() limit.Keeper { return limit.MustRolling(n, time.Second) })
+			m, err := share.Limiter(store, "it", func() limit.Limiter { return limit.MustRolling(n, time.Second) })
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,7 +27,7 @@ type Config struct {
 	// nanoseconds since 1970, for the Phase of a Calendar; a Calendar with a Zone needs no Epoch.
 	// Each turn calls it. Give it a Grain (of
 	// Window/2000, say) where Limit is large, since its state travels.
-	Own func() limit.Keeper
+	Own func() limit.Limiter
 	// Weight is this process' share where there is not enough for all. Of weights 1 and 3 the
 	// second gets three quarters. If zero, 1; between 0.001 and 1,000.
 	Weight float64
@@ -82,7 +82,7 @@ type Driver interface {
 }
 
 // Limiter is New with only a store, a name and a limiter.
-func Limiter(store Store, name string, own func() limit.Keeper) (*Member, error) {
+func Limiter(store Store, name string, own func() limit.Limiter) (*Member, error) {
 	return New(Config{Store: store, Name: name, Own: own})
 }
 
@@ -123,8 +123,8 @@ func New(c Config) (*Member, error) {
 }
 
 // dated returns a function that makes limiters on the scale of the store.
-func dated(own func() limit.Keeper) func() limit.Keeper {
-	return func() limit.Keeper {
+func dated(own func() limit.Limiter) func() limit.Limiter {
+	return func() limit.Limiter {
 		l := own()
 		limit.SetEpoch(l, time.Unix(0, 0))
 		return l

@@ -110,7 +110,7 @@ func (s *server) count() int {
 	return s.sent
 }
 
-func twenty() limit.Keeper { return limit.MustRolling(20, time.Second) }
+func twenty() limit.Limiter { return limit.MustRolling(20, time.Second) }
 
 func member(t *testing.T, c share.Config) (*share.Member, *paceline.Gate) {
 	t.Helper()
@@ -308,7 +308,7 @@ func TestConfigurations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newMemory()
 		a, gate := member(t, share.Config{Store: store, Name: "it", Own: twenty})
-		other, others := member(t, share.Config{Store: store, Name: "it", Own: func() limit.Keeper { return limit.MustRolling(30, time.Second) }})
+		other, others := member(t, share.Config{Store: store, Name: "it", Own: func() limit.Limiter { return limit.MustRolling(30, time.Second) }})
 		b, gates := member(t, share.Config{Store: store, Name: "it", Own: twenty})
 		p, err := gate.Wait(context.Background(), limit.One)
 		if err != nil {
@@ -345,19 +345,19 @@ func TestConfigurations(t *testing.T) {
 
 func TestBadConfigs(t *testing.T) {
 	store := newMemory()
-	concurrency := func() limit.Keeper {
+	concurrency := func() limit.Limiter {
 		c, _ := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1})
 		return limit.NewAll(c)
 	}
-	anchored := func() limit.Keeper {
+	anchored := func() limit.Limiter {
 		a, _ := limit.NewAnchored(limit.AnchoredConfig{Limit: 1, Window: time.Second})
 		return a
 	}
-	alone := func() limit.Keeper {
+	alone := func() limit.Limiter {
 		a, _ := limit.NewBucket(limit.BucketConfig{Limit: 1, Window: time.Second, Alone: true})
 		return a
 	}
-	second := func() limit.Keeper { return limit.NewAll(twenty(), alone()) }
+	second := func() limit.Limiter { return limit.NewAll(twenty(), alone()) }
 	for want, c := range map[string]share.Config{
 		"the Store is nil":           {Name: "x", Own: twenty},
 		"the Name":                   {Store: store, Own: twenty},
@@ -365,7 +365,7 @@ func TestBadConfigs(t *testing.T) {
 		"is no UTF-8":                {Store: store, Name: "\xff", Own: twenty},
 		"has a zero byte":            {Store: store, Name: "a\x00", Own: twenty},
 		"Own is nil":                 {Store: store, Name: "x"},
-		"Own returns nil":            {Store: store, Name: "x", Own: func() limit.Keeper { return nil }},
+		"Own returns nil":            {Store: store, Name: "x", Own: func() limit.Limiter { return nil }},
 		"Least 0.96":                 {Store: store, Name: "x", Own: twenty, Least: 0.96},
 		"Least NaN":                  {Store: store, Name: "x", Own: twenty, Least: math.NaN()},
 		"Weight -1":                  {Store: store, Name: "x", Own: twenty, Weight: -1},
@@ -502,7 +502,7 @@ func TestMembersOfAZone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, hours := newMemory(), map[string]int{}
 		for range 2 {
-			m, gate := member(t, share.Config{Store: store, Name: "it", Poll: time.Second, Own: func() limit.Keeper {
+			m, gate := member(t, share.Config{Store: store, Name: "it", Poll: time.Second, Own: func() limit.Limiter {
 				l, err := limit.NewCalendar(limit.CalendarConfig{Limit: 3, Window: time.Hour, Zone: india, Epoch: time.Now().Add(20 * time.Minute)})
 				if err != nil {
 					t.Fatal(err)

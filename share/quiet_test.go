@@ -22,7 +22,7 @@ func TestANewStoreIsQuietAloud(t *testing.T) {
 		j, store := new(journal), newMemory()
 		m, gate := member(t, share.Config{
 			Store: store, Name: "it", Logger: j.logger(),
-			Own: func() limit.Keeper { return limit.MustRolling(5000, time.Hour) },
+			Own: func() limit.Limiter { return limit.MustRolling(5000, time.Hour) },
 		})
 		began := time.Now()
 		served := make(chan time.Duration)

@@ -46,7 +46,7 @@ func TestDemandWakesTheMember(t *testing.T) {
 // them is answered yet.
 func TestGrantsAreFetchedAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		own := func() limit.Keeper { return limit.MustRolling(400, 2*time.Second) }
+		own := func() limit.Limiter { return limit.MustRolling(400, 2*time.Second) }
 		m, gate := member(t, share.Config{Store: newMemory(), Name: "it", Own: own})
 		defer m.Close(context.Background())
 		var all []paceline.Permit

@@ -109,7 +109,7 @@ func (n *node) memory(now mono.Time) (m frozen.Memory[remembered]) {
 		idle.Counts = now.Add(unknownWindow)
 	}
 	m.Counts = idle.Counts
-	if _, keeps := limit.AsKeeper(n.stack.Own()); ok && !keeps && n.t.config.Share != nil {
+	if ok && n.t.config.Share != nil && limit.Keeps(n.stack.Own()) != nil {
 		m.Counts = idle.Said // the store of the shared limits has the rest
 	} else if idle.Knows || n.said != nil && n.settings().Adopt != nil {
 		m.Useful = max(m.Counts, now.Add(n.settings().Idle))

@@ -31,7 +31,7 @@ func newShared(t *testing.T, dial time.Duration, c transport.Config) *shared {
 	t.Helper()
 	s := &shared{store: new(sharetest.Memory), arrived: make(chan mono.Time, 100), dialled: make(chan struct{}, 100)}
 	base := time.Now()
-	m, err := share.Limiter(s.store, "it", func() limit.Keeper { return limit.MustRolling(20, time.Second) })
+	m, err := share.Limiter(s.store, "it", func() limit.Limiter { return limit.MustRolling(20, time.Second) })
 	if err != nil {
 		t.Fatal(err)
 	}

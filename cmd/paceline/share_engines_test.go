@@ -45,7 +45,7 @@ func TestSharedRestart(t *testing.T) {
 				t.Parallel()
 				const n, window = 12, 6 * time.Second
 				address, _ := store(t)
-				storetest.Ripe(t, address, "api", func() limit.Keeper { return limit.MustRolling(n, window) })
+				storetest.Ripe(t, address, "api", func() limit.Limiter { return limit.MustRolling(n, window) })
 				s := serveStrictly(t, n, window)
 				flags := []string{"--limit", fmt.Sprintf("%d/%v", n, window), "--share", address, "--share-name", "api"}
 				run := func(requests int) (*exec.Cmd, *bytes.Buffer) {

@@ -224,7 +224,7 @@ func clockOffset(t *testing.T, format string) (name string, set func(by time.Dur
 
 func whileClockIsSet(t *testing.T, address string, set func(by time.Duration)) {
 	const n, lasts = 50, 30 * time.Second
-	storetest.Ripe(t, address, "api", func() limit.Keeper { return limit.MustRolling(n, time.Second) })
+	storetest.Ripe(t, address, "api", func() limit.Limiter { return limit.MustRolling(n, time.Second) })
 	s := serveStrictly(t, n, time.Second)
 	file := urlFile(t, s.URL, n*100)
 	for range 5 {

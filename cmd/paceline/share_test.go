@@ -32,8 +32,8 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-func perSecondKeeper(n int64) func() limit.Keeper {
-	return func() limit.Keeper { return limit.MustRolling(n, time.Second) }
+func perSecondKeeper(n int64) func() limit.Limiter {
+	return func() limit.Limiter { return limit.MustRolling(n, time.Second) }
 }
 
 // strictly is a server that counts in a rolling window, and refuses what is more. Its path takes up

@@ -19,7 +19,7 @@ type Share struct {
 
 // Opener opens a store, and returns this process' part of what own makes. Closing it gives back
 // what was granted and not sent.
-type Opener func(ctx context.Context, s Share, own func() limit.Keeper) (limit.Limiter, io.Closer, error)
+type Opener func(ctx context.Context, s Share, own func() limit.Limiter) (limit.Limiter, io.Closer, error)
 
 // SharedStrategy is what a Report calls the strategy of processes that share.
 const SharedStrategy = "share"
@@ -28,7 +28,7 @@ const SharedStrategy = "share"
 var errNoOpener = errors.New("live: nothing opens the store that the quota is shared by")
 
 // Quota is the server's quota as a limiter, in real time: a bucket that holds a window's worth.
-func (c *Config) Quota() (limit.Keeper, error) {
+func (c *Config) Quota() (limit.Limiter, error) {
 	return limit.NewBucket(limit.BucketConfig{Limit: int64(c.Params.Burst), Window: c.real(c.Params.Window),
 		Burst: int64(c.Params.Burst)})
 }
@@ -41,7 +41,7 @@ func (p *process) share(ctx context.Context, open Opener) (io.Closer, error) {
 	if open == nil {
 		return nil, errNoOpener
 	}
-	l, closer, err := open(ctx, p.Share, func() limit.Keeper {
+	l, closer, err := open(ctx, p.Share, func() limit.Limiter {
 		l, _ := p.Quota() // newProcess has made one
 		return l
 	})

@@ -90,7 +90,7 @@ var faults = []planted{
 		means: "a store that forgot grants at once",
 		edits: []edit{{
 			"turn.go",
-			"b.Quiet = now.Add(n.config.TTL + n.config.Late).Add(n.config.New().Span())",
+			"b.Quiet = now.Add(n.config.TTL + n.config.Late).Add(limit.Span(n.config.New()))",
 			"b.Quiet = now",
 		}},
 		aims: []aim{
@@ -142,7 +142,7 @@ var faults = []planted{
 		means: "a node begins with its part once grants have ended, while granted units still count",
 		edits: []edit{{
 			"split.go",
-			"s.from = p.Add(n.config.TTL + n.config.Late).Add(n.fresh.Span())",
+			"s.from = p.Add(n.config.TTL + n.config.Late).Add(limit.Span(n.fresh))",
 			"s.from = p.Add(n.config.TTL)",
 		}},
 		aims: []aim{func(c *nodesim.Config) { *c = splitting(rolling(20, 5*time.Second), c.Nodes, c.Seed) }},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/lab/nodesim"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // idleReturn is a store that goes back to copies of 3 to 30 s, while one or two nodes are busy. Others come late, or have demand now and then.
@@ -39,7 +40,7 @@ func TestIdleNodeComesFirst(t *testing.T) {
 	each(all, func(i int, r *nodesim.Report) {
 		sent, backs, refused = sent+r.Sent, backs+len(r.Faults), refused+r.Refused
 		if r.Refused > 0 {
-			t.Errorf("seed %d, %s, %d nodes, steady %v: %d of %d refused", all[i].Seed, all[i].Limit().Configuration(), all[i].Nodes, all[i].Steady, r.Refused, r.Sent)
+			t.Errorf("seed %d, %s, %d nodes, steady %v: %d of %d refused", all[i].Seed, limit.Configuration(all[i].Limit()), all[i].Nodes, all[i].Steady, r.Refused, r.Sent)
 		}
 	})
 	t.Logf("%d sent, %d returns, %d refused", sent, backs, refused)

@@ -24,7 +24,7 @@ func must[T any](v T, err error) T {
 // kind is a limit and the server that enforces it.
 type kind struct {
 	name   string
-	limit  func() limit.Keeper
+	limit  func() limit.Limiter
 	server func() map[limit.Unit]rule.Server
 	cost   func(*rand.Rand) limit.Cost
 	full   float64 // requests in a second, if it is used to the last
@@ -37,13 +37,13 @@ func requests[S rule.Server](make func() (S, error)) func() map[limit.Unit]rule.
 
 func rolling(n int64, w time.Duration) kind {
 	return kind{fmt.Sprintf("Rolling %d/%v", n, w),
-		func() limit.Keeper { return limit.MustRolling(n, w) },
+		func() limit.Limiter { return limit.MustRolling(n, w) },
 		requests(func() (rule.Amendable, error) { return rule.NewRolling(rule.RollingConfig{Limit: n, Window: w}) }), nil, float64(n) / w.Seconds(), false}
 }
 
 func calendar(n int64, w time.Duration) kind {
 	return kind{fmt.Sprintf("Calendar %d/%v", n, w),
-		func() limit.Keeper {
+		func() limit.Limiter {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: w}))
 		},
 		requests(func() (rule.Timed, error) { return rule.NewCalendar(rule.CalendarConfig{Limit: n, Window: w}) }), nil, float64(n) / w.Seconds(), true}
@@ -51,7 +51,7 @@ func calendar(n int64, w time.Duration) kind {
 
 func bucket(n, burst int64, w time.Duration) kind {
 	return kind{fmt.Sprintf("Bucket %d/%v burst %d", n, w, burst),
-		func() limit.Keeper {
+		func() limit.Limiter {
 			return must(limit.NewBucket(limit.BucketConfig{Limit: n, Window: w, Burst: burst}))
 		},
 		requests(func() (rule.Amendable, error) {
@@ -61,7 +61,7 @@ func bucket(n, burst int64, w time.Duration) kind {
 
 func weighted(n int64, w time.Duration) kind {
 	return kind{fmt.Sprintf("Weighted %d/%v", n, w),
-		func() limit.Keeper {
+		func() limit.Limiter {
 			return must(limit.NewWeighted(limit.WeightedConfig{Limit: n, Window: w}))
 		},
 		requests(func() (rule.Rule, error) { return rule.NewWeighted(rule.WeightedConfig{Limit: n, Window: w}) }), nil, float64(n) / w.Seconds(), false}
@@ -70,7 +70,7 @@ func weighted(n int64, w time.Duration) kind {
 // tokens is 500 requests and 30,000 tokens a minute; requests cost 20 + Exp(60) tokens.
 func tokens(w time.Duration) kind {
 	return kind{fmt.Sprintf("All 500 requests + 30000 tokens/%v", w),
-		func() limit.Keeper {
+		func() limit.Limiter {
 			return limit.NewAll(limit.MustRolling(500, w), must(limit.NewRolling(limit.RollingConfig{Limit: 30_000, Window: w, Unit: limit.Tokens})))
 		},
 		func() map[limit.Unit]rule.Server {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/lab/nodesim"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // A store goes back to what it had 3 to 40 s before, with or without its clock, in its own life or in that of an earlier server. None is refused,
@@ -40,7 +41,7 @@ func TestStoreGoesBack(t *testing.T) {
 		sent += r.Sent
 		backs += len(r.Faults)
 		if r.Refused > 0 {
-			t.Errorf("seed %d, %s, %d nodes, %+v: %d of %d refused", all[i].Seed, all[i].Limit().Configuration(), all[i].Nodes, all[i].Trouble, r.Refused, r.Sent)
+			t.Errorf("seed %d, %s, %d nodes, %+v: %d of %d refused", all[i].Seed, limit.Configuration(all[i].Limit()), all[i].Nodes, all[i].Trouble, r.Refused, r.Sent)
 		}
 	})
 	t.Logf("%d sent, %d faults", sent, backs)

@@ -98,7 +98,7 @@ func TestNewcomerBetweenBursts(t *testing.T) {
 		for seed := range uint64(seeds) {
 			s := base(c.limit, 9, seed)
 			s.Way, s.Rested, s.Later = ways[c.way], true, 1
-			s.LaterAt = c.after + time.Duration(seed)*c.limit.limit().Span()/time.Duration(seeds)
+			s.LaterAt = c.after + time.Duration(seed)*limit.Span(c.limit.limit())/time.Duration(seeds)
 			s.Length = s.LaterAt + 5*time.Second
 			r := nodesim.Run(s)
 			if r.Refused > 0 {

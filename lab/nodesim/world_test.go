@@ -16,7 +16,7 @@ type Config struct {
 	Seed  uint64
 	Nodes int
 	// Limit makes the limiter that the nodes share, and Server the rule that judges what they send, by unit of cost.
-	Limit  func() limit.Keeper
+	Limit  func() limit.Limiter
 	Server func() map[limit.Unit]rule.Server
 	// Cost draws what a request costs. If nil, limit.One.
 	Cost func(rng *rand.Rand) limit.Cost

@@ -249,7 +249,7 @@ func (k *soak) pool(ctx context.Context, d *driver, _ int) error {
 }
 
 func (k *soak) onePool(ctx context.Context, d *driver, store share.Store, who string) error {
-	own := func() limit.Keeper { return limit.MustRolling(perSecond, time.Second) }
+	own := func() limit.Limiter { return limit.MustRolling(perSecond, time.Second) }
 	member, err := share.New(share.Config{Store: store, Name: "soak", Who: who, Own: own})
 	if err != nil {
 		return err

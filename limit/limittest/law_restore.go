@@ -12,11 +12,10 @@ import (
 
 // restore checks law 14. The program goes on with limiters made of the states of those before.
 func (r *run) restore(b byte) error {
-	kept, ok := limit.AsKeeper(r.subject)
-	if !ok || r.News != nil || r.ClosedLoop {
+	if limit.Keeps(r.subject) != nil || r.News != nil || r.ClosedLoop {
 		return nil
 	}
-	state := kept.AppendState([]byte("before"))
+	state := limit.AppendState([]byte("before"), r.subject)
 	if !strings.HasPrefix(string(state), "before") {
 		return fmt.Errorf("law 14: AppendState does not append")
 	}
@@ -24,17 +23,17 @@ func (r *run) restore(b byte) error {
 	if err := r.damaged(state, b); err != nil {
 		return fmt.Errorf("law 14: %w", err)
 	}
-	next := keeper(r.New())
+	next := r.New()
 	for _, s := range r.open {
 		next.Admit(s.sent)
 	}
-	if err := next.Restore(state); err != nil {
+	if err := limit.Restore(next, state); err != nil {
 		return fmt.Errorf("law 14: its own state is refused: %w", err)
 	}
-	if again := next.AppendState(nil); !slices.Equal(again, state) {
+	if again := limit.AppendState(nil, next); !slices.Equal(again, state) {
 		return fmt.Errorf("law 14: of the state %x comes the state %x", state, again)
 	}
-	if was, is := kept.Configuration(), next.Configuration(); was != is {
+	if was, is := limit.Configuration(r.subject), limit.Configuration(next); was != is {
 		return fmt.Errorf("law 14: %q has become %q", was, is)
 	}
 	for _, d := range []time.Duration{0, 1, r.Scale / 3, 3 * r.Scale, -r.Scale} {
@@ -49,20 +48,14 @@ func (r *run) restore(b byte) error {
 	return r.restoreTwin()
 }
 
-// keeper returns l as a Keeper. The caller has checked Keeps.
-func keeper(l limit.Limiter) limit.Keeper {
-	k, _ := limit.AsKeeper(l)
-	return k
-}
-
 func (r *run) restoreTwin() error {
-	state := keeper(r.twin).AppendState(nil)
-	next := keeper(r.New())
+	state := limit.AppendState(nil, r.twin)
+	next := r.New()
 	for _, s := range r.open {
 		next.Admit(s.twin)
 	}
 	r.twin = next
-	return next.Restore(state)
+	return limit.Restore(next, state)
 }
 
 // said returns the answers of a limiter to compare.
@@ -79,16 +72,16 @@ func said(l limit.Limiter, now mono.Time, cost limit.Cost) (all [3]mono.Time) {
 // refused, or be used without a panic.
 func (r *run) damaged(state []byte, b byte) error {
 	at := int(b) % len(state)
-	if keeper(r.New()).Restore(state[:at]) == nil {
+	if limit.Restore(r.New(), state[:at]) == nil {
 		return fmt.Errorf("the first %d bytes of the state %x are taken for all", at, state)
 	}
-	if keeper(r.New()).Restore(append(slices.Clone(state), b)) == nil {
+	if limit.Restore(r.New(), append(slices.Clone(state), b)) == nil {
 		return fmt.Errorf("a byte after the state %x is not noticed", state)
 	}
 	other := slices.Clone(state)
 	other[at] ^= b | 1
-	l := keeper(r.New())
-	if l.Restore(other) != nil {
+	l := r.New()
+	if limit.Restore(l, other) != nil {
 		return nil
 	}
 	for _, c := range r.Costs {

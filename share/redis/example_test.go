@@ -19,7 +19,7 @@ func ExampleOpen() {
 		return
 	}
 	defer store.Close()
-	m, err := share.Limiter(store, "github", func() limit.Keeper { return limit.MustRolling(20, time.Second) })
+	m, err := share.Limiter(store, "github", func() limit.Limiter { return limit.MustRolling(20, time.Second) })
 	if err != nil {
 		fmt.Println(err)
 		return

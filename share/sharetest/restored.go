@@ -67,7 +67,7 @@ type crowd struct {
 	sent []time.Time
 }
 
-func restoredOwn() limit.Keeper { return limit.MustRolling(restoredLimit, time.Second) }
+func restoredOwn() limit.Limiter { return limit.MustRolling(restoredLimit, time.Second) }
 
 // add adds a Member, which begins at once.
 func (c *crowd) add(t *testing.T, s share.Store) {

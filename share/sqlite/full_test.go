@@ -43,7 +43,7 @@ func TestFull(t *testing.T) {
 	for i := 0; err == nil || i == 0; i++ { // until nothing more goes in
 		err = put(fmt.Sprint("filler ", i), 500)
 	}
-	m, err := share.Limiter(s, "it", func() limit.Keeper { return limit.MustRolling(20, time.Second) })
+	m, err := share.Limiter(s, "it", func() limit.Limiter { return limit.MustRolling(20, time.Second) })
 	if err != nil {
 		t.Fatal(err)
 	}

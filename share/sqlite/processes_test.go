@@ -39,7 +39,7 @@ func process(file, url string) error {
 		return err
 	}
 	defer store.Close()
-	member, err := share.Limiter(store, "the server", func() limit.Keeper { return limit.MustRolling(20, time.Second) })
+	member, err := share.Limiter(store, "the server", func() limit.Limiter { return limit.MustRolling(20, time.Second) })
 	if err != nil {
 		return err
 	}

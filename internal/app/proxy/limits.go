@@ -124,9 +124,8 @@ func (all limits) remembering(now mono.Time, l rate.Limit, had []limit.Limiter) 
 	var longest limit.Rule
 	var best limit.Limiter
 	for _, h := range had {
-		from, keeps := limit.AsKeeper(h)
 		rates, ok := limit.Rates(h)
-		if !keeps || !ok || len(rates) != 1 || rates[0].Unit != l.Unit || rates[0].Per <= longest.Per {
+		if limit.Keeps(h) != nil || !ok || len(rates) != 1 || rates[0].Unit != l.Unit || rates[0].Per <= longest.Per {
 			continue
 		}
 		like := l
@@ -135,8 +134,7 @@ func (all limits) remembering(now mono.Time, l rate.Limit, had []limit.Limiter) 
 			continue // it counts by another clock
 		}
 		copied := create(like)
-		to, keeps := limit.AsKeeper(copied)
-		if keeps && to.Restore(from.AppendState(nil)) == nil && turns(now, copied, l, like.Per == l.Per) {
+		if limit.Restore(copied, limit.AppendState(nil, h)) == nil && turns(now, copied, l, like.Per == l.Per) {
 			longest, best = rates[0], copied
 		}
 	}

@@ -145,14 +145,10 @@ func divided(l limit.Limiter) (all []limit.Limiter, own []limit.Limiter, err err
 			all = append(all, part)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b limit.Limiter) int { return strings.Compare(says(a), says(b)) })
+	slices.SortStableFunc(all, func(a, b limit.Limiter) int {
+		return strings.Compare(limit.Configuration(a), limit.Configuration(b))
+	})
 	return all, own, nil
-}
-
-// says is the configuration of a shareable limiter, which is a Keeper.
-func says(l limit.Limiter) string {
-	k, _ := limit.AsKeeper(l)
-	return k.Configuration()
 }
 
 func together(all []limit.Limiter) limit.Limiter {
@@ -185,10 +181,9 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 	m, err := share.New(share.Config{
 		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least,
 		Logger: l.config.Logger,
-		Own: func() limit.Keeper {
+		Own: func() limit.Limiter {
 			all, _, _ := divided(made())
-			k, _ := limit.AsKeeper(together(all))
-			return k
+			return together(all)
 		},
 	})
 	if err != nil {
@@ -239,7 +234,7 @@ func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limit
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if len(all) > 0 {
-			here = says(together(all))
+			here = limit.Configuration(together(all))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, reach)

@@ -173,9 +173,9 @@ func TestJoinAtOnce(t *testing.T) {
 // taken is a store's blob once somebody has come with these limits.
 func taken(t *testing.T, r share.Reading, made func() limit.Limiter) []byte {
 	t.Helper()
-	n := node.New(node.Config{ID: "first", New: func() limit.Keeper {
+	n := node.New(node.Config{ID: "first", New: func() limit.Limiter {
 		all, _, _ := divided(made())
-		return together(all).(limit.Keeper)
+		return together(all)
 	}})
 	n.Begin(0)
 	blob, err := n.Read(0, 0, r)

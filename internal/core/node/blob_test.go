@@ -60,7 +60,7 @@ func FuzzDecode(f *testing.F) {
 		if again, err := Decode(b.encode()); err != nil || again.Turn != b.Turn || len(again.Nodes) != len(b.Nodes) {
 			t.Fatalf("of %+v comes %+v, %v", b, again, err)
 		}
-		n := New(Config{New: func() limit.Keeper { return limit.MustRolling(5, time.Second) }, ID: "me"})
+		n := New(Config{New: func() limit.Limiter { return limit.MustRolling(5, time.Second) }, ID: "me"})
 		b.Configuration = n.says
 		for i := range 3 {
 			at := mono.Time(0).Add(time.Duration(i) * 2 * time.Second)

@@ -13,7 +13,7 @@ import (
 // ledger was, and does not wait for that hour.
 func TestClockSetBackWhileNobodyIsThere(t *testing.T) {
 	const quota = 20
-	c := Config{New: func() limit.Keeper { return limit.MustRolling(quota, time.Second) }, ID: "a"}
+	c := Config{New: func() limit.Limiter { return limit.MustRolling(quota, time.Second) }, ID: "a"}
 	reading := func(p mono.Time, set time.Duration, blob []byte) Reading {
 		clock := int64(1e18) + int64(p) + int64(set)
 		return Reading{Clock: clock, Wall: clock, Incarnation: "one", Blob: blob}

@@ -45,7 +45,7 @@ type Reading struct {
 type Config struct {
 	// New returns a fresh limiter, always with the same configuration, on the ledger's scale:
 	// nanoseconds since 1970.
-	New func() limit.Keeper
+	New func() limit.Limiter
 	// ID is a name that no other node has, not even an earlier process of the same machine. Name is
 	// for people.
 	ID, Name string
@@ -64,8 +64,8 @@ type Config struct {
 // limit.Limiter on the scale of its own clock. AfterSettle means until the driver's next turn.
 type Node struct {
 	config Config
-	fresh  limit.Keeper // as of the last turn; knows costs that never go
-	says   string       // the limiter's configuration, when the node was made
+	fresh  limit.Limiter // as of the last turn; knows costs that never go
+	says   string        // the limiter's configuration, when the node was made
 
 	last   mono.Time // the last change
 	bounds bounds
@@ -147,9 +147,9 @@ func New(c Config) *Node {
 		c.Late = DefaultLate
 	}
 	n := &Node{config: c, fresh: c.New(), last: mono.Min, until: mono.Min, began: mono.Min}
-	n.says = n.fresh.Configuration()
+	n.says = limit.Configuration(n.fresh)
 	n.pace.reset()
-	n.grain = max(n.fresh.Span()/2000, 1)
+	n.grain = max(limit.Span(n.fresh)/2000, 1)
 	return n
 }
 
@@ -252,7 +252,7 @@ func (n *Node) AppendUsage(to []limit.Usage, p mono.Time) []limit.Usage {
 		to[first+i].Requests, to[first+i].Retreat = 0, limit.Retreat{}
 	}
 	// The others' usage since then is unknown.
-	if !n.in && max(p, n.last).Sub(n.put) > n.config.TTL+n.config.Late+n.fresh.Span() {
+	if !n.in && max(p, n.last).Sub(n.put) > n.config.TTL+n.config.Late+limit.Span(n.fresh) {
 		for i := range to[first:] {
 			u := &to[first+i]
 			u.Used, u.Open, u.Recent = 0, 0, 0

@@ -127,7 +127,7 @@ func (n *Node) recalled(came *Book, r *Reading, p mono.Time) *Book {
 func (n *Node) recall(b *Book, now mono.Time) error {
 	l := n.config.New()
 	if len(b.State) > 0 {
-		if err := l.Restore(b.State); err != nil {
+		if err := limit.Restore(l, b.State); err != nil {
 			return &damagedState{err}
 		}
 	}

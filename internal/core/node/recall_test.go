@@ -47,7 +47,7 @@ func of(b *Book, id string) (e Entry) {
 
 // asking is a node before whose driver many wait.
 func asking(id string, limitOf int64) *Node {
-	n := New(Config{ID: id, New: func() limit.Keeper { return limit.MustRolling(limitOf, time.Second) }})
+	n := New(Config{ID: id, New: func() limit.Limiter { return limit.MustRolling(limitOf, time.Second) }})
 	n.Line(1000, limit.One)
 	return n
 }

@@ -19,8 +19,8 @@ import (
 // node that was stopped has not, and takes no part. When the store comes back, it must stay as long
 // as each running node takes to notice: twice TTL.
 type split struct {
-	limiter limit.Keeper // of its part; nil: it has none
-	of      int          // the part is 1/of
+	limiter limit.Limiter // of its part; nil: it has none
+	of      int           // the part is 1/of
 	from    mono.Time
 	failed  mono.Time // when the last failed turn began: the store was away then
 	// The end unless another turn fails: a stopped node does not know whether the store is still
@@ -44,7 +44,7 @@ func (n *Node) failedAlone(p mono.Time, wasRead bool) {
 	}
 	s := n.split
 	if n.failures <= 2 || wasRead && !s.on() {
-		s.from = p.Add(n.config.TTL + n.config.Late).Add(n.fresh.Span())
+		s.from = p.Add(n.config.TTL + n.config.Late).Add(limit.Span(n.fresh))
 	}
 	if wasRead {
 		return
@@ -123,7 +123,7 @@ func (n *Node) goesAlone(p mono.Time) bool {
 // The first node to come may have had no part, as it waits, was stopped or is new. It sees that no
 // node had a turn for so long that others may send by their parts.
 func (t *pending) endSplit() {
-	counts := t.config.Late + t.limiter.Span()
+	counts := t.config.Late + limit.Span(t.limiter)
 	own := t.split.on()
 	others := t.othersSplit() && t.now.Sub(t.book.Latest) >= t.config.TTL+counts
 	if !own && !others {

@@ -20,7 +20,7 @@ type Change func(l limit.Limiter, now mono.Time) error
 type pending struct {
 	*Node
 	book     *Book
-	limiter  limit.Keeper
+	limiter  limit.Limiter
 	now      mono.Time // in the ledger
 	began    mono.Time // the call's beginning, by the node's clock
 	bounds   bounds
@@ -126,7 +126,7 @@ func (n *Node) blank(r *Reading, era uint64, was *Book) *Book {
 	b := &Book{Incarnation: r.Incarnation, Configuration: n.says, Blank: true, Era: n.nextEra(era, r),
 		Shift: time.Duration(r.Wall - r.Clock), Latest: now}
 	b.Life, b.Lives = n.newLife(b, r), lineage(was, n.knows)
-	b.Quiet = now.Add(n.config.TTL + n.config.Late).Add(n.config.New().Span())
+	b.Quiet = now.Add(n.config.TTL + n.config.Late).Add(limit.Span(n.config.New()))
 	return b
 }
 
@@ -324,7 +324,7 @@ func (t *pending) settle() error {
 	t.admit(mono.Min, open)
 	t.held = t.admit(mono.Min, t.pool.sum())
 	if len(t.book.State) > 0 {
-		if err := t.limiter.Restore(t.book.State); err != nil {
+		if err := limit.Restore(t.limiter, t.book.State); err != nil {
 			return &damagedState{err}
 		}
 	}
@@ -393,7 +393,7 @@ func (t *pending) write() {
 	b.Turn++
 	b.Blank = b.Blank && t.now < b.Quiet
 	b.Latest = max(b.Latest, t.now)
-	b.State = t.limiter.AppendState(nil)
+	b.State = limit.AppendState(nil, t.limiter)
 	e := &t.mine
 	e.Name, e.Turn, e.Splits, e.Weight, e.Least = t.config.Name, t.turn, t.config.Split, uint64(t.config.Weight*1000),
 		uint64(t.config.Least*1000)

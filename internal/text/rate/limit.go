@@ -115,7 +115,7 @@ func (l Limit) Room(made limit.Limiter, at mono.Time) int64 {
 func (l Limit) Remembers() time.Duration {
 	if l.Zone != "" {
 		if made, err := l.calendar(limit.Arrivals{}); err == nil {
-			return made.Span()
+			return limit.Span(made)
 		}
 	}
 	if l.Bucket {

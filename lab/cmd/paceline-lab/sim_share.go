@@ -48,14 +48,14 @@ func (l *simLive) shares(cmd *cobra.Command, fleet *loadgen.Fleet) error {
 	if err != nil {
 		return cli.Usage(err)
 	}
-	_, store, err := openSimShare(cmd.Context(), c.Share, func() limit.Keeper {
+	_, store, err := openSimShare(cmd.Context(), c.Share, func() limit.Limiter {
 		own, _ := c.Quota() // it was made before
 		return own
 	})
 	if err != nil {
 		return err
 	}
-	if quiet, lasts := own.Span()+node.DefaultLate+2*time.Second,
+	if quiet, lasts := limit.Span(own)+node.DefaultLate+2*time.Second,
 		time.Duration(float64(l.duration)/l.scale); quiet >= lasts {
 		fmt.Fprintf(cmd.ErrOrStderr(),
 			"warning: a store that is new to this quota is quiet for %s, and the run takes %s: a shorter --window or a longer "+
@@ -66,7 +66,7 @@ func (l *simLive) shares(cmd *cobra.Command, fleet *loadgen.Fleet) error {
 }
 
 // openSimShare opens the store of a client process.
-func openSimShare(ctx context.Context, s loadgen.Share, own func() limit.Keeper) (limit.Limiter, io.Closer, error) {
+func openSimShare(ctx context.Context, s loadgen.Share, own func() limit.Limiter) (limit.Limiter, io.Closer, error) {
 	f := shareflags.Flags{Address: s.Store, Name: s.Name, Fallback: "wait"}
 	all, err := f.Open(ctx, nil)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 func TestLiveShare(t *testing.T) {
 	t.Parallel()
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	storetest.Ripe(t, address, "sim", func() limit.Keeper {
+	storetest.Ripe(t, address, "sim", func() limit.Limiter {
 		l, err := limit.NewBucket(limit.BucketConfig{Limit: 20, Window: time.Second, Burst: 20})
 		if err != nil {
 			t.Fatal(err)

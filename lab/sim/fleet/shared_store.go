@@ -52,7 +52,7 @@ func (g *Group) shares() bool {
 }
 
 // keeper is the quota as a limiter that can be shared.
-func (q *Quota) keeper() (limit.Keeper, error) {
+func (q *Quota) keeper() (limit.Limiter, error) {
 	margin := time.Duration(0) // the limiters' own are for a tick of 1 ms
 	if q.Tick > time.Millisecond {
 		margin = q.Tick + q.Tick/10 + q.Window/10_000
@@ -183,7 +183,7 @@ func (s *storeState) start(f *Fleet) {
 // join makes a member of a process.
 func (s *storeState) join(f *Fleet, group int, process int32) *member {
 	g, c := &f.scenario.Groups[group], &f.scenario.Store
-	config := node.Config{New: func() limit.Keeper {
+	config := node.Config{New: func() limit.Limiter {
 		l, _ := f.scenario.Server.keeper() // which was checked
 		return l
 	}, ID: fmt.Sprint(process), Weight: g.Params.Weight, Split: c.Split}

@@ -25,10 +25,10 @@ func turn(t *testing.T, address, name string, f func(share.Reading) ([]byte, err
 
 // Ripe makes a store as it is a while after its first node: a new one is quiet for 7 s and a
 // window.
-func Ripe(t *testing.T, address, name string, own func() limit.Keeper) {
+func Ripe(t *testing.T, address, name string, own func() limit.Limiter) {
 	t.Helper()
 	turn(t, address, name, func(r share.Reading) ([]byte, error) {
-		past := own().Span() + 10*time.Second
+		past := limit.Span(own()) + 10*time.Second
 		r.Clock -= int64(past)
 		r.Wall -= int64(past)
 		n := node.New(node.Config{New: own, ID: "first"})
