@@ -267,14 +267,10 @@ func (p Permit) Settle(o limit.Outcome) {
 	a := p.lane()
 	j := a.group
 	j.mu.Lock()
-	defer j.unlock() // Close panics at a second Settle
-	now := j.line.Tick(j.now())
+	defer j.unlock() // a second Settle panics
+	now := j.now()
 	j.outcome = o // a pointer to o would make the compiler allocate it
-	sent := j.line.Close(p.pass)
-	for _, m := range p.pass.Way.Limits() {
-		m.Limiter.Settle(now, sent, &j.outcome)
-		j.line.Touch(m)
-	}
+	j.line.Settle(now, p.pass, &j.outcome)
 	a.counts.tally.Settled(&o)
 	if o.Result == limit.Limited {
 		a.noteRefusalLocked(&o)
@@ -289,13 +285,11 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 	j := a.group
 	j.mu.Lock()
 	defer j.unlock()
-	now := j.line.Tick(j.now())
-	sent := j.line.Close(p.pass)
-	for _, m := range p.pass.Way.Limits() {
+	now := j.now()
+	j.line.SettleEach(now, p.pass, func(m *scheduler.Limit) *limit.Outcome {
 		j.outcome = of(m.Of.(*Limit))
-		m.Limiter.Settle(now, sent, &j.outcome)
-		j.line.Touch(m)
-	}
+		return &j.outcome
+	})
 	a.counts.tally.Settled(&o)
 	if o.Result == limit.Limited {
 		a.noteRefusalLocked(&o)

@@ -230,14 +230,16 @@ func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool)
 // deliverLocked wakes every waiter that has a verdict, and makes sure that the Group acts again in
 // time. It must follow every use of the scheduler.
 func (j *Group) deliverLocked(now mono.Time) {
-	if j.line.Pending(now) {
+	pending, changes, wake := j.line.Due(now)
+	if pending {
 		j.tellLocked(now)
+		_, changes, wake = j.line.Due(now)
 	}
-	if n := j.line.Changes(); n != j.changes {
-		j.changes = n
+	if changes != j.changes {
+		j.changes = changes
 		j.hint.clear()
 	}
-	if j.line.Wake() != j.armed || j.lead > 0 {
+	if wake != j.armed || j.lead > 0 {
 		j.armLocked(now)
 	}
 }

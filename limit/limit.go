@@ -327,6 +327,22 @@ func checkLimit(kind string, n int64) error {
 // refuted reports whether a request came too early, or out of its turn, by the server's answer.
 func (o *Outcome) refuted() bool { return o.Result == Limited || o.Misordered }
 
+// Resets returns the units, as bits, for which the answer states when there will be more.
+func (o *Outcome) Resets() (units uint8) {
+	for u, reset := range o.Reset {
+		if o.Known>>u&1 == 1 && reset > 0 {
+			units |= 1 << u
+		}
+	}
+	return units
+}
+
+// Plain reports whether an answer asks nothing of later requests: it is no refusal, and has neither a
+// RetryAfter nor Resets.
+func (o *Outcome) Plain() bool {
+	return o.Result != Limited && o.RetryAfter <= 0 && (o.Known == 0 || o.Resets() == 0)
+}
+
 // Refilled removes the Resets of these units from an outcome. It removes RetryAfter, too, if that
 // equals one of them to the nanosecond. Then RetryAfter was made of that Reset, by the server or by
 // the reader of the answer.

@@ -150,7 +150,7 @@ func (l *llmLine) answered(now mono.Time, f *llmFlight) {
 			l.ratio.learn(float64(p.Output) / float64(p.MaxTokens))
 		}
 	}
-	l.line.Settle(now, t.Pass, o)
+	l.line.Settle(now, t.Pass, &o)
 	l.serve(now, nil)
 	if !f.ok {
 		l.made(now, f.i)

@@ -186,9 +186,9 @@ func (x *producedRun) happen(now mono.Time, e producedEvent) error {
 			x.steady += t.output
 		}
 		x.line.Settle(now, t.Pass,
-			limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Output: t.output}})
+			&limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 1, limit.Output: t.output}})
 	case producedRefused:
-		x.line.Settle(now, t.Pass, limit.Outcome{Result: limit.Limited})
+		x.line.Settle(now, t.Pass, &limit.Outcome{Result: limit.Limited})
 		x.serve(now)
 		return x.enter(now, e.i)
 	case producedWakes:

@@ -228,30 +228,29 @@ func (k *key) flies(number uint64, passed []*Shared) *flight {
 // settle settles an attempt in all limits. For limits that its key has left, the attempt was never
 // sent. The result holds until the next request goes.
 func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) *limit.Sent {
-	now = d.line.Tick(now)
-	sent, limits := d.line.Close(a.pass), a.pass.Way.Limits()
-	own := limits[0]
-	d.line.Touch(own)
-	d.outcome = ans.Outcome
 	if len(k.flights) == 0 {
-		own.Limiter.Settle(now, sent, &d.outcome)
-		return sent
+		d.outcome = ans.Outcome
+		return d.line.Settle(now, a.pass, &d.outcome)
 	}
+	its := func(s *Shared) *limit.Outcome {
+		d.outcome = keyring.Of(slices.Contains(k.shared, s), ans.Outcome)
+		return &d.outcome
+	}
+	units := d.Refills(a.Key, ans)
+	sent := d.line.SettleEach(now, a.pass, func(m *scheduler.Limit) *limit.Outcome {
+		if m != k.limit {
+			return its(m.Of.(*Shared))
+		}
+		d.outcome = ans.Outcome
+		d.outcome.Refilled(units)
+		d.outcome.Known = 0 // the remainder belongs to all that share it
+		return &d.outcome
+	})
 	f := k.flights[sent.Number]
 	delete(k.flights, sent.Number)
-	d.outcome.Refilled(d.Refills(a.Key, ans))
-	d.outcome.Known = 0 // the remainder belongs to all that share it
-	own.Limiter.Settle(now, sent, &d.outcome)
-	settle := func(s *Shared, sent *limit.Sent) {
-		d.outcome = keyring.Of(slices.Contains(k.shared, s), ans.Outcome)
-		s.stack.Settle(now, sent, &d.outcome)
-		d.line.Touch(s.limit)
-	}
-	for _, m := range limits[1:] {
-		settle(m.Of.(*Shared), sent)
-	}
 	for _, m := range f.Moved() {
-		settle(m.To, m.Sent)
+		m.To.stack.Settle(now, m.Sent, its(m.To))
+		d.line.Touch(m.To.limit)
 	}
 	return sent
 }

@@ -30,7 +30,9 @@ func (l *Scheduler) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass
 			if alone = len(m.parked.all)+len(m.claims) == 0; !alone {
 				break
 			}
-			at = max(at, m.Limiter.Ready(now, c))
+			if !*m.silent {
+				at = max(at, m.Limiter.Ready(now, c))
+			}
 		}
 		switch {
 		case alone && at > now:
@@ -222,64 +224,6 @@ func (l *Scheduler) Leave(now mono.Time, t *Ticket) bool {
 	return true
 }
 
-// Settle ends a pass. It panics if the pass was settled before.
-func (l *Scheduler) Settle(now mono.Time, p Pass, o limit.Outcome) {
-	now = l.Tick(now)
-	l.outcome = o // a pointer to o would make the compiler allocate it
-	sent := l.Close(p)
-	for _, m := range p.Way.limits {
-		m.Limiter.Settle(now, sent, &l.outcome)
-		l.Touch(m)
-	}
-}
-
-// Close ends a pass. The driver does the rest of Settle, at the instant that Tick returns: it
-// settles the request at each limit of the Way, and Touches that limit. So a driver may have an
-// outcome for each limit. The result holds until the next request goes. Close panics if the pass
-// was closed before.
-func (l *Scheduler) Close(p Pass) *limit.Sent {
-	kept := l.book.Return(p.number)
-	if kept.metered {
-		for _, m := range p.Way.limits {
-			less(&m.spare, &kept.spare)
-		}
-	}
-	return &kept.Sent
-}
-
-// Sent returns the record of an open pass. It holds until the next request goes.
-func (l *Scheduler) Sent(p Pass) *limit.Sent { return &l.book.At(p.number).Sent }
-
-// Number returns a new Number, for a request that counts in a limit without a pass.
-func (l *Scheduler) Number() uint64 {
-	l.number++
-	return l.number
-}
-
-// Unsettled returns how many passes of a limit are open, and when the oldest went; limit.Never: none
-// is open. It reads each open pass.
-func (l *Scheduler) Unsettled(m *Limit) (open int, oldest mono.Time) {
-	oldest = limit.Never
-	for k := range l.book.All() {
-		if slices.Contains(k.way.limits, m) {
-			open++
-			oldest = min(oldest, k.At)
-		}
-	}
-	return open, oldest
-}
-
-// Fresh reports whether the request of an open pass may still be sent, by its limits.
-func (l *Scheduler) Fresh(p Pass) bool {
-	sent := l.Sent(p)
-	for _, m := range p.Way.limits {
-		if !limit.Fresh(m.Limiter, sent) {
-			return false
-		}
-	}
-	return true
-}
-
 // Touch notes a change of a limiter, or news of it. The scheduler asks again about the tickets that
 // wait for it.
 func (l *Scheduler) Touch(m *Limit) {
@@ -300,9 +244,6 @@ func (l *Scheduler) wanted(m *Limit) {
 	}
 	l.mark(m)
 }
-
-// Changes returns a number that grows with anything that may have changed the result of Try.
-func (l *Scheduler) Changes() uint64 { return l.changes }
 
 // Review is Touch, and also refuses all tickets without hope: those whose cost no longer fits, or
 // not by their deadline.
@@ -384,9 +325,11 @@ func (l *Scheduler) Soonest() *Ticket {
 	return l.timers.first().parked.first().lane.ends[0].head
 }
 
-// Pending reports whether there is anything for Next to do now.
-func (l *Scheduler) Pending(now mono.Time) bool {
-	return l.told != nil || len(l.agenda.all) > 0 || l.wake <= now
+// Due returns what a driver looks at after every other call. pending reports whether there is anything
+// for Next to do now. changes grows with anything that may have changed the result of Try. wake is
+// Wake.
+func (l *Scheduler) Due(now mono.Time) (pending bool, changes uint64, wake mono.Time) {
+	return l.told != nil || len(l.agenda.all) > 0 || l.wake <= now, l.changes, l.wake
 }
 
 // Next returns the next ticket with a verdict, in the order of the verdicts, or nil. After nil no
@@ -416,7 +359,7 @@ func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	l.number++
 	number := l.number
 	kept := l.book.Take(number)
-	kept.At, kept.Number, kept.Cost, kept.way = now, number, *cost, w
+	kept.At, kept.Number, kept.Cost, kept.way, kept.skipped = now, number, *cost, w, 0
 	if kept.metered = least != cost; kept.metered {
 		for u, n := range cost {
 			n = min(max(n, 0), limit.MaxCost)
@@ -424,7 +367,12 @@ func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 		}
 	}
 	for k, m := range w.limits {
-		m.Limiter.Admit(&kept.Sent)
+		if *m.silent {
+			kept.skipped |= 1 << k
+			m.unaware++
+		} else {
+			m.Limiter.Admit(&kept.Sent)
+		}
 		if kept.metered {
 			more(&m.spare, &kept.spare)
 		}

@@ -64,7 +64,7 @@ func TestExpectBehindHundreds(t *testing.T) {
 		own := all[lanes/2]
 		first := ticket("first", 0)
 		want(t, l.Enter(0, own, first), scheduler.Granted)
-		l.Settle(0, first.Pass, accepted)
+		l.Settle(0, first.Pass, &accepted)
 		waiting, mine := 0, 0
 		for i, a := range all {
 			for range 1 + i%2*4 {

@@ -37,7 +37,7 @@ func benchTurn(b *testing.B, l *scheduler.Scheduler, lanes []*scheduler.Lane, wa
 	for range b.N {
 		now++
 		free = append(free, under)
-		l.Settle(now, under.Pass, accepted)
+		l.Settle(now, under.Pass, &accepted)
 		if under = l.Next(now); under == nil {
 			b.Fatal("nobody went")
 		}
@@ -104,7 +104,7 @@ func BenchmarkPass(b *testing.B) {
 				if l.Enter(mono.Time(i), lane, u) != scheduler.Granted {
 					b.Fatal("it waits")
 				}
-				l.Settle(mono.Time(i), u.Pass, accepted)
+				l.Settle(mono.Time(i), u.Pass, &accepted)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func TestFillWakes(t *testing.T) {
 			if at > now {
 				t.Fatalf("%s: %d at %v goes at %v", c.name, n, now, at)
 			}
-			l.Settle(now, pass, accepted)
+			l.Settle(now, pass, &accepted)
 		}
 		goes(0, c.early)
 		goes(8*second, 100-c.early)
@@ -66,7 +66,7 @@ func TestFillIsCounted(t *testing.T) {
 		l.Enter(0, lane, u)
 		next(l, 0)
 		if u.State == scheduler.Granted {
-			l.Settle(0, u.Pass, accepted)
+			l.Settle(0, u.Pass, &accepted)
 		}
 		want(t, lane.Granted(), []uint64{1, 1, 2}[i])
 	}
@@ -82,7 +82,7 @@ func TestFillOfALane(t *testing.T) {
 		lane := l.Lane(scheduler.LaneConfig{Fill: c.lane}, []*scheduler.Limit{l.Limit(rolling(t, 100, 10*time.Second), scheduler.Sharing{})})
 		first := limit.Cost{limit.Requests: 90}
 		pass, _ := l.Try(0, lane, &first, &first)
-		l.Settle(0, pass, accepted)
+		l.Settle(0, pass, &accepted)
 		for i, n := range []int64{80, 10} {
 			u := ticket(string(rune('a'+i)), 0)
 			u.Cost = limit.Cost{limit.Requests: n}
@@ -119,7 +119,7 @@ func TestFillOfWaysDelaysNobody(t *testing.T) {
 					u := ticket("x", now)
 					u.Cost = limit.Cost{limit.Requests: 1 + rng.Int64N(3)*rng.Int64N(6)}
 					if l.Enter(now, lane, u) == scheduler.Granted {
-						l.Settle(now, u.Pass, accepted)
+						l.Settle(now, u.Pass, &accepted)
 					}
 				}
 				for u := l.Next(now); u != nil; u = l.Next(now) {
@@ -127,7 +127,7 @@ func TestFillOfWaysDelaysNobody(t *testing.T) {
 					if u == of && now > foreseen {
 						t.Fatalf("seed %d, Fill %d: foreseen at %v, it goes at %v", seed, fill, foreseen, now)
 					}
-					l.Settle(now, u.Pass, accepted)
+					l.Settle(now, u.Pass, &accepted)
 				}
 				if first := lane.First(); first != of {
 					foreseen, of = limit.Never, first
@@ -161,12 +161,12 @@ func TestFillByAnotherWay(t *testing.T) {
 		if at > now || pass.Way.Index != way {
 			t.Fatalf("%d at %v: by way %d at %v", n, now, pass.Way.Index, at)
 		}
-		l.Settle(now, pass, accepted)
+		l.Settle(now, pass, &accepted)
 	}
 	goes := func(now mono.Time) (names string) {
 		for u := l.Next(now); u != nil; u = l.Next(now) {
 			names += u.Of.(string) + string(rune('0'+u.Pass.Way.Index))
-			l.Settle(now, u.Pass, accepted)
+			l.Settle(now, u.Pass, &accepted)
 		}
 		return names
 	}

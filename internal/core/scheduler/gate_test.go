@@ -104,7 +104,7 @@ func runPolled(seed uint64, fill int, end mono.Time) error {
 				continue
 			}
 			model.limit.Settle(now, f.lease, &f.used)
-			subject.Settle(now, f.pass, f.used)
+			subject.Settle(now, f.pass, &f.used)
 			look()
 		}
 		open = kept
@@ -218,7 +218,7 @@ func TestReservedIsForgotten(t *testing.T) {
 	b := prompt(100)
 	want(t, l.Enter(0, lane, b), scheduler.Waiting) // a may come to use nothing
 	l.Leave(0, b)
-	l.Settle(second, a.Pass, accepted)
+	l.Settle(second, a.Pass, &accepted)
 	c := prompt(100)
 	want(t, l.Enter(second, lane, c), scheduler.Late)
 	want(t, c.At, 61*second)
@@ -244,8 +244,8 @@ func TestTooLargeHoldsUpNobody(t *testing.T) {
 	want(t, l.Enter(0, ofA, y), scheduler.Granted)
 	want(t, l.Enter(0, ofA, ticket("z", 0)), scheduler.Waiting)
 	want(t, l.Enter(0, ofA, big("never")), scheduler.Never) // at once, though others wait
-	l.Settle(second, x.Pass, accepted)
-	l.Settle(second, y.Pass, accepted)
+	l.Settle(second, x.Pass, &accepted)
+	l.Settle(second, y.Pass, &accepted)
 	want(t, next(l, second), "")
 	want(t, next(l, 2*second), "z")
 	if err := small.SetLimit(3*second, 4); err != nil {
@@ -291,7 +291,7 @@ func TestFairShares(t *testing.T) {
 		enter(i)
 	}
 	for range 4000 {
-		l.Settle(0, under.Pass, accepted)
+		l.Settle(0, under.Pass, &accepted)
 		under = l.Next(0)
 		i := under.Of.(int)
 		used[i] += under.Cost[limit.Tokens]
@@ -330,7 +330,7 @@ func TestNobodyStarves(t *testing.T) {
 		}
 		if u := under[name]; u != nil {
 			under[name] = nil
-			l.Settle(now, u.Pass, accepted)
+			l.Settle(now, u.Pass, &accepted)
 		}
 		for u := l.Next(now); u != nil; u = l.Next(now) {
 			if u.Of == "x" {
@@ -362,7 +362,7 @@ func TestWaysTakeTurns(t *testing.T) {
 	want(t, l.Enter(0, lane, ticket("x", 0)), scheduler.Waiting)
 	want(t, l.Enter(0, lane, ticket("y", 0)), scheduler.Waiting)
 	for i, u := range under {
-		l.Settle(mono.Time(i), u.Pass, accepted)
+		l.Settle(mono.Time(i), u.Pass, &accepted)
 		want(t, next(l, mono.Time(i)), "")
 	}
 	want(t, l.Wake(), second)

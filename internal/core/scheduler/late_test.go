@@ -153,7 +153,7 @@ func (s *schedule) run(deadlines []mono.Time, meant int) (late []refusal, went [
 			if a := &s.come[open[i]]; went[open[i]]+a.hold <= now {
 				p := tickets[open[i]].Pass
 				open = slices.Delete(open, i, i+1)
-				l.Settle(now, p, a.ends)
+				l.Settle(now, p, &a.ends)
 				drain(now)
 			} else {
 				i++

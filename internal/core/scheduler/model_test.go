@@ -327,7 +327,7 @@ func (n *net) settle() {
 		if n.churn && n.rng.IntN(3) > 0 {
 			n.settleEach(g)
 		} else {
-			n.line.Settle(n.now, g.Pass, accepted)
+			n.line.Settle(n.now, g.Pass, &accepted)
 		}
 		n.drain()
 	}
@@ -335,14 +335,8 @@ func (n *net) settle() {
 
 // settleEach settles each limit with another outcome.
 func (n *net) settleEach(g *guest) {
-	now := n.line.Tick(n.now)
 	open := *n.line.Sent(g.Pass)
-	sent := n.line.Close(g.Pass)
-	if *sent != open || sent.Cost != g.Cost {
-		n.fail("%d: %+v was open, and %+v is closed", g.n, open, *sent)
-		return
-	}
-	for _, m := range g.Pass.Way.Limits() {
+	sent := n.line.SettleEach(n.now, g.Pass, func(*scheduler.Limit) *limit.Outcome {
 		o := limit.Outcome{Result: limit.Result(n.rng.IntN(int(limit.Unsent) + 1))}
 		if o.Result == limit.Limited {
 			o.RetryAfter = time.Duration(n.rng.IntN(20)) * time.Millisecond
@@ -350,8 +344,10 @@ func (n *net) settleEach(g *guest) {
 		if n.rng.IntN(4) == 0 {
 			o.Metered, o.Actual = true, limit.Cost{limit.Requests: int64(n.rng.IntN(5))}
 		}
-		m.Limiter.Settle(now, sent, &o)
-		n.line.Touch(m)
+		return &o
+	})
+	if *sent != open || sent.Cost != g.Cost {
+		n.fail("%d: %+v was open, and %+v is closed", g.n, open, *sent)
 	}
 }
 

@@ -21,7 +21,10 @@ func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Lim
 	at = now
 	cost := t.Cost // passed on from a pointer it would be copied twice each time
 	for _, m := range w.limits {
-		r := m.Limiter.Ready(now, cost)
+		r := now
+		if !*m.silent {
+			r = m.Limiter.Ready(now, cost)
+		}
 		if r <= now && len(m.parked.all)+len(m.claims) > 0 {
 			r = m.held(now, w, t)
 		}

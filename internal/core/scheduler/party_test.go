@@ -136,7 +136,7 @@ func runParties(seed uint64) error {
 			t := open[k]
 			open[k] = open[len(open)-1]
 			open = open[:len(open)-1]
-			l.Settle(now, t.Pass, accepted)
+			l.Settle(now, t.Pass, &accepted)
 			look()
 		}
 		for i, p := range parties {
@@ -184,7 +184,7 @@ func TestExpect(t *testing.T) {
 		run := func(until func(*scheduler.Ticket) bool) {
 			for {
 				for u := l.Next(now); u != nil; u = l.Next(now) {
-					l.Settle(now, u.Pass, accepted)
+					l.Settle(now, u.Pass, &accepted)
 					if until(u) {
 						return
 					}
@@ -198,7 +198,7 @@ func TestExpect(t *testing.T) {
 		enter := func(a *scheduler.Lane, place mono.Time) *scheduler.Ticket {
 			u := &scheduler.Ticket{Cost: limit.One, Place: place, Deadline: limit.Never}
 			if l.Enter(now, a, u) == scheduler.Granted {
-				l.Settle(now, u.Pass, accepted)
+				l.Settle(now, u.Pass, &accepted)
 			}
 			return u
 		}
@@ -241,7 +241,7 @@ func TestShareIsTaggedAnew(t *testing.T) {
 		u := &scheduler.Ticket{Cost: limit.Cost{limit.Tokens: tokens}, Place: place, Deadline: limit.Never, Of: name}
 		state := l.Enter(ms, a, u)
 		if state == scheduler.Granted {
-			l.Settle(ms, u.Pass, accepted)
+			l.Settle(ms, u.Pass, &accepted)
 		}
 		return state
 	}
@@ -262,7 +262,7 @@ func TestOddWeights(t *testing.T) {
 		enter := func(a *scheduler.Lane) {
 			u := &scheduler.Ticket{Cost: limit.One, Place: now, Deadline: limit.Never, Of: a}
 			if l.Enter(now, a, u) == scheduler.Granted {
-				l.Settle(now, u.Pass, accepted)
+				l.Settle(now, u.Pass, &accepted)
 			}
 		}
 		enter(usual)
@@ -278,7 +278,7 @@ func TestOddWeights(t *testing.T) {
 			now += ms
 			for u := l.Next(now); u != nil; u = l.Next(now) {
 				went[u.Of]++
-				l.Settle(now, u.Pass, accepted)
+				l.Settle(now, u.Pass, &accepted)
 				enter(u.Of.(*scheduler.Lane))
 			}
 		}

@@ -28,7 +28,8 @@
 // # Files
 //
 //	scheduler.go   Scheduler, Ticket, Limit, Way and Lane: made and retired
-//	admit.go       Try, Enter, Next and Settle: the verdict on a ticket
+//	admit.go       Try, Enter and Next: the verdict on a ticket
+//	settle.go      Settle, and Silent: limits that are skipped while they decide nothing
 //	park.go        at which limit a way waits, and in which order
 //	lane.go        the tickets of a lane, in a skip list
 //	keyed_heap.go  the heap of limits and of ways, and their orders
@@ -79,8 +80,8 @@ type Scheduler struct {
 	told, untold *Ticket // tickets with a verdict, in the order of the verdicts
 	number       uint64  // of the latest request
 	book         limit.Book[kept]
-	outcome      limit.Outcome // for Settle
-	asker        Ticket        // for Try; its Least is for Lane.ahead
+	ending       *kept  // what Settle is about, meanwhile
+	asker        Ticket // for Try; its Least is for Lane.ahead
 }
 
 // New returns a Scheduler without limits or lanes.
@@ -161,6 +162,7 @@ type Pass struct {
 type kept struct {
 	limit.Sent
 	way     *Way
+	skipped uint8      // the limits that were silent, and have no Admit, as bits
 	metered bool       // spare holds
 	spare   limit.Cost // reserved beyond the cost that is surely used
 }
@@ -173,15 +175,17 @@ type Limit struct {
 	claims []*Way     // the ways that claim it, in the order of their first tickets
 	// Up to here it is one cache line. Nothing else is read while no ticket waits for the limit.
 
-	first  mono.Time // when the first of the parked ways may go
-	wake   mono.Time // when to look at it
-	timer  int32     // its index in timers; -1: not there
-	due    int32     // its index in the agenda; -1: not there
-	barred int       // the number of parked ways that want more than it ever has
-	line   *Scheduler
-	fair   *fairness // nil: lanes take turns by place
-	lanes  int
-	_      [8]byte // what follows is a cache line, too
+	first   mono.Time // when the first of the parked ways may go
+	wake    mono.Time // when to look at it
+	timer   int32     // its index in timers; -1: not there
+	due     int32     // its index in the agenda; -1: not there
+	barred  int       // the number of parked ways that want more than it ever has
+	line    *Scheduler
+	fair    *fairness // nil: lanes take turns by place
+	lanes   int32
+	unaware int32 // the number of open passes without an Admit, since it was silent
+	silent  *bool // it has nothing to decide, and is skipped
+	// What follows is a cache line, too.
 
 	spare limit.Cost // reserved by open passes beyond what they surely use
 
@@ -205,6 +209,7 @@ type Sharing struct {
 // limiter call Touch.
 func (l *Scheduler) Limit(m limit.Limiter, s Sharing) *Limit {
 	n := &Limit{Limiter: m, line: l, timer: -1, due: -1, first: limit.Never, wake: limit.Never}
+	n.silent = n.skip()
 	if s.Fair {
 		n.fair = &fairness{unit: s.Unit, use: s.Use, past: past{idle: mono.Min}}
 	}

@@ -219,7 +219,7 @@ func (c *crowd) settle() {
 	if o.Result == limit.Accepted && c.rng.IntN(2) == 0 {
 		o.Metered, o.Actual = true, limit.Cost{limit.Requests: 1, limit.Tokens: int64(c.rng.IntN(20))}
 	}
-	c.line.Settle(c.now, p, o)
+	c.line.Settle(c.now, p, &o)
 }
 
 // change makes another change: a limit, a class or a lane is another, or a ticket leaves.
@@ -274,7 +274,8 @@ func (c *crowd) changeMore() {
 
 // look has the Scheduler say all that it knows.
 func (c *crowd) look() {
-	c.say("pending %t", c.line.Pending(c.now))
+	pending, _, _ := c.line.Due(c.now)
+	c.say("pending %t", pending)
 	for t := c.line.Next(c.now); t != nil; t = c.line.Next(c.now) {
 		c.verdict(t)
 	}

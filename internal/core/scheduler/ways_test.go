@@ -36,11 +36,11 @@ func TestWaysThatOthersComeToShare(t *testing.T) {
 		if more {
 			want(t, l.Enter(30, lane, ticket("e", 30)), scheduler.Waiting)
 		}
-		l.Settle(30, b.Pass, accepted)
+		l.Settle(30, b.Pass, &accepted)
 		want(t, next(l, 30), "c") // it waited for both, and what it waited for of a's is still there
 		other := l.Lane(scheduler.LaneConfig{}, []*scheduler.Limit{m[0]})
 		want(t, l.Enter(30, other, ticket("d", 20)), scheduler.Waiting)
-		l.Settle(40, a.Pass, accepted)
+		l.Settle(40, a.Pass, &accepted)
 		want(t, next(l, 40), "d") // before e, by its place
 	}
 }
@@ -64,7 +64,7 @@ func TestWaysReadyAtOneInstant(t *testing.T) {
 	}
 	goes(second) // 0, which is asked again at 1 s
 	goes(second) // 1
-	l.Settle(second, last.Pass, accepted)
+	l.Settle(second, last.Pass, &accepted)
 	for range 3 {
 		goes(second) // 2 was used before those
 	}
@@ -79,7 +79,7 @@ func TestTryOfWays(t *testing.T) {
 		p, at := l.Try(0, lane, &limit.One, &limit.One)
 		want(t, at, mono.Time(0))
 		if p.Way.Index < 2 {
-			l.Settle(0, p, accepted)
+			l.Settle(0, p, &accepted)
 		}
 	}
 	_, at := l.Try(0, lane, &limit.One, &limit.One)
@@ -107,7 +107,7 @@ func TestAtIsTheSoonestWay(t *testing.T) {
 		for range 3 {
 			u := ticket("", 0)
 			want(t, l.Enter(0, lane, u), scheduler.Granted)
-			l.Settle(0, u.Pass, accepted)
+			l.Settle(0, u.Pass, &accepted)
 		}
 		want(t, l.Enter(0, lane, ticket("a", 0)), scheduler.Waiting)
 		on, at := lane.At()
@@ -135,7 +135,7 @@ func TestWaysBeforeZero(t *testing.T) {
 				open = append(open, u)
 			}
 			if i%3 == 2 {
-				l.Settle(now, open[0].Pass, accepted)
+				l.Settle(now, open[0].Pass, &accepted)
 				open = open[1:]
 				for u := l.Next(now); u != nil; u = l.Next(now) {
 					got = append(got, fmt.Sprint("then ", u.Pass.Way.Index))
@@ -182,7 +182,7 @@ func TestWaysOfWhoComesAfterOneTooLarge(t *testing.T) {
 		cost := limit.Cost{limit.Requests: n}
 		p, at := l.Try(0, w, &cost, nil)
 		want(t, at, mono.Time(0))
-		l.Settle(0, p, accepted)
+		l.Settle(0, p, &accepted)
 	}
 	other := l.Lane(scheduler.LaneConfig{}, m[:1])
 	goes(other, 1)
@@ -196,7 +196,7 @@ func TestWaysOfWhoComesAfterOneTooLarge(t *testing.T) {
 	want(t, l.Leave(500*ms, big), true)
 	want(t, next(l, 500*ms), "")
 	want(t, next(l, second), "small")
-	l.Settle(second, small.Pass, accepted)
+	l.Settle(second, small.Pass, &accepted)
 	want(t, next(l, 2*second), "later")
 }
 

@@ -121,7 +121,7 @@ func runShares(seed uint64) error {
 			u := open[k]
 			open[k] = open[len(open)-1]
 			open = open[:len(open)-1]
-			l.Settle(now, u.Pass, accepted)
+			l.Settle(now, u.Pass, &accepted)
 		}
 		drain()
 		fill()
@@ -218,7 +218,7 @@ func runStreams(seed uint64) error {
 		s := open[k]
 		open[k] = open[len(open)-1]
 		open = open[:len(open)-1]
-		l.Settle(now, s.Pass, accepted)
+		l.Settle(now, s.Pass, &accepted)
 		drain()
 		if bound := int(slots+1) * 40; len(waits) > 0 && waits[0].since >= 0 && gone-waits[0].since > bound {
 			return fmt.Errorf("%d of lane %d has been the oldest while %d went", waits[0].n, waits[0].lane, gone-waits[0].since)

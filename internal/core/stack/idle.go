@@ -29,6 +29,7 @@ const unknownSpan = 24 * time.Hour
 
 // Idle returns what the Stack remembers. ok is false if a request is in flight.
 func (g *Stack) Idle(now mono.Time) (i Idle, ok bool) {
+	g.catchUp()
 	if g.book.Len() > 0 {
 		return i, false
 	}

@@ -53,6 +53,9 @@ func newPause(c Config) pause {
 // over reports whether there is no pause at now, nor later.
 func (p *pause) over(now mono.Time) bool { return p.until <= now }
 
+// forgotten reports whether the last pause has no effect on a later one.
+func (p *pause) forgotten() bool { return p.strikes == 0 && p.probe == 0 }
+
 // ready returns when the next request may go. While a probe is in flight that is the end of the
 // pause, unless its answer changes it.
 func (p *pause) ready(now mono.Time) mono.Time {
@@ -212,6 +215,7 @@ func (g *Stack) Pauses() int { return g.pause.count }
 // Hold stops all requests until t, as an answer with that time would. A t before the present end
 // changes nothing.
 func (g *Stack) Hold(now, t mono.Time) {
+	g.catchUp()
 	g.last = max(now, g.last)
 	g.pause.extend(g.last, min(t, mono.Max), Held)
 	g.compose()
@@ -220,6 +224,7 @@ func (g *Stack) Hold(now, t mono.Time) {
 // Lift ends the pause, and forgets the server's hints, since the caller knows better. A request in
 // flight may begin another pause, if its refusal names a time.
 func (g *Stack) Lift(now mono.Time) {
+	g.catchUp()
 	g.last = max(now, g.last)
 	p := &g.pause
 	p.until, p.probe, p.strikes, p.before = mono.Min, 0, 0, g.sent

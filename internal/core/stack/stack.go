@@ -84,6 +84,8 @@ type Stack struct {
 	sent     uint64                 // the Number of the latest request
 	book     limit.Book[limit.Sent] // with the arriving costs
 	calm     bool                   // only under bounds requests now
+	silent   bool                   // nothing bounds requests now: see Silent
+	skipped  iter.Seq[*limit.Sent]  // nil: the driver skips none
 	again    func()
 	waiting  func() int
 	note     func(kind, text string)
@@ -122,7 +124,7 @@ func New(c Config) (*Stack, error) {
 		c.MaxPause = defaultMaxPause
 	}
 	g := &Stack{own: c.Limiter, counts: c.Limiter, later: arrivesLater(c.Limiter), fitted: fitted, last: mono.Min,
-		calm: c.Trial == 0, pause: newPause(c), trial: trial{long: c.Trial}}
+		pause: newPause(c), trial: trial{long: c.Trial}}
 	if c.Limiter == nil {
 		g.counts = c.Beside
 	}
@@ -137,6 +139,7 @@ func New(c Config) (*Stack, error) {
 		g.made = []limit.Limiter{g.under}
 	}
 	g.foresees = g.under != nil && limit.Foresees(g.under)
+	g.compose()
 	return g, nil
 }
 
@@ -186,9 +189,38 @@ func (c *Config) rules() (rules []limit.Limiter, err error) {
 	return rules, nil
 }
 
+// Silent lets a driver skip the Stack while *on holds: see scheduler.Silent. A Stack without a limit
+// is silent, unless it pauses, tests or begins slowly, has hints, or was refused last.
+func (g *Stack) Silent(skipped iter.Seq[*limit.Sent]) (on *bool) {
+	g.skipped = skipped
+	return &g.silent
+}
+
+// catchUp gets the requests in flight that the driver skipped. It comes before all that reads them,
+// or ends the silence.
+func (g *Stack) catchUp() {
+	if !g.silent || g.skipped == nil {
+		return
+	}
+	for s := range g.skipped {
+		g.keep(s, s.At)
+		g.sent = max(g.sent, s.Number)
+	}
+}
+
+// keep records a request that went at the instant at.
+func (g *Stack) keep(s *limit.Sent, at mono.Time) *limit.Sent {
+	r := g.book.Take(s.Number)
+	r.At, r.Number, r.Cost = at, s.Number, *g.arriving(&s.Cost)
+	return r
+}
+
 // InFlight ranges over the unsettled requests, in no order. The Stack must not be used meanwhile.
 // It is for a Stack without a Limiter, which counts all of a cost.
-func (g *Stack) InFlight() iter.Seq[*limit.Sent] { return g.book.All() }
+func (g *Stack) InFlight() iter.Seq[*limit.Sent] {
+	g.catchUp()
+	return g.book.All()
+}
 
 // Unwrap returns the configured limit and the bounds on requests in flight.
 func (g *Stack) Unwrap() []limit.Limiter { return g.made }
@@ -355,8 +387,7 @@ func (g *Stack) arriving(cost *limit.Cost) *limit.Cost {
 func (g *Stack) Admit(s *limit.Sent) {
 	g.last = max(s.At, g.last)
 	g.sent = s.Number
-	r := g.book.Take(s.Number)
-	r.At, r.Number, r.Cost = g.last, s.Number, *g.arriving(&s.Cost)
+	r := g.keep(s, g.last)
 	if g.under != nil {
 		g.under.Admit(s)
 	}
@@ -372,13 +403,18 @@ func (g *Stack) Admit(s *limit.Sent) {
 
 // Settle implements limit.Limiter. The configured limiter reads all of the outcome.
 func (g *Stack) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
+	plain := o.Plain()
+	if !plain {
+		g.catchUp()
+	}
 	r := g.book.Return(s.Number)
 	g.last = max(now, g.last)
 	if g.under != nil {
 		g.under.Settle(now, s, o)
 	}
-	if g.calm && o.Known == 0 && o.RetryAfter <= 0 && o.Result != limit.Limited {
+	if g.calm && plain {
 		g.pause.served(g.last, r.Number, o.Result)
+		g.silent = g.under == nil && g.pause.forgotten()
 		return
 	}
 	o = g.heeds(o)
@@ -404,7 +440,7 @@ func (g *Stack) Refills(o *limit.Outcome) uint8 { return limit.Refills(g.counts,
 
 // heeds returns an outcome without the resets for which no request has to wait.
 func (g *Stack) heeds(o *limit.Outcome) *limit.Outcome {
-	if !resets(o) {
+	if o.Resets() == 0 {
 		return o
 	}
 	units := g.Refills(o)
@@ -419,31 +455,22 @@ func (g *Stack) heeds(o *limit.Outcome) *limit.Outcome {
 	return g.heeded
 }
 
-// compose computes calm.
+// compose computes calm and silent.
 func (g *Stack) compose() {
 	g.calm = !g.closed && g.told == nil && !g.begin.On() && !g.trial.on() && g.pause.over(g.last)
+	g.silent = g.calm && g.under == nil && g.pause.forgotten()
 }
 
 // hear reads the hints of an answer.
 func (g *Stack) hear(r *limit.Sent, o *limit.Outcome) {
 	if g.told == nil {
-		if !resets(o) {
+		if o.Resets() == 0 {
 			return
 		}
 		g.tell()
 		g.told.Sent(r.At, &r.Cost)
 	}
 	g.told.Ended(g.last, r.At, &r.Cost, o)
-}
-
-// resets reports whether an answer has a reset of any unit.
-func resets(o *limit.Outcome) bool {
-	for u := range o.Reset {
-		if o.Known>>u&1 == 1 && o.Reset[u] > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // tell begins to keep hints. A server's hints may not include the requests in flight.
@@ -479,10 +506,11 @@ func (g *Stack) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
 	if _, err := fairshare.NewHints(fairshare.HintsConfig{Capacity: capacity}); err != nil {
 		return
 	}
+	g.catchUp()
 	g.capacity = capacity
 	said := limit.Outcome{Result: limit.Accepted, Known: o.Known, Sure: o.Sure, Remaining: o.Remaining, Reset: o.Reset}
 	heeded := g.heeds(&said)
-	if resets(heeded) || g.told != nil {
+	if heeded.Resets() != 0 || g.told != nil {
 		g.tell()
 		none := limit.Cost{}
 		g.told.Sent(g.last, &none)
@@ -493,7 +521,11 @@ func (g *Stack) Contain(now mono.Time, capacity limit.Cost, o *limit.Outcome) {
 
 // Close stops all requests until Open, for an unlimited time: Ready is limit.Never. It is for a
 // pause that is too long to wait in line for.
-func (g *Stack) Close() { g.closed, g.calm = true, false }
+func (g *Stack) Close() {
+	g.catchUp()
+	g.closed = true
+	g.compose()
+}
 
 // Open ends the effect of Close.
 func (g *Stack) Open() {
@@ -504,7 +536,8 @@ func (g *Stack) Open() {
 // Begin begins slowly, as after a pause with an unknown limit: one request first, and each that is
 // answered makes room for one more.
 func (g *Stack) Begin(now mono.Time) {
+	g.catchUp()
 	g.last = max(now, g.last)
 	g.begin.Start(g.sent)
-	g.calm = false
+	g.compose()
 }

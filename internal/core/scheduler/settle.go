@@ -1,0 +1,129 @@
+package scheduler
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Silent is a Limiter that may be skipped while it has nothing to decide. Its methods are not called
+// for each request then.
+//
+//   - Q1. While *on holds, Ready is now for each cost, and a Plain outcome changes nothing.
+//   - Q2. Before *on ends, the limiter ranges over skipped. So it does before it reads what is in flight.
+//   - Q3. Numbers rise from one request to the next, and are the same in all limits of a Scheduler.
+//
+// So a Silent that is skipped decides as one that is not.
+type Silent interface {
+	limit.Limiter
+	// Silent is called once. skipped yields the requests in flight without an Admit, in no order. They
+	// count as admitted from then on. A range over skipped must not end early.
+	Silent(skipped iter.Seq[*limit.Sent]) (on *bool)
+}
+
+// never is for a limiter that is not Silent.
+var never bool
+
+// skip returns whether m may be skipped, as a pointer.
+func (m *Limit) skip() *bool {
+	if s, ok := m.Limiter.(Silent); ok {
+		return s.Silent(m.skipped)
+	}
+	return &never
+}
+
+// skipped yields the requests in flight of which m has no Admit, once.
+func (m *Limit) skipped(yield func(*limit.Sent) bool) {
+	give := func(k *kept) {
+		for i, on := range k.way.limits {
+			if bit := uint8(1) << i; on == m && k.skipped&bit != 0 {
+				k.skipped &^= bit
+				m.unaware--
+				yield(&k.Sent)
+			}
+		}
+	}
+	if m.unaware == 0 {
+		return
+	}
+	if m.line.ending != nil {
+		give(m.line.ending)
+	}
+	for k := range m.line.book.All() {
+		give(k)
+	}
+}
+
+// Settle ends a pass: each limit of its way learns o. It panics if the pass was settled before. The
+// result holds until the next request goes.
+func (l *Scheduler) Settle(now mono.Time, p Pass, o *limit.Outcome) *limit.Sent {
+	return l.settle(now, p, o, nil)
+}
+
+// SettleEach is Settle with an outcome for each limit, which of returns. of must not use the
+// Scheduler.
+func (l *Scheduler) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Outcome) *limit.Sent {
+	return l.settle(now, p, nil, of)
+}
+
+func (l *Scheduler) settle(now mono.Time, p Pass, o *limit.Outcome, of func(*Limit) *limit.Outcome) *limit.Sent {
+	now = l.Tick(now)
+	l.changes++
+	sent := l.book.Return(p.number)
+	l.ending = sent
+	plain := of == nil && o.Plain()
+	for k, m := range p.Way.limits {
+		if of != nil {
+			o = of(m)
+			plain = o.Plain()
+		}
+		if plain && *m.silent && sent.skipped>>k&1 == 1 {
+			m.unaware--
+		} else {
+			m.Limiter.Settle(now, &sent.Sent, o)
+		}
+		if sent.metered {
+			less(&m.spare, &sent.spare)
+		}
+		if len(m.parked.all) > 0 {
+			l.wanted(m)
+		}
+	}
+	l.ending = nil
+	return &sent.Sent
+}
+
+// Sent returns the record of an open pass. It holds until the next request goes.
+func (l *Scheduler) Sent(p Pass) *limit.Sent { return &l.book.At(p.number).Sent }
+
+// Number returns a new Number, for a request that counts in a limit without a pass.
+func (l *Scheduler) Number() uint64 {
+	l.number++
+	return l.number
+}
+
+// Unsettled returns how many passes of a limit are open, and when the oldest went; limit.Never: none
+// is open. It reads each open pass.
+func (l *Scheduler) Unsettled(m *Limit) (open int, oldest mono.Time) {
+	oldest = limit.Never
+	for k := range l.book.All() {
+		if slices.Contains(k.way.limits, m) {
+			open++
+			oldest = min(oldest, k.At)
+		}
+	}
+	return open, oldest
+}
+
+// Fresh reports whether the request of an open pass may still be sent, by its limits.
+func (l *Scheduler) Fresh(p Pass) bool {
+	sent := l.Sent(p)
+	for _, m := range p.Way.limits {
+		if !limit.Fresh(m.Limiter, sent) {
+			return false
+		}
+	}
+	return true
+}
