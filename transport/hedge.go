@@ -297,7 +297,7 @@ func (p *pair) begins() *http.Request {
 		c.t.hedges.back()
 		return nil
 	}
-	p.copy = c.begin()
+	p.copy = c.begin(1)
 	p.copy.wire.Stops = true
 	c.req = p.req.Clone(p.req.Context())
 	return c.with(body)

@@ -9,13 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
-	"github.com/paceline-go/paceline/provider/classify"
 )
 
 // Key is one of the Transport's own credentials: see Config.Keys.
@@ -201,103 +199,4 @@ func (t *Transport) noKeys() error {
 		}
 	}
 	return fmt.Errorf("%w: %s", ErrKeys, strings.Join(why, "; "))
-}
-
-// clean returns a copy of a request, to which a key can be applied.
-func clean(r *http.Request) *http.Request {
-	c := r.Clone(r.Context())
-	c.Response = nil
-	c.Trailer = r.Trailer // not cloned, since trailers are set while the body is read
-	return c
-}
-
-// strays reports whether a server redirected the request to another host, or another host did. A
-// redirect may also be the answer of a RoundTripper that does not name the request: then its host is
-// not known.
-func strays(r *http.Request) bool {
-	for first := r; first.Response != nil; {
-		if first = first.Response.Request; first == nil || hostOf(first) != hostOf(r) {
-			return true
-		}
-	}
-	return false
-}
-
-// judgeKey notes what an attempt shows of its key. If the request was not processed and another key
-// may help, it is sent again with that key. A key is to blame for a denial if another key is then
-// served. If all keys are denied, the request is to blame.
-func (c *call) judgeKey(s *sent, last bool) {
-	v := &s.verdict
-	others := v.Scope != provider.IP && v.Scope != provider.All // another key may do better
-	switch {
-	case v.Result == limit.Accepted:
-		c.blame(s, v)
-		return
-	case v.Banned && others:
-		c.blame(s, v)
-	case v.Status == http.StatusProxyAuthRequired: // the way to the server wants a password, and no key helps
-		return
-	case v.Answer().Denied:
-		c.blame(s, v)
-		others = c.others()
-	default: // the key's pause is longer than any wait
-		others = others && v.Result == limit.Limited && s.way.look() != nil
-	}
-	if others && !last && c.getBody != nil && c.ctx.Err() == nil && c.leaf.look() == nil {
-		v.Again, v.Why, s.wait = true, "", 0
-	}
-}
-
-// blame takes in what an attempt shows of its key, and of those that denied the request before.
-func (c *call) blame(s *sent, v *classify.Verdict) {
-	t := c.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch {
-	case v.Result == limit.Accepted:
-		for _, in := range t.ring.Served(s.key.in, &c.denied) {
-			t.outLocked(t.keys[in], t.ring.Era(in), observe.KeyDenied)
-		}
-	case v.Banned && v.Said.Refusal == provider.Unpaid:
-		t.outLocked(s.key, s.era, observe.KeyNoCredit)
-	case v.Banned:
-		t.outLocked(s.key, s.era, observe.KeyBanned)
-	default:
-		t.ring.Denied(0, s.key.in, 0, &c.denied)
-	}
-}
-
-// others lets the next attempt use a key that has not denied the request, and reports whether there
-// is one.
-func (c *call) others() bool {
-	l := c.leaf
-	c.only = c.only[:0]
-	var ways [][]*paceline.Limit
-	for k := range l.ways() {
-		w := l.by(k)
-		if w.look() == nil && c.t.has(w.account, &c.denied) {
-			c.only = append(c.only, w)
-			ways = append(ways, l.limits(w))
-		}
-	}
-	if len(c.only) == 0 {
-		return false
-	}
-	c.lane = c.t.group.Lane(c.t.lanes(l), ways...)
-	return true
-}
-
-// retire retires the lane that was made for this call alone.
-func (c *call) retire() {
-	if c.lane != nil {
-		c.lane.Retire()
-		c.lane = nil
-	}
-}
-
-// settled counts the outcome of an attempt with a key.
-func (t *Transport) settled(k *key, o *limit.Outcome) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	k.tally.Settled(o)
 }

@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +12,76 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
+
+// belongs records the owner of a key, by its answer.
+func (t *Transport) belongs(l *leaf, resp *http.Response) {
+	k := l.server.known.Load()
+	if l.belongs.Load() || l.partition.Key == "" || k == nil || k.row.Organization == "" {
+		return
+	}
+	name := resp.Header.Get(k.row.Organization)
+	if name == "" && (resp.StatusCode >= 500 || !l.unknown.Load()) {
+		return
+	}
+	key := Partition{Host: l.partition.Host, Key: l.partition.Key}
+	organization := Partition{Host: l.partition.Host, Key: name}.bounded().own().Key
+	t.mu.Lock()
+	home := t.namedLocked(key, organization, resp.StatusCode < 300)
+	t.mu.Unlock()
+	// Not earlier: other answers of the key, at the same time, must not be settled before its owner
+	// is known.
+	l.belongs.Store(name != "")
+	l.unknown.Store(false)
+	if home != key.Key {
+		t.log.Info("keys share limits", "partition", key, "with", home, "organization", organization)
+	}
+}
+
+// namedLocked takes in an answer's statement about the owner of its key: the organization, or
+// nothing. It returns the key in whose limits this one counts.
+func (t *Transport) namedLocked(key Partition, name string, served bool) (home string) {
+	o := t.owners[key.Host]
+	if o == nil && name != "" {
+		o = t.ownersLocked(key.Host)
+	}
+	if o == nil {
+		return key.Key
+	}
+	switch _, known := o.Known(key.Key); {
+	case name == "":
+		t.followLocked(o, key.Host, o.Unnamed(key.Key, served))
+	case !o.Meet(key.Key):
+		t.tooManyKeys()
+	default:
+		if known { // if it was not met, it counted by itself
+			o.Alone(key.Key)
+		}
+		t.followLocked(o, key.Host, o.Named(key.Key, name))
+	}
+	return o.Home(key.Key)
+}
+
+// followLocked makes keys count where they belong by now.
+func (t *Transport) followLocked(o *owners, host string, moves []keyring.Move) {
+	for i := 0; i < len(moves); i++ {
+		key, g, in := moves[i].Key, o.newcomers[moves[i].Key], o.CountsIn(moves[i].Key)
+		switch _, known := o.Known(key); {
+		case g == nil && !known: // it counts by itself, or has not come yet
+		case known || g.shares() && len(in) == 1:
+			t.moveLocked(o, Partition{Host: host, Key: key}, in[0].Home)
+		case g.shares() && in[0].Home == g.home: // it may belong elsewhere as well
+			t.suspectLocked(g, in[1:])
+		case g.shares():
+			moves = append(moves, o.Alone(key)...)
+		}
+	}
+}
+
+// mostKeys is of how many keys the owner is remembered, at some 250 bytes each. It takes a quarter of
+// MaxFrozen, besides. A key beyond that counts by itself until its answer names the owner.
+func (t *Transport) mostKeys() int {
+	return max(t.config.MaxPartitions, int(min(t.config.MaxFrozen/1024, math.MaxInt32)))
+}
 
 // Only an answer shows to which organization a key belongs. Until its first answer, a key is a
 // newcomer, if its provider lets keys of one organization share limits and another key was at the
@@ -300,16 +372,6 @@ func (v *visit) settle(t *Transport, of func(*paceline.Limit) limit.Outcome) {
 	}, changed)
 	if v.to != nil {
 		v.to.release()
-	}
-}
-
-// giveBack returns an unused permit.
-func (c *call) giveBack() {
-	unsent := limit.Outcome{Result: limit.Unsent}
-	c.permit.Settle(unsent)
-	if c.visit != nil {
-		c.visit.end(c.t, limit.Unsent)
-		c.visit.settle(c.t, func(*paceline.Limit) limit.Outcome { return unsent })
 	}
 }
 

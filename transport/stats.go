@@ -43,11 +43,10 @@ func (t *Transport) Ask(r *http.Request) (at time.Time, ahead int, err error) {
 	if r.URL == nil {
 		return time.Time{}, 0, errNoURL
 	}
-	c := call{t: t, req: r, cost: limit.One}
+	c := call{t: t, req: r, priced: priced{cost: limit.One}}
 	defer c.leave()
 	p, said := c.partition()
-	c.said = said
-	if err := c.place(p, tokens.Body{}); err != nil {
+	if err := c.place(p, said, tokens.Body{}); err != nil {
 		return time.Time{}, 0, err
 	}
 	if err := c.leaf.look(); err != nil {

@@ -13,7 +13,7 @@
 // One attempt has these steps. A partition is a part of the server's quota, for example that of one
 // key and one model:
 //
-//	partition   host, credential, model, route and client select the limits
+//	prepare     host, credential, model, route and client select the limits
 //	acquire     one permit of all these limits, by one of the Keys if any    paceline.Group
 //	send        the Base, with the key's credential, at most once per permit
 //	judge       what the exchange proves, and whether to send again          package classify
@@ -46,11 +46,15 @@
 //	stats.go               Stats, Ask, Partitions, Lift
 //	transport_snapshot.go  Snapshot
 //	hedge.go               second copies of slow requests
-//	call.go                one RoundTrip: cost, wait, attempts
-//	attempt.go             one attempt: send, judge, settle
-//	newcomer.go            keys whose organization is unknown until their first answer
-//	join.go                keys of one organization join in the same limits
+//	call.go                one RoundTrip, as the list of its stations
+//	prepare.go             what a request counts in, and what it costs
+//	acquire.go             its turn: one permit of all its limits
+//	send.go                the Base, with the key's credential, at most once per permit
+//	judge.go               what the exchange proves, and whether to send again
+//	settle.go              each limit learns the outcome and the server's statements
 //	price.go               cost in money
+//	newcomer.go            keys whose organization is unknown until their first answer
+//	move.go                a key takes what it sent to the limits of another
 //	key.go                 Config.Keys: turns, and keys that are out of use
 //	body.go                bodies that are read again, looked into or watched
 //	leaf.go                a partition's requests: its limits and its lane
@@ -59,10 +63,7 @@
 //	frozen.go              what idle partitions remember, in a few bytes each
 //	node.go                the limits of one scope, and the server's statements about them
 //	room.go                the bound of Config.Adaptive
-//	recorder.go            what earlier processes sent
-//	published.go           limits that providers publish
-//	known.go               which provider runs a host
-//	check.go               Config.CheckRetry
+//	provider.go            which provider runs a host, and the limits that providers publish
 //	errors.go              Error, ErrPaused, ErrOutage, ErrPrice, ErrAttemptTimeout
 //	partition.go           Partition: the names of what a request counts in
 package transport
@@ -91,6 +92,22 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/tokens"
 )
+
+// Recorder records sent requests for a later Transport, so that a restart keeps every window. It
+// must be safe for concurrent use.
+type Recorder interface {
+	// Send records an attempt right before it may be written: its partition, with all fields of a
+	// request, and its cost. The returned number is not 0. After an error the attempt is not sent,
+	// and fails with that error.
+	Send(p Partition, cost limit.Cost) (entry int64, err error)
+	// Settle records the end of the attempt. An attempt that is never settled may have arrived at
+	// any time until the process ended, and some time later.
+	Settle(entry int64, cost limit.Cost, o limit.Outcome)
+	// Earlier returns the requests of earlier processes that count in p, whose Scope is set. They
+	// are in the order of their instants, for limit.Replay: instant 0 is zero. The list is complete
+	// from since on.
+	Earlier(p Partition, zero time.Time) (all []limit.Past, since mono.Time)
+}
 
 // Config describes a Transport. The zero value is ready: it has no configured limit, learns limits
 // from answers, and sends refused requests again.

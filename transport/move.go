@@ -1,135 +1,12 @@
 package transport
 
 import (
-	"cmp"
-	"math"
-	"net/http"
 	"slices"
 	"sort"
 
-	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/provider"
 )
-
-// Keys of one organization count in the same limits, and models of one family do. A provider
-// publishes its families: find gives their models one name. Only its answers show the organization
-// of a key. The counts of one key are then carried over to the other.
-
-// sharedLocked returns p with the model's name for limits. For a gateway, the models count as those
-// of the provider that shares the most.
-func (t *Transport) sharedLocked(p Partition) Partition {
-	if p.Model == "" {
-		return p
-	}
-	host := t.config.Provider
-	if host == nil {
-		if n := t.nodes[Partition{Scope: provider.IP, Host: p.Host}]; n != nil {
-			host = n.provider
-		} else if d, ok := provider.ForHost(p.Host); ok {
-			host = d
-		}
-	}
-	vendor := cmp.Or(t.publisher.Name, "anthropic")
-	if host != nil {
-		vendor = host.Name()
-	}
-	p.Model = provider.SharedModel(vendor, p.Model)
-	return p
-}
-
-// partition returns what a request counts in, without the model in its body, and whether the
-// configuration names the key's owner.
-func (c *call) partition() (p Partition, said bool) {
-	t, r := c.t, c.req
-	p = t.config.Partition(r)
-	if t.config.Organization != nil {
-		if name := t.config.Organization(r); name != "" {
-			p.Key, said = name, true
-		}
-	}
-	if len(t.keys) > 0 {
-		p.Key = "" // the key is that of its way
-	}
-	p.Client = ""
-	if t.config.Client != nil {
-		c.who = t.config.Client(r)
-		p.Client = c.who.Name
-	}
-	return p, said
-}
-
-// belongs records the owner of a key, by its answer.
-func (t *Transport) belongs(l *leaf, resp *http.Response) {
-	k := l.server.known.Load()
-	if l.belongs.Load() || l.partition.Key == "" || k == nil || k.row.Organization == "" {
-		return
-	}
-	name := resp.Header.Get(k.row.Organization)
-	if name == "" && (resp.StatusCode >= 500 || !l.unknown.Load()) {
-		return
-	}
-	key := Partition{Host: l.partition.Host, Key: l.partition.Key}
-	organization := Partition{Host: l.partition.Host, Key: name}.bounded().own().Key
-	t.mu.Lock()
-	home := t.namedLocked(key, organization, resp.StatusCode < 300)
-	t.mu.Unlock()
-	// Not earlier: other answers of the key, at the same time, must not be settled before its owner
-	// is known.
-	l.belongs.Store(name != "")
-	l.unknown.Store(false)
-	if home != key.Key {
-		t.log.Info("keys share limits", "partition", key, "with", home, "organization", organization)
-	}
-}
-
-// namedLocked takes in an answer's statement about the owner of its key: the organization, or
-// nothing. It returns the key in whose limits this one counts.
-func (t *Transport) namedLocked(key Partition, name string, served bool) (home string) {
-	o := t.owners[key.Host]
-	if o == nil && name != "" {
-		o = t.ownersLocked(key.Host)
-	}
-	if o == nil {
-		return key.Key
-	}
-	switch _, known := o.Known(key.Key); {
-	case name == "":
-		t.followLocked(o, key.Host, o.Unnamed(key.Key, served))
-	case !o.Meet(key.Key):
-		t.tooManyKeys()
-	default:
-		if known { // if it was not met, it counted by itself
-			o.Alone(key.Key)
-		}
-		t.followLocked(o, key.Host, o.Named(key.Key, name))
-	}
-	return o.Home(key.Key)
-}
-
-// followLocked makes keys count where they belong by now.
-func (t *Transport) followLocked(o *owners, host string, moves []keyring.Move) {
-	for i := 0; i < len(moves); i++ {
-		key, g, in := moves[i].Key, o.newcomers[moves[i].Key], o.CountsIn(moves[i].Key)
-		switch _, known := o.Known(key); {
-		case g == nil && !known: // it counts by itself, or has not come yet
-		case known || g.shares() && len(in) == 1:
-			t.moveLocked(o, Partition{Host: host, Key: key}, in[0].Home)
-		case g.shares() && in[0].Home == g.home: // it may belong elsewhere as well
-			t.suspectLocked(g, in[1:])
-		case g.shares():
-			moves = append(moves, o.Alone(key)...)
-		}
-	}
-}
-
-// mostKeys is of how many keys the owner is remembered, at some 250 bytes each. It takes a quarter of
-// MaxFrozen, besides. A key beyond that counts by itself until its answer names the owner.
-func (t *Transport) mostKeys() int {
-	return max(t.config.MaxPartitions, int(min(t.config.MaxFrozen/1024, math.MaxInt32)))
-}
 
 // carried is what still counts for a key when it moves to the limits of another. The key's usage of
 // each limit counts as one request. That is in flight until the last earlier request is answered.
@@ -196,19 +73,6 @@ func (t *Transport) moveLocked(o *owners, key Partition, home string) {
 	for _, l := range from {
 		l.unuseLocked()
 	}
-}
-
-// leafLocked returns the leaf of a partition with another key, and makes it if it is missing.
-func (t *Transport) leafLocked(p Partition, key string) (l *leaf, err error) {
-	p.Key = key
-	if l = t.leaves[p]; l == nil {
-		if l, err = t.newLeafLocked(p, nil, false); err != nil {
-			return nil, err
-		}
-		l.used = t.now()
-		t.recent.front(l)
-	}
-	return l, nil
 }
 
 // joinLocked has the limits of a leaf count in those of another.
@@ -343,47 +207,4 @@ func used(l limit.Limiter, now mono.Time) (c limit.Cost) {
 		c[u] = ever - int64(room)
 	}
 	return c
-}
-
-// release ends one use of a leaf.
-func (l *leaf) release() {
-	t := l.server.t
-	if l.active.Add(-1) > 0 || l.moved.Load() == nil && !t.retired.Load() {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	l.quietLocked()
-	if t.retired.Load() {
-		t.sweepLocked()
-	}
-}
-
-// unuseLocked is release for a caller that has the Transport's lock.
-func (l *leaf) unuseLocked() {
-	if l.active.Add(-1) == 0 {
-		l.quietLocked()
-	}
-}
-
-// quietLocked notes that nothing from here is under way, which is final where the key has moved.
-func (l *leaf) quietLocked() {
-	m := l.moved.Load()
-	if m == nil || l.quiet || l.active.Load() > 0 {
-		return
-	}
-	l.quiet = true
-	if l.newcomer.shares() {
-		m.t.unlinkLocked(l)
-	} else if m.left--; m.left == 0 {
-		m.endLocked()
-	}
-}
-
-// update is Group.Update for changes at nodes.
-func update(j *paceline.Group, f func(now mono.Time), changed []*node, limits ...*paceline.Limit) {
-	for _, n := range changed {
-		limits = append(limits, n.limit)
-	}
-	j.Update(f, limits...)
 }

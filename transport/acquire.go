@@ -1,0 +1,180 @@
+package transport
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// turn is a call's place in line, and the permit that it got there.
+type turn struct {
+	came    time.Time     // when the request came: its place at later attempts, too
+	maxWait time.Duration // the bound of waited; 0: none
+	waited  time.Duration // for its turns, in all
+	waits   paceline.WaitStats
+	leads   bool           // it waits before all others of its key: see newcomer.go
+	lane    *paceline.Lane // a lane for this call alone, with the only ways left to it; nil: the leaf's lane
+	only    []*way
+	permit  paceline.Permit
+	way     *way   // the way of the permit
+	visit   *visit // goes with the permit
+}
+
+// acquire gets one permit of every limit in which the request counts, or none.
+func (c *call) acquire() error {
+	for {
+		if c.leaf.moved.Load() != nil {
+			if err := c.move(); err != nil {
+				return err
+			}
+		}
+		if err := c.leaf.look(); err != nil {
+			if c.t.alone(c.leaf) {
+				continue
+			}
+			err.Client = c.leaf.partition.Client
+			return err
+		}
+		turn := paceline.Turn{Came: c.came}
+		if c.maxWait > 0 {
+			turn.MaxWait = max(c.maxWait-c.waited, 1)
+		}
+		turn = c.t.turn(c, turn)
+		lane := c.leaf.lane
+		if c.lane != nil {
+			lane = c.lane
+		}
+		p, waited, err := lane.WaitTurn(c.ctx, c.cost, turn)
+		c.waits = c.waits.Add(waited)
+		c.waited += waited.Waited
+		ok := err == nil && c.ctx.Err() == nil && c.leaf.moved.Load() == nil
+		ok = c.t.enters(c, ok)
+		switch {
+		case ok:
+			c.permit, c.way = p, c.leaf.by(p.Way())
+			if c.lane != nil {
+				c.way = c.only[p.Way()]
+			}
+			c.retire()
+			return nil
+		case err == nil: // a call that is giving up, or whose key has joined another, may get a permit all the same
+			p.Settle(limit.Outcome{Result: limit.Unsent})
+			continue
+		case c.leaf.moved.Load() != nil && c.ctx.Err() == nil:
+			continue
+		}
+		n := c.leaf.node(err)
+		if len(c.leaf.more) > 0 && errors.Is(err, paceline.ErrNever) {
+			if c.retire(); n.shut.Load() {
+				if n = c.leaf.narrow(c.cost); n == nil { // no way is open any more, or one is open again
+					continue
+				}
+			}
+		}
+		if errors.Is(err, paceline.ErrNever) && (n.shut.Load() || c.shrink(n)) {
+			continue
+		}
+		if c.ctx.Err() == nil && !errors.Is(err, paceline.ErrFull) && c.t.alone(c.leaf) {
+			continue
+		}
+		e := n.refuse(err, c.cost)
+		e.Client = c.leaf.partition.Client
+		if c.maxWait > 0 && errors.Is(err, paceline.ErrDeadline) && c.left() > c.maxWait-c.waited {
+			e.MaxWait = c.maxWait
+		}
+		//lint:ignore SA1019 http.Client sets it, with a deadline, if it has a Timeout
+		e.client = c.req.Cancel != nil
+		return e
+	}
+}
+
+// move takes a call to the limits of the key that its own key has joined. Its place in line there
+// is by its arrival.
+func (c *call) move() error {
+	old := c.leaf
+	l, err := c.t.find(old.partition, &c.who)
+	if err != nil {
+		return err
+	}
+	c.leaf = l
+	old.release()
+	return nil
+}
+
+// shrink lowers the cost of a request to what fits, as far as it is an estimate: the input, and the
+// output of a body that states no maximum. So the request waits for the whole limit and goes alone.
+// It reports whether the cost is less now.
+func (c *call) shrink(n *node) bool {
+	changed := false
+	for _, u := range [...]limit.Unit{limit.Input, limit.Output, limit.Tokens, limit.Money} {
+		var alone limit.Cost
+		alone[u] = c.cost[u]
+		if _, most, ok := n.most(alone); ok && c.cost[u] > c.least[u] {
+			c.t.log.Debug("a cost by estimate is more than the whole limit: it goes alone", "partition", n.partition,
+				"unit", u.String(), "cost", c.cost[u], "limit", most)
+			c.cost[u] = max(most, c.least[u])
+			changed = true
+		}
+	}
+	return changed
+}
+
+// left returns the time until the request's deadline.
+func (c *call) left() time.Duration {
+	if deadline, ok := c.ctx.Deadline(); ok {
+		return time.Until(deadline)
+	}
+	return math.MaxInt64
+}
+
+// leave ends the call's use of its body and of the limits.
+func (c *call) leave() {
+	if c.body != nil {
+		c.body.Close()
+	}
+	c.retire()
+	if c.leaf != nil {
+		c.leaf.release()
+	}
+}
+
+// giveBack returns an unused permit.
+func (c *call) giveBack() {
+	unsent := limit.Outcome{Result: limit.Unsent}
+	c.permit.Settle(unsent)
+	if c.visit != nil {
+		c.visit.end(c.t, limit.Unsent)
+		c.visit.settle(c.t, func(*paceline.Limit) limit.Outcome { return unsent })
+	}
+}
+
+// others lets the next attempt use a key that has not denied the request, and reports whether there
+// is one.
+func (c *call) others() bool {
+	l := c.leaf
+	c.only = c.only[:0]
+	var ways [][]*paceline.Limit
+	for k := range l.ways() {
+		w := l.by(k)
+		if w.look() == nil && c.t.has(w.account, &c.denied) {
+			c.only = append(c.only, w)
+			ways = append(ways, l.limits(w))
+		}
+	}
+	if len(c.only) == 0 {
+		return false
+	}
+	c.lane = c.t.group.Lane(c.t.lanes(l), ways...)
+	return true
+}
+
+// retire retires the lane that was made for this call alone.
+func (c *call) retire() {
+	if c.lane != nil {
+		c.lane.Retire()
+		c.lane = nil
+	}
+}

@@ -1,0 +1,320 @@
+package transport
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/breaker"
+	"github.com/paceline-go/paceline/internal/core/keyring"
+	"github.com/paceline-go/paceline/internal/send/neterr"
+	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
+)
+
+// tries is what a call's attempts have shown.
+type tries struct {
+	most   int  // how many attempts it has, but for refusals while patient
+	again  bool // the client itself sent the same request before
+	theirs bool // the client decides whether it is sent again
+	denied keyring.Denials
+
+	// last and lastErr are the end of the attempt before this one, if it can still be returned.
+	last    *http.Response
+	lastErr error
+
+	// stranded is since when faults of the way to the host kept it from being sent; zero: the
+	// latest attempt could.
+	stranded time.Time
+	none     int // attempts in a row, up to the latest, that were none for that reason
+}
+
+// hear collects the evidence of an attempt.
+func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify.Evidence {
+	t := c.t
+	s.headed = time.Now()
+	in := c.evidence(s, resp, err, last)
+	switch {
+	case resp == nil:
+	case t.policy.NeedsBody(&in):
+		in.Body = c.words(s, resp)
+	case t.policy.Glances(&in):
+		in.Body = c.glance(s, resp)
+	}
+	v := &s.verdict
+	*v = t.policy.Of(&in)
+	if v.Said.Partly && !in.Idempotent && c.reads() {
+		in.Idempotent = true
+		*v = t.policy.Of(&in)
+	}
+	if v.Result == limit.Limited && v.RetryAfter > 0 {
+		if in.Refills = s.refills(); in.Refills != 0 {
+			*v = t.policy.Of(&in)
+		}
+	}
+	if v.Shown != nil {
+		s.leaf.server.dialect.Store(&v.Shown)
+	}
+	if resp != nil {
+		t.look.answered(t.now(), s.leaf.partition.Host, in.RTT)
+		s.leaf.server.learn(v.Shown, resp.Header)
+		t.belongs(s.leaf, resp)
+		s.turns()
+	}
+	if t.config.Scope != nil && v.Said.Refusal != provider.None {
+		if scope := t.config.Scope(s.partition(), v.Said); scope != "" {
+			v.Scope = scope
+		}
+	}
+	return in
+}
+
+// evidence makes the evidence for a verdict.
+func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) classify.Evidence {
+	written, began, rtt := s.wire.Times(s.headed)
+	in := classify.Evidence{
+		Err: err, Link: neterr.OfError(c.ctx, err), Wrote: classify.Nothing, Now: s.headed, RTT: rtt,
+		Provider:   s.leaf.server.provider,
+		Idempotent: classify.Idempotent(c.req), Model: s.leaf.partition.Model != "", Once: c.getBody == nil,
+		Ended:   c.ctx.Err() != nil,
+		Upgrade: classify.Upgrades(c.req.Header),
+	}
+	if written {
+		in.Wrote, in.Took = classify.Something, s.headed.Sub(began)
+	}
+	if errors.Is(err, once.ErrUnprocessed) {
+		in.Idempotent = true
+	}
+	if known := s.leaf.server.dialect.Load(); known != nil {
+		in.Shown = *known
+	}
+	if resp != nil {
+		in.Status, in.Header = resp.StatusCode, resp.Header
+	}
+	s.none = err != nil && !written && breaker.Excuses(in.Link, s.leaf.server.down.Load()) && c.bears(s)
+	in.Last, in.Resends, in.Patient = last && !s.none, c.again && !s.none, c.patience() > 0
+	return in
+}
+
+// moreDelay is the most steps by which the pauses grow between attempts that are none. So no
+// request sleeps long after the host is back.
+const moreDelay = 4
+
+// bears reports whether the request still waits for a way to its host.
+func (c *call) bears(s *sent) bool {
+	most := s.leaf.server.settings().MaxOutage
+	if c.maxWait > 0 {
+		most = min(most, c.maxWait)
+	}
+	if c.stranded.IsZero() {
+		return most > 0
+	}
+	return s.headed.Sub(c.stranded) < most
+}
+
+// strand notes whether the latest attempt is to be none.
+func (c *call) strand(s *sent, wrote classify.Wrote) {
+	switch {
+	case s.none:
+		if c.none++; c.stranded.IsZero() {
+			c.stranded = s.headed
+		}
+	case wrote != classify.Nothing:
+		c.none, c.stranded = 0, time.Time{}
+	default:
+		c.none = 0
+	}
+}
+
+// judge settles an attempt by its evidence, or leaves that to the body of its answer. The error is
+// the attempt's, or that of Config.CheckRetry; there is then no answer any more.
+func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Response, last bool) (wait time.Duration,
+	err error) {
+	v := &s.verdict
+	c.theirs = c.theirs || v.Theirs
+	served := v.Result == limit.Accepted
+	c.heed(s, a.Number)
+	if s.key != nil {
+		c.judgeKey(s, last)
+	}
+	wait = s.wait
+	a.tell(in, v)
+	if c.t.config.CheckRetry != nil && c.ctx.Err() == nil {
+		err := c.check(v, a, *resp, last)
+		if v.Again && v.Result != limit.Limited {
+			wait = max(wait, c.t.delay(a.Number))
+			v.InTime(wait, c.left())
+		}
+		a.tell(in, v)
+		if err != nil {
+			s.settle(v.Outcome)
+			if *resp != nil && (*resp).Body != nil {
+				(*resp).Body.Close()
+			}
+			*resp = nil
+			return 0, err
+		}
+	}
+	if !served {
+		return wait, in.Err
+	}
+	if h := s.hold(*resp); h != nil {
+		(*resp).Body = h
+	} else {
+		s.settle(v.Outcome)
+	}
+	return wait, nil
+}
+
+// judgeKey notes what an attempt shows of its key. If the request was not processed and another key
+// may help, it is sent again with that key. A key is to blame for a denial if another key is then
+// served. If all keys are denied, the request is to blame.
+func (c *call) judgeKey(s *sent, last bool) {
+	v := &s.verdict
+	others := v.Scope != provider.IP && v.Scope != provider.All // another key may do better
+	switch {
+	case v.Result == limit.Accepted:
+		c.blame(s, v)
+		return
+	case v.Banned && others:
+		c.blame(s, v)
+	case v.Status == http.StatusProxyAuthRequired: // the way to the server wants a password, and no key helps
+		return
+	case v.Answer().Denied:
+		c.blame(s, v)
+		others = c.others()
+	default: // the key's pause is longer than any wait
+		others = others && v.Result == limit.Limited && s.way.look() != nil
+	}
+	if others && !last && c.getBody != nil && c.ctx.Err() == nil && c.leaf.look() == nil {
+		v.Again, v.Why, s.wait = true, "", 0
+	}
+}
+
+// blame takes in what an attempt shows of its key, and of those that denied the request before.
+func (c *call) blame(s *sent, v *classify.Verdict) {
+	t := c.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case v.Result == limit.Accepted:
+		for _, in := range t.ring.Served(s.key.in, &c.denied) {
+			t.outLocked(t.keys[in], t.ring.Era(in), observe.KeyDenied)
+		}
+	case v.Banned && v.Said.Refusal == provider.Unpaid:
+		t.outLocked(s.key, s.era, observe.KeyNoCredit)
+	case v.Banned:
+		t.outLocked(s.key, s.era, observe.KeyBanned)
+	default:
+		t.ring.Denied(0, s.key.in, 0, &c.denied)
+	}
+}
+
+// heed settles an attempt that was not served, or not in full, unless that was done, and finds the
+// wait of its request.
+func (c *call) heed(s *sent, number int) {
+	v := &s.verdict
+	if s.heeded || v.Result == limit.Accepted && !v.Said.Partly {
+		return
+	}
+	s.heeded = true
+	s.settle(v.Outcome)
+	s.wait = c.after(s, v, number)
+	left := c.left()
+	if v.Result == limit.Limited {
+		left = c.spare(number)
+	}
+	v.InTime(s.wait, left)
+}
+
+// tell fills in the record of the attempt.
+func (a *Attempt) tell(in *classify.Evidence, v *classify.Verdict) {
+	a.Status, a.Err, a.RTT, a.Result, a.Said, a.Again, a.Why = in.Status, in.Err, in.RTT, v.Result, v.Said, v.Again, v.Why
+}
+
+// after records a failure or a refusal, and returns the wait of its request if it is sent again.
+func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Duration) {
+	t := c.t
+	if v.Result != limit.Limited && !v.Said.Partly {
+		if v.Link != limit.Working && c.ctx.Err() == nil && !errors.Is(v.Err, once.ErrLapsed) {
+			cause := v.Err
+			if cause == nil {
+				cause = errStatus(v.Status)
+			}
+			s.leaf.server.failed(cause)
+		}
+		return max(t.delay(number+min(c.none, moreDelay)), v.RetryAfter)
+	}
+	if v.Result == limit.Limited {
+		t.refused.Add(1)
+	}
+	at := s.way.nodes[s.way.at(v.Scope)]
+	t.noteRefused(s, v.Status, v.Said, at.partition)
+	pause := at.refused(v.Said.Refusal, v.Asked)
+	if pause > t.config.MaxRetryAfter {
+		v.Again = false
+		if v.Why == "" {
+			v.Why = "everybody stays away for longer than anybody waits"
+		}
+	}
+	if pause <= 0 { // it was sent before the last pause began, and that is over
+		return t.delay(number)
+	}
+	if len(c.leaf.more) == 0 {
+		v.InTime(pause, c.spare(number)) // it waits for the end of the pause in line
+	}
+	return 0
+}
+
+// patience returns how much of the longest wait of the request is left. It is 0 if the request is
+// not to wait for a limit for longer than its attempts do.
+func (c *call) patience() time.Duration {
+	if c.maxWait == 0 || c.t.config.Attempts == 1 {
+		return 0
+	}
+	return max(c.maxWait-time.Since(c.came), 0)
+}
+
+// spare returns the time within which a refused request has to be sent again: until its deadline,
+// and after its last attempt until its patience is over.
+func (c *call) spare(number int) time.Duration {
+	if number < c.most {
+		return c.left()
+	}
+	return min(c.left(), c.patience())
+}
+
+const whyChecked = "CheckRetry says no"
+
+// check asks Config.CheckRetry, which may overrule a verdict where that is a matter of opinion.
+func (c *call) check(v *classify.Verdict, a *Attempt, resp *http.Response, last bool) error {
+	shown := resp
+	if resp != nil && resp.Body != nil {
+		copied := &struct {
+			http.Response
+			peeked
+		}{*resp, peeked{rest: resp.Body}}
+		copied.Response.Body = &copied.peeked
+		shown = &copied.Response
+		defer func() { resp.Body = copied.peeked.whole() }()
+	}
+	again, err := c.t.config.CheckRetry(c.ctx, *a, shown)
+	switch {
+	case err != nil:
+		v.Again, v.Why = false, whyChecked
+		return err
+	case again == v.Again:
+	case !again:
+		v.Again, v.Why = false, whyChecked
+	case last:
+		v.Why = "that was the last attempt"
+	case c.getBody == nil:
+		v.Why = "its body cannot be read again: the request has no GetBody"
+	default:
+		v.Again, v.Why = true, ""
+	}
+	return nil
+}

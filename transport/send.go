@@ -1,0 +1,170 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/send/timer"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider/classify"
+	"github.com/paceline-go/paceline/tokens"
+)
+
+// sent is an attempt under way. It has to be settled, once.
+type sent struct {
+	t       *Transport
+	leaf    *leaf
+	way     *way
+	key     *key   // nil: the request's own credential
+	era     uint64 // of key
+	permit  paceline.Permit
+	wire    once.Exchange
+	settled atomic.Bool
+	late    timer.Item // of the Transport's late, until Send returns
+	began   time.Time  // with Config.Ended: when the Base got it
+	headed  time.Time  // when the header of the answer was there
+	verdict classify.Verdict
+	heeded  bool
+	wait    time.Duration // its request's wait before the next attempt, as heed found
+	entry   int64         // in Config.Recorder
+	visit   *visit        // nil: its key is no newcomer in another key's limits
+	none    bool          // nothing of it was sent, by a fault of the way to the host: it is not counted
+
+	priced
+	used *tokens.Usage // as stated in its answer; nil: not stated
+}
+
+// begin makes an attempt of the acquired permit.
+func (c *call) begin(number int) *sent {
+	s := &sent{t: c.t, leaf: c.leaf, way: c.way, visit: c.visit, permit: c.permit, priced: c.priced}
+	if c.way.account != nil {
+		s.key, s.era = c.t.take(c.way.account, &c.denied)
+	}
+	s.wire.Leave = s
+	s.leaf.active.Add(1)
+	c.t.attempts.Add(1)
+	if number > 1 {
+		c.t.resent.Add(1)
+	}
+	if c.t.config.Ended != nil {
+		s.began = time.Now()
+	}
+	return s
+}
+
+// next returns the request to send, for the Base.
+func (c *call) next() *http.Request {
+	if c.body == nil {
+		return c.req
+	}
+	r := c.with(c.body)
+	c.body = nil // the Base closes it
+	return r
+}
+
+// Fresh reports, right before the first byte, whether it may be written: see paceline.Permit.Fresh.
+func (s *sent) Fresh() bool { return !s.settled.Load() && s.permit.Fresh() }
+
+// lapsed takes back an attempt whose permit lapsed before anything was written: it was none. It
+// reports whether that is the whole end of the attempt, with no copy under way.
+func (s *sent) lapsed(err error, number int, p *pair) bool {
+	if !errors.Is(err, once.ErrLapsed) || !p.withdraw() {
+		return false
+	}
+	s.settle(limit.Outcome{Result: limit.Unsent})
+	s.t.attempts.Add(-1)
+	if number > 1 {
+		s.t.resent.Add(-1)
+	}
+	return true
+}
+
+// partition is what the attempt counts in, all fields.
+func (s *sent) partition() Partition {
+	p := s.leaf.partition
+	if s.key != nil {
+		p.Key = s.key.account.name
+	}
+	return p
+}
+
+func (s *sent) keyName() string {
+	if s.key == nil {
+		return ""
+	}
+	return s.key.Name
+}
+
+// with returns the request for the Base, which closes its body.
+func (c *call) with(body io.ReadCloser) *http.Request {
+	if body == nil {
+		return c.req
+	}
+	r := new(http.Request)
+	*r = *c.req
+	r.Body, r.GetBody = body, c.getBody
+	return r
+}
+
+// trip sends, and returns an answer or the reason why there is none.
+func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
+	if err := s.record(); err != nil {
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		return nil, err
+	}
+	if s.key != nil {
+		r = clean(r)
+		s.key.Apply(r)
+	}
+	late := c.t.late
+	if late != nil {
+		s.wire.Expires, s.late.Of = true, s
+		late.Begin(&s.late)
+	}
+	resp, err = c.t.base.Send(r, &s.wire)
+	inTime := late == nil || late.End(&s.late)
+	switch {
+	case err == nil && resp == nil:
+		err = errors.New("transport: the Base returned neither an answer nor an error")
+	case !inTime && err == nil: // reading the body may fail
+		err = &timedOut{c.t.config.AttemptTimeout}
+	}
+	if err == nil {
+		resp.Request = c.req
+		return resp, nil
+	}
+	if resp != nil && resp.Body != nil {
+		resp.Body.Close()
+	}
+	return nil, err
+}
+
+// Expired ends an attempt without an answer after Config.AttemptTimeout.
+func (s *sent) Expired() { s.wire.Expire(&timedOut{s.t.config.AttemptTimeout}) }
+
+// clean returns a copy of a request, to which a key can be applied.
+func clean(r *http.Request) *http.Request {
+	c := r.Clone(r.Context())
+	c.Response = nil
+	c.Trailer = r.Trailer // not cloned, since trailers are set while the body is read
+	return c
+}
+
+// record writes an attempt to the Recorder, right before the attempt is written.
+func (s *sent) record() (err error) {
+	if s.t.config.Recorder == nil {
+		return nil
+	}
+	if s.entry, err = s.t.config.Recorder.Send(s.partition(), s.cost); err != nil {
+		return fmt.Errorf("transport: not sent, since it cannot be recorded: %w", err)
+	}
+	return nil
+}
