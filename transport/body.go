@@ -16,37 +16,6 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// peeked is the body of an answer while CheckRetry may read it.
-type peeked struct {
-	rest io.ReadCloser
-	read bytes.Buffer
-	err  error
-}
-
-func (p *peeked) Read(b []byte) (int, error) {
-	n, err := p.rest.Read(b)
-	p.read.Write(b[:n])
-	if err != nil {
-		p.err = err
-	}
-	return n, err
-}
-
-// Close leaves the body open, since it belongs to another owner.
-func (p *peeked) Close() error { return nil }
-
-// whole returns the body as it was.
-func (p *peeked) whole() io.ReadCloser {
-	if p.read.Len() == 0 && p.err == nil {
-		return p.rest
-	}
-	w := &prefixed{head: p.read.Bytes(), left: p.read.Bytes(), err: p.err, rest: p.rest}
-	if w.whole = p.err == io.EOF; w.whole {
-		w.err = nil
-	}
-	return w
-}
-
 // read returns the body, and nil if it is longer than most. Afterwards it can still be sent.
 func (c *call) read(most int64) ([]byte, error) {
 	var from io.ReadCloser
@@ -397,4 +366,35 @@ func (s *sent) unread(route string, why error) {
 	if s.t.first("answer", p) {
 		s.t.log.Warn("answers cannot be read", "partition", p, "why", why)
 	}
+}
+
+// peeked is the body of an answer while CheckRetry may read it.
+type peeked struct {
+	rest io.ReadCloser
+	read bytes.Buffer
+	err  error
+}
+
+func (p *peeked) Read(b []byte) (int, error) {
+	n, err := p.rest.Read(b)
+	p.read.Write(b[:n])
+	if err != nil {
+		p.err = err
+	}
+	return n, err
+}
+
+// Close leaves the body open, since it belongs to another owner.
+func (p *peeked) Close() error { return nil }
+
+// whole returns the body as it was.
+func (p *peeked) whole() io.ReadCloser {
+	if p.read.Len() == 0 && p.err == nil {
+		return p.rest
+	}
+	w := &prefixed{head: p.read.Bytes(), left: p.read.Bytes(), err: p.err, rest: p.rest}
+	if w.whole = p.err == io.EOF; w.whole {
+		w.err = nil
+	}
+	return w
 }

@@ -3,8 +3,12 @@ package transport_test
 import (
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +22,32 @@ import (
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
+
+// The comment of Config has each field once, in the order of the fields.
+func TestFieldsAreInGroups(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "transport.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields, listed []string
+	for _, d := range file.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.TYPE || g.Specs[0].(*ast.TypeSpec).Name.Name != "Config" {
+			continue
+		}
+		for _, f := range g.Specs[0].(*ast.TypeSpec).Type.(*ast.StructType).Fields.List {
+			fields = append(fields, f.Names[0].Name)
+		}
+		for line := range strings.Lines(g.Doc.Text()) {
+			if group, is := strings.CutPrefix(line, "\t"); is {
+				listed = append(listed, strings.FieldsFunc(group, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })[1:]...)
+			}
+		}
+	}
+	if len(fields) == 0 || !slices.Equal(fields, listed) {
+		t.Errorf("the fields are %v, and the comment lists %v", fields, listed)
+	}
+}
 
 // Unset fields have the defaults that Config documents.
 func TestDefaults(t *testing.T) {

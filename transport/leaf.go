@@ -11,54 +11,6 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// leafLocked returns the leaf of a partition with another key, and makes it if it is missing.
-func (t *Transport) leafLocked(p Partition, key string) (l *leaf, err error) {
-	p.Key = key
-	if l = t.leaves[p]; l == nil {
-		if l, err = t.newLeafLocked(p, nil, false); err != nil {
-			return nil, err
-		}
-		l.used = t.now()
-		t.recent.front(l)
-	}
-	return l, nil
-}
-
-// release ends one use of a leaf.
-func (l *leaf) release() {
-	t := l.server.t
-	if l.active.Add(-1) > 0 || l.moved.Load() == nil && !t.retired.Load() {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	l.quietLocked()
-	if t.retired.Load() {
-		t.sweepLocked()
-	}
-}
-
-// unuseLocked is release for a caller that has the Transport's lock.
-func (l *leaf) unuseLocked() {
-	if l.active.Add(-1) == 0 {
-		l.quietLocked()
-	}
-}
-
-// quietLocked notes that nothing from here is under way, which is final where the key has moved.
-func (l *leaf) quietLocked() {
-	m := l.moved.Load()
-	if m == nil || l.quiet || l.active.Load() > 0 {
-		return
-	}
-	l.quiet = true
-	if l.newcomer.shares() {
-		m.t.unlinkLocked(l)
-	} else if m.left--; m.left == 0 {
-		m.endLocked()
-	}
-}
-
 // leaf is one combination of host, key, model, route and client: the limits in which its requests
 // count.
 type leaf struct {
@@ -313,5 +265,53 @@ func (t *Transport) unlinkLocked(l *leaf) {
 	}
 	if l.client != nil {
 		t.clients.leave(l.client, l.used)
+	}
+}
+
+// leafLocked returns the leaf of a partition with another key, and makes it if it is missing.
+func (t *Transport) leafLocked(p Partition, key string) (l *leaf, err error) {
+	p.Key = key
+	if l = t.leaves[p]; l == nil {
+		if l, err = t.newLeafLocked(p, nil, false); err != nil {
+			return nil, err
+		}
+		l.used = t.now()
+		t.recent.front(l)
+	}
+	return l, nil
+}
+
+// release ends one use of a leaf.
+func (l *leaf) release() {
+	t := l.server.t
+	if l.active.Add(-1) > 0 || l.moved.Load() == nil && !t.retired.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l.quietLocked()
+	if t.retired.Load() {
+		t.sweepLocked()
+	}
+}
+
+// unuseLocked is release for a caller that has the Transport's lock.
+func (l *leaf) unuseLocked() {
+	if l.active.Add(-1) == 0 {
+		l.quietLocked()
+	}
+}
+
+// quietLocked notes that nothing from here is under way, which is final where the key has moved.
+func (l *leaf) quietLocked() {
+	m := l.moved.Load()
+	if m == nil || l.quiet || l.active.Load() > 0 {
+		return
+	}
+	l.quiet = true
+	if l.newcomer.shares() {
+		m.t.unlinkLocked(l)
+	} else if m.left--; m.left == 0 {
+		m.endLocked()
 	}
 }

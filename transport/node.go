@@ -20,25 +20,6 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// update is Group.Update for changes at nodes.
-func update(j *paceline.Group, f func(now mono.Time), changed []*node, limits ...*paceline.Limit) {
-	for _, n := range changed {
-		limits = append(limits, n.limit)
-	}
-	j.Update(f, limits...)
-}
-
-// recall makes a limiter count the requests of earlier processes.
-func (t *Transport) recall(p Partition, own limit.Limiter) {
-	if t.config.Recorder == nil || own == nil {
-		return
-	}
-	zero := t.group.Time(0)
-	limit.SetEpoch(own, zero)
-	all, since := t.config.Recorder.Earlier(p, zero)
-	limit.Replay(own, mono.Of(zero, time.Now()), since, all)
-}
-
 // node is the limits of one partition, and its server's statements about them. The Group guards all
 // but the atomic fields, provider and leaves.
 type node struct {
@@ -352,4 +333,23 @@ func (n *node) refuse(err error, cost limit.Cost) *Error {
 		}
 	}
 	return e
+}
+
+// update is Group.Update for changes at nodes.
+func update(j *paceline.Group, f func(now mono.Time), changed []*node, limits ...*paceline.Limit) {
+	for _, n := range changed {
+		limits = append(limits, n.limit)
+	}
+	j.Update(f, limits...)
+}
+
+// recall makes a limiter count the requests of earlier processes.
+func (t *Transport) recall(p Partition, own limit.Limiter) {
+	if t.config.Recorder == nil || own == nil {
+		return
+	}
+	zero := t.group.Time(0)
+	limit.SetEpoch(own, zero)
+	all, since := t.config.Recorder.Earlier(p, zero)
+	limit.Replay(own, mono.Of(zero, time.Now()), since, all)
 }

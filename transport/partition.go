@@ -15,40 +15,6 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// sharedLocked returns p with the model's name for limits. For a gateway, the models count as those
-// of the provider that shares the most.
-func (t *Transport) sharedLocked(p Partition) Partition {
-	if p.Model == "" {
-		return p
-	}
-	host := t.config.Provider
-	if host == nil {
-		if n := t.nodes[Partition{Scope: provider.IP, Host: p.Host}]; n != nil {
-			host = n.provider
-		} else if d, ok := provider.ForHost(p.Host); ok {
-			host = d
-		}
-	}
-	vendor := cmp.Or(t.publisher.Name, "anthropic")
-	if host != nil {
-		vendor = host.Name()
-	}
-	p.Model = provider.SharedModel(vendor, p.Model)
-	return p
-}
-
-// In reports whether requests of p count in the limits of scope, whose Scope is set.
-func (p Partition) In(scope Partition) bool {
-	switch scope.Scope {
-	case provider.All:
-		return true
-	case ScopeClient:
-		return p.Client == scope.Client
-	}
-	q, ok := p.at(scope.Scope)
-	return (ok || scope.Scope == provider.Model) && q == scope // requests without a model count together
-}
-
 // Partition names what a request counts in, or one of the scopes of it. A request to Host with Key,
 // for Model, to Route counts in up to four scopes:
 //
@@ -278,4 +244,38 @@ func identifies(s string) bool {
 		}
 	}
 	return false
+}
+
+// sharedLocked returns p with the model's name for limits. For a gateway, the models count as those
+// of the provider that shares the most.
+func (t *Transport) sharedLocked(p Partition) Partition {
+	if p.Model == "" {
+		return p
+	}
+	host := t.config.Provider
+	if host == nil {
+		if n := t.nodes[Partition{Scope: provider.IP, Host: p.Host}]; n != nil {
+			host = n.provider
+		} else if d, ok := provider.ForHost(p.Host); ok {
+			host = d
+		}
+	}
+	vendor := cmp.Or(t.publisher.Name, "anthropic")
+	if host != nil {
+		vendor = host.Name()
+	}
+	p.Model = provider.SharedModel(vendor, p.Model)
+	return p
+}
+
+// In reports whether requests of p count in the limits of scope, whose Scope is set.
+func (p Partition) In(scope Partition) bool {
+	switch scope.Scope {
+	case provider.All:
+		return true
+	case ScopeClient:
+		return p.Client == scope.Client
+	}
+	q, ok := p.at(scope.Scope)
+	return (ok || scope.Scope == provider.Model) && q == scope // requests without a model count together
 }

@@ -93,27 +93,18 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// Recorder records sent requests for a later Transport, so that a restart keeps every window. It
-// must be safe for concurrent use.
-type Recorder interface {
-	// Send records an attempt right before it may be written: its partition, with all fields of a
-	// request, and its cost. The returned number is not 0. After an error the attempt is not sent,
-	// and fails with that error.
-	Send(p Partition, cost limit.Cost) (entry int64, err error)
-	// Settle records the end of the attempt. An attempt that is never settled may have arrived at
-	// any time until the process ended, and some time later.
-	Settle(entry int64, cost limit.Cost, o limit.Outcome)
-	// Earlier returns the requests of earlier processes that count in p, whose Scope is set. They
-	// are in the order of their instants, for limit.Replay: instant 0 is zero. The list is complete
-	// from since on.
-	Earlier(p Partition, zero time.Time) (all []limit.Past, since mono.Time)
-}
-
 // Config describes a Transport. The zero value is ready: it has no configured limit, learns limits
-// from answers, and sends refused requests again.
+// from answers, and sends refused requests again. The fields are in groups:
+//
+//	limits    Limiter, Limit, Preset, PerSecond, Adaptive, Fill, UntilBody, Share, Adopt
+//	whose     Partition, Organization, Keys, Client, Clients
+//	cost      Cost, Tokens, Counting, MaxBody, Uncounted, Price
+//	waits     MaxWaiting, MaxWait, MaxRetryAfter, MaxPause, MaxOutage
+//	attempts  Base, Attempts, AttemptTimeout, Backoff, CheckRetry, Hedge
+//	answers   Provider, Scope
+//	memory    MaxPartitions, Idle, MaxFrozen, Recorder
+//	reports   Ended, Logger
 type Config struct {
-	// Base sends the requests. If nil, http.DefaultTransport.
-	Base http.RoundTripper
 	// Limiter is one limit for all requests, to any host. It belongs to the Transport from now on.
 	// If nil, none.
 	Limiter limit.Limiter
@@ -123,17 +114,6 @@ type Config struct {
 	// Limit is called under a lock and must not use the Transport. Requests of unknown model (see
 	// Partition) count together in the limit of the model "". If Limit is nil, there is none.
 	Limit func(p Partition) limit.Limiter
-	// Keys are the Transport's own credentials. Each request goes with the key that lets it go
-	// first; the choice falls when it goes. A key is out of use when it was banned or has no
-	// credit. It is also out after three requests in a row that it alone was denied (401, 403),
-	// while other keys were served. It stays out until Readmit, and Snapshot shows it. The request
-	// goes again with another key, within Attempts. If all keys are out, requests fail at once with
-	// ErrKeys.
-	//
-	// The Key of a request's Partition is the key that it went with; a credential of the request's
-	// own does not count. A request that was redirected to another host gets no key and fails. If
-	// empty, requests have their own credentials.
-	Keys []Key
 	// Preset names the limits that a provider publishes, as Published makes them of a
 	// provider.Preset. With Limit, both hold. A host that no table knows is taken for that
 	// provider's. The numbers are those of the model that the Preset names; each other model is
@@ -142,6 +122,32 @@ type Config struct {
 	// PerSecond makes the Preset's limits per minute hold per second too (see the constant
 	// PerSecond).
 	PerSecond bool
+	// Adaptive bounds the requests in flight where no bound is stated: for each host and, where
+	// requests name a model, each model. The bound shrinks when answers take longer or refuse
+	// because of an overload (503, 529, or a 429 without a statement of limits). It grows while
+	// answers are quick. See limit.Adaptive; the zero AdaptiveConfig is ready. UntilBody says how
+	// long a request is in flight. If nil, none.
+	Adaptive *limit.AdaptiveConfig
+	// Fill lets requests that do not delay the first in line go ahead of it; see
+	// paceline.GateConfig. 64 suits prompts of many sizes under a limit of tokens. If zero, all go
+	// in the order of arrival.
+	Fill int
+	// UntilBody counts a request as in flight until its answer's body has been read or closed. It
+	// is for a limit of open requests, where servers count those. If false, a request is in flight
+	// until the header of its answer, so a stream of hours blocks no other. With Tokens, requests
+	// to language model APIs are in flight until the end in any case.
+	UntilBody bool
+	// Share, if not nil, replaces the limits of a partition, and those of a client alone. made
+	// makes the limits that would hold, new ones at each call. Share returns the limiter to use:
+	// for example a share.Member of limits that other processes share. Share is called under the
+	// Transport's lock. Fill must be 0 if the result does not foresee.
+	Share func(p Partition, made func() limit.Limiter) limit.Limiter
+	// Adopt receives the limits that the server states for a partition with a limiter of Limit,
+	// whenever they change. It is called under the limiter's lock, so it may change the limiter:
+	// SetLimit(now, …). It must be quick and must not use the Transport. If nil, the configured
+	// limit stands, and the server's statements can only tighten it.
+	Adopt func(now mono.Time, p Partition, l limit.Limiter, said []provider.Policy)
+
 	// Partition selects what a request counts in. It must not read the body. The result's Scope is
 	// ignored. If the result's Model is empty and Tokens is set, the Model comes from the body. If
 	// nil, PartitionOf.
@@ -155,17 +161,36 @@ type Config struct {
 	// A key that comes when several organizations are known sends one request; its others go after
 	// that answer.
 	Organization func(r *http.Request) string
+	// Keys are the Transport's own credentials. Each request goes with the key that lets it go
+	// first; the choice falls when it goes. A key is out of use when it was banned or has no
+	// credit. It is also out after three requests in a row that it alone was denied (401, 403),
+	// while other keys were served. It stays out until Readmit, and Snapshot shows it. The request
+	// goes again with another key, within Attempts. If all keys are out, requests fail at once with
+	// ErrKeys.
+	//
+	// The Key of a request's Partition is the key that it went with; a credential of the request's
+	// own does not count. A request that was redirected to another host gets no key and fails. If
+	// empty, requests have their own credentials.
+	Keys []Key
+	// Client returns the client of a request. Each client has its own lane, and the clients that
+	// wait for a limit share it by weight. The weight applies to requests. Where a limit counts
+	// several units, it applies to the unit of which a request needs the largest part. Reserved
+	// amounts count as used. The number of a client's waiting requests, and of its models and
+	// routes, does not matter to the part of another client.
+	//
+	// Client is called once for each request and must not read the body. Its result replaces what
+	// was known of that client, except its Limit. If nil, all requests wait in the order of
+	// arrival.
+	Client func(r *http.Request) Client
+	// Clients joins Transports: with the same Clients, the Limit and MaxWaiting of a Client apply
+	// to its requests through all of them together. Config.MaxWaiting must then be 0. A Transport
+	// that is no longer needed must be retired: see Transport.Retire. If nil, the Transport has its
+	// own clients.
+	Clients *Clients
+
 	// Cost changes the cost of a request. c is one request and, with Tokens, the estimated tokens.
 	// If nil, the cost is c.
 	Cost func(r *http.Request, c limit.Cost) limit.Cost
-	// Price returns the price of a model, by its name in the body or the URL, for limits of money.
-	// With Tokens, a request to a known language model API then costs limit.Money too, in
-	// millionths of a dollar, beside the result of Cost. It is the highest possible price until the
-	// answer comes, and then the real price. A request that was refused or failed costs nothing.
-	//
-	// A request under a limit of money fails with ErrPrice if its price is unknown or its tokens
-	// cannot be counted. p has all fields but the Scope. If nil, only Cost counts money.
-	Price func(p Partition, model string) (price provider.ModelInfo, known bool)
 	// Tokens estimates the tokens of requests to known language model APIs (tokens.APIOf), and
 	// learns from the usage in their answers. The Transport reads the bodies of such requests
 	// before it sends them. If nil, tokens are not counted.
@@ -183,6 +208,15 @@ type Config struct {
 	// answer by its number. This is logged once for each route (see Logger). If zero, the length
 	// alone decides.
 	Uncounted int64
+	// Price returns the price of a model, by its name in the body or the URL, for limits of money.
+	// With Tokens, a request to a known language model API then costs limit.Money too, in
+	// millionths of a dollar, beside the result of Cost. It is the highest possible price until the
+	// answer comes, and then the real price. A request that was refused or failed costs nothing.
+	//
+	// A request under a limit of money fails with ErrPrice if its price is unknown or its tokens
+	// cannot be counted. p has all fields but the Scope. If nil, only Cost counts money.
+	Price func(p Partition, model string) (price provider.ModelInfo, known bool)
+
 	// MaxWaiting is the most requests that may wait for their turn, in all. Further ones fail at
 	// once with paceline.ErrFull. If zero, there is no bound.
 	MaxWaiting int
@@ -193,49 +227,25 @@ type Config struct {
 	// server has refused then gets that answer. MaxWait is called once for each request. If it is
 	// nil or returns 0, only the context bounds the wait.
 	MaxWait func(r *http.Request) time.Duration
-	// Client returns the client of a request. Each client has its own lane, and the clients that
-	// wait for a limit share it by weight. The weight applies to requests. Where a limit counts
-	// several units, it applies to the unit of which a request needs the largest part. Reserved
-	// amounts count as used. The number of a client's waiting requests, and of its models and
-	// routes, does not matter to the part of another client.
-	//
-	// Client is called once for each request and must not read the body. Its result replaces what
-	// was known of that client, except its Limit. If nil, all requests wait in the order of
-	// arrival.
-	Client func(r *http.Request) Client
-	// Clients joins Transports: with the same Clients, the Limit and MaxWaiting of a Client apply
-	// to its requests through all of them together. Config.MaxWaiting must then be 0. A Transport
-	// that is no longer needed must be retired: see Transport.Retire. If nil, the Transport has its
-	// own clients.
-	Clients *Clients
-	// Fill lets requests that do not delay the first in line go ahead of it; see
-	// paceline.GateConfig. 64 suits prompts of many sizes under a limit of tokens. If zero, all go
-	// in the order of arrival.
-	Fill int
-	// UntilBody counts a request as in flight until its answer's body has been read or closed. It
-	// is for a limit of open requests, where servers count those. If false, a request is in flight
-	// until the header of its answer, so a stream of hours blocks no other. With Tokens, requests
-	// to language model APIs are in flight until the end in any case.
-	UntilBody bool
+	// MaxRetryAfter is the longest wait after a refusal, whether the server stated a delay or not.
+	// If a server states a longer one, its refusal is returned at once. Further requests fail at
+	// once with ErrPaused, until the remaining delay is short enough. If zero, 5 minutes; if
+	// negative, no request waits.
+	MaxRetryAfter time.Duration
+	// MaxPause is the longest pause after one answer, whatever it asks for. After it, one request
+	// goes to find out whether the pause still holds. If zero, 1 h; if negative, as long as the
+	// server asks.
+	MaxPause time.Duration
+	// MaxOutage is how long requests wait for a host that nothing reaches: refused connections, no
+	// route, no such name, a wrong certificate, only answers 5xx. During the outage, one request at
+	// a time probes the host. Until MaxOutage is over, no request fails because nothing of it could
+	// be sent. That is not one of its Attempts, unless its body cannot be read again. Once a probe
+	// fails after MaxOutage, other requests fail at once with ErrOutage. If zero, 10 s; if
+	// negative, no request waits, and each try is an attempt.
+	MaxOutage time.Duration
 
-	// Provider reads the answers' statements about limits. If nil, the dialect of the host, if it
-	// is known; otherwise each answer's format decides.
-	Provider provider.Dialect
-	// Scope corrects which scope a refusal concerns, where the Transport would be wrong. p has all
-	// fields of the request. If it is nil or returns an empty Scope, the scope is as the server
-	// says, or as its documentation says, or the key.
-	Scope func(p Partition, o provider.Observation) provider.Scope
-	// Share, if not nil, replaces the limits of a partition, and those of a client alone. made
-	// makes the limits that would hold, new ones at each call. Share returns the limiter to use:
-	// for example a share.Member of limits that other processes share. Share is called under the
-	// Transport's lock. Fill must be 0 if the result does not foresee.
-	Share func(p Partition, made func() limit.Limiter) limit.Limiter
-	// Adopt receives the limits that the server states for a partition with a limiter of Limit,
-	// whenever they change. It is called under the limiter's lock, so it may change the limiter:
-	// SetLimit(now, …). It must be quick and must not use the Transport. If nil, the configured
-	// limit stands, and the server's statements can only tighten it.
-	Adopt func(now mono.Time, p Partition, l limit.Limiter, said []provider.Policy)
-
+	// Base sends the requests. If nil, http.DefaultTransport.
+	Base http.RoundTripper
 	// Attempts is the most times that a request is sent, including the first. If zero, 3; with 1,
 	// no request is sent again. A request that found no way to the host was not sent: see
 	// MaxOutage. With MaxWait, a request that a limit refuses is sent again until that is over,
@@ -249,6 +259,9 @@ type Config struct {
 	// http.Client.Timeout and a context's deadline bound everything: the wait, all attempts and the
 	// body. A Timeout that suits one answer fails requests that wait.
 	AttemptTimeout time.Duration
+	// Backoff is the delay of a request after a failed attempt, and of a partition after a refusal
+	// without a stated delay. Its zero value is ready.
+	Backoff backoff.Policy
 	// CheckRetry decides after each attempt whether a request is sent again. a.Again is the
 	// Transport's own decision, and a.Why its reason against sending again. resp is the answer, nil
 	// if there is a.Err. The caller can still read what CheckRetry reads of the body. CheckRetry
@@ -263,34 +276,16 @@ type Config struct {
 	// An error of CheckRetry becomes RoundTrip's error, in place of the answer. CheckRetry is
 	// called on the goroutine of RoundTrip. If nil, a.Again decides.
 	CheckRetry func(ctx context.Context, a Attempt, resp *http.Response) (again bool, err error)
-	// Adaptive bounds the requests in flight where no bound is stated: for each host and, where
-	// requests name a model, each model. The bound shrinks when answers take longer or refuse
-	// because of an overload (503, 529, or a 429 without a statement of limits). It grows while
-	// answers are quick. See limit.Adaptive; the zero AdaptiveConfig is ready. UntilBody says how
-	// long a request is in flight. If nil, none.
-	Adaptive *limit.AdaptiveConfig
 	// Hedge sends a second copy of a request whose answer is slow. The zero value sends none.
 	Hedge Hedge
-	// Backoff is the delay of a request after a failed attempt, and of a partition after a refusal
-	// without a stated delay. Its zero value is ready.
-	Backoff backoff.Policy
-	// MaxRetryAfter is the longest wait after a refusal, whether the server stated a delay or not.
-	// If a server states a longer one, its refusal is returned at once. Further requests fail at
-	// once with ErrPaused, until the remaining delay is short enough. If zero, 5 minutes; if
-	// negative, no request waits.
-	MaxRetryAfter time.Duration
 
-	// MaxPause is the longest pause after one answer, whatever it asks for. After it, one request
-	// goes to find out whether the pause still holds. If zero, 1 h; if negative, as long as the
-	// server asks.
-	MaxPause time.Duration
-	// MaxOutage is how long requests wait for a host that nothing reaches: refused connections, no
-	// route, no such name, a wrong certificate, only answers 5xx. During the outage, one request at
-	// a time probes the host. Until MaxOutage is over, no request fails because nothing of it could
-	// be sent. That is not one of its Attempts, unless its body cannot be read again. Once a probe
-	// fails after MaxOutage, other requests fail at once with ErrOutage. If zero, 10 s; if
-	// negative, no request waits, and each try is an attempt.
-	MaxOutage time.Duration
+	// Provider reads the answers' statements about limits. If nil, the dialect of the host, if it
+	// is known; otherwise each answer's format decides.
+	Provider provider.Dialect
+	// Scope corrects which scope a refusal concerns, where the Transport would be wrong. p has all
+	// fields of the request. If it is nil or returns an empty Scope, the scope is as the server
+	// says, or as its documentation says, or the key.
+	Scope func(p Partition, o provider.Observation) provider.Scope
 
 	// MaxPartitions bounds the combinations of host, key, model, route and client at hand, at some 8
 	// kB each. Beyond it, the combinations idle for longest are frozen: see MaxFrozen. If zero, 4096.
@@ -305,7 +300,6 @@ type Config struct {
 	// are in use, and Snapshot shows it. As much again is for clients with their own limits. If zero,
 	// 64 MiB.
 	MaxFrozen int64
-
 	// Recorder keeps a record of sent requests for a later process. If nil, a restart begins with
 	// empty windows.
 	Recorder Recorder
@@ -339,6 +333,22 @@ type Attempt struct {
 	Again     bool                 // whether the request is sent again
 	// Why says in words why a failed or refused request is not sent again.
 	Why string
+}
+
+// Recorder records sent requests for a later Transport, so that a restart keeps every window. It
+// must be safe for concurrent use.
+type Recorder interface {
+	// Send records an attempt right before it may be written: its partition, with all fields of a
+	// request, and its cost. The returned number is not 0. After an error the attempt is not sent,
+	// and fails with that error.
+	Send(p Partition, cost limit.Cost) (entry int64, err error)
+	// Settle records the end of the attempt. An attempt that is never settled may have arrived at
+	// any time until the process ended, and some time later.
+	Settle(entry int64, cost limit.Cost, o limit.Outcome)
+	// Earlier returns the requests of earlier processes that count in p, whose Scope is set. They
+	// are in the order of their instants, for limit.Replay: instant 0 is zero. The list is complete
+	// from since on.
+	Earlier(p Partition, zero time.Time) (all []limit.Past, since mono.Time)
 }
 
 // Transport is an http.RoundTripper that keeps within limits. New makes it. Safe for concurrent
