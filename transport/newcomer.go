@@ -308,7 +308,11 @@ func (l *leaf) visits(cost limit.Cost) *visit {
 func (t *Transport) countLocked(v *visit, to *leaf) {
 	update(t.group, func(now mono.Time) {
 		for _, n := range to.nodes[:to.count] {
-			v.Join(n, func() *limit.Sent { return t.admit(n.stack, now, v.cost) })
+			v.Join(n, func() *limit.Sent {
+				s := &limit.Sent{At: now, Number: t.group.Number(), Cost: v.cost}
+				n.stack.Admit(s)
+				return s
+			})
 		}
 	}, to.nodes[:to.count])
 }

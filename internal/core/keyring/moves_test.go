@@ -321,3 +321,59 @@ func TestFlight(t *testing.T) {
 		t.Errorf("%+v where it counts, %+v where it does not", keyring.Of(true, o), keyring.Of(false, o))
 	}
 }
+
+// What a limiter has used counts in another, each window by itself, and in the end with its final
+// amount.
+func TestCarry(t *testing.T) {
+	number := uint64(0)
+	next := func() uint64 { number++; return number }
+	admit := func(l limit.Limiter, at mono.Time, n int64) *limit.Sent {
+		s := &limit.Sent{At: at, Number: next(), Cost: limit.Cost{limit.Requests: n}}
+		l.Admit(s)
+		return s
+	}
+	answered := func(l limit.Limiter, at mono.Time, n int64) {
+		l.Settle(at, admit(l, at, n), &limit.Outcome{Result: limit.Accepted})
+	}
+	room := func(l limit.Limiter, now mono.Time) (n int64) {
+		for l.Ready(now, limit.Cost{limit.Requests: n + 1}) <= now {
+			n++
+		}
+		return n
+	}
+	second := mono.Time(time.Second)
+	of := func(perSecond, perMinute int64) limit.Limiter {
+		rolling := func(n int64, window time.Duration) limit.Limiter {
+			l, err := limit.NewRolling(limit.RollingConfig{Limit: n, Window: window, Margin: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		return limit.NewAll(rolling(perSecond, time.Second), rolling(perMinute, time.Minute))
+	}
+	from, to := of(5, 20), of(5, 20)
+	answered(from, 0, 5)
+	answered(from, 2*second, 5)
+	answered(to, 0, 5)
+	late := admit(from, 30*second, 2)
+	answered(to, 30*second, 1)
+	if a, b := room(from, 30*second), room(to, 30*second); a != 3 || b != 4 {
+		t.Fatalf("%d and %d may go before, want 3 and 4", a, b)
+	}
+	end := keyring.Carry(30*second, next, from, to, to)
+	if n := room(to, 30*second); n != 2 { // of 5 a second 3 are used, of 20 a minute 18
+		t.Errorf("%d may go after a move, want 2", n)
+	}
+	from.Settle(32*second, late, &limit.Outcome{Result: limit.Unsent})
+	end(32 * second)
+	if n := room(to, 32*second); n != 4 { // of 20 a minute 16 are used
+		t.Errorf("%d may go at the end, want 4", n)
+	}
+	end = keyring.Carry(32*second, next, of(5, 20), to, to) // nothing
+	end(33 * second)
+	keyring.Carry(33*second, next, nil, to, to)(33 * second)
+	if n := room(to, 33*second); n != 4 {
+		t.Errorf("%d may go after moves of nothing, want 4", n)
+	}
+}
