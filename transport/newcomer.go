@@ -62,9 +62,11 @@ func (t *Transport) namedLocked(key Partition, name string, served bool) (home s
 }
 
 // followLocked makes keys count where they belong by now.
-func (t *Transport) followLocked(o *owners, host string, moves []keyring.Move) {
-	for i := 0; i < len(moves); i++ {
-		key, g, in := moves[i].Key, o.newcomers[moves[i].Key], o.CountsIn(moves[i].Key)
+func (t *Transport) followLocked(o *owners, host string, moves []string) {
+	for len(moves) > 0 {
+		key := moves[0]
+		moves = moves[1:]
+		g, in := o.newcomers[key], o.CountsIn(key)
 		switch _, known := o.Known(key); {
 		case g == nil && !known: // it counts by itself, or has not come yet
 		case known || g.shares() && len(in) == 1:

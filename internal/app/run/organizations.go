@@ -189,7 +189,7 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 	}
 	key, name := o.keys[j.keyIndex].key, strings.TrimSpace(j.res.Header.Get(o.field))
 	o.mu.Lock()
-	var moves []keyring.Move
+	var moves []string
 	switch {
 	case j.hop.Foreign || j.res.Status == 0 || ans.Banned || ans.Denied:
 	case name != "":
@@ -291,14 +291,15 @@ func (g *group) shares(key int) (all []*pool.Shared) {
 }
 
 // follow makes keys count in the limits of other accounts. The lock of organizations is held.
-func (g *group) follow(moves []keyring.Move) (err error) {
-	for _, m := range moves {
-		for n, a := range m.To {
+func (g *group) follow(moves []string) (err error) {
+	o := g.r.organizations
+	for _, key := range moves {
+		for n, a := range o.owner.CountsIn(key) {
 			of, err := g.allowance(a)
 			if err != nil {
 				return err
 			}
-			if i := g.r.organizations.of(m.Key); n == 0 {
+			if i := o.of(key); n == 0 {
 				g.pool.Update(func(mono.Time, *pool.Queue, *pool.Dispatcher) {
 					g.limiters[i], g.fitted[i] = of.limiters, of.fitted
 				})

@@ -93,38 +93,42 @@ func (f *front) ready(l *limit.Rolling) (all [ofEach]mono.Time) {
 	return all
 }
 
-// moves makes keys count elsewhere, and checks K2.
-func (f *front) moves(all []keyring.Move) {
-	before := map[keyring.Account][ofEach]mono.Time{}
+// moves has Owners take something in, makes keys count elsewhere, and checks K2.
+func (f *front) moves(takes func() []string) {
+	before, from := map[keyring.Account][ofEach]mono.Time{}, map[string][]keyring.Account{}
 	for a, l := range f.limits {
 		before[a] = f.ready(l)
 	}
-	for _, m := range all {
-		for _, to := range m.To {
-			if slices.Contains(m.From, to) {
+	for _, k := range f.keys {
+		from[k] = f.CountsIn(k)
+	}
+	all := takes()
+	for _, k := range all {
+		for _, to := range f.CountsIn(k) {
+			if slices.Contains(from[k], to) {
 				continue
 			}
 			if was := f.limits[to]; was != nil {
-				f.past[m.Key].Count(f.now, f.number, was)
+				f.past[k].Count(f.now, f.number, was)
 			}
 			f.at(to)
 		}
 	}
-	for _, m := range all {
+	for _, k := range all {
 		for _, s := range f.open {
-			if s.key == m.Key {
-				for _, to := range m.To {
+			if s.key == k {
+				for _, to := range f.CountsIn(k) {
 					s.Join(to, func() *limit.Sent { return f.admit(f.at(to), s.sent.Cost) })
 				}
 			}
 		}
 	}
-	for _, m := range all {
-		for _, to := range m.To {
-			now, alone := f.ready(f.limits[to]), f.ready(f.alone[m.Key])
+	for _, k := range all {
+		for _, to := range f.CountsIn(k) {
+			now, alone := f.ready(f.limits[to]), f.ready(f.alone[k])
 			for n := range now {
 				if now[n] < before[to][n] || now[n] < alone[n] {
-					f.Fatalf("%q: K2: %d of %s go at %v in %v, before at %v, by itself at %v", f.log, n+1, m.Key,
+					f.Fatalf("%q: K2: %d of %s go at %v in %v, before at %v, by itself at %v", f.log, n+1, k,
 						now[n], to, before[to][n], alone[n])
 				}
 			}
@@ -167,9 +171,9 @@ func (f *front) answer() {
 	f.log = append(f.log, fmt.Sprint(f.now, " ", k, " ", o.Result))
 	switch {
 	case o.Result == limit.Accepted && f.whose[k] != "":
-		f.moves(f.Named(k, f.whose[k]))
+		f.moves(func() []string { return f.Named(k, f.whose[k]) })
 	case o.Result == limit.Accepted:
-		f.moves(f.Unnamed(k, true))
+		f.moves(func() []string { return f.Unnamed(k, true) })
 	}
 	f.open = slices.Delete(f.open, i, i+1)
 	of := func(a keyring.Account) *limit.Outcome { return new(keyring.Of(slices.Contains(f.CountsIn(k), a), o)) }
@@ -194,7 +198,7 @@ func runFront(t *testing.T, seed uint64, keys, orgs int) {
 		switch n := f.rng.IntN(20); {
 		case n == 0 && !f.strict:
 			k := f.keys[f.rng.IntN(len(f.keys))]
-			f.moves(f.Alone(k))
+			f.moves(func() []string { return f.Alone(k) })
 		case n == 1 && !f.strict && len(f.open) == 0:
 			k := f.keys[f.rng.IntN(len(f.keys))]
 			if f.whose[k] != "" {

@@ -40,7 +40,6 @@ type owner struct {
 	name string   // of the organization; empty: not known, or none
 	none bool     // an answer named none
 	also []string // more names of it: see FirstNames
-	keys int      // how many are known to belong to it
 }
 
 type owned struct {
@@ -49,13 +48,6 @@ type owned struct {
 	own   bool   // a newcomer that counts by itself
 	told  string // the organization of a newcomer that is named before the first key: see FirstNames
 	begun int    // accounts
-}
-
-// Move is a key that counts in other accounts from now on, or whose account is known now. Of
-// several, the known ones come first, since a newcomer may count in accounts that they begin.
-type Move struct {
-	Key      string
-	From, To []Account
 }
 
 // NewOwners returns Owners that know no key.
@@ -76,7 +68,7 @@ func (o *Owners) Meet(key string) bool {
 	k := &owned{}
 	if o.keys[key] = k; len(o.keys) == 1 {
 		if first := o.begin(key, k, ""); o.config.FirstNames {
-			k.in, first.keys = first, 1
+			k.in = first
 			return true
 		}
 	}
@@ -150,8 +142,10 @@ func (o *Owners) Single(key string) bool {
 	return k != nil && k.in == nil && !o.mute && (k.own || len(o.accounts) > o.config.Most)
 }
 
-// Named takes in the organization that an answer names for its key, and returns the keys that move.
-func (o *Owners) Named(key, name string) []Move {
+// Named takes in the organization that an answer names for its key, and returns the keys that move: those
+// that count in other accounts from now on, or whose account is known now. The known ones come first,
+// since a newcomer may count in accounts that they begin.
+func (o *Owners) Named(key, name string) []string {
 	k := o.keys[key]
 	if k == nil || k.sure || k.in != nil && k.in.name == name {
 		return nil
@@ -175,7 +169,7 @@ func (o *Owners) Named(key, name string) []Move {
 
 // alias makes an account that of another organization too, by an answer to its first key. Answers to
 // its other keys do not count.
-func (o *Owners) alias(key string, in *owner, name string) []Move {
+func (o *Owners) alias(key string, in *owner, name string) []string {
 	other := o.named(name)
 	if in.Home != key || other == in {
 		return nil
@@ -193,7 +187,6 @@ func (o *Owners) alias(key string, in *owner, name string) []Move {
 				k.in = other
 			}
 		}
-		other.keys += in.keys
 		other.also = append(append(other.also, in.name), in.also...)
 		o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { return a == in })
 	})
@@ -207,7 +200,7 @@ func (o *Owners) awaits(key string) bool {
 
 // Unnamed takes in that an answer names no organization. Its key then counts by itself. If it was
 // served, so do newcomers: their answers will name none either.
-func (o *Owners) Unnamed(key string, served bool) []Move {
+func (o *Owners) Unnamed(key string, served bool) []string {
 	if !o.Open(key) {
 		return nil
 	}
@@ -219,7 +212,7 @@ func (o *Owners) Unnamed(key string, served bool) []Move {
 
 // Alone makes a newcomer count by itself, with one request in flight: where it counts now it has no
 // room, or none soon.
-func (o *Owners) Alone(key string) []Move {
+func (o *Owners) Alone(key string) []string {
 	k := o.keys[key]
 	if k == nil || k.in != nil || k.own {
 		return nil
@@ -233,9 +226,9 @@ func (o *Owners) Alone(key string) []Move {
 	})
 }
 
-// moves changes something at a key, and returns the moves of it, of the keys of its account, and of
-// newcomers. Those whose account is known come first.
-func (o *Owners) moves(key string, change func()) (all []Move) {
+// moves changes something at a key, and returns the keys that move: it, those of its account, and
+// newcomers.
+func (o *Owners) moves(key string, change func()) []string {
 	keys := slices.Clone(o.newcomers)
 	newcomers := len(keys)
 	if in := o.keys[key].in; in != nil {
@@ -251,17 +244,17 @@ func (o *Owners) moves(key string, change func()) (all []Move) {
 		from[i] = o.CountsIn(k)
 	}
 	change()
-	var unknown []Move // after those that are known: these may count in limits that those begin
+	var known, unknown []string
 	for i, k := range keys {
-		to, known := o.CountsIn(k), o.keys[k].in != nil
-		switch {
-		case known && (i < newcomers || !slices.Equal(from[i], to)):
-			all = append(all, Move{k, from[i], to})
-		case !known && !slices.Equal(from[i], to):
-			unknown = append(unknown, Move{k, from[i], to})
+		switch is := o.keys[k].in != nil; {
+		case i >= newcomers && slices.Equal(from[i], o.CountsIn(k)):
+		case is:
+			known = append(known, k)
+		case !slices.Equal(from[i], o.CountsIn(k)):
+			unknown = append(unknown, k)
 		}
 	}
-	return append(all, unknown...)
+	return append(known, unknown...)
 }
 
 // assign puts a key into the account of an organization. Without a name, that is an account to
@@ -294,11 +287,7 @@ func (o *Owners) assign(key, name string) {
 		}
 		in.name, in.none = name, false
 	}
-	in.keys++
 	k.in, k.told, k.own = in, "", false
-	if was != nil {
-		was.keys--
-	}
 	o.newcomers = slices.DeleteFunc(o.newcomers, func(other string) bool { return other == key })
 	o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { // nobody will give it a name
 		return a.name == "" && a.Home == key && a != in
@@ -333,7 +322,11 @@ func (o *Owners) unnamed(key string) *owner {
 // begin makes an account. If there are too many, those without a key go first.
 func (o *Owners) begin(key string, k *owned, name string) *owner {
 	if len(o.accounts) >= o.config.MaxKeys {
-		o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { return a.keys == 0 })
+		used := map[*owner]bool{}
+		for _, k := range o.keys {
+			used[k.in] = true
+		}
+		o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { return !used[a] })
 	}
 	a := &owner{Account: Account{key, k.begun}, name: name}
 	k.begun++
