@@ -63,8 +63,13 @@ func (c *course) isStopped() bool {
 
 // isReading notes whether the feeder waits for input. It returns false if the run is over.
 func (c *course) isReading(now bool) bool {
-	c.set(func() { c.reading = now })
-	return !c.isStopped()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reading != now {
+		c.reading = now
+		c.changed.Broadcast()
+	}
+	return !c.stopped
 }
 
 // take waits until there is room for a request. It returns false if the run is over.

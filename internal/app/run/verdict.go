@@ -156,39 +156,45 @@ func (r *judge) answer(j *job) (ans pool.Answer) {
 		ans.Misordered, ans.Invalid, ans.Denied, j.unsure = true, false, false, false
 		ans.Reason = said(ans.Reason, res.Body, r.secrets.Of(j.r))
 	default:
-		bare := ans.Reason
-		if l, ok := r.c.Format.(*format.LLM); ok {
-			r.batch(l, j, &ans)
-		}
-		if ans.Reason == bare && (ans.Banned || ans.Result == limit.Limited) {
-			ans.Reason = said(bare, res.Body, r.secrets.Of(j.r))
-		}
-		if j.noQuota {
-			r.c.excluded(j, &ans)
-		}
-		if res.TooLong && ans.Result == limit.Accepted {
-			ans.Result, ans.Invalid, ans.Reason = limit.Failed, true,
-				fmt.Sprintf("%s, with a body of more than %d bytes (--max-file)", ans.Reason, r.c.MaxFile)
-		}
-		if j.parts != nil && ans.Result == limit.Accepted {
-			r.c.partly(j, &v, &ans)
-		}
-		err := r.c.succeeds(res, &ans)
-		if err == nil && endsWell(&ans) {
-			err = r.findNext(j)
-		}
-		if err != nil {
-			j.unlike = true
-			ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.Body, r.secrets.Of(j.r))
-		} else if ans.Result == limit.Limited && res.Status < http.StatusMultipleChoices {
-			ans.Reason = said(ans.Reason+", a refusal", res.Body, r.secrets.Of(j.r))
-		}
-		if ans.Result != limit.Accepted && v.Why != "" {
-			ans.Reason += "; " + v.Why
-		}
+		r.read(j, &v, &ans)
 	}
 	r.c.doubts(j, &ans)
 	return ans
+}
+
+// read judges what a whole answer says: its body decides, too.
+func (r *judge) read(j *job, v *classify.Verdict, ans *pool.Answer) {
+	res := &j.res
+	bare := ans.Reason
+	if l, ok := r.c.Format.(*format.LLM); ok {
+		r.batch(l, j, ans)
+	}
+	if ans.Reason == bare && (ans.Banned || ans.Result == limit.Limited) {
+		ans.Reason = said(bare, res.Body, r.secrets.Of(j.r))
+	}
+	if j.noQuota {
+		r.c.excluded(j, ans)
+	}
+	if res.TooLong && ans.Result == limit.Accepted {
+		ans.Result, ans.Invalid, ans.Reason = limit.Failed, true,
+			fmt.Sprintf("%s, with a body of more than %d bytes (--max-file)", ans.Reason, r.c.MaxFile)
+	}
+	if j.parts != nil && ans.Result == limit.Accepted {
+		r.c.partly(j, v, ans)
+	}
+	err := r.c.succeeds(res, ans)
+	if err == nil && endsWell(ans) {
+		err = r.findNext(j)
+	}
+	if err != nil {
+		j.unlike = true
+		ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.Body, r.secrets.Of(j.r))
+	} else if ans.Result == limit.Limited && res.Status < http.StatusMultipleChoices {
+		ans.Reason = said(ans.Reason+", a refusal", res.Body, r.secrets.Of(j.r))
+	}
+	if ans.Result != limit.Accepted && v.Why != "" {
+		ans.Reason += "; " + v.Why
+	}
 }
 
 // doubts notes that another attempt may be a repeat: by classify's law, or since Config.Success

@@ -27,7 +27,7 @@ type entry struct {
 
 func (e *entry) before(f *entry) bool { return e.at < f.at || e.at == f.at && e.seq < f.seq }
 
-func (h *heap) empty() bool   { return len(h.entries) == 0 }
+// first returns the first item. The heap has one.
 func (h *heap) first() *entry { return &h.entries[0] }
 
 func (h *heap) push(at mono.Time, seq uint64, index uint32) {

@@ -28,12 +28,12 @@ func (h *host) first() *entry {
 	switch {
 	case h.held:
 		return nil
-	case h.aside.empty() || h.alone:
-		if h.ready.empty() {
+	case len(h.aside.entries) == 0 || h.alone:
+		if len(h.ready.entries) == 0 {
 			return nil
 		}
 		return h.ready.first()
-	case h.ready.empty() || h.aside.first().before(h.ready.first()):
+	case len(h.ready.entries) == 0 || h.aside.first().before(h.ready.first()):
 		return h.aside.first()
 	}
 	return h.ready.first()
@@ -125,7 +125,7 @@ func (s *hosts) lead(h *host) {
 
 // first returns the host whose first request is the head, or nil.
 func (s *hosts) first() *host {
-	if s.heads.empty() {
+	if len(s.heads.entries) == 0 {
 		return nil
 	}
 	return s.all[s.heads.first().index]

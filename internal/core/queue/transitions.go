@@ -24,7 +24,7 @@ func (q *Queue) Head(now mono.Time) (Ticket, *Request, bool) {
 
 // promote makes the requests ready whose backoff is over.
 func (q *Queue) promote(now mono.Time) {
-	for !q.later.empty() && q.later.first().at <= now {
+	for len(q.later.entries) > 0 && q.later.first().at <= now {
 		i := q.later.first().index
 		it := &q.items[i]
 		q.later.remove(i)
@@ -52,10 +52,10 @@ func (q *Queue) Wake(now mono.Time) (mono.Time, bool) {
 	now = q.tick(now)
 	q.promote(now)
 	wake := limit.Never
-	if !q.later.empty() {
+	if len(q.later.entries) > 0 {
 		wake = q.later.first().at
 	}
-	if !q.deadlines.empty() {
+	if len(q.deadlines.entries) > 0 {
 		wake = min(wake, q.deadlines.first().at)
 	}
 	return max(wake, now), wake != limit.Never
@@ -65,7 +65,7 @@ func (q *Queue) Wake(now mono.Time) (mono.Time, bool) {
 // OnExpiry Retry the request waits again, or dies. Call Expire until it returns false.
 func (q *Queue) Expire(now mono.Time) (Ended, bool) {
 	now = q.tick(now)
-	if q.deadlines.empty() || q.deadlines.first().at > now {
+	if len(q.deadlines.entries) == 0 || q.deadlines.first().at > now {
 		return Ended{}, false
 	}
 	i := q.deadlines.first().index

@@ -164,19 +164,24 @@ func measureAt(scheme, connections string, clients []string, url, in, dir string
 			turns[i] = append(turns[i], t)
 		}
 	}
-	ratios := make([][]float64, len(clients))
+	ratios, cpus := make([][]float64, len(clients)), make([][]float64, len(clients))
 	fmt.Printf("%s, %s connections, medians of %d turns of %d requests:\n", scheme, connections, *pairs, *requests)
 	for i, client := range clients {
 		var rates, micros []float64
 		for n, t := range turns[i] {
 			rates, micros = append(rates, t.rate), append(micros, t.micros)
 			ratios[i] = append(ratios[i], t.rate/turns[0][n].rate)
+			cpus[i] = append(cpus[i], t.micros/turns[0][n].micros)
 		}
-		fmt.Printf("  %-10s %7.0f/s  %5.1f µs of CPU per request  %.2f of hey (%.2f to %.2f)\n",
-			filepath.Base(client), median(rates), median(micros), median(ratios[i]), slices.Min(ratios[i]),
-			slices.Max(ratios[i]))
+		fmt.Printf("  %-10s %7.0f/s  %5.1f µs of CPU per request  of hey's: %s of the rate, %s of the CPU\n",
+			filepath.Base(client), median(rates), median(micros), spread(ratios[i]), spread(cpus[i]))
 	}
 	return nil
+}
+
+// spread is the median, and the least and the most.
+func spread(all []float64) string {
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", median(all), slices.Min(all), slices.Max(all))
 }
 
 func median(all []float64) float64 {

@@ -158,15 +158,52 @@ func (l *LLM) Count() tokens.Counting { return l.c.Count }
 var endpoints = []string{"/v1/chat/completions", "/v1/responses", "/v1/embeddings"}
 
 func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
-	all := [...]string{"custom_id, method, url, body", "custom_id, params"}[l.c.Provider]
-	if line.Raw[0] != '{' {
-		return nil, line.Errorf("%s, expected a JSON object with %s", line.Kind(), all)
-	}
 	q := &Request{Line: line.Line(), Column: 1, Method: http.MethodPost, Header: l.header}
-	names := strings.Split(all, ", ")
-	seen := map[string]jsonl.Value{}
-	path := "/v1/messages"
-	err := line.Object(func(name string, key, v jsonl.Value) (err error) {
+	path, seen, err := l.members(r, q, line)
+	if err != nil {
+		return nil, err
+	}
+	q.Digest = NewDigest(q.Method, path, nil, q.Body)
+	if r.Ended != nil && r.Ended(q.ID) {
+		return q, nil // the rest is not needed, and a count of its tokens would take long
+	}
+	names := memberNames[l.c.Provider]
+	bodyName := names[len(names)-1]
+	body, err := tokens.Parse(tokens.APIOf(path), q.Body)
+	if err != nil {
+		return nil, seen[bodyName].Errorf("%s: %v", bodyName, strings.TrimPrefix(err.Error(), "tokens: "))
+	}
+	if q.Passed = r.Passes != nil && r.Passes(body.Model); q.Passed {
+		return q, nil
+	}
+	if body.Stream {
+		return nil, seen[bodyName].Errorf("the %s has \"stream\": true, expected none: the results of a batch are whole "+
+			"answers", bodyName)
+	}
+	q.URL = l.address(path)
+	q.Unbounded = !body.Bounded && body.API != tokens.Embeddings
+	if q.Unbounded && l.c.MaxOutput > 0 {
+		body.MaxOutput, body.Bounded = l.c.MaxOutput, true
+	}
+	l.estimate(q, body, r.Pass == Checking)
+	if err := l.fit(q, body, r.Pass == Checked, seen["custom_id"]); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// memberNames are the members of a line, by the provider. The last one has the body.
+var memberNames = [...][]string{{"custom_id", "method", "url", "body"}, {"custom_id", "params"}}
+
+// members reads the members of a line into q, and returns the path of its URL, and each member by its name.
+func (l *LLM) members(r *Reader, q *Request, line jsonl.Value) (path string, seen map[string]jsonl.Value, err error) {
+	names := memberNames[l.c.Provider]
+	all := strings.Join(names, ", ")
+	if line.Raw[0] != '{' {
+		return "", nil, line.Errorf("%s, expected a JSON object with %s", line.Kind(), all)
+	}
+	path, seen = "/v1/messages", map[string]jsonl.Value{}
+	err = line.Object(func(name string, key, v jsonl.Value) (err error) {
 		if !slices.Contains(names, name) {
 			return key.Errorf("unknown field %q, expected %s", name, all)
 		}
@@ -200,52 +237,31 @@ func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
 	for _, name := range names {
-		if _, ok := seen[name]; !ok {
+		if _, ok := seen[name]; !ok && err == nil {
 			line.Column = 1
-			return nil, line.Errorf("there is no %s, expected %s", name, all)
+			err = line.Errorf("there is no %s, expected %s", name, all)
 		}
 	}
-	q.Digest = NewDigest(q.Method, path, nil, q.Body)
-	if r.Ended != nil && r.Ended(q.ID) {
-		return q, nil // the rest is not needed, and a count of its tokens would take long
-	}
-	bodyName := names[len(names)-1]
-	body, err := tokens.Parse(tokens.APIOf(path), q.Body)
-	if err != nil {
-		return nil, seen[bodyName].Errorf("%s: %v", bodyName, strings.TrimPrefix(err.Error(), "tokens: "))
-	}
-	if q.Passed = r.Passes != nil && r.Passes(body.Model); q.Passed {
-		return q, nil
-	}
-	if body.Stream {
-		return nil, seen[bodyName].Errorf("the %s has \"stream\": true, expected none: the results of a batch are whole "+
-			"answers", bodyName)
-	}
-	q.URL = l.address(path)
-	q.Unbounded = !body.Bounded && body.API != tokens.Embeddings
-	if q.Unbounded && l.c.MaxOutput > 0 {
-		body.MaxOutput, body.Bounded = l.c.MaxOutput, true
-	}
-	l.estimate(q, body, r.Pass == Checking)
+	return path, seen, err
+}
+
+// fit lowers the cost of a request to what each limit allows at once, where no more than an estimate is too
+// large: the request goes alone. Answers may have raised it since the input was checked. fit fails if a
+// request can never go.
+func (l *LLM) fit(q *Request, body tokens.Body, checked bool, id jsonl.Value) error {
 	least := l.least(q.Estimate, body)
 	for _, rate := range LimitsOf(l.c.Limits, l.SharedModel(body.Model)) {
 		switch n := q.Cost[rate.Unit]; {
 		case rate.Fits(n):
-		case r.Pass == Checked || rate.Fits(least[rate.Unit]):
-			// No more than an estimate is too large: it goes alone. Answers may have raised it since
-			// the check of the input.
+		case checked || rate.Fits(least[rate.Unit]):
 			q.Cost[rate.Unit] = rate.Most()
 		default:
-			return nil, seen["custom_id"].Errorf("custom_id %q can never go: it counts %d %v (%d in, at most %d out), and "+
-				"limit %s allows %d at once",
+			return id.Errorf("custom_id %q can never go: it counts %d %v (%d in, at most %d out), and limit %s allows %d at once",
 				q.ID, n, rate.Unit, q.Estimate.Input, q.Estimate.Output, rate.Text, rate.Most())
 		}
 	}
-	return q, nil
+	return nil
 }
 
 // address is the URL to which a line with this path goes.
