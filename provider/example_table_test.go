@@ -57,6 +57,22 @@ func ExampleProviders() {
 	// ip ip 0
 }
 
+// The scopes of limits, from the narrowest to the widest, and how texts name them.
+func ExampleScopes() {
+	for _, s := range provider.Scopes() {
+		fmt.Println(s.Scope, s.Key, s.Model, s.Route, s.One)
+	}
+	var row provider.ScopeInfo = provider.Model.Info()
+	fmt.Println(row.Whose, row.Per)
+	// Output:
+	// route true false true a key and route
+	// model true true false a key and model
+	// key true false false a key
+	// ip false false false an address
+	// all false false false all
+	// the model per model
+}
+
 // A person asks what an answer says: Explain also names the fields that were not read.
 func ExampleExplain() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -76,17 +76,6 @@ const (
 	Other      Unit = "other"
 )
 
-// Scope is the part of a quota whose requests share a limit. The zero Scope means unknown.
-type Scope string
-
-const (
-	Key   Scope = "key"   // an API key, its account, organization or project
-	IP    Scope = "ip"    // an address
-	Model Scope = "model" // a key and a model
-	Route Scope = "route" // a key and an endpoint, method, resource or instrument
-	All   Scope = "all"   // all clients of the server
-)
-
 // Rule is how a limit counts. The zero Rule means unknown.
 type Rule string
 

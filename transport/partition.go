@@ -106,18 +106,17 @@ func (p Partition) LogValue() slog.Value {
 
 // at returns the part of p in a scope, and whether there is one.
 func (p Partition) at(s provider.Scope) (Partition, bool) {
-	q := Partition{Scope: s, Host: p.Host}
-	switch s {
-	case provider.Key:
+	has, q := s.Info(), Partition{Scope: s, Host: p.Host}
+	if has.Key {
 		q.Key = p.Key
-	case provider.Model:
-		q.Key, q.Model = p.Key, p.Model
-		return q, p.Model != ""
-	case provider.Route:
-		q.Key, q.Route = p.Key, p.Route
-		return q, p.Route != ""
 	}
-	return q, true
+	if has.Model {
+		q.Model = p.Model
+	}
+	if has.Route {
+		q.Route = p.Route
+	}
+	return q, !(has.Model && q.Model == "" || has.Route && q.Route == "")
 }
 
 // PartitionOf returns the Partition of a request, where the configuration has no function for it.

@@ -293,3 +293,35 @@ func TestScopeIsNoPartition(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 }
+
+// A request counts in every scope of the table but one, with what the table says that its requests have in
+// common.
+func TestScopesOfRequests(t *testing.T) {
+	got := map[provider.Scope]transport.Partition{}
+	tr := mustNew(t, transport.Config{
+		Base: newBase(0, ok),
+		Limit: func(p transport.Partition) limit.Limiter {
+			got[p.Scope] = p
+			return nil
+		},
+		Partition: func(*http.Request) transport.Partition {
+			return transport.Partition{Host: "h", Key: "k", Model: "m", Route: "r"}
+		},
+	})
+	do(t, tr, get(t, "http://h/"))
+	for _, s := range provider.Scopes() {
+		want := transport.Partition{Scope: s.Scope, Host: "h"}
+		if s.Key {
+			want.Key = "k"
+		}
+		if s.Model {
+			want.Model = "m"
+		}
+		if s.Route {
+			want.Route = "r"
+		}
+		if s.Scope != provider.All && got[s.Scope] != want {
+			t.Errorf("%s: %+v, expected %+v", s.Scope, got[s.Scope], want)
+		}
+	}
+}

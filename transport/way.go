@@ -9,7 +9,8 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
-// The scopes of a request, narrowest first.
+// The scopes of a request, narrowest first: those of provider.Scopes but All, since a request goes to
+// one server.
 var scopes = [...]provider.Scope{provider.Route, provider.Model, provider.Key, provider.IP}
 
 const maxNodes = len(scopes) + 2 // besides the scopes, the client's own limit and the one for all requests

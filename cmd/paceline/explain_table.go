@@ -211,22 +211,22 @@ func signWords(s provider.Sign) string {
 	return what
 }
 
-var whomWords = map[provider.Scope]string{provider.Key: "the key", provider.IP: "the address",
-	provider.Model: "the model", provider.Route: "the endpoint", provider.All: "everybody", "": "those of the policy"}
+// whose names a scope; the zero Scope: that of the policy.
+func whose(s provider.Scope) string { return cmp.Or(s.Info().Whose, "those of the policy") }
 
 // concerns describes the scope of a provider's refusal.
 func concerns(p provider.Provider) string {
 	var text strings.Builder
-	text.WriteString(whomWords[p.Limited])
+	text.WriteString(whose(p.Limited))
 	if p.Banned != p.Limited {
-		text.WriteString("; a ban: " + whomWords[p.Banned])
+		text.WriteString("; a ban: " + whose(p.Banned))
 	}
 	for _, r := range p.Refusers {
 		name := string(r.Pattern)
 		if name == "*" {
 			name = "any other name"
 		}
-		text.WriteString("; " + name + ": " + whomWords[r.Scope])
+		text.WriteString("; " + name + ": " + whose(r.Scope))
 	}
 	return text.String()
 }

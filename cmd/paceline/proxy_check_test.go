@@ -18,7 +18,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // writeCertificate writes a certificate that signs itself, and its key.
@@ -278,4 +280,13 @@ func TestProxyConfigPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	walk(doc)
+}
+
+// There are words for each scope that a limit of a file may have.
+func TestScopesOfLimitsInWords(t *testing.T) {
+	for _, s := range provider.Scopes() {
+		if s.Scope != provider.All && whoseInWords(proxy.Limit{Scope: s.Scope}) == "" {
+			t.Errorf("no words for %s", s.Scope)
+		}
+	}
 }

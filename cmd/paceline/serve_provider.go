@@ -97,25 +97,21 @@ func (s *serveProvider) sets() string {
 	return b.String()
 }
 
-var (
-	ruleWords = map[provider.Rule]string{
-		provider.Rolling: "in any window", provider.Calendar: "in windows of the clock",
-		provider.Anchored: "in windows that begin with a request", provider.Bucket: "a bucket",
-	}
-	scopeWords = map[provider.Scope]string{provider.Key: "a key", provider.IP: "an address",
-		provider.Model: "a key and model", provider.Route: "a key and route", provider.All: "all"}
-)
+var ruleWords = map[provider.Rule]string{
+	provider.Rolling: "in any window", provider.Calendar: "in windows of the clock",
+	provider.Anchored: "in windows that begin with a request", provider.Bucket: "a bucket",
+}
 
 func limitInWords(p provider.Policy) string {
 	if p.Rule == provider.Concurrency {
-		return fmt.Sprintf("%d requests at once, of %s", p.Limit, scopeWords[p.Scope])
+		return fmt.Sprintf("%d requests at once, of %s", p.Limit, p.Scope.Info().One)
 	}
 	burst := ""
 	if p.Burst > 0 && p.Rule == provider.Bucket {
 		burst = fmt.Sprintf(" that holds %d", p.Burst)
 	}
 	return fmt.Sprintf("%d %s per %s, %s%s, of %s", p.Limit, p.Unit, plain(p.Window), ruleWords[p.Rule], burst,
-		scopeWords[p.Scope])
+		p.Scope.Info().One)
 }
 
 // plain writes 1h for 1h0m0s.

@@ -37,9 +37,12 @@ var kinds = []struct {
 }
 
 // widths are the scopes, narrowest first.
-var widths = []provider.Scope{provider.Route, provider.Model, provider.Key, provider.IP, provider.All}
+var widths = provider.Scopes()
 
-func known(s provider.Scope) bool { return slices.Contains(widths, s) }
+// width returns the place of a scope in widths; -1: it has none.
+func width(s provider.Scope) int {
+	return slices.IndexFunc(widths, func(row provider.ScopeInfo) bool { return row.Scope == s })
+}
 
 // limits reports whether a limit refused. An overload counts as a limit if the server states how
 // long it lasts. Only then is it sure that the server did not begin to work on the request.
@@ -83,11 +86,11 @@ func scopeOf(o *provider.Observation, model bool) provider.Scope {
 	spent := -1
 	for _, l := range o.Limits {
 		if l.Remaining.OK && l.Remaining.N == 0 {
-			spent = max(spent, slices.Index(widths, l.Scope))
+			spent = max(spent, width(l.Scope))
 		}
 	}
 	if spent >= 0 {
-		return widths[spent]
+		return widths[spent].Scope
 	}
 	return limited
 }
@@ -100,7 +103,7 @@ func of(names []provider.Refuser, by string, o *provider.Observation) provider.S
 			return n.Scope
 		}
 	}
-	if p, ok := o.Policy(by); ok && known(p.Scope) {
+	if p, ok := o.Policy(by); ok && width(p.Scope) >= 0 {
 		return p.Scope
 	}
 	return ""

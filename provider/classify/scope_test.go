@@ -13,7 +13,7 @@ import (
 func TestTableHasEveryName(t *testing.T) {
 	for _, p := range provider.Providers() {
 		for i, n := range p.Refusers {
-			if n.Scope != "" && !known(n.Scope) {
+			if n.Scope != "" && width(n.Scope) < 0 {
 				t.Errorf("%s: %q concerns %q, which is no scope", p.Name, n.Pattern, n.Scope)
 			}
 			if n.Scope == "" && n.Pattern != "*" {
@@ -23,7 +23,7 @@ func TestTableHasEveryName(t *testing.T) {
 				t.Errorf("%s: names after * are never looked at", p.Name)
 			}
 		}
-		if !known(p.Limited) || !known(p.Banned) {
+		if width(p.Limited) < 0 || width(p.Banned) < 0 {
 			t.Errorf("%s: limits concern %q, bans %q", p.Name, p.Limited, p.Banned)
 		}
 	}
@@ -43,7 +43,7 @@ func TestTableHasEveryName(t *testing.T) {
 // all answers of the corpus. If a refusal names a policy with a scope, that scope counts.
 func TestPoliciesHaveScopes(t *testing.T) {
 	check := func(where string, p provider.Policy) {
-		if p.Scope != "" && !known(p.Scope) {
+		if p.Scope != "" && width(p.Scope) < 0 {
 			t.Errorf("%s: policy %q is of %q, which is no scope", where, p.Name, p.Scope)
 		}
 		o := provider.Observation{Dialect: "generic", Refusal: provider.RateLimited, RefusedBy: []string{p.Name}, Policies: []provider.Policy{p}}
@@ -70,7 +70,7 @@ func TestPoliciesHaveScopes(t *testing.T) {
 				check(s.Name, p)
 			}
 			for _, l := range o.Limits {
-				if l.Scope != "" && !known(l.Scope) {
+				if l.Scope != "" && width(l.Scope) < 0 {
 					t.Errorf("%s: limit %q is of %q, which is no scope", s.Name, l.Policy, l.Scope)
 				}
 			}

@@ -46,10 +46,7 @@ func Policy(p provider.Policy) string {
 		more = append(more, humanize.Thousands(p.Burst)+" at once")
 	}
 	if p.Scope != "" {
-		more = append(more, map[provider.Scope]string{
-			provider.Key: "per key", provider.IP: "per address", provider.Model: "per model", provider.Route: "per endpoint",
-			provider.All: "of everybody",
-		}[p.Scope])
+		more = append(more, p.Scope.Info().Per)
 	}
 	if p.Partition != "" {
 		more = append(more, "partition "+p.Partition)

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/provider"
 )
 
 func schemaOf(t *testing.T) *jsonschema.Schema {
@@ -115,6 +116,19 @@ func TestSchemaSaysWhatReadSays(t *testing.T) {
 					t.Errorf("the schema accepts what Read refuses: %v in\n%s", err, text)
 				}
 			}
+		}
+	}
+}
+
+// A file has a name for each scope in which a request counts.
+func TestNamesOfScopes(t *testing.T) {
+	named := map[provider.Scope]bool{provider.All: true} // a limit is of one upstream
+	for _, name := range scopeNames {
+		named[scopes[name]] = true
+	}
+	for _, s := range provider.Scopes() {
+		if !named[s.Scope] {
+			t.Errorf("no name for %s", s.Scope)
 		}
 	}
 }
