@@ -165,7 +165,7 @@ var Table = []Package{
 	{Name: "lab/laws"},
 
 	// Help for the tests.
-	{Name: "internal/testkit/browser", Ours: "internal/testkit/need", Std: "any"},
+	{Name: "internal/testkit/browser", Ours: "internal/testkit/need", Std: "any", Modules: "github.com/chromedp/cdproto github.com/chromedp/chromedp"},
 	{Name: "internal/testkit/coded", Std: "bytes compress/flate compress/gzip compress/zlib io net/http sync", Modules: "github.com/andybalholm/brotli github.com/klauspost/compress/zstd"},
 	{Name: "internal/testkit/corpus", Ours: "provider", Std: "any"},
 	{Name: "internal/testkit/frontend", Ours: "limit limit/mono observe", Std: "testing time"},

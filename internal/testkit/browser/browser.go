@@ -1,20 +1,27 @@
-// Package browser drives a headless Chromium from a test: it speaks the DevTools protocol over two
-// pipes, which needs neither a port nor a library. The browser reaches no address but this
-// machine's.
+// Package browser drives a headless Chromium from a test, by chromedp. The browser reaches no address
+// but this machine's.
 package browser
 
 import (
-	"bufio"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/chromedp/cdproto/accessibility"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/paceline-go/paceline/internal/testkit/need"
 )
@@ -26,9 +33,12 @@ const Slow = 2 * time.Minute
 // Page is one page of a browser. Its methods end the test if the browser fails; they are for one
 // goroutine, but Complaints.
 type Page struct {
-	t       testing.TB
-	browser *process
-	session string
+	t   testing.TB
+	ctx context.Context
+
+	mu         sync.Mutex
+	complaints []string
+	asked      []string
 }
 
 // Open starts a browser with an empty page of that many CSS pixels. The test is skipped where there
@@ -42,44 +52,58 @@ func Open(t testing.TB, wide, high int) *Page {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	b, err := start(program, home)
-	if err != nil {
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(filepath.Join(home, "profile")),
+		chromedp.Env("HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"))...)
+	t.Cleanup(stop)
+	p := &Page{t: t}
+	p.ctx, _ = chromedp.NewContext(ctx)
+	t.Cleanup(func() { _ = chromedp.Cancel(p.ctx) })
+	if err := chromedp.Listen(p.ctx, p.note); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(b.stop)
-	var target struct{ TargetID string }
-	(&Page{t: t, browser: b}).must("Target.createTarget", params{"url": "about:blank"}, &target)
-	var attached struct{ SessionID string }
-	(&Page{t: t, browser: b}).must("Target.attachToTarget", params{"targetId": target.TargetID, "flatten": true},
-		&attached)
-	p := &Page{t: t, browser: b, session: attached.SessionID}
-	for _, domain := range []string{"Page", "Runtime", "Log", "Network", "Accessibility"} {
-		p.must(domain+".enable", nil, nil)
-	}
+	call(p, network.Enable, network.EnableParams{})
+	call(p, accessibility.Enable, cdp.Empty{})
 	p.Size(wide, high)
 	return p
+}
+
+// call sends a command of the DevTools protocol.
+func call[P, R any](p *Page, command cdp.Command[P, R], with P) R {
+	p.t.Helper()
+	return do(p, func(ctx context.Context, t *chromedp.Target) (R, error) { return cdp.Call(ctx, t, command, with) })
+}
+
+func do[R any](p *Page, action chromedp.Action[R]) R {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, Slow)
+	defer cancel()
+	result, err := chromedp.Run(ctx, action)
+	if err != nil {
+		p.t.Fatalf("browser: %v", err)
+	}
+	return result
 }
 
 // Size makes the page that large.
 func (p *Page) Size(wide, high int) {
 	p.t.Helper()
-	p.must("Emulation.setDeviceMetricsOverride",
-		params{"width": wide, "height": high, "deviceScaleFactor": 1, "mobile": false}, nil)
+	do(p, chromedp.EmulateViewport(int64(wide), int64(high)))
 }
 
 // Scheme makes the page prefer "light" or "dark".
 func (p *Page) Scheme(name string) {
 	p.t.Helper()
-	p.must("Emulation.setEmulatedMedia", params{"features": []params{{"name": "prefers-color-scheme", "value": name}}},
-		nil)
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
 }
 
-// Go opens a URL.
+// Go opens a URL. It does not wait until all of it is there.
 func (p *Page) Go(url string) {
 	p.t.Helper()
-	var went struct{ ErrorText string }
-	p.must("Page.navigate", params{"url": url}, &went)
-	if went.ErrorText != "" {
+	if went := call(p, page.Navigate, page.NavigateParams{URL: url}); went.ErrorText != "" {
 		p.t.Fatalf("browser: %s: %s", url, went.ErrorText)
 	}
 }
@@ -88,7 +112,7 @@ func (p *Page) Go(url string) {
 func (p *Page) Reload() {
 	p.t.Helper()
 	p.Eval("window.before = true", nil)
-	p.must("Page.reload", nil, nil)
+	call(p, page.Reload, page.ReloadParams{})
 	p.Until("!window.before && document.readyState === 'complete'")
 }
 
@@ -96,32 +120,19 @@ func (p *Page) Reload() {
 func (p *Page) Eval(expression string, to any) {
 	p.t.Helper()
 	if err := p.eval(expression, to); err != nil {
-		p.t.Fatal(err)
+		p.t.Fatalf("browser: %s: %v", expression, err)
 	}
 }
 
 func (p *Page) eval(expression string, to any) error {
-	var said struct {
-		Result           struct{ Value json.RawMessage }
-		ExceptionDetails *struct {
-			Text      string
-			Exception struct{ Description string }
-		}
-	}
-	if err := p.call("Runtime.evaluate", params{"expression": expression, "returnByValue": true, "awaitPromise": true},
-		&said); err != nil {
+	ctx, cancel := context.WithTimeout(p.ctx, Slow)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[*runtime.RemoteObject](expression, chromedp.EvalAwaitPromise,
+		chromedp.EvalAsValue))
+	if err != nil || to == nil {
 		return err
 	}
-	if e := said.ExceptionDetails; e != nil {
-		return fmt.Errorf("browser: %s: %s %s", expression, e.Text, e.Exception.Description)
-	}
-	if to == nil {
-		return nil
-	}
-	if said.Result.Value == nil {
-		return fmt.Errorf("browser: %s has no value", expression)
-	}
-	return json.Unmarshal(said.Result.Value, to)
+	return json.Unmarshal(value.Value, to)
 }
 
 // Until waits until an expression is true; an exception is false, as the page may not be there yet.
@@ -145,26 +156,15 @@ func (p *Page) Until(expression string) {
 // Press presses a key as KeyboardEvent.key calls it, "Tab", "Enter", " ".
 func (p *Page) Press(key string) {
 	p.t.Helper()
-	codes := map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36, "ArrowLeft": 37,
-		"ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
-	down := params{"type": "rawKeyDown", "key": key, "windowsVirtualKeyCode": codes[key]}
-	if text := map[string]string{"Enter": "\r", " ": " "}[key]; text != "" {
-		down["type"], down["text"] = "keyDown", text
-	}
-	p.must("Input.dispatchKeyEvent", down, nil)
-	p.must("Input.dispatchKeyEvent", params{"type": "keyUp", "key": key, "windowsVirtualKeyCode": codes[key]}, nil)
+	keys := map[string]string{"Tab": kb.Tab, "Enter": kb.Enter, "Escape": kb.Escape, " ": " ", "End": kb.End,
+		"Home": kb.Home, "ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight}
+	do(p, chromedp.KeyEvent(keys[key]))
 }
 
 // Screenshot writes the page, all of it and not only what is in sight, as a PNG.
 func (p *Page) Screenshot(file string) {
 	p.t.Helper()
-	var shot struct{ Data string }
-	p.must("Page.captureScreenshot", params{"format": "png", "captureBeyondViewport": true}, &shot)
-	data, err := base64.StdEncoding.DecodeString(shot.Data)
-	if err == nil {
-		err = os.WriteFile(file, data, 0o644)
-	}
-	if err != nil {
+	if err := os.WriteFile(file, do(p, chromedp.FullScreenshot(100)), 0o644); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -175,19 +175,15 @@ type Node struct{ Role, Name string }
 // Accessible returns all that a screen reader finds, in its order.
 func (p *Page) Accessible() (all []Node) {
 	p.t.Helper()
-	type value struct{ Value any }
-	var tree struct {
-		Nodes []struct {
-			Ignored    bool
-			Role, Name value
+	text := func(v *accessibility.Value) (s string) {
+		if v != nil {
+			_ = json.Unmarshal(v.Value, &s) // a number is no text
 		}
+		return s
 	}
-	p.must("Accessibility.getFullAXTree", nil, &tree)
-	for _, n := range tree.Nodes {
+	for _, n := range call(p, accessibility.GetFullAXTree, accessibility.GetFullAXTreeParams{}).Nodes {
 		if !n.Ignored {
-			role, _ := n.Role.Value.(string)
-			name, _ := n.Name.Value.(string)
-			all = append(all, Node{role, name})
+			all = append(all, Node{text(n.Role), text(n.Name)})
 		}
 	}
 	return all
@@ -196,186 +192,42 @@ func (p *Page) Accessible() (all []Node) {
 // Complaints returns what the page has said on its console and what the browser has had to say of
 // it so far: errors, warnings, exceptions, violations of policies.
 func (p *Page) Complaints() []string {
-	p.browser.mu.Lock()
-	defer p.browser.mu.Unlock()
-	return append([]string(nil), p.browser.complaints...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.complaints)
 }
 
 // Forgive forgets the complaints so far.
 func (p *Page) Forgive() {
-	p.browser.mu.Lock()
-	defer p.browser.mu.Unlock()
-	p.browser.complaints = nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.complaints = nil
 }
 
 // Asked returns the URLs that the page has asked for so far, in order.
 func (p *Page) Asked() []string {
-	p.browser.mu.Lock()
-	defer p.browser.mu.Unlock()
-	return append([]string(nil), p.browser.asked...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.asked)
 }
 
-type params map[string]any
-
-func (p *Page) must(method string, with params, to any) {
-	p.t.Helper()
-	if err := p.call(method, with, to); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-func (p *Page) call(method string, with params, to any) error {
-	return p.browser.call(p.session, method, with, to)
-}
-
-// process is a browser that runs.
-type process struct {
-	command  *exec.Cmd
-	in       *os.File // what we say
-	finished chan struct{}
-
-	mu         sync.Mutex
-	last       int
-	waits      map[int]chan message
-	complaints []string
-	asked      []string
-}
-
-type message struct {
-	ID     int             `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  *struct {
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-func start(program, home string) (*process, error) {
-	theirs, in, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	out, theirOut, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	c := exec.Command(program,
-		"--headless", "--no-sandbox", // which root has none of, nor a container
-		"--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
-		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
-		"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
-		"--user-data-dir="+filepath.Join(home, "profile"), "--remote-debugging-pipe")
-	c.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home)
-	c.ExtraFiles = []*os.File{theirs, theirOut} // 3 and 4, as the protocol has it
-	c.WaitDelay = 5 * time.Second
-	if err := c.Start(); err != nil {
-		return nil, err
-	}
-	_, _ = theirs.Close(), theirOut.Close()
-	b := &process{command: c, in: in, finished: make(chan struct{}), waits: map[int]chan message{}}
-	go b.read(out)
-	return b, nil
-}
-
-// stop ends the browser, and waits until it is gone.
-func (b *process) stop() {
-	_ = b.call("", "Browser.close", nil, nil)
-	_ = b.in.Close()
-	ended := time.AfterFunc(10*time.Second, func() { _ = b.command.Process.Kill() })
-	_ = b.command.Wait()
-	ended.Stop()
-	<-b.finished
-}
-
-func (b *process) call(session, method string, with params, to any) error {
-	if with == nil {
-		with = params{}
-	}
-	answer := make(chan message, 1)
-	b.mu.Lock()
-	b.last++
-	id := b.last
-	b.waits[id] = answer
-	b.mu.Unlock()
-	said, err := json.Marshal(struct {
-		ID      int    `json:"id"`
-		Method  string `json:"method"`
-		Params  params `json:"params"`
-		Session string `json:"sessionId,omitempty"`
-	}{id, method, with, session})
-	if err != nil {
-		return err
-	}
-	if _, err := b.in.Write(append(said, 0)); err != nil {
-		return fmt.Errorf("browser: %s: %w", method, err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), Slow)
-	defer cancel()
-	select {
-	case m := <-answer:
-		if m.Error != nil {
-			return fmt.Errorf("browser: %s: %s", method, m.Error.Message)
+// note keeps what an event says against the page, and what the page asks for.
+func (p *Page) note(event any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventConsoleAPICalled:
+		said := fmt.Sprintf("console.%s:", e.Type)
+		for _, a := range e.Args {
+			said += fmt.Sprintf(" %s %s", a.Value, a.Description)
 		}
-		if to == nil {
-			return nil
-		}
-		return json.Unmarshal(m.Result, to)
-	case <-b.finished:
-		return fmt.Errorf("browser: %s: it has ended", method)
-	case <-ctx.Done():
-		return fmt.Errorf("browser: %s: no answer for %v", method, Slow)
-	}
-}
-
-func (b *process) read(out *os.File) {
-	defer close(b.finished)
-	defer out.Close()
-	for r := bufio.NewReader(out); ; {
-		line, err := r.ReadBytes(0)
-		if err != nil {
-			return
-		}
-		var m message
-		if json.Unmarshal(line[:len(line)-1], &m) != nil {
-			continue
-		}
-		b.mu.Lock()
-		if answer := b.waits[m.ID]; answer != nil {
-			delete(b.waits, m.ID)
-			answer <- m
-		} else {
-			b.noteLocked(m)
-		}
-		b.mu.Unlock()
-	}
-}
-
-// noteLocked keeps what an event says against the page, and what the page asks for.
-func (b *process) noteLocked(m message) {
-	var e struct {
-		Type  string
-		Args  []struct{ Value, Description any }
-		Entry struct{ Source, Level, Text, URL string }
-
-		ExceptionDetails struct {
-			Text      string
-			Exception struct{ Description string }
-		}
-		Request struct{ URL string }
-	}
-	if json.Unmarshal(m.Params, &e) != nil {
-		return
-	}
-	switch m.Method {
-	case "Runtime.consoleAPICalled":
-		b.complaints = append(b.complaints, fmt.Sprintf("console.%s: %v", e.Type, e.Args))
-	case "Runtime.exceptionThrown":
-		b.complaints = append(b.complaints, e.ExceptionDetails.Text+" "+e.ExceptionDetails.Exception.Description)
-	case "Log.entryAdded":
-		b.complaints = append(b.complaints,
+		p.complaints = append(p.complaints, said)
+	case *runtime.EventExceptionThrown:
+		p.complaints = append(p.complaints, (&chromedp.ExceptionError{ExceptionDetails: e.ExceptionDetails}).Error())
+	case *log.EventEntryAdded:
+		p.complaints = append(p.complaints,
 			fmt.Sprintf("%s: %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL))
-	case "Network.requestWillBeSent":
-		b.asked = append(b.asked, e.Request.URL)
+	case *network.EventRequestWillBeSent:
+		p.asked = append(p.asked, e.Request.URL)
 	}
 }
