@@ -217,11 +217,11 @@ func (p *Page) note(event any) {
 	defer p.mu.Unlock()
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
-		said := fmt.Sprintf("console.%s:", e.Type)
+		var said []any
 		for _, a := range e.Args {
-			said += fmt.Sprintf(" %s %s", a.Value, a.Description)
+			said = append(said, string(a.Value)+a.Description)
 		}
-		p.complaints = append(p.complaints, said)
+		p.complaints = append(p.complaints, fmt.Sprintf("console.%s: %v", e.Type, said))
 	case *runtime.EventExceptionThrown:
 		p.complaints = append(p.complaints, (&chromedp.ExceptionError{ExceptionDetails: e.ExceptionDetails}).Error())
 	case *log.EventEntryAdded:

@@ -45,7 +45,7 @@ func TestPage(t *testing.T) {
 	}
 	p.Until(`document.images[0].complete`)
 	said := strings.Join(p.Complaints(), "\n")
-	for _, want := range []string{`console.error: "told"`, "Error: thrown", "404"} {
+	for _, want := range []string{`console.error: ["told"]`, "Error: thrown", "404"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in what the page complains of: %s", want, said)
 		}
