@@ -26,7 +26,6 @@ import (
 	gates "github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/testkit/coded"
 	"github.com/paceline-go/paceline/internal/testkit/need"
-	"github.com/paceline-go/paceline/internal/testkit/planted"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/observe/dashboard"
 	"github.com/paceline-go/paceline/pool"
@@ -69,7 +68,7 @@ func searched(t *testing.T, where string, text []byte, except ...string) {
 	for _, name := range except {
 		delete(secrets, name)
 	}
-	for _, found := range planted.Find(text, secrets) {
+	for _, found := range findPlants(text, secrets) {
 		t.Errorf("%s has the %v", where, found)
 	}
 }

@@ -176,7 +176,6 @@ var Table = []Package{
 	{Name: "internal/testkit/need", Std: "any"},
 	{Name: "internal/testkit/pages", Ours: "internal/testkit/need", Std: "any", Modules: "github.com/spf13/cobra mvdan.cc/sh/v3"},
 	{Name: "internal/testkit/race"},
-	{Name: "internal/testkit/planted", Std: "bytes compress/gzip compress/zlib crypto/sha256 encoding/base64 encoding/hex encoding/json fmt html io net/url regexp strconv strings"},
 	{Name: "internal/testkit/realserver", Ours: "limit internal/testkit/daemon internal/testkit/need", Std: "any"},
 	{Name: "tools/archtest", Std: "any"},
 	{Name: "tools/entries", Std: "any"},

@@ -1,7 +1,7 @@
-// Package planted finds secrets that a test has planted, in whatever form software may have written
-// them. It shares no code with package secret, which hides them: what proves shares nothing with
-// what is proven.
-package planted
+package main
+
+// This file finds secrets that a test has planted, in whatever form software may have written them. It
+// shares no code with package secret, which hides them: what proves shares nothing with what is proven.
 
 import (
 	"bytes"
@@ -20,37 +20,37 @@ import (
 	"strings"
 )
 
-// window is how many bytes of a secret in a row are a find. Less of it says little, and may be
+// plantWindow is how many bytes of a secret in a row are a find. Less of it says little, and may be
 // chance.
-const window = 9
+const plantWindow = 9
 
-// Found is a place with a secret.
-type Found struct {
+// foundPlant is a place with a secret.
+type foundPlant struct {
 	Secret string // the name of the secret
 	Form   string // how it is written, from the outermost: base64, gzip
 	Around string // the text around it
 }
 
-func (f Found) String() string {
+func (f foundPlant) String() string {
 	return fmt.Sprintf("%s, written as %s: …%q…", f.Secret, f.Form, f.Around)
 }
 
-// Find looks for secrets, by their names, in a text. It finds a part of a secret, too, and looks
+// findPlants looks for secrets, by their names, in a text. It finds a part of a secret, too, and looks
 // into what is escaped, encoded or compressed, up to three times one in another.
-func Find(text []byte, secrets map[string]string) (all []Found) {
+func findPlants(text []byte, secrets map[string]string) (all []foundPlant) {
 	const deep = 3
 	seen, looked := map[string]bool{}, map[[sha256.Size]byte]bool{}
 	var look func(text []byte, form string, depth int)
 	look = func(text []byte, form string, depth int) {
-		if sum := sha256.Sum256(text); len(text) < window || looked[sum] {
+		if sum := sha256.Sum256(text); len(text) < plantWindow || looked[sum] {
 			return
 		} else {
 			looked[sum] = true
 		}
 		for name, value := range secrets {
-			if at := part(text, value); at >= 0 && !seen[name] {
+			if at := plantIn(text, value); at >= 0 && !seen[name] {
 				seen[name] = true
-				all = append(all, Found{name, form, string(text[max(0, at-60):min(len(text), at+60)])})
+				all = append(all, foundPlant{name, form, string(text[max(0, at-60):min(len(text), at+60)])})
 			}
 		}
 		if depth == deep {
@@ -66,10 +66,10 @@ func Find(text []byte, secrets map[string]string) (all []Found) {
 	return all
 }
 
-// part returns where a text has a window of the value; -1: nowhere.
-func part(text []byte, value string) int {
-	for i := 0; i == 0 || i+window <= len(value); i++ {
-		if at := bytes.Index(text, []byte(value[i:min(len(value), i+window)])); at >= 0 {
+// plantIn returns where a text has a window of the value; -1: nowhere.
+func plantIn(text []byte, value string) int {
+	for i := 0; i == 0 || i+plantWindow <= len(value); i++ {
+		if at := bytes.Index(text, []byte(value[i:min(len(value), i+plantWindow)])); at >= 0 {
 			return at
 		}
 	}
@@ -84,10 +84,10 @@ type reading struct {
 }
 
 var (
-	runs    = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}`)
-	hexes   = regexp.MustCompile(`(?:[0-9a-fA-F]{2}){9,}`)
-	escapes = regexp.MustCompile(`\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\.`)
-	percent = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+	runs           = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}`)
+	hexes          = regexp.MustCompile(`(?:[0-9a-fA-F]{2}){9,}`)
+	escapes        = regexp.MustCompile(`\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\.`)
+	percentEscapes = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 )
 
 var readings = []reading{
@@ -129,10 +129,10 @@ var readings = []reading{
 		}))
 	}},
 	{"percent", func(text []byte) [][]byte {
-		return changed(text, percent.ReplaceAllFunc(bytes.ReplaceAll(text, []byte("+"), []byte(" ")), func(e []byte) []byte {
+		return changed(text, percentEscapes.ReplaceAllFunc(bytes.ReplaceAll(text, []byte("+"), []byte(" ")), func(e []byte) []byte {
 			s, _ := url.PathUnescape(string(e))
 			return []byte(s)
-		}), percent.ReplaceAllFunc(text, func(e []byte) []byte {
+		}), percentEscapes.ReplaceAllFunc(text, func(e []byte) []byte {
 			s, _ := url.PathUnescape(string(e))
 			return []byte(s)
 		}))

@@ -1,4 +1,4 @@
-package planted
+package main
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ func packed(open func(io.Writer) io.WriteCloser, s string) string {
 	return b.String()
 }
 
-// What hides a secret from a reader does not hide it from Find.
-func TestFind(t *testing.T) {
+// What hides a secret from a reader does not hide it from findPlants.
+func TestFindPlants(t *testing.T) {
 	const value = `s3cr/et+v4lue&"X9<ü>Zq`
 	each := func(format string) (s string) {
 		for _, c := range []byte(value) {
@@ -44,13 +44,13 @@ func TestFind(t *testing.T) {
 		"query in JSON":  `{"u":"http:\/\/h\/?k=` + url.QueryEscape(value) + `"}`,
 	} {
 		for _, around := range []string{"%s", "{\"x\": \"%s\"}\n", strings.Repeat("text ", 100) + "%s,"} {
-			if found := Find(fmt.Appendf(nil, around, text), map[string]string{"S": value, "other": "not-there-at-all"}); len(found) != 1 || found[0].Secret != "S" {
+			if found := findPlants(fmt.Appendf(nil, around, text), map[string]string{"S": value, "other": "not-there-at-all"}); len(found) != 1 || found[0].Secret != "S" {
 				t.Errorf("%s in %.20q: %v", name, around, found)
 			}
 		}
 	}
 	for _, text := range []string{"", "s3cr/et", "[S]", "s3cr … X9", base64.StdEncoding.EncodeToString([]byte("s3cr/et+"))} {
-		if found := Find([]byte(text), map[string]string{"S": value}); len(found) != 0 {
+		if found := findPlants([]byte(text), map[string]string{"S": value}); len(found) != 0 {
 			t.Errorf("%q: %v", text, found)
 		}
 	}
