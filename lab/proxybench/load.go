@@ -37,20 +37,17 @@ func (c *conn) ask(path string) error {
 }
 
 // get sends a request and reads the answer to its end.
-func (c *conn) get(path string) (status int, retry time.Duration, err error) {
+func (c *conn) get(path string) (status int, err error) {
 	if err := c.ask(path); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	resp, err := http.ReadResponse(c.r, nil)
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
 	_, err = io.Copy(io.Discard, resp.Body)
 	resp.Body.Close()
-	if s, e := strconv.Atoi(resp.Header.Get("Retry-After")); e == nil {
-		retry = time.Duration(s) * time.Second
-	}
-	return resp.StatusCode, retry, err
+	return resp.StatusCode, err
 }
 
 // stopping has reads on c fail when ctx ends. The caller has to call stop.
@@ -93,7 +90,7 @@ func one(ctx context.Context, address, path string, next *atomic.Int64, n int) (
 	defer stopping(ctx, c)()
 	for next.Add(1) <= int64(n) {
 		began := time.Now()
-		status, _, err := c.get(path)
+		status, err := c.get(path)
 		if err != nil {
 			return took, err
 		}
@@ -150,86 +147,4 @@ func events(ctx context.Context, address string, streams int) (first, under []ti
 	slices.Sort(first)
 	slices.Sort(under)
 	return first, under, nil
-}
-
-// waitAll opens n connections and sends a request on each. It reads no answers, and closes the
-// connections when release is called.
-func waitAll(ctx context.Context, address string, n int) (release func(), err error) {
-	all := make([]*conn, 0, n)
-	release = func() {
-		for _, c := range all {
-			c.Close()
-		}
-	}
-	for range n {
-		c, err := dial(ctx, address)
-		if err == nil {
-			all = append(all, c)
-			err = c.ask(holdPath)
-		}
-		if err != nil {
-			release()
-			return nil, fmt.Errorf("connection %d of %d: %w", len(all), n, err)
-		}
-		if ctx.Err() != nil {
-			release()
-			return nil, ctx.Err()
-		}
-	}
-	return release, nil
-}
-
-// greedy runs clients that send again as soon as they are answered. After a refusal they wait for
-// as long as it says or, if it does not say, for a tenth of a second. It returns how many answers
-// there were of each status.
-func greedy(ctx context.Context, address string, clients int, d time.Duration) (answers map[int]int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	answers = map[int]int{}
-	var (
-		wg sync.WaitGroup
-		mu sync.Mutex
-	)
-	for range clients {
-		wg.Go(func() {
-			c, failed := dial(ctx, address)
-			if failed != nil {
-				mu.Lock()
-				err = failed
-				mu.Unlock()
-				return
-			}
-			defer c.Close()
-			defer stopping(ctx, c)()
-			for {
-				status, retry, failed := c.get(strictPath)
-				if ctx.Err() != nil {
-					return
-				}
-				mu.Lock()
-				answers[status]++
-				if failed != nil {
-					err = failed
-				}
-				mu.Unlock()
-				if failed != nil {
-					return
-				}
-				if status == http.StatusTooManyRequests && !rest(ctx, max(retry, 100*time.Millisecond)) {
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return answers, err
-}
-
-func rest(ctx context.Context, d time.Duration) (on bool) {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

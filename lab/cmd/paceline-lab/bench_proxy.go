@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,15 +14,13 @@ import (
 	"github.com/paceline-go/paceline/lab/proxybench"
 )
 
-const benchProxyLong = `Measure paceline proxy beside Go's ReverseProxy, nginx and HAProxy, if those are installed. Each is a process of its own
-before the same server; they take turns, and the figures are medians of rounds.
+const benchProxyLong = `Measure paceline proxy beside Go's ReverseProxy. Each is a process of its own before the same server; they take turns, and
+the figures are medians of rounds.
 
-With nothing in the way: how much later an answer comes, what processor time a request takes, how many a second get
-through, when the first event of a stream is there. Before a server that allows 100 in any second, over a path that
-takes up to 50 ms each way: how much of what is possible gets through, and how much is refused, by whom. With 10,000
-clients in line: the memory, beside that of a server that does nothing but hold them.
+How much later an answer comes, what processor time a request takes, how many a second get through, when the first
+event of a stream is there. No limit is in the way.
 
-It needs Linux. It ends with exit code 1 if the server refused a request of paceline's.`
+It needs Linux. It ends with exit code 1 if something could not be measured.`
 
 func newBenchProxy() *cobra.Command {
 	var output string
@@ -31,7 +28,7 @@ func newBenchProxy() *cobra.Command {
 	paceline := ""
 	c := &cobra.Command{
 		Use:   "proxy",
-		Short: "paceline proxy beside ReverseProxy, nginx and HAProxy: latency, CPU, memory, refusals",
+		Short: "paceline proxy beside ReverseProxy: latency, CPU, requests a second",
 		Long:  benchProxyLong,
 		Example: `  paceline-lab bench proxy
   paceline-lab bench proxy --rounds 1 --requests 500 -o json`,
@@ -46,7 +43,7 @@ func newBenchProxy() *cobra.Command {
 			if config.Paceline, err = findPaceline(paceline, config.Self); err != nil {
 				return cli.Exit(cli.ExitConfig, err)
 			}
-			rows, told := cli.Computing(cmd.ErrOrStderr(), "parts")
+			rows, told := cli.Computing(cmd.ErrOrStderr(), "rounds")
 			config.Told = func(done, all int) { rows.Set(done, all) }
 			report, err := proxybench.Run(cmd.Context(), config)
 			told()
@@ -59,12 +56,8 @@ func newBenchProxy() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&paceline, "paceline", "",
 		"the program paceline that is measured; if not given, the one beside this program, or else of PATH")
-	f.StringSliceVar(&config.Only, "only", nil,
-		"measure some alone: paceline, ReverseProxy, nginx, 'nginx nodelay', HAProxy")
 	f.IntVar(&config.Rounds, "rounds", 5, "how often each is measured; figures are medians")
 	f.IntVar(&config.Requests, "requests", 3000, "requests one after the other in a round, and ten times as many at once")
-	f.IntVar(&config.Waiting, "waiting", 10000, "clients in line")
-	f.DurationVar(&config.Strict, "strict", 12*time.Second, "how long each is before the server that refuses, in a round")
 	cli.OutputFlag(c, &output, "text", "json")
 	c.AddCommand(newBenchPeer())
 	return c
@@ -94,12 +87,12 @@ func findPaceline(named, self string) (string, error) {
 // newBenchPeer is the verb that bench proxy runs as a process to compare with.
 func newBenchPeer() *cobra.Command {
 	return &cobra.Command{
-		Use:    "peer ADDRESS [URL]",
-		Short:  "A process of paceline-lab bench proxy: a ReverseProxy before URL, or a server that holds requests",
+		Use:    "peer ADDRESS URL",
+		Short:  "A process of paceline-lab bench proxy: a ReverseProxy before URL",
 		Hidden: true,
-		Args:   cobra.RangeArgs(1, 2),
+		Args:   cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return proxybench.Serve(args[0], append(args, "")[1])
+			return proxybench.Serve(args[0], args[1])
 		},
 	}
 }
