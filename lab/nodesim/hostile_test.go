@@ -1,14 +1,14 @@
 package nodesim_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/paceline-go/paceline/lab/nodesim"
+	"github.com/paceline-go/paceline/lab/parallel"
 )
 
 // troubles are what befalls, by name.
@@ -78,26 +78,19 @@ func runs(seeds int, kinds []kind) (all []nodesim.Config, names []string) {
 var hostile = []kind{rolling(20, time.Second), rolling(300, time.Second), calendar(100, 5*time.Second), bucket(100, 20, time.Second),
 	weighted(50, time.Second), tokens(5 * time.Second)}
 
-// each runs all of them on all cores.
+// each runs all of them on all cores, and calls f with one report at a time.
 func each(all []nodesim.Config, f func(i int, r *nodesim.Report)) {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	next := make(chan int)
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for i := range next {
-				r := nodesim.Run(all[i])
-				mu.Lock()
-				f(i, r)
-				mu.Unlock()
-			}
-		})
-	}
-	for i := range all {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
+	onAll(len(all), func(i int) func() {
+		r := nodesim.Run(all[i])
+		return func() { f(i, r) }
+	})
+}
+
+// onAll runs the jobs 0 to n-1 on all cores, and what each returns one at a time.
+func onAll(n int, run func(i int) (keep func())) {
+	_ = parallel.OnAll(context.Background(), n, func() func(int) (func(), error) {
+		return func(i int) (func(), error) { return run(i), nil }
+	})
 }
 
 // Every arrival is judged. PACELINE_LONG=1 has ten million.

@@ -49,6 +49,8 @@ type Config struct {
 	// Split has nodes go on with their parts while they cannot reach the store, but for the first Wait of them.
 	Split bool
 	Wait  int
+	// Until, if not nil, ends the run once it is true. It is asked after each event.
+	Until func(*Report) bool
 	Trouble
 }
 
@@ -118,6 +120,7 @@ type Report struct {
 	Seconds        []int           // requests sent in each
 	Faults         []time.Duration // when nodes were killed or paused, and the store crashed or went back
 	Refusals       []time.Duration // when requests were refused
+	Ended          time.Duration   // when the run did
 	// Beyond says that the run ended early: the store's clock had been set forward while nobody was
 	// there who could notice, which is trusted not to happen.
 	Beyond bool
@@ -182,8 +185,11 @@ func Run(c Config) *Report {
 	w.trouble()
 	end := mono.Time(0).Add(c.Length)
 	for f, ok := w.loop.Next(end); ok && !w.report.Beyond; f, ok = w.loop.Next(end) {
-		f()
+		if f(); c.Until != nil && c.Until(&w.report) {
+			break
+		}
 	}
+	w.report.Ended = time.Duration(w.now())
 	w.report.Rate = float64(w.report.Sent) / (c.Length - c.Warm).Seconds()
 	w.report.BlobBytes = len(w.store.blob)
 	return &w.report
