@@ -31,6 +31,7 @@ import (
 // one for each partition of the server's quota. Not safe for concurrent use.
 type Auto struct {
 	fair    *Fair
+	alone   *alone // nil: strangers use the quota, too
 	config  AutoConfig
 	told    told
 	stated  limit.Rule // the present limit; N is 0 if there is none
@@ -50,6 +51,9 @@ type AutoConfig struct {
 	// what remains.
 	Weight, Sharers float64
 	MaxWait         time.Duration
+	// Alone says that nobody else uses the quota. Then Auto uses stated limits at once and in full.
+	// Otherwise it takes a fair share of them.
+	Alone bool
 	// Rng is the source of random numbers, as in FairConfig.
 	Rng *rand.Rand
 }
@@ -65,7 +69,11 @@ func NewAuto(c AutoConfig) (*Auto, error) {
 		return nil, fmt.Errorf("fairshare: Auto: %w", err)
 	}
 	f.unknown = &silentUnknown{heardAt: mono.Min}
-	return &Auto{fair: f, config: c, began: mono.Min, heard: mono.Min, noted: mono.Min}, nil
+	a := &Auto{fair: f, config: c, began: mono.Min, heard: mono.Min, noted: mono.Min}
+	if c.Alone {
+		a.alone = newAlone()
+	}
+	return a, nil
 }
 
 // fair returns the configuration of a Fair for a quota.
@@ -80,13 +88,31 @@ func (c *AutoConfig) fair(q limit.Rule) FairConfig {
 func (a *Auto) Resume(mono.Time, []limit.Past) {}
 
 // Refills answers limit.Refills. No reset is one before the quota is known.
-func (a *Auto) Refills(o *limit.Outcome) uint8 { return a.fair.Refills(o) }
+func (a *Auto) Refills(o *limit.Outcome) uint8 {
+	units := a.fair.Refills(o)
+	if a.alone != nil {
+		units |= a.alone.refills(o)
+	}
+	return units
+}
+
+// Alone reports whether nobody else uses the quota, by the configuration.
+func (a *Auto) Alone() bool { return a.config.Alone }
 
 // Sleep implements Sleeper.
 func (a *Auto) Sleep() time.Duration { return a.fair.Sleep() }
 
 // Ready implements limit.Limiter.
-func (a *Auto) Ready(now mono.Time, cost limit.Cost) mono.Time { return a.fair.Ready(now, cost) }
+func (a *Auto) Ready(now mono.Time, cost limit.Cost) mono.Time {
+	if a.alone == nil {
+		return a.fair.Ready(now, cost)
+	}
+	at := a.alone.limits.Ready(now, cost)
+	if a.alone.decides(now, a.config.Unit) {
+		return at
+	}
+	return max(at, a.fair.Ready(now, cost))
+}
 
 // Admit implements limit.Limiter.
 func (a *Auto) Admit(s *limit.Sent) {
@@ -94,6 +120,9 @@ func (a *Auto) Admit(s *limit.Sent) {
 		a.began = s.At
 	}
 	a.fair.Admit(s)
+	if a.alone != nil {
+		a.alone.admit(s)
+	}
 }
 
 // Settle implements limit.Limiter.
@@ -109,7 +138,13 @@ func (a *Auto) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	if a.stated.N == 0 || a.told.on {
 		if q, ok := a.told.hear(a.config.Unit, a.stated, o); ok {
 			a.become(now, q)
+			if a.alone != nil && a.config.Unit == limit.Requests { // a larger cost would never fit a guess
+				a.alone.state(now, []limit.Rule{q}, true)
+			}
 		}
+	}
+	if a.alone != nil {
+		a.alone.settle(now, s, o)
 	}
 	if a.fair.unknown != nil { // a remainder without a known quota is of no use
 		own := *o
@@ -132,6 +167,9 @@ func (a *Auto) stage() unknownStage {
 // State answers limit.State. Of several limits it takes the one that allows least in the long
 // run. It ignores impossible ones.
 func (a *Auto) State(now mono.Time, all []limit.Rule) {
+	if a.alone != nil {
+		a.alone.state(now, all, false)
+	}
 	var least limit.Rule
 	for _, q := range all {
 		if q.Unit != a.config.Unit || q.N < 1 || q.N > limit.MaxCost || q.Per <= 0 {

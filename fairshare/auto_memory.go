@@ -18,7 +18,7 @@ import (
 // scale.
 const (
 	memoryLetter  = 'A'
-	memoryVersion = 6
+	memoryVersion = 7
 	memoryLeast   = 2 + crc32.Size
 )
 
@@ -27,8 +27,8 @@ var ErrMemory = errors.New("fairshare: what was found of a limit cannot be taken
 
 // AppendMemory appends to b what a knows at now, for Recall in another process. That is the limit
 // or the pace that it found, how sure it is of that, when its next request goes, and for how long
-// it stays away. Requests in flight count as sent. AppendMemory changes nothing, and appends less
-// than a kilobyte.
+// it stays away. Requests in flight count as sent. AppendMemory changes nothing, and appends a
+// few kilobytes at most.
 func (a *Auto) AppendMemory(b []byte, now mono.Time) []byte {
 	begin := len(b)
 	m := memory{b: append(b, memoryLetter, memoryVersion), at: now}
@@ -91,6 +91,9 @@ func (a *Auto) resume(now, at mono.Time, sent []limit.Past) {
 	}
 	f.last = max(f.last, now)
 	f.room = 1
+	if a.alone != nil {
+		a.alone.restore(now, later)
+	}
 }
 
 // News counts changes of AppendMemory that are worth writing down. It rises with each refusal,

@@ -26,13 +26,16 @@ func (a *Auto) keep(m *memory) {
 	m.span("the longest reset", &a.told.longest, 0)
 	number(m, "the most that remained", &a.told.most, 0, limit.MaxCost)
 
+	if a.alone != nil {
+		a.alone.keep(m)
+	}
 	unknown := a.fair.unknown != nil
 	if m.flag("whether the limit is unknown", &unknown); unknown {
 		a.fair.keep(m)
 		a.fair.unknown.keep(m, a.fair)
 		return
 	}
-	a.keepStated(m)
+	a.keepShared(m)
 	a.fair.keep(m)
 	a.fair.keepLevels(m)
 	a.fair.silence.keep(m)
@@ -45,25 +48,34 @@ func (a *Auto) keepConfig(m *memory) {
 	number(m, "the unit", &c.Unit, 0, math.MaxUint8)
 	m.real("the weight", &c.Weight, -mostUnits, mostUnits)
 	m.real("the number of sharers", &c.Sharers, -mostUnits, mostUnits)
+	m.flag("whether it is alone", &c.Alone)
+	if m.err == nil && c.Alone != a.config.Alone {
+		m.fail("one of the two is alone with its quota, and the other has strangers")
+	}
 	if m.err == nil && (c.Unit != a.config.Unit || c.Weight != a.config.Weight || c.Sharers != a.config.Sharers) {
 		m.fail("it is of %v with weight %v among %v sharers, and this is of %v with weight %v among %v",
 			c.Unit, c.Weight, c.Sharers, a.config.Unit, a.config.Weight, a.config.Sharers)
 	}
 }
 
-// keepStated keeps the stated limit. A limit that is read is shared from now on.
-func (a *Auto) keepStated(m *memory) {
-	q := &a.stated
+// keepStated keeps a stated limit.
+func keepStated(m *memory, q *limit.Rule) {
 	m.text("the name of the limit", &q.Name)
+	number(m, "its unit", &q.Unit, 0, int64(len(limit.Cost{})-1))
 	number(m, "the limit", &q.N, 1, limit.MaxCost)
 	m.span("its window", &q.Per, 1)
 	number(m, "its burst", &q.Burst, 0, limit.MaxCost)
 	number(m, "how it counts", &q.Counts, 0, int64(limit.CountsRolling))
 	m.flag("whether it is documented", &q.Documented)
+}
+
+// keepShared keeps the limit of the Fair. A limit that is read is shared from now on.
+func (a *Auto) keepShared(m *memory) {
+	q := &a.stated
+	keepStated(m, q)
 	if !m.reads || m.err != nil {
 		return
 	}
-	q.Unit = a.config.Unit
 	c, err := a.config.fair(*q).filled()
 	if err != nil {
 		m.fail("%v", err)
@@ -265,5 +277,33 @@ func (u *silentUnknown) keep(m *memory, f *Fair) {
 	number(m, "the refusals that came soon", &u.soon, 0, soonMost)
 	if m.reads {
 		f.n = u.pace(f, f.n)
+	}
+}
+
+func (a *alone) keep(m *memory) {
+	for u := range a.before {
+		number(m, "what was used at first", &a.before[u], 0, limit.MaxCost)
+		number(m, "what is in flight", &a.open[u], 0, mostCounted)
+	}
+	m.past("when that was", &a.latest)
+	m.past("the latest refusal within the limits", &a.refused)
+	m.instant("until when there may be strangers", &a.until)
+	number(m, "how often a request was refused within the limits", &a.times, 0, mostTimes)
+	n := len(a.rules)
+	number(m, "how many limits are stated", &n, 0, mostRules)
+	if m.err == nil && m.reads {
+		a.rules = make([]rule, n)
+	}
+	for i := range a.rules {
+		r := &a.rules[i]
+		keepStated(m, &r.stated)
+		m.flag("whether it is a guess", &r.guessed)
+		for j := range r.used {
+			s := &r.used[j]
+			if number(m, "what was used", &s.n, 0, limit.MaxCost); s.n > 0 {
+				m.past("the first use", &s.since)
+				m.past("the latest use", &s.at)
+			}
+		}
 	}
 }

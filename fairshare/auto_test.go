@@ -337,12 +337,12 @@ func TestAutoFromWhatRemains(t *testing.T) {
 
 func TestAutoAllocates(t *testing.T) {
 	a, now := auto(t), mono.Time(0)
-	k, sent := 0, limit.Sent{Cost: limit.One}
+	k, sent, o := 0, limit.Sent{Cost: limit.One}, limit.Outcome{}
 	if n := testing.AllocsPerRun(1000, func() {
 		now = a.Ready(now, limit.One)
 		limittest.Again(a, now, &sent)
 		now = now.Add(100 * ms)
-		o := limit.Outcome{Result: limit.Accepted}
+		o = limit.Outcome{Result: limit.Accepted}
 		if k++; k%30 == 0 {
 			o.Result = limit.Limited
 		}

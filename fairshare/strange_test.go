@@ -73,7 +73,7 @@ func anyAuto(c *strangeClient) string {
 	c.Burst = chosen[float64](c.Rng, 15, 60, 900)
 	c.Rate = c.Burst / chosen[float64](c.Rng, 1, 60, 3600)
 	anyCosts(c)
-	a := fairshare.AutoConfig{Unit: c.Unit, Weight: chosen[float64](c.Rng, 0, 0, 3), Sharers: chosen[float64](c.Rng, 0, 0, 5), Rng: c.Rng}
+	a := fairshare.AutoConfig{Unit: c.Unit, Weight: chosen[float64](c.Rng, 0, 0, 3), Sharers: chosen[float64](c.Rng, 0, 0, 5), Alone: c.Rng.IntN(2) == 0, Rng: c.Rng}
 	if c.Rng.IntN(3) == 0 {
 		a.MaxWait = time.Duration(1+c.Rng.IntN(40)) * time.Second
 	}

@@ -278,6 +278,8 @@ func (w *proxyWords) limits(u *proxy.Upstream) {
 		w.line("  limit: %d requests at once, of each key", u.InFlight)
 	}
 	switch {
+	case u.Auto && u.Strangers:
+		w.line("  limit: nobody knows; a fair share is found out, from what answers say and refuse")
 	case u.Auto:
 		w.line("  limit: nobody knows; it is found out, from what answers say and refuse")
 	case u.Preset == "" && len(u.Limits) == 0 && u.InFlight == 0:

@@ -48,6 +48,8 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.StringArrayVar(&f.limits, "limit", nil,
 		"the server's limit, per key: "+rate.Forms+", or "+rate.ZoneForm+
 			" for the days of a place; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
+	p.BoolVar(&f.u.Strangers, "strangers", false,
+		"with --limit auto: others use the same keys, so take a fair share of what the server states")
 	p.StringVar(&f.u.Preset, "preset", "", "published limits by name, such as openai:tier1; with --limit, all hold")
 	f.minuteFlags.add(p, "")
 	p.BoolVar(&f.u.PerSecond, "per-second", false,

@@ -62,8 +62,9 @@ func (f *sharingFlags) config(cmd *cobra.Command, c *run.Config) (err error) {
 	if c.Strangers, err = f.sharing(cmd, c.Limits, c.Auto != nil); err != nil {
 		return err
 	}
-	if c.Auto != nil && c.Strangers != nil { // --limit auto shares with strangers in any case
-		c.Auto.Weight, c.Auto.Sharers, c.Strangers = c.Strangers.Weight, c.Strangers.Sharers, nil
+	if c.Auto != nil && c.Strangers != nil { // --limit auto has a law of its own for strangers
+		c.Auto.Weight, c.Auto.Sharers, c.Auto.Strangers = c.Strangers.Weight, c.Strangers.Sharers, true
+		c.Strangers = nil
 	}
 	return nil
 }

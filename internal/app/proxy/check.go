@@ -284,6 +284,9 @@ func (u *Upstream) checkLimits() *ConfigError {
 	if u.Auto && (u.Preset != "" || len(u.Limits) > 0) {
 		return wrong(".Auto", "it is beside limits, and says that nobody knows them; expected one of the two")
 	}
+	if u.Strangers && !u.Auto {
+		return wrong(".Strangers", "a share is found out, expected Auto beside it")
+	}
 	if u.InFlight < 0 {
 		return wrong(".InFlight", "%d is negative", u.InFlight)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
-	"github.com/paceline-go/paceline/internal/app/learned"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -20,6 +19,7 @@ type limits struct {
 	rates    []rate.Limit
 	inFlight int                                 // 0: any number
 	auto     bool                                // the limits are not known
+	alone    bool                                // nobody else uses them
 	kept     func(*fairshare.Auto) limit.Limiter // keeps what the Auto finds; nil: no memory
 	arrivals limit.Arrivals
 	epoch    time.Time // the zero of the instants, where limiters are changed
@@ -29,7 +29,7 @@ type limits struct {
 func (u *Upstream) of(p transport.Partition) limits {
 	all := limits{arrivals: u.Arrivals}
 	if p.Scope == provider.Key {
-		all.inFlight, all.auto = u.InFlight, u.Auto
+		all.inFlight, all.auto, all.alone = u.InFlight, u.Auto, !u.Strangers
 		if i := slices.IndexFunc(u.Keys, func(k Key) bool { return k.Name == p.Key && len(k.Limits) > 0 }); i >= 0 {
 			all.rates = u.Keys[i].Limits // in place of those of each key
 			return all
@@ -167,12 +167,11 @@ func count(now mono.Time, made limit.Limiter, u limit.Unit, had []limit.Limiter)
 // automatic makes a limiter that finds out the server's limits.
 func (all limits) automatic(had []limit.Limiter) limit.Limiter {
 	for _, h := range had {
-		switch h.(type) {
-		case *fairshare.Auto, *learned.Limiter:
+		if a, is := h.(interface{ Alone() bool }); is && a.Alone() == all.alone {
 			return h
 		}
 	}
-	made, err := fairshare.NewAuto(fairshare.AutoConfig{Rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
+	made, err := fairshare.NewAuto(fairshare.AutoConfig{Alone: all.alone, Rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
 	if err != nil {
 		panic(err) // cannot fail: the zero configuration is valid
 	}

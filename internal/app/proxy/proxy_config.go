@@ -201,6 +201,9 @@ type Upstream struct {
 	Limits []Limit
 	// Auto finds out the server's limits where they are not known.
 	Auto bool
+	// Strangers says that others use the limits that Auto finds out. The proxy then takes a fair
+	// share of them.
+	Strangers bool
 	// Arrivals says, for Limits, how an answer bounds the arrival of its request. Late must be
 	// zero.
 	Arrivals limit.Arrivals

@@ -26,6 +26,8 @@ type Sharing struct {
 	Kind fairshare.Kind
 	// Weight and Sharers are as in fairshare.FairConfig.
 	Weight, Sharers float64
+	// Strangers says that others use the quota, too. Otherwise stated limits are used in full.
+	Strangers bool
 	// Seed is the seed of the random numbers. If zero, it is drawn.
 	Seed uint64
 }
@@ -115,12 +117,14 @@ func fixed(all []format.Template, called func(string) string) map[string][]strin
 type Auto struct {
 	// Weight and Sharers are as in fairshare.AutoConfig.
 	Weight, Sharers float64
+	// Strangers says that others use the quota, too. Otherwise stated limits are used in full.
+	Strangers bool
 	// Seed is the seed of the random numbers. If zero, it is drawn.
 	Seed uint64
 }
 
 func (a *Auto) limiter() (*fairshare.Auto, error) {
-	return fairshare.NewAuto(fairshare.AutoConfig{Weight: a.Weight, Sharers: a.Sharers,
+	return fairshare.NewAuto(fairshare.AutoConfig{Weight: a.Weight, Sharers: a.Sharers, Alone: !a.Strangers,
 		Rng: rand.New(rand.NewPCG(cmp.Or(a.Seed, rand.Uint64()), 0))})
 }
 

@@ -109,6 +109,7 @@ var upstreamFields = []yamlfile.Field{
 	key("limits", yamlfile.Part(form{"anyOf": []form{{"enum": []string{"none", "auto"}}, yamlfile.ListOf(aLimit)}}, true,
 		(*reader).upstreamLimits),
 		"what the server allows; none: nothing is known but what it says; auto: it is found out"),
+	key("strangers", yes, "others use these limits, too: with limits: auto, the proxy takes a fair share"),
 	key("rejects_free", yes.In("Arrivals.RejectsFree"), "the server does not count what it refuses"),
 	key("latency_max", span.In("Arrivals.OneWayMax"),
 		"the longest that a request takes to the server, if that is sure"),
