@@ -238,6 +238,9 @@ func (j *Group) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	a.lane = j.line.Lane(scheduler.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting, Fill: c.Fill},
 		all...)
 	a.lane.Of = a
+	for _, w := range a.lane.Ways() {
+		w.Of = a
+	}
 	a.lane.Watched = logs
 	a.about = about{client: c.Client, told: c.Told, weight: c.Weight}
 	a.view.look.add(a)
@@ -317,7 +320,7 @@ func (p Permit) lane() *Lane {
 	if p.pass.Way == nil {
 		panic("paceline: settle of the zero Permit")
 	}
-	return p.pass.Way.Lane().Of.(*Lane)
+	return p.pass.Way.Of.(*Lane)
 }
 
 // Way returns the index of the Permit's way.

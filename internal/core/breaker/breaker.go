@@ -184,10 +184,12 @@ func (h *Breaker) Admit(s *limit.Sent) {
 	h.last = max(s.At, h.last)
 	h.sent = s.Number
 	h.open++
+	if !h.calm {
+		h.begin.Admit()
+	}
 	if h.outage.on && h.outage.probe == 0 {
 		h.outage.probe = h.sent
 	}
-	h.begin.Admit()
 	if h.row.count > 0 {
 		h.row.open++
 	}
@@ -204,6 +206,10 @@ func (h *Breaker) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	saw := o.Link
 	if saw == limit.Implied && (o.Result == limit.Accepted || o.Result == limit.Limited || o.Result == limit.Failed) {
 		saw = limit.Working
+	}
+	if h.calm && saw == limit.Working {
+		h.works(number)
+		return
 	}
 	probe := number == h.outage.probe
 	if probe {

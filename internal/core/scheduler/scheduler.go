@@ -252,7 +252,9 @@ type Way struct {
 
 	// Index is the number of the way in its lane.
 	Index int
-	_     [40]byte // 256 bytes: that begins with a cache line
+	// Of belongs to the driver.
+	Of any
+	_  [24]byte // 256 bytes: that begins with a cache line
 }
 
 type wayState uint8
@@ -265,9 +267,6 @@ const (
 
 // Limits returns the limits of the way, which are not to be changed.
 func (w *Way) Limits() []*Limit { return w.limits }
-
-// Lane returns the way's lane.
-func (w *Way) Lane() *Lane { return w.lane }
 
 // LaneConfig describes a Lane.
 type LaneConfig struct {

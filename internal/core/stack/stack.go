@@ -84,7 +84,8 @@ type Stack struct {
 	sent     uint64                 // the Number of the latest request
 	book     limit.Book[limit.Sent] // with the arriving costs
 	calm     bool                   // only under bounds requests now
-	silent   bool                   // nothing bounds requests now: see Silent
+	still    bool                   // and no plain answer changes more than under
+	silent   bool                   // and there is no under: see Silent
 	skipped  iter.Seq[*limit.Sent]  // nil: the driver skips none
 	again    func()
 	waiting  func() int
@@ -412,9 +413,7 @@ func (g *Stack) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	if g.under != nil {
 		g.under.Settle(now, s, o)
 	}
-	if g.calm && plain {
-		g.pause.served(g.last, r.Number, o.Result)
-		g.silent = g.under == nil && g.pause.forgotten()
+	if g.still && plain {
 		return
 	}
 	o = g.heeds(o)
@@ -455,10 +454,11 @@ func (g *Stack) heeds(o *limit.Outcome) *limit.Outcome {
 	return g.heeded
 }
 
-// compose computes calm and silent.
+// compose computes calm, still and silent.
 func (g *Stack) compose() {
 	g.calm = !g.closed && g.told == nil && !g.begin.On() && !g.trial.on() && g.pause.over(g.last)
-	g.silent = g.calm && g.under == nil && g.pause.forgotten()
+	g.still = g.calm && g.pause.forgotten()
+	g.silent = g.still && g.under == nil
 }
 
 // hear reads the hints of an answer.
