@@ -66,7 +66,7 @@ func TestSumsAreNotRefused(t *testing.T) {
 		{"groq", "https://api.groq.com/openai/v1/chat/completions", `"model":"m",`, func() limit.Limiter {
 			return transport.MustPublished("groq:free")(transport.Partition{Scope: provider.Model})
 		}, groq},
-		{"azure-openai", "https://a.openai.azure.com/openai/deployments/d/chat/completions", "", func() limit.Limiter { return rolling(t, 12_000, time.Minute, limit.Tokens) }, 12_000},
+		{"azure-openai", "https://a.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21", "", func() limit.Limiter { return rolling(t, 12_000, time.Minute, limit.Tokens) }, 12_000},
 	} {
 		t.Run(c.url, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestSumsAreNotRefused(t *testing.T) {
 				const n, most = 40, 600
 				body := fmt.Sprintf(`{%s"max_tokens":%d,"messages":[{"role":"user","content":"%s"}]}`, c.model, most, strings.Repeat("the word is ", 200))
 				for range n {
-					all.Go(func() { do(t, tr, request(t, http.MethodPost, c.url, body)) })
+					all.Go(func() { do(t, tr, request(t, http.MethodPost, c.url, body, "Authorization", "Bearer key", "Api-Key", "key")) })
 				}
 				all.Wait()
 				took := server.last.Sub(begin)
@@ -117,7 +117,7 @@ func TestCountedAsDocumented(t *testing.T) {
 	}{
 		{"OpenAI", "https://api.openai.com/v1/chat/completions", "", nil, [2]int64{-1, -1}},
 		{"Groq", "https://api.groq.com/openai/v1/chat/completions", "", nil, [2]int64{100, 100}},
-		{"Azure", "https://a.openai.azure.com/openai/deployments/d/chat/completions", "", nil, [2]int64{100, 100}},
+		{"Azure", "https://a.openai.azure.com/openai/deployments/d/chat/completions?api-version=2024-10-21", "", nil, [2]int64{100, 100}},
 		{"Cerebras", "https://api.cerebras.ai/v1/chat/completions", "", nil, [2]int64{100, 100}},
 		{"Mistral", "https://api.mistral.ai/v1/chat/completions", "", nil, [2]int64{100, 100}},
 		{"Anthropic", "https://api.anthropic.com/v1/messages", "", nil, [2]int64{100, 100}},
