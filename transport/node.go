@@ -233,7 +233,8 @@ func (n *node) outage(now mono.Time) (s breaker.State, over bool) {
 		return s, false
 	}
 	s = n.health.State(now)
-	return s, s.Down && now.Sub(s.Since) >= n.settings().MaxOutage
+	at, down := s.Over(n.settings().MaxOutage)
+	return s, down && at <= now
 }
 
 // failed records that an attempt failed on the way to the host, or had an error of the server's

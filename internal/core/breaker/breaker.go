@@ -326,6 +326,10 @@ type State struct {
 	Most    int           // the bound on requests in flight for lack of file descriptors; 0: any number
 }
 
+// Over returns when an outage is longer than anybody waits, as it is from then on; ok means that the
+// host is down.
+func (s State) Over(most time.Duration) (at mono.Time, ok bool) { return s.Since.Add(most), s.Down }
+
 // State returns the health of the host at now.
 func (h *Breaker) State(now mono.Time) State {
 	now = max(now, h.last)

@@ -299,15 +299,16 @@ func (d *Dispatcher) Stuck(now mono.Time, long time.Duration) (h HostInfo, at mo
 	at = limit.Never
 	waiting := 0
 	for _, down := range d.hosts.down {
-		info := d.hosts.info(now, down)
-		switch over := info.Since.Add(long); {
-		case over > now:
+		over, _ := down.health.State(now).Over(long)
+		if over > now {
 			at = min(at, over)
-		case info.Waiting > 0:
+			continue
+		}
+		if n := d.queue.WaitFor(down.name); n > 0 {
 			if waiting == 0 {
-				h = info
+				h = d.hosts.info(now, down)
 			}
-			waiting += info.Waiting
+			waiting += n
 		}
 	}
 	c := d.queue.Counts()
