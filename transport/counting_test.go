@@ -92,7 +92,9 @@ func TestSumsAreNotRefused(t *testing.T) {
 				const n, most = 40, 600
 				body := fmt.Sprintf(`{%s"max_tokens":%d,"messages":[{"role":"user","content":"%s"}]}`, c.model, most, strings.Repeat("the word is ", 200))
 				for range n {
-					all.Go(func() { do(t, tr, request(t, http.MethodPost, c.url, body, "Authorization", "Bearer key", "Api-Key", "key")) })
+					all.Go(func() {
+						do(t, tr, request(t, http.MethodPost, c.url, body, "Authorization", "Bearer key", "Api-Key", "key"))
+					})
 				}
 				all.Wait()
 				took := server.last.Sub(begin)

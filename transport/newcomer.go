@@ -1,10 +1,7 @@
 package transport
 
 import (
-	"math"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline"
@@ -13,95 +10,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// belongs records the owner of a key, by its answer.
-func (t *Transport) belongs(l *leaf, resp *http.Response) {
-	k := l.server.known.Load()
-	if l.belongs.Load() || l.partition.Key == "" || k == nil || k.row.Organization == "" {
-		return
-	}
-	name := resp.Header.Get(k.row.Organization)
-	if name == "" && (resp.StatusCode >= 500 || !l.unknown.Load()) {
-		return
-	}
-	key := Partition{Host: l.partition.Host, Key: l.partition.Key}
-	organization := Partition{Host: l.partition.Host, Key: name}.bounded().own().Key
-	t.mu.Lock()
-	home := t.namedLocked(key, organization, resp.StatusCode < 300)
-	t.mu.Unlock()
-	// Not earlier: other answers of the key, at the same time, must not be settled before its owner
-	// is known.
-	l.belongs.Store(name != "")
-	l.unknown.Store(false)
-	if home != key.Key {
-		t.log.Info("keys share limits", "partition", key, "with", home, "organization", organization)
-	}
-}
-
-// namedLocked takes in an answer's statement about the owner of its key: the organization, or
-// nothing. It returns the key in whose limits this one counts.
-func (t *Transport) namedLocked(key Partition, name string, served bool) (home string) {
-	o := t.owners[key.Host]
-	if o == nil && name != "" {
-		o = t.ownersLocked(key.Host)
-	}
-	if o == nil {
-		return key.Key
-	}
-	switch _, known := o.Known(key.Key); {
-	case name == "":
-		t.followLocked(o, key.Host, o.Unnamed(key.Key, served))
-	case !o.Meet(key.Key):
-		t.tooManyKeys()
-	default:
-		if known { // if it was not met, it counted by itself
-			o.Alone(key.Key)
-		}
-		t.followLocked(o, key.Host, o.Named(key.Key, name))
-	}
-	return o.Home(key.Key)
-}
-
-// followLocked makes keys count where they belong by now.
-func (t *Transport) followLocked(o *owners, host string, moves []string) {
-	for len(moves) > 0 {
-		key := moves[0]
-		moves = moves[1:]
-		g, in := o.newcomers[key], o.CountsIn(key)
-		switch _, known := o.Known(key); {
-		case g == nil && !known: // it counts by itself, or has not come yet
-		case known || g.shares() && len(in) == 1:
-			t.moveLocked(o, Partition{Host: host, Key: key}, in[0].Home)
-		case g.shares() && in[0].Home == g.home: // it may belong elsewhere as well
-			t.suspectLocked(g, in[1:])
-		case g.shares():
-			moves = append(moves, o.Alone(key)...)
-		}
-	}
-}
-
-// mostKeys is of how many keys the owner is remembered, at some 250 bytes each. It takes a quarter of
-// MaxFrozen, besides. A key beyond that counts by itself until its answer names the owner.
-func (t *Transport) mostKeys() int {
-	return max(t.config.MaxPartitions, int(min(t.config.MaxFrozen/1024, math.MaxInt32)))
-}
-
-// Only an answer shows to which organization a key belongs. Until its first answer, a key is a
-// newcomer, if its provider lets keys of one organization share limits and another key was at the
-// host before. It counts in the limits of that key. The answer confirms that, or the newcomer moves
-// (decision 26).
-
 // acquaintance is the longest wait of a newcomer for limits that may not be its own. It is a little
 // longer than the minute of most limits.
 const acquaintance = 75 * time.Second
-
-// mostAccounts is the most accounts to which a newcomer is taken to belong at once.
-const mostAccounts = 8
-
-// owners is what is known of the keys of one host. The Transport's lock guards it.
-type owners struct {
-	*keyring.Owners
-	newcomers map[string]*newcomer
-}
 
 // newcomer is a key without an answer. The Transport's lock guards all but door.
 type newcomer struct {
@@ -201,25 +112,6 @@ func (t *Transport) newcomerLocked(p Partition) *newcomer {
 	g.limit = t.group.Limit(paceline.LimitConfig{Limiter: &g.door})
 	o.newcomers[p.Key] = g
 	return g
-}
-
-// ownersLocked returns what is known of the keys of a host; nil: there are too many hosts.
-func (t *Transport) ownersLocked(host string) *owners {
-	o := t.owners[host]
-	if o == nil && len(t.owners) < t.mostKeys() {
-		o = &owners{newcomers: map[string]*newcomer{}, Owners: keyring.NewOwners(keyring.OwnersConfig{
-			Most: mostAccounts, MaxKeys: t.mostKeys(), FirstNames: true})}
-		t.owners[strings.Clone(host)] = o
-	}
-	return o
-}
-
-// tooManyKeys logs once that the owners of some keys are not remembered.
-func (t *Transport) tooManyKeys() {
-	if !t.crowded.Swap(true) {
-		t.log.Warn("more keys than MaxPartitions and MaxFrozen allow to remember: each further one counts by itself",
-			"keys", t.mostKeys())
-	}
 }
 
 // shares reports whether the newcomer's requests count in another key's limits.

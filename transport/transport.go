@@ -53,8 +53,8 @@
 //	judge.go               what the exchange proves, and whether to send again
 //	settle.go              each limit learns the outcome and the server's statements
 //	price.go               cost in money
+//	owners.go              whose limits a key counts in, as answers show, and how it moves there
 //	newcomer.go            keys whose organization is unknown until their first answer
-//	move.go                a key takes what it sent to the limits of another
 //	key.go                 Config.Keys: turns, and keys that are out of use
 //	body.go                bodies that are read again, looked into or watched
 //	leaf.go                a partition's requests: its limits and its lane

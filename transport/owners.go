@@ -1,0 +1,213 @@
+package transport
+
+import (
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/paceline-go/paceline/internal/core/keyring"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Only an answer shows to which organization a key belongs. Until its first answer, a key is a
+// newcomer, if its provider lets keys of one organization share limits and another key was at the
+// host before. It counts in the limits of that key. The answer confirms that, or the newcomer moves
+// (decision 26).
+
+// mostAccounts is the most accounts to which a newcomer is taken to belong at once.
+const mostAccounts = 8
+
+// owners is what is known of the keys of one host. The Transport's lock guards it.
+type owners struct {
+	*keyring.Owners
+	newcomers map[string]*newcomer
+}
+
+// ownersLocked returns what is known of the keys of a host; nil: there are too many hosts.
+func (t *Transport) ownersLocked(host string) *owners {
+	o := t.owners[host]
+	if o == nil && len(t.owners) < t.mostKeys() {
+		o = &owners{newcomers: map[string]*newcomer{}, Owners: keyring.NewOwners(keyring.OwnersConfig{
+			Most: mostAccounts, MaxKeys: t.mostKeys(), FirstNames: true})}
+		t.owners[strings.Clone(host)] = o
+	}
+	return o
+}
+
+// tooManyKeys logs once that the owners of some keys are not remembered.
+func (t *Transport) tooManyKeys() {
+	if !t.crowded.Swap(true) {
+		t.log.Warn("more keys than MaxPartitions and MaxFrozen allow to remember: each further one counts by itself",
+			"keys", t.mostKeys())
+	}
+}
+
+// mostKeys is of how many keys the owner is remembered, at some 250 bytes each. It takes a quarter of
+// MaxFrozen, besides. A key beyond that counts by itself until its answer names the owner.
+func (t *Transport) mostKeys() int {
+	return max(t.config.MaxPartitions, int(min(t.config.MaxFrozen/1024, math.MaxInt32)))
+}
+
+// belongs records the owner of a key, by its answer.
+func (t *Transport) belongs(l *leaf, resp *http.Response) {
+	k := l.server.known.Load()
+	if l.belongs.Load() || l.partition.Key == "" || k == nil || k.row.Organization == "" {
+		return
+	}
+	name := resp.Header.Get(k.row.Organization)
+	if name == "" && (resp.StatusCode >= 500 || !l.unknown.Load()) {
+		return
+	}
+	key := Partition{Host: l.partition.Host, Key: l.partition.Key}
+	organization := Partition{Host: l.partition.Host, Key: name}.bounded().own().Key
+	t.mu.Lock()
+	home := t.namedLocked(key, organization, resp.StatusCode < 300)
+	t.mu.Unlock()
+	// Not earlier: other answers of the key, at the same time, must not be settled before its owner
+	// is known.
+	l.belongs.Store(name != "")
+	l.unknown.Store(false)
+	if home != key.Key {
+		t.log.Info("keys share limits", "partition", key, "with", home, "organization", organization)
+	}
+}
+
+// namedLocked takes in an answer's statement about the owner of its key: the organization, or
+// nothing. It returns the key in whose limits this one counts.
+func (t *Transport) namedLocked(key Partition, name string, served bool) (home string) {
+	o := t.owners[key.Host]
+	if o == nil && name != "" {
+		o = t.ownersLocked(key.Host)
+	}
+	if o == nil {
+		return key.Key
+	}
+	switch _, known := o.Known(key.Key); {
+	case name == "":
+		t.followLocked(o, key.Host, o.Unnamed(key.Key, served))
+	case !o.Meet(key.Key):
+		t.tooManyKeys()
+	default:
+		if known { // if it was not met, it counted by itself
+			o.Alone(key.Key)
+		}
+		t.followLocked(o, key.Host, o.Named(key.Key, name))
+	}
+	return o.Home(key.Key)
+}
+
+// followLocked makes keys count where they belong by now.
+func (t *Transport) followLocked(o *owners, host string, moves []string) {
+	for len(moves) > 0 {
+		key := moves[0]
+		moves = moves[1:]
+		g, in := o.newcomers[key], o.CountsIn(key)
+		switch _, known := o.Known(key); {
+		case g == nil && !known: // it counts by itself, or has not come yet
+		case known || g.shares() && len(in) == 1:
+			t.moveLocked(o, Partition{Host: host, Key: key}, in[0].Home)
+		case g.shares() && in[0].Home == g.home: // it may belong elsewhere as well
+			t.suspectLocked(g, in[1:])
+		case g.shares():
+			moves = append(moves, o.Alone(key)...)
+		}
+	}
+}
+
+// carried is what still counts for a key when it moves to the limits of another. The key's usage of
+// each limit counts as one request. That is in flight until the last earlier request is answered.
+type carried struct {
+	t     *Transport
+	to    []*leaf
+	pairs [][2]*node            // the old and the new one of each limit
+	ends  []func(now mono.Time) // these settle the usage with its final amount
+	left  int                   // how many leaves of the old limits have requests under way; guarded by the Transport's lock
+}
+
+// moveLocked takes a key to the limits of a key, which may be itself: its requests that wait go
+// there, and what it sent counts there. Of a newcomer in another key's limits that is request by
+// request. For any other key it is the usage of its limits.
+func (t *Transport) moveLocked(o *owners, key Partition, home string) {
+	g := o.newcomers[key.Key]
+	delete(o.newcomers, key.Key)
+	m := &carried{t: t}
+	var from []*leaf
+	for p, l := range t.leaves {
+		if p.Host == key.Host && p.Key == key.Key && l.moved.Load() == nil && (l.newcomer.shares() || home != key.Key) {
+			from = append(from, l)
+		}
+	}
+	for _, l := range from {
+		l.active.Add(1)
+		if l.newcomer.shares() { // the next leaf of this partition has other limits
+			t.recent.remove(l)
+			delete(t.leaves, l.partition)
+		} else {
+			m.left++
+		}
+		l.moved.Store(m)
+	}
+	for _, l := range from {
+		to, err := t.leafLocked(l.partition, home)
+		switch {
+		case err != nil:
+			t.log.Error("what a key has sent is not counted", "partition", l.partition, "err", err)
+		case l.newcomer.shares():
+			t.departLocked(l, to)
+		default:
+			m.joinLocked(l, to)
+		}
+	}
+	m.begin()
+	if g != nil {
+		t.group.Update(func(mono.Time) { g.door.single, g.door.closed = false, g.shares() || home != key.Key }, g.limit)
+	}
+	for _, l := range from {
+		l.unuseLocked()
+	}
+}
+
+// joinLocked has the limits of a leaf count in those of another.
+func (m *carried) joinLocked(l, to *leaf) {
+	to.active.Add(1) // to prevent that it is forgotten meanwhile
+	m.to = append(m.to, to)
+	for i, n := range l.nodes[:l.count] {
+		if other := to.nodes[i]; other != n && !slices.ContainsFunc(m.pairs, func(p [2]*node) bool { return p[0] == n }) {
+			m.pairs = append(m.pairs, [2]*node{n, other})
+		}
+	}
+}
+
+// begin makes the usage of the old limits count in the new ones, and moves the requests that wait
+// at the old ones. A request that got a permit there before is part of that usage. One that gets a
+// permit there afterwards sees that its key has moved.
+func (m *carried) begin() {
+	m.update(func(now mono.Time) {
+		for _, p := range m.pairs {
+			old, other := p[0].stack, p[1].stack
+			m.ends = append(m.ends, keyring.Carry(now, m.t.group.Number, old.Own(), other, other.Own()))
+			old.Close()
+		}
+	})
+}
+
+// endLocked settles the carried usage with its final amount.
+func (m *carried) endLocked() {
+	m.update(func(now mono.Time) {
+		for _, end := range m.ends {
+			end(now)
+		}
+	})
+	for _, l := range m.to {
+		l.unuseLocked()
+	}
+}
+
+func (m *carried) update(f func(now mono.Time)) {
+	var changed []*node
+	for _, p := range m.pairs {
+		changed = append(changed, p[:]...)
+	}
+	update(m.t.group, f, changed)
+}
