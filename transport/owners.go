@@ -61,9 +61,7 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	}
 	key := Partition{Host: l.partition.Host, Key: l.partition.Key}
 	organization := Partition{Host: l.partition.Host, Key: name}.bounded().own().Key
-	t.mu.Lock()
-	home := t.namedLocked(key, organization, resp.StatusCode < 300)
-	t.mu.Unlock()
+	home := t.named(key, organization, resp.StatusCode < 300)
 	// Not earlier: other answers of the key, at the same time, must not be settled before its owner
 	// is known.
 	l.belongs.Store(name != "")
@@ -73,9 +71,11 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	}
 }
 
-// namedLocked takes in an answer's statement about the owner of its key: the organization, or
-// nothing. It returns the key in whose limits this one counts.
-func (t *Transport) namedLocked(key Partition, name string, served bool) (home string) {
+// named takes in an answer's statement about the owner of its key: the organization, or nothing. It
+// returns the key in whose limits this one counts.
+func (t *Transport) named(key Partition, name string, served bool) (home string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	o := t.owners[key.Host]
 	if o == nil && name != "" {
 		o = t.ownersLocked(key.Host)

@@ -381,3 +381,46 @@ func TestCarry(t *testing.T) {
 		t.Errorf("%d may go after moves of nothing, want 4", n)
 	}
 }
+
+// Where each request in flight counts as one, as many are carried.
+func TestCarryOfRequestsInFlight(t *testing.T) {
+	of := func() limit.Limiter {
+		l, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	number := uint64(0)
+	next := func() uint64 { number++; return number }
+	admit := func(l limit.Limiter) *limit.Sent {
+		s := &limit.Sent{Number: next(), Cost: limit.One}
+		l.Admit(s)
+		return s
+	}
+	from, to := of(), of()
+	var sent []*limit.Sent
+	for range 4 {
+		sent = append(sent, admit(from))
+	}
+	end := keyring.Carry(0, next, from, to, to)
+	if to.Ready(0, limit.One) > 0 {
+		t.Error("four of five are in flight, and no fifth may go")
+	}
+	fifth := admit(to)
+	if to.Ready(0, limit.One) <= 0 {
+		t.Error("five are in flight, and a sixth may go")
+	}
+	served := &limit.Outcome{Result: limit.Accepted}
+	for _, s := range sent {
+		from.Settle(0, s, served)
+	}
+	end(0)
+	to.Settle(0, fifth, served)
+	for range 5 {
+		if to.Ready(0, limit.One) > 0 {
+			t.Fatal("all are answered, and fewer than five may go")
+		}
+		admit(to)
+	}
+}

@@ -211,6 +211,17 @@ func TestOwnersTimeline(t *testing.T) {
 			{"X", "b", "a:a b:a c:c ", true}, {"Z", "b", "a:a b:a c:c ", true}, {"Y", "a", "a:a b:a c:c ", true},
 			{"meet", "c", "a:a b:a c:a ", true}, {"Z", "c", "a:a b:a c:c ", true}, {"Z", "a", "a:c b:c c:c ", true},
 			{"Y", "c", "a:c b:c c:c ", true}}},
+		"the first key names none": {transport, []step{
+			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"", "a", "a:a b:b c:c ", false},
+			{"X", "b", "a:a b:b c:c ", true}, {"meet", "c", "a:a b:b c:b ", true}}},
+		"another key has the second name": {transport, []step{
+			{"meet", "a", "a:a b:b c:c ", true}, {"X", "a", "a:a b:b c:c ", true}, {"Y", "a", "a:a b:b c:c ", true},
+			{"meet", "b", "a:a b:a c:c ", true}, {"meet", "c", "a:a b:a c:a ", true}, {"Y", "b", "a:a b:a c:a ", true},
+			{"Z", "c", "a:a b:a c:c ", true}}},
+		"too many names": {keyring.OwnersConfig{MaxKeys: 2, FirstNames: true}, []step{
+			{"meet", "a", "a:a b:b c:c ", true}, {"X", "a", "a:a b:b c:c ", true}, {"Y", "a", "a:a b:b c:c ", true},
+			{"Z", "a", "a:a b:b c:c ", true}, {"V", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true},
+			{"V", "b", "a:a b:b c:c ", true}}},
 		"the first has no name": {pool, []step{
 			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"", "a", "a:a b:a c:c ", false},
 			{"meet", "c", "a:a b:a c:a ", true}, {"X", "b", "a:a b:b c:ab ", true}, {"", "c", "a:a b:b c:c ", false},
@@ -244,6 +255,9 @@ func TestOwnersThatAreSaid(t *testing.T) {
 	o.Say("b", "X", false)
 	if got := what(o, "a", "b"); got != "a:a b:a " {
 		t.Error(got)
+	}
+	if name, known := o.Known("b"); name != "X" || !known {
+		t.Errorf("b is of %q, known %t", name, known)
 	}
 	if moves := o.Named("a", "Y"); moves != nil {
 		t.Errorf("what is sure moves: %v", moves)
