@@ -97,7 +97,7 @@ func (p *Pool) answered(a Attempt, ans Answer, free *spare) {
 	p.look.answered(now, p, &a, &ans)
 	p.inFlight--
 	p.spare = free
-	p.step()
+	p.step(now)
 	p.spare = nil
 	p.unlock()
 	if p.log.Enabled(p.ctx, slog.LevelDebug) {

@@ -111,7 +111,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	}
 	p.timer = time.AfterFunc(time.Hour, p.alarm)
 	p.timer.Stop()
-	p.step()
+	p.step(p.Now())
 	p.unlock()
 
 	for done, running := ctx.Done(), true; running; {
@@ -126,7 +126,7 @@ func (p *Pool) Run(ctx context.Context) error {
 		case <-done:
 			done = nil
 			p.mu.Lock()
-			p.step()
+			p.step(p.Now())
 			p.unlock()
 		}
 	}
@@ -154,7 +154,7 @@ func (p *Pool) enter(to phase) {
 	defer p.unlock()
 	p.phase = max(p.phase, to)
 	p.submitters.fail(ErrClosed)
-	p.step()
+	p.step(p.Now())
 }
 
 // alarm is the timer's callback. A stale call does no harm, since step decides anew.
@@ -163,13 +163,12 @@ func (p *Pool) alarm() {
 	defer p.unlock()
 	p.wakeUps++
 	p.wake = limit.Never
-	p.step()
+	p.step(p.Now())
 }
 
 // step sends all requests that may go, and sets the timer for the next. It is called with the lock
-// held after any change.
-func (p *Pool) step() {
-	now := p.Now()
+// held after any change. now was read under that lock.
+func (p *Pool) step(now mono.Time) {
 	if p.ctx == nil {
 		p.admitSubmitters(now)
 		return
@@ -321,7 +320,7 @@ func (p *Pool) Update(f func(now mono.Time, q *Queue, d *Dispatcher)) {
 	defer func() { // even if f panics, it may have changed a limit before
 		p.queue.Watch(nil)
 		p.dispatcher.Refresh()
-		p.step()
+		p.step(p.Now())
 	}()
 	f(p.Now(), p.queue, p.dispatcher)
 }

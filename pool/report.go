@@ -72,7 +72,7 @@ func (p *Pool) report() {
 		}
 		clear(batch)
 		p.reporting = 0
-		p.step() // the report may have been all that was left, or all that Submit waited for
+		p.step(p.Now()) // the report may have been all that was left, or all that Submit waited for
 	}
 	p.unlock()
 }

@@ -24,7 +24,7 @@ func (p *Pool) again() {
 	p.mu.Lock()
 	defer p.unlock()
 	p.dispatcher.Refresh()
-	p.step()
+	p.step(p.Now())
 }
 
 // waiting returns for how many requests a key may come to need its limit.

@@ -31,7 +31,7 @@ func (p *Pool) Submit(ctx context.Context, r Request) error {
 	}
 	p.mu.Lock()
 	came := p.Now()
-	err := p.submit(r, 0)
+	err := p.submit(came, r, 0)
 	if !errors.Is(err, ErrFull) {
 		p.unlock()
 		return err
@@ -62,10 +62,10 @@ func (p *Pool) Submit(ctx context.Context, r Request) error {
 func (p *Pool) TrySubmit(r Request) error {
 	p.mu.Lock()
 	defer p.unlock()
-	return p.submit(r, maxUnreported)
+	return p.submit(p.Now(), r, maxUnreported)
 }
 
-func (p *Pool) submit(r Request, over int) error {
+func (p *Pool) submit(now mono.Time, r Request, over int) error {
 	if p.phase > open || p.ctx != nil && p.inFlight == 0 && p.dispatcher.Exhausted() != nil {
 		return p.closedLocked() // if it was taken meanwhile, Run is about to return
 	}
@@ -73,10 +73,10 @@ func (p *Pool) submit(r Request, over int) error {
 		return errBehind
 	}
 	// No caller overtakes a Submit that waits for room in the queue: step takes those in first.
-	if _, err := p.queue.Submit(p.Now(), r); err != nil {
+	if _, err := p.queue.Submit(now, r); err != nil {
 		return err
 	}
-	p.step()
+	p.step(now)
 	return nil
 }
 

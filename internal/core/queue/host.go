@@ -152,7 +152,7 @@ func (q *Queue) Release(host string) {
 // keeps its place, and its deadline runs. The request is in the first line again if it is retried or
 // returned.
 func (q *Queue) SetAside(now mono.Time, t Ticket) {
-	q.promote(q.tick(now))
+	q.tick(now)
 	it := q.in(Waiting, "SetAside", t)
 	if it.later || it.aside {
 		return

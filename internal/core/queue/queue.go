@@ -358,8 +358,21 @@ func (q *Queue) dequeue(i uint32, it *item) {
 	}
 }
 
-// tick returns the present: the latest now so far.
+// tick returns the present: the latest now so far. It makes the requests ready whose backoff is over.
 func (q *Queue) tick(now mono.Time) mono.Time {
 	q.last = min(max(now, q.last), mono.Max)
+	if len(q.later.entries) > 0 {
+		q.promote()
+	}
 	return q.last
+}
+
+func (q *Queue) promote() {
+	for len(q.later.entries) > 0 && q.later.first().at <= q.last {
+		i := q.later.first().index
+		it := &q.items[i]
+		q.later.remove(i)
+		it.later = false
+		q.hosts.push(it.host, it.place, it.seq, i)
+	}
 }

@@ -12,7 +12,7 @@ import (
 // not check deadlines: call Expire first, or it may return an overdue request. The Request belongs
 // to the queue. It is valid until the next change of the queue, and must not be changed.
 func (q *Queue) Head(now mono.Time) (Ticket, *Request, bool) {
-	q.promote(q.tick(now))
+	q.tick(now)
 	h := q.hosts.first()
 	if h == nil {
 		return Ticket{}, nil, false
@@ -20,17 +20,6 @@ func (q *Queue) Head(now mono.Time) (Ticket, *Request, bool) {
 	i := h.first().index
 	it := &q.items[i]
 	return Ticket{i, it.generation}, &it.request, true
-}
-
-// promote makes the requests ready whose backoff is over.
-func (q *Queue) promote(now mono.Time) {
-	for len(q.later.entries) > 0 && q.later.first().at <= now {
-		i := q.later.first().index
-		it := &q.items[i]
-		q.later.remove(i)
-		it.later = false
-		q.hosts.push(it.host, it.place, it.seq, i)
-	}
 }
 
 // Take begins an attempt and returns its number; the first is 1. The request is the one from Head,
@@ -50,7 +39,6 @@ func (q *Queue) Take(now mono.Time, t Ticket) (attempt int) {
 // backoff ends, or a deadline passes. It returns false if nothing will.
 func (q *Queue) Wake(now mono.Time) (mono.Time, bool) {
 	now = q.tick(now)
-	q.promote(now)
 	wake := limit.Never
 	if len(q.later.entries) > 0 {
 		wake = q.later.first().at
