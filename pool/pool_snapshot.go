@@ -41,7 +41,7 @@ func (v *look) went(a *Attempt) {
 // sampleLocked records, now and then, the limit for which the head of the queue waits. It is a
 // limit of the key that may go first.
 func (p *Pool) sampleLocked(now mono.Time) {
-	if !p.look.waits.Due(now) {
+	if p.queue.Counts().Waiting == 0 || !p.look.waits.Due(now) {
 		return
 	}
 	_, r, ok := p.queue.Head(now)

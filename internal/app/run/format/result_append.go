@@ -105,7 +105,7 @@ func (o *object) text(name, s string) { o.b = AppendText(o.name(name), s) }
 
 func (o *object) some(name, s string) {
 	if s != "" {
-		o.text(name, s)
+		o.b = AppendText(o.name(name), s)
 	}
 }
 
