@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,11 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/report"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/suggest"
 	"github.com/paceline-go/paceline/lab/bench"
-	"github.com/paceline-go/paceline/lab/chart"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
@@ -43,7 +40,6 @@ type benchExchange struct {
 	law           string
 	output        string
 	wide          bool
-	chart         string
 	limit         string
 	retries, ban  int // as given in flags; in Exchange a negative number stands for 0 here
 	exchange      bench.Exchange
@@ -84,7 +80,6 @@ func newBenchExchange() *cobra.Command {
 			"by ours")
 	f.IntVar(&b.ban, "ban-after", 10, "the refusals after which a key is banned; 0: never")
 	f.BoolVar(&b.wide, "wide", false, "text with all columns; without it what fits 100 characters")
-	f.StringVar(&b.chart, "chart", "", "draw the rates, and who is answered in time, in this file: .svg, .png or .html")
 	cli.OutputFlag(c, &b.output, "text", "json", "csv")
 	return c
 }
@@ -124,7 +119,7 @@ func (b *benchExchange) check(retriesGiven bool) error {
 	if err := x.Check(); err != nil {
 		return cli.Usage(fmt.Errorf("--keys and --limit: %w", err))
 	}
-	return checkChart(b.chart)
+	return nil
 }
 
 func (b *benchExchange) run(ctx context.Context) error {
@@ -147,11 +142,6 @@ func (b *benchExchange) run(ctx context.Context) error {
 		return err
 	}
 	report.Wall, report.CPU = time.Since(began).Seconds(), cli.CPUSeconds()-cpu
-	if b.chart != "" {
-		if err := chart.WriteFile(b.chart, exchangePage(report)); err != nil {
-			return err
-		}
-	}
 	switch {
 	case b.output == "json":
 		return cli.WriteJSON(b.out, report)
@@ -161,39 +151,6 @@ func (b *benchExchange) run(ctx context.Context) error {
 		return report.WriteWide(b.out)
 	}
 	return report.WriteText(b.out)
-}
-
-// exchangePage has bars of the rate that each row reached, and of the share of its requests that were answered
-// while they were worth something.
-func exchangePage(r *bench.Report) report.Page {
-	rates := report.Chart{Title: "Rate", Label: "answered", Unit: "/s"}
-	timely := report.Chart{Title: "In time", Label: "of the requests made", Unit: "%"}
-	add := func(name string, p *bench.Result, ours bool) {
-		rates.Bars = append(rates.Bars, report.Bar{Name: name, Value: p.Rate, Strong: ours})
-		timely.Bars = append(timely.Bars, report.Bar{Name: name, Value: p.InTimePercent, Strong: ours})
-	}
-	named := map[string]bool{}
-	for i := range r.Policies {
-		p := &r.Policies[i]
-		name := p.Name + ", " + p.Generator
-		if p.Nonce {
-			name += ", nonces"
-		}
-		if p.Group == "keys" || named[name] || len(rates.Bars) == 60 { // rows with more keys need another scale
-			continue
-		}
-		named[name] = true
-		add(name, p, strings.HasPrefix(p.Name, "lease"))
-	}
-	if len(rates.Bars) == 0 {
-		for i := range r.Policies {
-			add(r.Policies[i].Name, &r.Policies[i], true)
-		}
-	}
-	for _, bars := range [][]report.Bar{rates.Bars, timely.Bars} {
-		slices.SortStableFunc(bars, func(a, b report.Bar) int { return cmp.Compare(b.Value, a.Value) })
-	}
-	return report.Page{Title: "Clients of an exchange", Text: r.Exchange + ".", Charts: []report.Chart{rates, timely}}
 }
 
 // noRow is the error for a --row that no row has. It names the rows.

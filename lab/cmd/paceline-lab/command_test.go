@@ -36,7 +36,7 @@ func TestCommandLine(t *testing.T) {
 		{"bench exchange --ttl 0s", cli.ExitUsage, "--ttl 0s is not positive"},
 		{"bench exchange --retries -1", cli.ExitUsage, "--retries -1"},
 		{"bench exchange --ban-after -1", cli.ExitUsage, "--ban-after -1"},
-		{"bench exchange --chart rates.txt", cli.ExitUsage, "--chart: "},
+		{"sim throttle --chart rates.txt", cli.ExitUsage, "--chart: "},
 		{"bench exchange --virtual --row lease/saturating/nonce --seeds 1 --seconds 20", cli.ExitOK, "0 in every row: 429, bad nonce, banned"},
 		{"bench exchange --virtual --row lease/saturating/nonce --seeds 1 --seconds 20 --wide", cli.ExitOK, "one in flight per key"},
 		{"bench exchange --virtual --row circular/saturating --seeds 1 --seconds 60 --ban-after 0 --keys 2 --limit 10/500ms --ttl 3s", cli.ExitOK,

@@ -21,7 +21,7 @@ func TestExitCodes(t *testing.T) {
 		"sim --live x": cli.ExitUsage, "sim published x": cli.ExitUsage, "sim throttle --only nosuch": cli.ExitUsage,
 		"sim --init " + in + "/s.yaml":                      cli.ExitConfig,
 		"sim throttle --chart " + folder + "/none/x.svg":    cli.ExitConfig,
-		"bench exchange --virtual --chart " + in + "/x.svg": cli.ExitConfig,
+		"sim throttle --chart " + in + "/x.svg":             cli.ExitConfig,
 		"bench exchange --row nosuch":                       cli.ExitUsage,
 		"bench llm --arrivals nosuch":                       cli.ExitUsage,
 		"bench proxy --paceline " + folder + "/none -o xml": cli.ExitUsage,

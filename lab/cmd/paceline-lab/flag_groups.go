@@ -18,8 +18,7 @@ var groups = cli.Groups{
 			retries          how often a request that failed is tried again`, ""},
 		{"What is shown", `
 			output=FORMAT
-			wide
-			chart=FILE`, ""},
+			wide`, ""},
 	},
 	"paceline-lab sim": {
 		{"A scenario", `
