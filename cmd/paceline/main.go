@@ -47,8 +47,6 @@ func execute(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	return newProgram().Execute(ctx, args, stdin, stdout, stderr)
 }
 
-func newRoot() *cobra.Command { return newProgram().Command(os.Stdout) }
-
 func newProgram() cli.Program {
 	return cli.Program{
 		Root:   newProgramRoot,

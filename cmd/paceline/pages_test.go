@@ -20,6 +20,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/pages"
 )
@@ -41,7 +43,7 @@ func TestPages(t *testing.T) {
 // TestPagesCommandLines: command lines that are not run have flags that exist and values that can
 // be read.
 func TestPagesCommandLines(t *testing.T) {
-	if n := pages.CommandLines(t, top, "paceline", newRoot); n < 100 {
+	if n := pages.CommandLines(t, top, "paceline", func() *cobra.Command { return newProgram().Command(os.Stdout) }); n < 100 {
 		t.Errorf("%d command lines are on the pages", n)
 	}
 }

@@ -99,15 +99,6 @@ func (s *Screen) Ours(text string) {
 	_, _ = s.Write([]byte(text + "\n"))
 }
 
-// Say writes a Line so that it fits the terminal, or, if there is none, in full.
-func (s *Screen) Say(l Line) {
-	wide := 0
-	if s.size != nil {
-		wide, _ = s.size()
-	}
-	s.Ours(l.Fit(wide, s.Paint))
-}
-
 // Write implements io.Writer, for a log and what programs read. It has to be given whole lines, and
 // writes them as they are, above those that are rewritten.
 func (s *Screen) Write(b []byte) (int, error) {

@@ -2,28 +2,11 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/lab/baselines"
 )
-
-// TestPublishedPage writes docs/published.md. Whether it is what the reruns say, lab/baselines checks, without the
-// race detector, under which they take minutes.
-func TestPublishedPage(t *testing.T) {
-	if !*update {
-		t.Skip("only with -update: lab/baselines checks the page")
-	}
-	p, err := baselines.Run(t.Context(), publishedSeeds, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile("../../../docs/published.md", []byte(p.Markdown()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestSimPublished(t *testing.T) {
 	unraced(t)
