@@ -76,15 +76,7 @@ func (p *planted) find() (all []search) {
 func plantedBinary(t *testing.T) string {
 	b := overlay.Builder{Root: filepath.Join("..", ".."), Work: t.TempDir()}
 	b.Flags = cmp.Or(os.Getenv("GOFLAGS"), "-buildvcs=false")
-	all := make([]overlay.Fault, len(faults))
-	for i, p := range faults {
-		all[i].Name = p.name
-		for _, e := range p.edits {
-			edit := overlay.Edit{File: "internal/core/node/" + e.file, Text: e.text, With: e.with}
-			all[i].Edits = append(all[i].Edits, edit)
-		}
-	}
-	build, err := b.Plant(all)
+	build, err := plant(&b, "internal/core/node", faults)
 	if err != nil {
 		t.Fatalf("the law changed here: renew the planted fault\n%v", err)
 	}

@@ -107,6 +107,9 @@ func (f *Function) passed(s *Source, list *ast.FieldList) (names []string) {
 	return names
 }
 
+// Holds reports whether a part of the file is in the body.
+func (f *Function) Holds(from, to int) bool { return f.body <= from && to < f.to }
+
 // number is the variable, one per package, that says which change is at work.
 const number = "mutant__"
 

@@ -1,4 +1,4 @@
-package overlay
+package nodesim_test
 
 import (
 	"os"
@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/testkit/overlay"
 )
 
-const law = `package p
+const planting = `package p
 
 const most = 3
 
@@ -25,8 +27,8 @@ func goes(n int) (string, bool) {
 
 // A fault works in all functions that it edits, and faults that edit the same text stay apart.
 func TestPlant(t *testing.T) {
-	b := &Builder{Root: t.TempDir(), Work: t.TempDir(), Flags: os.Getenv("GOFLAGS")}
-	source := strings.Replace(law, "package p", "package main", 1) + `
+	b := &overlay.Builder{Root: t.TempDir(), Work: t.TempDir(), Flags: os.Getenv("GOFLAGS")}
+	source := strings.Replace(planting, "package p", "package main", 1) + `
 func main() {
 	println(goes(1))
 	println(goes(2))
@@ -37,9 +39,9 @@ func main() {
 			t.Fatal(err)
 		}
 	}
-	build, err := b.Plant([]Fault{
-		{"none goes", []Edit{{"p.go", "n < most", "false"}}},
-		{"all go, as nobody", []Edit{
+	build, err := plant(b, "", []planted{
+		{name: "none goes", edits: []edit{{"p.go", "n < most", "false"}}},
+		{name: "all go, as nobody", edits: []edit{
 			{"p.go", "n < most && n >= 0", "n > 0"},
 			{"p.go", `who, n := "one", n+1`, `who := "nobody"`},
 		}},
@@ -55,7 +57,7 @@ func main() {
 		"one true\nnone false\n", "none false\nnone false\n", "nobody true\nnobody true\n",
 	} {
 		c := exec.Command(program)
-		c.Env = append(os.Environ(), AtWork(number))
+		c.Env = append(os.Environ(), overlay.AtWork(number))
 		if out, err := c.CombinedOutput(); err != nil || string(out) != want {
 			t.Errorf("with fault %d at work: %v, %q, want %q", number, err, out, want)
 		}
@@ -64,14 +66,14 @@ func main() {
 
 // A text that is not there once, in a function, is named with its fault and file.
 func TestPlantNothing(t *testing.T) {
-	b := &Builder{Root: t.TempDir(), Work: t.TempDir()}
-	if err := os.WriteFile(filepath.Join(b.Root, "p.go"), []byte(law), 0o600); err != nil {
+	b := &overlay.Builder{Root: t.TempDir(), Work: t.TempDir()}
+	if err := os.WriteFile(filepath.Join(b.Root, "p.go"), []byte(planting), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.Plant([]Fault{
-		{"gone", []Edit{{"p.go", "n <= most", "true"}}},
-		{"fine", []Edit{{"p.go", "n < most", "true"}}},
-		{"twice", []Edit{{"p.go", "most", "2"}, {"p.go", "const most = 3", "const most = 4"}}},
+	_, err := plant(b, "", []planted{
+		{name: "gone", edits: []edit{{"p.go", "n <= most", "true"}}},
+		{name: "fine", edits: []edit{{"p.go", "n < most", "true"}}},
+		{name: "twice", edits: []edit{{"p.go", "most", "2"}, {"p.go", "const most = 3", "const most = 4"}}},
 	})
 	if err == nil {
 		t.Fatal("nothing is wrong")
