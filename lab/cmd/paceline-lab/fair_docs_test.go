@@ -15,7 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/ratetest"
 )
@@ -252,13 +251,7 @@ func (p *fairPage) program(args []string) {
 	}
 }
 
-func (p *fairPage) run(args []string) []byte {
-	var out, errs bytes.Buffer
-	if code := execute(p.Context(), args, strings.NewReader(""), &out, &errs); code != cli.ExitOK {
-		p.Errorf("%v: exit %d: %s", args, code, errs.String())
-	}
-	return out.Bytes()
-}
+func (p *fairPage) run(args []string) []byte { return []byte(printedOnce(p.T, args...)) }
 
 // picture draws one, and compares it with the file's.
 func (p *fairPage) picture(args []string, at int, run func([]string)) {

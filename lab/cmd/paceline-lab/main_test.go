@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,6 +57,17 @@ func command(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = execute(context.Background(), args, strings.NewReader(""), &out, &errs)
 	return code, out.String(), errs.String()
+}
+
+// printings are those of printedOnce, by the words of the command.
+var printings sync.Map
+
+// printedOnce is what a command line that succeeds prints, if that is the same each time: several tests read it, and it
+// runs once.
+func printedOnce(t *testing.T, args ...string) string {
+	t.Helper()
+	run, _ := printings.LoadOrStore(strings.Join(args, "\x00"), sync.OnceValue(func() string { return printed(t, args...) }))
+	return run.(func() string)()
 }
 
 // another is the program as a process of its own, in a folder of its own.

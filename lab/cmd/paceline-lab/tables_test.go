@@ -42,11 +42,11 @@ func TestTablesSayWhatTheJSONDoes(t *testing.T) {
 			{Name: "sd", Field: "request_sd"}, {Name: "CV %", Field: "share_cv_percent"}, {Name: "unused %", Field: "unused_percent"}}},
 	} {
 		t.Run(c.command+c.wide+c.first, func(t *testing.T) {
-			_, text, _ := command(strings.Fields(c.command + " " + c.wide)...)
-			_, object, stderr := command(strings.Fields(c.command + " -o json")...)
+			text := printedOnce(t, strings.Fields(c.command+" "+c.wide)...)
+			object := printedOnce(t, strings.Fields(c.command+" -o json")...)
 			var all map[string]any
 			if err := json.Unmarshal([]byte(object), &all); err != nil {
-				t.Fatalf("%v: %s", err, stderr)
+				t.Fatal(err)
 			}
 			clitest.CompareTable(t, clitest.ReadTable(t, text, c.first), all[c.list].([]any), c.headings)
 			if c.wide == "" {
@@ -59,8 +59,8 @@ func TestTablesSayWhatTheJSONDoes(t *testing.T) {
 // A row of the proof is the worst of a kind of server: the JSON has one for each path.
 func TestProofTableSaysWhatTheJSONDoes(t *testing.T) {
 	unraced(t)
-	_, text, _ := command("proof", "--requests", "50000")
-	_, object, _ := command("proof", "--requests", "50000", "-o", "json")
+	text := printedOnce(t, "proof", "--requests", "50000")
+	object := printedOnce(t, "proof", "--requests", "50000", "-o", "json")
 	var all struct{ Servers []bench.ProofRow }
 	if err := json.Unmarshal([]byte(object), &all); err != nil {
 		t.Fatal(err)
@@ -112,8 +112,9 @@ var aimLine = regexp.MustCompile(`^  (\S.*?)  +(\S+) / (\S+)(?:  +(.*?))?  +(hol
 func TestAimsSayWhatTheJSONDoes(t *testing.T) {
 	unraced(t)
 	args := []string{"sim", "throttle", "--aims", "--only", "jump", "--seeds", "2"}
-	_, text, _ := command(args...)
-	_, object, _ := command(append(args, "-o", "json")...)
+	text := printedOnce(t, args...)
+	object := printedOnce(t, append(args, "-o", "json")...)
+	clitest.Fits(t, text)
 	var all struct {
 		Rows []struct {
 			Scenario, Text string
@@ -153,8 +154,8 @@ func TestAimsSayWhatTheJSONDoes(t *testing.T) {
 // Claims and tables of the published systems are printed as the JSON has them.
 func TestPublishedSaysWhatTheJSONDoes(t *testing.T) {
 	unraced(t)
-	_, text, _ := command("sim", "published", "--seeds", "2")
-	_, object, _ := command("sim", "published", "--seeds", "2", "-o", "json")
+	text := printedOnce(t, "sim", "published", "--seeds", "2")
+	object := printedOnce(t, "sim", "published", "--seeds", "2", "-o", "json")
 	clitest.Fits(t, text)
 	var page baselines.Page
 	if err := json.Unmarshal([]byte(object), &page); err != nil {
@@ -218,8 +219,7 @@ func TestTextFits(t *testing.T) {
 	long := write(t, "long.yaml", strings.Replace(strings.Replace(tenMinutes, "threads: 2", "threads: 25", 1),
 		"name: two groups", "name: "+strings.Repeat("many words ", 12), 1))
 	for _, c := range []string{
-		"sim " + long, "sim published --seeds 1", "bench exchange --virtual --seeds 1 --seconds 20 --row lease",
-		"sim throttle --aims --only jump --seeds 1",
+		"sim " + long, "bench exchange --virtual --seeds 1 --seconds 20 --row lease",
 	} {
 		_, text, _ := command(strings.Fields(c)...)
 		if text == "" {
