@@ -21,8 +21,8 @@ import (
 
 const serveProviderLong = `Serve an API with its published limits: enforced by the documented kind of window, for each key, address, model or route as
 documented, and told in the provider's own header fields, status codes and bodies of errors. What it serves is made up:
-any method of any path will do. Language models have the endpoints of their APIs, which ask for a key. A key is whatever
-the usual header fields hold; a request without one counts as its address.
+any method of any path will do. Some providers have endpoints of their APIs, which ask for a key. A key is whatever the
+usual header fields hold; a request without one counts as its address.
 
 %s
 Every path of its own is a route of its own, unless the provider says otherwise. With --scale 10 its clock runs ten times

@@ -33,6 +33,9 @@ require (
 )
 
 // Packages of npm may have Go files in them.
-ignore ./node/node_modules
+ignore (
+	./more/node_modules
+	./node/node_modules
+)
 
 replace github.com/paceline-go/paceline => ../..

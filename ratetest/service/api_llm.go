@@ -211,8 +211,8 @@ func readMistral(endpoint, _ string, body []byte) (model.Ask, *model.Problem) {
 	return ask, p
 }
 
-const azureKey = "Access denied due to invalid subscription key or wrong API endpoint. Make sure to provide a valid key " +
-	"for an active subscription and use a correct regional API endpoint for your resource."
+const azureKey = "Access denied due to invalid subscription key or wrong API endpoint. Make sure to provide a valid " +
+	"key for an active subscription and use a correct regional API endpoint for your resource."
 
 // azureVendor has the endpoints of deployments, and those of the newer API, which names the
 // deployment as its model.

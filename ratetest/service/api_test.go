@@ -2,6 +2,7 @@ package service_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -62,6 +63,45 @@ func TestEndpoints(t *testing.T) {
 		{"gemini", "k", `GET /v1beta/models?pageSize=1&pageToken=3`, 200, `{"models":[{"description"`},
 		{"gemini", "k", `GET /v1beta/models/nope`, 404, `NOT_FOUND`},
 		{"gemini", "k", `POST /v1beta/openai/chat/completions {"model":"m",` + asks + `}`, 200, `"object":"chat.completion"`},
+
+		{"stripe", "k", `GET /v1/customers?limit=2&starting_after=cus_000000000000000000000033`, 200, `"has_more":false & cus_000000000000000000000034 & cus_000000000000000000000035`},
+		{"stripe", "k", `GET /v1/charges?limit=2&ending_before=ch_000000000000000000000005`, 200, `"has_more":true & ch_000000000000000000000003 & ch_000000000000000000000004`},
+		{"stripe", "k", `GET /v1/charges?limit=x`, 400, `"code":"parameter_invalid_integer"`},
+		{"stripe", "k", `GET /v1/charges?starting_after=ch_0`, 400, `"code":"resource_missing"`},
+		{"stripe", "k", `GET /v1/figs`, 404, `Unrecognized request URL (GET: /v1/figs).`},
+		{"stripe", "k", `DELETE /v1/products/p`, 200, `"deleted":true,"id":"p","object":"product"`},
+		{"stripe", "", `POST /v1/charges`, 401, `You did not provide an API key`},
+		{"notion", "k", `GET /v1/users`, 400, `"code":"missing_version"`},
+		{"notion", "", `GET /v1/users`, 401, `"code":"unauthorized"`},
+		{"slack", "k", `GET /api/conversations.list?limit=2&cursor=34`, 200, `"id":"C00000035" & "next_cursor":""`},
+		{"slack", "k", `POST /api/chat.postMessage {"channel":"C1","text":"Fig"}`, 200, `"channel":"C1" & "text":"Fig"`},
+		{"slack", "", `GET /api/users.list?token=t&limit=2`, 200, `"id":"U00000002" & "next_cursor":"2"`},
+		{"slack", "k", `POST /upload/v1/F1 fig`, 200, `OK - 3`},
+		{"github", "", `GET /repos/a/b/issues?per_page=10&page=2`, 200, `"id":20,`},
+		{"github", "k", `GET /search/issues?page=2`, 200, `"total_count":35`},
+		{"github", "", `GET /user`, 401, `"message":"Requires authentication"`},
+		{"github", "", `POST /repos/a/b/issues {"title":"x"}`, 401, `Requires authentication`},
+		{"github", "k", `POST /repos/a/b/issues {"title":"x"}`, 201, `"title":"x"`},
+		{"hubspot", "k", `GET /crm/v3/objects/contacts?limit=30`, 200, `"paging":{"next":{"after":"30","link":"http://example.com/crm/v3/objects/contacts?after=30`},
+		{"hubspot", "k", `POST /crm/v3/objects/deals/search {"after":"30"}`, 200, `"id":"35" & "total":35`},
+		{"hubspot", "", `GET /crm/v3/objects/contacts/1`, 401, `INVALID_AUTHENTICATION`},
+		{"shopify", "k", `GET /admin/api/2025-01/products.json?limit=20`, 200, `"id":20,`},
+		{"shopify", "k", `POST /admin/api/2025-01/graphql.json {"query":"query Q($n:Int){p:products(first:$n,query:\"a\"){nodes{...on Product{id} title}}}","variables":{"n":2}}`, 200, `"p":{"nodes":[{"id":"gid://shopify/Product/1","title":"fig 1"},{"id":"gid://shopify/Product/2" & "requestedQueryCost":1`},
+		{"shopify", "k", `POST /admin/api/2025-01/graphql.json {"query":"{shop"}`, 200, `"errors":[{"message":"syntax error`},
+		{"shopify", "", `POST /admin/api/2025-01/graphql.json {"query":"{shop{id}}"}`, 401, `Invalid API key or access token`},
+		{"binance", "", `GET /api/v3/exchangeInfo`, 200, `"symbol":"BTCUSDT" & "limit":6000`},
+		{"binance-futures", "", `GET /fapi/v1/exchangeInfo`, 200, `"contractType":"PERPETUAL" & "limit":2400`},
+		{"binance", "", `POST /api/v3/order`, 401, `"code":-2014`},
+		{"binance", "k", `POST /api/v3/order?symbol=BTCUSDT`, 200, `"status":"NEW","symbol":"BTCUSDT"`},
+		{"okx", "", `GET /api/v5/public/instruments?instType=SWAP`, 200, `{"code":"0","data":[],"msg":""}`},
+		{"okx", "", `GET /api/v5/account/balance`, 401, `"code":"50103"`},
+		{"okx", "k", `POST /api/v5/trade/order {"instId":"BTC-USDT"}`, 200, `"sCode":"0"`},
+		{"bybit", "", `GET /v5/market/instruments-info?category=spot`, 200, `"retCode":0 & "symbol":"ETHUSDT"`},
+		{"bybit", "", `GET /v5/account/wallet-balance`, 401, `"retCode":10003`},
+		{"kraken", "", `GET /0/public/AssetPairs`, 200, `"error":[] & "wsname":"XBT/USD"`},
+		{"kraken", "k", `POST /0/private/AddOrder`, 200, `"txid":["FIG-000001"]`},
+		{"coinbase", "", `GET /products/BTC-USD/book`, 200, `"bids":[["99.90","1.000",1]]`},
+		{"coinbase", "", `GET /accounts`, 401, `CB-ACCESS-KEY header is required`},
 	} {
 		t.Run(c.provider+" "+c.request, func(t *testing.T) {
 			s := newServer(t, service.Config{Provider: c.provider})
@@ -142,6 +182,49 @@ func fieldsOf(t *testing.T, body, name string) string {
 	return all.String()
 }
 
+// TestPages: a client that follows the pages of a list gets each entry once.
+func TestPages(t *testing.T) {
+	s := newServer(t, service.Config{Provider: "github"})
+	for _, size := range []int{1, 10, 34, 35, 36, 100} {
+		seen, path := 0, fmt.Sprintf("/repos/a/b/issues?per_page=%d", size)
+		for range 40 {
+			r := sends(s, "k", "GET "+path)
+			var page []struct{ ID int }
+			if err := json.Unmarshal(r.Body, &page); err != nil {
+				t.Fatal(err)
+			}
+			for _, entry := range page {
+				if seen++; entry.ID != seen {
+					t.Errorf("%d a page: entry %d is %d", size, seen, entry.ID)
+				}
+			}
+			next, _, ok := strings.Cut(r.Header.Get("Link"), `>; rel="next"`)
+			if !ok {
+				break
+			}
+			path = next[strings.LastIndexByte(next, '<')+1:]
+			if !strings.HasPrefix(path, "http://example.com/") {
+				t.Fatalf("%s is not absolute", path)
+			}
+		}
+		if seen != 35 {
+			t.Errorf("%d a page: %d entries, want 35", size, seen)
+		}
+	}
+}
+
+// Slack answers a request without a key with a status of 200, and Kraken too.
+func TestStrangerIn200(t *testing.T) {
+	for request, says := range map[string]string{"slack POST /api/auth.test": "not_authed", "kraken POST /0/private/Balance": "EAPI:Invalid key"} {
+		name, request, _ := strings.Cut(request, " ")
+		s := newServer(t, service.Config{Provider: name})
+		r := sends(s, "", request)
+		if report := s.Report(); r.Status != 200 || !strings.Contains(string(r.Body), says) || report.Unauthorized != 1 {
+			t.Errorf("%d %s %+v", r.Status, r.Body, report)
+		}
+	}
+}
+
 // TestUsageIsCounted: the usage that an answer states is the cost that its request had.
 func TestUsageIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -216,10 +299,12 @@ func FuzzEndpoints(f *testing.F) {
 		{"groq", "/openai/v1/chat/completions"}, {"azure-openai", "/openai/v1/responses"},
 		{"azure-openai", "/openai/deployments/d/embeddings?api-version=1"}, {"mistral", "/v1/chat/completions"},
 		{"gemini", "/v1beta/models/m:generateContent"}, {"gemini", "/v1beta/models/m:streamGenerateContent"},
-		{"gemini", "/v1beta/models/m:batchEmbedContents"},
+		{"gemini", "/v1beta/models/m:batchEmbedContents"}, {"shopify", "/admin/api/2025-01/graphql.json"},
+		{"stripe", "/v1/charges"}, {"slack", "/api/chat.postMessage"}, {"hubspot", "/crm/v3/objects/contacts/search"},
 	}
 	for i := range paths {
 		f.Add(i, `{"model":"m","input":"a",`+asks+`,"response_format":{"type":"json_schema","json_schema":{"schema":{"$ref":"#"}}}}`)
+		f.Add(i, `{"query":"query($n:Int=3){a:b(first:$n,x:{y:[1]})@d(e:\\"f\\"){edges{cursor node{...G}}pageInfo{endCursor}}}fragment G on H{id ...G}"}`)
 		f.Add(i, `{"contents":[{"parts":[{"text":"a"}]}],"requests":[{}],"generationConfig":{"responseMimeType":"application/json","responseSchema":{"allOf":[{"$ref":"#"}]}}}`)
 	}
 	f.Fuzz(func(t *testing.T, i int, body string) {

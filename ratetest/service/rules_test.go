@@ -68,7 +68,7 @@ func TestServiceIsJudged(t *testing.T) {
 					if err := s.Close(); err != nil {
 						t.Fatal(err)
 					}
-					if n := r.Accepted + r.Limited + r.TooLarge + r.AfterBan; n != 360 || r.Accepted < 3 || r.Limited < 1 || r.Accepted > 358 || r.Wrong != 0 {
+					if n := r.Accepted + r.Limited + r.TooLarge + r.AfterBan + r.Unauthorized; n != 360 || r.Accepted < 3 || r.Limited < 1 || r.Accepted > 358 || r.Wrong != 0 {
 						t.Errorf("%+v", r)
 					}
 					for _, l := range r.Limits {
@@ -494,7 +494,7 @@ func FuzzService(f *testing.F) {
 					t.Errorf("%s: %d %v %q", p.Name, w.Code, w.Header(), w.Body)
 				}
 			}
-			if r := s.Report(); r.Wrong != 0 || r.Accepted+r.Limited+r.TooLarge+r.AfterBan != 3 {
+			if r := s.Report(); r.Wrong != 0 || r.Accepted+r.Limited+r.TooLarge+r.AfterBan+r.Unauthorized != 3 {
 				t.Errorf("%+v", r)
 			}
 		}

@@ -8,7 +8,12 @@
 //	service.go         Server: the way of a request through latency, limits and answer
 //	service_judge.go   Line, Report, and the judge of a log
 //	api.go             the endpoints of a row, and the writer of answers
+//	api_route.go       paths, fields and lists, for endpoints
 //	api_llm.go         endpoints of language models
+//	api_shops.go       endpoints of Stripe and Shopify
+//	api_exchange.go    endpoints of exchanges
+//	api_work.go        endpoints of Notion, Slack, GitHub and HubSpot
+//	graphql.go         queries in GraphQL, and data for them
 //	table_row.go       the form of a provider's row, and helpers for answers
 //	table_business.go  providers of business software
 //	table_exchange.go  exchanges

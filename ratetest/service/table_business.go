@@ -33,6 +33,7 @@ func hubspot() *tableRow {
 			}
 			return 1
 		},
+		api: hubspotAPI(),
 		speak: func(a *reply) {
 			a.set("X-HubSpot-Correlation-Id", fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n))
 			ten, days := a.limit("10 seconds"), a.limit("day")

@@ -38,6 +38,7 @@ func bybitRow() *tableRow {
 		assumed: "every endpoint has 50 per second; a ban takes ten minutes, the least that is documented",
 		ban: &banRule{scope: provider.IP, by: "requests", after: 1, atOnce: true, first: 10 * time.Minute,
 			most: 10 * time.Minute},
+		api: bybitAPI(),
 		speak: func(a *reply) {
 			if !a.until.IsZero() {
 				a.set("Content-Type", "text/html")
@@ -77,6 +78,7 @@ func krakenRow() *tableRow {
 			}
 			return 1
 		},
+		api: krakenAPI(),
 		speak: func(a *reply) {
 			a.body = object{"error": []string{}, "result": object{"unixtime": a.now.Unix()}}
 			if a.refused(object{"error": []string{"EAPI:Rate limit exceeded"}}) {
@@ -101,6 +103,7 @@ func coinbaseRow() *tableRow {
 			}
 			return 1
 		},
+		api: coinbaseAPI(),
 		speak: func(a *reply) {
 			if a.by != nil {
 				a.body = object{"message": map[bool]string{true: "Public rate limit exceeded",
@@ -136,6 +139,7 @@ func okxRow() *tableRow {
 			}
 			return strings.TrimSpace(a.Method + " " + a.path() + " " + instrument)
 		},
+		api: okxAPI(),
 		speak: func(a *reply) {
 			a.body = object{"code": "0", "msg": "", "data": []string{}}
 			if a.by != nil {
@@ -250,6 +254,7 @@ func binanceRow(name, about string, limits limitSet) *tableRow {
 			}
 			return 1
 		},
+		api: binanceAPI(),
 		speak: func(a *reply) {
 			if !a.until.IsZero() {
 				a.status = http.StatusTeapot

@@ -64,6 +64,7 @@ func githubRow() *tableRow {
 			}
 			return 1
 		},
+		api: githubAPI(),
 		speak: func(a *reply) {
 			a.set("X-GitHub-Media-Type", "github.v3; format=json")
 			a.set("X-GitHub-Request-Id", fmt.Sprintf("%04X:1", a.n))
@@ -110,6 +111,7 @@ func shopifyRow() *tableRow {
 			}
 			return 1
 		},
+		api: shopifyAPI(),
 		speak: func(a *reply) {
 			a.set("X-Shopid", 1)
 			a.set("X-Shopify-Api-Version", "2025-01")
@@ -151,6 +153,7 @@ func stripeRow() *tableRow {
 			set("stripe:sandbox", policy("requests", 25, requests, time.Second, inBucket, perKey)),
 		},
 		assumed: "a bucket, as Stripe's engineers describe theirs",
+		api:     stripeAPI(),
 		speak: func(a *reply) {
 			a.set("Stripe-Version", "2026-08-26.dahlia")
 			a.set("Request-Id", fmt.Sprintf("req_%014d", a.n))
@@ -230,6 +233,7 @@ func slackRow() *tableRow {
 		},
 		assumed: "in any minute, for each method and token, without the bursts that Slack does not promise",
 		route:   func(a *asked) string { return strings.TrimPrefix(a.path(), "/api/") },
+		api:     slackAPI(),
 		speak: func(a *reply) {
 			a.set("X-Slack-Req-Id", fmt.Sprintf("%032x", a.n))
 			a.body = object{"ok": a.by == nil}
@@ -248,6 +252,7 @@ func notionRow() *tableRow {
 			set("notion:business", policy("requests", 600, requests, time.Minute, anchored, perKey)),
 		},
 		assumed: "a minute begins with a request, and the workspace has enough for all of its connections",
+		api:     notionAPI(),
 		speak: func(a *reply) {
 			id := fmt.Sprintf("00000000-0000-4000-8000-%012x", a.n)
 			a.set("X-Notion-Request-Id", id)

@@ -1,25 +1,5 @@
-// The calls of one official SDK against a fake: node vendors.mjs SDK URL [N]. Each call of the list is made once; with N, the first
-// one N times at once.
-import { call, say } from "./say.mjs";
-
-const prompt = "Why is the sky blue?";
-const messages = [{ role: "user", content: prompt }];
-const schema = { type: "object", properties: { city: { type: "string" }, days: { type: "integer", minimum: 3 } }, required: ["city", "days"], additionalProperties: false };
-const jsonSchema = { type: "json_schema", json_schema: { name: "trip", schema, strict: true } };
-const tools = [{ type: "function", function: { name: "weather", description: "The weather", parameters: schema } }];
-
-// fits checks a value of the schema above.
-const fits = (v) => { if (typeof v.city !== "string" || !Number.isInteger(v.days) || v.days < 3) throw new Error(`no trip: ${JSON.stringify(v)}`); return v.city; };
-// some checks that there is something, and counted.
-const some = (text, ...counts) => { if (!text || counts.some((n) => !(n > 0))) throw new Error(`nothing: ${text} ${counts}`); return String(text).slice(0, 40); };
-// fails checks that a call fails so.
-const fails = async (status, words, f) => {
-  const e = await f().then(() => { throw new Error("no error"); }, (e) => e);
-  const said = `${e.message} ${JSON.stringify(e.error ?? e.body ?? e.data ?? "")}`;
-  const got = e.status ?? e.statusCode ?? e.code;
-  if (got !== status || !said.includes(words)) throw new Error(`want ${status} ${words}, got ${got} ${said}`);
-  return words;
-};
+// The calls of official SDKs against fakes: see run in vendor.mjs.
+import { asked, fails, fits, jsonSchema, messages, pages, prompt, run, schema, some, tools } from "./vendor.mjs";
 
 // openAIShaped is the calls of an SDK that has OpenAI's shape.
 const openAIShaped = (client, model) => ({
@@ -53,7 +33,7 @@ const sdks = {
       embeddings: async () => some((await new AzureOpenAI({ endpoint: url, apiKey: "any", apiVersion, deployment: "small" }).embeddings.create({ model: "small", input: prompt })).data[0].embedding.length),
       "responses of v1": async () => some((await newer.responses.create({ model: "mine", input: prompt, max_output_tokens: 20 })).output_text),
       "models of v1": async () => some((await newer.models.list()).data[0].id),
-      "no key": () => fails(401, "Access denied due to invalid subscription key", async () => { const r = await fetch(`${url}/openai/deployments/mine/chat/completions?api-version=${apiVersion}`, { method: "POST", body: JSON.stringify({ messages }) }); throw { status: r.status, message: await r.text() }; }),
+      "no key": () => fails(401, "Access denied due to invalid subscription key", () => asked(`${url}/openai/deployments/mine/chat/completions?api-version=${apiVersion}`, { method: "POST", body: JSON.stringify({ messages }) })),
     };
   },
   "@mistralai/mistralai": async (url) => {
@@ -69,7 +49,7 @@ const sdks = {
       models: async () => some((await client.models.list()).data[0].id),
       model: async () => some((await client.models.retrieve({ modelId: model })).id),
       "no key": () => fails(401, "Unauthorized", () => new Mistral({ serverURL: url }).models.list()),
-      "no messages": () => fails(422, "Field required", () => fetch(`${url}/v1/chat/completions`, { method: "POST", headers: { authorization: "Bearer any" }, body: JSON.stringify({ model }) }).then(async (r) => { throw { status: r.status, message: await r.text() }; })),
+      "no messages": () => fails(422, "Field required", () => asked(`${url}/v1/chat/completions`, { method: "POST", headers: { authorization: "Bearer any" }, body: JSON.stringify({ model }) })),
     };
   },
   "@google/genai": async (url) => {
@@ -89,16 +69,27 @@ const sdks = {
       embed: async () => some((await client.models.embedContent({ model: "gemini-embedding-001", contents: [prompt, "again"] })).embeddings[1].values.length),
       models: async () => { const names = []; for await (const m of await client.models.list({ config: { pageSize: 2 } })) names.push(m.name); if (names.length < 4) throw new Error(`${names}`); return names[0]; },
       model: async () => some((await client.models.get({ model })).name),
-      "no key": () => fails(403, "unregistered callers", async () => { const r = await fetch(`${url}/v1beta/models`); throw { status: r.status, message: await r.text() }; }),
-      "no contents": () => fails(400, "contents is not specified", async () => { const r = await fetch(`${url}/v1beta/models/${model}:generateContent?key=any`, { method: "POST", body: "{}" }); throw { status: r.status, message: await r.text() }; }),
+      "no key": () => fails(403, "unregistered callers", () => asked(`${url}/v1beta/models`)),
+      "no contents": () => fails(400, "contents is not specified", () => asked(`${url}/v1beta/models/${model}:generateContent?key=any`, { method: "POST", body: "{}" })),
+    };
+  },
+  stripe: async (url) => {
+    const { default: Stripe } = await import("stripe");
+    const { hostname: host, port } = new URL(url);
+    const client = new Stripe("sk_test_any", { host, port, protocol: "http", maxNetworkRetries: 0, telemetry: false });
+    return {
+      list: async () => some((await client.customers.list({ limit: 3 })).data.length),
+      pages: async () => pages(await client.customers.list({ limit: 10 }).autoPagingToArray({ limit: 100 }), (c) => c.id),
+      retrieve: async () => some((await client.customers.retrieve("cus_000000000000000000000001")).id),
+      create: async () => { const c = await client.customers.create({ email: "fig@example.com" }); if (c.email !== "fig@example.com") throw new Error(JSON.stringify(c)); return c.id; },
+      update: async () => some((await client.customers.update("cus_000000000000000000000001", { name: "Fig" })).name),
+      del: async () => some((await client.customers.del("cus_000000000000000000000001")).deleted),
+      pay: async () => some((await client.paymentIntents.create({ amount: 100, currency: "eur" })).amount),
+      upload: async () => some((await client.files.create({ purpose: "dispute_evidence", file: { data: Buffer.from("fig"), name: "fig.png", type: "image/png" } })).id),
+      "no such customer": () => fails(404, "No such customer: 'cus_0'", () => client.customers.retrieve("cus_0")),
+      "no key": () => fails(401, "You did not provide an API key", () => asked(`${url}/v1/customers`)),
     };
   },
 };
 
-const [name, url, n] = process.argv.slice(2);
-const calls = Object.entries(await sdks[name](url.replace(/\/$/, "")));
-if (n) {
-  await Promise.all(Array.from({ length: Number(n) }, () => call(name, calls[0][0], {}, async () => ({ text: await calls[0][1]() }))));
-} else {
-  for (const [what, f] of calls) await call(name, what, {}, async () => ({ text: await f() }));
-}
+await run(sdks);

@@ -19,19 +19,40 @@ import (
 
 var update = flag.Bool("update", false, "write the table of SDKs in docs/proxy-sdks.md; with PACELINE_LONG=1 it is of all of them")
 
-// A vendor is an official SDK of npm, and the fake that it trusts.
+// A vendor is an official SDK of npm, or a well-known one, and the fake that it trusts.
 type vendor struct {
-	sdk  string // its package, and what follows a comma
-	dir  string // the folder with its package: ../node or ../more
-	fake string // a verb of serve, with flags
+	sdk   string // its package, and what follows a comma
+	dir   string // the folder with its package: ../node or ../more
+	fake  string // a verb of serve
+	limit string // the limit of a burst: the fake's first one if it is empty
 }
 
-// The first five are of every run.
+// Those of ../node are of every run.
 var vendors = []vendor{
-	{"groq-sdk", "../node", "groq"},
-	{"openai, of Azure", "../node", "azure-openai"},
-	{"@mistralai/mistralai", "../node", "mistral"},
-	{"@google/genai", "../node", "gemini"},
+	{"groq-sdk", "../node", "groq", ""},
+	{"openai, of Azure", "../node", "azure-openai", ""},
+	{"@mistralai/mistralai", "../node", "mistral", ""},
+	{"@google/genai", "../node", "gemini", ""},
+	{"stripe", "../node", "stripe", ""},
+	{"@ai-sdk/groq", "../more", "groq", ""},
+	{"@ai-sdk/azure", "../more", "azure-openai", ""},
+	{"@ai-sdk/mistral", "../more", "mistral", ""},
+	{"@ai-sdk/google", "../more", "gemini", ""},
+	{"@notionhq/client", "../more", "notion", ""},
+	{"@slack/web-api", "../more", "slack", ""},
+	{"@octokit/rest", "../more", "github", ""},
+	{"@hubspot/api-client", "../more", "hubspot", ""},
+	{"@shopify/admin-api-client", "../more", "shopify", "query cost"},
+	{"ccxt, binance", "../more", "binance", ""},
+	{"ccxt, okx", "../more", "okx", "endpoint"},
+	{"ccxt, bybit", "../more", "bybit", "endpoint"},
+	{"ccxt, kraken", "../more", "kraken", ""},
+	{"ccxt, coinbaseexchange", "../more", "coinbase", "public"},
+}
+
+// limited is the flag for room in a time.
+func (v *vendor) limited(per string) string {
+	return strings.TrimPrefix(fmt.Sprintf("%s=%d/%s", v.limit, room, per), "=")
 }
 
 // How many calls a burst has, and how many the fake lets through at once.
@@ -60,32 +81,49 @@ func TestVendors(t *testing.T) {
 
 // row is the line of a vendor in the table of docs/proxy-sdks.md.
 func (v *vendor) row(t *testing.T, node string) string {
-	fake := strings.Fields(v.fake)
-	quiet := serve(t, fake...)
-	calls := v.says(t, node, quiet.url)
-	if _, failed := answered(calls); len(failed) > 0 {
-		t.Errorf("without the proxy: %s", failed)
+	calls := 0
+	for _, by := range []string{"", "through the proxy"} {
+		fake := serve(t, v.fake)
+		to := fake
+		if by != "" {
+			to = proxied(t, fake, "20/s")
+		}
+		all := v.says(t, node, to.url)
+		if calls = len(all); calls < 4 {
+			t.Errorf("%d calls", calls)
+		}
+		if _, failed := answered(all); failed != "" {
+			t.Errorf("calls %s: %s", by, failed)
+		}
+		if to != fake {
+			to.stopped(t)
+		}
+		if r := endedAs(t, fake); r.Limited != 0 {
+			t.Errorf("calls %s: %d refused", by, r.Limited)
+		}
 	}
-	endedAs(t, quiet)
 
-	full := serve(t, append(fake, "--limit", fmt.Sprintf("%d/1h", room))...)
+	full := serve(t, v.fake, "--limit", v.limited("1h"))
 	without, _ := answered(v.says(t, node, full.url, strconv.Itoa(burst)))
 	if r := endedAs(t, full); without != room || r.Limited == 0 {
 		t.Errorf("without the proxy: %d answered of %d, %d refused; want %d answered", without, burst, r.Limited, room)
 	}
 
-	busy := serve(t, append(fake, "--limit", fmt.Sprintf("%d/3s", room))...)
-	proxy := start(t, "proxy", "--to", busy.url, "--limit", fmt.Sprintf("%d/3s", room), "--listen", "127.0.0.1:0",
-		"--admin", "127.0.0.1:0", "--log", "off")
-	again, failed := answered(v.says(t, node, proxy.url))
-	through, more := answered(v.says(t, node, proxy.url, strconv.Itoa(burst)))
+	busy := serve(t, v.fake, "--limit", v.limited("3s"))
+	proxy := proxied(t, busy, fmt.Sprintf("%d/3s", room))
+	through, failed := answered(v.says(t, node, proxy.url, strconv.Itoa(burst)))
 	proxy.stopped(t)
-	if r := endedAs(t, busy); again != len(calls) || through != burst || r.Limited != 0 {
-		t.Errorf("through the proxy: %d of %d calls and %d of %d of the burst answered, %d refused: %s %s", again, len(calls),
-			through, burst, r.Limited, failed, more)
+	if r := endedAs(t, busy); through != burst || r.Limited != 0 {
+		t.Errorf("through the proxy: %d answered of %d, %d refused: %s", through, burst, r.Limited, failed)
 	}
-	return fmt.Sprintf("| `%s` | %s | `%s` | %d | %d | %d | %d | %d |", v.sdk, v.version(t), v.fake, len(calls), without, burst-without,
+	return fmt.Sprintf("| `%s` | %s | `%s` | %d | %d | %d | %d | %d |", v.sdk, v.version(t), v.fake, calls, without, burst-without,
 		through, burst-through)
+}
+
+// proxied starts a proxy to a fake, with a limit.
+func proxied(t *testing.T, fake *process, limit string) *process {
+	t.Helper()
+	return start(t, "proxy", "--to", fake.url, "--limit", limit, "--listen", "127.0.0.1:0", "--admin", "off", "--log", "off")
 }
 
 // says runs the calls of the SDK.
