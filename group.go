@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/remote"
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -148,14 +149,14 @@ func (j *Group) Limit(c LimitConfig) *Limit {
 	m.limit.Of = m
 	j.noteLapsesLocked(m)
 	limit.SetEpoch(c.Limiter, j.base)
-	limit.Supply(c.Limiter, func() { j.again(m) }, func() int { return j.waitingFor(m) }, func(kind, text string) {
+	remote.Supply(c.Limiter, func() { j.again(m) }, func() int { return j.waitingFor(m) }, func(kind, text string) {
 		j.Note(observe.Event{Kind: kind, Whose: c.Whose, Text: text})
 	})
 	return m
 }
 
 func (j *Group) noteLapsesLocked(m *Limit) {
-	if !j.lapses.Load() && limit.Lapses(m.limit.Limiter) {
+	if !j.lapses.Load() && remote.Lapses(m.limit.Limiter) {
 		j.lapses.Store(true)
 	}
 }

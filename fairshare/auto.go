@@ -87,7 +87,7 @@ func (c *AutoConfig) fair(q limit.Rule) FairConfig {
 // Resume answers limit.Replay, and does nothing, as that of Fair. For a memory, see Recall.
 func (a *Auto) Resume(mono.Time, []limit.Past) {}
 
-// Refills answers limit.Refills. No reset is one before the quota is known.
+// Refills is that of Fair. No reset is one before the quota is known.
 func (a *Auto) Refills(o *limit.Outcome) uint8 {
 	units := a.fair.Refills(o)
 	if a.alone != nil {
@@ -164,8 +164,8 @@ func (a *Auto) stage() unknownStage {
 	return a.fair.unknown.stage
 }
 
-// State answers limit.State. Of several limits it takes the one that allows least in the long
-// run. It ignores impossible ones.
+// State reads the limits that an answer states. It takes the one that allows least in the long run,
+// and ignores impossible ones. A Pool, a transport and `paceline run` call it.
 func (a *Auto) State(now mono.Time, all []limit.Rule) {
 	if a.alone != nil {
 		a.alone.state(now, all, false)

@@ -19,7 +19,6 @@ func ExampleAuto_Found() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(limit.Learns(l)) // from statements, and from refusals
 	now := mono.Time(0)
 	sent := &limit.Sent{At: now, Number: 1, Cost: limit.One}
 	l.Admit(sent)
@@ -27,17 +26,16 @@ func ExampleAuto_Found() {
 	now = now.Add(answer.RTT)
 	l.Settle(now, sent, &answer)
 	stated := limit.Rule{Name: "hourly", Unit: limit.Requests, N: 4500, Per: time.Hour, Counts: limit.CountsRolling}
-	limit.State(l, now, []limit.Rule{stated})
+	l.State(now, []limit.Rule{stated})
 
 	found := l.Found()
 	fmt.Println(found.Rule, found.By == fairshare.ByServer, found.Rule.Counts == limit.CountsRolling)
-	fmt.Println(limit.Refills(l, &answer)) // no reset of this answer is the time of a full bucket
+	fmt.Println(l.Refills(&answer)) // no reset of this answer is the time of a full bucket
 
 	damaged := l.AppendMemory(nil, now)[1:]
 	next, _ := fairshare.NewAuto(fairshare.AutoConfig{Rng: rand.New(rand.NewPCG(1, 2))})
 	fmt.Println(errors.Is(next.Recall(now, now, damaged, nil), fairshare.ErrMemory))
 	// Output:
-	// true
 	// 4500 requests per 1h0m0s true true
 	// 0
 	// true

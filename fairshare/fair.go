@@ -122,10 +122,12 @@ func (f *Fair) counts(cost *limit.Cost) float64 {
 // Resume answers limit.Replay. Strangers count, too, and answers report it, so it does nothing.
 func (f *Fair) Resume(mono.Time, []limit.Past) {}
 
-// Refills answers limit.Refills. In a known bucket each reset is the instant at which it is
-// full again. Where the kind is unknown, it is so if the reset is as far away as a bucket takes to
-// fill from the remainder. A window that is used up at its very beginning has such a reset, too,
-// but only once.
+// Refills returns the units whose Reset in an outcome is the time of a full bucket: bit u for Unit u.
+// More is free long before. Call it after Settle and State of the answer. It changes nothing.
+//
+// In a known bucket each reset is such a time. Where the kind is unknown, it is so if the reset is
+// as far away as a bucket takes to fill from the remainder. A window that is used up at its very
+// beginning has such a reset, too, but only once.
 func (f *Fair) Refills(o *limit.Outcome) (units uint8) {
 	u := f.config.Unit
 	if f.unknown != nil || f.level != &f.bucket || o.Known>>u&1 == 0 || o.Reset[u] <= 0 {

@@ -8,9 +8,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// State answers limit.State. From the stated limits it reads how the server counts, how much a
-// bucket holds at most, and for windows a new limit. A Pool, a transport and `paceline run` call
-// it.
+// State reads the limits that an answer states: how the server counts, how much a bucket holds at
+// most, and for windows a new limit. Call it before or after the Settle of that answer. A Pool, a
+// transport and `paceline run` call it.
 func (f *Fair) State(_ mono.Time, all []limit.Rule) {
 	f.hearKind(all)
 	f.hearCapacity(all)

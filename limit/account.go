@@ -121,7 +121,7 @@ func (a *account) setLimit(kind string, now mono.Time, n int64) error {
 	a.last = max(now, a.last)
 	a.limit = n
 	if a.pair != nil {
-		return a.pair.change(func(l changing) error { return l.SetLimit(now, n) })
+		return change(a.pair, func(l interface{ SetLimit(mono.Time, int64) error }) error { return l.SetLimit(now, n) })
 	}
 	return nil
 }
@@ -130,7 +130,11 @@ func (a *account) setLimit(kind string, now mono.Time, n int64) error {
 func (a *account) setWindow(now mono.Time, d time.Duration) error {
 	a.last, a.window = max(now, a.last), d
 	if a.pair != nil {
-		return a.pair.change(func(l changing) error { return l.SetWindow(now, d) })
+		return change(a.pair, func(l interface {
+			SetWindow(mono.Time, time.Duration) error
+		}) error {
+			return l.SetWindow(now, d)
+		})
 	}
 	return nil
 }

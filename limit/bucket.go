@@ -206,7 +206,7 @@ func (b *Bucket) setRate(now mono.Time, r rate) error {
 	b.rate = r
 	b.per = r.per()
 	if b.pair != nil {
-		return b.pair.change(func(l changing) error { return l.(*Bucket).setRate(now, r) })
+		return change(b.pair, func(l *Bucket) error { return l.setRate(now, r) })
 	}
 	if b.per <= before {
 		b.raised = now

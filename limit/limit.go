@@ -58,7 +58,7 @@
 //	varying.go        Varying: an All whose limiters may change
 //	fitted.go         Fitted: finds out when a configured limit is wrong
 //	lesson.go         the state of a Fitted, for the next process
-//	wrap.go           Unwrap, and the search through wrappers
+//	wrap.go           Unwrap and Ask: the search through wrappers
 //	forecast.go       Forecaster: Ready after one more Admit, or behind many requests
 //	rule.go           Rule: so much of a unit per window
 //	describe.go       Describer: the rules of a limiter, their usage, the rule behind a verdict
@@ -68,8 +68,6 @@
 //	keeper_state.go   the format of that memory
 //	idle.go           the memory of a limiter with no request in flight, in a few bytes
 //	replay_past.go    Past: earlier requests, for a limiter that is new
-//	learner.go        State and Refills: limiters that learn from answers
-//	remote.go         Fresh and Supply: shares that may lapse, stores that supply them
 //	retreat.go        Retreat: risky opt-ins, and the retreat from them
 //	rtts.go           round trips, and the lead that LearnLead learns
 //	serverclock.go    ServerClock: arrivals from the server's time stamps

@@ -457,7 +457,7 @@ func (p *Produced) Settle(now mono.Time, s *Sent, o *Outcome) {
 // arrives. It is less than the cost if the server counts the rest as it produces it. Compare it
 // with the remainder that an answer states.
 func Arriving(l Limiter, cost Cost) Cost {
-	ask(l, func(p *Produced) { cost[p.unit] = min(cost[p.unit], 1) })
+	Ask(l, func(p *Produced) { cost[p.unit] = min(cost[p.unit], 1) })
 	return cost
 }
 

@@ -24,10 +24,14 @@ type Past struct {
 // Limiters of requests in flight, or of their order, get nothing: the connections of a process end
 // with it. Do not call Replay while requests are open in l.
 //
-// A Limiter that learns (Learns) gets all by its Resume.
+// A Limiter that learns from answers, as those of package fairshare, gets all by its method
+//
+//	Resume(now mono.Time, all []Past)
 func Replay(l Limiter, now, since mono.Time, all []Past) {
 	switch l := l.(type) {
-	case learner:
+	case interface {
+		Resume(now mono.Time, all []Past)
+	}:
 		l.Resume(now, all)
 	case *Fitted:
 		for _, p := range all {

@@ -26,7 +26,7 @@ type Retreat struct {
 //
 //	Trust(now mono.Time)
 func Trust(l Limiter, now mono.Time) {
-	ask(l, func(c interface{ Trust(now mono.Time) }) { c.Trust(now) })
+	Ask(l, func(c interface{ Trust(now mono.Time) }) { c.Trust(now) })
 }
 
 // caution knows when an opt-in is in use.
@@ -119,15 +119,9 @@ func (p *pair) Settle(now mono.Time, s *Sent, o *Outcome) {
 	}
 }
 
-// changing is a limiter whose limit may change at run time. Every kind in a pair is.
-type changing interface {
-	SetLimit(now mono.Time, n int64) error
-	SetWindow(now mono.Time, d time.Duration) error
-}
-
-// change changes both limiters alike.
-func (p *pair) change(f func(changing) error) error {
-	return errors.Join(f(p.bold.(changing)), f(p.safe.(changing)))
+// change changes both limiters of a pair alike. K is their kind, or a method of it.
+func change[K any](p *pair, f func(l K) error) error {
+	return errors.Join(f(p.bold.(K)), f(p.safe.(K)))
 }
 
 // appendUsage takes the common fields from the safe limiter. Of the used cost it reports the

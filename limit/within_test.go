@@ -2,7 +2,6 @@ package limit_test
 
 import (
 	"reflect"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,20 +13,12 @@ import (
 // special is a limiter with every optional method.
 type special struct {
 	limit.Limiter
-	stale   bool
 	resumed bool
-	heard   []limit.Rule
 	retreat mono.Time
 	trusted mono.Time
 }
 
-func (s *special) Fresh(*limit.Sent) bool                             { return !s.stale }
-func (s *special) State(_ mono.Time, all []limit.Rule)                { s.heard = append(s.heard, all...) }
-func (s *special) Resume(mono.Time, []limit.Past)                     { s.resumed = true }
-func (s *special) Supply(func(), func() int, func(kind, text string)) {}
-func (s *special) Refills(o *limit.Outcome) uint8 {
-	return o.Known & (1<<limit.Tokens | 1<<limit.Orders)
-}
+func (s *special) Resume(mono.Time, []limit.Past) { s.resumed = true }
 func (s *special) Rules() []limit.Rule {
 	return []limit.Rule{{Name: "own", N: 3, Per: time.Second, Counts: limit.CountsRolling}}
 }
@@ -55,22 +46,12 @@ func TestWithinOthers(t *testing.T) {
 		s := &special{Limiter: limit.MustRolling(3, time.Second), retreat: 77}
 		l := in(s)
 		leases := []*limit.Sent{limittest.Admit(l, 0, limit.One), limittest.Admit(l, 0, limit.One)}
-		for _, s.stale = range []bool{false, true} {
-			for i, lease := range leases {
-				if limit.Fresh(l, lease) == s.stale {
-					t.Errorf("%s: lease %d of what is stale (%v) is fresh", name, i, s.stale)
-				}
-			}
+		asked := 0
+		if limit.Ask(l, func(part *special) { asked++ }); asked != 1 {
+			t.Errorf("%s: it is asked %d times", name, asked)
 		}
-		if limit.Replay(l, 5, mono.Min, nil); !limit.Learns(l) || !s.resumed {
-			t.Errorf("%s: it learns nothing", name)
-		}
-		if units := limit.Refills(l, &limit.Outcome{Known: 1<<limit.Requests | 1<<limit.Tokens}); units != 1<<limit.Tokens {
-			t.Errorf("%s: these refill: %b", name, units)
-		}
-		said := []limit.Rule{{Burst: 5}, {Burst: 7}}
-		if limit.State(l, 5, said); !slices.Equal(s.heard, said) {
-			t.Errorf("%s: it was told %v of %v", name, s.heard, said)
+		if limit.Replay(l, 5, mono.Min, nil); !s.resumed {
+			t.Errorf("%s: it does not resume", name)
 		}
 		if all := limit.Retreats(l, 5); len(all) != 1 || all[0].Until != 77 {
 			t.Errorf("%s: it retreats from %v", name, all)
@@ -94,10 +75,9 @@ func TestWithinOthers(t *testing.T) {
 		t.Error("nothing has parts")
 	}
 	plain := limit.MustRolling(3, time.Second)
-	if lease := limittest.Admit(plain, 0, limit.One); !limit.Fresh(plain, lease) || limit.Learns(plain) || limit.Refills(plain, &limit.Outcome{Known: 255}) != 0 || limit.VaryingIn(plain) != nil {
-		t.Error("a Rolling is special")
+	if limit.Ask(plain, func(*special) { t.Error("a Rolling is special") }); limit.VaryingIn(plain) != nil {
+		t.Error("a Rolling varies")
 	}
-	limit.State(plain, 0, []limit.Rule{{Burst: 5}})
 	for _, v := range []*limit.Varying{limit.NewVarying(plain)} {
 		for _, l := range []limit.Limiter{v, limit.Named("x", v), limit.NewAll(limit.MustRolling(1, time.Second), v)} {
 			if limit.VaryingIn(l) != v {

@@ -34,8 +34,9 @@ func visit(l Limiter, name *string, f func(l Limiter, name *string) (answered bo
 	}
 }
 
-// ask calls f for each part of l that is an I.
-func ask[I any](l Limiter, f func(part I)) {
+// Ask calls f for each part of l that is an I, such as an interface with a question or a kind of
+// limiter. If l itself is an I, it answers for its parts. The order is that of the parts.
+func Ask[I any](l Limiter, f func(part I)) {
 	visit(l, nil, func(l Limiter, _ *string) bool {
 		i, ok := l.(I)
 		if ok {

@@ -193,7 +193,5 @@ func (z *zoned) longest() time.Duration {
 // Calendar with a Zone needs it. Gate, Group, Pool, transport and share call it. Call it before the
 // first request.
 func SetEpoch(l Limiter, epoch time.Time) {
-	ask(l, func(d dated) { d.setEpoch(epoch) })
+	Ask(l, func(dated interface{ setEpoch(epoch time.Time) }) { dated.setEpoch(epoch) })
 }
-
-type dated interface{ setEpoch(epoch time.Time) }

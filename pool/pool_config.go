@@ -11,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/dispatch"
 	"github.com/paceline-go/paceline/internal/core/queue"
+	"github.com/paceline-go/paceline/internal/core/remote"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -138,7 +139,7 @@ func New(c Config) (*Pool, error) {
 	}
 	for i := range c.Keys {
 		limit.SetEpoch(c.Keys[i].Limiter, p.epoch)
-		limit.Supply(c.Keys[i].Limiter, p.again, p.waiting, p.noteOf(c.Keys[i].Name))
+		remote.Supply(c.Keys[i].Limiter, p.again, p.waiting, p.noteOf(c.Keys[i].Name))
 		p.supply(c.Keys[i].Shared)
 	}
 	return p, nil

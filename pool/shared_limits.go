@@ -3,6 +3,7 @@ package pool
 import (
 	"slices"
 
+	"github.com/paceline-go/paceline/internal/core/remote"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -45,7 +46,7 @@ func (p *Pool) supply(all []*Shared) {
 		p.mu.Unlock()
 		if !known {
 			limit.SetEpoch(s.Limiter, p.epoch)
-			limit.Supply(s.Limiter, p.again, func() int { return p.waitingFor(s) }, p.noteOf(s.Name))
+			remote.Supply(s.Limiter, p.again, func() int { return p.waitingFor(s) }, p.noteOf(s.Name))
 		}
 	}
 }

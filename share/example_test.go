@@ -67,8 +67,8 @@ type loop struct {
 	limiter limit.Limiter
 }
 
-// TestDriver is a test as the author of a driver writes it. A driver of one's own obeys three more
-// questions of a shared limit: Supply, Lapses and Fresh.
+// TestDriver is a test as the author of a driver writes it. A driver of one's own calls two more
+// methods of a shared limit: Supply and Fresh.
 func TestDriver(t *testing.T) { synctest.Test(t, testDriver) }
 
 func testDriver(t *testing.T) {
@@ -85,15 +85,21 @@ func testDriver(t *testing.T) {
 		default:
 		}
 	}
-	limit.Supply(d.limiter, again, func() int { return 1 }, func(kind, text string) { t.Log(kind, text) })
+	var members []*share.Member
+	limit.Ask(d.limiter, func(m *share.Member) { // also one in an All
+		m.Supply(again, func() int { return 1 }, func(kind, text string) { t.Log(kind, text) })
+		members = append(members, m)
+	})
 
 	for d.limiter.Ready(0, limit.One) > 0 { // grants have to be fetched first
 		<-d.news
 	}
 	sent := &limit.Sent{Number: 1, Cost: limit.One}
 	d.limiter.Admit(sent)
-	if limit.Lapses(d.limiter) && !limit.Fresh(d.limiter, sent) { // right before the request is written
-		t.Error("the grant lapsed at once")
+	for _, m := range members { // right before the request is written
+		if !m.Fresh(sent) {
+			t.Error("the grant lapsed at once")
+		}
 	}
 	d.limiter.Settle(0, sent, &limit.Outcome{Result: limit.Accepted})
 }

@@ -185,7 +185,9 @@ func (m *Member) Attach(d Driver) {
 	m.Supply(func() { d.Update(func(mono.Time) {}) }, waiting, nil)
 }
 
-// Supply answers limit.Supply: Gate, Group, Pool and transport call it.
+// Supply gives the Member the functions of its driver. Gate, Group, Pool and transport call it. again
+// makes the driver call Ready again for all waiting requests. waiting returns their number. note
+// shows an event to people. A driver of your own finds the Members in a limiter by limit.Ask.
 func (m *Member) Supply(again func(), waiting func() int, note func(kind, text string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -271,7 +273,7 @@ func (m *Member) Settle(_ mono.Time, s *limit.Sent, o *limit.Outcome) {
 	m.replanLocked()
 }
 
-// Fresh answers limit.Fresh. It reports whether an admitted request may still be written. Call
+// Fresh reports whether an admitted request may still be written. Call
 // it right before the write. If it is false, settle the request as Unsent.
 func (m *Member) Fresh(s *limit.Sent) bool {
 	m.mu.Lock()

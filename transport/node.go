@@ -11,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/breaker"
+	"github.com/paceline-go/paceline/internal/core/learn"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
@@ -73,7 +74,7 @@ func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
-	n := &node{t: t, partition: p, stack: g, taught: limit.Learns(own)}
+	n := &node{t: t, partition: p, stack: g, taught: learn.Learns(own)}
 	n.weigh(own)
 	if p.Scope != provider.IP {
 		return n, nil

@@ -83,6 +83,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/keyring"
+	"github.com/paceline-go/paceline/internal/core/learn"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/send/timer"
 	"github.com/paceline-go/paceline/limit"
@@ -504,7 +505,7 @@ func New(c Config) (*Transport, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.shared, t.senses = n, limit.Learns(c.Limiter)
+		t.shared, t.senses = n, learn.Learns(c.Limiter)
 		t.clients.own(n)
 	}
 	return t, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/learn"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -256,7 +257,7 @@ func (p *process) leave(ctx context.Context, number int) (time.Duration, settler
 func (p *process) permitted(permit paceline.Permit) settler {
 	return func(_ mono.Time, rtt time.Duration, a answer) (sleep time.Duration) {
 		if all := a.stated(p.real); p.limiter != nil && len(all) > 0 {
-			p.gate.Update(func(now mono.Time) { limit.State(p.limiter, now, all) })
+			p.gate.Update(func(now mono.Time) { learn.State(p.limiter, now, all) })
 		}
 		permit.Settle(a.outcome(rtt, p.real))
 		if p.sleeper != nil {

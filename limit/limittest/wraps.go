@@ -40,14 +40,14 @@ func hides(wrap func(l limit.Limiter) limit.Limiter) (all []string) {
 	return all
 }
 
-// asked returns the names of the optional interfaces of package limit that Wraps tests. A test
-// compares them with the sources of limit. So a new interface without a question fails there.
+// asked returns the names of the optional interfaces of package limit that Wraps tests, and Unwrap. A
+// test compares them with the sources of limit. So a new interface without a question fails there.
 func asked() []string { return slices.Sorted(maps.Keys(questions)) }
 
 // questions question a wrapper around a probe that has admitted one request at 0. The answer is
 // empty, or names the fault.
 var questions = map[string]func(w limit.Limiter, sent *limit.Sent, p *probe) string{
-	"Describer": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
+	"Describer": func(w limit.Limiter, _ *limit.Sent, _ *probe) string {
 		if _, r := limit.Explain(w, 0, limit.One); r.N != probeLimit {
 			return "Explain does not name the limit inside"
 		}
@@ -65,8 +65,7 @@ var questions = map[string]func(w limit.Limiter, sent *limit.Sent, p *probe) str
 		if all := limit.Retreats(w, 0); len(all) != 1 || all[0].Option != probeName {
 			return "Retreats does not report that of the limiter inside"
 		}
-		limit.Trust(w, 0)
-		return p.reached("Trust")
+		return ""
 	},
 	"Forecaster": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
 		if !limit.Forecasts(w) || !limit.Foresees(w) {
@@ -79,23 +78,14 @@ var questions = map[string]func(w limit.Limiter, sent *limit.Sent, p *probe) str
 		return ""
 	},
 	"Keeper": func(w limit.Limiter, sent *limit.Sent, p *probe) string { return restores(w, sent, p) },
-	"remote": func(w limit.Limiter, sent *limit.Sent, p *probe) string {
-		if !limit.Lapses(w) || limit.Fresh(w, sent) {
-			return "leave of the limiter inside has lapsed, and Fresh does not say so"
+	"Unwrap": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
+		found := false
+		if limit.Ask(w, func(part *probe) { found = part == p }); !found {
+			return "Ask does not find the limiter inside"
 		}
-		limit.Supply(w, nil, nil, nil)
-		return cmp.Or(p.reached("Fresh"), p.reached("Supply"))
-	},
-	"learner": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
-		if !limit.Learns(w) {
-			return "Learns says no, and the limiter inside does"
-		}
-		if limit.Refills(w, &limit.Outcome{}) != probeRefills {
-			return "Refills does not say what the limiter inside says"
-		}
-		limit.State(w, 0, nil)
+		limit.Trust(w, 0)
 		limit.Replay(w, 0, mono.Min, nil)
-		return cmp.Or(p.reached("State"), p.reached("Resume"))
+		return cmp.Or(p.reached("Trust"), p.reached("Resume"))
 	},
 }
 
@@ -110,9 +100,8 @@ func restores(w limit.Limiter, sent *limit.Sent, p *probe) string {
 }
 
 const (
-	probeName    = "probe"
-	probeLimit   = 1
-	probeRefills = 4
+	probeName  = "probe"
+	probeLimit = 1
 )
 
 // probe is a Limiter with every optional method. Its answers are like those of no other limiter.
@@ -132,14 +121,9 @@ func (p *probe) reached(method string) string {
 }
 
 func (p *probe) note(method string)             { p.asked = append(p.asked, method) }
-func (p *probe) State(mono.Time, []limit.Rule)  { p.note("State") }
-func (p *probe) Refills(*limit.Outcome) uint8   { return probeRefills }
-func (p *probe) Fresh(*limit.Sent) bool         { p.note("Fresh"); return false }
 func (p *probe) Trust(mono.Time)                { p.note("Trust") }
 func (p *probe) Resume(mono.Time, []limit.Past) { p.note("Resume") }
 func (p *probe) AppendState(b []byte) []byte    { p.note("AppendState"); return p.Rolling.AppendState(b) }
-
-func (p *probe) Supply(func(), func() int, func(kind, text string)) { p.note("Supply") }
 
 func (p *probe) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
 	to = p.Rolling.AppendUsage(to, now)

@@ -74,8 +74,8 @@ func (v *Verdict) Policies(has func(provider.Scope) bool) (stated []provider.Pol
 	return stated, capacity
 }
 
-// Stated converts policies to limit.Rule, for limit.State. Those in no unit of a Cost are left
-// out. An unknown window is 0.
+// Stated converts policies to limit.Rules, for limiters that learn. Those in no unit of a Cost are
+// left out. An unknown window is 0.
 func Stated(policies []provider.Policy) (all []limit.Rule) {
 	for i := range policies {
 		p := &policies[i]

@@ -93,7 +93,7 @@ type Evidence struct {
 	// be about that number.
 	Nonce bool
 	// Refills has the units whose resets in this answer only say when a bucket is full again, so
-	// that no request waits for them. limit.Refills computes it from the Outcome without this.
+	// that no request waits for them. Limiters that learn find it from the Outcome without this.
 	Refills uint8
 	// Upgrade means that the request asks for another protocol. Without it an answer 101 is no
 	// success.

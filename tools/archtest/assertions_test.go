@@ -7,7 +7,7 @@ import (
 
 // asserts finds type assertions on the optional interfaces of package limit outside of it. An
 // assertion sees the outermost wrapper and not what it is made of, so it answers wrongly and in
-// silence. A function of the package asks the parts, too (limit.Learns, limit.Keeps).
+// silence. A function of the package asks the parts, too (limit.Ask, limit.Keeps).
 func (c *checker) asserts(pkg string, file *ast.File) {
 	if pkg == "limit" {
 		return

@@ -121,7 +121,7 @@ func (l *Limiter) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	l.note(now)
 }
 
-// State answers limit.State.
+// State answers learn.State.
 func (l *Limiter) State(now mono.Time, all []limit.Rule) {
 	l.Auto.State(now, all)
 	l.note(now)

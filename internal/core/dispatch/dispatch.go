@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/keyring"
+	"github.com/paceline-go/paceline/internal/core/learn"
 	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/internal/core/stack"
@@ -177,7 +178,7 @@ type Answer struct {
 	// is then when it will be full again, and there is more before. Where it is zero, an earlier
 	// answer's holds.
 	Capacity limit.Cost
-	// Stated is the answer's statements about limits, for a Limiter that learns from them: see limit.State.
+	// Stated is the answer's statements about limits, for a Limiter that learns from them: see learn.State.
 	Stated []limit.Rule
 	// Reason is for the dead letter, or for the state of the key. If empty, the Result's name.
 	Reason string
@@ -407,7 +408,7 @@ func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 }
 
 // Fresh reports whether an attempt that is not Done may still be sent, by the limits of its key:
-// see limit.Fresh.
+// see remote.Fresh.
 func (d *Dispatcher) Fresh(a *Attempt) bool { return d.line.Fresh(a.pass) }
 
 // Done settles an attempt at now and moves its request on: done, waiting for another attempt,
@@ -419,7 +420,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	}
 	for _, g := range k.limits() {
 		if len(ans.Stated) > 0 {
-			limit.State(g, now, ans.Stated)
+			learn.State(g, now, ans.Stated)
 		}
 	}
 	sent := d.settle(now, k, &a, &ans)

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/paceline-go/paceline/internal/core/remote"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -121,7 +122,7 @@ func (l *Scheduler) Unsettled(m *Limit) (open int, oldest mono.Time) {
 func (l *Scheduler) Fresh(p Pass) bool {
 	sent := l.Sent(p)
 	for _, m := range p.Way.limits {
-		if !limit.Fresh(m.Limiter, sent) {
+		if !remote.Fresh(m.Limiter, sent) {
 			return false
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/core/learn"
+	"github.com/paceline-go/paceline/internal/core/remote"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
@@ -259,14 +261,14 @@ func (g *Stack) Follow(now mono.Time) {
 	g.fitted.Follow(g.last)
 	g.later = arrivesLater(g.own)
 	if g.again != nil {
-		limit.Supply(g.own, g.again, g.waiting, g.note)
+		remote.Supply(g.own, g.again, g.waiting, g.note)
 	}
 }
 
-// Supply answers limit.Supply, for the configured limit.
+// Supply answers remote.Supply, for the configured limit.
 func (g *Stack) Supply(again func(), waiting func() int, note func(kind, text string)) {
 	g.again, g.waiting, g.note = again, waiting, note
-	limit.Supply(g.own, again, waiting, note)
+	remote.Supply(g.own, again, waiting, note)
 }
 
 // arrivesLater reports whether the server counts a part of a cost only later.
@@ -434,8 +436,8 @@ func (g *Stack) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	g.compose()
 }
 
-// Refills answers limit.Refills, if the configured Limiter or Beside does.
-func (g *Stack) Refills(o *limit.Outcome) uint8 { return limit.Refills(g.counts, o) }
+// Refills answers learn.Refills, if the configured Limiter or Beside does.
+func (g *Stack) Refills(o *limit.Outcome) uint8 { return learn.Refills(g.counts, o) }
 
 // heeds returns an outcome without the resets for which no request has to wait.
 func (g *Stack) heeds(o *limit.Outcome) *limit.Outcome {

@@ -20,12 +20,12 @@ type Fed struct {
 	Ended   []limit.Outcome
 }
 
-// Supply answers limit.Supply.
+// Supply answers remote.Supply.
 func (f *Fed) Supply(again func(), waiting func() int, note func(kind, text string)) {
 	f.Again, f.Waiting, f.Note = again, waiting, note
 }
 
-// Fresh answers limit.Fresh.
+// Fresh answers remote.Fresh.
 func (f *Fed) Fresh(*limit.Sent) bool { return !f.Stale }
 
 // Ready implements limit.Limiter.

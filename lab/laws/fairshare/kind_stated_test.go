@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/core/learn"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
@@ -36,7 +37,7 @@ func TestFairHearsTheKind(t *testing.T) {
 			group.Strategy.NewLimiter = func(p strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 				l, err := made(p, rng)
 				if err == nil {
-					limit.State(l, 0, all)
+					learn.State(l, 0, all)
 				}
 				return l, err
 			}

@@ -1,10 +1,11 @@
-package limit_test
+package remote_test
 
 import (
 	"cmp"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/remote"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 )
@@ -17,7 +18,7 @@ type lapsing struct {
 
 func (l *lapsing) Fresh(s *limit.Sent) bool { return s.Number != l.lapsed }
 
-func (l *lapsing) Supply(func(), func() int, func(kind, text string)) {}
+func (l *lapsing) Supply(again func(), _ func() int, _ func(kind, text string)) { again() }
 
 func (l *lapsing) Admit(s *limit.Sent) {
 	l.Limiter.Admit(s)
@@ -41,14 +42,18 @@ func TestFreshOfAll(t *testing.T) {
 	for name, in := range wrapped {
 		l := in(&lapsing{Limiter: roll()})
 		first, second := limittest.Admit(l, 0, limit.One), limittest.Admit(l, 0, limit.One)
-		if limit.Fresh(l, first) || !limit.Fresh(l, second) {
-			t.Errorf("%s: of two the first lapsed, and they are fresh: %t, %t", name, limit.Fresh(l, first), limit.Fresh(l, second))
+		if remote.Fresh(l, first) || !remote.Fresh(l, second) {
+			t.Errorf("%s: of two the first lapsed, and they are fresh: %t, %t", name, remote.Fresh(l, first), remote.Fresh(l, second))
 		}
-		if !limit.Lapses(l) {
+		if !remote.Lapses(l) {
 			t.Errorf("%s: something of it lapses", name)
 		}
+		supplied := 0
+		if remote.Supply(l, func() { supplied++ }, nil, nil); supplied != 1 {
+			t.Errorf("%s: it is supplied %d times", name, supplied)
+		}
 		l = in(roll())
-		if lease := limittest.Admit(l, 0, limit.One); !limit.Fresh(l, lease) || limit.Lapses(l) {
+		if lease := limittest.Admit(l, 0, limit.One); !remote.Fresh(l, lease) || remote.Lapses(l) {
 			t.Errorf("%s: nothing of it lapses", name)
 		}
 	}
