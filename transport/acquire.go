@@ -42,7 +42,9 @@ func (c *call) acquire() error {
 		if c.maxWait > 0 {
 			turn.MaxWait = max(c.maxWait-c.waited, 1)
 		}
-		turn = c.t.turn(c, turn)
+		if c.leaf.newcomer != nil {
+			turn = c.t.turn(c, turn)
+		}
 		lane := c.leaf.lane
 		if c.lane != nil {
 			lane = c.lane
@@ -57,8 +59,8 @@ func (c *call) acquire() error {
 			c.permit, c.way = p, c.leaf.by(p.Way())
 			if c.lane != nil {
 				c.way = c.only[p.Way()]
+				c.retire()
 			}
-			c.retire()
 			return nil
 		case err == nil: // a call that is giving up, or whose key has joined another, may get a permit all the same
 			p.Settle(limit.Outcome{Result: limit.Unsent})

@@ -115,7 +115,7 @@ func (c *call) attempt(number int, last bool) (resp *http.Response, a Attempt, w
 		defer p.stop()
 	}
 	resp, err = c.trip(s, r)
-	if s.lapsed(err, number, p) {
+	if err != nil && s.lapsed(err, number, p) {
 		return nil, a, 0, err
 	}
 	in := c.hear(s, resp, err, last)

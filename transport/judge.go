@@ -59,10 +59,12 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 		s.leaf.server.dialect.Store(&v.Shown)
 	}
 	if resp != nil {
-		t.look.answered(t.now(), s.leaf.partition.Host, in.RTT)
+		t.look.answered(s.headed.Sub(t.epoch), s.leaf.partition.Host, in.RTT)
 		s.leaf.server.learn(v.Shown, resp.Header)
 		t.belongs(s.leaf, resp)
-		s.turns()
+		if s.visit != nil {
+			s.turns()
+		}
 	}
 	if t.config.Scope != nil && v.Said.Refusal != provider.None {
 		if scope := t.config.Scope(s.partition(), v.Said); scope != "" {
@@ -76,7 +78,7 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) classify.Evidence {
 	written, began, rtt := s.wire.Times(s.headed)
 	in := classify.Evidence{
-		Err: err, Link: neterr.OfError(c.ctx, err), Wrote: classify.Nothing, Now: s.headed, RTT: rtt,
+		Err: err, Wrote: classify.Nothing, Now: s.headed, RTT: rtt,
 		Provider:   s.leaf.server.provider,
 		Idempotent: classify.Idempotent(c.req), Model: s.leaf.partition.Model != "", Once: c.getBody == nil,
 		Ended:   c.ctx.Err() != nil,
@@ -85,8 +87,9 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) clas
 	if written {
 		in.Wrote, in.Took = classify.Something, s.headed.Sub(began)
 	}
-	if errors.Is(err, once.ErrUnprocessed) {
-		in.Idempotent = true
+	if err != nil {
+		in.Link = neterr.OfError(c.ctx, err)
+		in.Idempotent = in.Idempotent || errors.Is(err, once.ErrUnprocessed)
 	}
 	if known := s.leaf.server.dialect.Load(); known != nil {
 		in.Shown = *known

@@ -62,7 +62,9 @@ func (t *Transport) find(p Partition, who *Client) (*leaf, error) {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p = t.sharedLocked(p)
+	if p.Model != "" {
+		p = t.sharedLocked(p)
+	}
 	if o := t.owners[p.Host]; o != nil {
 		p.Key = o.Home(p.Key)
 	}
@@ -151,6 +153,7 @@ func (t *Transport) nodesLocked(l *leaf, k int, p Partition, full bool) error {
 	add := func(n *node) {
 		w.nodes[w.count] = n
 		w.count++
+		w.taught = w.taught || n.taught
 	}
 	for _, s := range scopes {
 		limits := limits

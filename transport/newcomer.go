@@ -229,9 +229,6 @@ func (t *Transport) departLocked(l, to *leaf) {
 
 // turns switches an attempt to the limits of its key, if the key's owner is known by now.
 func (s *sent) turns() {
-	if s.visit == nil {
-		return
-	}
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
 	if to := s.visit.to; to != nil {

@@ -248,9 +248,6 @@ func identifies(s string) bool {
 // sharedLocked returns p with the model's name for limits. For a gateway, the models count as those
 // of the provider that shares the most.
 func (t *Transport) sharedLocked(p Partition) Partition {
-	if p.Model == "" {
-		return p
-	}
 	host := t.config.Provider
 	if host == nil {
 		if n := t.nodes[Partition{Scope: provider.IP, Host: p.Host}]; n != nil {

@@ -101,7 +101,10 @@ func (c *call) place(p Partition, said bool, body tokens.Body) (err error) {
 			}
 		}
 	}
-	return c.unpriced()
+	if c.bill.unknown != "" {
+		return c.unpriced()
+	}
+	return nil
 }
 
 // partition returns what a request counts in, without the model in its body, and whether the

@@ -51,9 +51,9 @@ func (c *call) price(body tokens.Body) {
 	}
 }
 
-// unpriced returns the error of a request whose price is unknown under a limit of money, or nil.
+// unpriced returns the error of a request of unknown price, if it counts in a limit of money.
 func (c *call) unpriced() error {
-	if c.bill.unknown == "" || c.t.config.Price == nil {
+	if c.t.config.Price == nil {
 		return nil
 	}
 	for n := range c.leaf.distinct {
@@ -82,9 +82,6 @@ func (s *sent) spent(o *limit.Outcome) (cost int64, known bool) {
 
 // billed returns an outcome of known cost with the attempt's price added; false: it is unchanged.
 func (s *sent) billed(o limit.Outcome) (limit.Outcome, bool) {
-	if s.bill.reserved == 0 {
-		return o, false
-	}
 	spent, known := s.spent(&o)
 	if !known {
 		return o, false

@@ -22,19 +22,14 @@ type known struct {
 	sure bool
 }
 
-// lookup returns the row of a dialect, if it is not nil and in the table of package provider.
-func lookup(d provider.Dialect) (row provider.Provider, ok bool) {
-	if d == nil {
-		return row, false
-	}
-	return provider.LookupProvider(d.Name())
-}
-
 // runs returns the provider of a host, by the configuration and the host's name; nil: unknown.
 func (t *Transport) runs(host string) *known {
 	named, _ := provider.ForHost(host)
 	for _, d := range []provider.Dialect{t.config.Provider, named} { // the configuration goes before the host's name
-		if row, ok := lookup(d); ok {
+		if d == nil {
+			continue
+		}
+		if row, ok := provider.LookupProvider(d.Name()); ok {
 			return &known{row: row, sure: true}
 		}
 	}
@@ -48,9 +43,11 @@ func (t *Transport) runs(host string) *known {
 // provider.
 func (n *node) learn(d provider.Dialect, h http.Header) {
 	k := n.known.Load()
-	if row, ok := lookup(d); ok && (k == nil || k.row.Name != row.Name) {
-		k = &known{row: row, sure: row.Organization == ""}
-		n.known.Store(k)
+	if d != nil {
+		if row, ok := provider.LookupProvider(d.Name()); ok && (k == nil || k.row.Name != row.Name) {
+			k = &known{row: row, sure: row.Organization == ""}
+			n.known.Store(k)
+		}
 	}
 	if k != nil && !k.sure && h.Get(k.row.Organization) != "" {
 		n.known.Store(&known{row: k.row, sure: true})

@@ -114,11 +114,13 @@ func (c *call) with(body io.ReadCloser) *http.Request {
 
 // trip sends, and returns an answer or the reason why there is none.
 func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
-	if err := s.record(); err != nil {
-		if r.Body != nil {
-			r.Body.Close()
+	if c.t.config.Recorder != nil {
+		if err := s.record(); err != nil {
+			if r.Body != nil {
+				r.Body.Close()
+			}
+			return nil, err
 		}
-		return nil, err
 	}
 	if s.key != nil {
 		r = clean(r)
@@ -160,9 +162,6 @@ func clean(r *http.Request) *http.Request {
 
 // record writes an attempt to the Recorder, right before the attempt is written.
 func (s *sent) record() (err error) {
-	if s.t.config.Recorder == nil {
-		return nil
-	}
 	if s.entry, err = s.t.config.Recorder.Send(s.partition(), s.cost); err != nil {
 		return fmt.Errorf("transport: not sent, since it cannot be recorded: %w", err)
 	}

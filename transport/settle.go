@@ -21,7 +21,10 @@ func (s *sent) settle(o limit.Outcome) {
 		return
 	}
 	defer s.leaf.release()
-	billed, paid := s.billed(o)
+	billed, paid := o, false
+	if s.bill.reserved != 0 {
+		billed, paid = s.billed(o)
+	}
 	if s.entry != 0 {
 		s.t.config.Recorder.Settle(s.entry, s.cost, billed)
 	}
@@ -33,7 +36,9 @@ func (s *sent) settle(o limit.Outcome) {
 		s.turns()
 	}
 	l, w, v := s.leaf, s.way, &s.verdict
-	s.teach()
+	if w.taught {
+		s.teach()
+	}
 	switch {
 	case s.visit != nil || paid:
 		each, seen := s.each(o, billed, paid), o

@@ -20,6 +20,7 @@ const maxNodes = len(scopes) + 2 // besides the scopes, the client's own limit a
 type way struct {
 	nodes   [maxNodes]*node // narrowest first
 	count   int
+	taught  bool     // a limiter of a node learns from the server's statements
 	account *account // nil: the request's own credential
 }
 

@@ -21,23 +21,27 @@ func (p *Policy) NeedsBody(a *Evidence) bool {
 // one of its parts, may be in it. It is cheap: Of reads no more where provider.MayRefuse is false.
 // It holds up no answer that comes in pieces, and is needed only where NeedsBody is false.
 func (p *Policy) Glances(a *Evidence) bool {
+	if a.Status/100 != 2 {
+		return false
+	}
 	kind := contentType(a.Header)
-	return a.Status/100 == 2 && (isJSON(kind) || provider.IsStream(kind))
+	return isJSON(kind) || provider.IsStream(kind)
 }
 
 // looks reports whether the body is to be read for statements about limits.
 func (p *Policy) looks(a *Evidence) bool {
-	if mayRefuse(a.Status) {
+	switch {
+	case a.Status/100 == 2:
+		if !isJSON(contentType(a.Header)) {
+			return false
+		}
+		d, _ := p.dialect(a)
+		return d != nil && provider.InBody(d) || p.guesses(a, d)
+	case mayRefuse(a.Status):
 		return true
 	}
 	d, _ := p.dialect(a)
-	if a.Status >= 400 {
-		return d != nil // some providers refuse with 401, 412 or 500
-	}
-	if a.Status/100 != 2 || !isJSON(contentType(a.Header)) {
-		return false
-	}
-	return d != nil && provider.InBody(d) || p.guesses(a, d)
+	return a.Status >= 400 && d != nil // some providers refuse with 401, 412 or 500
 }
 
 // guesses reports whether a served answer of an unknown server may be a refusal.
@@ -78,8 +82,9 @@ func (p *Policy) dialect(a *Evidence) (d provider.Dialect, believed bool) {
 // nothing, and finding that out costs less than a reading.
 func (p *Policy) read(a *Evidence, v *Verdict) {
 	d, believed := p.dialect(a)
-	refuses := a.Status/100 == 2 && provider.MayRefuse(a.Body)
-	if !believed && !refuses && !p.looks(a) && !provider.Speaks(a.Header) {
+	served, silent := a.Status/100 == 2, len(a.Body) == 0
+	refuses := served && !silent && provider.MayRefuse(a.Body)
+	if !believed && !refuses && !provider.Speaks(a.Header) && (served && silent || !p.looks(a)) {
 		return
 	}
 	v.now = nowOf(a)
