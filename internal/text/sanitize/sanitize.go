@@ -20,8 +20,11 @@ func Text(s string) string { return write(s, "") }
 func Lines(s string) string { return write(s, "\n\t") }
 
 func write(s, keep string) string {
-	i := strings.IndexFunc(s, func(r rune) bool { return r == utf8.RuneError || !harmless(r) })
-	if i < 0 {
+	i := 0
+	for i < len(s) && (s[i] < utf8.RuneSelf && plain[s[i]] || strings.IndexByte(keep, s[i]) >= 0) {
+		i++
+	}
+	if i == len(s) {
 		return s
 	}
 	var b strings.Builder
@@ -44,10 +47,18 @@ func write(s, keep string) string {
 // joiner joins parts of emoji, and letters of some scripts.
 const joiner = '\u200d'
 
+// plain has the visible characters of ASCII.
+var plain = func() (is [utf8.RuneSelf]bool) {
+	for c := ' '; c <= '~'; c++ {
+		is[c] = true
+	}
+	return is
+}()
+
 // harmless reports whether a character is visible and has no effect on others.
 func harmless(r rune) bool {
-	if r < 0x7f {
-		return r >= ' '
+	if r < utf8.RuneSelf {
+		return plain[r]
 	}
 	return unicode.IsGraphic(r) || r == joiner
 }
