@@ -400,7 +400,8 @@ func (p *pair) lose(l *leg, a Attempt) {
 	if t.config.Ended == nil {
 		return
 	}
-	a.Request, a.Partition, a.Key, a.Number, a.Cost = p.req, l.sent.partition(), l.sent.keyName(), p.number, l.sent.cost
+	a.Partition, a.Key = l.sent.partition()
+	a.Request, a.Number, a.Cost = p.req, p.number, l.sent.cost
 	a.Sent = l.sent.began
 	a.tell(&l.in, v)
 	a.Again, a.Why = false, errLost.Error()

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"time"
@@ -61,15 +62,16 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 	if resp != nil {
 		t.look.answered(s.headed.Sub(t.epoch), s.leaf.partition.Host, in.RTT)
 		s.leaf.server.learn(v.Shown, resp.Header)
-		t.belongs(s.leaf, resp)
+		if s.leaf.partition.Key != "" {
+			t.belongs(s.leaf, resp)
+		}
 		if s.visit != nil {
 			s.turns()
 		}
 	}
 	if t.config.Scope != nil && v.Said.Refusal != provider.None {
-		if scope := t.config.Scope(s.partition(), v.Said); scope != "" {
-			v.Scope = scope
-		}
+		p, _ := s.partition()
+		v.Scope = cmp.Or(t.config.Scope(p, v.Said), v.Scope)
 	}
 	return in
 }

@@ -85,20 +85,13 @@ func (s *sent) lapsed(err error, number int, p *pair) bool {
 	return true
 }
 
-// partition is what the attempt counts in, all fields.
-func (s *sent) partition() Partition {
-	p := s.leaf.partition
+// partition is what the attempt counts in, all fields, and the name of its key.
+func (s *sent) partition() (p Partition, key string) {
+	p = s.leaf.partition
 	if s.key != nil {
-		p.Key = s.key.account.name
+		p.Key, key = s.key.account.name, s.key.Name
 	}
-	return p
-}
-
-func (s *sent) keyName() string {
-	if s.key == nil {
-		return ""
-	}
-	return s.key.Name
+	return p, key
 }
 
 // with returns the request for the Base, which closes its body.
@@ -162,7 +155,8 @@ func clean(r *http.Request) *http.Request {
 
 // record writes an attempt to the Recorder, right before the attempt is written.
 func (s *sent) record() (err error) {
-	if s.entry, err = s.t.config.Recorder.Send(s.partition(), s.cost); err != nil {
+	p, _ := s.partition()
+	if s.entry, err = s.t.config.Recorder.Send(p, s.cost); err != nil {
 		return fmt.Errorf("transport: not sent, since it cannot be recorded: %w", err)
 	}
 	return nil
