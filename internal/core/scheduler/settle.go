@@ -16,7 +16,7 @@ import (
 //   - Q2. Before *on ends, the limiter ranges over skipped. So it does before it reads what is in flight.
 //   - Q3. Numbers rise from one request to the next, and are the same in all limits of a Scheduler.
 //
-// So a Silent that is skipped decides as one that is not.
+// So a Silent that is skipped decides as one that is not (decision 61).
 type Silent interface {
 	limit.Limiter
 	// Silent is called once. skipped yields the requests in flight without an Admit, in no order. They
