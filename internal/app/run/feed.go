@@ -13,9 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
-	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
@@ -24,12 +22,8 @@ import (
 
 // feeder hands the requests of the input to the Pools. One goroutine for each group calls it.
 type feeder struct {
-	c       *Config
-	intake  *intake
-	chains  *chains
+	*intake
 	starts  *starts
-	tally   *tally.Tally
-	store   *output.Store
 	secrets *format.Secrets
 	hosts   *hosts
 	trials  *trials
@@ -77,7 +71,7 @@ func (f *feeder) feed(ctx context.Context, name string, in io.Reader, of *group)
 		reader.Passes = func(model string) bool { return f.groups.of(f.c.Format, model) != of }
 	}
 	for f.course.isReading(of == nil) { // with several feeders the input is a file, not a terminal
-		q, err := f.intake.read(reader)
+		q, err := f.read(reader)
 		if !f.course.isReading(false) {
 			return
 		}
@@ -213,7 +207,7 @@ func (f *feeder) noBudget(q *format.Request) bool {
 	if _, ok := f.c.Format.(*format.LLM); !ok || f.c.Budget == 0 || q.Estimate.Model == "" {
 		return false
 	}
-	if _, _, known := f.c.pricesOf(q.Estimate.Model); known {
+	if _, known := f.c.pricesOf(q.Estimate.Model); known {
 		return false
 	}
 	f.course.first(&f.course.input, unpriced([]string{q.Estimate.Model}))

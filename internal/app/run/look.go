@@ -64,7 +64,7 @@ func (l looked) spent(s *observe.Snapshot) {
 			all += m.Spent
 		}
 	}
-	s.Used.Money = int64(all / (sending.Dollar / 1e6)) // millionths
+	s.Used.Money = all.Millionths()
 }
 
 // watch calls look for every group until done, and now and then notes the ceiling.

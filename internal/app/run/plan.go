@@ -325,13 +325,13 @@ func (p *planning) priced(plan *Plan) {
 	most, expected := 0.0, 0.0
 	for i := range plan.Models {
 		m := &plan.Models[i]
-		prices, note, known := p.c.pricesOf(m.Model)
+		prices, known := p.c.pricesOf(m.Model)
 		if !known {
 			plan.Unpriced = append(plan.Unpriced, m.Model)
 			continue
 		}
-		usd := [...]float64{prices.usd(m.Input, m.Output), prices.usd(m.Input, m.expected), prices.Input, prices.Output}
-		m.Note, m.USDMax, m.USDInput, m.USDOutput = note, &usd[0], &usd[2], &usd[3]
+		usd := [...]float64{prices.USD(m.Input, m.Output), prices.USD(m.Input, m.expected), prices.Input, prices.Output}
+		m.Note, m.USDMax, m.USDInput, m.USDOutput = prices.Note, &usd[0], &usd[2], &usd[3]
 		if p.answers > 0 {
 			m.USDExpected = &usd[1]
 		}

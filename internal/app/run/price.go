@@ -22,33 +22,25 @@ type Prices struct{ Input, Output, Cached float64 }
 
 func (p Prices) given() bool { return p.Input >= 0 && p.Output >= 0 }
 
-func (p Prices) model() provider.ModelInfo {
-	return provider.ModelInfo{Input: max(p.Input, 0), Output: max(p.Output, 0), Cached: p.Cached}
-}
-
-// usd returns the cost of input and output tokens without a cache.
-func (p Prices) usd(input, output int64) float64 { return p.model().USD(input, output) }
-
-// pricesOf returns the prices of a model, and a note on what they leave out. It returns false if
+// pricesOf returns a model with its prices: those of Config.Prices if they are given. It returns false if
 // they are not known.
-func (c *Config) pricesOf(model string) (p Prices, note string, known bool) {
+func (c *Config) pricesOf(model string) (m provider.ModelInfo, known bool) {
 	if c.Prices.given() {
-		return c.Prices, "", true
+		return provider.ModelInfo{Input: c.Prices.Input, Output: c.Prices.Output, Cached: c.Prices.Cached}, true
 	}
 	l, ok := c.Format.(*format.LLM)
 	if !ok {
-		return Prices{}, "", false
+		return m, false
 	}
-	m, known := provider.PriceOf(l.Seller(), model)
-	return Prices{m.Input, m.Output, m.Cached}, m.Note, known
+	return provider.PriceOf(l.Seller(), model)
 }
 
 // price returns the most that one attempt of a request may cost. Its tokens of input count as no
 // fewer than its bytes, as no text has more.
 func (c *Config) price(q *format.Request) sending.Money {
 	if _, ok := c.Format.(*format.LLM); ok {
-		p, _, _ := c.pricesOf(q.Estimate.Model)
-		return sending.ToMoney(pricing.Most(p.model(), pricing.Times(q.Estimate.API, q.Body),
+		m, _ := c.pricesOf(q.Estimate.Model)
+		return sending.ToMoney(pricing.Most(m, pricing.Times(q.Estimate.API, q.Body),
 			max(q.Estimate.Input, int64(len(q.Body))), q.Estimate.MaxOutput))
 	}
 	return sending.ToMoney(c.Price * float64(q.Cost[limit.Requests]))
@@ -100,8 +92,8 @@ func (c *Config) cost(j *job, result limit.Result, price sending.Money) sending.
 		return 0
 	}
 	if u, err := tokens.ParseUsage(j.r.Estimate.API, j.res.Body); err == nil {
-		p, _, _ := c.pricesOf(j.r.Estimate.Model)
-		return sending.ToMoney(pricing.Spent(p.model(), j.r.Estimate.API, u))
+		m, _ := c.pricesOf(j.r.Estimate.Model)
+		return sending.ToMoney(pricing.Spent(m, j.r.Estimate.API, u))
 	}
 	return price
 }
@@ -120,15 +112,15 @@ func overBudget(b *sending.Budget) error {
 
 // totals puts the totals of each model, and of all, into t.
 func (p *purse) totals(t *tally.Totals) {
-	t.USD = float64(p.budget.IsSpent()) / float64(sending.Dollar)
+	t.USD = p.budget.IsSpent().USD()
 	l, ok := p.c.Format.(*format.LLM)
 	if !ok {
 		return
 	}
 	published := false
 	for name, m := range p.tally.Models {
-		if _, _, known := p.c.pricesOf(name); known {
-			usd := float64(m.Spent) / float64(sending.Dollar)
+		if _, known := p.c.pricesOf(name); known {
+			usd := m.Spent.USD()
 			m.USD = &usd
 			published = !p.c.Prices.given()
 		}

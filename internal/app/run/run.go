@@ -203,9 +203,8 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	}
 	// When the Pool stops, the feeder may be stuck in a read that cannot be ended. Then it is left
 	// behind, and changes nothing any more.
-	f := &feeder{c: &r.c, intake: &r.intake, chains: &r.chains, starts: &r.starts, tally: r.tally, store: r.store,
-		secrets: r.secrets, hosts: r.hosts, trials: r.trials, course: r.course, writer: r.writer, teller: r.Teller,
-		groups: r.groups, bytes: r.planning.plan.Bytes}
+	f := &feeder{intake: &r.intake, starts: &r.starts, secrets: r.secrets, hosts: r.hosts, trials: r.trials, course: r.course,
+		writer: r.writer, teller: r.Teller, groups: r.groups, bytes: r.planning.plan.Bytes}
 	r.course.feeding = true
 	go func() {
 		f.all(ctx, name, in)

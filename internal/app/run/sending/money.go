@@ -13,7 +13,13 @@ type Money int64
 
 const Dollar Money = 1e9
 
-func (m Money) String() string { return humanize.Dollars(float64(m) / float64(Dollar)) }
+func (m Money) String() string { return humanize.Dollars(m.USD()) }
+
+// USD returns the amount in dollars.
+func (m Money) USD() float64 { return float64(m) / float64(Dollar) }
+
+// Millionths returns the amount in millionths of a dollar, as limits of money count it, rounded down.
+func (m Money) Millionths() int64 { return int64(m / (Dollar / 1e6)) }
 
 // ToMoney rounds up.
 func ToMoney(usd float64) Money {
