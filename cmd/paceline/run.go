@@ -23,6 +23,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/pool/backoff"
 )
 
 const runLong = `Send the HTTP requests of FILE as fast as the limits allow and no faster. FILE has URLs, one a line; a table or rows of JSON, with --url;
@@ -106,8 +107,8 @@ func newRun() *cobra.Command {
 	p.Var(&f.budget, "budget", "most money to spend, such as 20USD, over all runs with one --out. Batches count the prices of their models (paceline models, or --price-input and --price-output), other files --price")
 	p.Float64Var(&f.price, "price", 0, "USD per attempt of cost 1, for --budget; not for batches")
 	p.DurationVar(&f.maxOutage, "max-outage", 0, "longest outage. The run ends with exit code 5 if nothing arrives at a host for this time, and nothing else is left to do. It ends with 6 if keys answer 401 or 403 to all for this time. 0s: at once (default: for ever; keys: 1m, or 1h once something was served)")
-	p.DurationVar(&f.backoff.Base, "backoff-base", 100*time.Millisecond, "longest delay before the second attempt; it doubles")
-	p.DurationVar(&f.backoff.Max, "backoff-max", 30*time.Second, "longest delay before any attempt")
+	p.DurationVar(&f.backoff.Base, "backoff-base", backoff.DefaultBase, "longest delay before the second attempt; it doubles")
+	p.DurationVar(&f.backoff.Max, "backoff-max", backoff.DefaultMax, "longest delay before any attempt")
 	p.IntVar(&f.redirects, "redirects", 0, "redirects to follow, each with a permit of its own")
 	p.IntSliceVar(&f.banStatus, "ban-status", []int{401, 418}, "statuses that take the key out of use (with --key-env)")
 	p.IntSliceVar(&f.nonceStatus, "nonce-status", nil, "statuses for a {nonce} that did not rise, in addition to known texts. Such a request goes again with a new nonce")

@@ -9,6 +9,12 @@ import (
 	"time"
 )
 
+// DefaultBase and DefaultMax are the Base and the Max of the zero Policy.
+const (
+	DefaultBase = 100 * time.Millisecond
+	DefaultMax  = 30 * time.Second
+)
+
 // Policy is exponential backoff with jitter. After a failed attempt n, the next one waits
 //
 //	d = min(Max, Base × Factor^(n−1))
@@ -33,10 +39,10 @@ type Policy struct {
 
 func (p Policy) defaults() Policy {
 	if p.Base == 0 {
-		p.Base = 100 * time.Millisecond
+		p.Base = DefaultBase
 	}
 	if p.Max == 0 {
-		p.Max = 30 * time.Second
+		p.Max = DefaultMax
 	}
 	if p.Factor == 0 {
 		p.Factor = 2

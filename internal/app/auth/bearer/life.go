@@ -45,7 +45,7 @@ const (
 	defaultPatience = 10 * time.Minute
 )
 
-var again = backoff.Policy{Base: time.Second, Max: 30 * time.Second}
+var again = backoff.Policy{Base: time.Second}
 
 // Life is the life of the tokens of one run, one after the other. New makes it. It is not safe for
 // concurrent use.

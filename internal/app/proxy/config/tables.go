@@ -5,6 +5,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/yamlfile"
 	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/pool/backoff"
 )
 
 type (
@@ -130,8 +131,8 @@ var upstreamFields = []yamlfile.Field{
 		"parameters that are set on every request; {key} is filled in"),
 	key("attempts", count, "how often a request may be sent, the first time included (default 3)"),
 	key("backoff_base", above.In("Backoff.Base"),
-		"how long a request waits after its first attempt that failed (default 100ms)"),
-	key("backoff_max", above.In("Backoff.Max"), "how long it waits at most (default 30s)"),
+		"how long a request waits after its first attempt that failed (default "+backoff.DefaultBase.String()+")"),
+	key("backoff_max", above.In("Backoff.Max"), "how long it waits at most (default "+backoff.DefaultMax.String()+")"),
 	key("answer_timeout", spanOrNone,
 		"how long an attempt may take until the header of its answer (default 10m); none: any time"),
 	key("connect_timeout", above, "how long a connection may take, TLS included (default 10s)"),
