@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/nodesim"
 )
 
@@ -51,7 +52,7 @@ func TestFaultsPass(t *testing.T) {
 // while and are back at once.
 func TestCrashesPass(t *testing.T) {
 	sent := [2]int{}
-	for seed := range uint64(3) {
+	for seed := range need.Fewer[uint64](1, 3) {
 		for i, crash := range []time.Duration{0, 6 * time.Second} {
 			c := base(rolling(200, time.Second), 8, seed)
 			c.Length, c.Warm, c.Crash = 140*time.Second, 20*time.Second, crash
@@ -72,7 +73,7 @@ func TestCrashesPass(t *testing.T) {
 // A store that restarts without what it kept, after a second, costs that second, of which nodes have grants for a part, and what is set aside for who did
 // not come back: as if it had been away for so much longer each time.
 func TestRestartsPass(t *testing.T) {
-	seeds := 2 // one restart more or less is a tenth of a second
+	seeds := need.Fewer(1, 2) // one restart more or less is a tenth of a second
 	if long {
 		seeds = 4
 	}

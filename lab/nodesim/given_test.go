@@ -4,11 +4,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/nodesim"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
+
+// shared are the kinds of which nodes get parts: windows that are short and long beside a turn.
+func shared() []kind {
+	short, long := rolling(200, time.Second), rolling(600, 10*time.Second)
+	return need.Fewer([]kind{short}, []kind{short, long})
+}
 
 // Where all want more than there is, each gets by its weight; what one with a large weight does not want is the others', and one with a small
 // weight has its least share however many large ones there are.
@@ -21,7 +28,7 @@ func TestWeights(t *testing.T) {
 		{"one small among large", []float64{0.25, 4, 4, 4}},
 		{"even", []float64{5, 5, 5, 5}},
 	} {
-		for _, k := range []kind{rolling(200, time.Second), rolling(600, 10*time.Second)} {
+		for _, k := range shared() {
 			s := base(k, len(c.weights), 3)
 			s.Weights, s.Warm, s.Length = c.weights, 34*time.Second, 334*time.Second // as below
 			r, alone := nodesim.Run(s), nodesim.Alone(s)
@@ -59,7 +66,7 @@ func TestLeastParts(t *testing.T) {
 		{"less than its weight gives", []float64{3, 1}, []float64{0.5, 0.1}, []float64{0.75, 0.25}},
 		{"more than there is", nil, []float64{0.95, 0.95, 0}, []float64{0.475, 0.475, 0.05}},
 	} {
-		for _, k := range []kind{rolling(200, time.Second), rolling(600, 10*time.Second)} {
+		for _, k := range shared() {
 			s := base(k, len(c.leasts), 3)
 			s.Weights, s.Leasts, s.Warm, s.Length = c.weights, c.leasts, 34*time.Second, 334*time.Second // between bursts, which windows of 10 s begin with
 			r, alone := nodesim.Run(s), nodesim.Alone(s)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/nodesim"
 	"github.com/paceline-go/paceline/lab/parallel"
 )
@@ -42,14 +43,16 @@ var ways = map[string]func(*rand.Rand) time.Duration{"even": even, "sharp": shar
 
 // runs are hostile: every trouble with every kind and path, and so many seeds.
 func runs(seeds int, kinds []kind) (all []nodesim.Config, names []string) {
+	// A sample: this has nothing in common with how many there are of each, and every trouble is met.
+	step := need.Fewer(11, 5)
 	id := 0
 	for seed := range uint64(seeds) {
 		for _, tr := range troubles {
 			for _, k := range kinds {
 				for _, way := range []string{"even", "sharp"} {
 					path := ways[way]
-					if id++; !long && id%5 != 0 {
-						continue // a sample: five has nothing in common with how many there are of each
+					if id++; !long && id%step != 0 {
+						continue
 					}
 					if k.phased && (tr.Set > 0 || tr.Forget > 0) {
 						continue // a phase is no better known than the clock that it is told by

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/nodesim"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -30,7 +31,7 @@ func TestStoreGoesBack(t *testing.T) {
 					nodes = 8 // one that knows a later state is there
 				}
 				c := base(k, nodes, seed*1000+uint64(len(all)))
-				c.Rested, c.Length, c.Trouble = true, 180*time.Second, trouble
+				c.Rested, c.Length, c.Trouble = true, need.Fewer(60*time.Second, 180*time.Second), trouble
 				c.Rewind = 12 * time.Second
 				all = append(all, c)
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/nodesim"
 )
 
@@ -47,7 +48,7 @@ func storm(seed uint64) nodesim.Config {
 
 // Whatever befalls together, none is refused. PACELINE_LONG=1 has 600 runs.
 func TestStorm(t *testing.T) {
-	many := 16
+	many := need.Fewer(6, 16)
 	if long {
 		many = 600
 	}

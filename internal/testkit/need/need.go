@@ -15,6 +15,15 @@ const Require = "PACELINE_REQUIRE_SERVICES"
 // Whole reports whether this is the whole check, as CI runs it. `./check` alone has less time.
 func Whole() bool { return os.Getenv(Require) == "1" }
 
+// Fewer returns all in CI and in the long form, and few in `./check` alone. CONTRIBUTING.md lists the
+// tests that have fewer cases there, and why these are enough.
+func Fewer[T any](few, all T) T {
+	if Whole() || Long() {
+		return all
+	}
+	return few
+}
+
 // Daemons are installed where only an administrator's PATH looks.
 var beside = []string{"/usr/sbin", "/usr/local/sbin", "/sbin"}
 
