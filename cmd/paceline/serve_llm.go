@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -28,6 +29,8 @@ const serveOpenAILong = `Serve OpenAI's API with its limits, as if by a language
   POST /v1/responses          whole or as a stream; max_output_tokens, tools
   POST /v1/embeddings         of strings or token numbers; dimensions, encoding_format
   POST /v1/moderations        nothing is flagged
+  GET  /v1/models             and /v1/models/NAME
+  /v1/files, /v1/batches      sent, listed, read, canceled and deleted; all in memory
 
 Give the server's address to a client as base URL, such as OPENAI_BASE_URL=http://127.0.0.1:9999/v1. The server takes any key, or only
 those of --keys. It takes any published model, by a dated name, too; --models names others. Each key and model has its own limits.
@@ -54,7 +57,10 @@ and a refusal retry-after-ms and retry-after:
 const serveAnthropicLong = `Serve Anthropic's Messages API with its limits, as if by a language model. The text is made up. Everything else is as at the
 provider.
 
-  POST /v1/messages   whole or as a stream; tools
+  POST /v1/messages                whole or as a stream; tools
+  POST /v1/messages/count_tokens   the input of a message
+  /v1/messages/batches             made, listed, read, canceled and deleted; all in memory
+  GET  /v1/models                  and /v1/models/NAME
 
 Give the server's address to a client as base URL, such as ANTHROPIC_BASE_URL=http://127.0.0.1:9999. The server takes any key, or only
 those of --keys. It takes any published model, by a dated name, too; --models names others. Each key and model has its own limits.
@@ -83,7 +89,11 @@ The usage of a request is random, by --seed. Input is counted with the model's v
 Output is lognormal (150 tokens, 1,500 for one in a hundred), up to the request's own bound. --count changes the tokens that count:
 reserved, corrected (at the end of the answer), produced, or true (the server knows the usage when a request arrives).
 
-If tool_choice demands a tool, the tool is called with the fewest arguments of its schema. "auto" is answered in words.
+If tool_choice demands a tool, the tool is called with the fewest arguments of its schema. "auto" is answered in words. If the request
+asks for JSON, the answer is a value of its schema.
+
+A batch serves its requests one after another, 10 ms each. It counts in no limit, and so do lists, files and the counting of tokens.
+None of these is in --log.
 
 A request has one fault at most. --fault cut=0.01,500=0.005 sets the probability of each. --script 429,ok,cut sets the faults of the
 first requests.
@@ -109,6 +119,8 @@ type serveLLM struct {
 	before, first string
 	count         string
 	models        []string
+	limits        []string
+	windowGiven   func() bool // whether --window is on the command line
 	faults        []string
 	script        []string
 	retryAfter    time.Duration
@@ -163,6 +175,9 @@ func newServeLLM(p llm.Provider, c *cobra.Command) *cobra.Command {
 	f.Int64Var(&l.RequestsPerDay, "rpd", 0, "most requests in 24 hours (0: any number)")
 	f.Int64Var(&l.TokensPerDay, "tpd", 0, "most tokens in 24 hours (0: any number)")
 	f.DurationVar(&l.Window, "window", time.Minute, "the window")
+	s.windowGiven = func() bool { return f.Changed("window") }
+	f.StringArrayVar(&s.limits, "limit", nil, "a limit with its window, in place of --rpm, --window and the like: N/U of "+
+		"requests, or NAME=N/U of input, output or tokens; N/d is --rpd or --tpd; "+rate.Forms)
 	if p == llm.OpenAI {
 		f.BoolVar(&l.PerSecond, "per-second", false,
 			"what holds per window also holds per second: 60000 a minute as 1000 a second, rounded down")
@@ -253,6 +268,9 @@ func enforced(l llm.Limits) string {
 
 func (s *serveLLM) check() (err error) {
 	c := &s.config
+	if err := s.setLimits(); err != nil {
+		return fmt.Errorf("--limit: %w", err)
+	}
 	for _, flag := range []struct {
 		name string
 		n    int64
@@ -323,6 +341,44 @@ func (s *serveLLM) check() (err error) {
 			return fmt.Errorf("--script: %w", err)
 		}
 		c.Script = append(c.Script, fault)
+	}
+	return nil
+}
+
+// setLimits puts the limits of --limit where the other flags put theirs. All but those of a day have
+// one window.
+func (s *serveLLM) setLimits() error {
+	l, window := &s.config.Limits, time.Duration(0)
+	inWindow := map[string]*int64{"requests": &l.Requests, "input": &l.Input, "output": &l.Output, "tokens": &l.Tokens}
+	perDay := map[string]*int64{"requests": &l.RequestsPerDay, "tokens": &l.TokensPerDay}
+	for _, v := range s.limits {
+		name, text, named := strings.Cut(v, "=")
+		if !named {
+			name, text = "requests", v
+		}
+		r, err := rate.Parse(text)
+		to := inWindow[name]
+		switch {
+		case to == nil:
+			return fmt.Errorf("%q: no limit %q, expected one of requests, input, output, tokens", v, name)
+		case err != nil:
+			return err
+		case r.Per == 24*time.Hour && perDay[name] != nil:
+			to = perDay[name]
+		case window != 0 && window != r.Per:
+			return fmt.Errorf("%q: another limit has a window of %v, and all but those of a day have the same", v, window)
+		case s.windowGiven():
+			return fmt.Errorf("%q has a window, and so has --window", v)
+		default:
+			window = r.Per
+		}
+		if *to != 0 {
+			return fmt.Errorf("%q: there is a limit of %s already", v, name)
+		}
+		*to = r.N
+	}
+	if window != 0 {
+		l.Window = window
 	}
 	return nil
 }

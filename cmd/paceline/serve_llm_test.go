@@ -159,6 +159,15 @@ func TestMostOutput(t *testing.T) {
 	}
 }
 
+// TestServeLLMLimit: --limit says what --rpm, --tpm, --rpd and --window say together.
+func TestServeLLMLimit(t *testing.T) {
+	greeting, _, _ := serveLLMVerb(t, "/v1/chat/completions", []string{llmBody, llmBody, llmBody}, []int{200, 200, 429},
+		"openai", "--models", "any", "--limit", "2/90s", "--limit", "tokens=100k/90s", "--limit", "900/d")
+	if !strings.Contains(greeting, "openai, 2 requests, 100000 tokens per 1m30s for each key and model, 900 requests per day") {
+		t.Error(greeting)
+	}
+}
+
 func TestServeLLMBadFlags(t *testing.T) {
 	for want, args := range map[string]string{
 		"--rpm -1: want 0 or more":                            "openai --rpm -1",
@@ -175,12 +184,18 @@ func TestServeLLMBadFlags(t *testing.T) {
 		"--retry-after -1s":                                   "openai --retry-after -1s",
 		`--output "xml": want text, json or csv`:              "anthropic -o xml",
 		"--latency: ":                                         "openai --latency fast",
-		"--first: ":                                           "openai --first fast",
-		`--fault "cut": want NAME=PROBABILITY`:                "openai --fault cut",
-		`no fault is called "fire"`:                           "openai --fault fire=1",
-		"probabilities are 1.5 together":                      "openai --fault cut=1,reset=0.5 --addr 127.0.0.1:0",
-		`--script: ratetest: no fault is called "x"`:          "openai --script x",
-		`Keys: "a" is empty or there twice`:                   "openai --keys a,a --addr 127.0.0.1:0",
+		`--limit: "figs=5/m": no limit "figs", expected one`:  "openai --limit figs=5/m",
+		`--limit: "5" does not say per what time`:             "openai --limit 5",
+		`another limit has a window of 1m0s`:                  "anthropic --limit 5/m --limit input=9/s",
+		`"5/s" has a window, and so has --window`:             "openai --limit 5/s --window 1m",
+		`there is a limit of requests already`:                "openai --limit 5/m --rpm 7",
+		`"tokens=5/d": there is a limit of tokens already`:    "openai --limit tokens=5/d --tpd 7",
+		"--first: ":                                  "openai --first fast",
+		`--fault "cut": want NAME=PROBABILITY`:       "openai --fault cut",
+		`no fault is called "fire"`:                  "openai --fault fire=1",
+		"probabilities are 1.5 together":             "openai --fault cut=1,reset=0.5 --addr 127.0.0.1:0",
+		`--script: ratetest: no fault is called "x"`: "openai --script x",
+		`Keys: "a" is empty or there twice`:          "openai --keys a,a --addr 127.0.0.1:0",
 	} {
 		var says strings.Builder
 		ctx, cancel := context.WithCancel(t.Context())

@@ -100,8 +100,10 @@ func (anthropic) refusal(p *problem, id string) (int, any) {
 		}
 	case noModel:
 		status, kind, text = http.StatusNotFound, "not_found_error", fmt.Sprintf("model: %.200s", p.model)
-	case noPath:
+	case noPath, notThere:
 		status, kind = http.StatusNotFound, "not_found_error"
+	case conflict:
+		status = http.StatusConflict
 	case badMethod:
 		status = http.StatusMethodNotAllowed
 	case badMedia:

@@ -7,6 +7,10 @@
 //	llm.go           Server: the way of a request through latency, check and answer
 //	llm_config.go    Config, and Law: the true usage of requests
 //	limits.go        Limits and Counting: the limits of a key for a model
+//	free.go             endpoints that count in no limit
+//	files.go            OpenAI's files
+//	batches.go          OpenAI's batches
+//	message_batches.go  Anthropic's batches
 //	fault.go         Fault: the faults that a server injects
 //	respond.go       answers, whole or as a stream
 //	openai.go        the language of OpenAI's API
@@ -54,6 +58,7 @@ type Server struct {
 	config Config
 	base   time.Time
 	speak  speaker
+	routes []freeRoute
 	log    host.Journal
 	truth  sync.Mutex // held during calls of config.Truth
 	work   *host.Requests
@@ -65,6 +70,9 @@ type Server struct {
 	credit   map[string]int64 // used by each key
 	judge    *judge
 	dropped  int
+	files    []*file // in the order of their making
+	kept     int     // bytes of all files
+	batches  []*batch
 }
 
 // unbounded is the most output tokens of a request without a bound.
@@ -92,6 +100,7 @@ func New(c Config) (*Server, error) {
 	if l.speak = (openAI{}); c.Provider == Anthropic {
 		l.speak = anthropic{}
 	}
+	l.routes = freeRoutes(c.Provider)
 	for _, k := range c.Keys {
 		l.keys[k] = k
 	}
@@ -109,6 +118,8 @@ const (
 	badKey
 	noModel
 	noPath
+	notThere
+	conflict
 	badMethod
 	badMedia
 	tooLong
@@ -192,6 +203,9 @@ func (l *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer l.work.Leave()
+	if l.free(w, r, c, rng) {
+		return
+	}
 	api := l.speak.api(r.URL.Path)
 	switch {
 	case api == "":
@@ -285,9 +299,14 @@ func (l *Server) draw(rng *rand.Rand, c *call, readable bool) (before time.Durat
 	if n := l.config.TokensPerSecond; n > 0 {
 		c.perToken = time.Duration(float64(time.Second) / n)
 	}
-	if !readable {
-		return before
+	if readable {
+		l.uses(c, x, y, cached)
 	}
+	return before
+}
+
+// uses decides the usage of a request from three draws.
+func (l *Server) uses(c *call, x, y, cached float64) {
 	most := cmp.Or(c.MaxOutput, max(1, unbounded/c.Choices))
 	law := l.config.Law
 	u := model.Usage{Input: max(1, int64(math.Round(float64(c.Estimate)*math.Exp(max(law.Spread, 0)*min(max(x, -4), 4)))))}
@@ -321,7 +340,6 @@ func (l *Server) draw(rng *rand.Rand, c *call, readable bool) (before time.Durat
 		u.Output, u.Reasoning = 0, 0
 	}
 	c.Used = u
-	return before
 }
 
 // check decides about the request. It writes the fields about limits and the line of the log.
@@ -404,15 +422,22 @@ func belongs(h http.Header, field, organization string) {
 	}
 }
 
-// decide returns the account for the fields about limits, and the verdict. If the request did not
-// pass, it also returns the problem. The lock is held.
-func (l *Server) decide(h http.Header, line *Line, c *call, p *problem, key string, limits Limits,
-	now mono.Time) (*account, string, *problem) {
-	name, known := l.keys[key]
+// named returns the name of a key in the log, and reports whether the server takes the key. The lock
+// is held.
+func (l *Server) named(key string) (name string, known bool) {
+	name, known = l.keys[key]
 	if !known && key != "" && len(l.config.Keys) == 0 && len(l.keys) < mostAccounts {
 		name, known = "key "+strconv.Itoa(len(l.keys)+1), true
 		l.keys[key] = name
 	}
+	return name, known
+}
+
+// decide returns the account for the fields about limits, and the verdict. If the request did not
+// pass, it also returns the problem. The lock is held.
+func (l *Server) decide(h http.Header, line *Line, c *call, p *problem, key string, limits Limits,
+	now mono.Time) (*account, string, *problem) {
+	name, known := l.named(key)
 	if !known {
 		return nil, unauthorized, &problem{kind: badKey, Problem: model.Problem{Missing: key == ""}}
 	}

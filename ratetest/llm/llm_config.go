@@ -16,8 +16,8 @@ import (
 type Provider uint8
 
 const (
-	OpenAI    Provider = iota // POST /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/moderations
-	Anthropic                 // POST /v1/messages
+	OpenAI    Provider = iota // POST /v1/chat/completions, /v1/responses, /v1/embeddings, /v1/moderations; files, batches
+	Anthropic                 // POST /v1/messages, /v1/messages/count_tokens; batches
 )
 
 func (p Provider) String() string {
@@ -107,6 +107,9 @@ type Config struct {
 	// RetryAfter is the wait that Refused and Unavailable ask for. If zero, 1 s. If negative, they
 	// ask for none.
 	RetryAfter time.Duration
+	// BatchPace is the time that a request of a batch takes. A batch serves its requests one after
+	// another, outside of all limits. If zero, 10 ms.
+	BatchPace time.Duration
 	// Credit is the total number of tokens for each key. Afterwards the key is refused for lack of
 	// credit. If zero, unlimited.
 	Credit int64
@@ -192,6 +195,7 @@ func (c Config) filled() (Config, error) {
 	}
 	c.EventTokens = cmp.Or(c.EventTokens, 8)
 	c.RetryAfter = cmp.Or(c.RetryAfter, time.Second)
+	c.BatchPace = cmp.Or(c.BatchPace, 10*time.Millisecond)
 	switch {
 	case !(l.Spread <= 1):
 		return bad("Law.Spread %v is above 1", l.Spread)
@@ -206,6 +210,8 @@ func (c Config) filled() (Config, error) {
 		return bad("TokensPerSecond %v is negative", c.TokensPerSecond)
 	case c.EventTokens < 0:
 		return bad("EventTokens %d is negative", c.EventTokens)
+	case c.BatchPace < 0 || c.BatchPace > day:
+		return bad("BatchPace %v is not from 0 to %v", c.BatchPace, day)
 	case c.Credit < 0:
 		return bad("Credit %d is negative", c.Credit)
 	}

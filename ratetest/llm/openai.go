@@ -94,6 +94,10 @@ func (openAI) refusal(p *problem, _ string) (int, any) {
 	case noPath:
 		status = http.StatusNotFound
 		code("unknown_url")
+	case notThere:
+		status = http.StatusNotFound
+	case conflict:
+		status = http.StatusConflict
 	case badMethod:
 		status = http.StatusMethodNotAllowed
 		code("method_not_supported")

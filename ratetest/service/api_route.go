@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/paceline-go/paceline/ratetest/internal/host"
 )
 
-// route is an endpoint: METHOD /path, in which {} stands for any one part. The parts that match it
-// are handed to answer.
+// route is an endpoint, with a pattern as in host.Match. answer gets the parts that the pattern
+// leaves open.
 type route struct {
 	pattern string
 	answer  func(a *asked, parts []string) *answer
@@ -20,7 +22,7 @@ type route struct {
 func routed(check func(*asked) *answer, routes ...route) func(*asked) *answer {
 	return func(a *asked) *answer {
 		for _, r := range routes {
-			parts, ok := r.matches(a.Method, a.path())
+			parts, ok := host.Match(r.pattern, a.Method, a.path())
 			if !ok {
 				continue
 			}
@@ -31,30 +33,6 @@ func routed(check func(*asked) *answer, routes ...route) func(*asked) *answer {
 		}
 		return nil
 	}
-}
-
-func (r *route) matches(method, path string) (parts []string, ok bool) {
-	want, pattern, _ := strings.Cut(r.pattern, " ")
-	if method != want || strings.Count(path, "/") != strings.Count(pattern, "/") {
-		return nil, false
-	}
-	given := strings.Split(path, "/")
-	for i, part := range strings.Split(pattern, "/") {
-		before, after, any := strings.Cut(part, "{}")
-		switch {
-		case !any && part != given[i]:
-			return nil, false
-		case !any:
-			continue
-		}
-		rest, ok := strings.CutPrefix(given[i], before)
-		rest, more := strings.CutSuffix(rest, after)
-		if !ok || !more || rest == "" {
-			return nil, false
-		}
-		parts = append(parts, rest)
-	}
-	return parts, true
 }
 
 // entries is the length of every made-up list.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/testkit/need"
-	"github.com/paceline-go/paceline/ratetest/service"
 )
 
 var update = flag.Bool("update", false, "write the table of SDKs in docs/proxy-sdks.md; with PACELINE_LONG=1 it is of all of them")
@@ -23,7 +22,7 @@ var update = flag.Bool("update", false, "write the table of SDKs in docs/proxy-s
 type vendor struct {
 	sdk   string // its package, and what follows a comma
 	dir   string // the folder with its package: ../node or ../more
-	fake  string // a verb of serve
+	fake  string // a verb of serve, with flags
 	limit string // the limit of a burst: the fake's first one if it is empty
 }
 
@@ -34,6 +33,8 @@ var vendors = []vendor{
 	{"@mistralai/mistralai", "../node", "mistral", ""},
 	{"@google/genai", "../node", "gemini", ""},
 	{"stripe", "../node", "stripe", ""},
+	{"openai", "../node", "openai --first constant:0s --tokens-per-second 0", ""},
+	{"@anthropic-ai/sdk", "../node", "anthropic --first constant:0s --tokens-per-second 0", ""},
 	{"@ai-sdk/groq", "../more", "groq", ""},
 	{"@ai-sdk/azure", "../more", "azure-openai", ""},
 	{"@ai-sdk/mistral", "../more", "mistral", ""},
@@ -81,9 +82,10 @@ func TestVendors(t *testing.T) {
 
 // row is the line of a vendor in the table of docs/proxy-sdks.md.
 func (v *vendor) row(t *testing.T, node string) string {
+	verb := strings.Fields(v.fake)
 	calls := 0
 	for _, by := range []string{"", "through the proxy"} {
-		fake := serve(t, v.fake)
+		fake := serve(t, verb...)
 		to := fake
 		if by != "" {
 			to = proxied(t, fake, "20/s")
@@ -103,20 +105,20 @@ func (v *vendor) row(t *testing.T, node string) string {
 		}
 	}
 
-	full := serve(t, v.fake, "--limit", v.limited("1h"))
+	full := serve(t, append(verb, "--limit", v.limited("1h"))...)
 	without, _ := answered(v.says(t, node, full.url, strconv.Itoa(burst)))
 	if r := endedAs(t, full); without != room || r.Limited == 0 {
 		t.Errorf("without the proxy: %d answered of %d, %d refused; want %d answered", without, burst, r.Limited, room)
 	}
 
-	busy := serve(t, v.fake, "--limit", v.limited("3s"))
+	busy := serve(t, append(verb, "--limit", v.limited("3s"))...)
 	proxy := proxied(t, busy, fmt.Sprintf("%d/3s", room))
 	through, failed := answered(v.says(t, node, proxy.url, strconv.Itoa(burst)))
 	proxy.stopped(t)
 	if r := endedAs(t, busy); through != burst || r.Limited != 0 {
 		t.Errorf("through the proxy: %d answered of %d, %d refused: %s", through, burst, r.Limited, failed)
 	}
-	return fmt.Sprintf("| `%s` | %s | `%s` | %d | %d | %d | %d | %d |", v.sdk, v.version(t), v.fake, calls, without, burst-without,
+	return fmt.Sprintf("| `%s` | %s | `%s` | %d | %d | %d | %d | %d |", v.sdk, v.version(t), verb[0], calls, without, burst-without,
 		through, burst-through)
 }
 
@@ -148,13 +150,20 @@ func answered(calls []told) (n int, failed string) {
 	return n, failed
 }
 
-// endedAs ends a fake of package service and reads what its judge says.
-func endedAs(t *testing.T, p *process) (r service.Report) {
+// judged is what the judges of packages service and llm have in common.
+type judged struct {
+	Limited, Wrong int
+	Verdicts       map[string]int // of llm alone
+}
+
+// endedAs ends a fake and reads what its judge says.
+func endedAs(t *testing.T, p *process) (r judged) {
 	t.Helper()
 	p.stopped(t)
 	if err := json.Unmarshal(p.out.Bytes(), &r); err != nil || r.Wrong != 0 {
 		t.Errorf("%v: %s", err, p.out.String())
 	}
+	r.Limited += r.Verdicts["limited"]
 	return r
 }
 

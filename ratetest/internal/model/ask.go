@@ -52,16 +52,30 @@ func Read(family Family, api string, body []byte) (Ask, *Problem) {
 	return ReadNamed(family, api, "", body)
 }
 
-// ReadNamed reads the body of a request whose path names the model, unless name is "".
-func ReadNamed(family Family, api, name string, body []byte) (Ask, *Problem) {
-	a := Ask{API: api, Choices: 1, Inputs: 1, Dimensions: 1536, IncludeUsage: api != "chat"}
+// ReadCount reads the body of a message whose tokens are to be counted. It needs no max_tokens.
+func ReadCount(body []byte) (Ask, *Problem) {
 	f, p := readForm(body)
 	if p != nil {
-		return a, p
+		return Ask{}, p
+	}
+	f.fields["max_tokens"] = json.RawMessage("1")
+	return readFields(FamilyAnthropic, "messages", f)
+}
+
+// ReadNamed reads the body of a request whose path names the model, unless name is "".
+func ReadNamed(family Family, api, name string, body []byte) (Ask, *Problem) {
+	f, p := readForm(body)
+	if p != nil {
+		return Ask{API: api, Choices: 1}, p
 	}
 	if name != "" {
 		f.fields["model"] = Encode(name)
 	}
+	return readFields(family, api, f)
+}
+
+func readFields(family Family, api string, f *form) (Ask, *Problem) {
+	a := Ask{API: api, Choices: 1, Inputs: 1, Dimensions: 1536, IncludeUsage: api != "chat"}
 	text, want, p := a.options(f)
 	if p != nil {
 		return a, p

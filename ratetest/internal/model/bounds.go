@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -53,6 +54,9 @@ func MostOutputOf(p Family, model string) (tokens int64, known bool) {
 	}
 	return tokens, known
 }
+
+// Published returns the names of the published models, without dates.
+func Published(f Family) []string { return slices.Collect(maps.Keys(published[f])) }
 
 // bounding has the fields that bound the output, by API.
 var bounding = map[string][]string{"chat": {"max_tokens", "max_completion_tokens"},
