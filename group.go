@@ -301,6 +301,19 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 	j.deliverLocked(now)
 }
 
+// Join makes the request count in further limits of the Group too, from now on until the Permit is
+// settled. Limits in which it counts already are left out. It is for a request in flight that turns
+// out to concern other limits. SettleEach then has an outcome for these, too. Join panics if the Permit
+// was settled before.
+func (p Permit) Join(limits ...*Limit) {
+	j := p.lane().group
+	j.Update(func(now mono.Time) {
+		for _, m := range limits {
+			j.line.Join(now, j.line.Sent(p.pass), m.limit)
+		}
+	}, limits...)
+}
+
 // Fresh reports whether the request may still be sent. A permit of a limit that many processes
 // share (package share) is fresh only while this process has its part of that limit. With such a
 // limit, ask right before writing the request, and settle a permit that is not fresh as

@@ -134,3 +134,34 @@ func TestSettleEach(t *testing.T) {
 		}
 	})
 }
+
+// A request counts in a limit that its Permit joins until it is settled there, and then who waits for
+// that limit goes.
+func TestPermitJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := group(t, paceline.GroupConfig{})
+		own := j.Limit(paceline.LimitConfig{Limiter: concurrency(t, 9)})
+		other := j.Limit(paceline.LimitConfig{Limiter: concurrency(t, 1)})
+		p := must(j.Lane(paceline.LaneConfig{}, []*paceline.Limit{own}).Wait(t.Context(), limit.One))
+		p.Join(own, other)
+		p.Join(other)
+		lane := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{other})
+		var all sync.WaitGroup
+		var went time.Duration // guarded by all
+		began := time.Now()
+		goes(t, &all, lane, 0, func() { went = time.Since(began) })
+		time.Sleep(time.Second)
+		of := map[*paceline.Limit]int{}
+		p.SettleEach(accepted, func(m *paceline.Limit) limit.Outcome {
+			of[m]++
+			return accepted
+		})
+		all.Wait()
+		if went != time.Second {
+			t.Errorf("who waits goes after %v, want 1s", went)
+		}
+		if len(of) != 2 || of[own] != 1 || of[other] != 1 {
+			t.Errorf("outcomes of the own limit %d, of the other %d, want 1 each", of[own], of[other])
+		}
+	})
+}

@@ -53,7 +53,7 @@ func (c *call) acquire() error {
 		c.waits = c.waits.Add(waited)
 		c.waited += waited.Waited
 		ok := err == nil && c.ctx.Err() == nil && c.leaf.moved.Load() == nil
-		ok = c.t.enters(c, ok)
+		ok = c.t.enters(c, p, ok)
 		switch {
 		case ok:
 			c.permit, c.way = p, c.leaf.by(p.Way())
@@ -145,12 +145,11 @@ func (c *call) leave() {
 
 // giveBack returns an unused permit.
 func (c *call) giveBack() {
-	unsent := limit.Outcome{Result: limit.Unsent}
-	c.permit.Settle(unsent)
 	if c.visit != nil {
 		c.visit.end(c.t, limit.Unsent)
-		c.visit.settle(c.t, func(*paceline.Limit) limit.Outcome { return unsent })
 	}
+	c.permit.Settle(limit.Outcome{Result: limit.Unsent})
+	c.visit.leave()
 }
 
 // others lets the next attempt use a key that has not denied the request, and reports whether there

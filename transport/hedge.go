@@ -281,7 +281,7 @@ func (p *pair) begins() *http.Request {
 		return nil
 	}
 	c.permit, c.way = permit, c.leaf.by(permit.Way())
-	ok = c.t.enters(c, true)
+	ok = c.t.enters(c, permit, true)
 	var body io.ReadCloser
 	var err error
 	if p.body {

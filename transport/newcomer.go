@@ -27,11 +27,11 @@ type newcomer struct {
 // visit is a request of a newcomer that is under way. It counts at the leaf where it began, and
 // where its key may belong since.
 type visit struct {
-	*keyring.Flight[*node]
-	cost limit.Cost
-	of   *newcomer
-	from *leaf
-	to   *leaf // where the key counts, once that is known; held until the visit ends
+	permit paceline.Permit
+	cost   limit.Cost
+	of     *newcomer
+	from   *leaf
+	to     *leaf // where the key counts, once that is known; held until the visit ends
 }
 
 // door is a limit of newcomers besides all others, so that waiting newcomers can be sent away. The
@@ -142,7 +142,7 @@ func (t *Transport) turn(c *call, turn paceline.Turn) paceline.Turn {
 // enters notes that a call no longer waits, and whether it has a permit. It reports whether the
 // request may go: not if its key has moved meanwhile. If the first call of a newcomer does not go,
 // the others must not wait for it.
-func (t *Transport) enters(c *call, permitted bool) (goes bool) {
+func (t *Transport) enters(c *call, p paceline.Permit, permitted bool) (goes bool) {
 	c.visit = nil
 	g := c.leaf.newcomer
 	if !g.shares() {
@@ -150,7 +150,7 @@ func (t *Transport) enters(c *call, permitted bool) (goes bool) {
 	}
 	t.mu.Lock()
 	if goes = permitted && c.leaf.moved.Load() == nil; goes {
-		c.visit = c.leaf.visits(c.cost)
+		c.visit = &visit{permit: p, cost: c.cost, of: g, from: c.leaf}
 		g.visits[c.visit] = true
 	}
 	led := c.leads
@@ -186,43 +186,40 @@ func (t *Transport) suspectLocked(g *newcomer, in []keyring.Account) {
 	for _, a := range in {
 		for v := range g.visits {
 			if to, err := t.leafLocked(v.from.partition, a.Home); err == nil {
-				t.countLocked(v, to)
+				v.joinLocked(to)
 			}
 		}
 	}
 	t.group.Update(func(mono.Time) { g.door.single = true }, g.limit)
 }
 
-// visits returns a request that counts at a leaf.
-func (l *leaf) visits(cost limit.Cost) *visit {
-	return &visit{Flight: keyring.NewFlight(l.nodes[:l.count]), cost: cost, of: l.newcomer, from: l}
-}
-
-// countLocked makes a visit count in those limits of a leaf where it does not count yet.
-func (t *Transport) countLocked(v *visit, to *leaf) {
-	update(t.group, func(now mono.Time) {
-		for _, n := range to.nodes[:to.count] {
-			v.Join(n, func() *limit.Sent {
-				s := &limit.Sent{At: now, Number: t.group.Number(), Cost: v.cost}
-				n.stack.Admit(s)
-				return s
-			})
-		}
-	}, to.nodes[:to.count])
+// joinLocked makes a visit count at a leaf, too.
+func (v *visit) joinLocked(to *leaf) {
+	var all []*paceline.Limit
+	for _, n := range to.nodes[:to.count] {
+		all = append(all, n.limit)
+	}
+	v.permit.Join(all...)
 }
 
 // departLocked makes what a newcomer sent from a leaf count where its key counts from now on.
 func (t *Transport) departLocked(l, to *leaf) {
 	if l.spent != (limit.Cost{}) {
-		v := l.visits(l.spent)
-		t.countLocked(v, to)
-		v.settle(t, func(*paceline.Limit) limit.Outcome { return limit.Outcome{Result: limit.Unknown} })
+		update(t.group, func(now mono.Time) {
+			for _, n := range to.nodes[:to.count] {
+				if l.index(n.limit) < 0 {
+					s := &limit.Sent{At: now, Number: t.group.Number(), Cost: l.spent}
+					n.stack.Admit(s)
+					n.stack.Settle(now, s, &limit.Outcome{Result: limit.Unknown})
+				}
+			}
+		}, to.nodes[:to.count])
 	}
 	for v := range l.newcomer.visits {
 		if v.from == l {
 			v.to = to
 			to.active.Add(1)
-			t.countLocked(v, to)
+			v.joinLocked(to)
 		}
 	}
 }
@@ -250,22 +247,16 @@ func (v *visit) end(t *Transport, o limit.Result) {
 
 // left reports whether a visit counted in a limit that turned out not to be its key's.
 func (v *visit) left(m *paceline.Limit) bool {
-	return v != nil && v.to != nil && v.to.index(m) < 0 && (v.from.index(m) >= 0 ||
-		slices.ContainsFunc(v.Moved(), func(e keyring.Moved[*node]) bool { return e.To.limit == m }))
+	if v == nil || v.to == nil || v.to.index(m) >= 0 {
+		return false
+	}
+	room := v.from.room
+	return m != v.from.server.way && m != v.of.limit && (room == nil || m != room.limit)
 }
 
-// settle ends a visit in the limits that its permit does not have.
-func (v *visit) settle(t *Transport, of func(*paceline.Limit) limit.Outcome) {
-	var changed []*node
-	for _, m := range v.Moved() {
-		changed = append(changed, m.To)
-	}
-	update(t.group, func(now mono.Time) {
-		for _, m := range v.Moved() {
-			m.To.stack.Settle(now, m.Sent, new(of(m.To.limit)))
-		}
-	}, changed)
-	if v.to != nil {
+// leave ends the use of the leaf to which a visit moved.
+func (v *visit) leave() {
+	if v != nil && v.to != nil {
 		v.to.release()
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/core/learn"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -41,14 +40,12 @@ func (s *sent) settle(o limit.Outcome) {
 	}
 	switch {
 	case s.visit != nil || paid:
-		each, seen := s.each(o, billed, paid), o
+		seen := o
 		if paid {
 			seen = looked(o, billed)
 		}
-		s.permit.SettleEach(seen, each)
-		if s.visit != nil {
-			s.visit.settle(s.t, each)
-		}
+		s.permit.SettleEach(seen, s.each(o, billed, paid))
+		s.visit.leave()
 	case o.Result == limit.Limited || v.Said.Partly || len(v.Said.Limits) > 0:
 		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome { return s.hears(m, o) })
 	case o.RetryAfter > 0:
@@ -78,7 +75,7 @@ func (s *sent) each(o, billed limit.Outcome, paid bool) func(*paceline.Limit) li
 	return func(m *paceline.Limit) limit.Outcome {
 		switch {
 		case s.visit.left(m):
-			return keyring.Of(false, o)
+			return limit.Outcome{Result: limit.Unsent}
 		case paid:
 			return s.bills(m, s.hears(m, o), billed)
 		}

@@ -215,7 +215,6 @@ type key struct {
 	shared   []*Shared          // in place of its own limit; never changed, but replaced
 	stacks   []*stack.Stack     // its own, then the shared ones
 	way      []*scheduler.Limit // of the same
-	flights  map[uint64]*flight // requests in flight in shared limits, by their Number
 	nonce    *Nonce
 	inFlight int
 	sent     uint64
@@ -394,9 +393,6 @@ func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 	a.At, a.pass, a.Key = now, d.head.Pass, d.head.Pass.Way.Index
 	k := &d.keys[a.Key]
 	sent := d.line.Sent(a.pass)
-	if len(k.shared) > 0 {
-		k.flies(sent.Number, k.shared)
-	}
 	a.era = d.ring.Era(keyring.Key(a.Key))
 	a.host.admit(sent)
 	if k.nonce != nil {

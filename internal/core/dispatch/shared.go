@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
@@ -37,9 +36,6 @@ type Shared struct {
 
 // MaxShared is the most Shared in which a key may count at once.
 const MaxShared = scheduler.MaxLimits - 1
-
-// flight is a request in flight of a key with shared limits.
-type flight = keyring.Flight[*Shared]
 
 // limits returns the stacks with the configured limits: the shared ones, or the key's own.
 func (k *key) limits() []*stack.Stack {
@@ -104,16 +100,8 @@ func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 		return nil
 	}
 	for sent := range k.stack.InFlight() {
-		f := k.flights[sent.Number]
-		if f == nil {
-			f = k.flies(sent.Number, nil)
-		}
 		for _, s := range with {
-			f.Join(s, func() *limit.Sent {
-				there := &limit.Sent{At: now, Number: d.line.Number(), Cost: sent.Cost}
-				s.stack.Admit(there)
-				return there
-			})
+			d.line.Join(now, sent, s.limit)
 		}
 	}
 	d.line.Leave(now, &d.head)
@@ -215,42 +203,23 @@ func (d *Dispatcher) touch(key int) {
 	}
 }
 
-// flies begins the record of a request in flight that passed shared limits, or none.
-func (k *key) flies(number uint64, passed []*Shared) *flight {
-	if k.flights == nil {
-		k.flights = map[uint64]*flight{}
-	}
-	f := keyring.NewFlight(passed)
-	k.flights[number] = f
-	return f
-}
-
 // settle settles an attempt in all limits. For limits that its key has left, the attempt was never
 // sent. The result holds until the next request goes.
 func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) *limit.Sent {
-	if len(k.flights) == 0 {
+	if len(k.shared) == 0 {
 		d.outcome = ans.Outcome
 		return d.line.Settle(now, a.pass, &d.outcome)
 	}
-	its := func(s *Shared) *limit.Outcome {
-		d.outcome = keyring.Of(slices.Contains(k.shared, s), ans.Outcome)
-		return &d.outcome
-	}
 	units := d.Refills(a.Key, ans)
-	sent := d.line.SettleEach(now, a.pass, func(m *scheduler.Limit) *limit.Outcome {
-		if m != k.limit {
-			return its(m.Of.(*Shared))
-		}
+	return d.line.SettleEach(now, a.pass, func(m *scheduler.Limit) *limit.Outcome {
 		d.outcome = ans.Outcome
-		d.outcome.Refilled(units)
-		d.outcome.Known = 0 // the remainder belongs to all that share it
+		switch {
+		case m == k.limit:
+			d.outcome.Refilled(units)
+			d.outcome.Known = 0 // the remainder belongs to all that share it
+		case !slices.Contains(k.shared, m.Of.(*Shared)):
+			d.outcome = limit.Outcome{Result: limit.Unsent}
+		}
 		return &d.outcome
 	})
-	f := k.flights[sent.Number]
-	delete(k.flights, sent.Number)
-	for _, m := range f.Moved() {
-		m.To.stack.Settle(now, m.Sent, its(m.To))
-		d.line.Touch(m.To.limit)
-	}
-	return sent
 }

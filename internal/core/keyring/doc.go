@@ -5,7 +5,6 @@
 //	ring.go    which keys are in use, and whose turn it is
 //	blame.go   a denial: the key is at fault, or the request
 //	owners.go  in which account a key counts, and where a newcomer may belong
-//	flight.go  a request in flight counts where its key moves, too
 //	past.go    a key's answered requests, to be counted again where it moves
 //	carry.go   the usage of a key whose requests nobody noted, to be counted where it moves
 //
@@ -25,5 +24,6 @@
 //	K5  While a key is in use, a key that is out is never picked.
 //	K6  Memory is bounded, whatever comes.
 //
-// The package has no clock, lock or goroutine. A Ring, Owners and Flights belong to one driver.
+// The package has no clock, lock or goroutine. A Ring and Owners belong to one driver. A
+// request in flight counts where its key moves by the driver's scheduler, with scheduler.Join.
 package keyring

@@ -40,10 +40,9 @@ type front struct {
 }
 
 type sending struct {
-	*keyring.Flight[keyring.Account]
 	key  string
-	in   []keyring.Account // that it passed
-	sent *limit.Sent       // there, and where it would be by itself
+	in   map[keyring.Account]*limit.Sent // where it counts
+	sent *limit.Sent                     // where it would be by itself
 }
 
 // admit makes a request of that cost count in limits.
@@ -118,7 +117,9 @@ func (f *front) moves(takes func() []string) {
 		for _, s := range f.open {
 			if s.key == k {
 				for _, to := range f.CountsIn(k) {
-					s.Join(to, func() *limit.Sent { return f.admit(f.at(to), s.sent.Cost) })
+					if s.in[to] == nil {
+						s.in[to] = f.admit(f.at(to), s.sent.Cost)
+					}
 				}
 			}
 		}
@@ -152,8 +153,9 @@ func (f *front) send() {
 	if f.Single(k) && slices.ContainsFunc(f.open, func(s *sending) bool { return s.key == k }) { // K3
 		return
 	}
-	s := &sending{keyring.NewFlight(in), k, in, f.admit(f.alone[k], cost)}
+	s := &sending{k, map[keyring.Account]*limit.Sent{}, f.admit(f.alone[k], cost)}
 	for _, a := range in {
+		s.in[a] = s.sent
 		f.at(a).Admit(s.sent)
 	}
 	f.open = append(f.open, s)
@@ -176,12 +178,12 @@ func (f *front) answer() {
 		f.moves(func() []string { return f.Unnamed(k, true) })
 	}
 	f.open = slices.Delete(f.open, i, i+1)
-	of := func(a keyring.Account) *limit.Outcome { return new(keyring.Of(slices.Contains(f.CountsIn(k), a), o)) }
-	for _, a := range s.in {
-		f.limits[a].Settle(f.now, s.sent, of(a))
-	}
-	for _, m := range s.Moved() {
-		f.limits[m.To].Settle(f.now, m.Sent, of(m.To))
+	for a, sent := range s.in {
+		if in := f.CountsIn(k); slices.Contains(in, a) {
+			f.limits[a].Settle(f.now, sent, &o)
+		} else {
+			f.limits[a].Settle(f.now, sent, &limit.Outcome{Result: limit.Unsent})
+		}
 	}
 	f.alone[k].Settle(f.now, s.sent, &o)
 	late := f.now
@@ -303,26 +305,6 @@ func TestPastOfSeveralResults(t *testing.T) {
 		if first.Result != c.want || first.At != 1 || first.Sent != 0 || first.Cost != (limit.Cost{limit.Requests: 2}) {
 			t.Errorf("%v and %v are %+v, want %v", c.a, c.b, first, c.want)
 		}
-	}
-}
-
-// A request in flight counts once in all limits that it passed or to which its key has moved since.
-// For those that its key has left it was never sent.
-func TestFlight(t *testing.T) {
-	f := keyring.NewFlight([]string{"a"})
-	var admitted []string
-	for _, to := range []string{"a", "b", "b", "c"} {
-		f.Join(to, func() *limit.Sent {
-			admitted = append(admitted, to)
-			return &limit.Sent{Number: uint64(len(admitted))}
-		})
-	}
-	if want := []string{"b", "c"}; !slices.Equal(admitted, want) || len(f.Moved()) != 2 || f.Moved()[1].To != "c" || f.Moved()[1].Sent.Number != 2 {
-		t.Errorf("admitted %v, want %v; %v", admitted, want, f.Moved())
-	}
-	o := limit.Outcome{Result: limit.Accepted, RetryAfter: 1}
-	if keyring.Of(true, o) != o || keyring.Of(false, o) != (limit.Outcome{Result: limit.Unsent}) {
-		t.Errorf("%+v where it counts, %+v where it does not", keyring.Of(true, o), keyring.Of(false, o))
 	}
 }
 

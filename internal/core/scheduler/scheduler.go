@@ -80,8 +80,9 @@ type Scheduler struct {
 	told, untold *Ticket // tickets with a verdict, in the order of the verdicts
 	number       uint64  // of the latest request
 	book         limit.Book[kept]
-	ending       *kept  // what Settle is about, meanwhile
-	asker        Ticket // for Try; its Least is for Lane.ahead
+	ending       *kept               // what Settle is about, meanwhile
+	joined       map[uint64][]joined // by the Number of an open pass: see Join
+	asker        Ticket              // for Try; its Least is for Lane.ahead
 }
 
 // New returns a Scheduler without limits or lanes.

@@ -92,8 +92,45 @@ func (l *Scheduler) settle(now mono.Time, p Pass, o *limit.Outcome, of func(*Lim
 			l.wanted(m)
 		}
 	}
+	if len(l.joined) > 0 {
+		l.settleJoined(now, p.number, o, of)
+	}
 	l.ending = nil
 	return &sent.Sent
+}
+
+// joined is the record of a request in a limit that it did not pass.
+type joined struct {
+	limit *Limit
+	sent  *limit.Sent
+}
+
+// Join makes the request of an open pass count in one more limit as of now, until it is settled. It
+// does nothing if the request counts there already. It is for a request in flight that turns out to
+// concern another limit.
+func (l *Scheduler) Join(now mono.Time, open *limit.Sent, m *Limit) {
+	number, all := open.Number, l.joined[open.Number]
+	if slices.Contains(l.book.At(number).way.limits, m) ||
+		slices.ContainsFunc(all, func(j joined) bool { return j.limit == m }) {
+		return
+	}
+	if l.joined == nil {
+		l.joined = map[uint64][]joined{}
+	}
+	s := &limit.Sent{At: now, Number: l.Number(), Cost: open.Cost}
+	m.Limiter.Admit(s)
+	l.joined[number] = append(all, joined{m, s})
+}
+
+func (l *Scheduler) settleJoined(now mono.Time, number uint64, o *limit.Outcome, of func(*Limit) *limit.Outcome) {
+	for _, j := range l.joined[number] {
+		if of != nil {
+			o = of(j.limit)
+		}
+		j.limit.Limiter.Settle(now, j.sent, o)
+		l.Touch(j.limit)
+	}
+	delete(l.joined, number)
 }
 
 // Sent returns the record of an open pass. It holds until the next request goes.
