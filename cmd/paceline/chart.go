@@ -21,10 +21,10 @@ the table are drawn.
 The page is one HTML file that needs no network. Its first sentence is printed. paceline run --report
 writes the same page when a run ends.
 
-Runs of the simulator are drawn by paceline-lab chart, which also draws any of these as SVG or PNG.`
+Runs of the simulator are drawn by paceline-lab sim --chart. paceline-lab chart draws any of these as SVG or PNG.`
 
 // simulator is the error for runs of the simulator, which paceline-lab draws.
-const simulator = "runs of the simulator are drawn by paceline-lab chart"
+const simulator = "runs of the simulator are drawn by paceline-lab sim --chart"
 
 func newChart() *cobra.Command {
 	var out string

@@ -244,7 +244,7 @@ func TestChartRefuses(t *testing.T) {
 		{"chart in.jsonl urls.txt", cli.ExitUsage, "2 files, expected one"},
 		{"chart none.jsonl", cli.ExitConfig, "none.jsonl"},
 		{"chart urls.txt", cli.ExitConfig,
-			"urls.txt: no results of paceline run (--out), and no log of paceline serve (--log); runs of the simulator are drawn by paceline-lab chart"},
+			"urls.txt: no results of paceline run (--out), and no log of paceline serve (--log); runs of the simulator are drawn by paceline-lab sim --chart"},
 		{"chart in.jsonl --chart r.png", cli.ExitUsage,
 			`--chart "r.png" does not end in .html; SVG and PNG are drawn by paceline-lab chart`},
 		{"chart in.jsonl --chart none/r.html", cli.ExitConfig, "there is no folder none"},

@@ -34,9 +34,6 @@ type Fleet struct {
 	Sample time.Duration
 	// Tell, if not nil, is called for each answer, one at a time.
 	Tell func(Line)
-	// Keep, if not nil, is called at intervals of the real clock with the report of what has run so far.
-	Keep  func(Report)
-	Every time.Duration
 }
 
 // Run runs the fleet. When ctx is done the clients are told to stop, and the report is about the
@@ -61,11 +58,8 @@ func (f *Fleet) Run(ctx context.Context) (Report, error) {
 	t := &tally{threads: f.Client.Threads, last: make([]Line, f.Processes*f.Client.Threads),
 		lately: make([]float64, f.Processes*f.Client.Threads), tell: f.Tell, sample: f.Sample.Seconds()}
 	began := time.Now()
-	soFar := func() Report { return f.report(t, time.Since(began), server) }
-	kept := f.keeping(soFar)
 	errs := f.clients(ctx, server, t.add)
-	kept()
-	r := soFar()
+	r := f.report(t, time.Since(began), server)
 	r.Complete = ctx.Err() == nil
 	if server != nil {
 		errs = append(errs, server.Close())
@@ -121,31 +115,6 @@ func (f *Fleet) clients(ctx context.Context, server *ratetest.GCRA, tell func(Li
 	}
 	processes.Wait()
 	return errs
-}
-
-// keeping calls Keep at intervals until the function that it returns is called.
-func (f *Fleet) keeping(soFar func() Report) (stop func()) {
-	if f.Keep == nil || f.Every <= 0 {
-		return func() {}
-	}
-	done := make(chan struct{})
-	var keeper sync.WaitGroup
-	keeper.Go(func() {
-		every := time.NewTicker(f.Every)
-		defer every.Stop()
-		for {
-			select {
-			case <-every.C:
-				f.Keep(soFar())
-			case <-done:
-				return
-			}
-		}
-	})
-	return func() {
-		close(done)
-		keeper.Wait()
-	}
 }
 
 // spawn runs a client in a process of its own: its Config goes to its stdin, and lines come from its stdout.

@@ -169,7 +169,7 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
-// Somebody else's server: 40 requests, and then none. Processes follow two strategies in turn, and what has run is told as it does.
+// Somebody else's server: 40 requests, and then none. Processes follow two strategies in turn.
 func TestAnybodysServer(t *testing.T) {
 	var left atomic.Int64
 	left.Store(40)
@@ -186,27 +186,14 @@ func TestAnybodysServer(t *testing.T) {
 	f := fleet("")
 	f.Client.URL, f.Processes, f.Strategies = server.URL, 3, []string{"aimd", "exponential-backoff"}
 	f.Sample = time.Minute
-	kept := make(chan loadgen.Report, 1000)
-	f.Every, f.Keep = 20*time.Millisecond, func(r loadgen.Report) { kept <- r }
 	r, err := f.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(kept)
 	if r.Server != nil || r.URL != server.URL || r.Strategy != "aimd+exponential-backoff" || !slices.Equal(r.Strategies, []string{"aimd", "exponential-backoff", "aimd"}) {
 		t.Errorf("%+v", r)
 	}
 	if r.Served > 40 || r.Served < 40-r.Clients || r.Limited == 0 || !r.Complete || len(r.Series.At) != 11 {
 		t.Errorf("%d served, %d limited, %d samples", r.Served, r.Limited, len(r.Series.At))
-	}
-	before := 0
-	for k := range kept {
-		if k.Complete || k.Requests < before || k.Requests > r.Requests || len(k.Series.At) > len(r.Series.At) {
-			t.Fatalf("so far %+v", k)
-		}
-		before = k.Requests
-	}
-	if before == 0 {
-		t.Error("nothing was told as it ran")
 	}
 }

@@ -109,7 +109,7 @@ func (t *tally) add(l Line) {
 	}
 }
 
-// report makes the report of what ran in that time. It shares nothing with what goes on.
+// report makes the report of what ran in that time.
 func (f *Fleet) report(t *tally, ran time.Duration, server *ratetest.GCRA) Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +123,7 @@ func (f *Fleet) report(t *tally, ran time.Duration, server *ratetest.GCRA) Repor
 	r.OptimumSleep = float64(r.Clients) / f.Client.Params.Rate
 	if f.Sample > 0 {
 		t.until(r.Seconds)
-		r.Series = cloned(&t.series)
+		r.Series = &t.series
 		for i, d := range t.lately { // since its last instant
 			if of := r.Series.Slept[i]; len(of) > 0 {
 				of[len(of)-1] = max(of[len(of)-1], d)
@@ -135,18 +135,6 @@ func (f *Fleet) report(t *tally, ran time.Duration, server *ratetest.GCRA) Repor
 		r.Server = &report
 	}
 	return r
-}
-
-func cloned(s *fleet.Series) *fleet.Series {
-	c := *s
-	c.At, c.Level, c.Served = slices.Clone(s.At), slices.Clone(s.Level), slices.Clone(s.Served)
-	c.Sleep, c.Slept, c.ServedBy = make([][]float64, len(s.Sleep)), make([][]float64, len(s.Sleep)),
-		make([][]int, len(s.ServedBy))
-	for i := range s.Sleep {
-		c.Sleep[i], c.Slept[i], c.ServedBy[i] = slices.Clone(s.Sleep[i]), slices.Clone(s.Slept[i]),
-			slices.Clone(s.ServedBy[i])
-	}
-	return &c
 }
 
 func (t *tally) report() (r Report) {

@@ -16,17 +16,6 @@ import (
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
 
-// page draws a stored run.
-func (r *storedRun) page() (report.Page, error) {
-	switch {
-	case r.Scenario != nil:
-		return scenarioPage(r.Scenario)
-	case r.Live != nil:
-		return livePage(r.Live)
-	}
-	return throttlesPage(r.Throttles)
-}
-
 var errNoSeries = errors.New("the run has no series to draw: it has a --sample of 0")
 
 func scenarioPage(r *fleet.Report) (report.Page, error) {
@@ -144,20 +133,10 @@ func seriesCharts(s *fleet.Series, names []string, optimum float64, sleeps fleet
 	}
 }
 
-// sleptOf returns how long clients slept; the text has the longest of these. Runs that were stored
-// before this was recorded have only how long the clients meant to sleep, so it returns that.
-func sleptOf(s *fleet.Series) [][]float64 {
-	if len(s.Slept) == len(s.Sleep) {
-		return s.Slept
-	}
-	return s.Sleep
-}
-
 func sleepChart(title string, s *fleet.Series, names []string, optimum float64) report.Chart {
 	c := report.Chart{Title: title, Label: "sleep", Unit: "s", X: s.At, Step: true}
-	slept := sleptOf(s)
 	for i, name := range names {
-		c.Lines = append(c.Lines, report.Line{Name: name, Y: slept[i]})
+		c.Lines = append(c.Lines, report.Line{Name: name, Y: s.Slept[i]})
 	}
 	c.Lines = report.Crowd("clients", c.Lines)
 	if optimum > 0 {
@@ -197,7 +176,7 @@ func throttlesPage(t *compare.Table) (report.Page, error) {
 		Text: fmt.Sprintf("Bars are medians of %d seeds, whiskers reach to the worst. Ours is %s.",
 			t.Strategies[0].Seeds, t.Ours)}
 	longest := func(s *fleet.Series) (most float64) {
-		for _, sleeps := range sleptOf(s) {
+		for _, sleeps := range s.Slept {
 			most = max(most, slices.Max(sleeps))
 		}
 		return most

@@ -24,8 +24,7 @@ import (
 // table before, and pictures are what they draw.
 func TestFairPage(t *testing.T) {
 	unraced(t)
-	t.Chdir("../../..") // where the page's commands are run
-	t.Setenv("PACELINE_RUNS", t.TempDir())
+	t.Chdir("../../..")      // where the page's commands are run
 	t.Setenv(asProgram, "1") // clients of --live are processes of this binary
 	const file = "docs/fair.md"
 	text, err := os.ReadFile(file)
@@ -355,12 +354,11 @@ func (p *fairPage) brief(args []string) {
 		host := httptest.NewServer(server)
 		defer host.Close()
 		replace(args, "http://127.0.0.1:9999/", host.URL)
+		replace(args, "live.html", filepath.Join(p.TempDir(), "live.html"))
 		args = append(args, "--scale", "100", "--duration", "1m", "--level", "100", "--quiet")
 	case slices.Contains(args, "lab/sim/scenario/testdata/company.yaml"):
 		p.company(args)
 		return
-	case args[0] == "chart":
-		args = append(args, "--chart", filepath.Join(p.TempDir(), "chart.svg"))
 	case args[0] == "sim":
 		p.put(args, "fleet.yaml", p.yaml)
 		replace(args, "fleet.html", filepath.Join(p.TempDir(), "fleet.html"))

@@ -31,7 +31,7 @@ that enforce their limits, and the proof that the limiters are never refused.
 In a clone of the repository: go run ./lab/cmd/paceline-lab COMMAND. A release has it beside the program paceline.
 
 A flag that is not given is read from the environment, of any command that has it: --seeds from PACELINE_SEEDS.
-PACELINE_RUNS is the folder of stored runs of sim. NO_COLOR and CLICOLOR_FORCE are heeded.
+NO_COLOR and CLICOLOR_FORCE are heeded.
 
 Exit codes: 0 done; 1 failure, or a promise that is not kept; 2 a wrong command line; 4 bad configuration or input;
 130 interrupted.`

@@ -30,13 +30,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	runs, err := os.MkdirTemp("", "paceline-runs-*")
-	if err != nil {
-		panic(err)
-	}
-	os.Setenv("PACELINE_RUNS", runs)
 	code := m.Run()
-	os.RemoveAll(runs)
 	if built.dir != "" {
 		os.RemoveAll(built.dir)
 	}

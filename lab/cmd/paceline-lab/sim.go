@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/report"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/internal/text/suggest"
@@ -52,7 +52,7 @@ With --live there is no scenario: a server is started here, and clients as HTTP 
 request is a line on stderr, as process#thread and what the client knows. With --url they send to a server that is there already,
 anybody's: every 2xx is served and every 429 limited, and what they say of a limit is read. --limit and --window are then what it is
 said to allow. --strategy fair,aimd has processes follow them in turn; --share sqlite:FILE has them share the quota by a store instead, as run and the
-proxy do: a new store is quiet for 7 s and a window first (in a scenario, strategy: share has one that is simulated). What has run is stored every two seconds, for paceline-lab chart.
+proxy do: a new store is quiet for 7 s and a window first (in a scenario, strategy: share has one that is simulated).
 
 With --scale K all clocks run K times faster: the server refills K times as fast, and clients sleep for a Kth. All times that are
 given or printed are by those clocks; K times less is what passes here, so --duration 30m --scale 10 takes 3 minutes. What cannot
@@ -164,24 +164,19 @@ func checkChart(file string) error {
 	return nil
 }
 
-// keep stores a run, and draws it in the file if one is named. Failing to store it is only a warning.
-func keep(run storedRun, name, file string, warn io.Writer) error {
-	return keepFrom(time.Now(), run, name, file, warn)
-}
+// samples is how many instants of a run a chart has, if the run does not say how many.
+const samples = 360
 
-// keepFrom keeps a run under the instant at which it began.
-func keepFrom(began time.Time, run storedRun, name, file string, warn io.Writer) error {
-	if err := run.store(began, name); err != nil {
-		fmt.Fprintln(warn, "warning: the run is not stored:", sanitize.Lines(err.Error()))
-	}
+// draw draws a run in the file, if one is named.
+func draw[Run any](file string, run Run, page func(Run) (report.Page, error)) error {
 	if file == "" {
 		return nil
 	}
-	page, err := run.page()
+	p, err := page(run)
 	if err != nil {
 		return err
 	}
-	return chart.WriteFile(file, page)
+	return chart.WriteFile(file, p)
 }
 
 func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error {
@@ -229,24 +224,23 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 		func(elapsed time.Duration) screen.Share {
 			return cli.OfTime(time.Duration(at.Load()), read.Duration, elapsed)
 		})
-	report, err := compare.RunScenario(ctx, read, func(f *fleet.Fleet) { at.Store(int64(f.Now())) })
+	result, err := compare.RunScenario(ctx, read, func(f *fleet.Fleet) { at.Store(int64(f.Now())) })
 	progress()
 	if err != nil {
 		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", file, err))
 	}
-	kept := report
-	drawn := keep(storedRun{Scenario: &kept}, cmp.Or(report.Scenario, "scenario"), s.chart, cmd.ErrOrStderr())
+	drawn := draw(s.chart, &result, scenarioPage)
 	if told == 0 {
-		report.Series = nil
+		result.Series = nil
 	}
 	out := cli.Harmless(cmd.OutOrStdout(), s.output)
 	if s.output == "json" {
-		err = cli.WriteJSON(out, &report)
+		err = cli.WriteJSON(out, &result)
 	} else {
-		err = writeFleet(out, &report)
+		err = writeFleet(out, &result)
 	}
 	err = errors.Join(err, drawn)
-	if err == nil && !report.Complete {
+	if err == nil && !result.Complete {
 		err = cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what has run is printed"))
 	}
 	return err

@@ -77,9 +77,6 @@ func (l *simLive) flags(f *pflag.FlagSet) {
 	l.store.Add(f, "; live: the processes keep to the quota by it, instead of by a strategy")
 }
 
-// keepEvery is how often a running simulation is stored.
-const keepEvery = 2 * time.Second
-
 // mostScale is the scale beyond which it matters that a timer is late by a millisecond.
 const mostScale = 10
 
@@ -122,24 +119,13 @@ func (l *simLive) run(cmd *cobra.Command, following string, seed uint64, output,
 		c.SysProcAttr = cli.OwnGroup()
 		return c
 	}
-	began := time.Now()
-	fleet.Every = keepEvery
-	saidWhere := false
-	fleet.Keep = func(r loadgen.Report) {
-		// If the run is killed, what it had so far is stored. An error of storing is reported at the end.
-		if err := (storedRun{Live: &r}).store(began, "live-"+r.Strategy); err == nil && !saidWhere {
-			saidWhere = true
-			errs.Line("what has run so far is kept: paceline-lab chart " + runName(began, "live-"+r.Strategy))
-		}
-	}
 	told := l.follow(errs)
 	report, err := fleet.Run(ctx)
 	told()
 	if report.Clients == 0 {
 		return err
 	}
-	kept := report
-	err = errors.Join(keepFrom(began, storedRun{Live: &kept}, "live-"+report.Strategy, file, cmd.ErrOrStderr()), err)
+	err = errors.Join(draw(file, &report, livePage), err)
 	report.Series = nil
 	write := writeLive
 	if output == "json" {

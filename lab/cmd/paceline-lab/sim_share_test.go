@@ -26,7 +26,6 @@ func TestLiveShare(t *testing.T) {
 	})
 	c := another(t, "sim", "--live", "--share", address, "--share-name", "sim", "--processes", "3", "--threads", "2", "--scale", "2", "--limit", "20", "--window", "2s",
 		"--duration", "20s", "--quiet", "--output", "json")
-	c.Env = append(c.Env, "PACELINE_RUNS="+t.TempDir())
 	out, err := c.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -151,7 +151,7 @@ func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	drawn := keep(storedRun{Throttles: &result}, "throttle "+s.only, s.chart, cmd.ErrOrStderr())
+	drawn := draw(s.chart, &result, throttlesPage)
 	if len(result.Strategies) == 0 {
 		drawn = nil
 	}

@@ -18,7 +18,6 @@ import (
 // Every table says under its headings what the JSON of the same command does, and fits 100 columns without --wide.
 func TestTablesSayWhatTheJSONDoes(t *testing.T) {
 	unraced(t)
-	t.Setenv("PACELINE_RUNS", t.TempDir())
 	llm := []clitest.Heading{{Name: "arrivals", Field: "arrivals"}, {Name: "policy", Field: "name"}, {Name: "429", Field: "rejected"}, {Name: "lost", Field: "lost"}, {Name: "seconds", Field: "seconds"},
 		{Name: "% ideal", Field: "percent_of_ideal"}, {Name: "wait s p50", Field: "wait_ms.p50", By: 1e-3}, {Name: "wait s p99", Field: "wait_ms.p99", By: 1e-3}}
 	wide := append(llm[:len(llm):len(llm)], clitest.Heading{Name: "ideal s", Field: "ideal_seconds"}, clitest.Heading{Name: "worst req %", Field: "worst_window_requests_percent"},
