@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/testkit/frontend"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -65,6 +66,26 @@ func TestUnsettledPermitsAreSaid(t *testing.T) {
 			t.Errorf("logged\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	})
+}
+
+// The permits of a limit are counted by their number, also where the limiter does not know it. Where
+// room comes from elsewhere, a Settle is not the only help, and nothing is said.
+func TestUnsettledOfLimitersThatDoNotCount(t *testing.T) {
+	for want, l := range []limit.Limiter{&frontend.Fed{Room: 1}, struct{ limit.Limiter }{&frontend.Fed{Room: 1}}} {
+		synctest.Test(t, func(t *testing.T) {
+			gate := paceline.NewGate(l)
+			if _, err := gate.Wait(bg, limit.One); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(bg, 3*time.Minute)
+			defer cancel()
+			_, err := gate.Wait(ctx, limit.One)
+			var e *paceline.WaitError
+			if !errors.As(err, &e) || e.Unsettled != want || e.Oldest != time.Duration(want)*3*time.Minute {
+				t.Errorf("%T: %v, want %d unsettled", l, err, want)
+			}
+		})
+	}
 }
 
 // Nothing is said where the line moves, or where time alone will help.

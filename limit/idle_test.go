@@ -189,6 +189,15 @@ func TestIdleStateOfOthers(t *testing.T) {
 		t.Error("a limiter with a request in flight has a state")
 	}
 	l.Settle(0, lease, &limit.Outcome{Result: limit.Accepted})
+	fitted := limit.NewFitted(must(limit.NewCooldown(time.Second))) // a Cooldown does not know what is open
+	lease = limittest.Admit(fitted, 0, limit.One)
+	if _, ok := limit.AppendIdle(nil, fitted, 0); ok {
+		t.Error("a Fitted with a request in flight has a state")
+	}
+	fitted.Settle(0, lease, &limit.Outcome{Result: limit.Accepted})
+	if _, ok := limit.AppendIdle(nil, fitted, 0); !ok {
+		t.Error("a Fitted without a request in flight has no state")
+	}
 	for _, learns := range []limit.Arrivals{{OneWayMax: time.Second}, {LearnLead: true}} {
 		l, err := limit.NewRolling(limit.RollingConfig{Limit: 5, Window: time.Second, Arrivals: learns})
 		if err != nil {

@@ -23,3 +23,15 @@ func TestRatesOfNamed(t *testing.T) {
 		t.Errorf("of one that does not tell: %v %v", rates, ok)
 	}
 }
+
+// A bound that a limiter finds is one of its Rules, and none of its Rates. So a Fitted leaves it
+// alone, with all that is beside it.
+func TestRatesOfWhatIsFound(t *testing.T) {
+	l := limit.NewAll(limit.MustRolling(5, time.Second), must(limit.NewAdaptive(limit.AdaptiveConfig{Initial: 3})))
+	if all, ok := limit.Rules(l); !ok || len(all) != 2 || all[1].N != 3 {
+		t.Errorf("the rules are %v, %v", all, ok)
+	}
+	if all, ok := limit.Rates(l); ok || len(all) > 0 {
+		t.Errorf("the rates are %v, %v", all, ok)
+	}
+}

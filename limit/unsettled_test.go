@@ -33,6 +33,7 @@ func TestUnsettledAgainstAList(t *testing.T) {
 		"sequence":    made(limit.NewSequence(limit.SequenceConfig{Gap: ms})),
 		"fitted":      limit.NewFitted(limit.MustRolling(5, time.Second)),
 		"named":       limit.Named("mine", limit.MustRolling(5, time.Second)),
+		"in part":     limit.NewAll(limit.MustRolling(5, time.Second), unknowing{limit.MustRolling(5, time.Second)}),
 		"all":         limit.NewAll(made(limit.NewCooldown(time.Second)), limit.MustRolling(5, time.Second)),
 	} {
 		var all []*limit.Sent
@@ -54,4 +55,11 @@ func TestUnsettledAgainstAList(t *testing.T) {
 	if n := limit.Unsettled(made(limit.NewCooldown(time.Second))); n != 0 {
 		t.Errorf("a Cooldown owes %d", n)
 	}
+}
+
+// unknowing is a Describer that does not know how many requests are open.
+type unknowing struct{ *limit.Rolling }
+
+func (u unknowing) AppendUsage(to []limit.Usage, _ mono.Time) []limit.Usage {
+	return append(to, limit.Usage{Limit: "it", Allowed: 5})
 }

@@ -433,6 +433,12 @@ func TestUsage(t *testing.T) {
 		for range 2 {
 			m, gate := member(t, share.Config{Store: store, Name: "it", Own: twenty})
 			members = append(members, m)
+			if rules := m.Rules(); len(rules) != 1 || rules[0] != (limit.Rule{Name: "it", N: 20, Per: time.Second}) {
+				t.Errorf("its rules are %+v", rules)
+			}
+			if rates, ok := limit.Rates(m); ok || len(rates) > 0 { // others use them, too, so a Fitted tests none
+				t.Errorf("its rates are %v", rates)
+			}
 			if u := limit.AppendUsage(nil, m, 0); len(u) != 2 || u[0].Used != 0 || u[0].Allowed != 20 {
 				t.Errorf("before the first turn: %+v", u)
 			}
