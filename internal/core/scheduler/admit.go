@@ -27,7 +27,7 @@ func (l *Scheduler) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass
 		w, c, alone := a.sole, *cost, true
 		at = now
 		for _, m := range w.limits {
-			if alone = len(m.parked.all)+len(m.claims) == 0; !alone {
+			if alone = len(m.parked.all) == 0 && m.claims == nil; !alone {
 				break
 			}
 			if !*m.silent {

@@ -25,7 +25,7 @@ func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Lim
 		if !*m.silent {
 			r = m.Limiter.Ready(now, cost)
 		}
-		if r <= now && len(m.parked.all)+len(m.claims) > 0 {
+		if r <= now && (len(m.parked.all) > 0 || m.claims != nil) {
 			r = m.held(now, w, t)
 		}
 		if r > at {
@@ -38,8 +38,8 @@ func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Lim
 // held returns now if t, going by w, has the best right to the room of m. Otherwise it returns when
 // the ticket with a better right may go.
 func (m *Limit) held(now mono.Time, w *Way, t *Ticket) mono.Time {
-	if len(m.claims) > 0 && m.claims[0].lane != w.lane {
-		if c := m.claims[0].lane.ends[0].head; c.before(t) {
+	if m.claims != nil {
+		if a := (*m.claims)[0].lane; a != w.lane && a.ends[0].head.before(t) {
 			return limit.AfterSettle
 		}
 	}
@@ -381,11 +381,14 @@ func (l *Scheduler) claim(w *Way, t *Ticket) {
 	w.claims = true
 	w.lane.claims++
 	for _, m := range w.limits {
-		i := 0
-		for i < len(m.claims) && m.claims[i].lane.ends[0].head.before(t) {
+		if m.claims == nil {
+			m.claims = new([]*Way)
+		}
+		all, i := *m.claims, 0
+		for i < len(all) && all[i].lane.ends[0].head.before(t) {
 			i++
 		}
-		m.claims = slices.Insert(m.claims, i, w)
+		*m.claims = slices.Insert(all, i, w)
 	}
 }
 
@@ -404,7 +407,10 @@ func (l *Scheduler) disclaim(w *Way) {
 	w.claims = false
 	w.lane.claims--
 	for _, m := range w.limits {
-		m.claims = slices.DeleteFunc(m.claims, func(c *Way) bool { return c == w })
+		*m.claims = slices.DeleteFunc(*m.claims, func(c *Way) bool { return c == w })
+		if len(*m.claims) == 0 {
+			m.claims = nil
+		}
 		l.mark(m)
 	}
 }

@@ -172,21 +172,21 @@ type kept struct {
 type Limit struct {
 	Limiter limit.Limiter
 
-	parked heap[*Way] // the ways that wait at it
-	claims []*Way     // the ways that claim it, in the order of their first tickets
+	parked  heap[*Way] // the ways that wait at it
+	claims  *[]*Way    // the ways that claim it, in the order of their first tickets; nil: none
+	silent  *bool      // it has nothing to decide, and is skipped
+	unaware int32      // the number of open passes without an Admit, since it was silent
+	lanes   int32
 	// Up to here it is one cache line. Nothing else is read while no ticket waits for the limit.
 
-	first   mono.Time // when the first of the parked ways may go
-	wake    mono.Time // when to look at it
-	timer   int32     // its index in timers; -1: not there
-	due     int32     // its index in the agenda; -1: not there
-	barred  int       // the number of parked ways that want more than it ever has
-	line    *Scheduler
-	fair    *fairness // nil: lanes take turns by place
-	lanes   int32
-	unaware int32 // the number of open passes without an Admit, since it was silent
-	silent  *bool // it has nothing to decide, and is skipped
-	// What follows is a cache line, too.
+	first  mono.Time // when the first of the parked ways may go
+	wake   mono.Time // when to look at it
+	timer  int32     // its index in timers; -1: not there
+	due    int32     // its index in the agenda; -1: not there
+	barred int       // the number of parked ways that want more than it ever has
+	line   *Scheduler
+	fair   *fairness // nil: lanes take turns by place
+	_      [16]byte  // what follows is a cache line, too
 
 	spare limit.Cost // reserved by open passes beyond what they surely use
 
