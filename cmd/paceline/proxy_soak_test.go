@@ -135,7 +135,7 @@ func newProxySoak(t *testing.T, length time.Duration) *proxySoak {
 	k := &proxySoak{length: length, server: newLawful(t, limit, time.Second), state: filepath.Join(t.TempDir(), "proxy.state"), did: map[string]int{}, big: make([]byte, 16<<20)}
 	k.server.more = k.serve
 	secrets := []string{soakKey + "-1", soakKey + "-2"}
-	env := []string{"PL_SOAK_1=" + secrets[0], "PL_SOAK_2=" + secrets[1], "GOTRACEBACK=all"}
+	env := []string{"PL_SOAK_1=" + secrets[0], "PL_SOAK_2=" + secrets[1], "GOTRACEBACK=all", usersGC}
 	for _, name := range soakClients {
 		env = append(env, name+"="+k.key(name))
 		secrets = append(secrets, k.key(name))

@@ -318,7 +318,7 @@ func (k *soak) killAfter() time.Duration {
 func (k *soak) step(after time.Duration) (done bool) {
 	var errs bytes.Buffer
 	c := program(k.t, k.args...)
-	c.Env = append(c.Env, "PL_SOAK_KEY="+soakKey)
+	c.Env = append(c.Env, "PL_SOAK_KEY="+soakKey, usersGC)
 	c.Stderr = &errs
 	began := time.Now()
 	if err := c.Start(); err != nil {
@@ -364,6 +364,9 @@ func (k *soak) say() {
 	k.t.Logf("%v: %d ids, %d arrivals %v, %d outages, %d kills in %d runs, %d refused, %d secrets abroad, memory %d to %d kB",
 		time.Since(k.began).Round(time.Second), k.n, s.arrived, s.did, s.outages, k.kills, k.runs, len(s.refused), len(s.leaks), least, most)
 }
+
+// usersGC is for a program whose memory is judged: its collector runs as often as a user's, and not as check has it.
+const usersGC = "GOGC=100"
 
 // residentKB returns the memory of a process, where the system says it.
 func residentKB(pid int) []int64 {

@@ -16,11 +16,18 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/strategy"
 )
 
-// page is what the checked page is made from.
-var page = sync.OnceValues(func() (*Page, error) { return Run(context.Background(), 20, nil) })
+// page is what the checked page is made from, or of fewer seeds.
+var page = sync.OnceValues(func() (*Page, error) {
+	seeds := need.Fewer(4, 20)
+	if *update {
+		seeds = 20
+	}
+	return Run(context.Background(), seeds, nil)
+})
 
 var update = flag.Bool("update", false, "write docs/published.md anew")
 
@@ -28,6 +35,9 @@ var update = flag.Bool("update", false, "write docs/published.md anew")
 func TestPage(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("the page is made on amd64: others round sums of products otherwise")
+	}
+	if !*update {
+		need.WholeOnly(t, "the page is of 20 seeds")
 	}
 	p, err := page()
 	if err != nil {
@@ -64,6 +74,7 @@ func at(lines []string, i int) string {
 
 // Each why was written for a verdict. Where a rerun comes to another one, somebody has to read both again.
 func TestVerdictsAreThoseThatTheWhysExplain(t *testing.T) {
+	need.WholeOnly(t, "the verdicts are of 20 seeds")
 	p, err := page()
 	if err != nil {
 		t.Fatal(err)

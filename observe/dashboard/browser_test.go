@@ -23,6 +23,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/testkit/browser"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/observe"
@@ -337,9 +338,12 @@ func TestLooks(t *testing.T) {
 			if name != "empty" {
 				p.Backfill(14*time.Minute, func(i int, at time.Time) observe.Snapshot { return of[i](at) })
 			}
-			for _, scheme := range []string{"light", "dark"} {
+			for scheme, widths := range map[string][]int{
+				"light": need.Fewer([]int{420}, []int{420, 1000, 1600}),
+				"dark":  need.Fewer([]int{1600}, []int{420, 1000, 1600}),
+			} {
 				b.Scheme(scheme)
-				for _, wide := range []int{420, 1000, 1600} {
+				for _, wide := range widths {
 					b.Size(wide, 1000)
 					b.Reload()
 					b.Until(live + ` && document.querySelector("#chart-rate canvas") && innerWidth === ` + fmt.Sprint(wide))

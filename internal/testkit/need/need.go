@@ -15,6 +15,14 @@ const Require = "PACELINE_REQUIRE_SERVICES"
 // Whole reports whether this is the whole check, as CI runs it. `./check` alone has less time.
 func Whole() bool { return os.Getenv(Require) == "1" }
 
+// WholeOnly skips the test in `./check` alone. CI and the long form run it. reason says what it takes.
+func WholeOnly(t testing.TB, reason string) {
+	t.Helper()
+	if !Whole() && !Long() {
+		t.Skipf("%s: %s=1", reason, Require)
+	}
+}
+
 // Fewer returns all in CI and in the long form, and few in `./check` alone. CONTRIBUTING.md lists the
 // tests that have fewer cases there, and why these are enough.
 func Fewer[T any](few, all T) T {

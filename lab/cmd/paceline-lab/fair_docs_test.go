@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/ratetest"
 )
@@ -24,6 +25,9 @@ import (
 // table before, and pictures are what they draw.
 func TestFairPage(t *testing.T) {
 	unraced(t)
+	if !*update {
+		need.WholeOnly(t, "its commands simulate 300 fleets")
+	}
 	t.Chdir("../../..")      // where the page's commands are run
 	t.Setenv(asProgram, "1") // clients of --live are processes of this binary
 	const file = "docs/fair.md"
