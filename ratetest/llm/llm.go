@@ -203,11 +203,10 @@ func (l *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer l.work.Leave()
-	if l.free(w, r, c, rng) {
-		return
-	}
 	api := l.speak.api(r.URL.Path)
 	switch {
+	case api == "" && l.free(w, r, c, rng):
+		return
 	case api == "":
 		l.refuse(w, c, wrong(noPath, fmt.Sprintf("Unknown request URL: %.20s %.200s.", r.Method, r.URL.Path)))
 		return

@@ -6,7 +6,8 @@ import "strings"
 // or for the middle of one. It returns what stands there.
 func Match(pattern, method, path string) (parts []string, ok bool) {
 	want, pattern, _ := strings.Cut(pattern, " ")
-	if method != want || strings.Count(path, "/") != strings.Count(pattern, "/") {
+	fixed, _, _ := strings.Cut(pattern, "{}") // most paths differ there
+	if method != want || !strings.HasPrefix(path, fixed) || strings.Count(path, "/") != strings.Count(pattern, "/") {
 		return nil, false
 	}
 	given := strings.Split(path, "/")
