@@ -99,3 +99,26 @@ func TestSilent(t *testing.T) {
 		}
 	}
 }
+
+// What may have changed the result of Try changes the number that Due returns: a send, and its end.
+func TestDueChanges(t *testing.T) {
+	l := scheduler.New(scheduler.Config{})
+	m := l.Limit(limit.MustRolling(1, 10), scheduler.Sharing{})
+	a := l.Lane(scheduler.LaneConfig{}, []*scheduler.Limit{m})
+	changes := func() uint64 {
+		_, n, _ := l.Due(0)
+		return n
+	}
+	before := changes()
+	p, at := l.Try(0, a, &limit.One, nil)
+	sent := changes()
+	if at != 0 || sent == before {
+		t.Errorf("it goes at %v, and a send makes %d of %d", at, sent, before)
+	}
+	if _, at := l.Try(0, a, &limit.One, nil); at == 0 || changes() != sent {
+		t.Errorf("a refusal, until %v, makes %d of %d", at, changes(), sent)
+	}
+	if l.Settle(0, p, &accepted); changes() == sent {
+		t.Errorf("the end of a request leaves %d", sent)
+	}
+}
