@@ -24,12 +24,24 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// addVersionFlag lets root answer --version with the line of the verb version. The flag is defined
-// here because cobra's own would take -v as its short form.
+// addVersionFlag lets root answer --version with the line of the verb version. Cobra's own flag would take -v as its
+// short form, and its text is a template, with which the linker keeps what nobody calls.
 func addVersionFlag(root *cobra.Command) {
-	root.Version = versionLine(root.Name())
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().Bool("version", false, "print the version of this binary")
+	asked := root.Flags().Bool("version", false, "print the version of this binary")
+	args, run := root.Args, root.RunE
+	root.Args = func(c *cobra.Command, given []string) error {
+		if *asked {
+			return nil
+		}
+		return args(c, given)
+	}
+	root.RunE = func(c *cobra.Command, given []string) error {
+		if *asked {
+			_, err := fmt.Fprintln(c.OutOrStdout(), versionLine(root.Name()))
+			return err
+		}
+		return run(c, given)
+	}
 }
 
 func versionLine(program string) string {

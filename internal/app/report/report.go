@@ -18,7 +18,6 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"strconv"
@@ -94,10 +93,8 @@ var (
 // parts are what all pages have in common. The policy of a page allows its style and its script by
 // their hashes, and no others: a text that escaped from its place would still not run.
 type parts struct {
-	page                  *template.Template
-	Style                 template.CSS
-	Script                template.JS
-	StyleHash, ScriptHash string
+	style, script         string
+	styleHash, scriptHash string
 }
 
 var common = sync.OnceValue(func() *parts {
@@ -105,9 +102,8 @@ var common = sync.OnceValue(func() *parts {
 	licence := joined([]byte("/*"), web.File(web.Licence), []byte("*/"))
 	script := joined(licence, web.File(web.UPlot), web.File(web.Charts), pageScript)
 	return &parts{
-		page:  template.Must(template.New("page").Parse(pageText)),
-		Style: template.CSS(style), StyleHash: hashOf(style),
-		Script: template.JS(script), ScriptHash: hashOf(script),
+		style: string(style), styleHash: hashOf(style),
+		script: string(script), scriptHash: hashOf(script),
 	}
 })
 
@@ -120,28 +116,22 @@ func hashOf(text []byte) string {
 
 // WriteHTML writes the page as HTML.
 func (p Page) WriteHTML(w io.Writer) error {
-	view := struct {
-		Page
-		*parts
-		Views []view
-		Data  []data
-	}{Page: p, parts: common()}
+	var views []view
+	var drawn []data
 	for i := range p.Charts {
 		c := &p.Charts[i]
 		if err := c.Check(); err != nil {
 			return err
 		}
-		v := viewOf(i, c)
-		view.Views = append(view.Views, v)
+		views = append(views, viewOf(i, c))
 		if len(c.Lines) > 0 {
-			view.Data = append(view.Data, dataOf(i, c))
+			drawn = append(drawn, dataOf(i, c))
 		}
 	}
-	var b bytes.Buffer
-	if err := view.page.Execute(&b, view); err != nil {
-		return err
+	text, err := new(page).write(&p, views, drawn)
+	if err == nil {
+		_, err = io.WriteString(w, text)
 	}
-	_, err := w.Write(b.Bytes())
 	return err
 }
 
@@ -167,7 +157,7 @@ func (c *Chart) Measure() string {
 	return c.Label + " (" + c.Unit + ")"
 }
 
-// view is a chart as the template has it. A chart of lines has a table of some of its instants, one
+// view is a chart as the page has it. A chart of lines has a table of some of its instants, one
 // of bars is a table.
 type view struct {
 	ID int
