@@ -22,6 +22,7 @@
 //	observation.go    Observation: the result of a reading
 //	provider.go       Provider and Dialect: the table, and its look-ups
 //	preset.go         published limits
+//	charge.go         what a request costs, and of which resource
 //	model_info.go     published prices and sizes of models
 //	shared_model.go   models that share limits
 //	reading.go        header fields and bodies into numbers, waits and instants
@@ -122,6 +123,9 @@ type Policy struct {
 	// Zone is the place whose clock has the windows of a Calendar, by its name in the tz database. If
 	// empty, it is UTC or not known.
 	Zone string
+	// Resource is the name of the resource, or a pattern of such names. Only a policy of the Scope
+	// Resource has one.
+	Resource string
 	// Partition is the server's name for the part of the quota in which the request counts, in
 	// base64 as it was sent.
 	Partition string
@@ -132,9 +136,11 @@ type Policy struct {
 // ServiceLimit is the present state of a policy.
 type ServiceLimit struct {
 	// Policy is the Name of its policy. That policy may be missing.
-	Policy    string
-	Unit      Unit
-	Scope     Scope
+	Policy string
+	Unit   Unit
+	Scope  Scope
+	// Resource is the name of the resource, for a limit of the Scope Resource.
+	Resource  string
 	Partition string
 	// Remaining is what is left, and Used what is used.
 	Remaining, Used Count
@@ -282,6 +288,7 @@ type jsonPolicy struct {
 	Name          string  `json:"name,omitempty"`
 	Unit          Unit    `json:"unit"`
 	Scope         Scope   `json:"scope,omitempty"`
+	Resource      string  `json:"resource,omitempty"`
 	Rule          Rule    `json:"rule,omitempty"`
 	Limit         int64   `json:"limit,omitempty"`
 	WindowSeconds float64 `json:"window_seconds,omitempty"`
@@ -295,6 +302,7 @@ type jsonLimit struct {
 	Policy    string `json:"policy,omitempty"`
 	Unit      Unit   `json:"unit"`
 	Scope     Scope  `json:"scope,omitempty"`
+	Resource  string `json:"resource,omitempty"`
 	Partition string `json:"partition,omitempty"`
 	Remaining *int64 `json:"remaining,omitempty"`
 	Used      *int64 `json:"used,omitempty"`
@@ -326,10 +334,10 @@ func (o Observation) MarshalJSON() ([]byte, error) {
 		j.Partly = &o.Parts
 	}
 	for _, p := range o.Policies {
-		j.Policies = append(j.Policies, jsonPolicy{p.Name, p.Unit, p.Scope, p.Rule, p.Limit, p.Window.Seconds(), p.Burst, p.Partition, p.Source, p.WindowSource})
+		j.Policies = append(j.Policies, jsonPolicy{p.Name, p.Unit, p.Scope, p.Resource, p.Rule, p.Limit, p.Window.Seconds(), p.Burst, p.Partition, p.Source, p.WindowSource})
 	}
 	for _, l := range o.Limits {
-		v := jsonLimit{Policy: l.Policy, Unit: l.Unit, Scope: l.Scope, Partition: l.Partition, Remaining: l.Remaining.pointer(), Used: l.Used.pointer(), Whole: l.Whole}
+		v := jsonLimit{Policy: l.Policy, Unit: l.Unit, Scope: l.Scope, Resource: l.Resource, Partition: l.Partition, Remaining: l.Remaining.pointer(), Used: l.Used.pointer(), Whole: l.Whole}
 		if !l.Reset.IsZero() {
 			v.Reset = l.Reset.UTC().Format(time.RFC3339Nano)
 		}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,6 +52,9 @@ type Provider struct {
 	Refusers []Refuser
 	// Published are the limits that it publishes.
 	Published []Preset
+	// Charges are what its requests cost, and in which resources they count: see ChargesOf. The
+	// policies of Published with the Scope Resource are of these resources.
+	Charges []Charge
 	// PerSecond means that its limits per minute may also hold per second, according to the
 	// provider.
 	PerSecond bool
@@ -107,6 +111,7 @@ type row struct {
 	stated []stated
 	refuse []refused
 	worded []worded
+	parsed func() *Charges // Charges, at the first use
 	// read does what the tables cannot. Retry-After has been read before. If read sets no refusal,
 	// the status decides.
 	read func(*reading)
@@ -197,6 +202,7 @@ func makeTable() *table {
 	} {
 		for _, d := range group.rows {
 			d.Kind = cmp.Or(d.Kind, group.kind)
+			d.parsed = sync.OnceValue(d.parse)
 			if len(d.Models) > 0 {
 				d.ModelsAsOf = modelsAsOf
 			}
@@ -207,6 +213,20 @@ func makeTable() *table {
 		t.rows = append(t.rows, group.rows...)
 	}
 	return &t
+}
+
+// charges returns the charges of a row; nil: it has none.
+func (d *row) charges() *Charges { return d.parsed() }
+
+func (d *row) parse() *Charges {
+	if len(d.Charges) == 0 {
+		return nil
+	}
+	c, err := NewCharges(d.Charges)
+	if err != nil {
+		panic(d.Provider.Name + ": " + err.Error()) // a test makes all of them
+	}
+	return c
 }
 
 // rows returns all rows, in the order for Detect.
@@ -236,6 +256,10 @@ func LookupProvider(name string) (Provider, bool) {
 func (p Provider) own() Provider {
 	p.Hosts, p.SDKs, p.Refusers, p.Shares = slices.Clone(p.Hosts), slices.Clone(p.SDKs), slices.Clone(p.Refusers), slices.Clone(p.Shares)
 	p.Published, p.Models = slices.Clone(p.Published), slices.Clone(p.Models)
+	p.Charges = slices.Clone(p.Charges)
+	for i := range p.Charges {
+		p.Charges[i].Cost = maps.Clone(p.Charges[i].Cost)
+	}
 	if p.Batch != nil {
 		b := *p.Batch
 		p.Batch = &b

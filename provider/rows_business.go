@@ -26,6 +26,8 @@ func hubspot() *row {
 				{"hubspot:professional", "an app in one account, professional and enterprise", "https://developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines", "2026-11",
 					[]Policy{named("10 seconds", per(190, Requests, 10*time.Second, Rolling, Key)), named("day", per(625_000, Requests, day, "", Key))}},
 			},
+			Charges: from("https://developers.hubspot.com/changelog/increasing-our-api-limits", "2026-11",
+				[]Charge{{On: "POST */search", Resource: "search"}}),
 		},
 		is: func(r *Response) bool { return sendsPrefix(r.Header, "X-Hubspot-") },
 		// The fields of a second are still sent, and no longer enforced. Days end at midnight of
@@ -103,6 +105,11 @@ func zendesk() *row {
 				{"zendesk:professional", "support and help center, per account", "https://developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", []Policy{per(400, Requests, time.Minute, "", Key)}},
 				{"zendesk:enterprise", "support and help center, per account", "https://developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", []Policy{per(700, Requests, time.Minute, "", Key)}},
 			},
+			Charges: from("https://developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", []Charge{
+				{On: "GET /api/v2/incremental/*", Resource: "incremental export"},
+				{On: "GET /api/v2/tickets*?page>500", Resource: "deep pages of tickets"},
+				{On: "PUT /api/v2/tickets/*", Resource: "updates of tickets"},
+			}),
 		},
 		is: func(r *Response) bool {
 			return sendsPrefix(r.Header, "Zendesk-Ratelimit-") || sendsPrefix(r.Header, "X-Zendesk-") || sends("X-Rate-Limit")(r) && sends("X-Rate-Limit-Remaining")(r)

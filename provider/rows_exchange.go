@@ -2,6 +2,7 @@ package provider
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +50,7 @@ func binanceSpot() *row {
 				{"binance", "spot", "https://developers.binance.com/docs/binance-spot-api-docs/rest-api/limits", "2026",
 					[]Policy{per(6000, Weight, time.Minute, Calendar, IP), per(100, Orders, 10*time.Second, Calendar, Key), named("orders per day", per(200_000, Orders, day, Calendar, Key))}},
 			},
+			Charges: binanceSpotCharges(),
 		},
 		read: func(r *reading) { r.binance(documented("binance")) },
 	}
@@ -65,6 +67,7 @@ func binanceFutures() *row {
 				{"binance:futures", "USDⓈ-M futures", "https://developers.binance.com/docs/derivatives/usds-margined-futures/general-info", "2026",
 					[]Policy{per(2400, Weight, time.Minute, Calendar, IP), per(300, Orders, 10*time.Second, Calendar, Key), named("orders per minute", per(1200, Orders, time.Minute, Calendar, Key))}},
 			},
+			Charges: binanceFuturesCharges(),
 		},
 		read: func(r *reading) { r.binance(documented("binance:futures")) },
 	}
@@ -166,6 +169,7 @@ func bybit() *row {
 				{"bybit", "v5, per address; endpoints have limits of their own", "https://bybit-exchange.github.io/docs/v5/rate-limit", "2026",
 					[]Policy{per(600, Requests, 5*time.Second, Rolling, IP)}},
 			},
+			Charges: bybitCharges(),
 		},
 		inBody: true,
 		is:     func(r *Response) bool { return sendsPrefix(r.Header, "X-Bapi-Limit") },
@@ -227,6 +231,7 @@ func kraken() *row {
 				{"kraken:pro", "spot REST, per key", "https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
 					[]Policy{bucket(20, 1, Weight, time.Second, Key)}},
 			},
+			Charges: krakenCharges(),
 		},
 		inBody: true,
 		is: func(r *Response) bool {
@@ -291,6 +296,11 @@ func coinbase() *row {
 				{"coinbase:public", "Exchange, public endpoints, per address", "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits", "2026",
 					[]Policy{bucket(15, 10, Requests, time.Second, IP)}},
 			},
+			Charges: from("https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits", "2026-11", []Charge{
+				{On: "GET /products*", Resource: "public"}, {On: "GET /currencies*", Resource: "public"}, {On: "GET /time", Resource: "public"},
+				{On: "GET /wrapped-assets*", Resource: "public"}, {On: "GET /loans/assets"},
+				{On: "* /fills*", Resource: "fills"}, {On: "* /loans*", Resource: "loans"}, {On: "* *", Resource: "private"},
+			}),
 		},
 		is: func(r *Response) bool {
 			return r.Status == http.StatusTooManyRequests && (mentions(r, "ublic rate limit exceeded") || mentions(r, "rivate rate limit exceeded") || mentions(r, "<title>Coinbase"))
@@ -330,6 +340,7 @@ func okx() *row {
 				{"okx", "orders of a sub-account; endpoints have limits of their own", "https://www.okx.com/docs-v5/en/#overview-rate-limits", "2026",
 					[]Policy{per(1000, Orders, 2*time.Second, "", Key)}},
 			},
+			Charges: okxCharges(),
 		},
 		inBody: true,
 		is: func(r *Response) bool {
@@ -452,4 +463,180 @@ func etherscan() *row {
 			{status: gentle, path: "result", is: []Pattern{"*ax rate limit*", "*ax calls per sec*"}, why: RateLimited},
 		},
 	}
+}
+
+// binanceSpotCharges are of rest-api.md of the documentation's repository, as of 2026-07.
+func binanceSpotCharges() []Charge {
+	ordering := func(on string, orders int64) Charge {
+		return Charge{On: "POST /api/v3/" + on, Cost: map[Unit]int64{Weight: 1, Orders: orders}}
+	}
+	return from("https://developers.binance.com/docs/binance-spot-api-docs/rest-api/market-data-endpoints", "2026-07",
+		weighs("/api/v3/", `
+			250 GET depth?limit>1000
+			50  GET depth?limit>500
+			25  GET depth?limit>100
+			5   GET depth
+			80  GET ticker/24hr?symbols>100 ticker/24hr?symbol=&symbols=
+			40  GET ticker/24hr?symbols>20
+			2   GET ticker/24hr
+			4   GET ticker/price?symbol= ticker/bookTicker?symbol=
+			2   GET ticker/price ticker/bookTicker
+			200 GET ticker?symbols>20 ticker/tradingDay?symbols>20
+			80  GET ticker?symbols>5 ticker/tradingDay?symbols>5
+			20  GET ticker?symbols>1 ticker/tradingDay?symbols>1
+			4   GET ticker ticker/tradingDay
+			40  GET executionRules?symbol=
+			2   GET executionRules klines uiKlines avgPrice referencePrice referencePrice/calculation
+			4   GET aggTrades order orderList order/amendments
+			25  GET trades historicalTrades historicalBlockTrades
+			20  GET exchangeInfo account allOrders allOrderList account/commission myAllocations
+			40  GET rateLimit/order myFilters
+			80  GET openOrders?symbol=
+			6   GET openOrders openOrderList
+			20  GET myTrades?orderId= myPreventedMatches?preventedMatchId=
+			5   GET myTrades
+			2   GET myPreventedMatches
+			20  POST order/test?computeCommissionRates=true sor/order/test?computeCommissionRates=true
+			4   PUT order/amend/keepPriority
+			2   * userDataStream`),
+		[]Charge{
+			ordering("order", 1), ordering("sor/order", 1), ordering("order/cancelReplace", 1),
+			ordering("order/oco", 2), ordering("orderList/oco", 2), ordering("orderList/oto", 2), ordering("orderList/opo", 2),
+			ordering("orderList/otoco", 3), ordering("orderList/opoco", 3),
+			cost("* /api/*", 1, Weight),
+		})
+}
+
+// binanceFuturesCharges: without a limit, depth has 500 levels and klines 500 candles. An order
+// counts in the limits of orders alone, and a batch as the five orders that it may have.
+func binanceFuturesCharges() []Charge {
+	order := func(on string, n int64) Charge { return cost(on, n, Orders) }
+	batch := Charge{Cost: map[Unit]int64{Weight: 5, Orders: 5}}
+	post, put := batch, batch
+	post.On, put.On = "POST /fapi/v1/batchOrders", "PUT /fapi/v1/batchOrders"
+	var klines []Charge
+	for _, kind := range []string{"klines", "continuousKlines", "markPriceKlines", "indexPriceKlines", "premiumIndexKlines"} {
+		klines = append(klines, weighs("/fapi/v1/"+kind, `
+			10 GET ?limit>1000
+			1  GET ?limit<100
+			2  GET ?limit<500`)...)
+		klines = append(klines, cost("GET /fapi/v1/"+kind, 5, Weight))
+	}
+	return slices.Concat(from("https://www.npmjs.com/package/ccxt/v/4.5.84", "2026-11", weighs("/fapi/v1/", `
+			5   GET tradingSchedule pmAccountInfo convert/orderStatus
+			4   GET convert/exchangeInfo
+			50  GET stock/contract
+			200 POST convert/getQuote
+			20  POST convert/acceptQuote`)), from("https://developers.binance.com/docs/derivatives/usds-margined-futures/market-data/rest-api/Order-Book", "2026-11",
+		weighs("/fapi/v1/", `
+			20 GET depth?limit>500
+			2  GET depth?limit<51
+			5  GET depth?limit<101
+			10 GET depth`), klines,
+		weighs("/fapi/v1/", `
+			20 GET historicalTrades aggTrades commissionRate rpiDepth
+			40 GET ticker/24hr?symbol= openOrders?symbol= openAlgoOrders?symbol=
+			2  GET ticker/price?symbol= constituents
+			5  GET ticker/bookTicker?symbol=
+			2  GET ticker/bookTicker
+			10 GET assetIndex?symbol= premiumIndex?symbol= apiTradingStatus?symbol=
+			5  GET trades allOrders userTrades account balance positionRisk adlQuantile symbolConfig accountConfig allAlgoOrders
+			50 GET forceOrders?symbol=
+			20 GET forceOrders
+			30 GET income multiAssetsMargin positionSide/dual
+			1000 GET income/asyn order/asyn trade/asyn
+			10 GET income/asyn/id order/asyn/id trade/asyn/id
+			10 POST countdownCancelAll`),
+		weighs("/fapi/", `
+			5 GET v2/account v3/account v2/balance v3/balance v2/positionRisk v3/positionRisk`),
+		[]Charge{order("POST /fapi/v1/order", 1), order("PUT /fapi/v1/order", 1), post, put, cost("* /fapi/*", 1, Weight)}))
+}
+
+// bybitCharges: an endpoint has a second of its own. Those of market data count per address alone.
+func bybitCharges() []Charge {
+	return from("https://bybit-exchange.github.io/docs/v5/rate-limit", "2026-11", each("/v5/", "{method} {path}", `
+		10/s POST order/create order/amend order/cancel order/cancel-all order/create-batch order/amend-batch order/cancel-batch
+		10/s GET  order/realtime order/history execution/list position/list position/closed-pnl
+		10/s POST position/set-leverage
+		10/s GET  account/wallet-balance account/contract-transaction-log
+		5/s  GET  account/fee-rate?category=spot account/fee-rate?category=option account/fee-rate?category=
+		10/s GET  account/fee-rate
+		1/s  GET  asset/transfer/query-asset-info asset/transfer/query-transfer-coin-list asset/transfer/query-inter-transfer-list
+		1/s  GET  asset/transfer/query-sub-member-list asset/deposit/query-record
+		5/s  GET  asset/transfer/query-universal-transfer-list asset/transfer/query-account-coins-balance
+		5/s  GET  asset/deposit/query-sub-member-record asset/deposit/query-address asset/deposit/query-sub-member-address
+		5/s  GET  asset/withdraw/query-record asset/coin/query-info
+		10/s GET  asset/exchange/order-record
+		1/s  POST asset/transfer/inter-transfer asset/withdraw/cancel
+		20/s POST asset/transfer/save-transfer-sub-member
+		5/s  POST asset/transfer/universal-transfer asset/withdraw/create
+		1/s  POST user/create-sub-member user/create-sub-api
+		5/s  POST user/frozen-sub-member user/update-api user/update-sub-api user/delete-api user/delete-sub-api
+		10/s GET  user/query-sub-members user/query-api user/aff-customer-info
+		50/s GET  spot-lever-token/order-record
+		20/s POST spot-lever-token/purchase spot-lever-token/redeem`))
+}
+
+// krakenCharges: what the matching engine limits costs nothing of the counter. Public calls count
+// per address, and some of them per pair, too.
+func krakenCharges() []Charge {
+	public := []Charge{
+		{On: "* /0/public/Trades", Resource: "public {path} {query:pair}"}, {On: "* /0/public/OHLC", Resource: "public {path} {query:pair}"},
+		{On: "* /0/public/*", Resource: "public"},
+	}
+	return slices.Concat(
+		from("https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
+			weighs("/0/private/", `
+				2 * Ledgers QueryLedgers TradesHistory ClosedOrders
+				0 * AddOrder AddOrderBatch AmendOrder EditOrder CancelOrder CancelOrderBatch`),
+			[]Charge{cost("* /0/private/*", 1, Weight)}),
+		from("https://support.kraken.com/articles/206548367-what-are-the-api-rate-limits-", "2026-11", public))
+}
+
+// okxCharges: each endpoint has two seconds of its own, per address or user, and some of them per
+// instrument, too. Orders name theirs in the body, so here all instruments share.
+func okxCharges() []Charge {
+	order := func(path string, n int64, resource string) Charge {
+		return Charge{On: "POST /api/v5/trade/" + path, Cost: map[Unit]int64{Orders: n}, Resource: resource + " {method} {path}"}
+	}
+	return from("https://www.okx.com/docs-v5/en/", "2026-11",
+		each("/api/v5/", "{method} {path} {query:instId}", `
+			10/2s GET public/funding-rate public/funding-rate-history public/mark-price public/estimated-price
+			20/2s GET public/open-interest public/price-limit`),
+		each("/api/v5/", "{method} {path}", `
+			100/2s GET market/trades
+			40/2s GET market/books market/candles public/delivery-exercise-history
+			20/2s GET market/tickers market/ticker market/history-candles market/index-tickers market/index-candles market/mark-price-candles
+			20/2s GET market/block-tickers market/block-ticker public/instruments public/opt-summary public/underlying public/option-trades
+			12/2s GET market/books-lite
+			10/2s GET market/books-full market/history-trades public/time public/position-tiers public/insurance-fund public/convert-contract-coin
+			2/2s  GET market/platform-24-volume public/discount-rate-interest-free-quota public/interest-rate-loan-quota
+			1/2s  GET market/exchange-rate
+			5/2s  GET rubik/stat/taker-volume rubik/stat/trading-data/support-coin rubik/stat/margin/loan-ratio
+			60/2s GET trade/order trade/orders-pending trade/fills
+			40/2s GET trade/orders-history
+			20/2s GET trade/orders-history-archive trade/order-algo trade/orders-algo-pending trade/orders-algo-history trade/account-rate-limit
+			10/2s GET trade/fills-history
+			60/2s POST trade/cancel-order
+			15/2s POST trade/cancel-batch-orders
+			20/2s POST trade/close-position trade/order-algo trade/cancel-algos trade/amend-algos
+			5/2s  POST trade/mass-cancel trade/order-precheck
+			2/2s  POST trade/cancel-all-after
+			10/2s GET account/balance account/positions account/positions-history account/account-position-risk account/risk-state
+			10/2s GET account/bills account/greeks account/position-tiers
+			20/2s GET account/instruments account/max-size account/max-avail-size account/leverage-info account/max-loan account/max-withdrawal
+			5/2s  GET account/config account/bills-archive account/trade-fee account/interest-accrued account/interest-rate account/interest-limits
+			20/2s POST account/set-leverage account/position/margin-balance
+			5/2s  POST account/set-position-mode account/set-greeks account/set-isolated-mode account/set-account-level
+			12/2s GET asset/currencies asset/balances asset/non-tradable-assets asset/bills asset/deposit-address asset/deposit-history
+			12/2s GET asset/withdrawal-history asset/convert/currencies asset/convert/currency-pair asset/convert/history
+			20/2s GET asset/transfer-state
+			2/2s  GET asset/asset-valuation users/subaccount/list
+			1/2s  GET asset/deposit-withdraw-status
+			4/2s  POST asset/transfer asset/withdrawal-lightning
+			12/2s POST asset/withdrawal asset/cancel-withdrawal`),
+		[]Charge{
+			order("order", 1, "60/2s"), order("amend-order", 1, "60/2s"),
+			order("batch-orders", 20, "orders/2s"), order("amend-batch-orders", 20, "orders/2s"),
+		})
 }

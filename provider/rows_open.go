@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 )
@@ -27,6 +28,7 @@ func gitlab() *row {
 				{"gitlab", "gitlab.com, a user's API requests", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", []Policy{per(2000, Requests, time.Minute, "", Key)}},
 				{"gitlab:unauthenticated", "gitlab.com, without a token", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", []Policy{per(500, Requests, time.Minute, "", IP)}},
 			},
+			Charges: gitlabCharges(),
 		},
 		is:     sends("RateLimit-Observed", "RateLimit-ResetTime", "Gitlab-LB", "X-Gitlab-Meta"),
 		stated: []stated{{names: "RateLimit-*", used: "RateLimit-Observed", called: "RateLimit-Name", is: per(0, Requests, time.Minute, "", Key)}},
@@ -46,6 +48,37 @@ func gitlab() *row {
 		},
 		refuse: []refused{{path: "message.error", is: []Pattern{"This endpoint has been requested*"}, why: RateLimited, by: "endpoint"}},
 	}
+}
+
+// gitlabCharges: some endpoints have a minute of their own for each user, over all projects. A row
+// without a resource is of what lies below the endpoint that follows.
+func gitlabCharges() []Charge {
+	endpoints := func(lines string) []Charge {
+		return rowsOf("/api/v4/", lines, func(class, on string) Charge {
+			if class == "-" {
+				return Charge{On: on}
+			}
+			return Charge{On: on, Resource: class + " " + strings.ReplaceAll(strings.Replace(on, "/api/v4/", "", 1), "*", "ID")}
+		})
+	}
+	return slices.Concat(
+		from("https://docs.gitlab.com/user/gitlab_com/", "2026-11", endpoints(`
+			600/min GET projects/*/jobs
+			60/min POST projects/*/notes groups/*/notes`)),
+		from("https://docs.gitlab.com/administration/settings/rate_limit_on_projects_api", "2026-11", []Charge{{On: "GET /api/v4/projects", Resource: "GET projects"}}, endpoints(`
+			300/min GET users/*/projects
+			100/min GET users/*/contributed_projects users/*/starred_projects
+			- GET projects/*/*
+			400/min GET projects/*`)),
+		from("https://docs.gitlab.com/administration/settings/rate_limit_on_users_api", "2026-11", endpoints(`
+			100/min GET users/*/followers users/*/following
+			240/min GET users/*/status
+			120/min GET users/*/keys users/*/keys/* users/*/gpg_keys users/*/gpg_keys/*`)),
+		from("https://docs.gitlab.com/administration/settings/rate_limit_on_groups_api", "2026-11", endpoints(`
+			600/min GET groups/*/projects
+			200/min GET groups
+			- GET groups/*/*
+			400/min GET groups/*`)))
 }
 
 // Twitch has a bucket of points, and says when it will be full again, as an epoch.

@@ -35,6 +35,19 @@ func github() *row {
 				{"github:search", "search, with a token", "https://docs.github.com/en/rest/search/search#rate-limit", "2026",
 					[]Policy{per(30, Requests, time.Minute, Anchored, Key)}},
 			},
+			// What asks for the limits costs nothing of them.
+			Charges: from("https://docs.github.com/en/rest/rate-limit/rate-limit", "2026-11", []Charge{
+				{On: "GET /rate_limit"},
+				{On: "GET /search/code", Resource: "code_search"},
+				{On: "GET /search/*", Resource: "search"},
+				{On: "POST /graphql", Cost: map[Unit]int64{Weight: 1}, Resource: "graphql"},
+				{On: "POST /app-manifests/*/conversions", Resource: "integration_manifest"},
+				{On: "* /repos/*/dependency-graph/snapshots", Resource: "dependency_snapshots"},
+				{On: "POST /repos/*/code-scanning/sarifs", Resource: "code_scanning_upload"},
+				{On: "POST */actions/runners/registration-token", Resource: "actions_runner_registration"},
+				{On: "* /scim/*", Resource: "scim"},
+				{On: "* *", Resource: "core"},
+			}),
 		},
 		is: sends("X-GitHub-Request-Id", "X-GitHub-Media-Type"),
 		read: func(r *reading) {
@@ -128,6 +141,8 @@ func shopify() *row {
 				{"shopify", "REST, standard plan, per app and shop", "https://shopify.dev/docs/api/usage/limits", "2026",
 					[]Policy{per(40, Requests, 20*time.Second, Bucket, Key)}},
 			},
+			Charges: from("https://shopify.dev/docs/apps/build/apis/graphql-admin/rate-limits", "2026-11",
+				[]Charge{{On: "* */graphql.json", Resource: "graphql"}, {On: "* *", Resource: "rest"}}),
 		},
 		inBody: true,
 		is: func(r *Response) bool {
@@ -289,6 +304,17 @@ func discord() *row {
 				{"discord", "per bot, besides the limits of each route", "https://discord.com/developers/docs/topics/rate-limits", "2026",
 					[]Policy{per(50, Requests, time.Second, "", Key)}},
 			},
+			// A route's limit is of one channel, guild or webhook: its first identifier. What follows
+			// differs from object to object.
+			Charges: from("https://docs.discord.com/developers/topics/rate-limits", "2026-11", []Charge{
+				{On: "* *channels/*/messages/*/*", Resource: "{method} channel {2} reactions"},
+				{On: "* *channels/*/messages/*", Resource: "{method} channel {2} message"},
+				{On: "* *channels/*/messages", Resource: "{method} channel {2} messages"},
+				{On: "* *channels/*/*", Resource: "{method} channel {2}"},
+				{On: "* *guilds/*/members/*", Resource: "{method} guild {2} member"},
+				{On: "* *guilds/*/*", Resource: "{method} guild {2}"},
+				{On: "* *webhooks/*/*", Resource: "{method} webhook {2}"},
+			}),
 		},
 		is: sends("X-RateLimit-Bucket", "X-RateLimit-Scope", "X-RateLimit-Global"),
 		read: func(r *reading) {

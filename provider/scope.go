@@ -6,11 +6,12 @@ import "slices"
 type Scope string
 
 const (
-	Key   Scope = "key"   // an API key, its account, organization or project
-	IP    Scope = "ip"    // an address
-	Model Scope = "model" // a key and a model
-	Route Scope = "route" // a key and an endpoint, method, resource or instrument
-	All   Scope = "all"   // all clients of the server
+	Key      Scope = "key"      // an API key, its account, organization or project
+	IP       Scope = "ip"       // an address
+	Model    Scope = "model"    // a key and a model
+	Resource Scope = "resource" // a key and a named part of its quota, see Charge
+	Route    Scope = "route"    // a key and an endpoint, method or instrument
+	All      Scope = "all"      // all clients of the server
 )
 
 // ScopeInfo is a row of the table of scopes.

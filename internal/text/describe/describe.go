@@ -45,7 +45,10 @@ func Policy(p provider.Policy) string {
 	if p.Burst > 0 && p.Burst != p.Limit {
 		more = append(more, humanize.Thousands(p.Burst)+" at once")
 	}
-	if p.Scope != "" {
+	switch {
+	case p.Scope == provider.Resource && p.Resource != "" && !strings.Contains(p.Resource, "*"):
+		more = append(more, "per key, for "+p.Resource)
+	case p.Scope != "":
 		more = append(more, p.Scope.Info().Per)
 	}
 	if p.Partition != "" {
