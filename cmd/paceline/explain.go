@@ -32,13 +32,15 @@ counts. The response is read as of its Date, or of now if it has none. For a URL
 
 The provider is known by the host of the URL, by the fields of the response, by an address in it, or by the codes of its body. If
 that fails, --provider names it. Without a response, --provider prints the facts about a provider, --providers lists all providers,
-and --preset prints published limits.`
+and --preset prints published limits.
+
+With --route and a preset or a provider, it prints what a request costs, the resource in which it counts, and the limits that it meets.`
 
 type explanation struct {
 	provider, output, at string
 	headers              []string
 	timeout              time.Duration
-	preset               string
+	preset, route        string
 	providers            bool
 	out, errs            io.Writer
 	in                   io.Reader
@@ -60,7 +62,8 @@ func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Comma
   paceline explain https://api.openai.com/v1/models -H @auth.txt -o json
   pbpaste | paceline explain
   paceline explain --provider github
-  paceline explain --preset github`,
+  paceline explain --preset github
+  paceline explain --preset binance --route 'GET /api/v3/depth?limit=5000'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cobra.MaximumNArgs(1)(cmd, args); err != nil {
 				return err
@@ -78,6 +81,8 @@ func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Comma
 	f.BoolVar(&e.providers, "providers", false,
 		"list the providers that are known, and the names of their published limits")
 	f.StringVar(&e.preset, "preset", "", "print what a provider publishes about its limits instead")
+	f.StringVar(&e.route, "route", "",
+		"print what a request costs and where it counts: 'GET /path?name=value', with --preset or --provider")
 	f.StringVar(&e.at, "at", "", "time of the response, in RFC 3339 (default: its Date, or now)")
 	f.StringArrayVarP(&e.headers, "header", "H", nil,
 		"send this field with the request: 'Name: value', or @FILE with one per line")
@@ -98,8 +103,16 @@ func (e *explanation) check(args []string) error {
 	if e.preset != "" && len(args) > 0 {
 		return errors.New("--preset needs no response")
 	}
-	if e.providers && (len(args) > 0 || e.preset != "" || e.provider != "") {
-		return errors.New("--providers lists the table: it takes no response, no --provider and no --preset")
+	if e.route != "" {
+		if _, err := routeOf(e.route); err != nil {
+			return err
+		}
+		if len(args) > 0 || e.preset == "" && e.provider == "" {
+			return errors.New("--route needs --preset or --provider, and no response")
+		}
+	}
+	if e.providers && (e.route != "" || len(args) > 0 || e.preset != "" || e.provider != "") {
+		return errors.New("--providers lists the table: it takes no response, no --provider, no --preset and no --route")
 	}
 	if _, ok := provider.Lookup(e.provider); e.provider != "" && !ok && len(args) > 0 {
 		return unknownProvider(e.provider)
@@ -138,6 +151,8 @@ func (e *explanation) when(t time.Time) time.Time {
 
 func (e *explanation) run(cmd *cobra.Command, args []string) error {
 	switch {
+	case e.route != "":
+		return e.charge()
 	case e.preset != "":
 		p, _ := provider.LookupPreset(e.preset)
 		return e.published(p)

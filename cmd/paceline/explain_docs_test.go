@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func TestProvidersPage(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(got) {
-		if cells := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"); strings.HasPrefix(line, "|") && cells != 8 {
+		if cells := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"); strings.HasPrefix(line, "|") && cells != 8 && cells != 5 {
 			t.Errorf("%d bars in %.100s", cells, line)
 		}
 	}
@@ -81,7 +82,45 @@ ignored. After an hour of waiting, one request tests the server. The words of a 
 		}
 		b.WriteByte('\n')
 	}
+	b.WriteString(`## What requests cost
+
+A request costs one request. Some cost more, or count in a part of the key's quota, a resource. The first row of a provider that fits
+holds. * in a path is any text; conditions on the query follow the question mark. ` + "`paceline explain --route 'GET /path' --preset NAME`" + ` prints
+the row of a request.
+
+| Provider | Requests | Cost | Resource |
+|---|---|---|---|
+`)
+	for _, p := range provider.Providers() {
+		b.WriteString(chargeLines(p))
+	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// chargeLines has a line for each run of a provider's charges that differ in the request alone.
+func chargeLines(p provider.Provider) string {
+	var b strings.Builder
+	var on []string
+	for i, c := range p.Charges {
+		on = append(on, "`"+c.On+"`")
+		if i+1 < len(p.Charges) {
+			next := p.Charges[i+1]
+			if next.Resource == c.Resource && next.Source == c.Source && maps.Equal(next.Cost, c.Cost) {
+				continue
+			}
+		}
+		cost := map[string]int64{}
+		for unit, n := range c.Cost {
+			cost[string(unit)] = n
+		}
+		resource := "–"
+		if c.Resource != "" {
+			resource = "`" + c.Resource + "`"
+		}
+		fmt.Fprintf(&b, "| %s, [%s](%s) | %s | %s | %s |\n", p.Name, c.AsOf, c.Source, strings.Join(on, "<br>"), costWords(cost), resource)
+		on = nil
+	}
+	return b.String()
 }
 
 func providerLine(r providerRow) string {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+)
+
+// explain --route says what a request costs, where it counts, and which row says so.
+func TestExplainRoute(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		route, flag, name string
+		says              []string
+		not               string
+	}{
+		{"GET /api/v3/depth?symbol=BTCUSDT&limit=5000", "--preset", "binance",
+			[]string{"to Binance spot", "1 request, 250 weight", "the key; no resource", "GET /api/v3/depth?limit>1000", "6,000 weight per minute"}, "orders"},
+		{"GET /api/v3/ticker/24hr", "--preset", "binance", []string{"80 weight", "ticker/24hr?symbol=&symbols="}, "orders"},
+		{"POST /api/v3/order", "--preset", "binance", []string{"1 request, 1 order, 1 weight", "100 orders per 10 s", "200,000 orders per day"}, ""},
+		{"POST /fapi/v1/order", "--preset", "binance:futures", []string{"1 order\n", "300 orders"}, "weight per"},
+		{"GET /search/issues?q=x", "--preset", "github", []string{"of          search", "GET /search/*", "docs.github.com", "100 concurrent requests"}, ""},
+		{"HEAD /user", "--provider", "github", []string{"of          core", "* *", "github:unauthenticated: 60 requests per hour"}, ""},
+		{"GET /api/v5/public/funding-rate?instId=BTC-USDT-SWAP", "--provider", "okx", []string{"10/2s GET /api/v5/public/funding-rate BTC-USDT-SWAP"}, ""},
+		{"POST /0/private/AddOrder", "--preset", "kraken:pro", []string{"costs       1 request\n"}, "20 at once"},
+		{"POST /0/private/Ledgers", "--preset", "kraken:pro", []string{"2 weight", "1 weight per second"}, ""},
+		{"POST /api/conversations.list", "--preset", "slack:tier3", []string{"none: no row of the table fits"}, ""},
+	} {
+		code, stdout, stderr := paceline("", "explain", c.flag, c.name, "--route", c.route)
+		if code != cli.ExitOK || c.not != "" && strings.Contains(stdout, c.not) {
+			t.Errorf("%s of %s: %d, has %q: %s%s", c.route, c.name, code, c.not, stdout, stderr)
+		}
+		for _, says := range c.says {
+			if !strings.Contains(stdout, says) {
+				t.Errorf("%s of %s says no %q:\n%s%s", c.route, c.name, says, stdout, stderr)
+			}
+		}
+	}
+	code, stdout, _ := paceline("", "explain", "--preset", "binance", "--route", "GET /api/v3/depth", "-o", "json")
+	if code != cli.ExitOK || !strings.Contains(stdout, `"weight": 5`) || !strings.Contains(stdout, `"row": "GET /api/v3/depth"`) || strings.Contains(stdout, `"resource"`) {
+		t.Errorf("%d %s", code, stdout)
+	}
+}
+
+func TestExplainRouteErrors(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		`--route "/x": want a method and a path, such as 'GET /search/code?q=x'`: {"--preset", "github", "--route", "/x"},
+		`--route "get /x": want a method`:                                        {"--preset", "github", "--route", "get /x"},
+		`--route "GET x": want a method`:                                         {"--preset", "github", "--route", "GET x"},
+		"--route needs --preset or --provider, and no response":                  {"--route", "GET /x"},
+		"no --preset and no --route":                                             {"--providers", "--route", "GET /x", "--preset", "github"},
+	} {
+		if code, _, stderr := paceline("", append([]string{"explain"}, args...)...); code != cli.ExitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%q: %d %s, want %q", args, code, stderr, want)
+		}
+	}
+}
