@@ -174,7 +174,7 @@ func TestBadShared(t *testing.T) {
 	}
 	for want, with := range map[string][]*dispatch.Shared{
 		`dispatch: key a: Share without limits`:                                                   nil,
-		`dispatch: key a: 8 Shared, expected at most 7`:                                           many,
+		`dispatch: key a: 12 Shared, expected at most 11`:                                         many,
 		`dispatch: key a: limits Shared[1] is nil`:                                                {s, nil},
 		`dispatch: key a: limits Shared[1] "s" is there twice`:                                    {s, s},
 		`dispatch: key a: limits Shared[0] "other" belongs to another Dispatcher`:                 {other},

@@ -45,7 +45,7 @@ import (
 )
 
 // MaxLimits is the largest number of limits of a way.
-const MaxLimits = 8
+const MaxLimits = 12
 
 // Config describes a Scheduler.
 type Config struct {
