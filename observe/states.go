@@ -10,16 +10,18 @@ import (
 // Whose says whom a limit, a pause or an Event concerns. Fields that make no difference are empty.
 // Key stands for a credential and never contains it.
 type Whose struct {
-	Host   string `json:"host,omitempty"`
-	Key    string `json:"key,omitempty"`
-	Model  string `json:"model,omitempty"`
-	Route  string `json:"route,omitempty"`
-	Client string `json:"client,omitempty"`
+	Host  string `json:"host,omitempty"`
+	Key   string `json:"key,omitempty"`
+	Model string `json:"model,omitempty"`
+	Route string `json:"route,omitempty"`
+	// Resource is a named part of the key's quota.
+	Resource string `json:"resource,omitempty"`
+	Client   string `json:"client,omitempty"`
 }
 
 func (w Whose) compare(v Whose) int {
 	return cmp.Or(cmp.Compare(w.Host, v.Host), cmp.Compare(w.Key, v.Key), cmp.Compare(w.Model, v.Model),
-		cmp.Compare(w.Route, v.Route), cmp.Compare(w.Client, v.Client))
+		cmp.Compare(w.Resource, v.Resource), cmp.Compare(w.Route, v.Route), cmp.Compare(w.Client, v.Client))
 }
 
 // LimitState is one limit. A limiter made of several has one LimitState for each that counts

@@ -183,6 +183,20 @@ func parseResource(name string, stars int) (all []part, err error) {
 	return all, nil
 }
 
+// Usual returns the resource of the requests that no other charge fits: that of the charge on "* *",
+// if it is a constant. Empty: there is none.
+func (c *Charges) Usual() string {
+	if c == nil {
+		return ""
+	}
+	for i := range c.rows {
+		if row := &c.rows[i]; row.method == "" && row.path == "*" && row.conditions == nil && row.resource == nil {
+			return c.list[i].Resource
+		}
+	}
+	return ""
+}
+
 // Of returns the charge of a request, and the name of its resource; nil: no charge fits. The charge
 // must not be changed.
 func (c *Charges) Of(r *http.Request) (charge *Charge, resource string) {

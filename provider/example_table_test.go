@@ -60,16 +60,17 @@ func ExampleProviders() {
 // The scopes of limits, from the narrowest to the widest, and how texts name them.
 func ExampleScopes() {
 	for _, s := range provider.Scopes() {
-		fmt.Println(s.Scope, s.Key, s.Model, s.Route, s.One)
+		fmt.Println(s.Scope, s.Key, s.Model, s.Resource, s.Route, s.One)
 	}
 	var row provider.ScopeInfo = provider.Model.Info()
 	fmt.Println(row.Whose, row.Per)
 	// Output:
-	// route true false true a key and route
-	// model true true false a key and model
-	// key true false false a key
-	// ip false false false an address
-	// all false false false all
+	// route true false false true a key and route
+	// model true true false false a key and model
+	// resource true false true false a key and resource
+	// key true false false false a key
+	// ip false false false false an address
+	// all false false false false all
 	// the model per model
 }
 

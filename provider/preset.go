@@ -2,6 +2,7 @@ package provider
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -78,6 +79,26 @@ func (p Preset) Fits(model string) bool {
 	return model == strings.ReplaceAll(strings.ToLower(named), " ", "-")
 }
 
+// Plain returns the preset for a program that counts in no resources. The limits of the usual
+// resource (see Charges.Usual) are then the key's, and those of others are left out.
+func (p Preset) Plain() Preset {
+	p = p.own()
+	who, _ := Publisher(p.Name)
+	usual := ChargesOf(who.Name).Usual()
+	all := p.Policies[:0]
+	for _, l := range p.Policies {
+		if l.Scope == Resource {
+			if !l.Covers(usual) {
+				continue
+			}
+			l.Scope, l.Resource = Key, ""
+		}
+		all = append(all, l)
+	}
+	p.Policies = all
+	return p
+}
+
 // Publisher returns the row of the provider that publishes the preset of a name.
 func Publisher(preset string) (Provider, bool) {
 	for _, d := range rows() {
@@ -118,6 +139,25 @@ func bucket(burst, limit int64, unit Unit, window time.Duration, scope Scope) Po
 func named(name string, p Policy) Policy {
 	p.Name = name
 	return p
+}
+
+// of makes a policy that of the resources whose names fit a pattern.
+func of(resource string, p Policy) Policy {
+	p.Scope, p.Resource = Resource, resource
+	return p
+}
+
+// ofClasses makes a policy for each class of endpoints, "20/2s": each of its resources has that.
+func ofClasses(rule Rule, window time.Duration, classes ...string) (all []Policy) {
+	for _, class := range classes {
+		n, _, _ := strings.Cut(class, "/")
+		limit, err := strconv.ParseInt(n, 10, 64)
+		if err != nil {
+			panic("provider: the class " + class + " has no number")
+		}
+		all = append(all, of(class+" *", named(class, per(limit, Requests, window, rule, Resource))))
+	}
+	return all
 }
 
 // local gives a policy the clock of a place.

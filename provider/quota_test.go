@@ -249,14 +249,15 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestGitHubWithoutToken: the limits that GitHub has for requests without a token are those of an address.
-func TestGitHubWithoutToken(t *testing.T) {
+// TestGitHubResources: a limit that an answer names is that resource's. Without a name, the limits that
+// GitHub has for requests without a token are those of an address.
+func TestGitHubResources(t *testing.T) {
 	for _, c := range []struct {
 		limit, resource string
 		want            provider.Scope
-	}{{"60", "core", provider.IP}, {"60", "", provider.IP}, {"10", "search", provider.IP}, {"5000", "core", provider.Key}, {"30", "search", provider.Key}, {"60", "graphql", provider.Key}} {
+	}{{"60", "core", provider.Resource}, {"60", "", provider.IP}, {"10", "search", provider.Resource}, {"5000", "core", provider.Resource}, {"5000", "", provider.Key}, {"60", "graphql", provider.Resource}} {
 		o := read(t, "github", noon, respond(200, "", "X-RateLimit-Limit: "+c.limit, "X-RateLimit-Remaining: 9", "X-RateLimit-Resource: "+c.resource))
-		if o.Policies[0].Scope != c.want || o.Limits[0].Scope != c.want {
+		if o.Policies[0].Scope != c.want || o.Limits[0].Scope != c.want || o.Policies[0].Resource != c.resource || o.Limits[0].Resource != c.resource {
 			t.Errorf("%s of %q: %+v", c.limit, c.resource, o)
 		}
 	}

@@ -22,9 +22,9 @@ func hubspot() *row {
 			Limited: Key, Banned: Key, Refusers: theirOwn,
 			Published: []Preset{
 				{"hubspot:free", "an app in one account, free and starter", "https://developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines", "2026-11",
-					[]Policy{named("10 seconds", per(100, Requests, 10*time.Second, Rolling, Key)), named("day", per(250_000, Requests, day, "", Key))}},
+					[]Policy{named("10 seconds", per(100, Requests, 10*time.Second, Rolling, Key)), named("day", per(250_000, Requests, day, "", Key)), hubspotSearch}},
 				{"hubspot:professional", "an app in one account, professional and enterprise", "https://developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines", "2026-11",
-					[]Policy{named("10 seconds", per(190, Requests, 10*time.Second, Rolling, Key)), named("day", per(625_000, Requests, day, "", Key))}},
+					[]Policy{named("10 seconds", per(190, Requests, 10*time.Second, Rolling, Key)), named("day", per(625_000, Requests, day, "", Key)), hubspotSearch}},
 			},
 			Charges: from("https://developers.hubspot.com/changelog/increasing-our-api-limits", "2026-11",
 				[]Charge{{On: "POST */search", Resource: "search"}}),
@@ -45,6 +45,9 @@ func hubspot() *row {
 		},
 	}
 }
+
+// hubspotSearch is of searches, which count in the other limits, too.
+var hubspotSearch = of("search", named("search", per(5, Requests, time.Second, Rolling, Resource)))
 
 // Salesforce counts the requests of an organization in a rolling window of 24 hours. One field
 // states the usage and the limit.
@@ -101,9 +104,9 @@ func zendesk() *row {
 			Docs:  "https://developer.zendesk.com/api-reference/introduction/rate-limits", AsOf: "2026-11",
 			Limited: Key, Banned: Key, Refusers: []Refuser{{"endpoint", Route}},
 			Published: []Preset{
-				{"zendesk:team", "support and help center, per account", "https://developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", []Policy{per(200, Requests, time.Minute, "", Key)}},
-				{"zendesk:professional", "support and help center, per account", "https://developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", []Policy{per(400, Requests, time.Minute, "", Key)}},
-				{"zendesk:enterprise", "support and help center, per account", "https://developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", []Policy{per(700, Requests, time.Minute, "", Key)}},
+				{"zendesk:team", "support and help center, per account", "https://developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", append([]Policy{per(200, Requests, time.Minute, "", Key)}, zendeskEndpoints...)},
+				{"zendesk:professional", "support and help center, per account", "https://developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", append([]Policy{per(400, Requests, time.Minute, "", Key)}, zendeskEndpoints...)},
+				{"zendesk:enterprise", "support and help center, per account", "https://developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", append([]Policy{per(700, Requests, time.Minute, "", Key)}, zendeskEndpoints...)},
 			},
 			Charges: from("https://developer.zendesk.com/api-reference/introduction/rate-limits", "2026-11", []Charge{
 				{On: "GET /api/v2/incremental/*", Resource: "incremental export"},
@@ -141,6 +144,13 @@ func zendesk() *row {
 			{path: "error", is: []Pattern{"APIRateLimitExceeded"}, why: RateLimited},
 		},
 	}
+}
+
+// zendeskEndpoints are of endpoints, for the account, in each plan without an add-on.
+var zendeskEndpoints = []Policy{
+	of("incremental export", named("incremental export", per(10, Requests, time.Minute, "", Resource))),
+	of("deep pages of tickets", named("deep pages of tickets", per(50, Requests, time.Minute, "", Resource))),
+	of("updates of tickets", named("updates of tickets", per(100, Requests, time.Minute, "", Resource))),
 }
 
 // monday.com refuses with status 200, by codes in the body; it sends the IETF draft since 2026.

@@ -166,8 +166,8 @@ func bybit() *row {
 			Docs:  "https://bybit-exchange.github.io/docs/v5/rate-limit", AsOf: "2026",
 			Limited: Route, Banned: IP, Refusers: []Refuser{{"address", IP}},
 			Published: []Preset{
-				{"bybit", "v5, per address; endpoints have limits of their own", "https://bybit-exchange.github.io/docs/v5/rate-limit", "2026",
-					[]Policy{per(600, Requests, 5*time.Second, Rolling, IP)}},
+				{"bybit", "v5, per address, and each endpoint", "https://bybit-exchange.github.io/docs/v5/rate-limit", "2026",
+					append([]Policy{per(600, Requests, 5*time.Second, Rolling, IP)}, ofClasses(Rolling, time.Second, "1/s", "5/s", "10/s", "20/s", "50/s")...)},
 			},
 			Charges: bybitCharges(),
 		},
@@ -225,11 +225,11 @@ func kraken() *row {
 				// A counter of at most 15 or 20 that goes down by 0.33, 0.5 or 1 per second; most
 				// calls count 1, histories 2.
 				{"kraken:starter", "spot REST, per key", "https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
-					[]Policy{bucket(15, 33, Weight, 100*time.Second, Key)}},
+					[]Policy{bucket(15, 33, Weight, 100*time.Second, Key), krakenPublic}},
 				{"kraken:intermediate", "spot REST, per key", "https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
-					[]Policy{bucket(20, 1, Weight, 2*time.Second, Key)}},
+					[]Policy{bucket(20, 1, Weight, 2*time.Second, Key), krakenPublic}},
 				{"kraken:pro", "spot REST, per key", "https://docs.kraken.com/exchange/guides/rest/ratelimits", "2026-11",
-					[]Policy{bucket(20, 1, Weight, time.Second, Key)}},
+					[]Policy{bucket(20, 1, Weight, time.Second, Key), krakenPublic}},
 			},
 			Charges: krakenCharges(),
 		},
@@ -337,8 +337,9 @@ func okx() *row {
 			Docs:  "https://www.okx.com/docs-v5/en/#overview-rate-limits", AsOf: "2026",
 			Silent: true, Limited: Route, Banned: Key, Refusers: []Refuser{{"endpoint", Route}, {"sub-account orders", Key}},
 			Published: []Preset{
-				{"okx", "orders of a sub-account; endpoints have limits of their own", "https://www.okx.com/docs-v5/en/#overview-rate-limits", "2026",
-					[]Policy{per(1000, Orders, 2*time.Second, "", Key)}},
+				{"okx", "orders of a sub-account, and each endpoint", "https://www.okx.com/docs-v5/en/#overview-rate-limits", "2026",
+					append([]Policy{per(1000, Orders, 2*time.Second, "", Key), of("orders/2s *", named("orders of a batch", per(300, Orders, 2*time.Second, "", Resource)))},
+						ofClasses("", 2*time.Second, "1/2s", "2/2s", "4/2s", "5/2s", "10/2s", "12/2s", "15/2s", "20/2s", "40/2s", "60/2s", "100/2s")...)},
 			},
 			Charges: okxCharges(),
 		},
@@ -576,6 +577,9 @@ func bybitCharges() []Charge {
 		50/s GET  spot-lever-token/order-record
 		20/s POST spot-lever-token/purchase spot-lever-token/redeem`))
 }
+
+// krakenPublic is of requests without a key: more than one a second may be refused.
+var krakenPublic = of("public*", named("public", per(1, Requests, time.Second, "", Resource)))
 
 // krakenCharges: what the matching engine limits costs nothing of the counter. Public calls count
 // per address, and some of them per pair, too.

@@ -25,7 +25,8 @@ func gitlab() *row {
 			Docs:  "https://docs.gitlab.com/administration/settings/user_and_ip_rate_limits/#response-headers", AsOf: "2026-11",
 			Limited: Key, Banned: IP, Refusers: []Refuser{{"endpoint", Route}},
 			Published: []Preset{
-				{"gitlab", "gitlab.com, a user's API requests", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", []Policy{per(2000, Requests, time.Minute, "", Key)}},
+				{"gitlab", "gitlab.com, a user's API requests", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", append([]Policy{per(2000, Requests, time.Minute, "", Key), of("GET projects", named("projects", per(2000, Requests, 10*time.Minute, "", Resource)))},
+					ofClasses("", time.Minute, "60/min", "100/min", "120/min", "200/min", "240/min", "300/min", "400/min", "600/min")...)},
 				{"gitlab:unauthenticated", "gitlab.com, without a token", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", []Policy{per(500, Requests, time.Minute, "", IP)}},
 			},
 			Charges: gitlabCharges(),

@@ -29,7 +29,10 @@ func github() *row {
 			Limited: Key, Banned: Key, Refusers: []Refuser{{"secondary", Key}},
 			Published: []Preset{
 				{"github", "REST, with a user's token", "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", "2026",
-					[]Policy{per(5000, Requests, time.Hour, Anchored, Key), named("concurrent", per(100, Concurrent, 0, Concurrency, Key))}},
+					[]Policy{of("core", per(5000, Requests, time.Hour, Anchored, Resource)), named("concurrent", per(100, Concurrent, 0, Concurrency, Key)),
+						of("search", named("search", per(30, Requests, time.Minute, Anchored, Resource))),
+						of("code_search", named("code_search", per(10, Requests, time.Minute, Anchored, Resource))),
+						of("graphql", named("graphql", per(5000, Weight, time.Hour, Anchored, Resource)))}},
 				{"github:unauthenticated", "REST, without a token", "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", "2026",
 					[]Policy{per(60, Requests, time.Hour, Anchored, IP)}},
 				{"github:search", "search, with a token", "https://docs.github.com/en/rest/search/search#rate-limit", "2026",
@@ -53,6 +56,9 @@ func github() *row {
 		read: func(r *reading) {
 			resource, _ := r.field("X-RateLimit-Resource")
 			p := Policy{Name: clip(resource), Unit: Requests, Scope: Key, Rule: Anchored, Limit: r.limit("X-RateLimit-Limit").N}
+			if resource != "" {
+				p.Scope, p.Resource = Resource, p.Name
+			}
 			switch resource {
 			case "core", "graphql":
 				p.Window = time.Hour
@@ -65,11 +71,11 @@ func github() *row {
 			if resource == "graphql" {
 				p.Unit = Weight // points
 			}
-			if p.Limit == 60 && (resource == "core" || resource == "") || p.Limit == 10 && resource == "search" {
+			if p.Limit == 60 && resource == "" {
 				p.Scope = IP // for requests without a token: all of an address count together
 			}
 			remaining := r.count("X-RateLimit-Remaining")
-			r.add(p, ServiceLimit{Remaining: remaining, Used: r.count("X-RateLimit-Used"), Reset: r.reset("X-RateLimit-Reset", 0), Whole: true})
+			r.add(p, ServiceLimit{Resource: p.Resource, Remaining: remaining, Used: r.count("X-RateLimit-Used"), Reset: r.reset("X-RateLimit-Reset", 0), Whole: true})
 			if r.Status != http.StatusForbidden && r.Status != http.StatusTooManyRequests {
 				return
 			}

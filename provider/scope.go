@@ -17,8 +17,9 @@ const (
 // ScopeInfo is a row of the table of scopes.
 type ScopeInfo struct {
 	Scope Scope
-	// Key, Model and Route say what the requests of one scope have in common, beside their server.
-	Key, Model, Route bool
+	// Key, Model, Resource and Route say what the requests of one scope have in common, beside their
+	// server.
+	Key, Model, Resource, Route bool
 	// Whose, One and Per name the scope in texts: "the key", "a key", "per key".
 	Whose, One, Per string
 }
@@ -27,6 +28,7 @@ type ScopeInfo struct {
 var scopes = []ScopeInfo{
 	{Scope: Route, Key: true, Route: true, Whose: "the endpoint", One: "a key and route", Per: "per endpoint"},
 	{Scope: Model, Key: true, Model: true, Whose: "the model", One: "a key and model", Per: "per model"},
+	{Scope: Resource, Key: true, Resource: true, Whose: "the resource", One: "a key and resource", Per: "per resource"},
 	{Scope: Key, Key: true, Whose: "the key", One: "a key", Per: "per key"},
 	{Scope: IP, Whose: "the address", One: "an address", Per: "per address"},
 	{Scope: All, Whose: "everybody", One: "all", Per: "of everybody"},

@@ -11,7 +11,7 @@ func TestScopes(t *testing.T) {
 		if s.Scope.Info() != s {
 			t.Errorf("%s: its row is %+v", s.Scope, s.Scope.Info())
 		}
-		if (s.Model || s.Route) && !s.Key || i > 0 && s.Key && !Scopes()[i-1].Key {
+		if (s.Model || s.Resource || s.Route) && !s.Key || i > 0 && s.Key && !Scopes()[i-1].Key {
 			t.Errorf("%s: %+v is narrower than what stands before it", s.Scope, s)
 		}
 	}

@@ -69,7 +69,8 @@ func alone(t *testing.T, name, preset string) bool {
 	}
 	var first provider.Policy // the limit that is used up first
 	for _, p := range s.Limits() {
-		if p.Scope == provider.Key && p.Unit == provider.Requests && p.Window > 0 && (first.Limit == 0 || p.Limit < first.Limit) {
+		ofKey := p.Scope == provider.Key || p.Scope == provider.Resource && p.Name == "requests" // GitHub's core
+		if ofKey && p.Unit == provider.Requests && p.Window > 0 && (first.Limit == 0 || p.Limit < first.Limit) {
 			first = p
 		}
 	}

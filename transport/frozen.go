@@ -40,10 +40,10 @@ const unknownWindow = 24 * time.Hour
 // wholeSize is about how much a node takes that stays as it is.
 const wholeSize = 5 << 10
 
-// packed returns a partition as a name for a Store. It is shorter than six strings.
+// packed returns a partition as a name for a Store. It is shorter than seven strings.
 func (p Partition) packed() string {
 	b := make([]byte, 0, 96)
-	for _, f := range [...]string{string(p.Scope), p.Host, p.Key, p.Model, p.Route, p.Client} {
+	for _, f := range [...]string{string(p.Scope), p.Host, p.Key, p.Model, p.Resource, p.Route, p.Client} {
 		b = append(binary.AppendUvarint(b, uint64(len(f))), f...)
 	}
 	return string(b)
@@ -53,7 +53,7 @@ func (p Partition) packed() string {
 func unpacked(name string) (p Partition) {
 	b := []byte(name)
 	var scope string
-	for _, f := range [...]*string{&scope, &p.Host, &p.Key, &p.Model, &p.Route, &p.Client} {
+	for _, f := range [...]*string{&scope, &p.Host, &p.Key, &p.Model, &p.Resource, &p.Route, &p.Client} {
 		n, size := binary.Uvarint(b)
 		*f = string(b[size : size+int(n)])
 		b = b[size+int(n):]

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/breaker"
@@ -56,6 +57,7 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 			*v = t.policy.Of(&in)
 		}
 	}
+	s.ofOthers()
 	if v.Shown != nil {
 		s.leaf.server.dialect.Store(&v.Shown)
 	}
@@ -74,6 +76,29 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 		v.Scope = cmp.Or(t.config.Scope(p, v.Said), v.Scope)
 	}
 	return in
+}
+
+// ofOthers drops statements about another resource than that of the request: they are no news of
+// this one, nor of the key. A refusal by such a limit concerns the route alone.
+func (s *sent) ofOthers() {
+	own, said := s.leaf.partition.Resource, &s.verdict.Said
+	if own == "" {
+		return
+	}
+	other := func(scope provider.Scope, resource string) bool {
+		return scope == provider.Resource && resource != "" && resource != own
+	}
+	limits := len(said.Limits)
+	said.Limits = slices.DeleteFunc(said.Limits, func(l provider.ServiceLimit) bool { return other(l.Scope, l.Resource) })
+	said.Policies = slices.DeleteFunc(said.Policies, func(p provider.Policy) bool { return other(p.Scope, p.Resource) })
+	if len(said.Limits) == limits {
+		return
+	}
+	all := s.verdict.For(func(provider.Scope) bool { return true })
+	s.verdict.Known, s.verdict.Remaining, s.verdict.Reset = all.Known, all.Remaining, all.Reset
+	if s.verdict.Scope == provider.Resource {
+		s.verdict.Scope = provider.Route
+	}
 }
 
 // evidence makes the evidence for a verdict.

@@ -195,6 +195,7 @@ func (t *Transport) nodesLocked(l *leaf, k int, p Partition, full bool) error {
 	if t.shared != nil {
 		add(t.shared)
 	}
+	w.apart(t.usual(p))
 	return nil
 }
 

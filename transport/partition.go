@@ -16,11 +16,12 @@ import (
 )
 
 // Partition names what a request counts in, or one of the scopes of it. A request to Host with Key,
-// for Model, to Route counts in up to four scopes:
+// for Model, to Route, of Resource counts in up to five scopes:
 //
 //   - provider.IP: Host
 //   - provider.Key: Host and Key
 //   - provider.Model: Host, Key and Model
+//   - provider.Resource: Host, Key and Resource
 //   - provider.Route: Host, Key and Route
 type Partition struct {
 	// Scope is empty if the fields are those of a whole request.
@@ -36,6 +37,9 @@ type Partition struct {
 	// Route is the method and the path, without the parts that differ from object to object: "GET
 	// /users/*/posts".
 	Route string
+	// Resource is a named part of the key's quota: "search". If the configuration does not set it, it
+	// is that of the request's charge: see Config.Charges. Empty: none but the key's.
+	Resource string
 	// Client is the client's name, which Config.Client sets. A client's own limit (ScopeClient) has
 	// no other field.
 	Client string
@@ -52,6 +56,9 @@ func (p Partition) String() string {
 	}
 	if p.Model != "" {
 		s += " model " + p.Model
+	}
+	if p.Resource != "" && p.Scope != "" {
+		s += " resource " + p.Resource
 	}
 	if p.Route != "" {
 		s += " " + p.Route
@@ -76,7 +83,7 @@ const maxField = 256
 
 // bounded returns p with short fields.
 func (p Partition) bounded() Partition {
-	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Route, &p.Client} {
+	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Resource, &p.Route, &p.Client} {
 		if len(*f) > maxField {
 			*f = (*f)[:maxField] + "…" + hash(*f)
 		}
@@ -86,7 +93,7 @@ func (p Partition) bounded() Partition {
 
 // own returns p with copies of its fields, which keep nothing larger alive, such as a whole URL.
 func (p Partition) own() Partition {
-	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Route, &p.Client} {
+	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Resource, &p.Route, &p.Client} {
 		*f = strings.Clone(*f)
 	}
 	return p
@@ -94,9 +101,9 @@ func (p Partition) own() Partition {
 
 // LogValue is a group of the fields that are set.
 func (p Partition) LogValue() slog.Value {
-	attrs := make([]slog.Attr, 0, 6)
+	attrs := make([]slog.Attr, 0, 7)
 	for _, f := range [...]struct{ name, value string }{{"scope", string(p.Scope)}, {"host", p.Host}, {"key", p.Key},
-		{"model", p.Model}, {"route", p.Route}, {"client", p.Client}} {
+		{"model", p.Model}, {"resource", p.Resource}, {"route", p.Route}, {"client", p.Client}} {
 		if f.value != "" {
 			attrs = append(attrs, slog.String(f.name, f.value))
 		}
@@ -113,10 +120,13 @@ func (p Partition) at(s provider.Scope) (Partition, bool) {
 	if has.Model {
 		q.Model = p.Model
 	}
+	if has.Resource {
+		q.Resource = p.Resource
+	}
 	if has.Route {
 		q.Route = p.Route
 	}
-	return q, !(has.Model && q.Model == "" || has.Route && q.Route == "")
+	return q, !(has.Model && q.Model == "" || has.Resource && q.Resource == "" || has.Route && q.Route == "")
 }
 
 // PartitionOf returns the Partition of a request, where the configuration has no function for it.
@@ -264,13 +274,17 @@ func (t *Transport) sharedLocked(p Partition) Partition {
 	return p
 }
 
-// In reports whether requests of p count in the limits of scope, whose Scope is set.
+// In reports whether requests of p count in the limits of scope, whose Scope is set. A request without
+// a resource counts in each resource of its key: earlier versions recorded none.
 func (p Partition) In(scope Partition) bool {
 	switch scope.Scope {
 	case provider.All:
 		return true
 	case ScopeClient:
 		return p.Client == scope.Client
+	}
+	if scope.Scope == provider.Resource && p.Resource == "" {
+		p.Resource = scope.Resource
 	}
 	q, ok := p.at(scope.Scope)
 	return (ok || scope.Scope == provider.Model) && q == scope // requests without a model count together

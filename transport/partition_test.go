@@ -305,7 +305,7 @@ func TestScopesOfRequests(t *testing.T) {
 			return nil
 		},
 		Partition: func(*http.Request) transport.Partition {
-			return transport.Partition{Host: "h", Key: "k", Model: "m", Route: "r"}
+			return transport.Partition{Host: "h", Key: "k", Model: "m", Resource: "s", Route: "r"}
 		},
 	})
 	do(t, tr, get(t, "http://h/"))
@@ -316,6 +316,9 @@ func TestScopesOfRequests(t *testing.T) {
 		}
 		if s.Model {
 			want.Model = "m"
+		}
+		if s.Resource {
+			want.Resource = "s"
 		}
 		if s.Route {
 			want.Route = "r"

@@ -5,16 +5,21 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/paceline-go/paceline/internal/send/pricing"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/tokens"
 )
 
 // priced is what a request costs, and how that was found out.
 type priced struct {
 	cost  limit.Cost
+	row   *provider.Charge // nil: none fits
 	api   tokens.API
 	est   tokens.Estimate // its api tells whether it and the next two fields hold
 	count tokens.Counting
@@ -53,6 +58,7 @@ func (c *call) prepare() error {
 	c.ctx = contextOf(req)
 	c.most = c.attempts()
 	p, said := c.partition()
+	c.charge(&p)
 	c.cost = limit.One
 	if t.config.MaxWait != nil {
 		c.maxWait = t.config.MaxWait(req)
@@ -92,6 +98,7 @@ func (c *call) place(p Partition, said bool, body tokens.Body) (err error) {
 		c.least[limit.Input], c.least[limit.Output], c.least[limit.Tokens] = c.count.Least(c.est, body)
 		c.price(body)
 	}
+	c.cost = c.charges(c.cost)
 	if c.t.config.Cost != nil {
 		ours := c.cost
 		c.cost = c.t.config.Cost(c.req, c.cost)
@@ -246,4 +253,72 @@ func (c cancelled) Err() error {
 	default:
 		return nil
 	}
+}
+
+// chargesOf returns what requests to a host cost: Config.Charges, and the rows of the provider.
+func (t *Transport) chargesOf(host string) *provider.Charges {
+	if t.preset.Name != "" || t.config.Provider != nil {
+		return t.charges // those of one provider, whatever the host
+	}
+	if known, ok := t.charged.Load(host); ok {
+		return known.(*provider.Charges)
+	}
+	var row provider.Provider
+	if k := t.runs(host); k != nil {
+		row = k.row
+	}
+	c := t.chargesWith(row)
+	if len(host) <= maxField && t.hosts.Add(1) <= int64(t.config.MaxPartitions) { // clients may choose hosts
+		t.charged.Store(strings.Clone(host), c) // not a part of a whole URL
+	}
+	return c
+}
+
+// chargesWith returns the charges of the configuration and, after them, those of a provider.
+func (t *Transport) chargesWith(row provider.Provider) *provider.Charges {
+	if len(t.config.Charges) == 0 {
+		return provider.ChargesOf(row.Name)
+	}
+	c, err := provider.NewCharges(slices.Concat(t.config.Charges, row.Charges))
+	if err != nil {
+		panic(err) // checkCharges has made those of the configuration
+	}
+	return c
+}
+
+// checkCharges returns an error in Config.Charges.
+func (c *Config) checkCharges() error {
+	if _, err := provider.NewCharges(c.Charges); err != nil {
+		return fmt.Errorf("transport: Charges: %w", err)
+	}
+	return nil
+}
+
+// charge finds what the request costs, and the resource in which it counts.
+func (c *call) charge(p *Partition) {
+	charges := c.t.chargesOf(p.Host)
+	charge, resource := charges.Of(c.req)
+	c.row = charge
+	if p.Resource == "" {
+		p.Resource = resource
+	}
+}
+
+// charges returns a cost with that of the request's charge.
+func (c *call) charges(cost limit.Cost) limit.Cost {
+	if c.row == nil {
+		return cost
+	}
+	for unit, n := range c.row.Cost {
+		if u, ok := classify.UnitOf(unit); ok {
+			cost[u], c.least[u] = n, n
+		}
+	}
+	return cost
+}
+
+// usual reports whether a partition's resource is that of most requests to its host: the answers of
+// a server without charges would be of the key.
+func (t *Transport) usual(p Partition) bool {
+	return p.Resource != "" && p.Resource == t.chargesOf(p.Host).Usual()
 }

@@ -79,7 +79,16 @@ func (n *node) counts() string {
 //
 // Published limits change, and an account may have others; Config.Adopt receives what the server
 // states. The error lists similar names.
+//
+// Some limits are of a resource, as those of searches are (see Config.Charges). The limits of the
+// resource of most requests are then those of the key, so that they hold for a host that no table
+// knows. With Config.Preset they are of that resource alone.
 func Published(name string, variants ...Variant) (func(Partition) limit.Limiter, error) {
+	return published(name, false, variants)
+}
+
+// published is Published. apart means that requests have their resources: the provider is known.
+func published(name string, apart bool, variants []Variant) (func(Partition) limit.Limiter, error) {
 	preset, ok := provider.LookupPreset(name)
 	if !ok {
 		var names []string
@@ -98,6 +107,15 @@ func Published(name string, variants ...Variant) (func(Partition) limit.Limiter,
 				"per second", name)
 		}
 	}
+	if !apart {
+		plain := preset.Plain().Policies
+		for _, p := range preset.Policies {
+			if p.Scope == provider.Resource && !p.Covers(usualOf(name)) {
+				plain = append(plain, p)
+			}
+		}
+		preset.Policies = plain
+	}
 	counts, zones := counting(name), map[string]*time.Location{}
 	for _, p := range preset.Policies {
 		if zone, err := time.LoadLocation(p.Zone); err == nil {
@@ -110,7 +128,7 @@ func Published(name string, variants ...Variant) (func(Partition) limit.Limiter,
 	return func(p Partition) limit.Limiter {
 		var all []limit.Limiter
 		for _, policy := range preset.Policies {
-			if policy.Scope == p.Scope || policy.Scope == provider.All && p.Scope == provider.IP {
+			if (policy.Scope == p.Scope || policy.Scope == provider.All && p.Scope == provider.IP) && policy.Covers(p.Resource) {
 				l, _ := limiter(policy, counts, zones) // it was made before
 				all = append(all, l)
 			}
@@ -144,6 +162,12 @@ func MustPublished(name string, variants ...Variant) func(Partition) limit.Limit
 		panic(err.Error())
 	}
 	return f
+}
+
+// usualOf returns the resource of most requests to the provider of a preset.
+func usualOf(preset string) string {
+	p, _ := provider.Publisher(preset)
+	return provider.ChargesOf(p.Name).Usual()
 }
 
 // counting returns how the provider of a preset counts tokens.

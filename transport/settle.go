@@ -122,7 +122,9 @@ func (s *sent) teach() {
 		}
 		has := s.way.has(i)
 		if n == s.t.shared {
-			has = func(scope provider.Scope) bool { return scope != provider.Route && scope != provider.Model }
+			has = func(scope provider.Scope) bool {
+				return scope != provider.Route && scope != provider.Model && scope != provider.Resource
+			}
 		}
 		stated, _ := s.verdict.Policies(has)
 		if all := classify.Stated(stated); len(all) > 0 {
@@ -138,7 +140,7 @@ func (s *sent) own(i int, o limit.Outcome) limit.Outcome {
 		o.RetryAfter = 0
 		return o
 	case s.way.nodes[i] == s.t.shared && s.t.senses && s.verdict.Scope != provider.Route &&
-		s.verdict.Scope != provider.Model:
+		s.verdict.Scope != provider.Model && s.verdict.Scope != provider.Resource:
 		return o // the quota of this very node may have refused
 	case s.way.nodes[i] == s.t.shared: // it learns what is left; the refusal may concern another partition
 		o.Elsewhere, o.RetryAfter = o.Result == limit.Limited, 0

@@ -99,7 +99,7 @@ import (
 //
 //	limits    Limiter, Limit, Preset, PerSecond, Adaptive, Fill, UntilBody, Share, Adopt
 //	whose     Partition, Organization, Keys, Client, Clients
-//	cost      Cost, Tokens, Counting, MaxBody, Uncounted, Price
+//	cost      Cost, Charges, Tokens, Counting, MaxBody, Uncounted, Price
 //	waits     MaxWaiting, MaxWait, MaxRetryAfter, MaxPause, MaxOutage
 //	attempts  Base, Attempts, AttemptTimeout, Backoff, CheckRetry, Hedge
 //	answers   Provider, Scope
@@ -190,8 +190,12 @@ type Config struct {
 	Clients *Clients
 
 	// Cost changes the cost of a request. c is one request and, with Tokens, the estimated tokens.
-	// If nil, the cost is c.
+	// Of weight and orders, c has what the request's charge says. If nil, the cost is c.
 	Cost func(r *http.Request, c limit.Cost) limit.Cost
+	// Charges are what requests cost besides the one, and in which resource they count. They go before
+	// the rows of the provider: that of Preset, Provider, or the host. Their costs go before those of
+	// Cost. If nil, only the provider's rows hold.
+	Charges []provider.Charge
 	// Tokens estimates the tokens of requests to known language model APIs (tokens.APIOf), and
 	// learns from the usage in their answers. The Transport reads the bodies of such requests
 	// before it sends them. If nil, tokens are not counted.
@@ -363,6 +367,9 @@ type Transport struct {
 
 	preset    provider.Preset   // the zero Preset: none
 	publisher provider.Provider // the provider of the preset
+	charges   *provider.Charges // with a preset or a Provider: those of each host
+	charged   sync.Map          // otherwise, by host
+	hosts     atomic.Int64      // in charged
 	log       *slog.Logger
 	slow      bool // nothing is configured: begin slowly after a pause
 
@@ -456,6 +463,9 @@ func New(c Config) (*Transport, error) {
 		own := *c.Adaptive
 		c.Adaptive = &own
 	}
+	if err := c.checkCharges(); err != nil {
+		return nil, err
+	}
 	preset, publisher, err := c.preset()
 	if err != nil {
 		return nil, err
@@ -491,6 +501,12 @@ func New(c Config) (*Transport, error) {
 		owners: map[string]*owners{}, others: map[string]bool{}, unread: map[unread]bool{},
 	}
 	t.latest.Store(t)
+	if k := t.runs(""); k != nil {
+		t.charges = t.chargesWith(k.row)
+	}
+	if preset.Name != "" {
+		t.charges = t.chargesWith(publisher)
+	}
 	if c.AttemptTimeout > 0 {
 		t.late = timer.New(c.AttemptTimeout)
 	}
@@ -523,7 +539,7 @@ func (c *Config) preset() (preset provider.Preset, publisher provider.Provider, 
 	if c.PerSecond {
 		variants = append(variants, PerSecond)
 	}
-	published, err := Published(c.Preset, variants...)
+	published, err := published(c.Preset, true, variants)
 	if err != nil {
 		return preset, publisher, err
 	}

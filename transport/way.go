@@ -11,7 +11,7 @@ import (
 
 // The scopes of a request, narrowest first: those of provider.Scopes but All, since a request goes to
 // one server.
-var scopes = [...]provider.Scope{provider.Route, provider.Model, provider.Key, provider.IP}
+var scopes = [...]provider.Scope{provider.Route, provider.Model, provider.Resource, provider.Key, provider.IP}
 
 const maxNodes = len(scopes) + 2 // besides the scopes, the client's own limit and the one for all requests
 
@@ -22,12 +22,19 @@ type way struct {
 	count   int
 	taught  bool     // a limiter of a node learns from the server's statements
 	account *account // nil: the request's own credential
+	// Where an answer speaks of a resource or an endpoint, whom that concerns: see apart.
+	plain, endpoint bool
 }
 
 // at returns the index of the node of a scope, or that of the key if the request has no such scope.
 func (w *way) at(s provider.Scope) int {
-	if s == provider.All {
+	switch {
+	case s == provider.All:
 		s = provider.IP // an answer speaks for its own server alone
+	case s == provider.Resource && w.plain:
+		s = provider.Key
+	case s == provider.Route && w.endpoint:
+		s = provider.Resource
 	}
 	key := 0
 	for i, n := range w.nodes[:w.count] {
@@ -39,6 +46,21 @@ func (w *way) at(s provider.Scope) int {
 		}
 	}
 	return key
+}
+
+// apart finds out whom statements about a resource and about an endpoint concern. A limit that is
+// configured for the key, where most requests count in one resource, is that resource's. A provider
+// that limits endpoints means by them what its charges name.
+func (w *way) apart(usual bool) {
+	var own, there [len(scopes)]bool
+	for _, n := range w.nodes[:w.count] {
+		if i := slices.Index(scopes[:], n.partition.Scope); i >= 0 {
+			own[i], there[i] = n.stack.Own() != nil, true
+		}
+	}
+	route, resource, key := 0, slices.Index(scopes[:], provider.Resource), slices.Index(scopes[:], provider.Key)
+	w.plain = usual && !own[resource] && own[key]
+	w.endpoint = !usual && there[resource] && (own[resource] || !own[route])
 }
 
 // has returns a function that reports whether a scope is that of node i.

@@ -319,7 +319,8 @@ func (w *proxyWords) prices(c *proxy.Config, u *proxy.Upstream) {
 // whoseInWords names the scope of a limit.
 func whoseInWords(l proxy.Limit) string {
 	words := map[provider.Scope]string{provider.Key: "each key", provider.IP: "all requests together",
-		provider.Model: "each model of each key", provider.Route: "each route of each key"}[l.Scope]
+		provider.Model: "each model of each key", provider.Resource: "each resource of each key",
+		provider.Route: "each route of each key"}[l.Scope]
 	if l.Only != "" {
 		return fmt.Sprintf("the %s %s, for each key", l.Scope, l.Only)
 	}

@@ -66,7 +66,7 @@ func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 		u.Provider, _ = provider.Lookup(who.Name)
 	}
 	u.Preset = ""
-	for _, p := range preset.Policies {
+	for _, p := range preset.Plain().Policies {
 		switch {
 		case f.replaces(p):
 			continue

@@ -100,7 +100,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
 		if !ok {
 			return cli.Usage(unknownPreset(f.preset))
 		}
-		for _, p := range preset.Policies {
+		for _, p := range preset.Plain().Policies {
 			if f.replaces(p) {
 				continue
 			}

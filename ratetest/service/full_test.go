@@ -213,8 +213,23 @@ func (c *fullRow) client(t *testing.T, dialect provider.Dialect, silent bool) *c
 			x.fills, x.window = fills, p.Window
 		}
 	}
+	resource := ""
+	if counted[provider.Resource] != nil { // read as another provider, it counts there all the same
+		method, target, _ := strings.Cut(c.request, " ")
+		path, _, _ := strings.Cut(target, " ")
+		r, err := http.NewRequest(method, path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, resource = provider.ChargesOf(c.provider).Of(r)
+	}
 	var err error
 	x.transport, err = transport.New(transport.Config{
+		Partition: func(r *http.Request) transport.Partition {
+			p := transport.PartitionOf(r)
+			p.Resource = resource
+			return p
+		},
 		Base: x.path, Provider: dialect, Attempts: 1, MaxRetryAfter: 90 * 24 * time.Hour,
 		Cost: func(*http.Request, limit.Cost) limit.Cost { return cost },
 		Limit: func(p transport.Partition) limit.Limiter {

@@ -428,6 +428,10 @@ func (s *Server) who(a *asked, p *provider.Policy) string {
 			return a.Client + " " + clipped(s.row.route(a))
 		}
 		return a.Client + " " + clipped(a.Method+" "+a.path())
+	case provider.Resource:
+		if s.row.resource != nil {
+			return a.Client + " " + clipped(s.row.resource(a))
+		}
 	case provider.All:
 		return "all"
 	}

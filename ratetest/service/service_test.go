@@ -62,7 +62,7 @@ var providers = []spoken{
 	{provider: "x-ratelimit-seconds", requests: []string{"GET /"}, says: []said{{"requests", "", true, true, false, sec}}, refusal: provider.RateLimited, wait: sec},
 	{provider: "heroku", requests: []string{"GET /apps"}, says: []said{{"requests", "requests", true, true, false, 0}}, refusal: provider.RateLimited},
 	{provider: "github", requests: []string{"GET /user"}, says: []said{{"requests", "core", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
-	{provider: "github", requests: []string{"GET /search/code"}, says: []said{{"search", "search", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
+	{provider: "github", requests: []string{"GET /search/issues"}, says: []said{{"search", "search", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
 	{provider: "github", preset: "github:unauthenticated", requests: []string{"GET /user"}, says: []said{{"requests", "core", true, true, true, sec}}, refusal: provider.RateLimited, wait: sec},
 	{provider: "shopify", requests: []string{"GET /admin/api/2025-01/products.json"}, says: []said{{"requests", "", true, true, true, 0}}, refusal: provider.RateLimited, wait: 100 * ms},
 	// The level is stated in whole points, of which there are 50 per second.
@@ -89,7 +89,7 @@ var providers = []spoken{
 	{provider: "binance-spot", requests: []string{"GET /api/v3/depth?limit=5000", "GET /api/v3/ping"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}}, refusal: provider.RateLimited, wait: sec},
 	{provider: "binance-spot", requests: []string{"POST /api/v3/order"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}, {"orders", "x-mbx-order-count-10s", true, true, true, ms}, {"orders per day", "x-mbx-order-count-1d", true, true, true, ms}}, refusal: provider.RateLimited, wait: sec},
 	{provider: "binance-futures", requests: []string{"GET /fapi/v1/depth?limit=1000"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}}, refusal: provider.RateLimited, wait: sec},
-	{provider: "bybit", requests: []string{"GET /v5/order/realtime"}, says: []said{{"endpoint", "", true, true, false, 0}}, refusal: provider.RateLimited, wait: ms},
+	{provider: "bybit", requests: []string{"GET /v5/order/realtime"}, says: []said{{"10/s", "", true, true, false, 0}}, refusal: provider.RateLimited, wait: ms},
 	{provider: "kraken", requests: []string{"POST /0/private/Balance", "POST /0/private/Ledgers"}, refusal: provider.RateLimited, by: []string{"EAPI:Rate limit exceeded"}},
 	{provider: "kraken", preset: "kraken:pro", requests: []string{"POST /0/private/Balance"}, refusal: provider.RateLimited, by: []string{"EAPI:Rate limit exceeded"}},
 	{provider: "coinbase", requests: []string{"GET /orders"}, refusal: provider.RateLimited, by: []string{"key"}},
@@ -309,6 +309,11 @@ func (v *said) check(t *testing.T, p provider.Policy, line service.Line, o provi
 		}
 		if q, ok := o.Policy(l.Policy); v.most && (!ok || q.Limit != p.Limit || q.Window != 0 && q.WindowSource != provider.Inferred && q.Window != p.Window) {
 			t.Errorf("%s: enforced %+v, read %+v", v.policy, p, q)
+		}
+		if q, ok := o.Policy(l.Policy); ok && q.Scope == provider.Route && p.Scope == provider.Resource {
+			p.Scope = provider.Route // it says the endpoint's, and a charge says which that is
+		} else if ok && q.Scope == provider.Resource && p.Scope == provider.IP {
+			p.Scope = provider.Resource // without a key, the resource of no key is that of the address
 		}
 		if q, ok := o.Policy(l.Policy); ok && (q.Unit != p.Unit || q.Scope != "" && q.Scope != p.Scope || q.Rule != "" && q.Rule != p.Rule) {
 			t.Errorf("%s: enforced %+v, read %+v", v.policy, p, q)

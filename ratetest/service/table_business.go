@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ func hubspot() *tableRow {
 	return &tableRow{
 		name: "hubspot", about: "HubSpot's API: ten seconds that roll, days, and searches that are told nothing",
 		limits:  []limitSet{hubspotSet("hubspot:free", 100, 250_000), hubspotSet("hubspot:professional", 190, 625_000)},
-		extra:   []provider.Policy{policy("search", 5, requests, time.Second, rolling, perKey)},
+		extra:   []provider.Policy{policy("search", 5, requests, time.Second, rolling, perResource)},
 		assumed: "days end at midnight UTC, where HubSpot's do in the zone of the account; a search counts in all three",
 		cost: func(a *asked, p *provider.Policy) int64 {
 			if p.Name == "search" && !strings.HasSuffix(a.path(), "/search") {
@@ -71,7 +72,9 @@ func zendesk() *tableRow {
 			zendeskSet("zendesk:enterprise", 700)},
 		extra: []provider.Policy{
 			policy("tickets-index", 100, requests, time.Minute, calendar, perRoute),
-			policy("incremental export", 10, requests, time.Minute, calendar, perRoute),
+			policy("incremental export", 10, requests, time.Minute, calendar, perResource),
+			policy("deep pages of tickets", 50, requests, time.Minute, calendar, perResource),
+			policy("updates of tickets", 100, requests, time.Minute, calendar, perResource),
 		},
 		assumed: "in minutes of the clock; the list of tickets has the limit of the documentation's example",
 		cost: func(a *asked, p *provider.Policy) int64 {
@@ -80,10 +83,18 @@ func zendesk() *tableRow {
 				return one(a.Method == http.MethodGet && strings.TrimSuffix(a.path(), ".json") == "/api/v2/tickets")
 			case "incremental export":
 				return one(strings.HasPrefix(a.path(), "/api/v2/incremental/"))
+			case "deep pages of tickets":
+				if a.URL == nil || a.Method != http.MethodGet || !strings.HasPrefix(a.path(), "/api/v2/tickets") {
+					return 0
+				}
+				page, _ := strconv.Atoi(a.URL.Query().Get("page"))
+				return one(page > 500)
+			case "updates of tickets":
+				return one(a.Method == http.MethodPut && strings.HasPrefix(a.path(), "/api/v2/tickets/"))
 			}
 			return 1
 		},
-		route: func(*asked) string { return "endpoint" }, // each limit is of one endpoint, whatever its path
+		route: func(*asked) string { return "endpoint" }, // the limit is of one endpoint, whatever its path
 		speak: func(a *reply) {
 			a.set("X-Zendesk-Zorg", "yes")
 			l := a.limit("requests")

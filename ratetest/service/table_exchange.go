@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,8 +35,15 @@ func bybitRow() *tableRow {
 		limits: []limitSet{
 			set("bybit", policy("requests", 600, requests, 5*time.Second, rolling, perIP)),
 		},
-		extra:   []provider.Policy{policy("endpoint", 50, requests, time.Second, rolling, perRoute)},
-		assumed: "every endpoint has 50 per second; a ban takes ten minutes, the least that is documented",
+		extra: append(classes(time.Second, rolling, "1/s", "5/s", "10/s", "20/s", "50/s"),
+			policy("endpoint", 50, requests, time.Second, rolling, perRoute)),
+		assumed: "an endpoint that the documentation does not list has 50 per second; a ban takes ten minutes, the least that " +
+			"is documented",
+		cost: func(a *asked, p *provider.Policy) int64 {
+			class := bybitClass(a)
+			return one(p.Scope == provider.IP || p.Name == class || p.Name == "endpoint" && class == "")
+		},
+		resource: func(a *asked) string { return a.Method + " " + a.path() },
 		ban: &banRule{scope: provider.IP, by: "requests", after: 1, atOnce: true, first: 10 * time.Minute,
 			most: 10 * time.Minute},
 		api: bybitAPI(),
@@ -46,6 +54,9 @@ func bybitRow() *tableRow {
 				return
 			}
 			l := a.limit("endpoint")
+			if class := bybitClass(a.asked); class != "" {
+				l = a.limit(class)
+			}
 			a.set("X-Bapi-Limit", l.Limit)
 			a.set("X-Bapi-Limit-Status", l.Left)
 			a.set("X-Bapi-Limit-Reset-Timestamp", a.now.UnixMilli())
@@ -59,17 +70,67 @@ func bybitRow() *tableRow {
 	}
 }
 
+// bybitClass returns the class of an endpoint, "10/s", by the table of the documentation. Empty: it is
+// not in the table.
+func bybitClass(a *asked) string {
+	group, call, _ := strings.Cut(strings.TrimPrefix(a.path(), "/v5/"), "/")
+	if a.path() == "/v5/account/fee-rate" {
+		if a.URL != nil && strings.Contains(a.URL.Query().Get("category"), "e") && a.URL.Query().Get("category") != "" {
+			return "10/s" // linear and inverse
+		}
+		return "5/s"
+	}
+	for class, calls := range bybitCalls[group] {
+		if slices.Contains(strings.Fields(calls), call) {
+			return class
+		}
+	}
+	return ""
+}
+
+var bybitCalls = map[string]map[string]string{
+	"order":     {"10/s": "create amend cancel cancel-all create-batch amend-batch cancel-batch realtime history"},
+	"execution": {"10/s": "list"},
+	"position":  {"10/s": "list closed-pnl set-leverage"},
+	"account":   {"10/s": "wallet-balance contract-transaction-log"},
+	"asset": {
+		"1/s": "transfer/query-asset-info transfer/query-transfer-coin-list transfer/query-inter-transfer-list " +
+			"transfer/query-sub-member-list deposit/query-record transfer/inter-transfer withdraw/cancel",
+		"5/s": "transfer/query-universal-transfer-list transfer/query-account-coins-balance deposit/query-sub-member-record " +
+			"deposit/query-address deposit/query-sub-member-address withdraw/query-record coin/query-info " +
+			"transfer/universal-transfer withdraw/create",
+		"10/s": "exchange/order-record", "20/s": "transfer/save-transfer-sub-member",
+	},
+	"user": {
+		"1/s":  "create-sub-member create-sub-api",
+		"5/s":  "frozen-sub-member update-api update-sub-api delete-api delete-sub-api",
+		"10/s": "query-sub-members query-api aff-customer-info",
+	},
+	"spot-lever-token": {"50/s": "order-record", "20/s": "purchase redeem"},
+}
+
 func krakenRow() *tableRow {
 	return &tableRow{
 		name: "kraken", about: "Kraken's spot REST API: a counter that decays, refused with 200; histories count twice, " +
-			"orders not",
+			"orders not; public calls apart",
 
 		limits: []limitSet{
 			set("kraken:starter", bucket(15, 33, weight, 100*time.Second, perKey)),
 			set("kraken:intermediate", bucket(20, 1, weight, 2*time.Second, perKey)),
 			set("kraken:pro", bucket(20, 1, weight, time.Second, perKey)),
 		},
-		cost: func(a *asked, _ *provider.Policy) int64 {
+		extra:   []provider.Policy{policy("public", 1, requests, time.Second, rolling, perResource)},
+		assumed: "one public call in any second, of an address, and for trades and candles of a pair",
+		resource: func(a *asked) string {
+			if call := a.path(); a.URL != nil && (strings.HasSuffix(call, "/Trades") || strings.HasSuffix(call, "/OHLC")) {
+				return call + " " + a.URL.Query().Get("pair")
+			}
+			return "all others"
+		},
+		cost: func(a *asked, p *provider.Policy) int64 {
+			if public := strings.HasPrefix(a.path(), "/0/public/"); public || p.Name == "public" {
+				return one(public && p.Name == "public")
+			}
 			switch call := a.path()[strings.LastIndexByte(a.path(), '/')+1:]; call {
 			case "Ledgers", "QueryLedgers", "TradesHistory", "ClosedOrders":
 				return 2
@@ -119,25 +180,33 @@ func okxRow() *tableRow {
 		limits: []limitSet{
 			set("okx", policy("orders", 1000, orders, 2*time.Second, rolling, perKey)),
 		},
-		extra:   []provider.Policy{policy("endpoint", 60, requests, 2*time.Second, rolling, perRoute)},
-		assumed: "in any two seconds; every endpoint has 60",
+		extra: append(classes(2*time.Second, rolling, "1/2s", "2/2s", "4/2s", "5/2s", "10/2s", "12/2s", "15/2s", "20/2s", "40/2s",
+			"60/2s", "100/2s"), policy("orders of a batch", 300, orders, 2*time.Second, rolling, perResource),
+			policy("endpoint", 60, requests, 2*time.Second, rolling, perRoute)),
+		assumed: "in any two seconds; an endpoint that is not in the fake's list has 60",
 		cost: func(a *asked, p *provider.Policy) int64 {
-			if p.Name == "orders" &&
-				(a.Method != http.MethodPost || !strings.HasPrefix(a.path(), "/api/v5/trade/order") &&
-					a.path() != "/api/v5/trade/amend-order") {
-				return 0
+			call, batched := strings.TrimPrefix(a.path(), "/api/v5/trade/"), int64(0)
+			ordering := a.Method == http.MethodPost && (call == "order" || call == "amend-order")
+			if a.Method == http.MethodPost && (call == "batch-orders" || call == "amend-batch-orders") {
+				batched = max(1, int64(len(okxInstrument.FindAll(a.Body, -1))))
 			}
-			return 1
+			switch class := okxClass(a); p.Name {
+			case "orders":
+				return one(ordering) + batched
+			case "orders of a batch":
+				return batched
+			case "endpoint":
+				return one(class == "" && batched == 0)
+			default:
+				return one(p.Name == class)
+			}
 		},
-		route: func(a *asked) string {
-			instrument := ""
-			if a.URL != nil {
-				instrument = a.URL.Query().Get("instId")
+		route: okxEndpoint,
+		resource: func(a *asked) string {
+			if slices.Contains(okxByInstrument, strings.TrimPrefix(a.path(), "/api/v5/")) || strings.HasSuffix(a.path(), "/trade/order") {
+				return okxEndpoint(a)
 			}
-			if m := okxInstrument.FindSubmatch(a.Body); m != nil && instrument == "" {
-				instrument = string(m[1])
-			}
-			return strings.TrimSpace(a.Method + " " + a.path() + " " + instrument)
+			return a.Method + " " + a.path()
 		},
 		api: okxAPI(),
 		speak: func(a *reply) {
@@ -149,6 +218,53 @@ func okxRow() *tableRow {
 			}
 		},
 	}
+}
+
+// okxEndpoint returns an endpoint, with the instrument of the request.
+func okxEndpoint(a *asked) string {
+	instrument := ""
+	if a.URL != nil {
+		instrument = a.URL.Query().Get("instId")
+	}
+	if m := okxInstrument.FindSubmatch(a.Body); m != nil && instrument == "" {
+		instrument = string(m[1])
+	}
+	return strings.TrimSpace(a.Method + " " + a.path() + " " + instrument)
+}
+
+// okxByInstrument are the endpoints that read with a limit for each instrument.
+var okxByInstrument = strings.Fields("public/funding-rate public/funding-rate-history public/mark-price " +
+	"public/estimated-price public/open-interest public/price-limit")
+
+// okxClass returns the class of an endpoint, "20/2s", by its page of the documentation. Empty: the
+// list has not got it.
+func okxClass(a *asked) string {
+	call := a.Method + " " + strings.TrimPrefix(a.path(), "/api/v5/")
+	for class, calls := range okxCalls {
+		if slices.Contains(calls, call) {
+			return class
+		}
+	}
+	return ""
+}
+
+var okxCalls = map[string][]string{
+	"1/2s":   {"GET market/exchange-rate", "GET asset/deposit-withdraw-status"},
+	"2/2s":   {"GET market/platform-24-volume", "GET asset/asset-valuation", "POST trade/cancel-all-after"},
+	"4/2s":   {"POST asset/transfer"},
+	"5/2s":   {"GET account/config", "GET account/trade-fee", "POST account/set-position-mode", "POST trade/mass-cancel"},
+	"12/2s":  {"GET asset/balances", "GET asset/currencies", "GET asset/deposit-history", "POST asset/withdrawal", "GET market/books-lite"},
+	"15/2s":  {"POST trade/cancel-batch-orders"},
+	"40/2s":  {"GET market/books", "GET market/candles", "GET trade/orders-history"},
+	"60/2s":  {"POST trade/order", "POST trade/cancel-order", "POST trade/amend-order", "GET trade/order", "GET trade/orders-pending", "GET trade/fills"},
+	"100/2s": {"GET market/trades"},
+	"10/2s": {"GET public/time", "GET public/funding-rate", "GET public/funding-rate-history", "GET public/mark-price",
+		"GET public/estimated-price", "GET market/books-full", "GET market/history-trades", "GET account/balance",
+		"GET account/positions", "GET account/bills", "GET trade/fills-history", "GET public/position-tiers"},
+	"20/2s": {"GET market/ticker", "GET market/tickers", "GET market/history-candles", "GET market/index-tickers",
+		"GET public/instruments", "GET public/open-interest", "GET public/price-limit", "GET account/leverage-info",
+		"GET account/max-size", "POST account/set-leverage", "GET trade/order-algo", "POST trade/order-algo",
+		"POST trade/cancel-algos", "GET trade/orders-history-archive"},
 }
 
 func cmeRow() *tableRow {
@@ -232,27 +348,10 @@ func binanceRow(name, about string, limits limitSet) *tableRow {
 		assumed: "ten refusals in a row are a ban: documented is that repeated ones are, from two minutes to three days",
 		ban:     &banRule{scope: provider.IP, after: 10, first: 2 * time.Minute, most: 3 * day},
 		cost: func(a *asked, p *provider.Policy) int64 {
-			call := a.path()[strings.LastIndexByte(a.path(), '/')+1:]
-			ordering := a.Method == http.MethodPost && (call == "order" || call == "batchOrders")
-			if p.Unit == provider.Orders {
-				return map[bool]int64{true: 1}[ordering]
+			if strings.HasPrefix(a.path(), "/fapi/") {
+				return binanceFuturesCost(a, p.Unit)
 			}
-			switch call {
-			case "exchangeInfo", "allOrders", "myTrades", "account":
-				return 20
-			case "depth":
-				if a.URL != nil {
-					if n, _ := strconv.Atoi(a.URL.Query().Get("limit")); n > 1000 {
-						return 250
-					} else if n > 500 {
-						return 50
-					} else if n > 100 {
-						return 25
-					}
-				}
-				return 5
-			}
-			return 1
+			return binanceSpotCost(a, p.Unit)
 		},
 		api: binanceAPI(),
 		speak: func(a *reply) {
@@ -289,4 +388,105 @@ func binanceRow(name, about string, limits limitSet) *tableRow {
 					a.by.Window)}
 		},
 	}
+}
+
+// binanceSpotCost is what a request of the spot market costs, by the page of each call.
+func binanceSpotCost(a *asked, unit provider.Unit) int64 {
+	call := strings.TrimPrefix(a.path(), "/api/v3/")
+	if unit == provider.Orders {
+		if a.Method != http.MethodPost {
+			return 0
+		}
+		return map[string]int64{"order": 1, "sor/order": 1, "order/cancelReplace": 1, "order/oco": 2, "orderList/oco": 2,
+			"orderList/oto": 2, "orderList/opo": 2, "orderList/otoco": 3, "orderList/opoco": 3}[call]
+	}
+	if a.Method != http.MethodGet || a.URL == nil {
+		return 1
+	}
+	query := a.URL.Query()
+	symbols, whole := int64(strings.Count(query.Get("symbols"), ",")+1), query.Get("symbol") == ""
+	if query.Get("symbols") != "" {
+		whole = false
+	}
+	n, _ := strconv.Atoi(query.Get("limit"))
+	switch call {
+	case "depth":
+		return steps(n, 5, 100, 25, 500, 50, 1000, 250)
+	case "ticker/24hr":
+		if whole || symbols > 100 {
+			return 80
+		} else if symbols > 20 {
+			return 40
+		}
+		return 2
+	case "ticker/price", "ticker/bookTicker":
+		return 4 - 2*one(query.Get("symbol") != "")
+	case "ticker", "ticker/tradingDay":
+		return min(4*symbols, 200)
+	case "openOrders":
+		return 80 - 74*one(!whole)
+	case "myTrades":
+		return 20 - 15*one(query.Get("orderId") != "")
+	case "exchangeInfo", "allOrders", "allOrderList", "account", "account/commission", "myAllocations":
+		return 20
+	case "trades", "historicalTrades", "historicalBlockTrades":
+		return 25
+	case "rateLimit/order", "myFilters":
+		return 40
+	case "openOrderList":
+		return 6
+	case "aggTrades", "order", "orderList", "order/amendments":
+		return 4
+	case "klines", "uiKlines", "avgPrice":
+		return 2
+	}
+	return 1
+}
+
+// binanceFuturesCost is what a request of the USDⓈ-M futures costs. Orders cost no weight.
+func binanceFuturesCost(a *asked, unit provider.Unit) int64 {
+	call := strings.TrimPrefix(a.path(), "/fapi/v1/")
+	ordering, batch := call == "order" && (a.Method == http.MethodPost || a.Method == http.MethodPut), call == "batchOrders"
+	switch {
+	case unit == provider.Orders:
+		return one(ordering) + 5*one(batch && a.Method != http.MethodDelete)
+	case ordering:
+		return 0
+	case batch && a.Method != http.MethodDelete:
+		return 5
+	case a.URL == nil || a.Method != http.MethodGet:
+		return 1
+	}
+	whole := a.URL.Query().Get("symbol") == ""
+	n, err := strconv.Atoi(a.URL.Query().Get("limit"))
+	if err != nil {
+		n = 500
+	}
+	switch call {
+	case "depth":
+		return steps(n, 2, 50, 5, 100, 10, 500, 20)
+	case "klines", "continuousKlines", "markPriceKlines", "indexPriceKlines", "premiumIndexKlines":
+		return steps(n, 1, 99, 2, 499, 5, 1000, 10)
+	case "ticker/24hr", "openOrders":
+		return 1 + 39*one(whole)
+	case "ticker/price":
+		return 1 + one(whole)
+	case "ticker/bookTicker":
+		return 2 + 3*one(whole)
+	case "historicalTrades", "aggTrades", "commissionRate":
+		return 20
+	case "income", "multiAssetsMargin", "positionSide/dual":
+		return 30
+	case "trades", "allOrders", "userTrades", "account", "balance", "positionRisk", "/fapi/v2/account", "/fapi/v3/account",
+		"/fapi/v2/balance", "/fapi/v3/balance", "/fapi/v2/positionRisk", "/fapi/v3/positionRisk":
+		return 5
+	}
+	return 1
+}
+
+// steps returns the first cost up to the first bound, and so on, and the last cost above all bounds.
+func steps(n int, costs ...int64) int64 {
+	for ; len(costs) > 1 && int64(n) > costs[1]; costs = costs[2:] {
+	}
+	return costs[0]
 }

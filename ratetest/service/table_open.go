@@ -22,10 +22,16 @@ func gitlab() *tableRow {
 			set("gitlab", policy("requests", 2000, requests, time.Minute, calendar, perKey)),
 			set("gitlab:unauthenticated", policy("requests", 500, requests, time.Minute, calendar, perIP)),
 		},
-		extra:   []provider.Policy{policy("jobs", 600, requests, time.Minute, calendar, perRoute)},
-		assumed: "in minutes of the clock; of the limits of endpoints that of a project's jobs is enforced",
+		extra: append(classes(time.Minute, calendar, "60/min", "100/min", "120/min", "200/min", "240/min", "300/min", "400/min",
+			"600/min"), policy("projects", 2000, requests, 10*time.Minute, calendar, perResource)),
+		assumed: "in minutes of the clock; the limits of endpoints are of a user, over all projects",
 		cost: func(a *asked, p *provider.Policy) int64 {
-			return one(p.Name != "jobs" || strings.Contains(a.path(), "/projects/") && strings.HasSuffix(a.path(), "/jobs"))
+			class, _ := gitlabEndpoint(a)
+			return one(p.Scope != perResource || p.Name == class)
+		},
+		resource: func(a *asked) string {
+			_, endpoint := gitlabEndpoint(a)
+			return endpoint
 		},
 		speak: func(a *reply) {
 			a.set("Gitlab-Lb", "ratetest")
@@ -36,7 +42,7 @@ func gitlab() *tableRow {
 				map[bool]string{true: "throttle_unauthenticated_api", false: "throttle_authenticated_api"}[l.Scope == provider.IP])
 			switch {
 			case a.by == nil:
-			case a.by.Name == "jobs":
+			case a.by.Scope == perResource:
 				a.body = object{"message": object{"error": "This endpoint has been requested too many times. Try again later."}}
 			default:
 				a.set("Content-Type", "text/plain")
@@ -46,6 +52,35 @@ func gitlab() *tableRow {
 			}
 		},
 	}
+}
+
+// gitlabEndpoint returns the class of an endpoint with a limit of its own, and its name. Both are
+// empty if it has none.
+func gitlabEndpoint(a *asked) (class, endpoint string) {
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(a.path(), "/api/v4/"), "/")
+	_, below, _ := strings.Cut(rest, "/")
+	endpoint = a.Method + " " + kind
+	if rest != "" {
+		endpoint += "/:id"
+	}
+	if below != "" {
+		first, _, _ := strings.Cut(below, "/")
+		endpoint += "/" + first
+	}
+	switch {
+	case a.Method == http.MethodPost && strings.HasSuffix(below, "/notes"):
+		return "60/min", "POST notes of " + kind
+	case a.Method == http.MethodGet && below != "" && below != strings.TrimPrefix(endpoint, "GET "+kind+"/:id/") &&
+		!strings.Contains(below, "keys/"):
+		return "", "" // something below one of these
+	}
+	return map[string]string{
+		"GET projects": "projects", "GET projects/:id": "400/min", "GET projects/:id/jobs": "600/min",
+		"GET users/:id/projects": "300/min", "GET users/:id/contributed_projects": "100/min",
+		"GET users/:id/starred_projects": "100/min", "GET users/:id/followers": "100/min", "GET users/:id/following": "100/min",
+		"GET users/:id/status": "240/min", "GET users/:id/keys": "120/min", "GET users/:id/gpg_keys": "120/min",
+		"GET groups": "200/min", "GET groups/:id": "400/min", "GET groups/:id/projects": "600/min",
+	}[endpoint], endpoint
 }
 
 func twitch() *tableRow {

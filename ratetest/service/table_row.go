@@ -40,7 +40,10 @@ type tableRow struct {
 	cost func(a *asked, p *provider.Policy) int64
 	// route returns the route for limits of a route, besides the key. Nil: method and path.
 	route func(a *asked) string
-	ban   *banRule
+	// resource returns the part of the key's quota in which a request counts, for limits of a
+	// resource. Nil: each such limit is of one.
+	resource func(a *asked) string
+	ban      *banRule
 	// api returns the answer of the provider's endpoint at the request's path. It is nil if the path
 	// is none of those, and such a request is answered with status OK. Nil: there are no endpoints.
 	api func(a *asked) *answer
@@ -73,8 +76,22 @@ const (
 	rolling, calendar, anchored, inBucket, atOnce = provider.Rolling, provider.Calendar, provider.Anchored,
 		provider.Bucket, provider.Concurrency
 
-	perKey, perIP, perModel, perRoute = provider.Key, provider.IP, provider.Model, provider.Route
+	perKey, perIP, perModel, perRoute, perResource = provider.Key, provider.IP, provider.Model, provider.Route,
+		provider.Resource
 )
+
+// classes are limits of endpoints, each of which has a class: "20/2s" is 20 requests in each window.
+func classes(window time.Duration, rule provider.Rule, names ...string) (all []provider.Policy) {
+	for _, name := range names {
+		n, _, _ := strings.Cut(name, "/")
+		limit, err := strconv.ParseInt(n, 10, 64)
+		if err != nil {
+			panic("service: no number in " + name)
+		}
+		all = append(all, policy(name, limit, requests, window, rule, perResource))
+	}
+	return all
+}
 
 // set is a published set of limits.
 func set(name string, policies ...provider.Policy) limitSet { return limitSet{name, policies} }

@@ -51,27 +51,39 @@ func githubRow() *tableRow {
 		name: "github", about: "GitHub's REST API: primary limits, and secondary ones of requests at once",
 
 		limits: []limitSet{
-			set("github", policy("requests", 5000, requests, time.Hour, anchored, perKey),
+			set("github", policy("requests", 5000, requests, time.Hour, anchored, perResource),
 				policy("concurrent", 100, concurrent, 0, atOnce, perKey)),
 			set("github:unauthenticated", policy("requests", 60, requests, time.Hour, anchored, perIP)),
 			set("github:search", policy("requests", 30, requests, time.Minute, anchored, perKey)),
 		},
-		extra: []provider.Policy{policy("search", 30, requests, time.Minute, anchored, perKey)},
+		extra: []provider.Policy{
+			policy("search", 30, requests, time.Minute, anchored, perResource),
+			policy("code_search", 10, requests, time.Minute, anchored, perResource),
+			policy("graphql", 5000, weight, time.Hour, anchored, perResource),
+		},
 		cost: func(a *asked, p *provider.Policy) int64 {
-			if searching := strings.HasPrefix(a.path(), "/search/"); p.Name == "search" && !searching ||
-				p.Name == "requests" && searching {
-				return 0
+			switch p.Name {
+			case "requests":
+				return one(githubCounts(a) == "core")
+			case "concurrent":
+				return 1
 			}
-			return 1
+			return one(githubCounts(a) == p.Name)
 		},
 		api: githubAPI(),
 		speak: func(a *reply) {
 			a.set("X-GitHub-Media-Type", "github.v3; format=json")
 			a.set("X-GitHub-Request-Id", fmt.Sprintf("%04X:1", a.n))
-			l, resource := a.limit("requests"), "core"
+			resource := githubCounts(a.asked)
+			l := a.limit(resource)
+			if resource == "core" {
+				l = a.limit("requests")
+			}
 			if l == nil {
-				l, resource = a.limit("search"), "search"
-			} else if a.preset == "github:search" {
+				a.body = object{"resources": object{}}
+				return
+			}
+			if resource == "core" && a.preset == "github:search" {
 				resource = "search"
 			}
 			a.fields("X-RateLimit-", l, secondOf(l.Whole))
@@ -91,6 +103,22 @@ func githubRow() *tableRow {
 			a.body = object{"message": "API rate limit exceeded for user ID 1.", "documentation_url": about}
 		},
 	}
+}
+
+// githubCounts returns the resource of a request; empty: it counts in none.
+func githubCounts(a *asked) string {
+	path := a.path()
+	switch {
+	case path == "/rate_limit":
+		return ""
+	case path == "/graphql":
+		return "graphql"
+	case path == "/search/code":
+		return "code_search"
+	case strings.HasPrefix(path, "/search/"):
+		return "search"
+	}
+	return "core"
 }
 
 func shopifyRow() *tableRow {

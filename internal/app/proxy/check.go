@@ -301,11 +301,11 @@ func (u *Upstream) checkLimits() *ConfigError {
 		}
 		l.Only = cmp.Or(l.Only, l.Model)
 		switch {
-		case !slices.Contains([]provider.Scope{provider.Key, provider.IP, provider.Model, provider.Route}, l.Scope):
-			return wrong(at+".Scope", "%q, expected %s, %s, %s or %s", l.Scope, provider.Key, provider.IP, provider.Model,
-				provider.Route)
-		case l.Only != "" && l.Scope != provider.Model && l.Scope != provider.Route:
-			return wrong(at+".Only", "%q, and the limit is neither of models nor of routes", l.Only)
+		case !slices.Contains([]provider.Scope{provider.Key, provider.IP, provider.Model, provider.Resource, provider.Route}, l.Scope):
+			return wrong(at+".Scope", "%q, expected %s, %s, %s, %s or %s", l.Scope, provider.Key, provider.IP, provider.Model,
+				provider.Resource, provider.Route)
+		case l.Only != "" && l.Scope != provider.Model && l.Scope != provider.Resource && l.Scope != provider.Route:
+			return wrong(at+".Only", "%q, and the limit is neither of models, nor of resources or routes", l.Only)
 		}
 		if err := checkRate(l.Limit, u.Arrivals); err != nil {
 			return wrong(at, "%w", err)

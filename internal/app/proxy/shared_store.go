@@ -110,9 +110,12 @@ func (u *Upstream) samples() (all []transport.Partition) {
 // placeOf is the name in the store of a partition's limits. several means that the proxy has other
 // upstreams, too. A client's own limits are over all of them.
 func (u *Upstream) placeOf(l *sharestore.Limits, p transport.Partition, several bool) sharestore.Place {
-	place := sharestore.Place{Model: p.Model, Route: p.Route, Client: p.Client, All: p.Scope == provider.IP, Key: p.Key}
+	place := sharestore.Place{Model: p.Model, Resource: p.Resource, Route: p.Route, Client: p.Client, All: p.Scope == provider.IP, Key: p.Key}
 	if i := slices.IndexFunc(u.Keys, func(k Key) bool { return k.Name == p.Key }); i >= 0 {
 		place.Key = l.Key(string(u.Keys[i].Secret))
+	}
+	if p.Resource == provider.ChargesOf(u.Seller()).Usual() { // as earlier versions name the key's
+		place.Resource = ""
 	}
 	if several && p.Scope != transport.ScopeClient {
 		place.Upstream = u.Name

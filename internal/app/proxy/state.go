@@ -115,11 +115,14 @@ func saltOf(path string) ([]byte, error) {
 
 // String writes a place as parsePlace reads it.
 func (p place) String() string {
-	fields := [...]string{p.upstream, p.Host, p.Key, p.Model, p.Route, p.Client}
+	fields := []string{p.upstream, p.Host, p.Key, p.Model, p.Route, p.Client, p.Resource}
+	if p.Resource == "" { // as earlier versions write it
+		fields = fields[:len(fields)-1]
+	}
 	for i := range fields {
 		fields[i] = url.QueryEscape(fields[i])
 	}
-	return strings.Join(fields[:], separator)
+	return strings.Join(fields, separator)
 }
 
 // separator is escaped in fields. It needs no escape in JSON, so the journal writes lines by hand.
@@ -131,9 +134,9 @@ func parsePlace(s string) (p place, err error) {
 	if len(fields) == 1 {
 		fields = strings.Split(s, "&")
 	}
-	to := [...]*string{&p.upstream, &p.Host, &p.Key, &p.Model, &p.Route, &p.Client}
-	if len(fields) != len(to) {
-		return p, fmt.Errorf("%q was not written by a proxy: expected %d fields", s, len(to))
+	to := [...]*string{&p.upstream, &p.Host, &p.Key, &p.Model, &p.Route, &p.Client, &p.Resource}
+	if len(fields) != len(to) && len(fields) != len(to)-1 {
+		return p, fmt.Errorf("%q was not written by a proxy: expected %d or %d fields", s, len(to)-1, len(to))
 	}
 	for i, f := range fields {
 		if *to[i], err = url.QueryUnescape(f); err != nil {

@@ -145,14 +145,14 @@ func TestStateNamesCredentials(t *testing.T) {
 // Every place can be read back, also in the older form.
 func TestPlaces(t *testing.T) {
 	if err := quick.Check(func(upstream, host, key, model, route, client string) bool {
-		p := place{upstream, transport.Partition{Host: host, Key: key, Model: model, Route: route, Client: client}}
+		p := place{upstream, transport.Partition{Host: host, Key: key, Model: model, Route: route, Client: client, Resource: model}}
 		back, err := parsePlace(p.String())
 		old, err2 := parsePlace(strings.ReplaceAll(p.String(), separator, "&"))
 		return err == nil && back == p && err2 == nil && old == p
 	}, nil); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []string{"", "key", "a&b&c&d&e", "a&b&c&d&e&%zz", "a|b|c|d|e", "a|b|c|d|e|f|g", "a|b|c|d|e|%zz"} {
+	for _, bad := range []string{"", "key", "a&b&c&d&e", "a&b&c&d&e&%zz", "a|b|c|d|e", "a|b|c|d|e|f|g|h", "a|b|c|d|e|%zz"} {
 		if _, err := parsePlace(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

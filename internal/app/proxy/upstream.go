@@ -189,6 +189,9 @@ func (u *Upstream) base(c *Config) *http.Transport {
 // has no other limits of that kind.
 func (l *Limit) applies(p transport.Partition, all []Limit) bool {
 	name := p.Model
+	if l.Scope == provider.Resource {
+		return l.Only == "" || provider.Pattern(l.Only).Match(p.Resource)
+	}
 	if l.Scope == provider.Route {
 		return l.Only == "" || foldedRoute(l.Only) == p.Route
 	}

@@ -80,10 +80,10 @@ func New(c Config) *Limits {
 type Place struct {
 	// Upstream is the server, if a process has several.
 	Upstream string
-	// Model, Route and Client are the part with a limit of its own; All: every request to the
-	// server.
-	Model, Route, Client string
-	All                  bool
+	// Model, Resource, Route and Client are the part with a limit of its own; All: every request to
+	// the server.
+	Model, Resource, Route, Client string
+	All                            bool
 	// Key is the owner of the limit, as Limits.Key writes it and not in the clear.
 	Key string
 }
@@ -91,7 +91,7 @@ type Place struct {
 // Name is the name in the store of a place's limit: the same in each process with the same limits.
 func (l *Limits) Name(p Place) string {
 	name := l.config.Name
-	for _, part := range []struct{ what, is string }{{"", p.Upstream}, {"model ", p.Model}, {"route ", p.Route},
+	for _, part := range []struct{ what, is string }{{"", p.Upstream}, {"model ", p.Model}, {"resource ", p.Resource}, {"route ", p.Route},
 		{"client ", p.Client}, {"", p.Key}} {
 		if part.is != "" {
 			name += "/" + part.what + part.is

@@ -76,6 +76,7 @@ upstreams:
       - 500/m
       - {limit: 30000 tokens/m, model: gpt-4o, rule: bucket, burst: 60000}
       - {limit: 10/s, scope: route, route: GET /users/*}
+      - {limit: 30/m, resource: search}
       - {limit: 100/s, scope: all}
     rejects_free: true
     latency_max: 300ms
@@ -126,6 +127,7 @@ func TestEverything(t *testing.T) {
 				{Limit: rate.Limit{N: 500, Per: time.Minute, Text: "500/m"}},
 				{Limit: rate.Limit{N: 30_000, Per: time.Minute, Unit: limit.Tokens, Text: "30000 tokens/m", Bucket: true, Burst: 60_000}, Scope: provider.Model, Only: "gpt-4o"},
 				{Limit: rate.Limit{N: 10, Per: time.Second, Text: "10/s"}, Scope: provider.Route, Only: "GET /users/*"},
+				{Limit: rate.Limit{N: 30, Per: time.Minute, Text: "30/m"}, Scope: provider.Resource, Only: "search"},
 				{Limit: rate.Limit{N: 100, Per: time.Second, Text: "100/s"}, Scope: provider.IP},
 			},
 			Arrivals: limit.Arrivals{RejectsFree: true, OneWayMax: 300 * time.Millisecond}, InFlight: 8, Tokens: true, Counting: tokens.Used, Provider: dialect,
@@ -237,7 +239,7 @@ func TestErrors(t *testing.T) {
 		{one + "    limits: [500]\n", []string{`proxy.yaml:4:14: limits: "500" does not say per what time, expected 100/min`}},
 		{one + "    limits: [5/s, 5/s]\n", []string{`proxy.yaml:4:19: limits: this limit is there already`}},
 		{one + "    limits: [{scope: key}]\n", []string{`proxy.yaml:4:14: limit is missing in limits`}},
-		{one + "    limits: [{limit: 5/s, scope: everybody}]\n", []string{`proxy.yaml:4:34: scope: "everybody" is none of key, all, model, route`}},
+		{one + "    limits: [{limit: 5/s, scope: everybody}]\n", []string{`proxy.yaml:4:34: scope: "everybody" is none of key, all, model, resource, route`}},
 		{one + "    limits: [{limit: 5/s, scope: key, model: gpt}]\n", []string{`proxy.yaml:4:46: model: of a limit whose scope is not model`}},
 		{one + "    limits: [{limit: 5/s, model: gpt, scope: key}]\n", []string{`proxy.yaml:4:46: scope: "key" of a limit of one model: want model, or no scope`}},
 		{one + "    limits: [{limit: 5/s, model: gpt, route: a}]\n", []string{`proxy.yaml:4:46: route: of a limit of one model: want one of them`}},

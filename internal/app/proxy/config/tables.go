@@ -178,8 +178,10 @@ var limitFields = []yamlfile.Field{
 	key("limit", yamlfile.Part(yamlfile.ARate, true, (*reader).limit).Must(""),
 		"how much in what time, such as 500/m or 200000 tokens/d"),
 	key("scope", yamlfile.Part(form{"enum": scopeNames}, true, (*reader).scope),
-		"who shares it: each key (the default), all requests, each model or each route of a key"),
+		"who shares it: each key (the default), all requests, each model, resource or route of a key"),
 	key("model", yamlfile.Part(yamlfile.AText, true, (*reader).only), "the one model that it is for"),
+	key("resource", yamlfile.Part(yamlfile.AText, true, (*reader).only),
+		"the one resource that it is for, such as search, or a pattern of such names"),
 	key("route", yamlfile.Part(yamlfile.AText, true, (*reader).only),
 		"the one route that it is for, such as GET /users/*"),
 	key("rule", yamlfile.Value(form{"enum": ruleNames}, (*reader).isBucket).In("Bucket"), "how the server counts: no "+

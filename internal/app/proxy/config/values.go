@@ -113,10 +113,10 @@ func (r *reader) addresses(n *node, what string) (all []netip.Prefix) {
 }
 
 // scopeNames are the scopes of limits in files.
-var scopeNames = []string{"key", "all", "model", "route"}
+var scopeNames = []string{"key", "all", "model", "resource", "route"}
 
 var scopes = map[string]provider.Scope{"key": provider.Key, "all": provider.IP, "model": provider.Model,
-	"route": provider.Route}
+	"resource": provider.Resource, "route": provider.Route}
 
 var ruleNames = []string{"rolling", "bucket"}
 
@@ -192,7 +192,7 @@ func (r *reader) scope(n *node, what string, l *proxy.Limit) {
 	l.Scope = scope
 }
 
-// only reads the one model or route of a limit. That is its scope, too.
+// only reads the one model, resource or route of a limit. That is its scope, too.
 func (r *reader) only(n *node, key string, l *proxy.Limit) {
 	text := r.Text(n, key)
 	switch {
