@@ -255,13 +255,24 @@ func (c cancelled) Err() error {
 	}
 }
 
+// hostCharges is what requests to a host cost.
+type hostCharges struct {
+	host string
+	*provider.Charges
+}
+
 // chargesOf returns what requests to a host cost: Config.Charges, and the rows of the provider.
 func (t *Transport) chargesOf(host string) *provider.Charges {
 	if t.preset.Name != "" || t.config.Provider != nil {
 		return t.charges // those of one provider, whatever the host
 	}
+	if last := t.hostLast.Load(); last != nil && last.host == host { // most clients have one host
+		return last.Charges
+	}
 	if known, ok := t.charged.Load(host); ok {
-		return known.(*provider.Charges)
+		last := known.(*hostCharges)
+		t.hostLast.Store(last)
+		return last.Charges
 	}
 	var row provider.Provider
 	if k := t.runs(host); k != nil {
@@ -269,7 +280,8 @@ func (t *Transport) chargesOf(host string) *provider.Charges {
 	}
 	c := t.chargesWith(row)
 	if len(host) <= maxField && t.hosts.Add(1) <= int64(t.config.MaxPartitions) { // clients may choose hosts
-		t.charged.Store(strings.Clone(host), c) // not a part of a whole URL
+		host = strings.Clone(host) // not a part of a whole URL
+		t.charged.Store(host, &hostCharges{host, c})
 	}
 	return c
 }

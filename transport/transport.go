@@ -368,8 +368,9 @@ type Transport struct {
 	preset    provider.Preset   // the zero Preset: none
 	publisher provider.Provider // the provider of the preset
 	charges   *provider.Charges // with a preset or a Provider: those of each host
-	charged   sync.Map          // otherwise, by host
-	hosts     atomic.Int64      // in charged
+	charged   sync.Map          // otherwise, *hostCharges by host
+	hostLast  atomic.Pointer[hostCharges]
+	hosts     atomic.Int64 // in charged
 	log       *slog.Logger
 	slow      bool // nothing is configured: begin slowly after a pause
 
