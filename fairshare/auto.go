@@ -107,7 +107,7 @@ func (a *Auto) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	if a.alone == nil {
 		return a.fair.Ready(now, cost)
 	}
-	at := a.alone.limits.Ready(now, cost)
+	at := a.alone.ready(now, cost)
 	if a.alone.decides(now, a.config.Unit) {
 		return at
 	}
@@ -153,7 +153,12 @@ func (a *Auto) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	} else {
 		a.fair.Settle(now, s, o)
 	}
-	a.hears(now, o.Result == limit.Limited || a.stage() != stage)
+	a.hears(now, o.Result == limit.Limited || a.stage() != stage || a.usedUp(now))
+}
+
+// usedUp reports whether stated limits let nothing go for longer than between two memories.
+func (a *Auto) usedUp(now mono.Time) bool {
+	return a.alone != nil && a.alone.limits.Ready(now, limit.One) > now.Add(newsEvery)
 }
 
 // stage returns how far the search by refusals is, if there is one.

@@ -25,6 +25,7 @@ type alone struct {
 	refused mono.Time       // the latest refusal that counts; mono.Min: none
 	until   mono.Time       // the law for strangers holds until then
 	times   int             // how often a refusal counted
+	resumed bool            // another process was before, and no answer has come since
 }
 
 // rule is a stated limit and its recent use.
@@ -63,6 +64,16 @@ func (a *alone) decides(now mono.Time, u limit.Unit) bool {
 	return now >= a.until && slices.ContainsFunc(a.rules, func(r rule) bool { return r.stated.Unit == u })
 }
 
+// ready returns when a cost may go. After a restart, requests of other processes may not be known. So
+// the first request goes alone, and its answer may say what is left.
+func (a *alone) ready(now mono.Time, cost limit.Cost) mono.Time {
+	at := a.limits.Ready(now, cost)
+	if a.resumed && a.open != (limit.Cost{}) {
+		at = max(at, limit.AfterSettle)
+	}
+	return at
+}
+
 func (a *alone) admit(s *limit.Sent) {
 	for u := range s.Cost {
 		a.open[u] += unit(s.Cost[u])
@@ -75,6 +86,7 @@ func (a *alone) settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 		a.open[u] -= unit(s.Cost[u])
 	}
 	a.limits.Settle(now, s, o)
+	a.resumed = a.resumed && o.Result == limit.Unsent
 	switch {
 	case o.Result == limit.Unsent:
 		return
@@ -220,7 +232,7 @@ func (a *alone) restore(now mono.Time, sent []limit.Past) {
 	if slices.Contains(a.made, nil) {
 		a.rules, a.made = nil, nil
 	}
-	a.open = limit.Cost{}
+	a.open, a.resumed = limit.Cost{}, true
 	a.limits.Change(now, a.made...)
 }
 

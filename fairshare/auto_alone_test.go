@@ -87,6 +87,22 @@ func TestAloneFollowsTheServer(t *testing.T) {
 	}
 }
 
+// A limit that is used up in less than a second is news: no answer would be for a long time.
+func TestAloneUsedUpIsNews(t *testing.T) {
+	a := autoOf(t, AutoConfig{Alone: true})
+	hourly := limit.Rule{Name: "core", N: 50, Per: time.Hour}
+	first := limittest.Admit(a, 0, limit.One)
+	a.State(0, []limit.Rule{hourly})
+	a.Settle(0, first, &limit.Outcome{Result: limit.Accepted})
+	seen := a.News()
+	for i := range 49 {
+		a.Settle(second(0.5), limittest.Admit(a, second(0.5), limit.One), &limit.Outcome{Result: limit.Accepted})
+		if news := a.News() - seen; (news > 0) != (i == 48) {
+			t.Fatalf("%d news after %d more of 50 an hour", news, i+1)
+		}
+	}
+}
+
 // A stated limit that is wrong, or that strangers use after all, costs one refusal more than without
 // Alone, and one more each time that the law for strangers ends. A restart does not forget that.
 func TestAloneNoticesAWrongLimit(t *testing.T) {
@@ -138,6 +154,11 @@ func TestAloneAfterARestart(t *testing.T) {
 	if err := b.Recall(second(3), second(1), written, sent); err != nil {
 		t.Fatal(err)
 	}
+	first := limittest.Admit(b, second(3), limit.One)
+	if at := b.Ready(second(3), limit.One); at < limit.AfterSettle {
+		t.Errorf("the second request after a restart goes at %v, beside the first", at)
+	}
+	b.Settle(second(3), first, &limit.Outcome{Result: limit.Accepted})
 	more, next := goes(b, second(3), second(50), perMinute(600), daily1000)
 	if used := int(second(1) / second(0.01)); more > 600-used-100+1 || more < 300 || next < second(60) {
 		t.Errorf("%d went after the restart, the next at %v", more, next)

@@ -92,12 +92,13 @@ func (a *Auto) resume(now, at mono.Time, sent []limit.Past) {
 	f.last = max(f.last, now)
 	f.room = 1
 	if a.alone != nil {
-		a.alone.restore(now, later)
+		since := slices.DeleteFunc(slices.Clone(sent), func(p limit.Past) bool { return p.Sent < at || p.Result == limit.Unsent })
+		a.alone.restore(now, since)
 	}
 }
 
 // News counts changes of AppendMemory that are worth writing down. It rises with each refusal,
-// whenever a limit is stated or found, and otherwise once a second at most.
+// whenever a limit is stated, found or used up, and otherwise once a second at most.
 func (a *Auto) News() uint64 { return a.news }
 
 const newsEvery = time.Second

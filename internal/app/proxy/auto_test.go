@@ -51,6 +51,9 @@ func asking(client *http.Client, d time.Duration) {
 				if resp, err := client.Do(r); err == nil {
 					_, _ = io.Copy(io.Discard, resp.Body)
 					resp.Body.Close()
+					if resp.StatusCode != http.StatusOK {
+						time.Sleep(time.Second)
+					}
 				}
 			}
 		})
@@ -60,7 +63,7 @@ func asking(client *http.Client, d time.Duration) {
 
 // restarts runs a proxy with --limit auto for the time learns, and ends it. It returns the server's
 // counts for the minute before the end, and for the minute after the start of the next proxy.
-func restarts(t *testing.T, of string, learns, gap time.Duration, how ending) (before, after recalltest.Did, says string) {
+func restarts(t *testing.T, of string, strangers bool, learns, gap time.Duration, how ending) (before, after recalltest.Did, says string) {
 	defer time.Sleep(time.Minute) // the server ends what it was asked
 	server, err := recalltest.New(of)
 	if err != nil {
@@ -69,6 +72,7 @@ func restarts(t *testing.T, of string, learns, gap time.Duration, how ending) (b
 	log := &safeLog{}
 	conf := to(mustURL(t, "http://server.test"))
 	conf.Upstreams[0].Auto, conf.Upstreams[0].Attempts, conf.MaxWait = true, 50, 10*time.Minute
+	conf.Upstreams[0].Strangers = strangers
 	conf.State, conf.clock, conf.Log = filepath.Join(t.TempDir(), "proxy.state"), bubbleClock, slog.New(slog.NewTextHandler(log, nil))
 	virtually(t, server, conf, func(_ *Proxy, client func() *http.Client) {
 		h := client()
@@ -148,15 +152,17 @@ func TestAutoOverRestarts(t *testing.T) {
 		if !need.Long() && (c.how == livesOn || (c.of == "bucket") != (c.how == terminated)) {
 			continue // without a restart there is nothing to lose, and each ending has a server
 		}
-		synctest.Test(t, func(t *testing.T) {
-			before, after, says := restarts(t, c.of, 4*time.Minute, c.gap, c.how)
-			t.Logf("%s, %v, away for %v: %+v, then %+v", c.of, c.how, c.gap, before, after)
-			if c.how != bereft && (after.Refused > 3 || after.Served < before.Served*4/5) {
-				t.Errorf("%s, %v, away for %v: %+v in the minute before, and %+v in the minute after", c.of, c.how, c.gap, before, after)
-			}
-			if goesOn := strings.Contains(says, "limit auto goes on with what was found "); !strings.Contains(says, c.says) || goesOn != (c.says != "") {
-				t.Errorf("%s, %v: it says %q, want %q", c.of, c.how, says, c.says)
-			}
-		})
+		for _, strangers := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				before, after, says := restarts(t, c.of, strangers, 4*time.Minute, c.gap, c.how)
+				t.Logf("%s, strangers %v, %v, away for %v: %+v, then %+v", c.of, strangers, c.how, c.gap, before, after)
+				if c.how != bereft && (after.Refused > 3 || after.Served < before.Served*4/5) {
+					t.Errorf("%s, %v, away for %v: %+v in the minute before, and %+v in the minute after", c.of, c.how, c.gap, before, after)
+				}
+				if goesOn := strings.Contains(says, "limit auto goes on with what was found "); !strings.Contains(says, c.says) || goesOn != (c.says != "") {
+					t.Errorf("%s, %v: it says %q, want %q", c.of, c.how, says, c.says)
+				}
+			})
+		}
 	}
 }
