@@ -24,7 +24,7 @@ func encode(b *bytes.Buffer, r *record) {
 // append appends the line of a Send or an Answer without characters to escape. For any other record
 // ok is false.
 func (r *record) append(b []byte) (line []byte, ok bool) {
-	if !isPlain(r.ID) || !isPlain(r.Key) { // the words of Result are
+	if !isPlain(r.ID) || !isPlain(r.Key) || !isPlain(r.Result) {
 		return b, false
 	}
 	rest := *r
