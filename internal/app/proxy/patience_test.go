@@ -64,7 +64,7 @@ func FuzzPatience(f *testing.F) {
 
 // No path that, decoded, has a dotted segment in it is passed on.
 func FuzzClimbs(f *testing.F) {
-	for _, s := range []string{"/a/b", "/../x", "/a/..", "/..\\x", "..", ".", "/.", "/a/...", ""} {
+	for _, s := range []string{"/a/b", "/../x", "/a/..", "/..\\x", "..", ".", "/.", "/a/...", "", ".;", "..;x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
@@ -77,7 +77,8 @@ func FuzzClimbs(f *testing.F) {
 			want = want || segment == "." || segment == ".."
 			segment = ""
 		}
-		if got := climbs(path); got != want {
+		other := strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(";?#", r) })
+		if got := climbs(path); got != want && !(got && other) { // what some servers read otherwise may be refused, too
 			t.Errorf("%q: %v", path, got)
 		}
 	})
