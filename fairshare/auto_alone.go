@@ -90,7 +90,8 @@ func (a *alone) settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	switch {
 	case o.Result == limit.Unsent:
 		return
-	case o.Result == limit.Limited && !o.Elsewhere && !o.Overloaded && len(a.rules) > 0 && s.At > a.refused && s.At >= a.until:
+	case o.Result == limit.Limited && !o.Elsewhere && !o.Overloaded &&
+		len(a.rules) > 0 && s.At > a.refused && s.At >= a.until:
 		a.refused, a.until = now, now.Add(suspected<<a.times)
 		a.times = min(a.times+1, mostTimes)
 	}
@@ -206,7 +207,9 @@ func (r *rule) limiter(now mono.Time) limit.Limiter {
 	if q := &r.stated; q.Counts == limit.CountsBucket {
 		made, err = limit.NewBucket(limit.BucketConfig{Limit: q.N, Window: q.Per, Burst: q.Burst, Unit: q.Unit})
 	} else {
-		made, err = limit.NewRolling(limit.RollingConfig{Limit: q.N, Window: q.Per, Unit: q.Unit, Grain: q.Per / (1 << 12)})
+		made, err = limit.NewRolling(limit.RollingConfig{
+			Limit: q.N, Window: q.Per, Unit: q.Unit, Grain: q.Per / (1 << 12),
+		})
 	}
 	if err != nil {
 		return nil

@@ -92,7 +92,8 @@ func (a *Auto) resume(now, at mono.Time, sent []limit.Past) {
 	f.last = max(f.last, now)
 	f.room = 1
 	if a.alone != nil {
-		since := slices.DeleteFunc(slices.Clone(sent), func(p limit.Past) bool { return p.Sent < at || p.Result == limit.Unsent })
+		since := slices.DeleteFunc(slices.Clone(sent),
+			func(p limit.Past) bool { return p.Sent < at || p.Result == limit.Unsent })
 		a.alone.restore(now, since)
 	}
 }

@@ -6,6 +6,8 @@
 // # Files
 //
 //	service.go         Server: the way of a request through latency, limits and answer
+//	request.go         what a request asks, and in whose limits it counts
+//	ban.go             clients that are banned after refusals
 //	service_judge.go   Line, Report, and the judge of a log
 //	api.go             the endpoints of a row, and the writer of answers
 //	api_route.go       paths, fields and lists, for endpoints
@@ -24,13 +26,10 @@
 package service
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -41,7 +40,6 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
-	"github.com/paceline-go/paceline/ratetest/internal/model"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
@@ -140,13 +138,6 @@ type gauge struct {
 type gaugeID struct {
 	policy int
 	who    string
-}
-
-// outlaw counts the refusals of a client or address, which may be banned.
-type outlaw struct {
-	inARow int
-	until  mono.Time
-	next   time.Duration // the length of the next ban
 }
 
 // mostGauges bounds the memory that strangers can use. Beyond it, all other strangers share one
@@ -310,133 +301,6 @@ func (s *Server) gauge(policy int, who string) *gauge {
 }
 
 const everybody = "everybody else"
-
-// asked has the facts about a request that a provider's limits use.
-type asked struct {
-	*http.Request
-	Client string // "key 1"; the address if there is no key
-	Addr   string
-	Keyed  bool
-	Body   []byte // the beginning of the body
-	Model  string
-	Tokens int64 // estimated input
-	Output int64 // the most output that the request allows
-	// answer is what the endpoint answers if the request passes. Nil: the row has no such endpoint.
-	answer *answer
-}
-
-// keyFields are the header fields in which providers expect a key.
-var keyFields = []string{
-	"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Mbx-Apikey", "Ok-Access-Key", "X-Bapi-Api-Key",
-	"Cb-Access-Key",
-	"X-Shopify-Access-Token", "X-Auth-Key", "Private-Token", "X-Riot-Token",
-}
-
-const mostRead = model.MostBody
-
-// read takes the facts for the limits from a request. It accepts any request.
-func (s *Server) read(r *http.Request) *asked {
-	a := &asked{Request: r, Addr: r.RemoteAddr}
-	if addr, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		a.Addr = addr
-	}
-	if a.URL == nil || a.Header == nil {
-		a.Request = (&http.Request{Method: r.Method, URL: r.URL, Header: r.Header}).Clone(r.Context())
-	}
-	if r.Body != nil {
-		a.Body, _ = io.ReadAll(io.LimitReader(r.Body, mostRead)) // a body that breaks off counts as a shorter body
-	}
-	var body struct {
-		Model      string `json:"model"`
-		Max        int64  `json:"max_tokens"`
-		Completion int64  `json:"max_completion_tokens"`
-		Response   int64  `json:"max_output_tokens"`
-		Generation struct {
-			Max int64 `json:"maxOutputTokens"`
-		} `json:"generationConfig"`
-	}
-	json.Unmarshal(a.Body, &body) // a body that is no JSON has none of the fields
-	a.Model = clipped(body.Model)
-	for _, before := range []string{"/models/", "/deployments/"} {
-		if _, rest, ok := strings.Cut(a.path(), before); ok && a.Model == "" {
-			a.Model, _, _ = strings.Cut(clipped(rest), "/")
-			a.Model, _, _ = strings.Cut(a.Model, ":")
-		}
-	}
-	a.Tokens = max(1, int64(len(a.Body)+3)/4)
-	a.Output = min(max(body.Max, body.Completion, body.Response, body.Generation.Max, 0), 1<<32)
-
-	secret := ""
-	for _, f := range keyFields {
-		if v := r.Header.Get(f); v != "" && secret == "" {
-			secret = v
-		}
-	}
-	if secret == "" && r.URL != nil {
-		q := r.URL.Query()
-		secret = cmp.Or(q.Get("key"), q.Get("apikey"))
-	}
-	a.Addr = clipped(a.Addr)
-	a.Client, a.Keyed = a.Addr, secret != ""
-	if s.row.api != nil {
-		a.answer = s.row.api(a)
-	}
-	if a.Keyed {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		name, ok := s.keys[secret]
-		if !ok && len(s.keys) < mostGauges {
-			name = fmt.Sprintf("key %d", len(s.keys)+1)
-			s.keys[secret] = name
-		} else if !ok {
-			name = everybody
-		}
-		a.Client = name
-	}
-	return a
-}
-
-// path returns the path of any request.
-func (a *asked) path() string {
-	if a.URL == nil {
-		return ""
-	}
-	return a.URL.Path
-}
-
-// clipped bounds the length of a stranger's text, for memory and for the log.
-func clipped(s string) string {
-	s = strings.ToValidUTF8(s, "?")
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, s)
-	return strings.ToValidUTF8(s[:min(len(s), 200)], "")
-}
-
-// who returns the client, address, model or route whose requests share a policy with this request.
-func (s *Server) who(a *asked, p *provider.Policy) string {
-	switch p.Scope {
-	case provider.IP:
-		return a.Addr
-	case provider.Model:
-		return strings.TrimSpace(a.Client + " " + a.Model)
-	case provider.Route:
-		if s.row.route != nil {
-			return a.Client + " " + clipped(s.row.route(a))
-		}
-		return a.Client + " " + clipped(a.Method+" "+a.path())
-	case provider.Resource:
-		if s.row.resource != nil {
-			return a.Client + " " + clipped(s.row.resource(a))
-		}
-	case provider.All:
-		return "all"
-	}
-	return a.Client
-}
 
 // standing is the state of a limit for one request, after the decision.
 type standing struct {
@@ -648,68 +512,6 @@ func (s *Server) decide(a *reply, now mono.Time) (open []*gauge) {
 		}
 	}
 	return open
-}
-
-// banRule is a rule for bans. A client or address is banned after a number of refusals without a
-// request between them that passed.
-type banRule struct {
-	scope  provider.Scope
-	after  int
-	by     string // only refusals by this limit count; empty: all
-	beyond string // after is the difference between this limit and by; refused requests count towards it
-	atOnce bool   // the last of those refusals announces the ban
-	// first is the length of the first ban. Each ban is twice as long as the one before, up to
-	// most.
-	first, most time.Duration
-}
-
-// banOf returns the provider's rule for bans with these limits, nil if there is none.
-func banOf(row *tableRow, limits []provider.Policy) *banRule {
-	if row.ban == nil || row.ban.beyond == "" {
-		return row.ban
-	}
-	b, above := *row.ban, map[string]int64{}
-	for _, p := range limits {
-		above[p.Name] = p.Limit
-	}
-	b.after = int(max(above[b.beyond]-above[b.by], 1))
-	return &b
-}
-
-func (b *banRule) who(a *asked) string {
-	if b.scope == provider.IP {
-		return a.Addr
-	}
-	return a.Client
-}
-
-// outlaw returns the record of a client or address that may be banned, and its name. The lock is
-// held.
-func (s *Server) outlaw(who string) (*outlaw, string) {
-	o := s.outlaws[who]
-	if o == nil && len(s.outlaws) >= mostGauges {
-		who = everybody
-		o = s.outlaws[who]
-	}
-	if o == nil {
-		o = &outlaw{until: mono.Min, next: s.ban.first}
-		s.outlaws[who] = o
-	}
-	return o, who
-}
-
-// banish counts a refusal, and bans after too many. The lock is held.
-func (s *Server) banish(a *reply, o *outlaw, now mono.Time) {
-	b := s.ban
-	if b == nil || b.by != "" && b.by != a.by.Name {
-		return
-	}
-	if o.inARow++; o.inARow < b.after {
-		return
-	}
-	o.inARow, o.until = 0, now.Add(o.next)
-	a.until = a.now.Add(o.next)
-	o.next = min(2*o.next, b.most)
 }
 
 // answered releases the gauges that a request held open.
