@@ -24,7 +24,7 @@ var flagValues = map[string]map[string][]string{
 	},
 	"proxy": {
 		"log": {"text", "json", "off"}, "log-level": {"debug", "info", "warn", "error"},
-		"limit": {"20/s", "100/min", "4500/h", "none"},
+		"limit": {"20/s", "100/min", "4500/h", "none"}, "tunnels": {"public", "none"}, "env": {"sh", "docker", "json"},
 	},
 	"serve exchange":  {"output": tables},
 	"serve openai":    {"output": tables, "count": countings},

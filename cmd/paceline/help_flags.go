@@ -67,8 +67,9 @@ var groupTable = cli.Groups{
 		{"Clients", `
 			listen=HOST:PORT address for clients; beyond this machine: --client-key-env or --open
 			client-key-env=A,B  environment variables, each with a key that a client sends
-			open`,
-			`client-header=NAME tls-cert=FILE tls-key=FILE max-header max-body max-connections max-frozen header-timeout idle-timeout stall`},
+			open
+			forward=HOST:PORT  a forward proxy: programs reach it by HTTPS_PROXY`,
+			`forward-bundle=FILE tunnels=public|none env=sh|docker|json client-header=NAME tls-cert=FILE tls-key=FILE max-header max-body max-connections max-frozen header-timeout idle-timeout stall`},
 		{"Watching", `
 			admin=HOST:PORT  the page, /metrics, /livez and /readyz
 			log=text|json|off  a line per request on standard error`,

@@ -14,7 +14,7 @@
 //	watch.go             run: the page on which a run can be watched
 //	success.go           run: --success, a jq expression
 //	signals.go           run: Ctrl-C, once and twice
-//	proxy*.go            proxy: flags, files, check and metrics
+//	proxy*.go            proxy: flags, files, check, forward proxy and metrics
 //	minute_flags.go      run and proxy: --rpm and the flags like it
 //	serve*.go            serve: servers to test clients against
 //	share*.go            share: limits in a store

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,8 +85,12 @@ func (f *proxyFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.Checked(); err != nil {
+	checked, err := c.Checked()
+	if err != nil {
 		return cli.Usage(inFlags(err))
+	}
+	if f.env != "" {
+		return printEnvironment(cmd.OutOrStdout(), checked, f.env)
 	}
 	if err := openProxyShare(cmd.Context(), &c); err != nil {
 		return err
@@ -123,7 +128,13 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 	}
 	s := p.Start(main, admin)
 	errs := cli.Harmless(cmd.ErrOrStderr(), "text")
-	fmt.Fprint(errs, proxyGreeting(c, main, admin).text())
+	forwards, err := listenForward(c, s)
+	if err != nil {
+		s.Stop()
+		s.Stop()
+		return cmp.Or(err, s.Wait())
+	}
+	fmt.Fprint(errs, proxyGreeting(c, main, admin).text()+forwards)
 	tellSystemd := func(state string) {
 		if err := proxy.Notify(state, os.Getenv); err != nil {
 			c.Log.Warn("systemd is not told", "state", state, "err", err)
@@ -215,7 +226,8 @@ func inFlags(err error) error {
 
 // proxyFields maps fields of the configuration to their flags.
 var proxyFields = map[string]string{
-	"Listen": "listen", "State": "state", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to",
+	"Listen": "listen", "Forward.Listen": "forward", "Forward.Bundle": "forward-bundle", "Forward.Tunnels": "tunnels",
+	"State": "state", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to",
 	"Preset": "preset", "PerSecond": "per-second", "Limits": "limit", "InFlight": "in-flight",
 	"Share": "share", "Arrivals": "latency-max", "Keys": "key-env", "Header": "header", "Query": "query",
 	"Attempts": "attempts", "ConnectTimeout": "connect-timeout", "Connections": "max-connections", "Frozen": "max-frozen",

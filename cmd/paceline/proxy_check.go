@@ -116,6 +116,14 @@ func (w *proxyWords) listens(c *proxy.Config) {
 	case c.TLS != nil:
 		w.line("  with TLS")
 	}
+	if f := c.Forward; f.Listen != "" {
+		others := "no other host"
+		if f.Tunnels == proxy.TunnelsPublic {
+			others = "other hosts of the public network, at port 443, unread"
+		}
+		w.line("  is a forward proxy at http://%s, whose programs trust %s; it reaches the hosts below, and %s", f.Listen,
+			f.Bundle, others)
+	}
 	b := c.Bounds
 	body := "of any length"
 	if b.Body > 0 {

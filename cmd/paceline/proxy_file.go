@@ -20,7 +20,7 @@ import (
 
 // runFile runs a proxy from a configuration file.
 func (f *proxyFlags) runFile(cmd *cobra.Command) error {
-	beside := map[string]bool{"config": true, "log": true, "log-level": true}
+	beside := map[string]bool{"config": true, "log": true, "log-level": true, "env": true}
 	var others []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		if !beside[flag.Name] && !cli.IsHelp(flag) {
@@ -29,7 +29,7 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	})
 	if len(others) > 0 {
 		return cli.Usage(fmt.Errorf("%s beside --config, where the file says it; expected --config with no other flag but "+
-			"--log and --log-level", strings.Join(others, ", ")))
+			"--log, --log-level and --env", strings.Join(others, ", ")))
 	}
 	log, access, err := f.logs(cmd)
 	if err != nil {
@@ -41,8 +41,12 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	}
 	c := file.Config
 	c.Log, c.Access, c.Live = log, access, true
-	if _, err := c.Checked(); err != nil {
+	checked, err := c.Checked()
+	if err != nil {
 		return cli.Exit(cli.ExitConfig, file.Locate(err))
+	}
+	if f.env != "" {
+		return printEnvironment(cmd.OutOrStdout(), checked, f.env)
 	}
 	if err := openProxyShare(cmd.Context(), &c); err != nil {
 		return err

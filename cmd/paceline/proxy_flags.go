@@ -28,6 +28,7 @@ type proxyFlags struct {
 	c                             proxy.Config
 	u                             proxy.Upstream
 	file                          string // --config
+	env                           string // --env
 	instead                       cli.Initial
 	to, provider                  string
 	limits, headers, query        []string
@@ -72,6 +73,15 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
 	p.StringVar(&f.c.Listen, "listen", proxy.DefaultListen,
 		"address for clients; beyond this machine it needs --client-key-env or --open")
+	p.StringVar(&f.c.Forward.Listen, "forward", "",
+		"address of a forward proxy: programs keep their own addresses and reach it by HTTPS_PROXY; beyond this machine it "+
+			"needs --client-key-env")
+	p.StringVar(&f.c.Forward.Bundle, "forward-bundle", "paceline-ca.pem",
+		"file to write for --forward: the certificates that programs are to trust, new at each start, without a key")
+	p.StringVar(&f.c.Forward.Tunnels, "tunnels", "",
+		"which other hosts --forward reaches: public (port 443 on the public network) or none (default: public on this "+
+			"machine, none beyond it)")
+	p.StringVar(&f.env, "env", "", "print the variables by which programs reach --forward, as sh, docker or json, and end")
 	p.StringVar(&f.c.Admin, "admin", proxy.DefaultAdmin,
 		"address on this machine for the page, /metrics, /livez and /readyz; off: none")
 	p.BoolVar(&f.c.Open, "open", false, "anybody who reaches --listen may send, with your limits and your keys")

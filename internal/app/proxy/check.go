@@ -47,7 +47,7 @@ func (c Config) Checked() (Config, error) {
 	if c.proxies, err = outgoing.FromEnvironment(); err != nil {
 		return c, err
 	}
-	for _, check := range []func() error{c.checkListen, c.checkAdmin, c.Bounds.check, c.Clients.check} {
+	for _, check := range []func() error{c.checkListen, c.checkAdmin, c.checkForward, c.Bounds.check, c.Clients.check} {
 		if err := check(); err != nil {
 			return c, err
 		}
@@ -75,8 +75,8 @@ func wrong(field, format string, args ...any) *ConfigError {
 	return &ConfigError{Field: field, Err: fmt.Errorf(format, args...)}
 }
 
-// hasKeys reports whether clients have keys for the proxy.
-func (c *Clients) hasKeys() bool {
+// HasKeys reports whether clients have keys for the proxy.
+func (c *Clients) HasKeys() bool {
 	return slices.ContainsFunc(c.List, func(c Client) bool { return len(c.Keys) > 0 })
 }
 
@@ -85,7 +85,7 @@ func (c *Config) checkListen() error {
 	switch {
 	case err != nil:
 		return wrong("Listen", "%q, expected HOST:PORT such as %s; port 0 is any free one", c.Listen, DefaultListen)
-	case !isLoopback(host) && !c.Open && !c.Clients.hasKeys():
+	case !isLoopback(host) && !c.Open && !c.Clients.HasKeys():
 		return wrong("Listen",
 			"%s can be reached from other machines, and whoever reaches it would send with your limits and your keys: "+
 				"expected clients with keys, or that it is said to be open, or an address such as %s", c.Listen, DefaultListen)

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/forward"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/transport"
@@ -83,7 +84,7 @@ type clients struct {
 }
 
 func newClients(c *Config, all *clientele) *clients {
-	k := &clients{Clients: c.Clients, clientele: all, open: c.Open, atHand: c.atHand, keyed: c.Clients.hasKeys(),
+	k := &clients{Clients: c.Clients, clientele: all, open: c.Open, atHand: c.atHand, keyed: c.Clients.HasKeys(),
 		others: map[string]*list.Element{}, rest: all.client(named(c.Clients.Default, "others"))}
 	for _, each := range c.Clients.List {
 		k.listed = append(k.listed, all.client(each))
@@ -101,15 +102,10 @@ var keyFields = [...]string{FieldKey, "Authorization", "X-Api-Key", "Api-Key", "
 
 // of returns the client of a request, and its key for the proxy, which must not be passed on. The
 // client is nil if the request may not pass.
-func (c *clients) of(r *http.Request) (who *client, key string) {
+func (c *clients) of(r *http.Request, whole bool) (who *client, key string) {
 	if c.keyed {
-		for _, name := range keyFields {
-			for _, v := range r.Header[name] {
-				key := keyIn(v)
-				if i := c.owner(key); i >= 0 {
-					return c.listed[i], key
-				}
-			}
+		if who, key := c.byKey(r, whole); who != nil {
+			return who, key
 		}
 		if !c.open {
 			return nil, ""
@@ -132,6 +128,27 @@ func (c *clients) of(r *http.Request) (who *client, key string) {
 		return c.other("local"), ""
 	}
 	return c.other(address.String()), ""
+}
+
+// byKey returns the client whose key for the proxy a request has. By the forward proxy that key comes
+// beside the request, whose own fields have keys for the server.
+func (c *clients) byKey(r *http.Request, whole bool) (who *client, key string) {
+	if whole {
+		key := keyIn(forward.CredentialOf(r.Context()))
+		if i := c.owner(key); i >= 0 {
+			return c.listed[i], key
+		}
+		return nil, ""
+	}
+	for _, name := range keyFields {
+		for _, v := range r.Header[name] {
+			key := keyIn(v)
+			if i := c.owner(key); i >= 0 {
+				return c.listed[i], key
+			}
+		}
+	}
+	return nil, ""
 }
 
 // owner returns the index of the client with this key, or -1. It takes the same time for every key.

@@ -14,6 +14,7 @@
 //	apply.go          Apply: another Config while the proxy runs
 //	listen.go         Server: Start, Stop, Wait
 //	conn.go           connections of clients: their number, and stalls
+//	forwarding.go     the forward proxy: upstreams by their own addresses
 //	systemd.go        listeners from systemd, and notices to it
 //	admin.go          the admin listener
 //	visit.go          one request, from its arrival to the end of its answer

@@ -64,7 +64,7 @@ func FuzzClientKeys(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, value string) {
 		field := keyFields[int(which)%len(keyFields)]
 		r := &http.Request{Method: "GET", URL: &url.URL{Path: "/"}, Header: http.Header{field: {value}}, RemoteAddr: "127.0.0.1:1"}
-		who, as := p.clients.of(r)
+		who, as := p.clients.of(r, false)
 		_, encoded, _ := strings.Cut(strings.TrimSpace(value), " ")
 		decoded, _ := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
 		has := strings.Contains(value, key) || strings.Contains(string(decoded), key)

@@ -8,13 +8,17 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/forward"
 )
 
 // Server is a Proxy at its listeners, between Start and the end of Wait.
 type Server struct {
 	proxy       *Proxy
 	main, admin *http.Server
-	ended       chan error // the error of each listener
+	forward     *http.Server  // nil: the Server is no forward proxy
+	door        *forward.Door // of forward
+	ended       chan error    // the error of each listener
 	running     int
 	stops       sync.WaitGroup // goroutines of Stop
 	force       context.CancelFunc
@@ -28,7 +32,6 @@ func (p *Proxy) Start(l, admin net.Listener) *Server {
 	b := &p.config.Bounds
 	s.main = s.server(p)
 	s.main.TLSConfig = p.latestTLS()
-	s.main.MaxHeaderBytes = b.Header
 	s.main.ConnContext = withConn
 	s.main.Protocols.SetUnencryptedHTTP2(p.config.TLS == nil)
 	s.run(func() error {
@@ -55,9 +58,10 @@ const (
 func (s *Server) server(h http.Handler) *http.Server {
 	b := &s.proxy.config.Bounds
 	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: b.HeaderTimeout, IdleTimeout: b.IdleTimeout, Protocols: new(http.Protocols),
-		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: streams},
-		ErrorLog: slog.NewLogLogger(s.proxy.config.Log.Handler(), slog.LevelDebug),
+		Handler: h, ReadHeaderTimeout: b.HeaderTimeout, IdleTimeout: b.IdleTimeout, MaxHeaderBytes: b.Header,
+		Protocols: new(http.Protocols),
+		HTTP2:     &http.HTTP2Config{MaxConcurrentStreams: streams},
+		ErrorLog:  slog.NewLogLogger(s.proxy.config.Log.Handler(), slog.LevelDebug),
 	}
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetHTTP2(true)
@@ -93,12 +97,19 @@ func (s *Server) Stop() {
 		s.proxy.visits.each(func(v *visit) { v.release() })
 	})
 	s.stops.Go(func() {
+		if s.forward != nil {
+			s.stops.Go(func() { s.door.Shutdown(s.forced) })
+			_ = s.forward.Shutdown(s.forced)
+		}
 		_ = s.main.Shutdown(s.forced)
 		select {
 		case <-s.proxy.visits.idle():
 		case <-s.forced.Done():
 			s.proxy.visits.each(func(v *visit) { v.cancel(errStopping) })
 			s.main.Close()
+			if s.forward != nil {
+				s.forward.Close()
+			}
 		}
 		if s.admin != nil {
 			s.admin.Close()

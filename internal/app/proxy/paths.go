@@ -160,7 +160,9 @@ func folded(path string) string {
 	path = strings.ToLower(norm.NFKC.String(path))
 	var b strings.Builder
 	for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
-		segment = bare(segment)
+		if segment = bare(segment); segment == "." {
+			continue
+		}
 		if without := strings.TrimRight(segment, ". "); without != "" {
 			segment = without
 		}

@@ -75,12 +75,15 @@ func (p *Proxy) build(before routes) error {
 }
 
 // ServeHTTP implements http.Handler.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	v := &visit{proxy: p.latest.Load(), in: r, came: time.Now()}
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.visited(w, r, false) }
+
+// visited serves a request, with a whole URL if it came by the forward proxy.
+func (p *Proxy) visited(w http.ResponseWriter, r *http.Request, whole bool) {
+	v := &visit{proxy: p.latest.Load(), in: r, came: time.Now(), whole: whole}
 	v.answer.ResponseWriter, v.w = w, &v.answer
 	defer v.log()
 	v.closes = twoLengths(r)
-	if v.preflight() {
+	if !whole && v.preflight() {
 		return
 	}
 	if refusal := v.enter(); refusal != nil {
@@ -99,21 +102,15 @@ func (v *visit) enter() *refusal {
 	if p.stopping.Load() {
 		return stopping()
 	}
-	if bad := p.target(r); bad != nil {
+	if bad := p.target(r, v.whole); bad != nil {
 		return bad
 	}
-	who, key := p.clients.of(r)
+	who, key := p.clients.of(r, v.whole)
 	if who == nil {
 		return noKey()
 	}
 	v.client, v.clientKey = who, key
-	if v.upstream = p.routes.find(r); v.upstream == nil {
-		return noUpstream(p.routes)
-	}
-	if p.routes.leadsAside(r, v.upstream) {
-		return badPath("a path that may be one of another upstream")
-	}
-	if bad := v.fromPage(); bad != nil {
+	if bad := v.find(); bad != nil {
 		return bad
 	}
 	if most := p.config.Bounds.Body; most > 0 && r.ContentLength > most {
@@ -128,6 +125,24 @@ func (v *visit) enter() *refusal {
 		return badField(err)
 	}
 	return nil
+}
+
+// find finds the upstream, or returns a refusal.
+func (v *visit) find() *refusal {
+	all := v.proxy.routes
+	if v.whole {
+		if v.upstream = all.of(v.in.URL); v.upstream == nil { // the file has changed since CONNECT
+			return noUpstream(all)
+		}
+		return v.inTheClear()
+	}
+	if v.upstream = all.find(v.in); v.upstream == nil {
+		return noUpstream(all)
+	}
+	if all.leadsAside(v.in, v.upstream) {
+		return badPath("a path that may be one of another upstream")
+	}
+	return v.fromPage()
 }
 
 // close closes what is open: idle connections, and the state file.

@@ -37,6 +37,9 @@ type Config struct {
 	// TLS is for Listen. If nil, Listen speaks plain HTTP.
 	TLS *tls.Config
 
+	// Forward is the listener of a forward proxy. If zero, there is none.
+	Forward Forward
+
 	// MaxWait is the longest wait of a request for its turn. A request with a longer wait ahead is
 	// refused at once. If zero, 60 s; negative: no request waits.
 	MaxWait time.Duration
@@ -73,6 +76,21 @@ type Config struct {
 	// Log gets the events of the proxy, Access one line per request, at level Info. If nil, none.
 	// No line has a key in it.
 	Log, Access *slog.Logger
+}
+
+// Forward is a listener that programs reach by HTTPS_PROXY and HTTP_PROXY. Requests to the hosts of
+// upstreams keep to their limits, and those to other hosts pass unread.
+type Forward struct {
+	// Listen is HOST:PORT. Beyond this machine it needs clients with keys: a client sends its key as
+	// the password of the proxy.
+	Listen string
+	// Bundle is the file that the proxy writes at its start: the certificates that programs are to
+	// trust, the system's among them.
+	Bundle string
+	// Tunnels says which other hosts are reached: TunnelsPublic, those of the public network at port
+	// 443 (and 80 by http), or TunnelsNone. If empty, TunnelsPublic on an address of this machine, and
+	// otherwise TunnelsNone.
+	Tunnels string
 }
 
 // Bounds keep large, many or slow clients from using up the proxy.

@@ -9,24 +9,24 @@ import (
 // methods are in the field Allow of a refusal.
 const methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-// target refuses a request for anything but a path of an upstream. The proxy is no forward proxy,
-// and no path may leave the upstream's folder.
-func (p *Proxy) target(r *http.Request) *refusal {
+// target refuses a request for anything but a path of an upstream, or a whole URL if it came by the
+// forward proxy. No path may leave the upstream's folder.
+func (p *Proxy) target(r *http.Request, whole bool) *refusal {
 	switch {
 	case r.Method == http.MethodConnect:
 		return &refusal{status: http.StatusMethodNotAllowed, kind: "no-forward-proxy", title: "This is no forward proxy",
 			pointless: true,
-			detail:    "CONNECT is for HTTPS_PROXY; expected this address as the base URL of the API instead",
+			detail:    "this address is the base URL of the API; HTTPS_PROXY needs that of paceline proxy --forward",
 			fields:    [][2]string{{"Allow", methods}}}
 	case len(r.Method) <= len("CONNECT") && badMethods[strings.ToUpper(r.Method)] != "":
 		return &refusal{status: http.StatusMethodNotAllowed, kind: "bad-method", title: "The method is not taken",
 			pointless: true,
 			detail:    badMethods[strings.ToUpper(r.Method)], fields: [][2]string{{"Allow", methods}}}
-	case r.URL.Scheme != "" || r.URL.Host != "" || r.URL.Opaque != "":
+	case !whole && (r.URL.Scheme != "" || r.URL.Host != "" || r.URL.Opaque != ""):
 		return &refusal{status: http.StatusMisdirectedRequest, kind: "no-forward-proxy", title: "This is no forward proxy",
 			pointless: true,
-			detail: "a whole URL is asked for, as by HTTP_PROXY; expected a path, with this address as the base URL of the " +
-				"API"}
+			detail: "a whole URL is asked for, as by HTTP_PROXY; this address is the base URL of the API, and HTTP_PROXY " +
+				"needs that of paceline proxy --forward"}
 	case !strings.HasPrefix(r.URL.Path, "/"): // OPTIONS * is answered by net/http
 		return badPath("a path that does not begin with a slash")
 	case !clearLength(r):
@@ -34,7 +34,11 @@ func (p *Proxy) target(r *http.Request) *refusal {
 			pointless: true,
 			detail:    "expected one Content-Length of digits, which is the length of the body"}
 	}
-	if what := badPathIn(r.URL.Path); what != "" {
+	path := r.URL.Path
+	if whole { // apt asks for such paths
+		path = strings.ReplaceAll(path, "/./", "/")
+	}
+	if what := badPathIn(path); what != "" {
 		return badPath(what)
 	}
 	return nil
@@ -47,7 +51,7 @@ var badMethods = map[string]string{
 	"DEBUG": "DEBUG is for the machine of the server alone",
 	"PRI":   "PRI begins a connection of HTTP/2, and is no request of one",
 
-	http.MethodConnect: "CONNECT is for HTTPS_PROXY; expected this address as the base URL of the API instead",
+	http.MethodConnect: "this address is the base URL of the API; HTTPS_PROXY needs that of paceline proxy --forward",
 }
 
 // clearLength reports whether the length of a body is said once, as a number. Over HTTP/1 net/http

@@ -46,6 +46,7 @@ type visit struct {
 	cancel     context.CancelCauseFunc
 	came       time.Time
 	sending    atomic.Bool // the request or its answer is in flight; otherwise it waits
+	whole      bool        // its URL is whole: it came by the forward proxy
 	upgraded   atomic.Bool // it has become a connection, which may last
 	patience   patience
 
@@ -133,10 +134,15 @@ func (v *visit) takeBody() {
 func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 	in, out := pr.In, pr.Out
 	v := visitOf(in.Context())
-	out.URL = u.outgoing(in.URL)
 	out.Host = ""
-	if u.KeepHost {
-		out.Host = in.Host
+	switch {
+	case v.whole:
+		out.URL = wholeOf(in.URL)
+	default:
+		out.URL = u.outgoing(in.URL)
+		if u.KeepHost {
+			out.Host = in.Host
+		}
 	}
 	for _, name := range [...]string{FieldMaxWait, v.proxy.config.Clients.Header} {
 		if name != "" {
@@ -204,6 +210,9 @@ func (v *visit) answered(r *http.Response) error {
 	}
 	if v.closes {
 		r.Header.Set("Connection", "close")
+	}
+	if v.whole {
+		r.Header.Del("Alt-Svc") // the client would leave, for HTTP/3
 	}
 	if r.ContentLength >= 0 { // ReverseProxy flushes others
 		v.w.flushes = v.proxy.flushes

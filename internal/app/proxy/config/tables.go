@@ -32,6 +32,8 @@ var configFields = []yamlfile.Field{
 	key("version", yamlfile.Version(Version), "of this format"),
 	key("listen", text, "where clients connect, HOST:PORT (default 127.0.0.1:7878)"),
 	key("admin", text, "where people and tools look, HOST:PORT on loopback (default 127.0.0.1:7879); off: nowhere"),
+	key("forward", yamlfile.Struct(forwardFields),
+		"a forward proxy: programs keep their own addresses, and reach it by HTTPS_PROXY"),
 	key("open", yes, "anybody who reaches listen may send, without a key and from elsewhere than this machine"),
 	key("tls", yamlfile.Value(yamlfile.Object(listenTLSFields), (*reader).listenTLS),
 		"of listen; without it that is plain HTTP"),
@@ -43,6 +45,14 @@ var configFields = []yamlfile.Field{
 	key("bounds", yamlfile.Struct(boundsFields), "on what clients may take up"),
 	key("clients", yamlfile.Struct(clientsFields), "who asks"),
 	key("upstreams", yamlfile.Structs(upstreamFields).Must(""), "the servers that requests may go to"),
+}
+
+var forwardFields = []yamlfile.Field{
+	key("listen", text.Must(""), "where programs connect, HOST:PORT; beyond this machine clients need keys"),
+	key("bundle", text.Must(""),
+		"a file that is written: the certificates that programs are to trust, new at each start, without a key"),
+	key("tunnels", yamlfile.Choice("public", "none"), "which other hosts are reached: public, those of the public network "+
+		"at port 443, or none (default: public on this machine, none beyond it)"),
 }
 
 var storeFields = []yamlfile.Field{

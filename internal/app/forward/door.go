@@ -1,0 +1,285 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/send/outgoing"
+)
+
+// Config is the configuration of a Door. All functions must be safe for concurrent use.
+type Config struct {
+	// Authority makes the certificates of named hosts.
+	Authority *Authority
+	// Named reports whether requests to a host and a port go to Serve. The host is in lower case.
+	Named func(host, port string) bool
+	// Serve gets the requests of named hosts. Their URLs are whole. CredentialOf has the client's
+	// credential.
+	Serve http.Handler
+	// Server makes the server of connections to named hosts, with the bounds that hold for clients.
+	Server func(http.Handler) *http.Server
+	// Admits reports whether a client with this credential may connect: the value of
+	// Proxy-Authorization, or empty.
+	Admits func(credential string) bool
+	// Tunnels allows clients to reach other hosts: port 443, and port 80 by http, on the public
+	// network. Without it only named hosts are reached.
+	Tunnels bool
+	// Proxies are on the way out. Behind one of them, no other host is reached: its address could
+	// not be checked. If nil, there are none.
+	Proxies *outgoing.Proxies
+	// Log gets what goes wrong. No line has a credential.
+	Log *slog.Logger
+}
+
+const (
+	// patience is how long a client may take to begin after CONNECT, and for TLS.
+	patience = 30 * time.Second
+	// reach is how long a tunnel's other end may take to answer.
+	reach = 10 * time.Second
+)
+
+// Door is an http.Handler for the listener of a forward proxy. New makes it.
+type Door struct {
+	c       Config
+	within  *http.Server // of connections to named hosts
+	queue   *queue
+	others  *httputil.ReverseProxy
+	dial    func(ctx context.Context, network, address string) (net.Conn, error) // to other hosts
+	over    context.Context                                                      // ends tunnels
+	end     context.CancelFunc
+	tunnels sync.WaitGroup
+	said    sync.Map // hosts about whose TLS a line was logged
+	ended   chan struct{}
+}
+
+// New returns a Door. Close it.
+func New(c Config) *Door {
+	d := &Door{c: c, queue: &queue{conns: make(chan net.Conn), over: make(chan struct{})}, ended: make(chan struct{})}
+	d.over, d.end = context.WithCancel(context.Background())
+	d.dial = (&net.Dialer{Timeout: reach, Control: publicOnly}).DialContext
+	d.others = &httputil.ReverseProxy{
+		Rewrite: func(*httputil.ProxyRequest) {},
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				return d.dial(ctx, network, address)
+			},
+
+			DisableCompression: true, ResponseHeaderTimeout: 10 * time.Minute,
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			refuse(w, http.StatusBadGateway, "%s is not reached: %v", r.URL.Host, cause(err))
+		},
+		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+	}
+	d.within = c.Server(http.HandlerFunc(d.serveNamed))
+	d.within.TLSConfig = tlsConfig(c.Authority)
+	d.within.Protocols.SetUnencryptedHTTP2(true)
+	d.within.ConnContext = withNamed
+	go func() {
+		_ = d.within.Serve(d.queue)
+		close(d.ended)
+	}()
+	return d
+}
+
+// Shutdown accepts no more requests, closes tunnels, and waits for requests of named hosts, until
+// ctx ends. Then it breaks them off.
+func (d *Door) Shutdown(ctx context.Context) {
+	d.end()
+	if d.within.Shutdown(ctx) != nil {
+		d.within.Close()
+	}
+	d.queue.Close()
+	<-d.ended
+	d.tunnels.Wait()
+	d.others.Transport.(*http.Transport).CloseIdleConnections()
+}
+
+// ServeHTTP implements http.Handler.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	credential := r.Header.Get("Proxy-Authorization")
+	if !d.c.Admits(credential) {
+		w.Header().Set("Proxy-Authenticate", `Basic realm="paceline"`)
+		refuse(w, http.StatusProxyAuthRequired, "expected a key of the proxy: HTTPS_PROXY=http://any:KEY@%s", r.Context().Value(http.LocalAddrContextKey))
+		return
+	}
+	switch {
+	case d.over.Err() != nil:
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusServiceUnavailable, "the proxy stops")
+	case r.Method == http.MethodConnect:
+		d.connect(w, r, credential)
+	case r.URL.Scheme == "http" && r.URL.Host != "":
+		d.plain(w, r, credential)
+	default:
+		refuse(w, http.StatusBadRequest,
+			"this is a forward proxy: expected a whole http URL, or CONNECT, as programs send them with HTTP_PROXY and HTTPS_PROXY")
+	}
+}
+
+// connect opens a connection for the client.
+func (d *Door) connect(w http.ResponseWriter, r *http.Request, credential string) {
+	host, port, err := splitHost(r.Host, "")
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "CONNECT %.200q: %v", r.Host, err)
+		return
+	}
+	if d.c.Named(host, port) {
+		if !d.c.Authority.Covers(host) {
+			refuse(w, http.StatusBadGateway, "%s became an upstream after the start of the proxy, and has no certificate: start the proxy again", host)
+			return
+		}
+		if c, err := take(w); err == nil {
+			d.takeNamed(&named{Conn: c, host: host, port: port, credential: credential})
+		}
+		return
+	}
+	if status, why := d.mayTunnel(host, port, "https", "443"); why != "" {
+		refuse(w, status, "%s", why)
+		return
+	}
+	out, err := d.dial(d.over, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		refuse(w, http.StatusBadGateway, "%s is not reached: %v", host, cause(err))
+		return
+	}
+	c, err := take(w)
+	if err != nil {
+		out.Close()
+		return
+	}
+	d.tunnels.Go(func() { d.tunnel(c, out) })
+}
+
+// plain passes on a request by http.
+func (d *Door) plain(w http.ResponseWriter, r *http.Request, credential string) {
+	host, port, err := splitHost(r.URL.Host, "80")
+	switch {
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "%.200q: %v", r.URL.Host, err)
+	case d.c.Named(host, port):
+		n := named{host: host, port: port, credential: credential}
+		d.serve(w, r, &n, "http")
+	default:
+		if status, why := d.mayTunnel(host, port, "http", "80"); why != "" {
+			refuse(w, status, "%s", why)
+			return
+		}
+		d.others.ServeHTTP(w, r)
+	}
+}
+
+// mayTunnel says why another host is not reached; empty: it may be.
+func (d *Door) mayTunnel(host, port, scheme, only string) (status int, why string) {
+	target := net.JoinHostPort(host, port)
+	if !d.c.Tunnels {
+		return http.StatusForbidden, fmt.Sprintf("%s is not the host of an upstream, and this proxy reaches no other", target)
+	}
+	if port != only {
+		return http.StatusForbidden, fmt.Sprintf("%s is not the host of an upstream; of others, port %s alone is reached by %s",
+			target, only, scheme)
+	}
+	if d.c.Proxies.For(&url.URL{Scheme: scheme, Host: host}) != nil {
+		return http.StatusForbidden, fmt.Sprintf("%s is not the host of an upstream, and it is behind a proxy of the environment: "+
+			"its address cannot be checked", target)
+	}
+	return 0, ""
+}
+
+// splitHost returns a host in lower case and its port.
+func splitHost(hostport, standard string) (host, port string, err error) {
+	u := url.URL{Host: hostport}
+	host, port = strings.ToLower(strings.TrimRight(u.Hostname(), ".")), u.Port()
+	if port == "" {
+		port = standard
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		host = a.Unmap().String()
+	}
+	at := strings.LastIndexByte(hostport, ':')
+	switch {
+	case host == "", strings.ContainsAny(hostport, "@/?#% \t\r\n"):
+		return "", "", errors.New("expected a host and a port, such as api.example.com:443")
+	case port == "", at == len(hostport)-1:
+		return "", "", errors.New("expected a port, such as api.example.com:443")
+	case strings.Trim(port, "0123456789") != "" || len(port) > 5:
+		return "", "", errors.New("expected a port of digits, such as api.example.com:443")
+	}
+	return host, port, nil
+}
+
+// take takes the connection of a request from net/http, and answers CONNECT.
+func take(w http.ResponseWriter) (net.Conn, error) {
+	c, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		refuse(w, http.StatusHTTPVersionNotSupported, "expected CONNECT over HTTP/1.1")
+		return nil, err
+	}
+	_ = c.SetDeadline(time.Time{})
+	if _, err := io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		c.Close()
+		return nil, err
+	}
+	if n := rw.Reader.Buffered(); n > 0 { // the client did not wait for the answer
+		head, _ := rw.Reader.Peek(n)
+		c = &headed{Conn: c, head: append([]byte(nil), head...)}
+	}
+	return c, nil
+}
+
+// headed is a connection of which the first bytes were read before.
+type headed struct {
+	net.Conn
+	head []byte
+}
+
+func (c *headed) Read(p []byte) (int, error) {
+	if len(c.head) > 0 {
+		n := copy(p, c.head)
+		c.head = c.head[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
+}
+
+// CloseWrite is for tunnels and net/http.
+func (c *headed) CloseWrite() error { return closeWrite(c.Conn) }
+
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}
+
+func refuse(w http.ResponseWriter, status int, format string, args ...any) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "paceline: "+format+"\n", args...)
+}
+
+// cause is an error of the network without the addresses around it.
+func cause(err error) error {
+	if name, ok := errors.AsType[*net.DNSError](err); ok {
+		return errors.New(name.Err)
+	}
+	for {
+		op, ok := errors.AsType[*net.OpError](err)
+		if !ok {
+			return err
+		}
+		err = op.Err
+	}
+}

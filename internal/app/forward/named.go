@@ -1,0 +1,171 @@
+package forward
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+// named is a client's connection to a named host.
+type named struct {
+	net.Conn
+	host, port string
+	credential string
+}
+
+// CloseWrite is for net/http.
+func (n *named) CloseWrite() error { return closeWrite(n.Conn) }
+
+type namedKey struct{}
+
+// withNamed keeps the connection in the context of its requests.
+func withNamed(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	return context.WithValue(ctx, namedKey{}, c)
+}
+
+// CredentialOf returns the credential with which the client of a request reached the Door: the
+// value of Proxy-Authorization, or empty.
+func CredentialOf(ctx context.Context) string {
+	if n, ok := ctx.Value(namedKey{}).(*named); ok {
+		return n.credential
+	}
+	return ""
+}
+
+// tlsConfig is for clients of named hosts. The host of CONNECT decides the certificate, whatever
+// name the client then asks for.
+func tlsConfig(a *Authority) *tls.Config {
+	return &tls.Config{
+		NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return a.Certificate(h.Conn.(*named).host, time.Now())
+		},
+	}
+}
+
+// takeNamed serves a connection: TLS if that is how it begins, and otherwise plain HTTP.
+func (d *Door) takeNamed(n *named) {
+	_ = n.SetReadDeadline(time.Now().Add(patience))
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(n.Conn, first); err != nil {
+		n.Close()
+		return
+	}
+	n.Conn = &headed{Conn: n.Conn, head: first}
+	const handshake = 0x16 // a record of TLS (RFC 8446, 5.1)
+	if first[0] != handshake {
+		_ = n.SetReadDeadline(time.Time{})
+		d.queue.put(n)
+		return
+	}
+	t := tls.Server(n, d.within.TLSConfig)
+	ctx, cancel := context.WithTimeout(d.over, patience)
+	err := t.HandshakeContext(ctx)
+	cancel()
+	if err != nil {
+		d.blameTLS(n, err)
+		t.Close()
+		return
+	}
+	_ = n.SetReadDeadline(time.Time{})
+	d.queue.put(t)
+}
+
+// blameTLS logs, once for each host, that a program does not take our certificates. The program's
+// own error does not show why.
+func (d *Door) blameTLS(n *named, err error) {
+	const remote = "remote error" // crypto/tls has no other word for an alert of the other end
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Op != remote || !strings.Contains(op.Err.Error(), "certificate") {
+		d.c.Log.Debug("TLS of a program failed", "host", n.host, "err", err)
+		return
+	}
+	d.c.Log.Debug("a program refuses our certificate", "host", n.host, "err", err)
+	if _, said := d.said.LoadOrStore(n.host, true); !said {
+		d.c.Log.Warn("a program does not trust the certificates of this run: it needs the file of --forward-ca",
+			"host", n.host, "client", n.RemoteAddr(), "err", err)
+	}
+}
+
+// serveNamed serves a request within a connection to a named host.
+func (d *Door) serveNamed(w http.ResponseWriter, r *http.Request) {
+	n, _ := r.Context().Value(namedKey{}).(*named)
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	d.serve(w, r, n, scheme)
+}
+
+// serve passes a request to Serve, with its whole URL. Its host must be that of the connection: a
+// client of HTTP/2 may otherwise use a connection for hosts of one certificate.
+func (d *Door) serve(w http.ResponseWriter, r *http.Request, n *named, scheme string) {
+	standard := map[string]string{"http": "80", "https": "443"}[scheme]
+	host, port, err := splitHost(r.Host, n.port)
+	if err != nil || host != n.host || port != n.port {
+		refuse(w, http.StatusMisdirectedRequest, "%.200q is asked for on a connection to %s", r.Host, net.JoinHostPort(n.host, n.port))
+		return
+	}
+	if r.Method == http.MethodConnect {
+		refuse(w, http.StatusMethodNotAllowed, "CONNECT within a connection is not taken")
+		return
+	}
+	whole := *r.URL
+	whole.Scheme, whole.Host, whole.User = scheme, n.host, nil
+	if a, err := netip.ParseAddr(n.host); err == nil && a.Is6() {
+		whole.Host = "[" + n.host + "]"
+	}
+	if n.port != standard {
+		whole.Host = net.JoinHostPort(n.host, n.port)
+	}
+	if whole.Path == "" && whole.Opaque == "" {
+		whole.Path = "/"
+	}
+	next := r.WithContext(context.WithValue(r.Context(), namedKey{}, n))
+	next.URL, next.Host = &whole, whole.Host
+	d.c.Serve.ServeHTTP(w, next)
+}
+
+// queue is the listener of connections to named hosts.
+type queue struct {
+	conns chan net.Conn
+	over  chan struct{}
+	once  sync.Once
+}
+
+func (q *queue) put(c net.Conn) {
+	select {
+	case q.conns <- c:
+	case <-q.over:
+		c.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (q *queue) Accept() (net.Conn, error) {
+	select {
+	case c := <-q.conns:
+		return c, nil
+	case <-q.over:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (q *queue) Close() error {
+	q.once.Do(func() { close(q.over) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (*queue) Addr() net.Addr { return &net.TCPAddr{} }

@@ -1,0 +1,146 @@
+package proxy
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/forward"
+)
+
+// Values of Forward.Tunnels.
+const (
+	TunnelsPublic = "public"
+	TunnelsNone   = "none"
+)
+
+// forwardDays is how long a Server can be a forward proxy. Its certificates are made at the start.
+const forwardDays = 366
+
+func (c *Config) checkForward() error {
+	f := &c.Forward
+	if f.Listen == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(f.Listen)
+	switch {
+	case err != nil:
+		return wrong("Forward.Listen", "%q, expected HOST:PORT such as 127.0.0.1:7880", f.Listen)
+	case port != "0" && (f.Listen == c.Listen || f.Listen == c.Admin):
+		return wrong("Forward.Listen", "%s is another address of this proxy; expected another port", f.Listen)
+	case !isLoopback(host) && !c.Clients.HasKeys():
+		return wrong("Forward.Listen", "%s can be reached from other machines, and whoever reaches it would send with your "+
+			"limits and your keys: expected clients with keys, or an address such as 127.0.0.1:7880", f.Listen)
+	case f.Bundle == "":
+		return wrong("Forward.Bundle", "none, expected a file to write: the certificates that programs are to trust")
+	}
+	switch f.Tunnels {
+	case "":
+		if f.Tunnels = TunnelsNone; isLoopback(host) {
+			f.Tunnels = TunnelsPublic
+		}
+	case TunnelsNone, TunnelsPublic:
+	default:
+		return wrong("Forward.Tunnels", "%q, expected %s or %s", f.Tunnels, TunnelsPublic, TunnelsNone)
+	}
+	return nil
+}
+
+// Forward makes the Server a forward proxy at l, too, and writes the bundle. Call it before Wait.
+// Named are the hosts of the upstreams that the Proxy has now.
+func (s *Server) Forward(l net.Listener, getenv func(string) string) error {
+	p := s.proxy
+	var hosts []string
+	for _, u := range p.routes {
+		hosts = append(hosts, hostname(u.To.Host))
+	}
+	slices.Sort(hosts)
+	a, err := forward.NewAuthority(slices.Compact(hosts), forwardDays, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := a.WriteBundle(p.config.Forward.Bundle, getenv); err != nil {
+		return fmt.Errorf("the bundle: %w", err)
+	}
+	s.door = forward.New(forward.Config{
+		Authority: a, Named: p.named, Serve: http.HandlerFunc(p.serveWhole), Server: s.server, Admits: p.admits,
+		Tunnels: p.config.Forward.Tunnels == TunnelsPublic, Proxies: p.config.proxies, Log: p.config.Log,
+	})
+	s.forward = s.server(s.door)
+	s.forward.Protocols.SetHTTP2(false)
+	s.run(func() error { return s.forward.Serve(newListener(l, &p.config.Bounds)) })
+	return nil
+}
+
+// admits reports whether a client with a credential may use the forward proxy.
+func (p *Proxy) admits(credential string) bool {
+	c := p.latest.Load().clients
+	return !c.keyed || c.open || c.owner(keyIn(credential)) >= 0
+}
+
+// named reports whether an upstream is at a host and a port.
+func (p *Proxy) named(host, port string) bool { return p.latest.Load().routes.at(host, port) != nil }
+
+// serveWhole serves a request with a whole URL.
+func (p *Proxy) serveWhole(w http.ResponseWriter, r *http.Request) { p.visited(w, r, true) }
+
+// at returns the upstreams at a host and a port. Those of http and https are one, where a URL names
+// no port.
+func (all routes) at(host, port string) (there routes) {
+	for _, u := range all {
+		theirs := portOf(u.To)
+		if hostname(u.To.Host) == host && (theirs == port || isStandard(u.To) && (port == "80" || port == "443")) {
+			there = append(there, u)
+		}
+	}
+	return there
+}
+
+// of returns the upstream of a whole URL: of those at its host, the one with the longest path that
+// the URL's path begins with, or else the first.
+func (all routes) of(u *url.URL) (found *upstream) {
+	longest := -1
+	for _, x := range all.at(hostname(u.Host), portOf(u)) {
+		folder := strings.TrimSuffix(x.To.EscapedPath(), "/")
+		rest, ok := strings.CutPrefix(u.EscapedPath(), folder)
+		if ok = ok && (rest == "" || rest[0] == '/' || folder == ""); ok && len(folder) > longest {
+			found, longest = x, len(folder)
+		}
+		if found == nil {
+			found = x
+		}
+	}
+	return found
+}
+
+func isStandard(u *url.URL) bool { return portOf(u) == standardPort[u.Scheme] }
+
+var standardPort = map[string]string{"http": "80", "https": "443"}
+
+func portOf(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	return standardPort[u.Scheme]
+}
+
+// whole is the URL at the server of a request with a whole URL: that one.
+func wholeOf(in *url.URL) *url.URL {
+	out := *in
+	out.User, out.Fragment = nil, ""
+	return &out
+}
+
+// inTheClear refuses a request by http to an upstream of https whose keys it would get.
+func (v *visit) inTheClear() *refusal {
+	if !v.whole || !v.upstream.spends || v.in.URL.Scheme != "http" || v.upstream.To.Scheme != "https" {
+		return nil
+	}
+	return &refusal{status: http.StatusForbidden, kind: "in-the-clear", title: "The upstream's keys go over https alone",
+		pointless: true,
+		detail:    "an http URL is asked for, and the upstream's keys would go in the clear; expected https"}
+}
