@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -107,6 +108,10 @@ type Config struct {
 	TLS       *tls.Config
 	// Dial opens connections. If nil, a net.Dialer does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Base, if not nil, sends all attempts: it has the keys, the limits and the connections. The run
+	// then has none of these itself, and its journal has no windows. An attempt of which the Base
+	// wrote nothing fails with a *sending.Unsent, and goes back in line.
+	Base http.RoundTripper
 
 	// Format is the format of the input and of the results. If nil, Plain.
 	Format      format.Format
@@ -208,6 +213,10 @@ func (c *Config) contradiction() error {
 	if _, ok := c.Format.(*format.LLM); ok && (c.OutDir != "" || c.files.IsView()) {
 		return errors.New("results of batches for language models keep the format: no files of bodies, no rows, no order")
 	}
+	if c.Base != nil && (!c.keyless || len(c.Limits) > 0 || c.Auto != nil || c.Share != nil || c.Bearer != nil ||
+		c.TLS != nil || c.Dial != nil) {
+		return errors.New("a Base has the keys, the limits and the connections: the run cannot have its own beside it")
+	}
 	if c.OutDir != "" && c.files.IsView() {
 		return errors.New("files of bodies with rows, or in order")
 	}
@@ -277,7 +286,7 @@ func (c *Config) secrets() *format.Secrets {
 func (c *Config) sending(secrets *format.Secrets, files *output.Bodies) sending.Config {
 	return sending.Config{Header: c.Header, Query: c.Query, Secrets: secrets, Places: c.KeyHosts, Files: files,
 		MaxResponse: c.MaxResponse, UserAgent: c.UserAgent, Timeout: c.Timeout, Connections: c.Concurrency, TLS: c.TLS,
-		Dial: c.Dial, Proxies: c.proxies}
+		Dial: c.Dial, Base: c.Base, Proxies: c.proxies}
 }
 
 // uses says whether one of the templates has this placeholder.

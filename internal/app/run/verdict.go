@@ -131,7 +131,7 @@ func (r *judge) answer(j *job) (ans pool.Answer) {
 	j.unpaid, j.noQuota = v.Said.Refusal == provider.Unpaid, v.Said.Refusal == provider.NoQuota
 	switch s := res.Status; {
 	case v.Result == limit.Unsent:
-		ans.Reason = res.Err.Error()
+		ans.Reason, ans.Returned = res.Err.Error(), r.c.Base != nil // the way to the host is the Base's affair
 	case s == 0:
 		ans.Reason = "no answer: " + res.Err.Error()
 	case res.Err != nil:

@@ -33,7 +33,8 @@ import (
 // Sender sends attempts over HTTP/1.1, each at most once.
 type Sender struct {
 	base        *once.Base
-	transport   *http.Transport // behind base
+	direct      http.RoundTripper // nil: base
+	transport   *http.Transport   // behind base
 	header      []format.Template
 	query       []format.Template
 	timeout     time.Duration
@@ -61,13 +62,16 @@ type Config struct {
 	TLS         *tls.Config
 	Dial        func(ctx context.Context, network, address string) (net.Conn, error) // nil: a net.Dialer
 	Proxies     *outgoing.Proxies
+	// Base, if not nil, sends in place of connections of the sender's own. It fails with an *Unsent if
+	// nothing of a request was written.
+	Base http.RoundTripper
 }
 
 // New returns a sender over connections of its own.
 func New(c Config) *Sender {
 	t := newTransport(c)
 	return &Sender{
-		base: once.New(t), transport: t, proxies: c.Proxies, files: c.Files,
+		base: once.New(t), direct: c.Base, transport: t, proxies: c.Proxies, files: c.Files,
 		header: c.Header, query: c.Query, timeout: c.Timeout, late: lateError(fmt.Sprintf("no answer within %v", c.Timeout)),
 		maxResponse: c.MaxResponse, Memory: &memory{limit: heldAnswers},
 		common:  http.Header{"User-Agent": {c.UserAgent}},
@@ -194,12 +198,8 @@ func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.V
 		q.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
 		q.Body, _ = q.GetBody()
 	}
-	a := new(once.Exchange)
-	if leave != nil {
-		a.Leave = leave
-	}
 	out := Response{Began: time.Now()}
-	res, err := s.base.Send(q.WithContext(ctx), a)
+	res, wrote, err := s.trip(q.WithContext(ctx), leave, &out)
 	if out.Lapsed = errors.Is(err, once.ErrLapsed); out.Lapsed {
 		return out
 	}
@@ -219,11 +219,7 @@ func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.V
 	} else {
 		out.Way = s.proxies.Answered(q.URL, out.Status)
 	}
-	var began time.Time
-	out.Written, began, out.RTT = a.Times(out.Ended)
-	if out.Written {
-		out.Began = began
-	}
+	wrote(out.Ended)
 	return out
 }
 

@@ -1,0 +1,44 @@
+package sending
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/send/once"
+)
+
+// Unsent is an error of Config.Base: nothing of the request was written.
+type Unsent struct{ Err error }
+
+func (e *Unsent) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *Unsent) Unwrap() error { return e.Err }
+
+// trip sends a request, at most once. It returns with the answer, or with the reason why there is
+// none, and notes in out what was written, and when.
+func (s *Sender) trip(q *http.Request, leave Fresh, out *Response) (*http.Response, func(ended time.Time), error) {
+	if s.direct != nil { // a client of its own: it decides when a request is written, and says if it was not
+		res, err := s.direct.RoundTrip(q)
+		unsent, is := errors.AsType[*Unsent](err)
+		if out.Written = !is; is {
+			err = unsent.Err
+		}
+		if err == nil {
+			res.Request = q
+		}
+		return res, func(time.Time) {}, err
+	}
+	a := new(once.Exchange)
+	if leave != nil {
+		a.Leave = leave
+	}
+	res, err := s.base.Send(q, a)
+	return res, func(ended time.Time) {
+		var began time.Time
+		if out.Written, began, out.RTT = a.Times(ended); out.Written {
+			out.Began = began
+		}
+	}, err
+}
