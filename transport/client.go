@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +22,11 @@ type Client struct {
 	// Name distinguishes clients. Logs and errors show it, so it must not be a credential. All
 	// clients without a name are one client.
 	Name string
+	// CountsAs is the Name of the client in whose own limit the requests count, too; Limit is then
+	// that client's. So one client can have two lines, for instance one for requests in bulk, with a
+	// Weight and a HeadStart each. A client with CountsAs has no limit of its own, and none counts as
+	// it. If empty, none.
+	CountsAs string
 	// Weight is the client's part of each limit, relative to other waiting clients. If not above 0,
 	// 1.
 	Weight float64
@@ -129,7 +135,7 @@ func (k *Clients) Change(f func(now mono.Time, p Partition, l limit.Limiter)) {
 	defer k.mu.Unlock()
 	var changed []*node
 	for _, c := range k.byName {
-		if c.own != nil {
+		if c.own != nil && c.of == nil {
 			changed = append(changed, c.own)
 		}
 	}
@@ -155,6 +161,7 @@ type client struct {
 	share  *paceline.Class
 	is     paceline.ClassConfig
 	own    *node                // the client's own limit; nil: none
+	of     *client              // the client whose limit own is; nil: itself
 	made   func() limit.Limiter // makes that limit again
 	leaves int
 	used   time.Duration // when its last request came
@@ -170,10 +177,22 @@ func (c *Client) share() paceline.ClassConfig {
 func (k *Clients) enter(p Partition, who *Client, t *Transport) (*client, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	return k.enterLocked(p, who, t)
+}
+
+func (k *Clients) enterLocked(p Partition, who *Client, t *Transport) (*client, error) {
 	c := k.byName[p.Client]
 	if c == nil {
 		c = &client{name: p.Client, is: who.share()}
-		if who.Limit != nil {
+		switch {
+		case who.CountsAs != "" && who.CountsAs != who.Name:
+			first := Client{Name: who.CountsAs, Limit: who.Limit} // its lane, once there is one, knows the rest
+			of, err := k.enterLocked(Partition{Client: strings.Clone(who.CountsAs)}, &first, t)
+			if err != nil {
+				return nil, err
+			}
+			c.own, c.of = of.own, of
+		case who.Limit != nil:
 			if err := k.limitLocked(c, who, t); err != nil {
 				return nil, err
 			}
@@ -242,8 +261,17 @@ func (k *Clients) weight(c *client) float64 {
 func (k *Clients) leave(c *client, used time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.leaveLocked(c, used)
+}
+
+func (k *Clients) leaveLocked(c *client, used time.Duration) {
 	c.used = max(c.used, used)
 	if c.leaves--; c.leaves > 0 {
+		return
+	}
+	if c.of != nil {
+		delete(k.byName, c.name)
+		k.leaveLocked(c.of, used)
 		return
 	}
 	if c.own == nil {

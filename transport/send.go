@@ -156,6 +156,9 @@ func clean(r *http.Request) *http.Request {
 // record writes an attempt to the Recorder, right before the attempt is written.
 func (s *sent) record() (err error) {
 	p, _ := s.partition()
+	if c := s.leaf.client; c != nil && c.of != nil {
+		p.Client = c.of.name
+	}
 	if s.entry, err = s.t.config.Recorder.Send(p, s.cost); err != nil {
 		return fmt.Errorf("transport: not sent, since it cannot be recorded: %w", err)
 	}
