@@ -217,14 +217,21 @@ type LaneConfig struct {
 	// Client names the party that waits in the lane. Snapshots show lanes of the same Client
 	// together.
 	Client string
+	// After, if not nil, has for each way how long after its arrival (see Turn.Came) a goroutine may
+	// go by it: 0 for equals, more for a spare way that is dearer. A way opens at once for a goroutine
+	// for which all ways with a smaller After are shut: one of their limits never lets it go, or not
+	// by its deadline, or a host is down. With the largest Duration, a way opens then alone. If nil,
+	// all ways are open.
+	After []time.Duration
 	// Told means that the owner of the lane reports refusals itself, by Group.Note. If false, the
 	// Group notes an Event for each refusal that is settled.
 	Told bool
 }
 
 // Lane adds a lane. A way is 1 to 8 different limits of this Group, narrowest first; a goroutine
-// passes all of them at once. Each goroutine goes by one way: the one that lets it go first. Lane
-// panics if there is no way, or if a way has no limit or too many.
+// passes all of them at once. Each goroutine goes by one way: the one that lets it go first, of those
+// that are open (LaneConfig.After). Lane panics if there is no way, or if a way has no limit or too
+// many, or if After does not have one span for each way.
 func (j *Group) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	all, logs := make([][]*scheduler.Limit, len(ways)), c.Logger != nil
 	for i, way := range ways {
@@ -236,8 +243,8 @@ func (j *Group) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	defer j.mu.Unlock()
 	a := &Lane{group: j, view: cmp.Or(c.View, &j.view), share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs,
 		watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
-	a.lane = j.line.Lane(scheduler.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting, Fill: c.Fill},
-		all...)
+	a.lane = j.line.Lane(scheduler.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting, Fill: c.Fill,
+		After: c.After}, all...)
 	a.lane.Of = a
 	for _, w := range a.lane.Ways() {
 		w.Of = a

@@ -106,7 +106,8 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most
 	w := j.takeLocked()
 	t := &w.ticket
 	t.Ask(cost)
-	t.Place, t.Deadline = min(came, now).Add(-a.headLocked()), limit.Never
+	t.Came = min(came, now)
+	t.Place, t.Deadline = t.Came.Add(-a.headLocked()), limit.Never
 	if d, ok := ctx.Deadline(); ok {
 		t.Deadline = mono.Of(j.base, d)
 	}

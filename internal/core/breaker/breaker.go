@@ -314,6 +314,10 @@ func Excuses(saw limit.Link, down bool) bool {
 	return saw >= limit.Unreachable || saw == limit.Silent && down
 }
 
+// Shut reports whether the host is down. A scheduler then passes over the ways to it: see
+// scheduler.LaneConfig.
+func (h *Breaker) Shut(mono.Time) bool { return h.outage.on }
+
 // State is the health of a host.
 type State struct {
 	Down    bool

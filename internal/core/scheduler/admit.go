@@ -44,7 +44,7 @@ func (l *Scheduler) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass
 	}
 	l.seq++
 	t := &l.asker
-	t.Cost, t.Place, t.seq = *cost, mono.Max, l.seq
+	t.Cost, t.Place, t.seq, t.Came, t.Deadline = *cost, mono.Max, l.seq, now, limit.Never
 	var w *Way
 	w, at = l.choose(now, a, t)
 	if a.count == 0 {
@@ -257,6 +257,7 @@ func (l *Scheduler) Review(now mono.Time, m *Limit) {
 		if a := w.lane; a.reviewed != review {
 			a.reviewed = review
 			l.review(now, m, a)
+			a.knock()
 		}
 	}
 }
@@ -353,7 +354,7 @@ func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	l.changes++
 	if w.lane.sole == nil {
 		l.turn++
-		w.used = l.turn
+		w.used = l.turn + w.later()
 		w.lane.ease(w)
 	}
 	l.number++
@@ -475,6 +476,8 @@ func (l *Scheduler) look(now mono.Time, m *Limit, w *Way) (more bool) {
 	case on != m:
 		if at == limit.Never {
 			l.bar(w, t)
+		} else if w.atDoor(m, on) {
+			l.disclaim(w) // it has no right to room until it opens
 		} else if t.stolen++; t.stolen == thefts {
 			l.claim(w, t)
 			// It waited for another lane's turn alone, and a claim goes before turns.
@@ -593,6 +596,9 @@ func (l *Scheduler) foremost(now mono.Time, w *Way, t *Ticket, at mono.Time) (*W
 // of w that first does not have.
 func (l *Scheduler) mayPass(now mono.Time, w *Way, u, t *Ticket, first *Way, at mono.Time) (may bool, when mono.Time) {
 	own := now
+	if w.door != nil {
+		own = l.opens(now, w, u)
+	}
 	for _, m := range w.limits {
 		r := m.Limiter.Ready(now, u.Cost)
 		if r <= now {

@@ -46,7 +46,8 @@ type Lane struct {
 	asked limit.Cost // the cost that the ways were last asked for
 	loose []*Way
 	ready turns
-	lanes int // Scheduler.lanes when alone was computed
+	late  []*Way // those with a door
+	lanes int    // Scheduler.lanes when alone was computed
 }
 
 // First returns the first ticket, or nil.
@@ -69,13 +70,17 @@ func (a *Lane) At() (*Limit, mono.Time) {
 		return nil, 0
 	}
 	var on *Limit
-	at := limit.Never
+	at, opens := limit.Never, limit.Never
 	for _, w := range a.ways {
-		if w.state == parked && (on == nil || w.ready < at) {
+		switch {
+		case w.state != parked:
+		case w.door != nil && w.at == w.door.limit: // it waits there for the limits of the ways before
+			opens = min(opens, w.ready)
+		case on == nil || w.ready < at:
 			on, at = w.at, w.ready
 		}
 	}
-	return on, at
+	return on, min(at, opens)
 }
 
 // distinct returns the limits of all ways, each once.
@@ -92,7 +97,7 @@ func (a *Lane) distinct() map[*Limit]bool {
 // isAlone reports whether no other lane has one of its limits.
 func (a *Lane) isAlone() bool {
 	if a.lanes != a.line.lanes {
-		a.lanes, a.alone = a.line.lanes, true
+		a.lanes, a.alone = a.line.lanes, len(a.late) == 0 // no two tickets come at one instant to a door
 		for _, w := range a.ways {
 			for _, m := range w.limits {
 				a.alone = a.alone && m.lanes == 1

@@ -32,6 +32,11 @@ func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Lim
 			at, on = r, m
 		}
 	}
+	if w.door != nil {
+		if r := l.opens(now, w, t); r > at {
+			at, on = r, w.door.limit
+		}
+	}
 	return at, on
 }
 

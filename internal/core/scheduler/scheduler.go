@@ -32,6 +32,7 @@
 //	settle.go      Settle, and Silent: limits that are skipped while they decide nothing
 //	park.go        at which limit a way waits, and in which order
 //	lane.go        the tickets of a lane, in a skip list
+//	door.go        ways that open later than others of their lane
 //	keyed_heap.go  the heap of limits and of ways, and their orders
 //	weights.go     Class: parties of a fair limit, by weight
 //	boost.go       how a head start translates into virtual time of fair queueing
@@ -40,6 +41,8 @@
 package scheduler
 
 import (
+	"time"
+
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -72,6 +75,7 @@ type Scheduler struct {
 	changes uint64
 	waiting int
 	lanes   int // the number of times that lanes were made or retired
+	doors   int // the number of lanes with doors
 
 	wake   mono.Time    // the first of the timers
 	timers heap[*Limit] // limits with waiting tickets, by the instant to look at them
@@ -128,7 +132,9 @@ type Ticket struct {
 	// Of belongs to the driver.
 	Of any
 	At mono.Time // Late: when it could go at the earliest; limit.AfterSettle: unknown
-	_  [40]byte  // what follows is a cache line, too
+	// Came is when it came, without a head start. Only lanes with LaneConfig.After read it.
+	Came mono.Time
+	_    [32]byte // what follows is a cache line, too
 
 	Least limit.Cost // the cost that it surely uses: see limit.Cost.Least
 }
@@ -254,8 +260,9 @@ type Way struct {
 	// Index is the number of the way in its lane.
 	Index int
 	// Of belongs to the driver.
-	Of any
-	_  [24]byte // 256 bytes: that begins with a cache line
+	Of   any
+	door *door    // nil: it opens when a ticket comes
+	_    [16]byte // 256 bytes: that begins with a cache line
 }
 
 type wayState uint8
@@ -280,13 +287,17 @@ type LaneConfig struct {
 	Size int
 	// Fill is Config.Fill for this lane, if it is larger.
 	Fill int
+	// After, if not nil, has for each way how long after its arrival a ticket may go by it. The way
+	// opens at once for a ticket to which all ways with a smaller time are shut: see open. With the
+	// largest Duration it opens then alone.
+	After []time.Duration
 }
 
 // Lane adds a lane. Its tickets go by any one of the ways. There is at least one way, each of 1 to
 // MaxLimits different limits, narrowest first. Lane panics otherwise.
 func (l *Scheduler) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
-	if len(ways) == 0 {
-		panic("line: a lane without a way")
+	if len(ways) == 0 || c.After != nil && len(c.After) != len(ways) {
+		panic("line: a lane without a way, or After for other ways")
 	}
 	a := &Lane{line: l, config: c, ways: make([]*Way, len(ways)), own: len(ways) > 1,
 		fill: int32(max(c.Fill, l.config.Fill))}
@@ -316,6 +327,7 @@ func (l *Scheduler) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 		a.doubt(w)
 	}
 	a.lanes = -1
+	a.hang()
 	l.lanes++
 	return a
 }
@@ -347,6 +359,9 @@ func (l *Scheduler) Retire(a *Lane) {
 	}
 	a.part()
 	l.lanes++
+	if len(a.late) > 0 {
+		l.doors--
+	}
 }
 
 // Waiting returns the number of waiting tickets in all lanes.

@@ -91,6 +91,9 @@ func (l *Scheduler) settle(now mono.Time, p Pass, o *limit.Outcome, of func(*Lim
 		if len(m.parked.all) > 0 {
 			l.wanted(m)
 		}
+		if l.doors > 0 && (o.Result == limit.Limited || o.Link >= limit.Broken) {
+			m.knock()
+		}
 	}
 	if len(l.joined) > 0 {
 		l.settleJoined(now, p.number, o, of)
