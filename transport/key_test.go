@@ -616,3 +616,31 @@ func TestKeysAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// A key that was paused for longer than anybody waits is used again afterwards, although another key
+// has been open all the time.
+func TestLongPauseOfOneKeyEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKeyed()
+		paused := true
+		k.answers["b"] = func(*http.Request) *http.Response {
+			if paused {
+				return reply(429, "", "Retry-After", "600")
+			}
+			return reply(200, "")
+		}
+		tr := mustNew(t, transport.Config{Base: k, Keys: keys(t, 100, "a", "b")})
+		for range 4 {
+			do(t, tr, get(t, "http://a.test/"))
+		}
+		paused = false
+		k.count()
+		time.Sleep(20 * time.Minute)
+		for range 20 {
+			do(t, tr, get(t, "http://a.test/"))
+		}
+		if n := k.count(); n["b"] < 5 {
+			t.Errorf("by key: %v, want both", n)
+		}
+	})
+}

@@ -135,19 +135,23 @@ func (l *leaf) narrow(cost limit.Cost) *node {
 // open counts.
 func (l *leaf) look() *Error {
 	first := l.way.look()
-	if first == nil || len(l.more) == 0 {
+	if len(l.more) == 0 {
 		return first
 	}
-	out := errors.Is(first, ErrKeys)
-	for k := range l.more {
+	open := first == nil
+	out := !open && errors.Is(first, ErrKeys)
+	for k := range l.more { // all of them, since a look opens what is not shut any more
 		err := l.more[k].look()
-		if err == nil {
-			return nil
+		if open = open || err == nil; open {
+			continue
 		}
 		// A key may go out meanwhile: the last text of ErrKeys names all that are out.
 		if over := errors.Is(err, ErrKeys); out || !over && err.Ready.Before(first.Ready) {
 			first, out = err, over
 		}
+	}
+	if open {
+		return nil
 	}
 	return first
 }
