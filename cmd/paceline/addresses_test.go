@@ -32,6 +32,7 @@ func oddAddresses(schemes ...string) (all []string) {
 // No part of a password is in what any command prints of an address, whatever its signs and the
 // slips around it. The hint how to write it is there.
 func TestNoPasswordOfAnAddress(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := urlFile(t, "http://127.0.0.1:1", 1)
 	config := func(share, to string) string {

@@ -66,7 +66,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// Most of these tests wait: for servers, for clocks, for other processes.
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set("8")
+		_ = parallel.Value.Set("16")
 	}
 	code := m.Run()
 	os.RemoveAll(runs)

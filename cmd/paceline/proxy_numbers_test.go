@@ -17,6 +17,7 @@ import (
 // The numbers are requests sent, refused and served, usage of the limit, tokens, and waiting
 // requests. The server allows fewer than the proxy's limit, so that it refuses some.
 func TestProxyNumbersAgree(t *testing.T) {
+	t.Parallel()
 	b := browser.Open(t, 1400, 1000)
 	const told, allowed, asked, prompt, completion = 20, 18, 50, 10, 5
 	server := newLawful(t, allowed, time.Hour)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestRunAutoFlags(t *testing.T) {
@@ -37,7 +38,7 @@ func TestRunAutoFlags(t *testing.T) {
 // that only refusals show.
 func TestRunAutoFinds(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int64
+	var asked, refusing atomic.Int64
 	for _, c := range []struct {
 		name  string
 		serve http.HandlerFunc
@@ -50,7 +51,12 @@ func TestRunAutoFinds(t *testing.T) {
 		}, "server", "found: 6000 requests per 1m0s, as the server says"},
 		{"nothing", func(http.ResponseWriter, *http.Request) {}, "nobody", "found: no limit: nothing was refused, and no answer told of one"},
 		{"refusals", func(w http.ResponseWriter, _ *http.Request) {
-			if n := asked.Add(1); n > 10 && n < 15 { // the answer to one alone may come after later requests are served
+			// All that are in flight at the first refusal are refused. More after the pause that it asks for would
+			// double it, and double it again.
+			if asked.Add(1) == 11 {
+				refusing.Store(time.Now().Add(300 * time.Millisecond).UnixNano())
+			}
+			if time.Now().UnixNano() < refusing.Load() {
 				w.WriteHeader(http.StatusTooManyRequests)
 			}
 		}, "refusals", "found: about "},

@@ -17,16 +17,15 @@ import (
 // All requests with one key keep to one limit, in whatever way the key is given. It may come as
 // --key-env, in a header or a query for all requests of a run, or from the clients of a proxy.
 func TestOneKeyIsOneLimit(t *testing.T) {
-	const key = "sk-0123456789abcdef"
-	t.Setenv("THE_KEY", key)
-	name := "api/" + sharestore.New(sharestore.Config{Name: "api"}).Key(key)
+	t.Parallel()
+	name := "api/" + sharestore.New(sharestore.Config{Name: "api"}).Key(testKey)
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	storetest.Ripe(t, address, name, perSecondKeeper(20))
 	s := serveStrictly(t, 20, time.Second)
 	flags := []string{"--limit", "20/s", "--share", address, "--share-name", "api"}
 	for _, given := range [][]string{
-		{"--key-env", "THE_KEY", "-H", "Authorization: Bearer {key}"}, {"-H", "Authorization: Bearer " + key}, {"-H", "Authorization: Token " + key},
-		{"-H", "x-api-key: " + key}, {"--query", "api_key=" + key}, {"--key-env", "THE_KEY", "-H", "Authorization: Basic {key}"},
+		{"--key-env", "PL_TEST_KEY", "-H", "Authorization: Bearer {key}"}, {"-H", "Authorization: Bearer " + testKey}, {"-H", "Authorization: Token " + testKey},
+		{"-H", "x-api-key: " + testKey}, {"--query", "api_key=" + testKey}, {"--key-env", "PL_TEST_KEY", "-H", "Authorization: Basic {key}"},
 	} {
 		c, errs := process(t, slices.Concat([]string{"run", urlFile(t, s.URL, 1), "--out", filepath.Join(t.TempDir(), "out.jsonl")}, flags, given)...)
 		if err := c.Wait(); err != nil {
@@ -34,7 +33,7 @@ func TestOneKeyIsOneLimit(t *testing.T) {
 		}
 	}
 	addr, _ := proxyLogging(t, filepath.Join(t.TempDir(), "log.txt"), append([]string{"--to", s.URL}, flags...)...)
-	for _, header := range []string{"Authorization: Bearer " + key, "Authorization: Basic " + key, "X-Api-Key: " + key} {
+	for _, header := range []string{"Authorization: Bearer " + testKey, "Authorization: Basic " + testKey, "X-Api-Key: " + testKey} {
 		req, _ := http.NewRequest(http.MethodGet, addr+"/x", nil)
 		field, value, _ := strings.Cut(header, ": ")
 		req.Header.Set(field, value)

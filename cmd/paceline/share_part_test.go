@@ -17,6 +17,7 @@ import (
 // A process's part, from flags or the file of a proxy, is in the store. The other processes find it
 // there, and share show prints it.
 func TestSharePart(t *testing.T) {
+	t.Parallel()
 	for name, flags := range map[string]func(address string) *shareflags.Flags{
 		"flags": func(address string) *shareflags.Flags {
 			return &shareflags.Flags{Address: address, Name: "api", Fallback: "wait", Weight: 2.5, Least: 0.2}
@@ -30,6 +31,7 @@ func TestSharePart(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 			storetest.Ripe(t, address, "api", perSecondKeeper(20))
 			l, err := flags(address).Open(t.Context(), nil)

@@ -165,6 +165,7 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 
 // Three processes of run, each from a folder of its own, keep to a limit together.
 func TestSharedRun(t *testing.T) {
+	t.Parallel()
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	storetest.Ripe(t, address, "api", perSecondKeeper(20))
 	s := serveStrictly(t, 20, time.Second)
@@ -177,6 +178,7 @@ func TestSharedRun(t *testing.T) {
 // A store that is not there, an address that is none, and a name in use with another limit, are
 // said before anything is sent.
 func TestShareRefusals(t *testing.T) {
+	t.Parallel()
 	s := serveStrictly(t, 20, time.Second)
 	file, dir := urlFile(t, s.URL, 1), t.TempDir()
 	db := "sqlite:" + filepath.Join(dir, "limits.db")
@@ -306,6 +308,7 @@ func askAll(s *strictly, addrs []string, clients, enough int) int {
 // Three proxies keep to a limit together, and so does what comes after them: a restart within a
 // window gets no refusal.
 func TestSharedProxy(t *testing.T) {
+	t.Parallel()
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	storetest.Ripe(t, address, "api", perSecondKeeper(20))
 	s := serveStrictly(t, 20, time.Second)
@@ -333,6 +336,7 @@ func TestSharedProxy(t *testing.T) {
 // The verbs ls, show and forget list the nodes of a limit and their grants. They change nothing
 // except that forget removes the limit.
 func TestShareVerbs(t *testing.T) {
+	t.Parallel()
 	longName := strings.Repeat("https://api.example.com/", 8) + "model a"
 	shortened := "…" + longName[len(longName)-longestName+1:]
 	db := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
