@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/paceline-go/paceline/tokens"
@@ -46,6 +47,24 @@ func ExampleParse() {
 	// input true 0 false
 }
 
+// The model of a request is in its body, or in its URL.
+func ExampleModelOf() {
+	for _, text := range []string{"https://east.openai.azure.com/openai/deployments/four/chat/completions",
+		"https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-pro:generateContent",
+		"https://api.openai.com/v1/responses"} {
+		u, err := url.Parse(text)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%v %q\n", tokens.APIOf(u.Path), tokens.ModelOf(u))
+	}
+	// Output:
+	// chat "four"
+	// Gemini "gemini-2.5-pro"
+	// responses ""
+}
+
 // An answer passes through, and its usage is read on the way.
 func ExampleNewWatcher() {
 	stream := strings.Join([]string{
@@ -53,7 +72,8 @@ func ExampleNewWatcher() {
 		`data: {"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11}}`,
 		"data: [DONE]", "",
 	}, "\n\n")
-	w := tokens.NewWatcher(tokens.Chat, true, strings.NewReader(stream))
+	isStream := tokens.IsStream("text/event-stream; charset=utf-8")
+	w := tokens.NewWatcher(tokens.Chat, isStream, strings.NewReader(stream))
 	n, err := io.Copy(io.Discard, w) // to the client
 	fmt.Println(n == int64(len(stream)), err)
 	usage, err := w.Usage()

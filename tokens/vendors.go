@@ -1,6 +1,9 @@
 package tokens
 
-import "strings"
+import (
+	"net/url"
+	"strings"
+)
 
 // The functions below read the bodies of providers with an API of their own: neither OpenAI's nor
 // Anthropic's. Unknown members count as text where the model would read them.
@@ -18,6 +21,40 @@ var ends = []struct {
 	{"/v2/chat", CohereChat}, {"/v1/chat", CohereChat}, {"/v2/embed", CohereEmbed}, {"/v1/embed", CohereEmbed}, {"/rerank", CohereRerank},
 	{"/api/generate", OllamaGenerate}, {"/api/chat", OllamaChat}, {"/api/embed", OllamaEmbed},
 	{"/images/generations", Media}, {"/images/edits", Media}, {"/audio/speech", Media}, {"/audio/transcriptions", Media}, {"/audio/translations", Media},
+}
+
+// ModelOf returns the model that a URL names: /deployments/{model}/ (Azure), /models/{model}:method (Google)
+// or /model/{model}/method (Bedrock). A slash that is escaped is part of the name. If the URL names none, the
+// result is empty; then the body names the model.
+func ModelOf(u *url.URL) string {
+	if u.RawPath == "" {
+		return modelIn(u.Path)
+	}
+	escaped := modelIn(strings.NewReplacer("%3A", ":", "%3a", ":").Replace(u.EscapedPath()))
+	if model, err := url.PathUnescape(escaped); err == nil {
+		return model
+	}
+	return escaped
+}
+
+func modelIn(path string) string {
+	if _, rest, ok := strings.Cut(path, "/deployments/"); ok {
+		model, _, more := strings.Cut(rest, "/")
+		if more {
+			return model
+		}
+	}
+	if _, rest, ok := strings.Cut(path, "/models/"); ok {
+		if model, _, method := strings.Cut(rest, ":"); method && !strings.Contains(model, "/") {
+			return model
+		}
+	}
+	if rest, ok := strings.CutPrefix(path, "/model/"); ok {
+		if i := strings.LastIndexByte(rest, '/'); i > 0 && APIOf(rest[i:]) != NoAPI {
+			return rest[:i]
+		}
+	}
+	return ""
 }
 
 // inputOnly reports whether an API's answers have no output tokens.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // ErrIncomplete reports an answer that broke off, or an error from the server inside it. Its usage
@@ -64,6 +65,13 @@ const (
 // passes on the bytes.
 func NewWatcher(api API, stream bool, r io.Reader) *Watcher {
 	return &Watcher{r: r, api: api, stream: stream, empty: true}
+}
+
+// IsStream reports whether an answer with this Content-Type is a stream, for NewWatcher.
+func IsStream(contentType string) bool {
+	return strings.HasPrefix(contentType, "text/event-stream") ||
+		strings.HasPrefix(contentType, "application/x-ndjson") ||
+		strings.HasPrefix(contentType, "application/vnd.amazon.eventstream")
 }
 
 // Read reads from the answer. Bytes and errors are those of the underlying reader.

@@ -255,9 +255,6 @@ func (s *sent) hold(resp *http.Response) *held {
 // watch begins to read the usage. It returns the decoder, which must be ended; nil: there is
 // none.
 func (h *held) watch(resp *http.Response) *decode.Decoder {
-	kind := resp.Header.Get("Content-Type")
-	stream := strings.HasPrefix(kind, "text/event-stream") || strings.HasPrefix(kind, "application/x-ndjson") ||
-		strings.HasPrefix(kind, "application/vnd.amazon.eventstream")
 	if u, ok := tokens.HeaderUsage(resp.Header); ok {
 		h.told = &u
 	}
@@ -267,7 +264,7 @@ func (h *held) watch(resp *http.Response) *decode.Decoder {
 		h.meter = new(meter) // its decoder refers to it, and must not keep the body from being forgotten
 		h.meter.decoder = decode.New(codings, h.meter.read)
 	}
-	h.meter.watcher = tokens.NewWatcher(h.sent.api, stream, h.meter)
+	h.meter.watcher = tokens.NewWatcher(h.sent.api, tokens.IsStream(resp.Header.Get("Content-Type")), h.meter)
 	return h.meter.decoder
 }
 

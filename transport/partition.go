@@ -5,7 +5,6 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"unicode"
@@ -138,7 +137,7 @@ func (p Partition) at(s provider.Scope) (Partition, bool) {
 // identifier. Such a piece has a digit, other than a version such as v1, or is longer than 40
 // bytes.
 func PartitionOf(r *http.Request) Partition {
-	return Partition{Host: hostOf(r), Key: keyOf(r), Model: modelOf(r.URL), Route: routeOf(r)}
+	return Partition{Host: hostOf(r), Key: keyOf(r), Model: tokens.ModelOf(r.URL), Route: routeOf(r)}
 }
 
 func hostOf(r *http.Request) string {
@@ -164,39 +163,6 @@ func CredentialOf(r *http.Request) string { return secret.Credential(r.Header, r
 func keyOf(r *http.Request) string {
 	if c := CredentialOf(r); c != "" {
 		return hash(c)
-	}
-	return ""
-}
-
-// modelOf reads /deployments/{model}/ (Azure), /models/{model}:method (Google) and
-// /model/{model}/method (Bedrock). A slash that is escaped is part of the name.
-func modelOf(u *url.URL) string {
-	if u.RawPath == "" {
-		return modelIn(u.Path)
-	}
-	escaped := modelIn(strings.NewReplacer("%3A", ":", "%3a", ":").Replace(u.EscapedPath()))
-	if model, err := url.PathUnescape(escaped); err == nil {
-		return model
-	}
-	return escaped
-}
-
-func modelIn(path string) string {
-	if _, rest, ok := strings.Cut(path, "/deployments/"); ok {
-		model, _, more := strings.Cut(rest, "/")
-		if more {
-			return model
-		}
-	}
-	if _, rest, ok := strings.Cut(path, "/models/"); ok {
-		if model, _, method := strings.Cut(rest, ":"); method && !strings.Contains(model, "/") {
-			return model
-		}
-	}
-	if rest, ok := strings.CutPrefix(path, "/model/"); ok {
-		if i := strings.LastIndexByte(rest, '/'); i > 0 && tokens.APIOf(rest[i:]) != tokens.NoAPI {
-			return rest[:i]
-		}
 	}
 	return ""
 }

@@ -133,9 +133,6 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 			return false, err
 		}
 	}
-	if len(f.llm.bounded) > 0 {
-		return false, cli.Usage(fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0]))
-	}
 	told := map[string]bool{} // no notice comes twice: the input is read more than once
 	isTable := slices.Contains([]input.Form{input.CSV, input.TSV, input.Lines}, found.Form)
 	read := input.Config{Form: found.Form, Comma: found.Comma, NoHeader: g.noHeader, ReadFile: bounded(int64(f.maxBody)),
@@ -286,7 +283,8 @@ const sniffed = 64 << 10
 // begin returns the beginning of the input; a later reader still gets it. Of a file it is sniffed
 // bytes. Of a stream it is the first line and the bytes that arrived with it. Text in gzip or
 // UTF-16 is decoded.
-func (in *runInput) begin() ([]byte, error) {
+func (in *runInput) begin() (head []byte, err error) {
+	defer func() { in.head = bytes.Clone(head) }()
 	first := bufio.NewReaderSize(in.reader, sniffed)
 	raw, _ := first.Peek(4)
 	coding := input.CodingOf(raw)

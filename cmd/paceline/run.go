@@ -209,7 +209,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	if err := r.Open(); err != nil {
 		return codeOf(err)
 	}
-	if in.isLLM && in.isFile {
+	if in.isMetered && in.isFile {
 		p := f.llm.plan(r)
 		errs.Line(announce(p))
 		for _, n := range p.Notes {
@@ -228,8 +228,10 @@ type runInput struct {
 	name   string
 	info   os.FileInfo // nil if it is no file
 	isFile bool        // it can be read more than once
-	isLLM  bool        // it is a batch file for language models
-	close  func() error
+	head   []byte      // its beginning
+	// isMetered says that the tokens of its requests are counted.
+	isMetered bool
+	close     func() error
 }
 
 // openRunInput opens the FILE of the command line, or takes standard input.
@@ -268,15 +270,15 @@ func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *run.Config) error
 		return err
 	}
 	if taken {
-		return f.suits(false, c)
+		return f.suits(cmd, in, c)
 	}
 	provider, isLLM, reader, err := f.llm.readFormat(in.reader, int(f.maxLine))
 	if err != nil {
 		return err
 	}
-	in.reader, in.isLLM = reader, isLLM
-	if err := f.suits(isLLM, c); err != nil || !isLLM {
-		return err
+	in.reader, in.isMetered = reader, isLLM
+	if !isLLM {
+		return f.suits(cmd, in, c)
 	}
 	if err := f.results.batches(); err != nil {
 		return cli.Usage(err)
@@ -284,19 +286,14 @@ func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *run.Config) error
 	return f.llm.config(cmd, provider, c)
 }
 
-// suits checks the flags against the form of the input.
-func (f *runFlags) suits(isLLM bool, c *run.Config) error {
-	if isLLM {
-		return nil
+// suits checks the flags against the form of an input that is no batch.
+func (f *runFlags) suits(cmd *cobra.Command, in *runInput, c *run.Config) error {
+	if err := f.meter(cmd, in, c); err != nil {
+		return err
 	}
-	if f.budget > 0 && f.price <= 0 {
-		return cli.Usage(errors.New("--budget without a price: --price, in USD per attempt of cost 1"))
-	}
+	in.isMetered = c.Meter != nil
 	if len(f.keyEnv) > 0 && !format.Uses(c.Header, "key") && !format.Uses(c.Query, "key") {
 		return cli.Usage(errors.New("--key-env without {key} in --header or --query: no request would have a key, expected such as --header 'Authorization: Bearer {key}'"))
-	}
-	if len(f.llm.bounded) > 0 {
-		return cli.Usage(fmt.Errorf("%s: tokens are known of batches for language models only (--format openai-batch)", f.llm.bounded[0]))
 	}
 	return nil
 }
@@ -304,7 +301,7 @@ func (f *runFlags) suits(isLLM bool, c *run.Config) error {
 // check reads the whole input before the first request, if the input can be read twice or no
 // request will be sent.
 func (f *runFlags) check(r *run.Run, in *runInput, signals <-chan os.Signal) error {
-	if in.isLLM || f.llm.dryRun {
+	if in.isMetered || f.llm.dryRun {
 		if err := interruptible(signals, r.Peek); err != nil {
 			return codeOf(err)
 		}

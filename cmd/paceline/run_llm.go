@@ -215,25 +215,17 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p format.Provider, isL
 
 // config sets c up for a batch for language models.
 func (f *llmFlags) config(cmd *cobra.Command, p format.Provider, c *run.Config) error {
-	count, err := tokens.ParseCounting(f.count)
+	m, err := f.meterConfig(c)
 	if err != nil {
 		return cli.Usage(err)
 	}
-	publisher, _ := provider.Publisher(f.preset)
-	l, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: count, LimitsOf: publisher.Name,
-		Overrun: f.estimate, MaxOutput: f.maxOutput, Limits: c.Limits, Array: f.array})
+	l, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: m.Count, LimitsOf: m.LimitsOf,
+		Overrun: m.Overrun, MaxOutput: m.MaxOutput, Limits: m.Limits, Array: f.array})
 	if err != nil {
 		return cli.Usage(err)
 	}
 	c.Format = l
-	// Models that think for a long time need a longer timeout and larger responses than other
-	// requests.
-	if !cmd.Flag("timeout").Changed {
-		c.Timeout = 10 * time.Minute
-	}
-	if !cmd.Flag("max-response").Changed {
-		c.MaxResponse = 16 << 20
-	}
+	f.patient(cmd, c)
 	switch {
 	case len(c.Keys) > 0 && !format.Uses(c.Header, "key") && !format.Uses(c.Query, "key"):
 		key, err := format.ParseHeaders([]string{p.KeyHeader()})

@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // job is a request on its way.
@@ -50,6 +51,7 @@ type job struct {
 	res      sending.Response
 	row      *string // the row that Config.Shape made of the answer
 	result   limit.Result
+	usage    *tokens.Usage // that the latest answer of a language model states; nil: none
 	cost     sending.Money // the cost of the latest attempt
 	actual   *limit.Cost   // its use of the limits; nil: as much as was admitted
 	hold     time.Time

@@ -9,6 +9,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool"
 )
 
 // Expenses count over restarts. The rest is for another run, or a larger budget.
@@ -61,6 +62,9 @@ func TestCostOfAnAttempt(t *testing.T) {
 		{sending.Response{Status: 200, Err: errors.New("half")}, limit.Unknown, 9, 9}, {sending.Response{Err: errors.New("refused")}, limit.Unsent, 0, 0},
 	} {
 		j := &job{r: q, res: c.res}
+		if c.res.Err == nil && c.res.Status == http.StatusOK {
+			batch.judge.served(j, &pool.Answer{})
+		}
 		if a, b := plain.c.cost(j, c.result, 9), batch.c.cost(j, c.result, 9); a != c.plain || b != c.batch {
 			t.Errorf("%d %v: %d and %d, expected %d and %d", c.res.Status, c.result, a, b, c.plain, c.batch)
 		}

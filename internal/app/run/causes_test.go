@@ -102,7 +102,7 @@ func TestOwnBatches(t *testing.T) {
 		{"a bound of bytes alone", at(format.OpenAI, "https://api.fireworks.ai"), models(PlanModel{Requests: 1e9, bytes: 1<<30 + 1}), 2},
 		{"bounds that nobody states", at(format.OpenAI, "https://aiplatform.googleapis.com"), models(PlanModel{Requests: 1e6, bytes: 1 << 40}), 0},
 	} {
-		b := ownBatch(tc.l, tc.plan)
+		b := ownBatch(tc.l.Meter, tc.plan)
 		if b == nil {
 			t.Errorf("%s: none", tc.name)
 		} else if b.Files != tc.files || b.Discount != 0.5 || b.WithinHours != 24 || *b.USDMax != 5 || *b.USDExpected != 2.5 || b.Provider == "" || b.Docs == "" {
@@ -111,15 +111,15 @@ func TestOwnBatches(t *testing.T) {
 	}
 	noPrice := models(PlanModel{Requests: 1})
 	noPrice.USDMax, noPrice.USDExpected = nil, nil
-	if b := ownBatch(openAI, noPrice); b == nil || b.USDMax != nil || b.USDExpected != nil {
+	if b := ownBatch(openAI.Meter, noPrice); b == nil || b.USDMax != nil || b.USDExpected != nil {
 		t.Errorf("without a price: %+v", b)
 	}
 	for name, l := range map[string]*format.LLM{"of another host": at(format.OpenAI, "http://127.0.0.1"), "of one without batches": at(format.OpenAI, "https://api.deepseek.com")} {
-		if b := ownBatch(l, models(PlanModel{Requests: 1})); b != nil {
+		if b := ownBatch(l.Meter, models(PlanModel{Requests: 1})); b != nil {
 			t.Errorf("%s: %+v", name, b)
 		}
 	}
-	if b := ownBatch(openAI, models()); b != nil {
+	if b := ownBatch(openAI.Meter, models()); b != nil {
 		t.Errorf("of nothing: %+v", b)
 	}
 }

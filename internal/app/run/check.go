@@ -60,7 +60,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 	}
 	reader := format.NewReader(r.c.Format, name, in, r.c.Input)
 	t := r.tally
-	reader.Pass, reader.Ended = format.Checking, t.HasEnded
+	reader.Pass, reader.Ended, reader.Meter = format.Checking, t.HasEnded, r.c.Meter
 	r.planning.again = takesTurns(in)
 	began := time.Now()
 	before, told := int64(0), reading{c: &r.c, say: r.Say, said: began}

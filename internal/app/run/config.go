@@ -18,6 +18,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
@@ -114,7 +115,10 @@ type Config struct {
 	Base http.RoundTripper
 
 	// Format is the format of the input and of the results. If nil, Plain.
-	Format      format.Format
+	Format format.Format
+	// Meter, if not nil, says that all requests are to language models, and counts their tokens. For an
+	// *LLM it is that of the format.
+	Meter       *meter.Meter
 	Input       format.InputLimits
 	SkipInvalid bool
 	// InputInfo describes the input if it is a file. A run refuses to write results into that file.
@@ -163,6 +167,12 @@ type Config struct {
 func (c *Config) defaults() {
 	if c.Format == nil {
 		c.Format = format.Plain{}
+	}
+	if l, ok := c.Format.(*format.LLM); ok {
+		c.Meter = l.Meter
+	}
+	if c.Meter != nil && c.Provider == nil {
+		c.Provider = c.Meter.Dialect()
 	}
 	if c.keyless = len(c.Keys) == 0; c.keyless {
 		c.Keys = []format.Key{{Name: "default"}}

@@ -30,6 +30,7 @@
 // Packages below this one need no Run:
 //
 //	format   the forms of requests and results
+//	meter    the tokens of requests to language models, and of their answers
 //	output   the files of a run
 //	sending  attempts over HTTP, redirects, next pages, memory and money
 //	tally    all that is counted

@@ -62,13 +62,14 @@ func (f *feeder) all(ctx context.Context, name string, in io.Reader) {
 // the requests of that group.
 func (f *feeder) feed(ctx context.Context, name string, in io.Reader, of *group) {
 	reader := format.NewReader(f.c.Format, name, in, f.c.Input)
+	reader.Meter = f.c.Meter
 	t := f.tally
 	if t.Checked {
 		reader.Pass, reader.Ended = format.Checked, f.tally.HasEnded
 	}
 	isFirst := of == nil || of.index == 0 // only the first of several feeders reports what is wrong
 	if of != nil {
-		reader.Passes = func(model string) bool { return f.groups.of(f.c.Format, model) != of }
+		reader.Passes = func(model string) bool { return f.groups.of(f.c.Meter, model) != of }
 	}
 	for f.course.isReading(of == nil) { // with several feeders the input is a file, not a terminal
 		q, err := f.read(reader)
@@ -158,7 +159,7 @@ func (f *feeder) offer(ctx context.Context, q *format.Request) bool {
 		q.Begin()
 	}
 	f.secrets.Conceal(q)
-	g := f.groups.of(f.c.Format, q.Estimate.Model)
+	g := f.groups.of(f.c.Meter, q.Estimate.Model)
 	j := &job{r: q, group: g, hop: sending.FirstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
 	j.repeat = f.store.Lost.MayHave(q.ID, f.store.History)
 	if f.noBudget(q) {
@@ -204,7 +205,7 @@ func (f *feeder) offer(ctx context.Context, q *format.Request) bool {
 // noBudget ends the reading if there is a budget and the price of a request is not known. The
 // budget could not be kept then.
 func (f *feeder) noBudget(q *format.Request) bool {
-	if _, ok := f.c.Format.(*format.LLM); !ok || f.c.Budget == 0 || q.Estimate.Model == "" {
+	if f.c.Meter == nil || f.c.Budget == 0 || q.Estimate.Model == "" {
 		return false
 	}
 	if _, known := f.c.pricesOf(q.Estimate.Model); known {

@@ -11,8 +11,10 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -56,8 +58,8 @@ const mostGroups = 16
 // under otherModels. It returns none if all models share the limits, or if that is not known. With
 // expected set, the cost of output is an estimate from earlier answers.
 func (p *planning) eachModel(expected bool) (names []string, costs map[string]*limit.Cost) {
-	l, ok := p.c.Format.(*format.LLM)
-	if !ok || !p.again || p.c.nonces || p.c.Gap > 0 || len(p.c.Limits) == 0 {
+	l := p.c.Meter
+	if l == nil || !p.again || p.c.nonces || p.c.Gap > 0 || len(p.c.Limits) == 0 {
 		return nil, nil
 	}
 	row, known := provider.LookupProvider(l.LimitsOf())
@@ -73,7 +75,7 @@ func (p *planning) eachModel(expected bool) (names []string, costs map[string]*l
 		if name == "" || len(name) > longest || m.Model == tally.OtherModels {
 			return nil, nil
 		}
-		if !each && !format.HasOwn(p.c.Limits, name) {
+		if !each && !rate.HasOwn(p.c.Limits, name) {
 			name = tally.OtherModels
 		}
 		if costs[name] == nil {
@@ -95,8 +97,8 @@ func (c *Config) namesModels() bool {
 
 // HasOwnLimits reports whether the user gave a model limits of its own.
 func (r *Run) HasOwnLimits(model string) bool {
-	l, ok := r.c.Format.(*format.LLM)
-	return ok && format.HasOwn(r.c.Limits, l.SharedModel(model))
+	l := r.c.Meter
+	return l != nil && rate.HasOwn(r.c.Limits, l.SharedModel(model))
 }
 
 // tellModels fails if the limits of models cannot be kept. It warns of limits for models that the
@@ -105,11 +107,11 @@ func (p *planning) tellModels(to *telling.Teller) error {
 	if !p.c.namesModels() {
 		return nil
 	}
-	l, ok := p.c.Format.(*format.LLM)
+	l := p.c.Meter
 	switch {
-	case !ok:
-		return fmt.Errorf("%w: limits of a model (--limit-model) with requests that are for none, expected a batch for "+
-			"language models", ErrConfig)
+	case l == nil:
+		return fmt.Errorf("%w: limits of a model (--limit-model) with requests that are for none, expected %s", ErrConfig,
+			meter.Paths)
 	case !p.again:
 		return fmt.Errorf("%w: limits of a model (--limit-model) with an input that can be read only once, expected a file",
 			ErrConfig)
@@ -155,7 +157,7 @@ func (r *Run) divide() error {
 		r.flights = newFlights(r.c.Concurrency, len(r.c.Keys))
 	}
 	for i, name := range names {
-		g := &group{r: r, index: i, model: name, limits: format.LimitsOf(r.c.Limits, name), served: make([]telling.Servings, len(r.c.Keys))}
+		g := &group{r: r, index: i, model: name, limits: rate.OfModel(r.c.Limits, name), served: make([]telling.Servings, len(r.c.Keys))}
 		if err := g.limit(); err != nil {
 			return err
 		}
@@ -206,9 +208,9 @@ func (g *group) newLimits(key int) (each []limit.Limiter, fitted *limit.Fitted, 
 }
 
 // of returns the group of a model.
-func (p pools) of(f format.Format, model string) *group {
-	if l, ok := f.(*format.LLM); ok && len(p) > 1 {
-		name := l.SharedModel(model)
+func (p pools) of(m *meter.Meter, model string) *group {
+	if m != nil && len(p) > 1 {
+		name := m.SharedModel(model)
 		for _, g := range p {
 			if g.model == name {
 				return g
@@ -268,9 +270,9 @@ func (g *group) counts(model string) bool {
 	case g.model == "" || model == g.model:
 		return true
 	case model == tally.OtherModels:
-		return !format.HasOwn(g.limits, g.model)
+		return !rate.HasOwn(g.limits, g.model)
 	}
-	return g.model == tally.OtherModels && !format.HasOwn(g.r.c.Limits, model)
+	return g.model == tally.OtherModels && !rate.HasOwn(g.r.c.Limits, model)
 }
 
 // flights bounds the attempts in flight over several groups. Nil: there is one group, whose Pool does.

@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/race"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -252,7 +253,7 @@ func TestGroupCounts(t *testing.T) {
 		{tally.OtherModels, tally.OtherModels, true}, {tally.OtherModels, "n", true}, {tally.OtherModels, "m", false},
 		{"n", tally.OtherModels, true}, {"n", "n", true}, {"n", "m", false}, {"", "m", true}, {"", tally.OtherModels, true},
 	} {
-		if got := (&group{r: r, model: c.model, limits: format.LimitsOf(r.c.Limits, c.model)}).counts(c.sent); got != c.want {
+		if got := (&group{r: r, model: c.model, limits: rate.OfModel(r.c.Limits, c.model)}).counts(c.sent); got != c.want {
 			t.Errorf("%q in the limits of %q: %v", c.sent, c.model, got)
 		}
 	}

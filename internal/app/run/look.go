@@ -58,7 +58,7 @@ func (l looked) spent(s *observe.Snapshot) {
 	defer t.Mu.Unlock()
 	var all sending.Money
 	for name, m := range t.Models {
-		if l.r.groups.of(l.r.c.Format, name) == l.g {
+		if l.r.groups.of(l.r.c.Meter, name) == l.g {
 			s.Used.Input += m.InputTokens
 			s.Used.Output += m.OutputTokens
 			all += m.Spent

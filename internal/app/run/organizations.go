@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
@@ -56,7 +55,7 @@ func newOrganizations(c *Config, homes secret.Places) *organizations {
 	if len(c.Keys) < 2 || len(c.Limits) == 0 {
 		return o
 	}
-	if l, ok := c.Format.(*format.LLM); ok {
+	if l := c.Meter; l != nil {
 		row, _ := provider.LookupProvider(l.LimitsOf())
 		if row.Name == "" {
 			row, _ = provider.LookupProvider(l.Dialect().Name())

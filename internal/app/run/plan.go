@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // Plan is what a run would send, its cost, and the time that the limits alone make it take. Fields
@@ -194,7 +197,7 @@ func (p *planning) add(q *format.Request, size int64) {
 	if p.secrets.Converted() && len(p.plan.First) < mostShown {
 		p.plan.First = append(p.plan.First, p.sender.Sample(q, p.c.Keys[0].Name))
 	}
-	if _, ok := p.c.Format.(*format.LLM); !ok {
+	if p.c.Meter == nil {
 		return
 	}
 	e := q.Estimate
@@ -247,7 +250,10 @@ func (p *planning) from(now time.Time, of *organizations, groups pools) Plan {
 	}
 	cost := p.cost
 	if l, ok := p.c.Format.(*format.LLM); ok {
-		plan.Format, plan.Count = l.Form().String(), l.Count().String()
+		plan.Format = l.Form().String()
+	}
+	if l := p.c.Meter; l != nil {
+		plan.Count = l.Count().String()
 		for _, m := range p.models {
 			plan.Models = append(plan.Models, *m)
 		}
@@ -286,7 +292,7 @@ func (p *planning) limits(now time.Time, plan *Plan, cost limit.Cost, quotas int
 	for _, l := range p.c.Limits {
 		d, of, all := time.Duration(-1), "", int64(0)
 		for n, name := range names {
-			i := slices.Index(format.LimitsOf(p.c.Limits, name), l)
+			i := slices.Index(rate.OfModel(p.c.Limits, name), l)
 			if i < 0 {
 				continue
 			}
@@ -337,7 +343,7 @@ func (p *planning) priced(plan *Plan) {
 		}
 		most, expected = most+usd[0], expected+usd[1]
 	}
-	if l := p.c.Format.(*format.LLM); !p.c.Prices.given() && len(plan.Unpriced) < len(plan.Models) {
+	if l := p.c.Meter; !p.c.Prices.given() && len(plan.Unpriced) < len(plan.Models) {
 		row, _ := provider.LookupProvider(l.Seller())
 		plan.PricesOf, plan.PricesAsOf = row.Name, row.ModelsAsOf
 	}
@@ -351,7 +357,7 @@ func (p *planning) priced(plan *Plan) {
 }
 
 // ownBatch returns the plan by the provider's own batch API.
-func ownBatch(l *format.LLM, plan *Plan) *PlanBatch {
+func ownBatch(l *meter.Meter, plan *Plan) *PlanBatch {
 	row, _ := provider.LookupProvider(l.Seller())
 	api := row.Batch
 	if !l.IsOwn() || api == nil || plan.Requests == 0 {
@@ -382,11 +388,11 @@ func ownBatch(l *format.LLM, plan *Plan) *PlanBatch {
 	var bytes int64
 	for _, m := range plan.Models {
 		bytes += m.bytes
-		if l.Form() == format.OpenAI { // a file for OpenAI may have one model only
+		if l.API() != tokens.Messages { // a file for OpenAI may have one model only
 			b.Files += files(m.Requests, m.bytes)
 		}
 	}
-	if l.Form() == format.Anthropic {
+	if l.API() == tokens.Messages {
 		b.Files = files(plan.Requests, bytes)
 	}
 	return b
@@ -394,7 +400,7 @@ func ownBatch(l *format.LLM, plan *Plan) *PlanBatch {
 
 // likely returns the cost of a model's requests. If expected is set, the output is an estimate from
 // earlier answers.
-func likely(l *format.LLM, m *PlanModel, expected bool) limit.Cost {
+func likely(l *meter.Meter, m *PlanModel, expected bool) limit.Cost {
 	cost := m.cost
 	if expected && l.Count().Corrected() {
 		cost[limit.Output] = m.expected
@@ -404,7 +410,7 @@ func likely(l *format.LLM, m *PlanModel, expected bool) limit.Cost {
 }
 
 // alone adds to the plan how long each model takes by itself, from now on.
-func (p *planning) alone(now time.Time, l *format.LLM, plan *Plan, quotas int) {
+func (p *planning) alone(now time.Time, l *meter.Meter, plan *Plan, quotas int) {
 	row, known := provider.LookupProvider(l.LimitsOf())
 	if known && row.Limited != provider.Model || len(p.c.Limits) == 0 {
 		return
@@ -431,10 +437,10 @@ func (p *planning) alone(now time.Time, l *format.LLM, plan *Plan, quotas int) {
 	plan.LimitsOf = row.Title
 	for i := range plan.Alone {
 		a := &plan.Alone[i]
-		for _, rate := range format.LimitsOf(p.c.Limits, a.Model) {
-			d := rate.Takes(now, costs[i][rate.Unit], quotas, rate.Most()*int64(quotas))
+		for _, l := range rate.OfModel(p.c.Limits, a.Model) {
+			d := l.Takes(now, costs[i][l.Unit], quotas, l.Most()*int64(quotas))
 			if s := d.Seconds(); s > a.Seconds {
-				a.Seconds, a.Limit = s, rate.Text
+				a.Seconds, a.Limit = s, l.Text
 			}
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
-	"github.com/paceline-go/paceline/tokens"
 )
 
 // Prices are in USD per million tokens, for all models. Negative prices stand for the provider's
@@ -28,17 +27,16 @@ func (c *Config) pricesOf(model string) (m provider.ModelInfo, known bool) {
 	if c.Prices.given() {
 		return provider.ModelInfo{Input: c.Prices.Input, Output: c.Prices.Output, Cached: c.Prices.Cached}, true
 	}
-	l, ok := c.Format.(*format.LLM)
-	if !ok {
+	if c.Meter == nil {
 		return m, false
 	}
-	return provider.PriceOf(l.Seller(), model)
+	return provider.PriceOf(c.Meter.Seller(), model)
 }
 
 // price returns the most that one attempt of a request may cost. Its tokens of input count as no
 // fewer than its bytes, as no text has more.
 func (c *Config) price(q *format.Request) sending.Money {
-	if _, ok := c.Format.(*format.LLM); ok {
+	if c.Meter != nil {
 		m, _ := c.pricesOf(q.Estimate.Model)
 		return sending.ToMoney(pricing.Most(m, pricing.Times(q.Estimate.API, q.Body),
 			max(q.Estimate.Input, int64(len(q.Body))), q.Estimate.MaxOutput))
@@ -84,16 +82,15 @@ func (c *Config) cost(j *job, result limit.Result, price sending.Money) sending.
 	case j.res.Status == 0 || j.res.Err != nil:
 		return price
 	}
-	_, ok := c.Format.(*format.LLM)
 	switch {
-	case !ok:
+	case c.Meter == nil:
 		return price
 	case j.res.Status >= 300:
 		return 0
 	}
-	if u, err := tokens.ParseUsage(j.r.Estimate.API, j.res.Body); err == nil {
+	if j.usage != nil {
 		m, _ := c.pricesOf(j.r.Estimate.Model)
-		return sending.ToMoney(pricing.Spent(m, j.r.Estimate.API, u))
+		return sending.ToMoney(pricing.Spent(m, j.r.Estimate.API, *j.usage))
 	}
 	return price
 }
@@ -113,8 +110,7 @@ func overBudget(b *sending.Budget) error {
 // totals puts the totals of each model, and of all, into t.
 func (p *purse) totals(t *tally.Totals) {
 	t.USD = p.budget.IsSpent().USD()
-	l, ok := p.c.Format.(*format.LLM)
-	if !ok {
+	if p.c.Meter == nil {
 		return
 	}
 	published := false
@@ -127,7 +123,7 @@ func (p *purse) totals(t *tally.Totals) {
 		t.Models = append(t.Models, *m)
 	}
 	if published {
-		row, _ := provider.LookupProvider(l.Seller())
+		row, _ := provider.LookupProvider(p.c.Meter.Seller())
 		t.PricesAsOf = row.ModelsAsOf
 	}
 	slices.SortFunc(t.Models, func(a, b tally.ModelTotals) int {

@@ -85,8 +85,8 @@ func New(c Config) (*Run, error) {
 		if err := c.files.Check(); err != nil {
 			return nil, noStart{err}
 		}
-		if l, ok := c.Format.(*format.LLM); ok {
-			c.Limits = l.Drawn(c.Limits)
+		if c.Meter != nil {
+			c.Limits = c.Meter.Drawn(c.Limits)
 		}
 		if c.proxies, wrong = outgoing.FromEnvironment(); wrong == nil {
 			wrong = c.unusable()

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/hide"
+	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
@@ -122,7 +122,7 @@ func (r *judge) answer(j *job) (ans pool.Answer) {
 	res := &j.res
 	v, again := r.verdict(j), r.token(j)
 	ans = v.Answer()
-	j.unsure, j.held, j.unlike, j.parts = v.Doubt, false, false, nil
+	j.unsure, j.held, j.unlike, j.parts, j.usage = v.Doubt, false, false, nil, nil
 	if v.Said.Partly {
 		parts := v.Said.Parts // or all of the verdict would be kept
 		j.parts = &parts
@@ -166,8 +166,8 @@ func (r *judge) answer(j *job) (ans pool.Answer) {
 func (r *judge) read(j *job, v *classify.Verdict, ans *pool.Answer) {
 	res := &j.res
 	bare := ans.Reason
-	if l, ok := r.c.Format.(*format.LLM); ok {
-		r.batch(l, j, ans)
+	if r.c.Meter != nil {
+		r.prompt(j, ans)
 	}
 	if ans.Reason == bare && (ans.Banned || ans.Result == limit.Limited) {
 		ans.Reason = said(bare, res.Body, r.secrets.Of(j.r))
@@ -270,9 +270,10 @@ func deadOf(j *job, e *pool.Ended) dead.Class {
 	return j.class
 }
 
-// batch reads the usage that an answer reports. If a refusal states when to come back, the prompt
-// is not at fault. Its request is then sent again, however often that happens.
-func (r *judge) batch(l *format.LLM, j *job, ans *pool.Answer) {
+// prompt judges the answer to a request to a language model. If a refusal states when to come back, the
+// prompt is not at fault. Its request is then sent again, however often that happens.
+func (r *judge) prompt(j *job, ans *pool.Answer) {
+	_, isBatch := r.c.Format.(*format.LLM)
 	switch res := &j.res; {
 	case res.Status >= http.StatusBadRequest || ans.Result == limit.Limited:
 		ans.Reason = said(ans.Reason, res.Body, r.secrets)
@@ -284,28 +285,37 @@ func (r *judge) batch(l *format.LLM, j *job, ans *pool.Answer) {
 		// A redirect is no answer to a prompt: the address is wrong.
 		ans.Result, ans.Invalid = limit.Failed, true
 		if to := res.Header.Get("Location"); to != "" {
+			flags := "--redirects"
+			if isBatch {
+				flags = "--base-url, --redirects"
+			}
 			to, _ = r.secrets.HideIn(to)
-			ans.Reason += " to " + to + " (--base-url, --redirects)"
+			ans.Reason += " to " + to + " (" + flags + ")"
 		}
-	case res.Cut:
+	case res.Cut && r.c.OutDir == "":
 		ans.Result, ans.Invalid = limit.Failed, true
 		ans.Reason = fmt.Sprintf("the answer is longer than %d bytes (--max-response)", r.c.MaxResponse)
-	case !json.Valid(res.Body):
-		// A proxy that gave up in the middle of an answer may still have ended the HTTP body
-		// properly.
-		j.unsure = true
-		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and what is no whole JSON"
-	case j.parts == nil && format.IsError(j.r.Estimate.API, res.Body):
-		j.unsure = true
-		ans.Result, ans.Reason = limit.Failed, said(ans.Reason, res.Body, r.secrets)
+	case res.Cut, res.Coded && !isBatch: // its usage is not read: the admitted cost stays
 	default:
-		u, ok := l.Meter(j.r, res.Body)
-		if !ok {
-			return // the admitted cost stays
-		}
-		r.tally.Used(j.r.Estimate.Model, u.Usage, u.Overrun)
-		if u.Counts { // otherwise the server counts its own estimate, whatever the usage
-			ans.Metered, ans.Actual = true, u.Cost
+		r.served(j, ans)
+	}
+}
+
+// served reads the usage that the answer of a language model reports.
+func (r *judge) served(j *job, ans *pool.Answer) {
+	switch a := meter.Read(j.r.Estimate.API, j.res.Header, j.res.Body); {
+	case a.Broken != nil:
+		j.unsure = true
+		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and "+a.Broken.Error()
+	case j.parts == nil && a.Failed:
+		j.unsure = true
+		ans.Result, ans.Reason = limit.Failed, said(ans.Reason, j.res.Body, r.secrets)
+	case a.Stated:
+		s := r.c.Meter.Settle(j.r.Estimate, j.r.Cost, a.Usage)
+		j.usage = &a.Usage
+		r.tally.Used(j.r.Estimate.Model, a.Usage, s.Overrun)
+		if s.Counts { // otherwise the server counts its own estimate, whatever the usage
+			ans.Metered, ans.Actual = true, s.Cost
 		}
 	}
 }

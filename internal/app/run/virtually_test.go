@@ -105,7 +105,11 @@ func (v *virtually) send(network *fakeconn.Network, input string) {
 	if c.Timeout == 0 {
 		c.Timeout = 10 * time.Minute
 	}
-	if c.Header, err = format.ParseHeaders([]string{v.llm.Provider.KeyHeader()}); err != nil {
+	header := []string{v.llm.Provider.KeyHeader()}
+	if v.lines && v.llm.Provider == format.Anthropic {
+		header = append(header, "anthropic-version: 2023-06-01")
+	}
+	if c.Header, err = format.ParseHeaders(header); err != nil {
 		t.Fatal(err)
 	}
 	if c.Keys == nil {

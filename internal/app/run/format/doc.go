@@ -7,8 +7,10 @@
 //	format.go         Format, and Plain: this program's own lines
 //	input.go          Request and Reader; a request from one line of JSON
 //	items.go          requests from lists of URLs, tables, arrays and curl commands
-//	llm.go            batch files of OpenAI and Anthropic, and what their requests cost
-//	llm_result.go     results in the forms of these batches, and the usage in answers
+//	llm.go            batch files of OpenAI and Anthropic
+//	llm_result.go     results in the forms of these batches
+//	measure.go        what a request to a language model costs, by package meter
+//	first.go          the first request of an input
 //	skipped.go        lines of a batch that are no requests
 //	no_model.go       answers that say that there is no such model
 //	limits.go         limits as flags give them, and those of one model

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/httptext"
 	"github.com/paceline-go/paceline/limit"
@@ -38,9 +39,9 @@ type Request struct {
 	At, Created time.Time
 	ReadAt      time.Time // when the line was read
 	Hash        Hash      // of the ID; a Run sets it when it reads the request
-	// Column is the column of the id, or 1 if there is none. urlAt is the column of the URL.
-	Column, URLAt int
-	Number        int // number of the request's element in an array; 0: it has a line of its own
+	// Column is the column of the id, or 1 if there is none. URLAt and BodyAt are those of the URL and of the body.
+	Column, URLAt, BodyAt int
+	Number                int // number of the request's element in an array; 0: it has a line of its own
 	// row is the row of the input from which the request is made, if the input is rows. filled are
 	// the columns that Config.Header and Query use, and cells their values.
 	row           *input.Row
@@ -91,6 +92,9 @@ type Reader struct {
 	format Format
 	limits InputLimits
 	Pass   pass
+	// Meter counts the tokens of the requests, all of which are to language models then. It is set for an LLM; if
+	// nil, no tokens are counted.
+	Meter  *meter.Meter
 	one    Request                 // what Next returns while checking; the following call overwrites it
 	raw    []byte                  // the latest line, valid until the following one is read
 	Ended  func(id string) bool    // if not nil, it reports requests whose body and cost are not needed
@@ -109,6 +113,9 @@ const (
 // NewReader returns a Reader of in, which has the given format. Errors call the input name.
 func NewReader(f Format, name string, in io.Reader, limits InputLimits) *Reader {
 	r := &Reader{format: f, limits: limits.defaults()}
+	if l, ok := f.(*LLM); ok {
+		r.Meter = l.Meter
+	}
 	if h, ok := f.(*Items); ok {
 		r.items = h.open(name, in, r.limits)
 		r.in = r.items.Lines
@@ -128,6 +135,21 @@ func NewReader(f Format, name string, in io.Reader, limits InputLimits) *Reader 
 // fails with an *InputError, and the following call reads the next line. Other errors come from
 // reading. Blank lines are passed over but counted.
 func (r *Reader) Next() (*Request, error) {
+	q, err := r.next()
+	if err != nil || r.Meter == nil {
+		return q, err
+	}
+	if err = r.measure(q); err != nil {
+		if r.item != nil && r.item.JSON != nil {
+			err = r.item.Place(err)
+		}
+		return nil, err
+	}
+	return q, nil
+}
+
+// next is Next, without the cost of a request to a language model.
+func (r *Reader) next() (*Request, error) {
 	if h, ok := r.format.(*Items); ok {
 		return h.next(r)
 	}
@@ -305,6 +327,7 @@ func badMethod(method string) string {
 // body reads the body. A string is sent as it is, and an object or array as JSON, with the content
 // type of JSON.
 func (r *Reader) body(q *Request, v jsonl.Value) (contentType string, err error) {
+	q.BodyAt = v.Column
 	switch v.Raw[0] {
 	case '"':
 		s, err := v.Text("body")

@@ -2,36 +2,18 @@ package format
 
 import (
 	"fmt"
+
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/provider"
-	"slices"
-)                      // Rate is a limit as flags and files give it.
-type Rate = rate.Limit // PerSecond returns the limit per second that corresponds to a limit per minute, as in
+)
+
+// Rate is a limit as flags and files give it.
+type Rate = rate.Limit
+
+// PerSecond returns the limit per second that corresponds to a limit per minute, as in
 // provider.Policy. It returns false if there is none.
 func PerSecond(l Rate) (Rate, bool) {
 	p, ok := provider.Policy{Rule: provider.Bucket, Limit: l.N, Window: l.Per}.PerSecond()
 	return Rate{N: p.Limit, Per: p.Window, Unit: l.Unit, Bucket: true, Alone: p.Alone, EachModel: l.EachModel,
 		Model: l.Model, Text: fmt.Sprintf("%d/s %v", p.Limit, l.Unit)}, ok && l.Bucket && !l.Produced
-}
-
-// HasOwn reports whether some of the limits are for this model.
-func HasOwn(all []Rate, model string) bool {
-	return model != "" && slices.ContainsFunc(all, func(l Rate) bool { return l.Model == model })
-}
-
-// LimitsOf returns the limits in which a model's requests count: its own, or else those without a
-// model.
-func LimitsOf(all []Rate, model string) (its []Rate) {
-	if !slices.ContainsFunc(all, func(l Rate) bool { return l.Model != "" }) {
-		return all
-	}
-	if !HasOwn(all, model) {
-		model = ""
-	}
-	for _, l := range all {
-		if l.Model == model {
-			its = append(its, l)
-		}
-	}
-	return its
 }

@@ -2,7 +2,6 @@ package format
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,11 +10,10 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
-	"github.com/paceline-go/paceline/tokens/tiktoken"
 )
 
 // Provider is the provider whose form of batch files an LLM reads and writes.
@@ -62,40 +60,13 @@ type LLMConfig struct {
 	Array bool
 }
 
-// LLM is the format of batch files for language models. It also reads the tokens and errors in
-// their answers. Safe for concurrent use, except that only one goroutine at a time may read the
-// input with it.
+// LLM is the format of batch files for language models. Its Meter counts the tokens of their requests. Safe for
+// concurrent use.
 type LLM struct {
-	c           LLMConfig
-	base        *url.URL
-	header      http.Header
-	provider    provider.Dialect
-	own         bool   // the host is the provider's own
-	sells       string // the provider whose prices apply
-	estimator   *tokens.Estimator
-	rough       *tokens.Estimator // guesses the tokens, which is faster than a count
-	corrections map[string]*correction
-	produces    bool // the server counts output as it is produced
-}
-
-// Drawn returns the limits as the server counts them: by output as it is produced, and by the
-// models that share one.
-func (l *LLM) Drawn(limits []Rate) []Rate {
-	limits = slices.Clone(limits)
-	for i := range limits {
-		r := &limits[i]
-		r.Produced = r.Produced || l.produces && r.Bucket && r.Unit == limit.Output
-		if r.Model != "" {
-			r.Model = l.SharedModel(r.Model)
-		}
-	}
-	return limits
-}
-
-// correction measures how wrong the rough estimates of a model's input are.
-type correction struct {
-	n            int
-	exact, rough float64
+	*meter.Meter
+	c      LLMConfig
+	base   *url.URL
+	header http.Header
 }
 
 // NewLLM checks the configuration.
@@ -109,57 +80,29 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 		return nil, fmt.Errorf("base URL %q, expected http:// or https://, a host and perhaps a path",
 			secret.SanitizeAddress(c.BaseURL))
 	}
-	dialect, known := provider.ForHost(base.Host)
-	switch {
-	case c.LimitsOf != "":
-	case known:
-		c.LimitsOf = dialect.Name()
-	case c.Provider == Anthropic: // no other provider takes batches in this form
-		c.LimitsOf = "anthropic"
-	}
-	row, _ := provider.LookupProvider(c.LimitsOf)
-	if c.Count = c.Count.Of(row.Tokens); c.Overrun != 0 && !c.Count.Corrected() {
-		return nil, fmt.Errorf("an estimate of the output helps only where the server counts what was used, not with %v",
-			c.Count)
-	}
-	l := &LLM{c: c, base: base, provider: dialect, produces: c.Count == tokens.Produced,
-		header: http.Header{"Content-Type": {"application/json"}}, corrections: map[string]*correction{}}
+	l := &LLM{c: c, base: base, header: http.Header{"Content-Type": {"application/json"}}}
+	api := tokens.Chat
 	if c.Provider == Anthropic {
 		l.header["Anthropic-Version"] = []string{"2023-06-01"}
+		api = tokens.Messages
 	}
-	if l.own = known; !known {
-		l.provider, _ = provider.Lookup([...]string{"openai", "anthropic"}[c.Provider])
-	}
-	if l.sells = l.provider.Name(); !known && c.LimitsOf != "" {
-		l.sells = c.LimitsOf
-	}
-	l.c.Limits = l.Drawn(c.Limits)
-	if l.estimator, err = tokens.New(tokens.Config{Overrun: c.Overrun, Vocabulary: tiktoken.Vocabulary}); err != nil {
-		return nil, err
-	}
-	l.rough, err = tokens.New(tokens.Config{CountMax: -1})
+	l.Meter, err = meter.New(meter.Config{Host: base.Host, API: api, Count: c.Count, LimitsOf: c.LimitsOf, Overrun: c.Overrun,
+		MaxOutput: c.MaxOutput, Limits: c.Limits})
 	return l, err
 }
 
-// Form returns the form of the batch. LimitsOf names the provider whose limits apply, if it is known, and
-// Seller the one whose prices do.
-func (l *LLM) Form() Provider   { return l.c.Provider }
-func (l *LLM) LimitsOf() string { return l.c.LimitsOf }
-func (l *LLM) Seller() string   { return l.sells }
+// Form returns the form of the batch.
+func (l *LLM) Form() Provider { return l.c.Provider }
 
 // Base returns the URL before the path of each line. It is the provider's own if IsOwn is set.
 func (l *LLM) Base() *url.URL { return l.base }
-func (l *LLM) IsOwn() bool    { return l.own }
-
-// Count returns which tokens of a request the server is assumed to count.
-func (l *LLM) Count() tokens.Counting { return l.c.Count }
 
 // endpoints are the endpoints of OpenAI's batches whose tokens can be counted here.
 var endpoints = []string{"/v1/chat/completions", "/v1/responses", "/v1/embeddings"}
 
 func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 	q := &Request{Line: line.Line(), Column: 1, Method: http.MethodPost, Header: l.header}
-	path, seen, err := l.members(r, q, line)
+	path, err := l.members(r, q, line)
 	if err != nil {
 		return nil, err
 	}
@@ -167,50 +110,30 @@ func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 	if r.Ended != nil && r.Ended(q.ID) {
 		return q, nil // the rest is not needed, and a count of its tokens would take long
 	}
-	names := memberNames[l.c.Provider]
-	bodyName := names[len(names)-1]
-	body, err := tokens.Parse(tokens.APIOf(path), q.Body)
-	if err != nil {
-		return nil, seen[bodyName].Errorf("%s: %v", bodyName, strings.TrimPrefix(err.Error(), "tokens: "))
-	}
-	if q.Passed = r.Passes != nil && r.Passes(body.Model); q.Passed {
-		return q, nil
-	}
-	if body.Stream {
-		return nil, seen[bodyName].Errorf("the %s has \"stream\": true, expected none: the results of a batch are whole "+
-			"answers", bodyName)
-	}
-	q.URL = l.address(path)
-	q.Unbounded = !body.Bounded && body.API != tokens.Embeddings
-	if q.Unbounded && l.c.MaxOutput > 0 {
-		body.MaxOutput, body.Bounded = l.c.MaxOutput, true
-	}
-	l.estimate(q, body, r.Pass == Checking)
-	if err := l.fit(q, body, r.Pass == Checked, seen["custom_id"]); err != nil {
-		return nil, err
-	}
+	q.URL, q.Cost = l.address(path), limit.One
 	return q, nil
 }
 
 // memberNames are the members of a line, by the provider. The last one has the body.
 var memberNames = [...][]string{{"custom_id", "method", "url", "body"}, {"custom_id", "params"}}
 
-// members reads the members of a line into q, and returns the path of its URL, and each member by its name.
-func (l *LLM) members(r *Reader, q *Request, line jsonl.Value) (path string, seen map[string]jsonl.Value, err error) {
+// members reads the members of a line into q, and returns the path of its URL.
+func (l *LLM) members(r *Reader, q *Request, line jsonl.Value) (path string, err error) {
 	names := memberNames[l.c.Provider]
 	all := strings.Join(names, ", ")
 	if line.Raw[0] != '{' {
-		return "", nil, line.Errorf("%s, expected a JSON object with %s", line.Kind(), all)
+		return "", line.Errorf("%s, expected a JSON object with %s", line.Kind(), all)
 	}
-	path, seen = "/v1/messages", map[string]jsonl.Value{}
+	seen := map[string]bool{}
+	path = "/v1/messages"
 	err = line.Object(func(name string, key, v jsonl.Value) (err error) {
 		if !slices.Contains(names, name) {
 			return key.Errorf("unknown field %q, expected %s", name, all)
 		}
-		if _, twice := seen[name]; twice {
+		if seen[name] {
 			return key.Errorf("field %q is given twice, expected once", name)
 		}
-		seen[name] = v
+		seen[name] = true
 		switch name {
 		case "custom_id":
 			return q.id(name, v)
@@ -227,7 +150,7 @@ func (l *LLM) members(r *Reader, q *Request, line jsonl.Value) (path string, see
 			if v.Raw[0] != '{' {
 				return v.Errorf("%s is %s, expected an object", name, v.Kind())
 			}
-			q.Body = bytes.Clone(v.Raw)
+			q.Body, q.BodyAt = bytes.Clone(v.Raw), v.Column
 			if l.c.Array { // in an array it may go over several lines
 				var b bytes.Buffer
 				_ = json.Compact(&b, v.Raw)
@@ -238,30 +161,12 @@ func (l *LLM) members(r *Reader, q *Request, line jsonl.Value) (path string, see
 		return nil
 	})
 	for _, name := range names {
-		if _, ok := seen[name]; !ok && err == nil {
+		if !seen[name] && err == nil {
 			line.Column = 1
 			err = line.Errorf("there is no %s, expected %s", name, all)
 		}
 	}
-	return path, seen, err
-}
-
-// fit lowers the cost of a request to what each limit allows at once, where no more than an estimate is too
-// large: the request goes alone. Answers may have raised it since the input was checked. fit fails if a
-// request can never go.
-func (l *LLM) fit(q *Request, body tokens.Body, checked bool, id jsonl.Value) error {
-	least := l.least(q.Estimate, body)
-	for _, rate := range LimitsOf(l.c.Limits, l.SharedModel(body.Model)) {
-		switch n := q.Cost[rate.Unit]; {
-		case rate.Fits(n):
-		case checked || rate.Fits(least[rate.Unit]):
-			q.Cost[rate.Unit] = rate.Most()
-		default:
-			return id.Errorf("custom_id %q can never go: it counts %d %v (%d in, at most %d out), and limit %s allows %d at once",
-				q.ID, n, rate.Unit, q.Estimate.Input, q.Estimate.Output, rate.Text, rate.Most())
-		}
-	}
-	return nil
+	return path, err
 }
 
 // address is the URL to which a line with this path goes.
@@ -270,68 +175,6 @@ func (l *LLM) address(path string) *url.URL {
 	at := strings.TrimSuffix(u.Path, "/")
 	u.Path, u.RawPath = strings.TrimSuffix(at, "/v1")+path, ""
 	return &u
-}
-
-// estimate sets the cost of q. With roughly set it is ten times as fast: for each model it counts
-// the first 200 texts, and then one of 64. These counts correct its guesses for the others.
-func (l *LLM) estimate(q *Request, b tokens.Body, roughly bool) {
-	if !roughly {
-		q.Estimate = l.estimator.Of(b)
-		q.Cost = l.cost(q.Estimate, b)
-		return
-	}
-	s := l.corrections[b.Model]
-	if s == nil {
-		if len(l.corrections) >= 1000 {
-			clear(l.corrections) // the names of models seem to be made up
-		}
-		s = &correction{}
-		l.corrections[strings.Clone(b.Model)] = s
-	}
-	s.n++
-	e := l.rough.Of(b)
-	// A quarter more than a guess is above almost every count. If that fits the limits, no count is
-	// needed.
-	most := e
-	most.Input += most.Input / 4
-	if s.n <= 200 || s.n%64 == 0 || l.tooLarge(b.Model, l.cost(most, b)) {
-		rough := e.Input
-		e = l.estimator.Of(b)
-		s.exact += float64(e.Input)
-		s.rough += float64(rough)
-	} else if s.rough > 0 {
-		e.Input = int64(float64(e.Input)*s.exact/s.rough + 0.5)
-	}
-	q.Estimate, q.Cost = e, l.cost(e, b)
-}
-
-func (l *LLM) tooLarge(model string, c limit.Cost) bool {
-	return slices.ContainsFunc(LimitsOf(l.c.Limits, l.SharedModel(model)), func(r Rate) bool { return !r.Fits(c[r.Unit]) })
-}
-
-// cost returns the cost at which a request is admitted: the reservation in the limits until its
-// answer comes.
-func (l *LLM) cost(e tokens.Estimate, b tokens.Body) limit.Cost {
-	in, out, total := l.c.Count.Reserve(e, b)
-	if l.produces { // the server reserves nothing, and an expected output would not bound the usage
-		out = e.MaxOutput
-	}
-	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: out, limit.Tokens: total}
-}
-
-// least returns the part of the cost that is no estimate.
-func (l *LLM) least(e tokens.Estimate, b tokens.Body) limit.Cost {
-	in, out, total := l.c.Count.Least(e, b)
-	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: out, limit.Tokens: total}
-}
-
-// used returns the cost at which a request is settled when its answer reports its usage.
-func (l *LLM) used(u tokens.Usage) limit.Cost {
-	in := u.Input
-	if l.c.Provider == Anthropic {
-		in = u.Uncached()
-	}
-	return limit.Cost{limit.Requests: 1, limit.Input: in, limit.Output: u.Output, limit.Tokens: in + u.Output}
 }
 
 // Sniff recognizes the form of a batch by the first line of an input. It returns false if it is
@@ -382,10 +225,4 @@ func SniffArray(head []byte) (Provider, bool) {
 		}
 	}
 	return batchOf(fields)
-}
-
-// SharedModel is the name under which a model shares limits with others of its family.
-func (l *LLM) SharedModel(model string) string {
-	row, _ := provider.LookupProvider(l.LimitsOf())
-	return provider.SharedModel(cmp.Or(row.Name, l.Dialect().Name()), model)
 }

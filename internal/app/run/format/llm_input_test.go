@@ -191,35 +191,6 @@ func FuzzLLMLine(f *testing.F) {
 	})
 }
 
-// Most of many requests are guessed, corrected by the counted ones. A request that may be too large
-// for a limit is counted.
-func TestLLMCountsWhatMayBeTooLarge(t *testing.T) {
-	l, err := NewLLM(LLMConfig{Provider: OpenAI, Limits: []Rate{minuteLimit(2000, limit.Tokens, true)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	of := func(text string) (roughly, exactly int64) {
-		b, err := tokens.Parse(tokens.Chat, fmt.Appendf(nil, `{"model":"gpt-4o","max_tokens":1,"messages":[{"role":"user","content":%q}]}`, text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var rough, exact Request
-		l.estimate(&rough, b, true)
-		l.estimate(&exact, b, false)
-		return rough.Estimate.Input, exact.Estimate.Input
-	}
-	for range 200 {
-		of("rain falls on the plain")
-	}
-	digits := strings.Repeat("7 3 9 0 4 ", 40) // unlike all earlier texts
-	if roughly, exactly := of(digits); roughly == exactly {
-		t.Errorf("all are counted, or both come to %d", exactly)
-	}
-	if roughly, exactly := of(strings.Repeat(digits, 12)); roughly != exactly {
-		t.Errorf("guessed as %d, and it counts %d", roughly, exactly)
-	}
-}
-
 // minuteLimit is a limit for a minute.
 func minuteLimit(n int64, unit limit.Unit, bucket bool) Rate {
 	return Rate{N: n, Per: time.Minute, Unit: unit, Bucket: bucket, Text: fmt.Sprintf("%d/m %v", n, unit)}

@@ -7,9 +7,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
-	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
-	"github.com/paceline-go/paceline/tokens"
 )
 
 type openAIResult struct {
@@ -234,36 +232,4 @@ func OutputOf(body json.RawMessage) (tokens int64, ok bool) {
 		}
 	}
 	return 0, false
-}
-
-func (l *LLM) Dialect() provider.Dialect { return l.provider }
-
-// Usage is what an answer reports that its request used.
-type Usage struct {
-	tokens.Usage
-	Cost    limit.Cost
-	Overrun bool // there was more output than was reserved
-	Counts  bool // the server counts it, in place of what was reserved
-}
-
-// Meter reads the usage that an answer reports. It returns false if there is none.
-func (l *LLM) Meter(q *Request, body []byte) (u Usage, ok bool) {
-	usage, err := tokens.ParseUsage(q.Estimate.API, body)
-	if err != nil {
-		return u, false
-	}
-	u = Usage{Usage: usage, Cost: l.used(usage), Counts: l.c.Count.Corrected()}
-	if u.Overrun = u.Counts && u.Cost[limit.Output] > q.Cost[limit.Output]; u.Counts {
-		l.estimator.Learn(q.Estimate, usage)
-	}
-	return u, true
-}
-
-// IsError reports whether an answer with status 200 is an error, as from some gateways. In the
-// responses API every answer has an error member, so there that proves nothing.
-func IsError(api tokens.API, body []byte) bool {
-	var e struct {
-		Error json.RawMessage `json:"error"`
-	}
-	return api != tokens.Responses && json.Unmarshal(body, &e) == nil && len(e.Error) > 0 && string(e.Error) != "null"
 }

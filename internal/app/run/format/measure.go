@@ -1,0 +1,49 @@
+package format
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/paceline-go/paceline/internal/app/run/meter"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// measure sets the cost of a request to a language model. The cost in requests stays. A request that ended in
+// an earlier run needs none, and a count of its tokens would take long.
+func (r *Reader) measure(q *Request) error {
+	if q.URL == nil || r.Ended != nil && r.Ended(q.ID) {
+		return nil
+	}
+	l, isBatch := r.format.(*LLM)
+	bodyName, idName := "body", "id"
+	if isBatch {
+		names := memberNames[l.c.Provider]
+		bodyName, idName = names[len(names)-1], names[0]
+	}
+	wrong := func(column int, format string, args ...any) error {
+		return &InputError{File: r.in.Name(), Line: q.Line, Column: cmp.Or(column, q.Column),
+			Reason: fmt.Sprintf(format, args...)}
+	}
+	body, err := meter.Body(q.Method, q.URL, q.Body)
+	if _, is := errors.AsType[*meter.Uncounted](err); is {
+		return wrong(q.URLAt, "%v", err)
+	}
+	if err != nil {
+		return wrong(q.BodyAt, "%s: %v", bodyName, err)
+	}
+	if q.Passed = r.Passes != nil && r.Passes(body.Model); q.Passed {
+		return nil
+	}
+	if isBatch && body.Stream {
+		return wrong(q.BodyAt, "the %s has \"stream\": true, expected none: the results of a batch are whole answers", bodyName)
+	}
+	requests := q.Cost[limit.Requests]
+	all, err := r.Meter.Measure(body, r.Pass == Checking, r.Pass == Checked)
+	if err != nil {
+		return wrong(q.Column, "%s %q %v", idName, q.ID, err)
+	}
+	q.Estimate, q.Unbounded, q.Cost = all.Estimate, all.Unbounded, all.Cost
+	q.Cost[limit.Requests] = requests
+	return nil
+}
