@@ -32,27 +32,3 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 }
-
-// The verbs of paceline-lab say for one release how the same is typed there, whatever their flags.
-func TestMovedVerbs(t *testing.T) {
-	for args, want := range map[string]string{
-		"sim":                            "paceline-lab sim\n",
-		"sim --live --url http://a/?b=1": "paceline-lab sim --live --url 'http://a/?b=1'\n",
-		"sim --help":                     "paceline-lab sim --help\n",
-		"sim throttle --only cold-10":    "paceline-lab sim throttle --only cold-10\n",
-		"bench exchange -o json --chart": "paceline-lab bench exchange -o json --chart\n",
-		"bench proof --requests 1e7":     "paceline-lab proof --requests 1e7\n",
-		"bench":                          "paceline-lab bench\n",
-	} {
-		code, stdout, stderr := paceline("", strings.Fields(args)...)
-		clone := "go run ./lab/cmd/" + want
-		if code != cli.ExitUsage || stdout != "" || !strings.Contains(stderr, "\n  "+want) || !strings.HasSuffix(stderr, "\n  "+clone) {
-			t.Errorf("paceline %s: exit %d, %q on standard output, want %d and %q in\n%s", args, code, stdout, cli.ExitUsage, want, stderr)
-		}
-	}
-	for _, verb := range []string{"sim", "bench"} {
-		if help := printed(t, "help", verb); !strings.Contains(help, "go run ./lab/cmd/paceline-lab "+verb) {
-			t.Error(help)
-		}
-	}
-}

@@ -22,7 +22,6 @@
 //	models.go            models: known models and their prices
 //	provider_names.go    names for --provider and --preset
 //	chart.go             chart: a page about a run
-//	moved.go             verbs that are now in paceline-lab
 //	flag_values.go       values of flags, for completions
 //	byte_size.go         flags for numbers of bytes
 //	notify_*.go          SIGUSR1, by system
@@ -61,8 +60,6 @@ func verbs() []cli.Verb {
 		{Name: "share", New: newShare},
 		{Name: "chart", New: newChart}, {Name: "serve", New: newServe}, {Name: "explain", New: newExplain},
 		{Name: "models", New: newModels},
-		{Name: "sim", New: func() *cobra.Command { return newMoved("sim") }},
-		{Name: "bench", New: func() *cobra.Command { return newMoved("bench") }},
 	}
 }
 
