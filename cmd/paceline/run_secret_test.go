@@ -414,7 +414,6 @@ func TestEscapesAreShown(t *testing.T) {
 		{"", []string{"explain", saved, "-o", "json"}, `a\u009b\u202e.txt`},
 		{`{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":` + llmBody + `}`, []string{"run", "--limit", "none", "--base-url", srv.url, "-"},
 			`because: answered 400 Bad Request: \x1b]0;mine\x07\x9b31m\u202etxt no such key`},
-		{"", []string{"sim", "no" + evil}, `mine`},
 		{"", []string{"chart", "no" + evil}, `mine`},
 		{"", []string{"serve", "no" + evil}, `mine`},
 		{"", []string{"serve", "openai", "--addr", evil}, `mine`},
