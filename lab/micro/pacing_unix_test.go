@@ -1,22 +1,13 @@
-// Command pacing sends to a server without latency, in real time and one request after the other,
-// as fast as a limit allows, and prints how much of the limit was used, the most in any window, and
-// how late requests went.
-//
-// The requests of the first window are spread evenly, by this program if a limiter does not do that
-// itself. So each later request has to wait, and no two wait for the same instant. "Used" is the
-// time that the limit demands divided by the time that it took: from request N on, the requests of
-// k windows in k windows are 100 %. A window can hold too many if requests before and after a late
-// one are less than a window apart. "Late" is the time from the instant that the limiter named
-// until its call returned; the limiter of uber names no instant.
-package main
+//go:build unix
+
+package micro
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"runtime"
 	"slices"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/paceline-go/paceline"
@@ -26,12 +17,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-var long = flag.Duration("for", 6*time.Second, "how long for each row")
-
 // sender sends one request: it waits, calls send, and returns the instant that it waited for, or 0 if it is not known.
 type sender func(send func()) (due time.Duration)
 
-type contender struct {
+type pacer struct {
 	name    string
 	spreads bool
 	make    func(base time.Time, n int, window time.Duration) sender
@@ -83,7 +72,7 @@ func gate(precise bool) func(time.Time, int, time.Duration) sender {
 	}
 }
 
-var contenders = []contender{
+var pacers = []pacer{
 	{"Gate, plain sleep", false, gate(false)},
 	{"Gate, precise wait", false, gate(true)},
 	{"x/time/rate, burst 1", true, func(base time.Time, n int, window time.Duration) sender {
@@ -118,24 +107,32 @@ var contenders = []contender{
 	}},
 }
 
-func main() {
-	flag.Parse()
-	fmt.Printf("%d cores, Go %s, %v each\n", runtime.GOMAXPROCS(0), runtime.Version()[2:], *long)
-	fmt.Printf(row, "limit", "", "used %", "most in a window", "windows over", "late p50 µs", "p99 µs", "max µs", "CPU %")
+// BenchmarkPacing sends to a server without latency, in real time and one request after the other, as fast as a limit
+// allows. Run it with -benchtime 1x: each takes six seconds. It reports how much of the limit was used, how many windows
+// were over it, and how late requests went.
+//
+// The requests of the first window are spread evenly, by the benchmark if a limiter does not do that itself. So each later
+// request has to wait, and no two wait for the same instant. "Used" is the time that the limit demands divided by the
+// time that it took: from request N on, the requests of k windows in k windows are 100 %. A window can hold too many if
+// requests before and after a late one are less than a window apart. "Late" is the time from the instant that the
+// limiter named until its call returned; the limiter of uber names no instant.
+func BenchmarkPacing(b *testing.B) {
 	for _, l := range []struct {
 		n      int
 		window time.Duration
 	}{{20, 100 * time.Millisecond}, {100, time.Second}, {1000, time.Second}} {
-		for _, c := range contenders {
-			run(c, l.n, l.window)
+		for _, c := range pacers {
+			b.Run(fmt.Sprintf("%d per %v/%s", l.n, l.window, c.name), func(b *testing.B) {
+				for b.Loop() {
+					c.pace(b, l.n, l.window)
+				}
+			})
 		}
 	}
 }
 
-// row is printed as soon as it is known.
-const row = "%10s  %-20s  %8s  %16s  %12s  %11s  %8s  %9s  %5s\n"
-
-func run(c contender, n int, window time.Duration) {
+func (c pacer) pace(b *testing.B, n int, window time.Duration) {
+	const long = 6 * time.Second
 	base := time.Now()
 	var went, late []time.Duration
 	send := c.make(base, n, window)
@@ -146,39 +143,30 @@ func run(c contender, n int, window time.Duration) {
 		if at > 0 && len(went) > n {
 			late = append(late, now-at)
 		}
-		if now-went[0] > *long+window && len(went)%n == 1 {
+		if now-went[0] > long+window && len(went)%n == 1 {
 			break
 		}
 		if !c.spreads && len(went) < n {
 			time.Sleep(time.Duration(len(went))*window/time.Duration(n) - (now - went[0]))
 		}
 	}
-	spent := cpu() - before
-	worst, over := 0, 0
-	oldest := 0
+	b.ReportMetric(100*float64(cpu()-before)/float64(time.Since(base)), "CPU-%")
+	over, oldest := 0, 0
 	for i, t := range went {
 		for t-went[oldest] > window {
 			oldest++
 		}
-		in := i - oldest + 1
-		worst = max(worst, in)
-		if in > n {
+		if i-oldest+1 > n {
 			over++
 		}
 	}
 	last := len(went) - 1
-	used := float64((last-n)/n) * float64(window) / float64(went[last]-went[n])
-	micros := func(q float64) string {
-		if len(late) == 0 {
-			return "-"
-		}
-		slices.Sort(late)
-		return fmt.Sprintf("%.2f", float64(late[int(q*float64(len(late)-1))])/1e3)
+	b.ReportMetric(100*float64((last-n)/n)*float64(window)/float64(went[last]-went[n]), "used-%")
+	b.ReportMetric(float64(over), "windows-over")
+	if slices.Sort(late); len(late) > 0 {
+		b.ReportMetric(float64(late[len(late)/2])/1e3, "late-p50-µs")
+		b.ReportMetric(float64(late[len(late)-1])/1e3, "late-max-µs")
 	}
-	fmt.Printf(row, fmt.Sprintf("%d/%v", n, window), c.name, fmt.Sprintf("%.4f", 100*used),
-		fmt.Sprintf("%d of %d", worst, n),
-		fmt.Sprint(over), micros(0.5), micros(0.99), micros(1),
-		fmt.Sprintf("%.0f", 100*float64(spent)/float64(time.Since(base))))
 }
 
 func cpu() time.Duration {
