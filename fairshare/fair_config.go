@@ -1,6 +1,7 @@
 package fairshare
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -98,9 +99,7 @@ func (c FairConfig) filled() (FairConfig, error) {
 	if c.Capacity < 0 || c.Capacity > limit.MaxCost {
 		return fail("Capacity %d is not from 1 to %d, nor 0", c.Capacity, int64(limit.MaxCost))
 	}
-	if c.Capacity == 0 {
-		c.Capacity = c.Limit
-	}
+	c.Capacity = cmp.Or(c.Capacity, c.Limit)
 	if int(c.Unit) >= len(limit.Cost{}) {
 		return fail("Unit %d is none", c.Unit)
 	}
@@ -113,9 +112,7 @@ func (c FairConfig) filled() (FairConfig, error) {
 			c.MeanCost = max(1, float64(c.Limit)/unitsPerQuota)
 		}
 	}
-	if c.Weight == 0 {
-		c.Weight = 1
-	}
+	c.Weight = cmp.Or(c.Weight, 1)
 	if !(c.Weight > 0) || c.Weight > 1e6 {
 		return fail("Weight %v is not above 0 and at most 1e6", c.Weight)
 	}

@@ -1,6 +1,7 @@
 package fairshare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -77,9 +78,7 @@ func NewHints(c HintsConfig) (*Hints, error) {
 	if c.Longest < 0 {
 		return nil, fmt.Errorf("fairshare: Hints: Longest %v is negative", c.Longest)
 	}
-	if c.Longest == 0 {
-		c.Longest = time.Hour
-	}
+	c.Longest = cmp.Or(c.Longest, time.Hour)
 	h := &Hints{longest: c.Longest, capacity: c.Capacity, rooms: rooms{own: c.Own, later: c.Later}, last: mono.Min}
 	for u, n := range c.Capacity {
 		if n < 0 || n > limit.MaxCost {

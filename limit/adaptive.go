@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -81,18 +82,10 @@ type AdaptiveConfig struct {
 
 // NewAdaptive checks the configuration and returns an Adaptive with nothing in flight.
 func NewAdaptive(c AdaptiveConfig) (*Adaptive, error) {
-	if c.Min == 0 {
-		c.Min = 1
-	}
-	if c.Max == 0 {
-		c.Max = max(1000, c.Min)
-	}
-	if c.Initial == 0 {
-		c.Initial = c.Min
-	}
-	if c.Tolerance == 0 {
-		c.Tolerance = 1.5
-	}
+	c.Min = cmp.Or(c.Min, 1)
+	c.Max = cmp.Or(c.Max, max(1000, c.Min))
+	c.Initial = cmp.Or(c.Initial, c.Min)
+	c.Tolerance = cmp.Or(c.Tolerance, 1.5)
 	for _, n := range [...]int64{c.Min, c.Max, c.Initial} {
 		if err := checkLimit("Adaptive", n); err != nil {
 			return nil, err

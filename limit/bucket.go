@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -149,9 +150,7 @@ const defaultTick = 1100 * time.Microsecond
 // NewBucket checks the configuration and returns a Bucket that is full, as a server's is after a
 // long pause. An error names the wrong field and its allowed values.
 func NewBucket(c BucketConfig) (*Bucket, error) {
-	if c.Burst == 0 {
-		c.Burst = c.Limit
-	}
+	c.Burst = cmp.Or(c.Burst, c.Limit)
 	a, err := newAccount("Bucket", CountsBucket, c.Limit, c.Window, c.Unit, c.Arrivals)
 	if err != nil {
 		return nil, err

@@ -116,9 +116,7 @@ const (
 
 // NewProduced checks the configuration and returns a Produced whose bucket is full.
 func NewProduced(c ProducedConfig) (*Produced, error) {
-	if c.Burst == 0 {
-		c.Burst = c.Limit
-	}
+	c.Burst = cmp.Or(c.Burst, c.Limit)
 	if c.Unit == Requests {
 		c.Unit = Output
 	}

@@ -1,6 +1,7 @@
 package ratetest
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -95,12 +96,8 @@ func NewGCRA(c GCRAConfig) (*GCRA, error) {
 	if c.Limit == 0 && c.Window == 0 {
 		c.Limit, c.Window = 4500, time.Hour
 	}
-	if c.Capacity == 0 {
-		c.Capacity = c.Limit
-	}
-	if c.Scale == 0 {
-		c.Scale = 1
-	}
+	c.Capacity = cmp.Or(c.Capacity, c.Limit)
+	c.Scale = cmp.Or(c.Scale, 1)
 	if !(c.Scale > 0 && c.Scale <= 1000) {
 		return nil, fmt.Errorf("ratetest: GCRA: Scale %v is not above 0 and at most 1000", c.Scale)
 	}

@@ -1,6 +1,7 @@
 package ratetest
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 )
@@ -31,12 +32,8 @@ func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
 	if got.Body == nil {
 		got.Body = http.NoBody
 	}
-	if got.Host == "" {
-		got.Host = got.URL.Host
-	}
-	if got.Method == "" {
-		got.Method = http.MethodGet
-	}
+	got.Host = cmp.Or(got.Host, got.URL.Host)
+	got.Method = cmp.Or(got.Method, http.MethodGet)
 	got.RequestURI, got.RemoteAddr = got.URL.RequestURI(), "192.0.2.1:1234"
 	w := httptest.NewRecorder()
 	m.ServeHTTP(w, got)

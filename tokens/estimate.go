@@ -33,6 +33,7 @@
 package tokens
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -163,9 +164,7 @@ func New(c Config) (*Estimator, error) {
 	if !(c.InputOverrun >= 0 && c.InputOverrun < 1) {
 		return nil, fmt.Errorf("tokens: InputOverrun %v is not from 0 to 1", c.InputOverrun)
 	}
-	if c.InputOverrun == 0 {
-		c.InputOverrun = defaultInputOverrun
-	}
+	c.InputOverrun = cmp.Or(c.InputOverrun, defaultInputOverrun)
 	for _, f := range []struct {
 		name  string
 		value float64
@@ -186,15 +185,9 @@ func New(c Config) (*Estimator, error) {
 			return nil, fmt.Errorf("tokens: MaxOutput of %q: %d is not from 1 to %d", name, n, int64(maxTokens))
 		}
 	}
-	if c.CountMax == 0 {
-		c.CountMax = defaultCountMax
-	}
-	if c.Models == 0 {
-		c.Models = defaultModels
-	}
-	if c.DefaultMaxOutput == 0 {
-		c.DefaultMaxOutput = defaultMaxOutput
-	}
+	c.CountMax = cmp.Or(c.CountMax, defaultCountMax)
+	c.Models = cmp.Or(c.Models, defaultModels)
+	c.DefaultMaxOutput = cmp.Or(c.DefaultMaxOutput, defaultMaxOutput)
 	c.MaxOutput = maps.Clone(c.MaxOutput)
 	c.Alias = maps.Clone(c.Alias)
 	return &Estimator{config: c, models: map[string]*model{}}, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -75,9 +76,7 @@ func (s *serveGCRA) run(ctx context.Context) error {
 
 func (s *serveGCRA) check() (err error) {
 	c := &s.config
-	if c.Capacity == 0 {
-		c.Capacity = c.Limit
-	}
+	c.Capacity = cmp.Or(c.Capacity, c.Limit)
 	switch {
 	case c.Limit < 1:
 		return fmt.Errorf("--limit %d: want 1 or more", c.Limit)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -95,9 +96,7 @@ func (a Adversary) Run() AdversaryTally {
 	if len(a.Costs) == 0 {
 		a.Costs = []limit.Cost{limit.One}
 	}
-	if a.Late == 0 {
-		a.Late = 5 * time.Second
-	}
+	a.Late = cmp.Or(a.Late, 5*time.Second)
 	x := adversary{Adversary: a, rng: rand.New(rand.NewPCG(a.Seed, 8)), wake: limit.Never, next: a.Costs[0]}
 	for m := range moods {
 		x.room[m] = -1 // not tried

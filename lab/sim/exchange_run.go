@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -208,12 +209,8 @@ const wallEpoch = 1_800_000_000_000 * time.Millisecond
 
 // Run simulates the exchange and returns what happened.
 func (c Exchange) Run() (Tally, error) {
-	if c.TTL == 0 {
-		c.TTL = time.Second
-	}
-	if c.Timeout == 0 {
-		c.Timeout = time.Second
-	}
+	c.TTL = cmp.Or(c.TTL, time.Second)
+	c.Timeout = cmp.Or(c.Timeout, time.Second)
 	if c.Limiter == nil {
 		return Tally{}, errors.New("sim: Exchange: Limiter is nil")
 	}

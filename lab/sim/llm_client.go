@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -63,9 +64,7 @@ type llmTicket struct {
 }
 
 func (c LLMLine) start(x *llm) (llmClient, error) {
-	if c.Quantile == 0 {
-		c.Quantile = 0.95
-	}
+	c.Quantile = cmp.Or(c.Quantile, 0.95)
 	if !(c.Quantile > 0 && c.Quantile <= 1) {
 		return nil, fmt.Errorf("sim: LLMLine: Quantile %v is not between 0 and 1", c.Quantile)
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -147,21 +148,11 @@ func (c LLMProduced) Run() (LLMProducedTally, error) {
 }
 
 func (c *LLMProduced) fill() {
-	if c.Prompts == 0 {
-		c.Prompts = 40
-	}
-	if c.Limit == 0 {
-		c.Limit = 8000
-	}
-	if c.Window == 0 {
-		c.Window = time.Minute
-	}
-	if c.MaxTokens == 0 {
-		c.MaxTokens = 4096
-	}
-	if c.PerSecond == 0 {
-		c.PerSecond = 150
-	}
+	c.Prompts = cmp.Or(c.Prompts, 40)
+	c.Limit = cmp.Or(c.Limit, 8000)
+	c.Window = cmp.Or(c.Window, time.Minute)
+	c.MaxTokens = cmp.Or(c.MaxTokens, 4096)
+	c.PerSecond = cmp.Or(c.PerSecond, 150)
 }
 
 func (x *producedRun) happen(now mono.Time, e producedEvent) error {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 
@@ -51,15 +52,9 @@ type llmMark struct {
 }
 
 func (c LLMGates) start(x *llm) (llmClient, error) {
-	if c.Attempts == 0 {
-		c.Attempts = 2
-	}
-	if c.Requests == 0 {
-		c.Requests = x.Requests
-	}
-	if c.Tokens == 0 {
-		c.Tokens = x.Tokens
-	}
+	c.Attempts = cmp.Or(c.Attempts, 2)
+	c.Requests = cmp.Or(c.Requests, x.Requests)
+	c.Tokens = cmp.Or(c.Tokens, x.Tokens)
 	return &llmGates{LLMGates: c, x: x, tries: make([]uint8, len(x.Work)), calls: make([]uint8, len(x.Work))}, nil
 }
 
@@ -185,9 +180,7 @@ type llmBucket struct {
 }
 
 func (c LLMBucket) start(x *llm) (llmClient, error) {
-	if c.Attempts == 0 {
-		c.Attempts = 5
-	}
+	c.Attempts = cmp.Or(c.Attempts, 5)
 	return &llmBucket{LLMBucket: c, x: x, requests: float64(x.Requests), tokens: float64(x.Tokens), current: -1,
 		refused: mono.Time(0).Add(-bucketPause)}, nil
 }

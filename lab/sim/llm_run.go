@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -315,13 +316,7 @@ func (c LLM) Ideal(served func(i int) bool) (least time.Duration) {
 }
 
 func (c *LLM) fill() {
-	if c.Requests == 0 {
-		c.Requests = 500
-	}
-	if c.Tokens == 0 {
-		c.Tokens = 30_000
-	}
-	if c.Window == 0 {
-		c.Window = time.Minute
-	}
+	c.Requests = cmp.Or(c.Requests, 500)
+	c.Tokens = cmp.Or(c.Tokens, 30_000)
+	c.Window = cmp.Or(c.Window, time.Minute)
 }

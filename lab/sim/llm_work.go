@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -42,18 +43,10 @@ func (a LLMArrivals) String() string {
 // evenly from the output to one and a half times it. A prompt that, with its MaxTokens, has more
 // tokens than a whole window is drawn again: no client could send it.
 func (c LLMWork) Make() []Prompt {
-	if c.Prompts == 0 {
-		c.Prompts = 2000
-	}
-	if c.Tokens == 0 {
-		c.Tokens = 30_000
-	}
-	if c.Window == 0 {
-		c.Window = time.Minute
-	}
-	if c.Load == 0 {
-		c.Load = 0.9
-	}
+	c.Prompts = cmp.Or(c.Prompts, 2000)
+	c.Tokens = cmp.Or(c.Tokens, 30_000)
+	c.Window = cmp.Or(c.Window, time.Minute)
+	c.Load = cmp.Or(c.Load, 0.9)
 	rng := rand.New(rand.NewPCG(c.Seed, 6))
 	work := make([]Prompt, c.Prompts)
 	sum := int64(0)

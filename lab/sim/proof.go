@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -83,9 +84,7 @@ func (p Proof) Run() ProofTally {
 	if len(p.Costs) == 0 {
 		p.Costs = []limit.Cost{limit.One}
 	}
-	if p.Timeout == 0 {
-		p.Timeout = time.Second
-	}
+	p.Timeout = cmp.Or(p.Timeout, time.Second)
 	x := proof{Proof: p, rng: rand.New(rand.NewPCG(p.Seed, 4)), wake: limit.Never, next: p.Costs[0]}
 	for {
 		x.send()

@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -82,9 +83,7 @@ func NewAIMD(p Params, rng *rand.Rand) (*AIMD, error) {
 	}
 	a := &AIMD{increase: p.Increase, decrease: p.Decrease, minRate: p.MinRate, jitter: u, rng: rng, rate: p.Rate,
 		next: mono.Min, last: mono.Min}
-	if a.increase == 0 {
-		a.increase = p.Rate / 1000
-	}
+	a.increase = cmp.Or(a.increase, p.Rate/1000)
 	if !(a.increase > 0) || a.increase > maxRate {
 		return nil, fmt.Errorf("fairshare: aimd: Increase %v is not above 0 and at most 1e9", a.increase)
 	}

@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -74,15 +75,11 @@ func NewCubic(p Params) (*Cubic, error) {
 	if c.minRate, err = minRate("cubic", p.MinRate, 0.5); err != nil {
 		return nil, err
 	}
-	if c.scale == 0 {
-		c.scale = 0.4
-	}
+	c.scale = cmp.Or(c.scale, 0.4)
 	if !(c.scale >= 1e-9 && c.scale <= 1e9) {
 		return nil, fmt.Errorf("fairshare: cubic: Scale %v is not from 1e-9 to 1e9", c.scale)
 	}
-	if c.smooth == 0 {
-		c.smooth = 0.8
-	}
+	c.smooth = cmp.Or(c.smooth, 0.8)
 	if !(c.smooth > 0 && c.smooth <= 1) {
 		return nil, fmt.Errorf("fairshare: cubic: Smooth %v is not above 0 and at most 1", c.smooth)
 	}

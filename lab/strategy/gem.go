@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -82,15 +83,9 @@ func sleepsOf(p Params, kind string, multiplier float64) (sleeps, error) {
 		return sleeps{}, err
 	}
 	c := sleeps{p.Start.Seconds(), p.MinSleep.Seconds(), p.Multiplier, u, p.Divisor}
-	if c.min == 0 {
-		c.min = min(1/p.Rate, longest)
-	}
-	if c.multiplier == 0 {
-		c.multiplier = multiplier
-	}
-	if c.divisor == 0 {
-		c.divisor = p.Burst
-	}
+	c.min = cmp.Or(c.min, min(1/p.Rate, longest))
+	c.multiplier = cmp.Or(c.multiplier, multiplier)
+	c.divisor = cmp.Or(c.divisor, p.Burst)
 	if !(c.multiplier >= 1 && c.multiplier <= 1e6) {
 		return sleeps{}, fmt.Errorf("fairshare: %s: Multiplier %v is not from 1 to 1e6", kind, c.multiplier)
 	}

@@ -56,6 +56,7 @@
 package limittest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -162,12 +163,8 @@ func Run(s Spec, program []byte) error {
 	if len(s.Costs) == 0 {
 		s.Costs = []limit.Cost{limit.One}
 	}
-	if s.Scale == 0 {
-		s.Scale = time.Second
-	}
-	if s.Late == 0 {
-		s.Late = 5 * time.Second
-	}
+	s.Scale = cmp.Or(s.Scale, time.Second)
+	s.Late = cmp.Or(s.Late, 5*time.Second)
 	r := run{Spec: s, subject: s.New(), twin: s.New(), gauge: gauge{kept: true}, changed: mono.Min, latest: mono.Min, burstAt: mono.Min, never: map[limit.Cost]bool{}}
 	r.refuses = len(program) > 0 && program[0]&1 == 0
 	if len(program) > 1 && program[1]&1 == 0 { // the driver chooses the zero of the scale

@@ -3,6 +3,7 @@
 package backoff
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -38,18 +39,10 @@ type Policy struct {
 }
 
 func (p Policy) defaults() Policy {
-	if p.Base == 0 {
-		p.Base = DefaultBase
-	}
-	if p.Max == 0 {
-		p.Max = DefaultMax
-	}
-	if p.Factor == 0 {
-		p.Factor = 2
-	}
-	if p.Jitter == 0 {
-		p.Jitter = 0.5
-	}
+	p.Base = cmp.Or(p.Base, DefaultBase)
+	p.Max = cmp.Or(p.Max, DefaultMax)
+	p.Factor = cmp.Or(p.Factor, 2)
+	p.Jitter = cmp.Or(p.Jitter, 0.5)
 	return p
 }
 

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -26,9 +27,7 @@ type BucketConfig struct {
 }
 
 func (c BucketConfig) filled() (BucketConfig, error) {
-	if c.Capacity == 0 {
-		c.Capacity = c.Limit
-	}
+	c.Capacity = cmp.Or(c.Capacity, c.Limit)
 	err := errors.Join(checkCommon(c.Limit, c.Window, c.Tick), checkCost("Capacity", c.Capacity))
 	if c.Missing < 0 || c.Missing > c.Capacity {
 		err = errors.Join(err, fmt.Errorf("rule: Missing %d is not from 0 to the capacity of %d", c.Missing, c.Capacity))
@@ -126,9 +125,7 @@ type GCRAConfig struct {
 }
 
 func (c GCRAConfig) filled() (GCRAConfig, error) {
-	if c.Burst == 0 {
-		c.Burst = c.Limit
-	}
+	c.Burst = cmp.Or(c.Burst, c.Limit)
 	err := errors.Join(checkCommon(c.Limit, c.Window, c.Tick), checkCost("Burst", c.Burst))
 	if err == nil {
 		hi, lo := bits.Mul64(uint64(c.Burst), uint64(c.Window))

@@ -26,6 +26,7 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -87,18 +88,10 @@ type ExchangeConfig struct {
 }
 
 func (c ExchangeConfig) filled() (ExchangeConfig, error) {
-	if c.Keys == 0 {
-		c.Keys = 5
-	}
-	if c.Limit == 0 {
-		c.Limit = 20
-	}
-	if c.Window == 0 {
-		c.Window = time.Second
-	}
-	if c.BanAfter == 0 {
-		c.BanAfter = 10
-	}
+	c.Keys = cmp.Or(c.Keys, 5)
+	c.Limit = cmp.Or(c.Limit, 20)
+	c.Window = cmp.Or(c.Window, time.Second)
+	c.BanAfter = cmp.Or(c.BanAfter, 10)
 	var errs []error
 	if c.Keys < 0 {
 		errs = append(errs, fmt.Errorf("rule: Keys %d is negative", c.Keys))

@@ -26,6 +26,7 @@
 package service
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -150,9 +151,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Scale == 0 {
-		c.Scale = 1
-	}
+	c.Scale = cmp.Or(c.Scale, 1)
 	if !(c.Scale > 0 && c.Scale <= 1000) {
 		return nil, fmt.Errorf("ratetest: Service: Scale %v is not above 0 and at most 1000", c.Scale)
 	}

@@ -10,6 +10,7 @@
 package breaker
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -112,18 +113,10 @@ func New(c Config) (*Breaker, error) {
 	if c.Answers < 0 {
 		return nil, fmt.Errorf("health: Answers %d is negative", c.Answers)
 	}
-	if c.After == 0 {
-		c.After = defaultAfter
-	}
-	if c.Answers == 0 {
-		c.Answers = defaultAnswers
-	}
-	if c.Backoff.Base == 0 {
-		c.Backoff.Base = defaultBase
-	}
-	if c.Backoff.Max == 0 {
-		c.Backoff.Max = max(defaultMax, c.Backoff.Base)
-	}
+	c.After = cmp.Or(c.After, defaultAfter)
+	c.Answers = cmp.Or(c.Answers, defaultAnswers)
+	c.Backoff.Base = cmp.Or(c.Backoff.Base, defaultBase)
+	c.Backoff.Max = cmp.Or(c.Backoff.Max, max(defaultMax, c.Backoff.Base))
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("health: Backoff: %w", err)
 	}

@@ -4,6 +4,7 @@
 package ceiling
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -85,12 +86,8 @@ type Leg struct{ Forward, Back time.Duration }
 
 // New returns the client at instant 0, with all slots free.
 func New(c Config) (*Client, error) {
-	if c.Limit == 0 {
-		c.Limit = 20
-	}
-	if c.Window == 0 {
-		c.Window = time.Second
-	}
+	c.Limit = cmp.Or(c.Limit, 20)
+	c.Window = cmp.Or(c.Window, time.Second)
 	switch {
 	case c.Tick == 0:
 		c.Tick = time.Millisecond

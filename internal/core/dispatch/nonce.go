@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -33,9 +34,7 @@ type NonceConfig struct {
 // NewNonce checks the configuration and returns a source of nonces. epoch is the wall time of the
 // driver's epoch.
 func NewNonce(epoch time.Time, c NonceConfig) (*Nonce, error) {
-	if c.Unit == 0 {
-		c.Unit = time.Millisecond
-	}
+	c.Unit = cmp.Or(c.Unit, time.Millisecond)
 	if c.Unit < 0 {
 		return nil, fmt.Errorf("Nonce: Unit %v is negative", c.Unit)
 	}

@@ -21,6 +21,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -134,18 +135,10 @@ const DefaultLate = 5 * time.Second
 
 // New returns a node that knows nothing and holds nothing.
 func New(c Config) *Node {
-	if c.Weight == 0 {
-		c.Weight = 1
-	}
-	if c.Poll == 0 {
-		c.Poll = 250 * time.Millisecond
-	}
-	if c.TTL == 0 {
-		c.TTL = 2 * time.Second
-	}
-	if c.Late == 0 {
-		c.Late = DefaultLate
-	}
+	c.Weight = cmp.Or(c.Weight, 1)
+	c.Poll = cmp.Or(c.Poll, 250*time.Millisecond)
+	c.TTL = cmp.Or(c.TTL, 2*time.Second)
+	c.Late = cmp.Or(c.Late, DefaultLate)
 	n := &Node{config: c, fresh: c.New(), last: mono.Min, until: mono.Min, began: mono.Min}
 	n.says = limit.Configuration(n.fresh)
 	n.pace.reset()

@@ -49,6 +49,7 @@
 package queue
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -222,12 +223,8 @@ func New(c Config) (*Queue, error) {
 	case c.OnExpiry > Retry:
 		return nil, fmt.Errorf("queue: OnExpiry %d is neither End nor Retry", c.OnExpiry)
 	}
-	if c.MaxAttempts == 0 {
-		c.MaxAttempts = 5
-	}
-	if c.HeadStart == 0 {
-		c.HeadStart = time.Minute
-	}
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, 5)
+	c.HeadStart = cmp.Or(c.HeadStart, time.Minute)
 	q := &Queue{config: c, last: mono.Min, ids: map[string]uint32{}, dead: list{first: -1, last: -1}}
 	q.later.spots, q.deadlines.spots = new(spots), new(spots)
 	q.hosts.init(q.later.spots)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -135,9 +136,7 @@ func (f *form) read(name string, to any) bool {
 		return false
 	}
 	if json.Unmarshal(raw, to) != nil {
-		if f.wrong == "" {
-			f.wrong = name
-		}
+		f.wrong = cmp.Or(f.wrong, name)
 		return false
 	}
 	return true

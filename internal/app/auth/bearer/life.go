@@ -8,6 +8,7 @@
 package bearer
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -73,9 +74,7 @@ type Life struct {
 
 // New returns a Life without a token.
 func New(c Config) *Life {
-	if c.Patience == 0 {
-		c.Patience = defaultPatience
-	}
+	c.Patience = cmp.Or(c.Patience, defaultPatience)
 	return &Life{c: c}
 }
 
