@@ -362,34 +362,17 @@ func (r *LLM) Failed() string {
 	return ""
 }
 
+// llmColumns are the columns for people: they fit 100 characters. The JSON has all figures.
 var llmColumns = []column[LLMRow]{
 	{"arrivals", func(r *LLMRow) string { return r.Arrivals }},
 	{"policy", func(r *LLMRow) string { return r.Name }},
 	{"429", func(r *LLMRow) string { return strconv.Itoa(r.Rejected) }},
 	{"lost", func(r *LLMRow) string { return strconv.Itoa(r.Lost) }},
 	{"seconds", func(r *LLMRow) string { return fixed(r.Seconds, 0) }},
-	{"ideal s", func(r *LLMRow) string { return fixed(r.Ideal, 0) }},
 	{"% ideal", func(r *LLMRow) string { return fixed(r.PercentOfIdeal, 2) }},
-	{"worst req %", func(r *LLMRow) string { return fixed(r.WorstRequests, 1) }},
-	{"worst tok %", func(r *LLMRow) string { return fixed(r.WorstTokens, 2) }},
-	{"wake-ups", func(r *LLMRow) string { return fixed(r.WakeUpsPerAdmission, 2) }},
 	{"wait s p50", func(r *LLMRow) string { return fixed(r.Wait.P50/1000, 1) }},
 	{"wait s p99", func(r *LLMRow) string { return fixed(r.Wait.P99/1000, 1) }},
-	{"wait s max", func(r *LLMRow) string { return fixed(r.Wait.Max/1000, 1) }},
-	{"overrun %", func(r *LLMRow) string { return fixed(r.OverrunPercent, 1) }},
-	{"overrun mean", func(r *LLMRow) string { return fixed(r.OverrunTokens, 0) }},
-	{"overrun most", func(r *LLMRow) string { return strconv.FormatInt(r.OverrunMost, 10) }},
-	{"overtaken", func(r *LLMRow) string { return strconv.FormatInt(r.Overtaken, 10) }},
 }
-
-// WriteCSV writes a line per row, with the columns of the text table.
-func (r *LLM) WriteCSV(w io.Writer) error { return writeCSV(w, llmColumns, r.Policies) }
-
-// llmNarrow are the columns for people: they fit 100 characters.
-var llmNarrow = slices.DeleteFunc(slices.Clone(llmColumns), func(c column[LLMRow]) bool {
-	return !slices.Contains([]string{"arrivals", "policy", "429", "lost", "seconds", "% ideal", "wait s p50",
-		"wait s p99"}, c.name)
-})
 
 var llmClaims = []column[LLMClaim]{
 	{"policy", func(c *LLMClaim) string { return c.Name }},
@@ -407,18 +390,9 @@ var llmClaims = []column[LLMClaim]{
 }
 
 // WriteText writes the tables for people, within 100 columns.
-func (r *LLM) WriteText(w io.Writer) error { return r.writeTables(w, llmNarrow, table.Width) }
-
-// WriteWide writes the tables with all columns.
-func (r *LLM) WriteWide(w io.Writer) error { return r.writeTables(w, llmColumns, 0) }
-
-func (r *LLM) writeTables(w io.Writer, columns []column[LLMRow], most int) error {
+func (r *LLM) WriteText(w io.Writer) error {
 	para := func(format string, args ...any) {
-		text := fmt.Sprintf(format, args...)
-		if most > 0 {
-			text = table.Wrap(text, most, "")
-		}
-		fmt.Fprintln(w, text)
+		fmt.Fprintln(w, table.Wrap(fmt.Sprintf(format, args...), table.Width, ""))
 	}
 	para("llm: %d requests and %d tokens in any minute, counted at arrival with actual tokens; %d prompts, %d seeds, "+
 		"virtual time",
@@ -429,7 +403,7 @@ func (r *LLM) writeTables(w io.Writer, columns []column[LLMRow], most int) error
 			to++
 		}
 		fmt.Fprintln(w)
-		if err := writeTable(w, columns, r.Policies[from:to], most); err != nil {
+		if err := writeTable(w, llmColumns, r.Policies[from:to]); err != nil {
 			return err
 		}
 		from = to
@@ -443,7 +417,7 @@ func (r *LLM) writeTables(w io.Writer, columns []column[LLMRow], most int) error
 			notes.Row(p.Name, p.Note)
 		}
 	}
-	if err := notes.Write(w, most); err != nil {
+	if err := notes.Write(w, table.Width); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
@@ -452,11 +426,11 @@ func (r *LLM) writeTables(w io.Writer, columns []column[LLMRow], most int) error
 		"Their ideal is of that, too. Where prompts were lost, seconds and ideal are of those that were served.",
 		llmRequests, llmTokens)
 	fmt.Fprintln(w)
-	if err := writeTable(w, llmClaims, r.Claims, most); err != nil {
+	if err := writeTable(w, llmClaims, r.Claims); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	if err := r.writeProduced(w, para, most); err != nil {
+	if err := r.writeProduced(w, para); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\nin %s s of wall time\n", fixed(r.Wall, 1))

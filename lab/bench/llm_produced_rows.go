@@ -99,13 +99,13 @@ var producedColumns = []column[LLMProducedRow]{
 	}},
 }
 
-func (r *LLM) writeProduced(w io.Writer, para func(string, ...any), most int) error {
+func (r *LLM) writeProduced(w io.Writer, para func(string, ...any)) error {
 	para("Output that counts as it is produced: %d tokens a minute, prompts of up to %d that are produced at %d a "+
 		"second, all made at once; a request is refused when not one token is there as it arrives. short: 300 each; "+
 		"bimodal: 20 or %d; growing: 20, 60, 100 and so on. %% of refill: what was used of it from the first minute on.",
 		producedLimit, producedMost, producedSpeed, producedMost)
 	fmt.Fprintln(w)
-	if err := writeTable(w, producedColumns, r.Produced, most); err != nil {
+	if err := writeTable(w, producedColumns, r.Produced); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
@@ -113,5 +113,5 @@ func (r *LLM) writeProduced(w io.Writer, para func(string, ...any), most int) er
 	for _, p := range producedPolicies {
 		notes.Row(p.name, p.note)
 	}
-	return notes.Write(w, most)
+	return notes.Write(w, table.Width)
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/lab/parallel"
 	"github.com/paceline-go/paceline/lab/sim"
 )
@@ -255,13 +254,8 @@ var proofMutants = []column[ProofMutant]{
 }
 
 // WriteText writes a line per kind of server, the rows that failed, and the mutants, within 100 columns.
-func (p *Proof) WriteText(w io.Writer) error { return p.writeTables(w, table.Width) }
-
-// WriteWide writes what WriteText does, with lines of any length.
-func (p *Proof) WriteWide(w io.Writer) error { return p.writeTables(w, 0) }
-
-func (p *Proof) writeTables(w io.Writer, most int) error {
-	if err := writeTable(w, proofKinds, p.kinds(), most); err != nil {
+func (p *Proof) WriteText(w io.Writer) error {
+	if err := writeTable(w, proofKinds, p.kinds()); err != nil {
 		return err
 	}
 	for _, r := range p.Servers {
@@ -275,11 +269,11 @@ func (p *Proof) writeTables(w io.Writer, most int) error {
 		}
 	}
 	fmt.Fprint(w, "\nNot all paths have a ceiling: some have no mean or depend on time, and some loads end.\n\n")
-	if err := writeTable(w, proofAttacks, p.Adversaries, most); err != nil {
+	if err := writeTable(w, proofAttacks, p.Adversaries); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)
-	if err := writeTable(w, proofMutants, p.Mutants, most); err != nil {
+	if err := writeTable(w, proofMutants, p.Mutants); err != nil {
 		return err
 	}
 	killed := 0

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"cmp"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
@@ -18,56 +17,10 @@ import (
 const publishedRates = "published, live, elsewhere: original 74/s, ring alone 85/s, adaptive 84/s (loop), 77/s " +
 	"(threads)"
 
-// column is a column of a table, in text and in CSV.
+// column is a column of a table.
 type column[Row any] struct {
 	name  string
 	value func(*Row) string
-}
-
-// writeCSV writes a line per row, with all columns.
-func writeCSV[Row any](w io.Writer, columns []column[Row], rows []Row) error {
-	c := csv.NewWriter(w)
-	line := make([]string, len(columns))
-	for i := range columns {
-		line[i] = columns[i].name
-	}
-	_ = c.Write(line)
-	for k := range rows {
-		for i := range columns {
-			line[i] = columns[i].value(&rows[k])
-		}
-		_ = c.Write(line)
-	}
-	c.Flush()
-	return c.Error()
-}
-
-// columns are all columns, for CSV and for the wide table.
-var columns = []column[Result]{
-	{"row", func(r *Result) string { return r.Name }},
-	{"load", func(r *Result) string { return r.Generator }},
-	nonceColumn,
-	{"rate/s", func(r *Result) string { return fixed(r.Rate, 2) }},
-	{"% ceiling", func(r *Result) string { return fixed(r.PercentOfCeiling, 2) }},
-	{"ceiling/s", func(r *Result) string { return fixed(r.Ceiling, 2) }},
-	{"429", func(r *Result) string { return strconv.Itoa(r.Rejected) }},
-	{"bad nonce", func(r *Result) string { return strconv.Itoa(r.BadNonce) }},
-	{"banned", func(r *Result) string { return strconv.Itoa(r.BannedKeys) }},
-	{"expired", func(r *Result) string { return strconv.Itoa(r.Expired) }},
-	{"dead", func(r *Result) string { return strconv.Itoa(r.Dead) }},
-	{"lost", func(r *Result) string { return strconv.Itoa(r.Lost) }},
-	{"in time %", func(r *Result) string { return fixed(r.InTimePercent, 1) }},
-	{"made→answer ms", func(r *Result) string { return fixed(r.Latency.SinceMade.Mean, 1) }},
-	{"sent→answer ms", func(r *Result) string { return fixed(r.Latency.SinceSent.Mean, 1) }},
-	{"delay ms mean/p50/p99", func(r *Result) string {
-		return fixed(r.Delay.Mean, 1) + "/" + fixed(r.Delay.P50, 1) + "/" + fixed(r.Delay.P99, 1)
-	}},
-	{"first/last", func(r *Result) string { return fixed(r.Delay.Min, 1) + "/" + fixed(r.Delay.Max, 1) }},
-	{"polls", func(r *Result) string { return fixed(r.PollsPerAdmission, 2) }},
-	{"wake-ups", func(r *Result) string { return fixed(r.WakeUpsPerAdmission, 2) }},
-	{"concurrency", func(r *Result) string { return r.Concurrency }},
-	{"queue", func(r *Result) string { return r.Queue }},
-	{"note", func(r *Result) string { return r.Note }},
 }
 
 var nonceColumn = column[Result]{"nonce",
@@ -93,12 +46,10 @@ var bad = []column[Result]{
 
 func fixed(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
 
-// WriteCSV writes a line per row, with the columns of the text table.
-func (r *Report) WriteCSV(w io.Writer) error { return writeCSV(w, columns, r.Policies) }
-
 // WriteText writes the tables for people, a block per group, within 100 columns.
 func (r *Report) WriteText(w io.Writer) error {
-	r.writeHead(w)
+	rule, path, _ := strings.Cut(r.Exchange, "), ")
+	fmt.Fprintf(w, "exchange: %s),\n%s; virtual, %d seeds × %s s\n%s\n", rule, path, r.Seeds, fixed(r.Seconds, 0), publishedRates)
 	for _, block := range r.blocks() {
 		shown, none := block.columns()
 		var t table.Table
@@ -114,17 +65,8 @@ func (r *Report) WriteText(w io.Writer) error {
 			fmt.Fprintf(w, "  0 in every row: %s\n", strings.Join(none, ", "))
 		}
 	}
-	return r.writeEnd(w)
-}
-
-// WriteWide writes one table with all columns.
-func (r *Report) WriteWide(w io.Writer) error {
-	r.writeHead(w)
-	fmt.Fprintln(w)
-	if err := writeTable(w, columns, r.Policies, 0); err != nil {
-		return err
-	}
-	return r.writeEnd(w)
+	_, err := fmt.Fprintf(w, "\nin %s s of wall time, %s s of CPU\n", fixed(r.Wall, 1), fixed(r.CPU, 1))
+	return err
 }
 
 // names are the headings of columns, and cells are the values of a row in them.
@@ -142,24 +84,14 @@ func cells[Row any](columns []column[Row], row *Row) (all []string) {
 	return all
 }
 
-// writeTable writes a line per row, and keeps lines within most characters as far as possible.
-func writeTable[Row any](w io.Writer, columns []column[Row], rows []Row, most int) error {
+// writeTable writes a line per row, within 100 characters as far as possible.
+func writeTable[Row any](w io.Writer, columns []column[Row], rows []Row) error {
 	var t table.Table
 	t.Head(names(columns)...)
 	for k := range rows {
 		t.Row(cells(columns, &rows[k])...)
 	}
-	return t.Write(w, most)
-}
-
-func (r *Report) writeHead(w io.Writer) {
-	rule, path, _ := strings.Cut(r.Exchange, "), ")
-	fmt.Fprintf(w, "exchange: %s),\n%s; virtual, %d seeds × %s s\n%s\n", rule, path, r.Seeds, fixed(r.Seconds, 0), publishedRates)
-}
-
-func (r *Report) writeEnd(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "\nin %s s of wall time, %s s of CPU\n", fixed(r.Wall, 1), fixed(r.CPU, 1))
-	return err
+	return t.Write(w, table.Width)
 }
 
 // block has the rows of one group under one heading. In the group of limiters each load, with

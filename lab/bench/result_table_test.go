@@ -123,37 +123,6 @@ func TestFiguresStandUnderTheirHeadings(t *testing.T) {
 			t.Errorf("all of %q is 0: nothing was shown", name)
 		}
 	}
-	wideFigures(t, report)
-}
-
-// wideFigures reads the wide table back: its cells are never empty, so that each heading has one.
-func wideFigures(t *testing.T, report *bench.Report) {
-	t.Helper()
-	var text bytes.Buffer
-	if err := report.WriteWide(&text); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(text.String(), "\n")
-	gap := regexp.MustCompile(`  +`)
-	first := 0
-	for i, line := range lines {
-		if strings.HasPrefix(line, "row  ") {
-			first = i
-		}
-	}
-	headings := gap.Split(strings.TrimRight(lines[first], " "), -1)
-	for i, p := range report.Policies {
-		cells := gap.Split(strings.TrimRight(lines[first+1+i], " "), -1)
-		if len(cells) != len(headings) {
-			t.Fatalf("%d cells under %d headings: %q", len(cells), len(headings), lines[first+1+i])
-		}
-		for k, name := range headings {
-			want, ok := map[string]string{"row": p.Name, "bad nonce": strconv.Itoa(p.BadNonce), "expired": strconv.Itoa(p.Expired), "dead": strconv.Itoa(p.Dead)}[name]
-			if ok && cells[k] != want {
-				t.Errorf("%s: %q stands under %q, want %s", p.Name, cells[k], name, want)
-			}
-		}
-	}
 }
 
 // What is set up is what runs: more or fewer keys, another limit, another time to live, no second try, no ban.

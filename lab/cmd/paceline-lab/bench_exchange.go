@@ -39,7 +39,6 @@ type benchExchange struct {
 	seeds         int
 	law           string
 	output        string
-	wide          bool
 	limit         string
 	retries, ban  int // as given in flags; in Exchange a negative number stands for 0 here
 	exchange      bench.Exchange
@@ -79,8 +78,7 @@ func newBenchExchange() *cobra.Command {
 		"how often a request that failed is tried again, by the rows that do so; if not given, 5 times as published and 4 "+
 			"by ours")
 	f.IntVar(&b.ban, "ban-after", 10, "the refusals after which a key is banned; 0: never")
-	f.BoolVar(&b.wide, "wide", false, "text with all columns; without it what fits 100 characters")
-	cli.OutputFlag(c, &b.output, "text", "json", "csv")
+	cli.OutputFlag(c, &b.output, "text", "json")
 	return c
 }
 
@@ -142,15 +140,7 @@ func (b *benchExchange) run(ctx context.Context) error {
 		return err
 	}
 	report.Wall, report.CPU = time.Since(began).Seconds(), cli.CPUSeconds()-cpu
-	switch {
-	case b.output == "json":
-		return cli.WriteJSON(b.out, report)
-	case b.output == "csv":
-		return report.WriteCSV(b.out)
-	case b.wide:
-		return report.WriteWide(b.out)
-	}
-	return report.WriteText(b.out)
+	return printReport(b.out, b.output, report, report.WriteText, false, "")
 }
 
 // noRow is the error for a --row that no row has. It names the rows.

@@ -33,7 +33,6 @@ func newBenchLLM() *cobra.Command {
 	var (
 		prompts, seeds   int
 		arrivals, output string
-		wide             bool
 	)
 	c := &cobra.Command{
 		Use:   "llm",
@@ -70,20 +69,13 @@ func newBenchLLM() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text := report.WriteText
-			if output == "csv" {
-				text = report.WriteCSV
-			} else if wide {
-				text = report.WriteWide
-			}
-			return printReport(cmd.OutOrStdout(), output, &report, text, false, report.Failed())
+			return printReport(cmd.OutOrStdout(), output, &report, report.WriteText, false, report.Failed())
 		}),
 	}
 	f := c.Flags()
 	f.IntVar(&prompts, "prompts", 2000, "how many prompts each run has")
 	f.IntVar(&seeds, "seeds", 10, "how many runs of each row")
 	f.StringVar(&arrivals, "arrivals", "", "start, uniform, burst or mixed; if not given, all of them")
-	f.BoolVar(&wide, "wide", false, "text with all columns; without it what fits 100 characters")
-	cli.OutputFlag(c, &output, "text", "json", "csv")
+	cli.OutputFlag(c, &output, "text", "json")
 	return c
 }

@@ -17,8 +17,7 @@ var groups = cli.Groups{
 			ttl
 			retries          how often a request that failed is tried again`, ""},
 		{"What is shown", `
-			output=FORMAT
-			wide`, ""},
+			output=FORMAT`, ""},
 	},
 	"paceline-lab sim": {
 		{"A scenario", `

@@ -37,7 +37,6 @@ Exit codes: 0 done; 1 failure, or a promise that is not kept; 2 a wrong command 
 130 interrupted.`
 
 func newProgram() cli.Program {
-	tables := []string{"text", "json", "csv"}
 	kinds := slices.Sorted(maps.Keys(shareflags.Kinds))
 	return cli.Program{
 		Root: func() *cobra.Command {
@@ -51,10 +50,9 @@ func newProgram() cli.Program {
 		},
 		Reads: "sim", Groups: groups,
 		Values: map[string]map[string][]string{
-			"bench exchange": {"output": tables},
-			"bench llm":      {"output": tables, "arrivals": {"start", "uniform", "burst", "mixed"}},
-			"sim":            {"strategy": strategyNames(), "kind": kinds},
-			"sim throttle":   {"strategies": strategyNames()},
+			"bench llm":    {"arrivals": {"start", "uniform", "burst", "mixed"}},
+			"sim":          {"strategy": strategyNames(), "kind": kinds},
+			"sim throttle": {"strategies": strategyNames()},
 		},
 		Meant: map[string]string{
 			"rate": "limit", "rps": "limit", "qps": "limit", "rpm": "limit", "rate-limit": "limit", "throttle": "limit",

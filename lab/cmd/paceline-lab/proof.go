@@ -32,7 +32,6 @@ func newProof() *cobra.Command {
 		requests = count(1e7)
 		seed     uint64
 		output   string
-		wide     bool
 	)
 	c := &cobra.Command{
 		Use:   "proof",
@@ -46,17 +45,12 @@ func newProof() *cobra.Command {
 			proof := bench.RunProof(cmd.Context(), int(requests), seed,
 				func(done, all int, p *bench.Proof) { rows.Set(done, all, judged(p)...) })
 			told()
-			text := proof.WriteText
-			if wide {
-				text = proof.WriteWide
-			}
-			return printReport(cmd.OutOrStdout(), output, &proof, text, proof.Interrupted, proof.Failed())
+			return printReport(cmd.OutOrStdout(), output, &proof, proof.WriteText, proof.Interrupted, proof.Failed())
 		}),
 	}
 	f := c.Flags()
 	f.Var(&requests, "requests", "how many requests are judged, over all rows: 1e8 takes some minutes")
 	f.Uint64Var(&seed, "seed", 1, "seed of latencies, phases and costs")
-	f.BoolVar(&wide, "wide", false, "text without line breaks in its columns")
 	cli.OutputFlag(c, &output, "text", "json")
 	return c
 }

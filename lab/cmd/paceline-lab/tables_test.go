@@ -15,42 +15,35 @@ import (
 	"github.com/paceline-go/paceline/lab/bench"
 )
 
-// Every table says under its headings what the JSON of the same command does, and fits 100 columns without --wide.
+// Every table says under its headings what the JSON of the same command does, and fits 100 columns.
 func TestTablesSayWhatTheJSONDoes(t *testing.T) {
 	unraced(t)
 	llm := []clitest.Heading{{Name: "arrivals", Field: "arrivals"}, {Name: "policy", Field: "name"}, {Name: "429", Field: "rejected"}, {Name: "lost", Field: "lost"}, {Name: "seconds", Field: "seconds"},
 		{Name: "% ideal", Field: "percent_of_ideal"}, {Name: "wait s p50", Field: "wait_ms.p50", By: 1e-3}, {Name: "wait s p99", Field: "wait_ms.p99", By: 1e-3}}
-	wide := append(llm[:len(llm):len(llm)], clitest.Heading{Name: "ideal s", Field: "ideal_seconds"}, clitest.Heading{Name: "worst req %", Field: "worst_window_requests_percent"},
-		clitest.Heading{Name: "worst tok %", Field: "worst_window_tokens_percent"}, clitest.Heading{Name: "wake-ups", Field: "wakeups_per_admission"}, clitest.Heading{Name: "wait s max", Field: "wait_ms.max", By: 1e-3},
-		clitest.Heading{Name: "overrun %", Field: "overrun_percent"}, clitest.Heading{Name: "overrun mean", Field: "overrun_tokens"}, clitest.Heading{Name: "overrun most", Field: "overrun_tokens_most"},
-		clitest.Heading{Name: "overtaken", Field: "overtaken_tokens_most"})
 	for _, c := range []struct {
-		command, wide, first, list string
-		headings                   []clitest.Heading
+		command, first, list string
+		headings             []clitest.Heading
 	}{
-		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "", "arrivals", "policies", llm},
-		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "--wide", "arrivals", "policies", wide},
-		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "", "prompts", "produced", []clitest.Heading{{Name: "prompts", Field: "prompts"}, {Name: "outputs", Field: "outputs"}, {Name: "policy", Field: "name"},
+		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "arrivals", "policies", llm},
+		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "prompts", "produced", []clitest.Heading{{Name: "prompts", Field: "prompts"}, {Name: "outputs", Field: "outputs"}, {Name: "policy", Field: "name"},
 			{Name: "429", Field: "rejected"}, {Name: "seconds", Field: "seconds"}, {Name: "ideal s", Field: "ideal_seconds"}, {Name: "% of refill", Field: "steady_percent"}}},
-		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "", "policy", "claims", []clitest.Heading{{Name: "policy", Field: "name"}, {Name: "arrivals", Field: "arrivals"},
+		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "policy", "claims", []clitest.Heading{{Name: "policy", Field: "name"}, {Name: "arrivals", Field: "arrivals"},
 			{Name: "no wait %", Field: "no_wait_percent"}, {Name: "KS to exp.", Field: "exponential_ks"}, {Name: "CV", Field: "cv"}, {Name: "R² of a line", Field: "linear_r2"}}},
-		{"proof --requests 50000", "", "against an adversary", "adversaries", []clitest.Heading{{Name: "against an adversary", Field: "server"}, {Name: "requests", Field: "requests"},
+		{"proof --requests 50000", "against an adversary", "adversaries", []clitest.Heading{{Name: "against an adversary", Field: "server"}, {Name: "requests", Field: "requests"},
 			{Name: "rejected", Field: "rejected"}, {Name: "no room left after", Field: "tight_percent"}}},
-		{"proof --requests 50000", "--wide", "planted fault", "mutants", []clitest.Heading{{Name: "planted fault", Field: "name"}, {Name: "server", Field: "server"}}},
-		{"sim throttle --only cold-10 --seeds 2", "", "strategy", "strategies", []clitest.Heading{{Name: "limited %", Field: "retry_percent"}, {Name: "max sleep s", Field: "max_sleep_s"},
+		{"proof --requests 50000", "planted fault", "mutants", []clitest.Heading{{Name: "planted fault", Field: "name"}, {Name: "server", Field: "server"}}},
+		{"sim throttle --only cold-10 --seeds 2", "strategy", "strategies", []clitest.Heading{{Name: "limited %", Field: "retry_percent"}, {Name: "max sleep s", Field: "max_sleep_s"},
 			{Name: "sd", Field: "request_sd"}, {Name: "CV %", Field: "share_cv_percent"}, {Name: "unused %", Field: "unused_percent"}}},
 	} {
-		t.Run(c.command+c.wide+c.first, func(t *testing.T) {
-			text := printedOnce(t, strings.Fields(c.command+" "+c.wide)...)
+		t.Run(c.command+c.first, func(t *testing.T) {
+			text := printedOnce(t, strings.Fields(c.command)...)
 			object := printedOnce(t, strings.Fields(c.command+" -o json")...)
 			var all map[string]any
 			if err := json.Unmarshal([]byte(object), &all); err != nil {
 				t.Fatal(err)
 			}
 			clitest.CompareTable(t, clitest.ReadTable(t, text, c.first), all[c.list].([]any), c.headings)
-			if c.wide == "" {
-				clitest.Fits(t, text)
-			}
+			clitest.Fits(t, text)
 		})
 	}
 }
