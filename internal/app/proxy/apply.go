@@ -122,6 +122,9 @@ func (c *Config) fixed(next *Config) error {
 			return wrong(f.field, restart, f.was, f.now)
 		}
 	}
+	if err := c.sameBatches(next); err != nil {
+		return err
+	}
 	if err := c.sameShared(next); err != nil {
 		return &ConfigError{Field: "Share", Err: err}
 	}

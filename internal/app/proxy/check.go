@@ -68,6 +68,9 @@ func (c Config) Checked() (Config, error) {
 	if err := c.checkShare(); err != nil {
 		return c, err
 	}
+	if err := c.checkBatches(); err != nil {
+		return c, err
+	}
 	return c, c.checkApart()
 }
 
@@ -228,6 +231,9 @@ func (u *Upstream) check(c *Config) *ConfigError {
 		return err
 	}
 	if err := u.checkPrices(); err != nil {
+		return err
+	}
+	if err := u.Batches.check(u); err != nil {
 		return err
 	}
 	if u.Attempts < 0 {

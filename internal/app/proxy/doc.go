@@ -37,5 +37,6 @@
 //	price.go          costs in money
 //	shared_store.go   limits shared with other processes
 //	state.go          the state file: sent requests that may still count
+//	batches.go        files and batches, which package jobs keeps: their requests have a line of their own
 //	sources.go        snapshots of the upstreams
 package proxy

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/forward"
+	"github.com/paceline-go/paceline/internal/app/jobs"
 )
 
 // Server is a Proxy at its listeners, between Start and the end of Wait.
@@ -27,6 +28,7 @@ type Server struct {
 
 // Start serves clients at l, and people and tools at admin, which may be nil. Stop closes both.
 func (p *Proxy) Start(l, admin net.Listener) *Server {
+	p.eachBatches((*jobs.Store).Start)
 	s := &Server{proxy: p, ended: make(chan error, 2)}
 	s.forced, s.force = context.WithCancel(context.Background())
 	b := &p.config.Bounds
@@ -84,8 +86,10 @@ func (s *Server) run(serve func() error) {
 func (s *Server) Stop() {
 	if s.proxy.stopping.Swap(true) {
 		s.force()
+		s.proxy.eachBatches((*jobs.Store).Break)
 		return
 	}
+	s.proxy.eachBatches((*jobs.Store).Stop)
 	s.proxy.config.Log.Info("stopping", "requests", s.proxy.visits.count(), "grace", s.proxy.latest.Load().config.Grace)
 	s.stops.Go(func() {
 		select {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/jobs"
 	"github.com/paceline-go/paceline/internal/send/timer"
 )
 
@@ -32,6 +33,7 @@ type common struct {
 	visits    visits
 	flushes   *timer.Watch            // over parts of answers
 	mounts    map[string]http.Handler // by pattern, at the admin listener
+	batches   map[string]*jobs.Store  // by the upstream's name; does not change
 }
 
 // New returns a Proxy, or a *ConfigError.
@@ -45,14 +47,20 @@ func New(c Config) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{config: c, clients: newClients(&c, all),
-		common: &common{clientele: all, flushes: timer.New(flushed), mounts: map[string]http.Handler{}}}
+		common: &common{clientele: all, flushes: timer.New(flushed), mounts: map[string]http.Handler{},
+			batches: map[string]*jobs.Store{}}}
 	p.keepable.Store(c.Bounds.KeptInAll)
 	if c.State != "" {
 		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Log, c.clock); err != nil {
 			return nil, &ConfigError{Field: "State", Err: err}
 		}
 	}
-	if err := p.build(nil); err != nil {
+	err = p.build(nil)
+	if err == nil {
+		err = p.openBatches()
+	}
+	if err != nil {
+		p.eachBatches((*jobs.Store).Stop)
 		p.close()
 		return nil, err
 	}
@@ -91,6 +99,9 @@ func (p *Proxy) visited(w http.ResponseWriter, r *http.Request, whole bool) {
 			leave(http.NewResponseController(w))
 		}
 		v.refuse(refusal)
+		return
+	}
+	if v.keeps() {
 		return
 	}
 	v.serve()
@@ -150,6 +161,7 @@ func (p *Proxy) close() {
 	for _, u := range p.routes {
 		u.closeIdle()
 	}
+	p.eachBatches((*jobs.Store).Wait)
 	if p.state != nil {
 		p.state.close()
 	}

@@ -267,6 +267,8 @@ type Upstream struct {
 	Forwarded bool
 	// KeepHost passes on the client's Host in place of the host of To.
 	KeepHost bool
+	// Batches keeps files and batches of clients here. If zero, their paths go to the upstream.
+	Batches Batches
 }
 
 // Price is the price of a model, in USD per million tokens.

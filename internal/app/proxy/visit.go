@@ -151,12 +151,7 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 	}
 	v.withhold(out)
 	dropTunnel(out.Header)
-	for _, f := range u.Header {
-		if !f.usesKey() {
-			out.Header.Set(f.Name, string(f.Value))
-		}
-	}
-	out.URL.RawQuery = setQuery(out.URL.RawQuery, u.Query, "", false)
+	u.dress(out)
 	if u.Forwarded {
 		pr.SetXForwarded()
 	}
@@ -170,6 +165,16 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 	if v.looksAhead {
 		go v.body.ahead(lookahead) // not before: in's trailers, which come with the end of the body, are cloned by now
 	}
+}
+
+// dress sets the fields and parameters that every request gets.
+func (u *upstream) dress(out *http.Request) {
+	for _, f := range u.Header {
+		if !f.usesKey() {
+			out.Header.Set(f.Name, string(f.Value))
+		}
+	}
+	out.URL.RawQuery = setQuery(out.URL.RawQuery, u.Query, "", false)
 }
 
 // dropTunnel removes an upgrade to HTTP/2 within a connection. Requests inside it would pass

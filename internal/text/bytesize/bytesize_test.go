@@ -2,6 +2,20 @@ package bytesize
 
 import "testing"
 
+// A size on a disk may be larger than a memory.
+func TestParseLarge(t *testing.T) {
+	for text, want := range map[string]int64{"10GiB": 10 << 30, "500MB": 500_000_000, "9999999999": 9_999_999_999} {
+		if n, err := ParseLarge(text); err != nil || n != want {
+			t.Errorf("%q: %d, %v", text, n, err)
+		}
+	}
+	for _, text := range []string{"", "0", "-1GiB", "10TB", "99999999999GiB"} {
+		if n, err := ParseLarge(text); err == nil {
+			t.Errorf("%q is %d", text, n)
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	for text, want := range map[string]struct {
 		size int64

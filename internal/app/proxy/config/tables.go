@@ -24,6 +24,8 @@ var (
 	spanOrNone = yamlfile.Value(form{"anyOf": []form{{"const": "none"}, yamlfile.ASpan}}, (*reader).spanOrNone)
 	size       = yamlfile.Value(aSize, (*reader).size)
 	sizeOrNone = yamlfile.Value(form{"anyOf": []form{{"const": "none"}, aSize}}, (*reader).sizeOrNone)
+	large      = yamlfile.Value(aSize, (*reader).large)
+	days       = yamlfile.Value(form{"type": "string", "pattern": `^[0-9.]+(d|h|m|s)`, "examples": []string{"30d", "12h"}}, (*reader).days)
 	rates      = yamlfile.Value(yamlfile.ListOf(aRateOf), (*reader).rates)
 	key        = yamlfile.Key
 )
@@ -152,6 +154,17 @@ var upstreamFields = []yamlfile.Field{
 		"how long requests wait for a server where nothing arrives (default 10s); 0: nobody waits"),
 	key("forwarded", yes, "tell the server who asked, in X-Forwarded-For, -Host and -Proto"),
 	key("keep_host", yes, "pass on the Host that the client asked for"),
+	key("batches", yamlfile.Struct(batchesFields), "files and batches are kept here, and sent beside other requests "+
+		"(default: their paths go to the server)"),
+}
+
+var batchesFields = []yamlfile.Field{
+	key("folder", text.Must(""), "where they are kept; it is made if it is missing"),
+	key("keep", days, "how long files and ended batches are kept: 30d, 12h (default 30d)"),
+	key("most", large, "most bytes that the files and batches of a client take (default 10GiB)"),
+	key("weight", positive, "the part of a client's batches, beside the weights of clients (default 1)"),
+	key("head_start", span, "how much earlier their requests count as having come (default 0)"),
+	key("concurrency", count, "how many requests of a client's batches are under way at a time (default 64)"),
 }
 
 // written is a secret in a file. Exactly one of Env, File, Secret and Sha256 is set.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +40,25 @@ func (r *reader) size(n *node, what string) int64 {
 			yamlfile.Show(n))
 	}
 	return v
+}
+
+// large is a size of what is on a disk.
+func (r *reader) large(n *node, what string) int64 {
+	v, err := bytesize.ParseLarge(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		r.Refuse(n, "%s: %s is no size: want a whole number of bytes such as 500MB or 10GiB", what, yamlfile.Show(n))
+	}
+	return v
+}
+
+// days is a time above 0, perhaps in days.
+func (r *reader) days(n *node, what string) time.Duration {
+	if digits, is := strings.CutSuffix(n.Value, "d"); is && n.Kind == yaml.ScalarNode {
+		if v, err := strconv.Atoi(digits); err == nil && v > 0 && v <= 36500 {
+			return time.Duration(v) * 24 * time.Hour
+		}
+	}
+	return r.above(n, what)
 }
 
 func (r *reader) sizeOrNone(n *node, what string) int64 {

@@ -1,6 +1,8 @@
 package format
 
 import (
+	"slices"
+
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -37,3 +39,6 @@ func (Plain) Line(b []byte, r *Result) []byte                     { return r.App
 func (Plain) Start() string                                       { return `{"id":"` }
 func (Plain) DeadSuffix() string                                  { return ".dead.jsonl" }
 func (Plain) Dialect() provider.Dialect                           { return nil }
+
+// Endpoints are the endpoints of OpenAI's batches whose tokens can be counted here.
+func Endpoints() []string { return slices.Clone(endpoints) }

@@ -1,0 +1,24 @@
+// Package jobs keeps files and batches of clients in a folder, and sends the batches. It is the
+// store behind /v1/files, /v1/batches and /v1/messages/batches of `paceline proxy`; package
+// jobs/api has the words of these APIs.
+//
+// The folder alone is the state. A record is replaced as a whole, so a crash at any instant leaves
+// what was before or what is after. At its next start the Store goes on with each batch: package run
+// is the engine, with its own results and journal in the folder of the batch.
+//
+//	FOLDER/lock                         one process at a time
+//	FOLDER/OWNER/files/ID.jsonl         a file; ID.json is its record, and makes it one
+//	FOLDER/OWNER/batches/ID/batch.json  the record of a batch; beside it are its input and the engine's files
+//
+// An owner is a client, by its name. It sees what it owns, and nothing else. Ids are 128 random bits.
+// No id and no name from outside becomes a part of a path before it was found among the known ones.
+//
+//	store.go     Config, Store: Open, Start, Stop, Wait
+//	owner.go     owners, and how much room they have
+//	ids.go       ids
+//	file.go      files, and uploads
+//	batch.go     batches and their states
+//	validate.go  mistakes in an input
+//	work.go      a batch from its validation to its end, over the engine
+//	finish.go    the files that a batch makes
+package jobs
