@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -197,13 +196,11 @@ func (b *bulk) RoundTrip(q *http.Request) (*http.Response, error) {
 	for rest := first; ; rest = min(2*rest, most) {
 		v := b.visit(q)
 		if v != nil {
-			resp, err := v.sendsInBulk(b, q)
-			if err == nil {
-				return resp, nil
-			}
-			x := v.why(err)
+			resp, x, err := v.sendsInBulk(b, q)
 			switch {
-			case x == nil || errors.Is(context.Cause(v.in.Context()), errStopping):
+			case err == nil:
+				return resp, nil
+			case x == nil || x.kind == stopping().kind:
 				return nil, v.gaveUp(err)
 			case !v.unsent && v.attempts > 0:
 				return nil, err
@@ -243,8 +240,9 @@ func (b *bulk) visit(q *http.Request) *visit {
 	return v
 }
 
-// sendsInBulk sends a request, until it has an answer, or until the batch must not wait any more.
-func (v *visit) sendsInBulk(b *bulk, q *http.Request) (*http.Response, error) {
+// sendsInBulk sends a request, until it has an answer, or until the batch must not wait any more. It
+// returns why there is none, too; nil: the engine has given up.
+func (v *visit) sendsInBulk(b *bulk, q *http.Request) (*http.Response, *refusal, error) {
 	v.within = within{q.Context(), v}
 	ctx, cancel := context.WithCancelCause(&v.within)
 	v.cancel = cancel
@@ -268,13 +266,17 @@ func (v *visit) sendsInBulk(b *bulk, q *http.Request) (*http.Response, error) {
 	}
 	resp, err := v.upstream.transport.RoundTrip(out)
 	if err != nil {
+		x := v.why(err)
 		v.w.status = statusGone
+		if x != nil {
+			v.w.status, v.failed = x.status, x.kind
+		}
 		end()
-		return nil, err
+		return nil, x, err
 	}
 	v.w.status = resp.StatusCode
 	resp.Body = &closing{resp.Body, end}
-	return resp, nil
+	return resp, nil, nil
 }
 
 // gaveUp is the error of a request whose batch stops.

@@ -25,7 +25,6 @@ var (
 	size       = yamlfile.Value(aSize, (*reader).size)
 	sizeOrNone = yamlfile.Value(form{"anyOf": []form{{"const": "none"}, aSize}}, (*reader).sizeOrNone)
 	large      = yamlfile.Value(aSize, (*reader).large)
-	days       = yamlfile.Value(form{"type": "string", "pattern": `^[0-9.]+(d|h|m|s)`, "examples": []string{"30d", "12h"}}, (*reader).days)
 	rates      = yamlfile.Value(yamlfile.ListOf(aRateOf), (*reader).rates)
 	key        = yamlfile.Key
 )
@@ -160,7 +159,7 @@ var upstreamFields = []yamlfile.Field{
 
 var batchesFields = []yamlfile.Field{
 	key("folder", text.Must(""), "where they are kept; it is made if it is missing"),
-	key("keep", days, "how long files and ended batches are kept: 30d, 12h (default 30d)"),
+	key("keep", above, "how long files and ended batches are kept (default 30d)"),
 	key("most", large, "most bytes that the files and batches of a client take (default 10GiB)"),
 	key("weight", positive, "the part of a client's batches, beside the weights of clients (default 1)"),
 	key("head_start", span, "how much earlier their requests count as having come (default 0)"),

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,16 +48,6 @@ func (r *reader) large(n *node, what string) int64 {
 		r.Refuse(n, "%s: %s is no size: want a whole number of bytes such as 500MB or 10GiB", what, yamlfile.Show(n))
 	}
 	return v
-}
-
-// days is a time above 0, perhaps in days.
-func (r *reader) days(n *node, what string) time.Duration {
-	if digits, is := strings.CutSuffix(n.Value, "d"); is && n.Kind == yaml.ScalarNode {
-		if v, err := strconv.Atoi(digits); err == nil && v > 0 && v <= 36500 {
-			return time.Duration(v) * 24 * time.Hour
-		}
-	}
-	return r.above(n, what)
 }
 
 func (r *reader) sizeOrNone(n *node, what string) int64 {
