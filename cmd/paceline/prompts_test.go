@@ -1,12 +1,22 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
@@ -87,5 +97,151 @@ func TestRunStreams(t *testing.T) {
 		if code != 0 || len(a) != 1 || a[0].Accepted != 20 || !strings.Contains(stderr, fmt.Sprintf("; %d tokens in, %d out, $", a[0].Input, a[0].Output)) || a[0].Output == 0 {
 			t.Errorf("%s: %d %s; the server: %+v", c.path, code, stderr, a)
 		}
+	}
+}
+
+const answerOf = "id=.id, answer=.body.choices[0].message.content"
+
+// A batch may become rows, in the order of the input. Its errors keep the provider's format, and a later run
+// sends those again, into their places.
+func TestRunBatchAsRows(t *testing.T) {
+	t.Parallel()
+	healed := atomic.Bool{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		_, rest, _ := strings.Cut(string(body), "What is ")
+		n, _, _ := strings.Cut(rest, "?")
+		if n == "3" && !healed.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintf(w, `{"choices":[{"message":{"content":"It is, %s"}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, n)
+	}))
+	defer srv.Close()
+	models := strings.Replace(prompts(6), "gpt-4o", "gpt-4.1", 2)
+	in := write(t, "in.jsonl", models+"}\n")
+	for _, c := range []struct{ name, row string }{{"out.csv", "p%d,\"It is, %[1]d\"\n"}, {"out.jsonl", "{\"id\":\"p%d\",\"answer\":\"It is, %[1]d\"}\n"}} {
+		out := filepath.Join(t.TempDir(), c.name)
+		errs := strings.TrimSuffix(out, ".jsonl") + ".errors.jsonl"
+		healed.Store(false)
+		want := func(leaveOut int) string {
+			text := ""
+			if strings.HasSuffix(out, "csv") {
+				text = "id,answer\n"
+			}
+			for i := range 6 {
+				if i != leaveOut {
+					text += fmt.Sprintf(c.row, i)
+				}
+			}
+			return text
+		}
+		run := func(args ...string) (int, string) {
+			code, _, stderr := paceline("", append([]string{"run", "--preset", "openai:tier1", "--attempts", "1", "--base-url", srv.URL, "--skip-invalid", "--select", answerOf, "--ordered", "--out", out, in}, args...)...)
+			return code, stderr
+		}
+		code, stderr := run()
+		if got := read(t, out); code != 3 || got != want(3) {
+			t.Errorf("%d %s\n%s", code, stderr, got)
+		}
+		if text := read(t, errs); strings.Count(text, "\n") != 2 || !strings.Contains(text, `"custom_id":"p3","response":{"status_code":500,`) || !strings.Contains(text, `"code":"skipped"`) {
+			t.Errorf("errors: %s", text)
+		}
+		if code, stderr := run(); code != 3 || !strings.Contains(stderr, "0 offered, ") || !strings.Contains(stderr, "5 done before, 1 dead before") {
+			t.Errorf("again: %d %s", code, stderr)
+		}
+		healed.Store(true)
+		code, stderr = run("--retry-dead=failed")
+		if got := read(t, out); code != 3 || got != want(-1) || !strings.Contains(stderr, "1 offered, 1 done") {
+			t.Errorf("%d %s\n%s", code, stderr, got)
+		}
+	}
+	code, stdout, stderr := paceline("", "run", "--rpm", "6000", "--base-url", srv.URL, "--skip-invalid", "--select", answerOf, "--ordered", in)
+	if code != 3 || strings.Count(stdout, "\n") != 6 || !strings.HasPrefix(stdout, `{"id":"p0","answer":"It is, 0"}`+"\n") {
+		t.Errorf("on standard output: %d %s%s", code, stderr, stdout)
+	}
+	if code, _, stderr := paceline("", "run", "--rpm", "6000", "--base-url", srv.URL, "--out-dir", t.TempDir(), in); code != 2 || !strings.Contains(stderr, "--out-dir does not go with batches") {
+		t.Errorf("files of bodies: %d %s", code, stderr)
+	}
+}
+
+// Own rows as prompts, for two models, over Ctrl-C and kill -9: each has its row once, in the order of the table,
+// and the plan is that of a batch with the same prompts.
+func TestRunPromptsKilled(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("no kill -9")
+	}
+	const n = 3000
+	l := newLLM(t, llm.Config{Limits: llm.Limits{Requests: 1e9, Tokens: 1e12}, First: latency.Uniform(0, 20*time.Millisecond)})
+	var table, batch strings.Builder
+	table.WriteString("id,model,text\n")
+	for i := range n { // all of one model come first
+		model := [...]string{"gpt-4o", "gpt-4.1"}[i*2/n]
+		fmt.Fprintf(&table, "p%d,%s,\"\"\"Why %d?\"\"\"\n", i, model, i)
+		fmt.Fprintf(&batch, `{"custom_id":"p%d","method":"POST","url":"/v1/chat/completions","body":%s}`+"\n", i,
+			strings.NewReplacer("{row.model}", model, "{row.text}", fmt.Sprintf(`"Why %d?"`, i)).Replace(promptBody))
+	}
+	out := filepath.Join(t.TempDir(), "q.csv")
+	flags := []string{"run", "--preset", "openai:tier1", "--rpm", "50000000", "--tpm", "90000000000", "--header", "Authorization: Bearer k", "--out", out, "--progress", "off"}
+	rows := append(flags, "--url", l.URL()+"/v1/chat/completions", "--body", promptBody, "--id", "{row.id}", "--select", answerOf, "--ordered", write(t, "q.csv", table.String()))
+	lines := append(flags[:len(flags):len(flags)], "--out", filepath.Join(t.TempDir(), "out.jsonl"), "--base-url", l.URL(), write(t, "in.jsonl", batch.String()))
+	var plans []run.Plan
+	for _, args := range [][]string{rows, lines} {
+		code, stdout, stderr := paceline("", append(args[:len(args):len(args)], "--dry-run", "-o", "json")...)
+		var p run.Plan
+		if err := json.Unmarshal([]byte(stdout), &p); code != 0 || err != nil || p.Requests != n || len(p.Models) != 2 || !p.EachModel {
+			t.Fatalf("%d %s%s: %v", code, stdout, stderr, err)
+		}
+		p.Format, p.Lines, p.Bytes, p.ReadingSeconds, p.First, p.Finish, p.Largest.Line = "", 0, 0, 0, nil, time.Time{}, 0
+		plans = append(plans, p)
+	}
+	if !reflect.DeepEqual(plans[0], plans[1]) {
+		t.Errorf("the plans differ: %+v\n%+v", plans[0], plans[1])
+	}
+	shown := func() int {
+		if _, err := os.Stat(out); err != nil {
+			return 0
+		}
+		text := read(t, out)
+		got := csvRows(t, text[:strings.LastIndexByte(text, '\n')+1])
+		for i, row := range got {
+			if i > 0 && (row[0] != fmt.Sprint("p", i-1) || row[1] == "") {
+				t.Fatalf("row %d is %q", i, row)
+			}
+		}
+		return len(got) - 1
+	}
+	asked := func() (all int) {
+		for _, n := range l.Report().Verdicts {
+			all += n
+		}
+		return all
+	}
+	for i, how := range []os.Signal{os.Interrupt, os.Kill, os.Kill, nil} {
+		p := program(t, rows...)
+		var errs syncBuffer
+		p.Stderr = &errs
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(patient); how != nil && asked() < (i+1)*n/5; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("stuck: %s", errs.String())
+			}
+		}
+		if how != nil {
+			_ = p.Process.Signal(how)
+		}
+		if err := p.Wait(); (err == nil) != (how == nil) {
+			t.Fatalf("%v: %v %s", how, err, errs.String())
+		}
+		t.Log(shown(), "rows after", asked(), "sends")
+	}
+	if got := shown(); got != n {
+		t.Errorf("%d rows, want %d", got, n)
+	}
+	if sent := asked(); sent < n || sent > n+3*2*64 || l.Report().Verdicts["accepted"] != sent {
+		t.Errorf("%d sends of %d requests: %v", sent, n, l.Report().Verdicts)
 	}
 }

@@ -67,21 +67,13 @@ func (f *resultFlags) config(cmd *cobra.Command, out *string, c *run.Config) err
 	return nil
 }
 
-// batches returns an error if one of the flags is given with a batch for language models, since its
-// results keep the provider's format.
+// batches returns an error if one of the flags does not go with a batch for language models.
 func (f *resultFlags) batches() error {
-	flag := ""
-	switch {
-	case f.outDir != "":
-		flag = "--out-dir"
-	case f.selection != "":
-		flag = "--select"
-	case f.ordered:
-		flag = "--ordered"
-	default:
+	if f.outDir == "" {
 		return nil
 	}
-	return fmt.Errorf("%s does not go with batches for language models: their results are in the provider's format", flag)
+	return errors.New("--out-dir does not go with batches for language models, whose results are lines in the provider's " +
+		"format; expected --select, such as --select 'answer=.body.choices[0].message.content'")
 }
 
 // shape reads --select and the flags that go with it.

@@ -134,7 +134,7 @@ type Config struct {
 	MaxFile int64
 	// Shape, if not nil, makes rows, which Out has in place of results. Ordered keeps Out in the
 	// order of the input. With either, a file Out is made from RowsOf(Out), and a later run resumes
-	// from that. Not for an *LLM.
+	// from that. The dead letters of an *LLM keep its format, in a file of their own.
 	Shape   output.Shape
 	Ordered bool
 	// Summary and Report are files that the caller writes. They must differ from the other files.
@@ -220,8 +220,8 @@ func (c *Config) contradiction() error {
 		return fmt.Errorf("answers take %v (--answer-time), and requests are of use for %v (--ttl): none could be answered in time",
 			c.AnswerTime, c.TTL)
 	}
-	if _, ok := c.Format.(*format.LLM); ok && (c.OutDir != "" || c.files.IsView()) {
-		return errors.New("results of batches for language models keep the format: no files of bodies, no rows, no order")
+	if _, ok := c.Format.(*format.LLM); ok && c.OutDir != "" {
+		return errors.New("results of batches for language models have the bodies: no files of bodies")
 	}
 	if c.Base != nil && (!c.keyless || len(c.Limits) > 0 || c.Auto != nil || c.Share != nil || c.Bearer != nil ||
 		c.TLS != nil || c.Dial != nil) {

@@ -171,7 +171,7 @@ func (w *endings) add(e *pool.Ended) {
 	if w.c.Ended != nil {
 		w.c.Ended(&w.line)
 	}
-	w.lines = w.store.Line(w.lines, &w.line)
+	w.lines = w.store.Line(w.lines, &w.line, e.State == pool.Dead)
 	one.to = len(w.lines)
 	if w.of = append(w.of, one); one.to >= output.MostLines {
 		w.write()

@@ -31,6 +31,7 @@ type feeder struct {
 	writer  *writer // of what is dead without being sent
 	teller  *telling.Teller
 	groups  pools
+	several bool  // each group has a feeder of its own
 	bytes   int64 // the size of the input, if it was checked
 }
 
@@ -49,13 +50,33 @@ func (f *feeder) all(ctx context.Context, name string, in io.Reader) {
 	if s, ok := in.(io.Seeker); ok {
 		from, _ = s.Seek(0, io.SeekCurrent)
 	}
+	f.several = true
+	checked := func() io.Reader { return &io.LimitedReader{R: io.NewSectionReader(at, from, f.bytes), N: f.bytes} }
 	var all sync.WaitGroup
+	if f.store.IsOrdered() {
+		all.Go(func() { f.order(name, checked()) })
+	}
 	for _, g := range f.groups {
-		all.Go(func() {
-			f.feed(ctx, name, &io.LimitedReader{R: io.NewSectionReader(at, from, f.bytes), N: f.bytes}, g)
-		})
+		all.Go(func() { f.feed(ctx, name, checked(), g) })
 	}
 	all.Wait()
+}
+
+// order reads the ids of all requests, so that the results are shown in the order of the input although several
+// feeders read it.
+func (f *feeder) order(name string, in io.Reader) {
+	reader := format.NewReader(f.c.Format, name, in, f.c.Input)
+	reader.Meter = nil
+	for f.course.isReading(false) {
+		q, err := reader.Next()
+		if _, invalid := errors.AsType[*format.InputError](err); invalid {
+			continue
+		}
+		if err != nil {
+			return
+		}
+		f.store.Read(format.HashOf(q.ID), q.Place(), !f.tally.HasEnded(q.ID))
+	}
 }
 
 // feed reads the input and hands its requests to the Pools. If of is not nil, it hands over only
@@ -148,7 +169,11 @@ func (f *feeder) appended(name string, in io.Reader, unread int64) {
 // the run is over.
 func (f *feeder) offer(ctx context.Context, q *format.Request) bool {
 	anew := f.tally.Read(q)
-	f.store.Read(q.Hash, anew)
+	if f.several {
+		f.store.Await(q.Place())
+	} else {
+		f.store.Read(q.Hash, q.Place(), anew)
+	}
 	var stray error
 	if !anew {
 		f.store.Lost.Passed()
@@ -225,7 +250,7 @@ func (f *feeder) deadUnsent(j *job) {
 // done once for all runs.
 func (f *feeder) skipped(from *format.Reader, why error) {
 	l, ok := f.c.Format.(*format.LLM)
-	if !ok {
+	if !ok || !f.store.HasErrors() {
 		return
 	}
 	sum := sha256.Sum256(from.Raw())

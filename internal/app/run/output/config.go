@@ -48,6 +48,15 @@ func (c *Config) Name() {
 	}
 }
 
+// form is how a file of results, or of dead letters, is written and read. Behind a view results are rows, and
+// the dead letters of a batch are in its format, unless both go the same way.
+func (c *Config) form(dead bool) form {
+	if _, isBatch := c.Format.(*format.LLM); isBatch && dead && c.view != "" && c.Dead != c.Out {
+		return form{c.Format, true}
+	}
+	return form{c.results, dead}
+}
+
 // IsView reports whether Out is seen as rows, or in order.
 func (c *Config) IsView() bool { return c.view != "" }
 

@@ -1,6 +1,8 @@
 package output
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -28,6 +30,8 @@ type order struct {
 	at      int           // index in queue of the first
 	ends    map[format.Hash]span
 	bytes   int64
+	place   int    // in the input, of the last that was read
+	unread  []span // of rest: those that ended and were not read
 	stopped bool
 }
 
@@ -38,18 +42,32 @@ func newOrder() *order {
 }
 
 // read takes in the next request of the input. anew says that this run sends it; otherwise it ended
-// in an earlier run. read waits while too many lines wait for their turn.
-func (o *order) read(d format.Hash, anew bool) {
+// in an earlier run. read waits while too many lines wait for their turn. The request may have ended before it
+// is read, where another feeder hands it over.
+func (o *order) read(d format.Hash, place int, anew bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for !o.stopped && len(o.queue) > o.at && (len(o.queue)-o.at >= mostOutOfOrder || o.bytes > mostBytesOutOfOrder) {
 		o.changed.Wait()
 	}
-	o.queue = append(o.queue, d)
+	o.queue, o.place = append(o.queue, d), place
+	o.changed.Broadcast()
 	if anew {
-		delete(o.ends, d)
+		if o.ends[d].isOld {
+			delete(o.ends, d)
+		}
 	} else if _, ok := o.ends[d]; !ok {
 		o.ends[d] = span{} // a dead letter
+	}
+}
+
+// await waits while a request at this place is too far ahead of those that were read. It never waits for one
+// that was read, since others may wait for that.
+func (o *order) await(place int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.stopped && place > o.place && (len(o.ends) >= mostOutOfOrder || o.bytes > mostBytesOutOfOrder) {
+		o.changed.Wait()
 	}
 }
 
@@ -89,7 +107,20 @@ func (o *order) rest() (span, bool) {
 		}
 		o.at++
 	}
-	return span{}, false
+	for d, s := range o.ends { // they ended before they were read
+		if !s.isOld && s.n > 0 {
+			o.unread = append(o.unread, s)
+			o.bytes -= s.n
+			delete(o.ends, d)
+		}
+	}
+	if len(o.unread) == 0 {
+		return span{}, false
+	}
+	slices.SortFunc(o.unread, func(a, b span) int { return cmp.Compare(b.at, a.at) }) // the last is the first in the file
+	s := o.unread[len(o.unread)-1]
+	o.unread = o.unread[:len(o.unread)-1]
+	return s, true
 }
 
 func (o *order) popLocked(s span) {
@@ -108,8 +139,14 @@ func (o *order) popLocked(s span) {
 func (o *order) ready() (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	queued := map[format.Hash]bool{}
 	for _, d := range o.queue[o.at:] {
-		if o.ends[d].n > 0 {
+		if queued[d] = true; o.ends[d].n > 0 {
+			n++
+		}
+	}
+	for d, s := range o.ends {
+		if s.n > 0 && !s.isOld && !queued[d] {
 			n++
 		}
 	}

@@ -24,7 +24,7 @@ func TestOrderHoldsBack(t *testing.T) {
 				read := 0
 				go func() {
 					for i := range c.n + 5 {
-						o.read(format.HashOf(fmt.Sprint(i)), true)
+						o.read(format.HashOf(fmt.Sprint(i)), i, true)
 						read++
 						if i > 0 {
 							o.ended(format.HashOf(fmt.Sprint(i)), span{at: int64(i), n: c.size})
@@ -55,12 +55,49 @@ func TestOrderHoldsBack(t *testing.T) {
 	}
 }
 
+// A feeder waits where it is too far ahead of what was read, and never before what was read. What ended without
+// being read is shown at the end, as it came.
+func TestOrderOfSeveralFeeders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOrder()
+		o.ended(format.HashOf("9"), span{at: 9, n: mostBytesOutOfOrder + 1})
+		o.ended(format.HashOf("7"), span{at: 7, n: 1})
+		o.read(format.HashOf("1"), 1, true)
+		o.await(1) // does not wait
+		went := false
+		go func() {
+			o.await(2)
+			went = true
+		}()
+		if synctest.Wait(); went {
+			t.Error("it does not wait")
+		}
+		o.ended(format.HashOf("1"), span{at: 1, n: 1})
+		if n := o.ready(); n != 3 {
+			t.Errorf("%d are ready", n)
+		}
+		for _, want := range []int64{1, 7, 9} {
+			if s, ok := o.rest(); !ok || s.at != want {
+				t.Errorf("%v, %v, want %d", s, ok, want)
+			}
+		}
+		if _, ok := o.rest(); ok || o.bytes != 0 {
+			t.Errorf("one more, or %d bytes are left", o.bytes)
+		}
+		o.stop()
+		if synctest.Wait(); !went {
+			t.Error("it waits for good")
+		}
+	})
+}
+
 // FuzzOrder: in any order of ends, the shown rows are in order, each once. After rest, all ended
 // ones are shown.
 func FuzzOrder(f *testing.F) {
-	f.Add(uint64(1), uint8(20), uint8(3))
-	f.Add(uint64(7), uint8(200), uint8(60))
-	f.Fuzz(func(t *testing.T, seed uint64, n, never uint8) {
+	f.Add(uint64(1), uint8(20), uint8(3), false)
+	f.Add(uint64(7), uint8(200), uint8(60), false)
+	f.Add(uint64(7), uint8(200), uint8(60), true)
+	f.Fuzz(func(t *testing.T, seed uint64, n, never uint8, several bool) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		o := newOrder()
 		d := func(i int) format.Hash { return format.HashOf(fmt.Sprint(i)) }
@@ -71,12 +108,23 @@ func FuzzOrder(f *testing.F) {
 				shown = append(shown, int(s.at))
 			}
 		}
+		ahead := map[int]bool{}
 		for i := range int(n) {
+			if j := i + 1 + rng.IntN(5); several && j < int(n) && !ahead[j] { // another feeder hands it over, and it ends
+				o.await(j)
+				o.ended(d(j), span{at: int64(j), n: 5})
+				ahead[j], ended[j] = true, true
+			}
+			if ahead[i] {
+				o.read(d(i), i, true)
+				take(o.next)
+				continue
+			}
 			anew := rng.IntN(4) > 0
 			if !anew || rng.IntN(3) == 0 { // a run before
 				o.ended(d(i), span{at: int64(i), n: 5, isOld: true})
 			}
-			if o.read(d(i), anew); anew {
+			if o.read(d(i), i, anew); anew {
 				going = append(going, i)
 			} else {
 				ended[i] = true

@@ -54,8 +54,15 @@ func New(c Config) *Store {
 	return s
 }
 
-// Line writes a result as results are written.
-func (s *Store) Line(b []byte, r *format.Result) []byte { return s.c.results.Line(b, r) }
+// Line writes a result as results, or dead letters, are written.
+func (s *Store) Line(b []byte, r *format.Result, dead bool) []byte { return s.c.form(dead).Line(b, r) }
+
+// HasErrors reports whether the dead letters are in the format of a batch, which has a place for lines that are
+// no requests.
+func (s *Store) HasErrors() bool {
+	_, is := s.c.form(true).Results.(*format.LLM)
+	return is
+}
 
 // IsPeeked reports whether peek has read the files.
 func (s *Store) IsPeeked() bool { return s.peeked != nil }
@@ -108,7 +115,7 @@ func (s *Store) Peek(note func(format.Entry)) error {
 			continue // Open will refuse it
 		}
 		if err == nil {
-			err = s.peekFile(path, info, form{s.c.results, i == 1}, note)
+			err = s.peekFile(path, info, s.c.form(i == 1), note)
 		}
 		if err != nil {
 			return err
@@ -144,7 +151,7 @@ func (s *Store) Where(id string) string {
 		if path == "-" || err != nil {
 			continue
 		}
-		form := form{s.c.results, i == 0}
+		form := s.c.form(i == 0)
 		_, _ = durable.Lines(f, path, func(line []byte, end durable.End) error {
 			if e, ok := form.Entry(line, form.dead); ok && e.ID == id {
 				found = fmt.Sprintf("on line %d of %s", end.Lines, path)
@@ -201,7 +208,7 @@ func IsNowhere(path string) bool {
 
 // openOutput opens results or dead letters.
 func (s *Store) openOutput(path string, dead bool, note func(format.Entry)) (*Results, error) {
-	form := form{s.c.results, dead}
+	form := s.c.form(dead)
 	if path == "-" {
 		if s.c.Ordered && s.c.view == "-" && !dead {
 			var err error
@@ -451,11 +458,18 @@ func (s *Store) Close() error {
 // IsOrdered reports whether results are shown in the order of the input.
 func (s *Store) IsOrdered() bool { return s.view != nil && s.view.order != nil }
 
-// Read takes in the next request of the input; anew: this run sends it. It waits while too many results wait
-// for their turn.
-func (s *Store) Read(h format.Hash, anew bool) {
+// Read takes in the next request of the input, at its place there; anew: this run sends it. It waits while too
+// many results wait for their turn.
+func (s *Store) Read(h format.Hash, place int, anew bool) {
 	if s.IsOrdered() {
-		s.view.order.read(h, anew)
+		s.view.order.read(h, place, anew)
+	}
+}
+
+// Await waits before a request at a place that Read has not reached, while too many results wait for their turn.
+func (s *Store) Await(place int) {
+	if s.IsOrdered() {
+		s.view.order.await(place)
 	}
 }
 
