@@ -67,21 +67,29 @@ func (l looked) spent(s *observe.Snapshot) {
 	s.Used.Money = all.Millionths()
 }
 
-// watch calls look for every group until done, and now and then notes the ceiling.
+// watch calls look for every group until done, and now and then notes the ceiling. It looks rarely
+// while all heads wait long, since little changes then.
 func (r *Run) watch(done <-chan struct{}) {
-	t := time.NewTicker(telling.LookEvery * time.Duration(1+len(r.c.Keys)/50))
+	every := telling.LookEvery * time.Duration(1+len(r.c.Keys)/50)
+	t := time.NewTimer(every)
 	defer t.Stop()
 	midnights := r.c.newMidnights()
-	for looks := 1; ; looks++ {
-		if looks%ceilingEvery == 0 {
+	for noted := time.Now(); ; {
+		if now := time.Now(); now.Sub(noted) >= ceilingEvery*every {
+			noted = now
 			r.ceilings.note(r.gauge.sustained())
 		}
 		if midnights.look() {
 			r.groups.moveMidnights(r.epoch.Add(midnights.slept))
 		}
+		next := telling.LookRarely
 		for _, g := range r.groups {
-			g.look()
+			next = min(next, g.look()/4)
 		}
+		if midnights.read != nil {
+			next = every // a sleep of the machine is noticed at once
+		}
+		t.Reset(max(every, next))
 		select {
 		case <-t.C:
 		case <-done:
@@ -90,8 +98,9 @@ func (r *Run) watch(done <-chan struct{}) {
 	}
 }
 
-// look notes why the head of the group's queue waits.
-func (g *group) look() {
+// look notes why the head of the group's queue waits. It returns how long the head still waits if
+// nothing happens: 0 without a head.
+func (g *group) look() time.Duration {
 	r, cause := g.r, ""
 	var wait time.Duration
 	var text string
@@ -111,6 +120,7 @@ func (g *group) look() {
 			r.TellUnsaid(*reason, text, time.Now().Add(wait))
 		}
 	}
+	return wait
 }
 
 // midnights keeps the days of a place where they are while the machine sleeps. Go's clock may stand

@@ -287,8 +287,8 @@ func (r *Run) DeadAgain() string {
 	return e.String()
 }
 
-// ceilingEvery is the number of looks of watch between two looks at the ceiling. A look at all keys
-// costs more than a look at the head of the queue.
+// ceilingEvery is the time between two looks at the ceiling, in the shortest times between two looks
+// of watch. A look at all keys costs more than a look at the head of the queue.
 const ceilingEvery = 25
 
 // ceilings keeps the last ceiling that was computed. The zero value has none. Safe for concurrent

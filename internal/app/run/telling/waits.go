@@ -9,6 +9,8 @@ const (
 	// LookEvery is how often watch reads why the head of the queue waits. People need no finer
 	// figures.
 	LookEvery = 20 * time.Millisecond
+	// LookRarely is how often watch reads it while the head waits for seconds.
+	LookRarely = time.Second
 	// mostCauses bounds the causes that each request keeps.
 	mostCauses = 16
 )
