@@ -134,6 +134,9 @@ type LimitConfig struct {
 	// requests away, and for how long. The Group calls it under its lock: it must change nothing
 	// and must not use the Group.
 	Paused func(now mono.Time) (observe.PauseState, bool)
+	// Own means that the limit is one party's own. What the party leaves free is for others, so it
+	// leaves nothing of this limit.
+	Own bool
 }
 
 // Limit adds a limit. It panics if the Limiter is nil. The Group forgets a limit without lanes at
@@ -144,8 +147,8 @@ func (j *Group) Limit(c LimitConfig) *Limit {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	m := &Limit{j.line.Limit(c.Limiter, scheduler.Sharing{Fair: c.Fair, Unit: c.Unit, Use: c.Use}), c.Logger, c.Whose,
-		c.Paused}
+	m := &Limit{j.line.Limit(c.Limiter, scheduler.Sharing{Fair: c.Fair, Unit: c.Unit, Use: c.Use, Own: c.Own}), c.Logger,
+		c.Whose, c.Paused}
 	m.limit.Of = m
 	j.noteLapsesLocked(m)
 	limit.SetEpoch(c.Limiter, j.base)
@@ -202,6 +205,9 @@ type LaneConfig struct {
 	// lanes of one client. The Class's weight and head start replace Weight and HeadStart, and its
 	// bound applies beside MaxWaiting. If nil, the lane counts by itself.
 	Share *Class
+	// Reserve is the part of each limit that the lane leaves free: see ClassConfig. With Share, that
+	// of the Class counts.
+	Reserve float64
 	// HeadStart is the lane's priority. At limits that lanes share, the lane's goroutines count as
 	// having come earlier by that much. It may be negative. No goroutine waits for ever, since one
 	// that really came that much earlier goes first.
@@ -244,7 +250,7 @@ func (j *Group) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	a := &Lane{group: j, view: cmp.Or(c.View, &j.view), share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs,
 		watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
 	a.lane = j.line.Lane(scheduler.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting, Fill: c.Fill,
-		After: c.After}, all...)
+		After: c.After, Reserve: c.Reserve}, all...)
 	a.lane.Of = a
 	for _, w := range a.lane.Ways() {
 		w.Of = a

@@ -27,10 +27,16 @@ type ClassConfig struct {
 	// MaxWaiting is the most goroutines that may wait in all lanes of the Class. If zero, there is
 	// no bound.
 	MaxWaiting int
+	// Reserve is the part of each limit that the Class leaves free, from 0 to 1, for parties that
+	// leave less. So these need not wait for what the Class has used. It is asked for and not taken:
+	// with N the limit, a request of the Class goes when its cost + Reserve·N could, but at most N.
+	// Where one that leaves
+	// less waits, the Class leaves as little and the turn decides, so it never starves. If zero, none.
+	Reserve float64
 }
 
 func (c ClassConfig) line() scheduler.ShareConfig {
-	return scheduler.ShareConfig{Weight: c.Weight, HeadStart: max(c.HeadStart, 0), Size: c.MaxWaiting}
+	return scheduler.ShareConfig{Weight: c.Weight, HeadStart: max(c.HeadStart, 0), Size: c.MaxWaiting, Reserve: c.Reserve}
 }
 
 // Class adds a Class without lanes. LaneConfig.Share puts lanes into it.

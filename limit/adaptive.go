@@ -108,16 +108,19 @@ func NewAdaptive(c AdaptiveConfig) (*Adaptive, error) {
 func (a *Adaptive) Most() int64 { return int64(a.bound) }
 
 // Ready implements Limiter.
-func (a *Adaptive) Ready(now mono.Time, _ Cost) mono.Time {
-	if int64(a.open) >= a.Most() {
-		return AfterSettle
-	}
-	return max(now, a.last)
+func (a *Adaptive) Ready(now mono.Time, cost Cost) mono.Time {
+	return a.ReadyLeaving(now, nil, cost, 0)
 }
 
 // ReadyAfter implements Forecaster.
-func (a *Adaptive) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
-	if int64(a.open)+1 >= a.Most() {
+func (a *Adaptive) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
+	return a.ReadyLeaving(now, &first, cost, 0)
+}
+
+// ReadyLeaving implements Leaver. The free part is one of the places, and one place is never free.
+func (a *Adaptive) ReadyLeaving(now mono.Time, first *Cost, _ Cost, free float64) mono.Time {
+	most := a.Most()
+	if int64(a.open)+one(first) >= most-Leaves(most, free) {
 		return AfterSettle
 	}
 	return max(now, a.last)

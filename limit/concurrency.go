@@ -48,13 +48,16 @@ func (c *Concurrency) SetLimit(now mono.Time, n int64) error {
 }
 
 // Ready implements Limiter.
-func (c *Concurrency) Ready(now mono.Time, _ Cost) mono.Time {
+func (c *Concurrency) Ready(now mono.Time, _ Cost) mono.Time { return c.beside(now, c.open, c.limit) }
+
+// beside returns when one more may go beside those open, under a limit.
+func (c *Concurrency) beside(now mono.Time, open, limit int64) mono.Time {
 	now = max(now, c.last)
-	over := c.open + c.lingers.total + 1 - c.limit
+	over := open + c.lingers.total + 1 - limit
 	if over <= 0 {
 		return now
 	}
-	if c.open >= c.limit {
+	if open >= limit {
 		return AfterSettle
 	}
 	return max(now, c.lingers.freed(over))
@@ -93,16 +96,12 @@ func (c *Concurrency) Rules() []Rule {
 
 // ReadyAfter implements Forecaster.
 func (c *Concurrency) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
-	now = max(now, c.last)
-	open := c.open + 1
-	over := open + c.lingers.total + 1 - c.limit
-	switch {
-	case over <= 0:
-		return now
-	case open >= c.limit:
-		return AfterSettle
-	}
-	return max(now, c.lingers.freed(over))
+	return c.beside(now, c.open+1, c.limit)
+}
+
+// ReadyLeaving implements Leaver. The free part is one of the places, and one place is never free.
+func (c *Concurrency) ReadyLeaving(now mono.Time, first *Cost, _ Cost, free float64) mono.Time {
+	return c.beside(now, c.open+one(first), c.limit-Leaves(c.limit, free))
 }
 
 // NotBefore implements Forecaster. The requests open and ahead may be answered at once.

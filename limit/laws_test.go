@@ -500,6 +500,21 @@ func (f faulty) Ready(now mono.Time, c limit.Cost) mono.Time {
 	return t
 }
 
+func (f faulty) ReadyLeaving(now mono.Time, first *limit.Cost, c limit.Cost, free float64) mono.Time {
+	if first != nil {
+		return f.Rolling.ReadyLeaving(now, first, c, free)
+	}
+	room := c[limit.Requests] + limit.Leaves(5, free)
+	switch f.fault {
+	case "leaves nothing free":
+	case "leaves more than there is":
+		c[limit.Requests] = room
+	default:
+		c[limit.Requests] = max(c[limit.Requests], min(room, 5))
+	}
+	return f.Ready(now, c)
+}
+
 func (f faulty) Admit(s *limit.Sent) {
 	f.Rolling.Admit(f.sees(s))
 }
@@ -541,7 +556,8 @@ func (f faulty) Settle(now mono.Time, s *limit.Sent, outcome *limit.Outcome) {
 // The laws are useful only if they find a broken limiter.
 func TestLawsKillFaults(t *testing.T) {
 	for _, fault := range []string{"leads by 5 ms", "forgets AfterSettle", "ignores cost", "unknown counts as unsent",
-		"arrived an hour ago", "keeps the estimate", "changes Sent", "keeps Sent", "changes Outcome"} {
+		"arrived an hour ago", "keeps the estimate", "changes Sent", "keeps Sent", "changes Outcome",
+		"leaves nothing free", "leaves more than there is"} {
 		spec := specs["Rolling"]
 		spec.New = func() limit.Limiter {
 			return faulty{limit.MustRolling(5, time.Second), fault, map[uint64]*limit.Sent{}}

@@ -40,6 +40,10 @@
 //     time alone. The total is the settled cost that counts. If Ready depends on Used alone,
 //     exactly Allowed − Used may go at once. AppendUsage changes nothing.
 //  16. Sent and Outcome are the driver's: a limiter changes neither, and keeps no pointer to them.
+//  17. What is left free delays and forbids nothing. ReadyLeaving of nothing is Ready, and of more is
+//     no earlier. It is Never only where Ready is, and waits for an answer only while a request is
+//     open. At its instant there is room for the cost and for the free part, or all is free. After an
+//     Admit it is no later than foreseen.
 //
 // The drivers of this package do their duty (law 10). They deliver every request at an instant that
 // its limiter cannot know, and check all other laws.
@@ -50,6 +54,7 @@
 //	admit.go         Admit, for tests that drive a limiter themselves; law 16
 //	law_forecast.go  law 12: Forecaster
 //	law_restore.go   law 14: Keeper
+//	law_leaving.go   law 17: Leaver
 //	gauge.go         law 15: AppendUsage
 //	promise.go       the promises of law 9, for each kind of server
 //	wraps.go         Wraps: a limiter that is made of another one
@@ -285,6 +290,9 @@ func (r *run) step(op, a, b byte) error {
 			return err
 		}
 	}
+	if err := r.leaving(cost, float64(b)/255); err != nil {
+		return err
+	}
 	return r.laws()
 }
 
@@ -381,12 +389,15 @@ func (r *run) foresee(first limit.Cost) (ts []mono.Time) {
 }
 
 func (r *run) admit(cost limit.Cost, b byte) error {
-	foreseen := r.foresee(cost)
+	foreseen, leaving := r.foresee(cost), r.foreseeLeaving(&cost)
 	s := sent{truly: r.now.Add(r.lost), sent: lent(Admit(r.subject, r.now, cost))}
 	for i, t := range foreseen {
 		if at := r.subject.Ready(r.now, r.Costs[i]); at > t {
 			return fmt.Errorf("law 11: after cost %v, cost %v is ready at %v; %v was foreseen", cost, r.Costs[i], at, t)
 		}
+	}
+	if err := r.sawLeaving(leaving); err != nil {
+		return err
 	}
 	estimate := cost
 	if s.estimates = b%3 == 0; s.estimates {

@@ -78,6 +78,10 @@ var questions = map[string]func(w limit.Limiter, sent *limit.Sent, p *probe) str
 		return ""
 	},
 	"Keeper": func(w limit.Limiter, sent *limit.Sent, p *probe) string { return restores(w, sent, p) },
+	"Leaver": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
+		limit.ReadyLeaving(w, 0, nil, limit.One, 0.5)
+		return p.reached("ReadyLeaving")
+	},
 	"Unwrap": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
 		found := false
 		if limit.Ask(w, func(part *probe) { found = part == p }); !found {
@@ -123,7 +127,12 @@ func (p *probe) reached(method string) string {
 func (p *probe) note(method string)             { p.asked = append(p.asked, method) }
 func (p *probe) Trust(mono.Time)                { p.note("Trust") }
 func (p *probe) Resume(mono.Time, []limit.Past) { p.note("Resume") }
-func (p *probe) AppendState(b []byte) []byte    { p.note("AppendState"); return p.Rolling.AppendState(b) }
+func (p *probe) ReadyLeaving(now mono.Time, first *limit.Cost, c limit.Cost, free float64) mono.Time {
+	p.note("ReadyLeaving")
+	return p.Rolling.ReadyLeaving(now, first, c, free)
+}
+
+func (p *probe) AppendState(b []byte) []byte { p.note("AppendState"); return p.Rolling.AppendState(b) }
 
 func (p *probe) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
 	to = p.Rolling.AppendUsage(to, now)

@@ -23,7 +23,7 @@ func (l *Scheduler) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass
 		}
 	}
 	// Most often no other ticket is here, and the cost is all there is to ask about.
-	if a.count == 0 && a.sole != nil {
+	if a.count == 0 && a.sole != nil && !a.reserves {
 		w, c, alone := a.sole, *cost, true
 		at = now
 		for _, m := range w.limits {
@@ -228,6 +228,7 @@ func (l *Scheduler) Leave(now mono.Time, t *Ticket) bool {
 // wait for it.
 func (l *Scheduler) Touch(m *Limit) {
 	l.changes++
+	m.units = 0 // it may count others now
 	l.news(m)
 }
 
@@ -601,6 +602,9 @@ func (l *Scheduler) mayPass(now mono.Time, w *Way, u, t *Ticket, first *Way, at 
 	}
 	for _, m := range w.limits {
 		r := m.Limiter.Ready(now, u.Cost)
+		if w.lane.reserves {
+			r = max(r, m.leaving(now, w, nil, &u.Cost))
+		}
 		if r <= now {
 			r = m.held(now, w, u)
 		}
@@ -610,7 +614,11 @@ func (l *Scheduler) mayPass(now mono.Time, w *Way, u, t *Ticket, first *Way, at 
 		return false, limit.Never
 	}
 	for _, m := range w.limits {
-		if (w == first || slices.Contains(first.limits, m)) && !limit.MayPass(m.Limiter, own, u.Cost, t.Cost, at) {
+		if w != first && !slices.Contains(first.limits, m) {
+			continue
+		}
+		if !limit.MayPass(m.Limiter, own, u.Cost, t.Cost, at) ||
+			w.lane.reserves && m.leaving(own, w, &u.Cost, &t.Cost) > at {
 			return false, limit.Never // nor later, unless something changes: it needs the room that t needs
 		}
 	}

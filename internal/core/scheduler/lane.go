@@ -27,8 +27,9 @@ type Lane struct {
 	alone   bool // no other lane has its limits
 	// Each limit is in one way only: each way is the first where it is parked, and looked at when
 	// its instant comes.
-	own  bool
-	ends [levels]struct{ head, tail *Ticket }
+	own      bool
+	reserves bool // reserve is above 0
+	ends     [levels]struct{ head, tail *Ticket }
 
 	least    limit.Cost // the cost that its waiting tickets surely use
 	reviewed uint64     // Scheduler.changes at the latest Review
@@ -38,6 +39,7 @@ type Lane struct {
 	ways    []*Way
 	share   *Class // nil: none of its limits is fair
 	config  LaneConfig
+	reserve float64    // the part of each limit that it leaves free
 	largest limit.Cost // with Fill: the largest cost of each unit since the lane was empty
 
 	// These are for a lane of several ways. While no ticket waits, the ready ways are kept in

@@ -24,6 +24,9 @@ func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Lim
 		r := now
 		if !*m.silent {
 			r = m.Limiter.Ready(now, cost)
+			if w.lane.reserves {
+				r = max(r, m.leaving(now, w, nil, &t.Cost))
+			}
 		}
 		if r <= now && (len(m.parked.all) > 0 || m.claims != nil) {
 			r = m.held(now, w, t)
@@ -40,11 +43,11 @@ func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Lim
 	return at, on
 }
 
-// held returns now if t, going by w, has the best right to the room of m. Otherwise it returns when
-// the ticket with a better right may go.
+// held returns now if t, going by w, has the best right to the room of m, or needs none of it.
+// Otherwise it returns when the ticket with a better right may go.
 func (m *Limit) held(now mono.Time, w *Way, t *Ticket) mono.Time {
 	if m.claims != nil {
-		if a := (*m.claims)[0].lane; a != w.lane && a.ends[0].head.before(t) {
+		if c := (*m.claims)[0]; c.lane != w.lane && c.lane.ends[0].head.before(t) && !m.yields(now, c, w, t) {
 			return limit.AfterSettle
 		}
 	}
@@ -56,10 +59,17 @@ func (m *Limit) held(now mono.Time, w *Way, t *Ticket) mono.Time {
 		return now
 	}
 	if m.fair != nil && h.lane.share != w.lane.share {
-		if start := w.turn(m); h.start > start || h.start == start && !h.earlier(t.Place, t.seq) {
+		start := math.Inf(-1)
+		if !w.claims {
+			start = w.flow(m).start()
+		}
+		if h.start > start || h.start == start && !h.earlier(t.Place, t.seq) {
 			return now
 		}
 	} else if !h.earlier(t.Place, t.seq) {
+		return now
+	}
+	if m.yields(now, h, w, t) {
 		return now
 	}
 	return min(max(m.first, now+1), limit.AfterSettle)
@@ -250,12 +260,19 @@ func (l *Scheduler) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
 		l.rouse(m, at)
 		l.reorder(m)
 	}
+	if l.reserve > 0 { // those that leave more free than t are to be asked for less
+		l.mark(m)
+	}
 }
 
 // rank gives w, parked at m, the rank of t. If t wants more than m ever has, it ranks behind all
-// others. Otherwise it would hold up tickets that fit while it waits to go by another way.
+// others. Otherwise it would hold up tickets that fit while it waits to go by another way. If t uses
+// nothing of m, it ranks before all others: it delays none of them.
 func (w *Way) rank(m *Limit, t *Ticket) {
 	w.place, w.seq, w.start = t.Place, t.seq, 0
+	if w.unused = !m.uses(&t.Cost); w.unused {
+		w.place = mono.Min
+	}
 	if m.fair != nil {
 		w.start = w.turn(m)
 	}
@@ -275,7 +292,7 @@ func (w *Way) rank(m *Limit, t *Ticket) {
 // turn returns the rank of w at m, which is fair. A claim goes before all turns. Otherwise the two
 // could wait for each other for ever.
 func (w *Way) turn(m *Limit) float64 {
-	if w.claims {
+	if w.claims || w.unused {
 		return math.Inf(-1)
 	}
 	return w.flow(m).start()

@@ -35,6 +35,7 @@
 //	door.go        ways that open later than others of their lane
 //	keyed_heap.go  the heap of limits and of ways, and their orders
 //	weights.go     Class: parties of a fair limit, by weight
+//	headroom.go    what a lane leaves free, and what of a limit a ticket does not use
 //	boost.go       how a head start translates into virtual time of fair queueing
 //	expect.go      Expect: a guess when a cost would go
 //	last_goes.go   LastGoes: a guess when the last ticket of a lane goes
@@ -76,6 +77,7 @@ type Scheduler struct {
 	waiting int
 	lanes   int // the number of times that lanes were made or retired
 	doors   int // the number of lanes with doors
+	reserve int // the number of lanes that leave something free
 
 	wake   mono.Time    // the first of the timers
 	timers heap[*Limit] // limits with waiting tickets, by the instant to look at them
@@ -192,7 +194,9 @@ type Limit struct {
 	barred int       // the number of parked ways that want more than it ever has
 	line   *Scheduler
 	fair   *fairness // nil: lanes take turns by place
-	_      [16]byte  // what follows is a cache line, too
+	units  uint16    // of cost that it counts, as bits; 0: not known yet
+	own    bool      // no reserve holds here
+	_      [13]byte  // what follows is a cache line, too
 
 	spare limit.Cost // reserved by open passes beyond what they surely use
 
@@ -210,12 +214,14 @@ type Sharing struct {
 	// Use, if not nil, returns how much a cost uses, instead of Unit. It is for a limit of several
 	// units. It must be quick and change nothing.
 	Use func(limit.Cost) float64
+	// Own means that the limit is one class's own, which leaves nothing of it free for others.
+	Own bool
 }
 
 // Limit adds a limit to the scheduler, which owns the limiter from now on. After a change of the
 // limiter call Touch.
 func (l *Scheduler) Limit(m limit.Limiter, s Sharing) *Limit {
-	n := &Limit{Limiter: m, line: l, timer: -1, due: -1, first: limit.Never, wake: limit.Never}
+	n := &Limit{Limiter: m, line: l, timer: -1, due: -1, first: limit.Never, wake: limit.Never, own: s.Own}
 	n.silent = n.skip()
 	if s.Fair {
 		n.fair = &fairness{unit: s.Unit, use: s.Use, past: past{idle: mono.Min}}
@@ -250,6 +256,7 @@ type Way struct {
 	doubted bool // it is in lane.loose, whatever its state
 	barred  bool // the lane's first ticket wants more than the limit where it is parked ever has
 	fair    bool // one of its limits is fair
+	unused  bool // the lane's first ticket uses nothing of the limit where it is parked
 
 	flows      []*flow // if fair: its share at each limit; nil: that limit is not fair
 	spots      []int32 // its index in the ways of each limit
@@ -283,6 +290,8 @@ type LaneConfig struct {
 	// Share is the Class of the lane, whose weight then counts. If nil, the lane has a Class of its
 	// own.
 	Share *Class
+	// Reserve is the part of each limit that the lane leaves free, as in ShareConfig. Not with Share.
+	Reserve float64
 	// Size is the most tickets that may wait in the lane. If zero, any number.
 	Size int
 	// Fill is Config.Fill for this lane, if it is larger.
@@ -358,6 +367,7 @@ func (l *Scheduler) Retire(a *Lane) {
 		}
 	}
 	a.part()
+	a.leave(0)
 	l.lanes++
 	if len(a.late) > 0 {
 		l.doors--

@@ -21,6 +21,7 @@ import (
 type Class struct {
 	config ShareConfig
 	count  int // the number of waiting tickets in its lanes
+	lanes  []*Lane
 	flows  map[*Limit]*flow
 }
 
@@ -34,6 +35,9 @@ type ShareConfig struct {
 	HeadStart time.Duration
 	// Size is the most tickets that may wait in all its lanes. If zero, any number.
 	Size int
+	// Reserve is the part of each limit that its lanes leave free, from 0 to 1, for tickets that
+	// leave less. Where such a ticket waits, they leave as little as that ticket.
+	Reserve float64
 }
 
 const mostWeight = 1e6
@@ -54,6 +58,9 @@ func (s *Class) Set(c ShareConfig) {
 	s.config = c
 	for m := range s.flows {
 		m.fair.remember(c.HeadStart)
+	}
+	for _, a := range s.lanes {
+		a.leave(c.Reserve)
 	}
 }
 
@@ -125,7 +132,7 @@ func (a *Lane) join(s *Class) {
 				continue
 			}
 			if s == nil {
-				s = a.line.Share(ShareConfig{Weight: a.config.Weight})
+				s = a.line.Share(ShareConfig{Weight: a.config.Weight, Reserve: a.config.Reserve})
 			}
 			f := s.flows[m]
 			if f == nil {
@@ -140,7 +147,12 @@ func (a *Lane) join(s *Class) {
 			w.flows[k], w.fair = f, true
 		}
 	}
-	a.share = s
+	free := a.config.Reserve
+	if a.share = s; s != nil {
+		s.lanes = append(s.lanes, a)
+		free = s.config.Reserve
+	}
+	a.leave(free)
 }
 
 // part takes the ways of a retired lane out of its class.
@@ -154,6 +166,11 @@ func (a *Lane) part() {
 				delete(f.share.flows, f.limit)
 			}
 		}
+	}
+	if s := a.share; s != nil {
+		i, last := slices.Index(s.lanes, a), len(s.lanes)-1
+		s.lanes[i], s.lanes[last] = s.lanes[last], nil
+		s.lanes = s.lanes[:last]
 	}
 }
 

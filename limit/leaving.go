@@ -1,0 +1,121 @@
+package limit
+
+import (
+	"math"
+
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Leaver is a Limiter that knows when a cost may go and leave a part of its limit free. All limiters
+// of this package that count are Leavers.
+type Leaver interface {
+	Limiter
+	// ReadyLeaving is Ready for a cost that leaves the part free, from 0 to 1, of each limit: see the
+	// function ReadyLeaving. If first is not nil, the answer is that after an Admit of *first at now,
+	// as of ReadyAfter. It changes nothing.
+	ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time
+}
+
+// ReadyLeaving returns the instant at which cost may go and leave a part of each limit in l free. The
+// room is asked for and not taken: with N the limit, it is the instant at which cost + free·N could
+// go, but at most N. So a cost that would leave less goes when all of the limit is free, and none
+// becomes Never. It is never before Ready. A limiter that is no Leaver, such as a share.Member, leaves
+// nothing free.
+//
+// If first is not nil, it is what ReadyLeaving would return after an Admit of *first at now. It
+// changes nothing.
+func ReadyLeaving(l Limiter, now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
+	if f, ok := l.(Leaver); ok {
+		return f.ReadyLeaving(now, first, cost, free)
+	}
+	t := plainly(l, now, first, cost)
+	if w, ok := l.(wrapper); ok {
+		for _, part := range w.Unwrap() {
+			t = max(t, ReadyLeaving(part, now, first, cost, free))
+		}
+	}
+	return t
+}
+
+// plainly is Ready, or ReadyAfter if first is not nil.
+func plainly(l Limiter, now mono.Time, first *Cost, cost Cost) mono.Time {
+	if first == nil {
+		return l.Ready(now, cost)
+	}
+	return ReadyAfter(l, now, *first, cost)
+}
+
+// one is the number of requests that an Admit of first adds.
+func one(first *Cost) int64 {
+	if first == nil {
+		return 0
+	}
+	return 1
+}
+
+// Leaves returns the part of n that is left free, rounded up. It is less than n, if n is above 0.
+func Leaves(n int64, free float64) int64 {
+	if !(free > 0) { // NaN, too
+		return 0
+	}
+	return max(min(int64(math.Ceil(float64(n)*free)), n-1), 0)
+}
+
+// beside returns w with the part of n that it leaves free: at most n, or w.
+func beside(w, n int64, free float64) int64 {
+	if w == 0 {
+		return 0
+	}
+	return max(w, min(w+Leaves(n, free), n))
+}
+
+// leaving answers ReadyLeaving for a limiter of one unit, whose limit is n.
+func leaving(l Limiter, u Unit, n int64, now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
+	cost[u] = beside(cost.of(u), n, free)
+	return plainly(l, now, first, cost)
+}
+
+// ReadyLeaving implements Leaver.
+func (r *Rolling) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
+	return leaving(r, r.unit, r.limit, now, first, cost, free)
+}
+
+// ReadyLeaving implements Leaver.
+func (c *Calendar) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
+	return leaving(c, c.unit, c.limit, now, first, cost, free)
+}
+
+// ReadyLeaving implements Leaver.
+func (a *Anchored) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
+	return leaving(a, a.unit, a.limit, now, first, cost, free)
+}
+
+// ReadyLeaving implements Leaver.
+func (l *Weighted) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
+	return leaving(l, l.unit, l.limit, now, first, cost, free)
+}
+
+// ReadyLeaving implements Leaver. The free part is one of the Burst. The refill is not lower for it.
+func (b *Bucket) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
+	return leaving(b, b.unit, b.limit, now, first, cost, free)
+}
+
+// ReadyLeaving implements Leaver. The free part is one of the Burst. The refill is not lower for it.
+func (p *Produced) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
+	return leaving(p, p.unit, p.burst, now, first, cost, free)
+}
+
+// ReadyLeaving implements Leaver. Of a limit that proved wrong, the part is one of the fit.
+func (f *Fitted) ReadyLeaving(now mono.Time, first *Cost, cost Cost, part float64) mono.Time {
+	t := max(plainly(f, now, first, cost), ReadyLeaving(f.own, now, first, cost, part))
+	if !f.bound {
+		return t
+	}
+	cost = f.fitting(cost)
+	for i := range f.fits {
+		if fit := &f.fits[i]; fit.state != free {
+			t = max(t, leaving(fit.ledger, fit.rate.Unit, fit.n, now, first, cost, part))
+		}
+	}
+	return t
+}
