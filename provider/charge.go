@@ -25,12 +25,24 @@ type Charge struct {
 	// Cost is how much of each unit the request uses, besides the one request. It uses nothing of a
 	// unit that is missing. Amounts are 1 … MaxCount.
 	Cost map[Unit]int64
+	// Body finds amounts in the body of the request, which must be JSON. Where one finds none, the amount
+	// is that of Cost.
+	Body map[Unit]Expression
+	// Answer finds in the body of the answer what the request did cost. Until the answer has ended, the
+	// request costs the amounts of Cost and Body.
+	Answer map[Unit]Expression
 	// Resource is the name of the part of the key's quota in which the request counts: "search".
 	// Empty: none but the key's. These stand for parts of the request: {method}, {path}, {query:NAME}
 	// for a parameter, and {1} … {9} for the text of the first … ninth * of the path.
 	Resource string
 	// Source is the page that says so. AsOf is the year, or the year and month, of the last look at it.
 	Source, AsOf string
+}
+
+// Expression finds a count in a JSON document. It is safe for concurrent use, and takes 10 ms at most.
+type Expression interface {
+	// Count returns the count, 0 … MaxCount. The error says why the document has none.
+	Count(document []byte) (n int64, err error)
 }
 
 // maxConditions is how many conditions a charge has at most.
@@ -72,7 +84,7 @@ type part struct {
 func NewCharges(list []Charge) (*Charges, error) {
 	c := &Charges{list: slices.Clone(list), exact: map[string][]int{}}
 	for i := range c.list {
-		c.list[i].Cost = maps.Clone(c.list[i].Cost)
+		c.list[i] = c.list[i].own()
 		row, err := parseCharge(&c.list[i])
 		if err != nil {
 			return nil, fmt.Errorf("provider: charge %d, on %q: %w", i+1, clip(list[i].On), err)
@@ -95,6 +107,8 @@ func parseCharge(c *Charge) (row chargeRow, err error) {
 		return row, fmt.Errorf(`want a method and a path, such as "GET /search/*"`)
 	case method == "" || method != "*" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "":
 		return row, fmt.Errorf("the method %q; want capital letters, or * for any", clip(method))
+	case method == http.MethodHead:
+		return row, fmt.Errorf("the method HEAD, which a charge of GET fits; want GET")
 	case path[0] != '/' && path[0] != '*':
 		return row, fmt.Errorf("the path %q; want one that begins with / or *", clip(path))
 	case strings.ContainsFunc(rest, func(r rune) bool { return r <= ' ' || r == '#' || r == 0x7f }):
@@ -112,16 +126,47 @@ func parseCharge(c *Charge) (row chargeRow, err error) {
 			return row, err
 		}
 	}
-	for unit, n := range c.Cost {
-		switch {
-		case !slices.Contains([]Unit{Weight, Orders, Input, Output, Tokens, Money, Bytes, Other}, unit):
-			return row, fmt.Errorf("a cost in %q; want one in weight, orders, tokens or another unit but requests", clip(string(unit)))
-		case n < 1 || n > MaxCount:
-			return row, fmt.Errorf("a cost of %d %s; want 1 to %d", n, unit, int64(MaxCount))
-		}
+	if err = c.checkCosts(); err != nil {
+		return row, err
 	}
 	row.resource, err = parseResource(c.Resource, strings.Count(path, "*"))
 	return row, err
+}
+
+// checkCosts returns an error in the amounts and expressions.
+func (c *Charge) checkCosts() error {
+	for unit, n := range c.Cost {
+		if err := checkUnit(unit); err != nil {
+			return err
+		}
+		if n < 1 || n > MaxCount {
+			return fmt.Errorf("a cost of %d %s; want 1 to %d", n, unit, int64(MaxCount))
+		}
+	}
+	for _, all := range []map[Unit]Expression{c.Body, c.Answer} {
+		for unit, e := range all {
+			if err := checkUnit(unit); err != nil {
+				return err
+			}
+			if e == nil {
+				return fmt.Errorf("the expression of %s is nil", unit)
+			}
+		}
+	}
+	return nil
+}
+
+func checkUnit(u Unit) error {
+	if !slices.Contains([]Unit{Weight, Orders, Input, Output, Tokens, Money, Bytes, Other}, u) {
+		return fmt.Errorf("a cost in %q; want one in weight, orders, tokens or another unit but requests", clip(string(u)))
+	}
+	return nil
+}
+
+// own returns a copy that belongs to the caller.
+func (c Charge) own() Charge {
+	c.Cost, c.Body, c.Answer = maps.Clone(c.Cost), maps.Clone(c.Body), maps.Clone(c.Answer)
+	return c
 }
 
 func parseConditions(query string) (all []condition, err error) {
@@ -134,6 +179,11 @@ func parseConditions(query string) (all []condition, err error) {
 		if c.op != '=' {
 			if c.n, err = strconv.ParseInt(text[i+1:], 10, 64); err != nil {
 				return nil, fmt.Errorf("the condition %q; want a whole number after %c", clip(text), c.op)
+			}
+		}
+		for _, o := range all {
+			if o.name == c.name && (o.op == '>' && c.op == '<' && c.n-o.n < 2 || o.op == '<' && c.op == '>' && o.n-c.n < 2) {
+				return nil, fmt.Errorf("the conditions %q; want two that one number can meet", clip(query))
 			}
 		}
 		all = append(all, c)
@@ -195,6 +245,54 @@ func (c *Charges) Usual() string {
 		}
 	}
 	return ""
+}
+
+// Hidden returns the first charge that no request can reach, since an earlier one takes all of its
+// requests. Both are indices of the list. ok is false if there is none.
+func (c *Charges) Hidden() (hidden, by int, ok bool) {
+	for hidden = range c.rows {
+		for by = range c.rows[:hidden] {
+			if c.rows[by].covers(&c.rows[hidden]) {
+				return hidden, by, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// covers reports whether a row fits each request that another one fits. A * of the other stands for
+// itself here: only a * fits it.
+func (row *chargeRow) covers(other *chargeRow) bool {
+	if row.method != "" && row.method != other.method || !row.path.Match(string(other.path)) {
+		return false
+	}
+	for _, c := range row.conditions {
+		if !slices.Contains(other.conditions, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// Names reports whether a request can count in a resource that a pattern fits. A place of a resource's
+// name stands for any text.
+func (c *Charges) Names(resource Pattern) bool {
+	if c == nil {
+		return false
+	}
+	for i := range c.rows {
+		name := c.list[i].Resource
+		if c.rows[i].resource == nil && name != "" && resource.Match(name) {
+			return true
+		}
+		if head, _, changes := strings.Cut(name, "{"); changes {
+			fixed, _, _ := strings.Cut(string(resource), "*")
+			if strings.HasPrefix(head, fixed) || strings.HasPrefix(fixed, head) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Of returns the charge of a request, and the name of its resource; nil: no charge fits. The charge

@@ -129,6 +129,29 @@ func TestChargeErrors(t *testing.T) {
 	}
 }
 
+// A charge is hidden if an earlier one takes all of its requests. Names finds the resources.
+func TestHiddenCharges(t *testing.T) {
+	for _, c := range []struct {
+		first, second string
+		hidden        bool
+	}{
+		{"* /x*", "GET /xy", true}, {"* /x*", "GET /x*y*", true}, {"GET /x", "GET /x?a=1", true}, {"GET /x?a=1", "GET /x?b>2&a=1", true},
+		{"* *", "* *", true}, {"GET /x", "* /x", false}, {"GET /x?a=1", "GET /x", false}, {"GET /x?a>1", "GET /x?a>2", false},
+		{"* /x*y", "GET /x*", false}, {"GET /xy", "* /x*", false}, {"* /x", "* /y", false},
+	} {
+		hidden, by, ok := charges(t, provider.Charge{On: "PUT /z"}, provider.Charge{On: c.first}, provider.Charge{On: c.second}).Hidden()
+		if ok != c.hidden || ok && (hidden != 2 || by != 1) {
+			t.Errorf("%s after %s: %d by %d, %t", c.second, c.first, hidden, by, ok)
+		}
+	}
+	all := charges(t, provider.Charge{On: "* /s", Resource: "search"}, provider.Charge{On: "* *", Resource: "10/2s {path}"}, provider.Charge{On: "GET /z"})
+	for name, want := range map[provider.Pattern]bool{"search": true, "s*": true, "serch": false, "10/2s *": true, "10/2s /x": true, "20/2s *": false, "*": true} {
+		if all.Names(name) != want {
+			t.Errorf("a resource %s: %t", name, !want)
+		}
+	}
+}
+
 // plainly finds the charge of a request as the documentation says it, without a table.
 func plainly(list []provider.Charge, method string, u *url.URL) int {
 	for i, c := range list {
@@ -183,6 +206,9 @@ func FuzzCharge(f *testing.F) {
 			return // the search reads no such query
 		}
 		charge, _ := c.Of(&http.Request{Method: method, URL: u})
+		if hidden, by, ok := c.Hidden(); ok && (by >= hidden || plainly(list, method, u) == hidden) {
+			t.Errorf("%v: %d is hidden by %d, and %s %s reaches it", list, hidden, by, method, u)
+		}
 		switch i := plainly(list, method, u); {
 		case i < 0 && charge != nil, i >= 0 && (charge == nil || charge.On != list[i].On):
 			t.Errorf("%q, %q of %s %s: %+v, want the one at %d", first, second, method, u, charge, i)

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"cmp"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -258,7 +257,7 @@ func (p Provider) own() Provider {
 	p.Published, p.Models = slices.Clone(p.Published), slices.Clone(p.Models)
 	p.Charges = slices.Clone(p.Charges)
 	for i := range p.Charges {
-		p.Charges[i].Cost = maps.Clone(p.Charges[i].Cost)
+		p.Charges[i] = p.Charges[i].own()
 	}
 	if p.Batch != nil {
 		b := *p.Batch

@@ -3,6 +3,7 @@ package transport
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"runtime"
@@ -232,14 +233,15 @@ type held struct {
 // hold returns a body whose end settles the attempt, or nil if nothing depends on it.
 func (s *sent) hold(resp *http.Response) *held {
 	metered := s.api != tokens.NoAPI && resp.StatusCode < 300
-	if !metered && !s.t.config.UntilBody || resp.Body == nil || resp.Body == http.NoBody ||
+	says := s.row != nil && s.row.Answer != nil
+	if !metered && !says && !s.t.config.UntilBody || resp.Body == nil || resp.Body == http.NoBody ||
 		resp.StatusCode == http.StatusSwitchingProtocols {
 		return nil
 	}
 	h := &held{body: resp.Body, sent: s}
 	var decoder *decode.Decoder
-	if metered {
-		decoder = h.watch(resp)
+	if metered || says {
+		decoder = h.watch(resp, metered)
 	}
 	// An answer that is neither read to its end nor closed keeps the connection for good, but not a
 	// place in the limit.
@@ -247,15 +249,15 @@ func (s *sent) hold(resp *http.Response) *held {
 		if decoder != nil {
 			decoder.End()
 		}
-		s.ended(tokens.Usage{}, tokens.ErrIncomplete, true)
+		s.ended(tokens.Usage{}, tokens.ErrIncomplete, true, nil)
 	}, decoder)
 	return h
 }
 
-// watch begins to read the usage. It returns the decoder, which must be ended; nil: there is
-// none.
-func (h *held) watch(resp *http.Response) *decode.Decoder {
-	if u, ok := tokens.HeaderUsage(resp.Header); ok {
+// watch begins to read the usage, and what the answer says of its cost. It returns the decoder, which
+// must be ended; nil: there is none.
+func (h *held) watch(resp *http.Response, metered bool) *decode.Decoder {
+	if u, ok := tokens.HeaderUsage(resp.Header); ok && metered {
 		h.told = &u
 	}
 	h.meter = &h.own
@@ -264,16 +266,23 @@ func (h *held) watch(resp *http.Response) *decode.Decoder {
 		h.meter = new(meter) // its decoder refers to it, and must not keep the body from being forgotten
 		h.meter.decoder = decode.New(codings, h.meter.read)
 	}
-	h.meter.watcher = tokens.NewWatcher(h.sent.api, tokens.IsStream(resp.Header.Get("Content-Type")), h.meter)
+	if metered {
+		h.meter.watcher = tokens.NewWatcher(h.sent.api, tokens.IsStream(resp.Header.Get("Content-Type")), h.meter)
+	}
+	if row := h.sent.row; row != nil && row.Answer != nil {
+		h.meter.most = h.sent.t.config.MaxBody
+	}
 	return h.meter.decoder
 }
 
-// meter reads the usage of an answer as it passes.
+// meter reads the usage of an answer as it passes, and keeps its text if that says what it cost.
 type meter struct {
-	watcher *tokens.Watcher
+	watcher *tokens.Watcher // nil: it has no usage
 	decoder *decode.Decoder // nil: the body has no coding
 	n       int             // the length of the text that the watcher sees next
 	err     error
+	text    []byte // what is kept
+	most    int64  // the longest text that is kept; 0: none
 }
 
 // Read is for the watcher: the bytes are already where it wants them.
@@ -281,7 +290,14 @@ func (m *meter) Read([]byte) (int, error) { return m.n, m.err }
 
 func (m *meter) read(text []byte) {
 	m.n = len(text)
-	m.watcher.Read(text)
+	if m.watcher != nil {
+		m.watcher.Read(text)
+	}
+	if int64(len(m.text)+len(text)) <= m.most {
+		m.text = append(m.text, text...)
+	} else {
+		m.text, m.most = nil, 0
+	}
 }
 
 // pass reads the next part of the body, as it came.
@@ -310,7 +326,10 @@ func (m *meter) usage() (u tokens.Usage, err, unread error) {
 			unread = nil
 		}
 	}
-	u, err = m.watcher.Usage()
+	err = tokens.ErrNoUsage
+	if m.watcher != nil {
+		u, err = m.watcher.Usage()
+	}
 	return u, err, unread
 }
 
@@ -348,13 +367,17 @@ func (h *held) end() {
 			u, err, unread = *h.told, nil, nil
 		}
 	}
+	var text []byte
+	if metered && unread == nil && (h.meter.err == io.EOF || json.Valid(h.meter.text)) { // whole, although it may not be read to its end
+		text = h.meter.text
+	}
 	h.mu.Unlock()
 	h.cleanup.Stop()
 	if unread != nil {
 		h.sent.unread(h.route, unread)
 		metered = false
 	}
-	h.sent.ended(u, err, metered)
+	h.sent.ended(u, err, metered, text)
 }
 
 // unread logs, once for each route, that answers are in a coding that is not read.

@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/paceline-go/paceline/internal/send/pricing"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
-	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -20,6 +17,7 @@ import (
 type priced struct {
 	cost  limit.Cost
 	row   *provider.Charge // nil: none fits
+	worth limit.Cost       // by the charge, beside the one request
 	api   tokens.API
 	est   tokens.Estimate // its api tells whether it and the next two fields hold
 	count tokens.Counting
@@ -58,8 +56,10 @@ func (c *call) prepare() error {
 	c.ctx = contextOf(req)
 	c.most = c.attempts()
 	p, said := c.partition()
-	c.charge(&p)
 	c.cost = limit.One
+	if err := c.charge(&p); err != nil {
+		return err
+	}
 	if t.config.MaxWait != nil {
 		c.maxWait = t.config.MaxWait(req)
 	}
@@ -253,84 +253,4 @@ func (c cancelled) Err() error {
 	default:
 		return nil
 	}
-}
-
-// hostCharges is what requests to a host cost.
-type hostCharges struct {
-	host string
-	*provider.Charges
-}
-
-// chargesOf returns what requests to a host cost: Config.Charges, and the rows of the provider.
-func (t *Transport) chargesOf(host string) *provider.Charges {
-	if t.preset.Name != "" || t.config.Provider != nil {
-		return t.charges // those of one provider, whatever the host
-	}
-	if last := t.hostLast.Load(); last != nil && last.host == host { // most clients have one host
-		return last.Charges
-	}
-	if known, ok := t.charged.Load(host); ok {
-		last := known.(*hostCharges)
-		t.hostLast.Store(last)
-		return last.Charges
-	}
-	var row provider.Provider
-	if k := t.runs(host); k != nil {
-		row = k.row
-	}
-	c := t.chargesWith(row)
-	if len(host) <= maxField && t.hosts.Add(1) <= int64(t.config.MaxPartitions) { // clients may choose hosts
-		host = strings.Clone(host) // not a part of a whole URL
-		t.charged.Store(host, &hostCharges{host, c})
-	}
-	return c
-}
-
-// chargesWith returns the charges of the configuration and, after them, those of a provider.
-func (t *Transport) chargesWith(row provider.Provider) *provider.Charges {
-	if len(t.config.Charges) == 0 {
-		return provider.ChargesOf(row.Name)
-	}
-	c, err := provider.NewCharges(slices.Concat(t.config.Charges, row.Charges))
-	if err != nil {
-		panic(err) // checkCharges has made those of the configuration
-	}
-	return c
-}
-
-// checkCharges returns an error in Config.Charges.
-func (c *Config) checkCharges() error {
-	if _, err := provider.NewCharges(c.Charges); err != nil {
-		return fmt.Errorf("transport: Charges: %w", err)
-	}
-	return nil
-}
-
-// charge finds what the request costs, and the resource in which it counts.
-func (c *call) charge(p *Partition) {
-	charges := c.t.chargesOf(p.Host)
-	charge, resource := charges.Of(c.req)
-	c.row = charge
-	if p.Resource == "" {
-		p.Resource = resource
-	}
-}
-
-// charges returns a cost with that of the request's charge.
-func (c *call) charges(cost limit.Cost) limit.Cost {
-	if c.row == nil {
-		return cost
-	}
-	for unit, n := range c.row.Cost {
-		if u, ok := classify.UnitOf(unit); ok {
-			cost[u], c.least[u] = n, n
-		}
-	}
-	return cost
-}
-
-// usual reports whether a partition's resource is that of most requests to its host: the answers of
-// a server without charges would be of the key.
-func (t *Transport) usual(p Partition) bool {
-	return p.Resource != "" && p.Resource == t.chargesOf(p.Host).Usual()
 }

@@ -151,8 +151,9 @@ func (s *sent) own(i int, o limit.Outcome) limit.Outcome {
 	return own
 }
 
-// ended settles an attempt whose answer's body has ended, or will never be read.
-func (s *sent) ended(u tokens.Usage, err error, metered bool) {
+// ended settles an attempt whose answer's body has ended, or will never be read. text is the body, if
+// that says what the request cost.
+func (s *sent) ended(u tokens.Usage, err error, metered bool, text []byte) {
 	o := s.verdict.Outcome
 	o.ArrivedAgo = max(o.ArrivedAgo+time.Since(s.headed), 1)
 	switch {
@@ -174,6 +175,9 @@ func (s *sent) ended(u tokens.Usage, err error, metered bool) {
 				o.Actual[unit] = min(n, limit.MaxCost)
 			}
 		}
+	}
+	if text != nil && o.Result == limit.Accepted {
+		s.costs(&o, text)
 	}
 	s.settle(o)
 }

@@ -48,6 +48,7 @@
 //	hedge.go               second copies of slow requests
 //	call.go                one RoundTrip, as the list of its stations
 //	prepare.go             what a request counts in, and what it costs
+//	charge.go              what a request costs by the charges of its host, and its resource
 //	acquire.go             its turn: one permit of all its limits
 //	send.go                the Base, with the key's credential, at most once per permit
 //	judge.go               what the exchange proves, and whether to send again
@@ -194,7 +195,8 @@ type Config struct {
 	Cost func(r *http.Request, c limit.Cost) limit.Cost
 	// Charges are what requests cost besides the one, and in which resource they count. They go before
 	// the rows of the provider: that of Preset, Provider, or the host. Their costs go before those of
-	// Cost. If nil, only the provider's rows hold.
+	// Cost. The body of a request whose charge has a Body is read, up to MaxBody, and so is that of the
+	// answer for an Answer. If nil, only the provider's rows hold.
 	Charges []provider.Charge
 	// Tokens estimates the tokens of requests to known language model APIs (tokens.APIOf), and
 	// learns from the usage in their answers. The Transport reads the bodies of such requests
@@ -205,7 +207,7 @@ type Config struct {
 	// whatever it uses in the end. tokens.Used sends more to a server that counts real usage; any
 	// other server refuses some of it.
 	Counting tokens.Counting
-	// MaxBody is how much of a request's body is read for Tokens. A longer body, as its
+	// MaxBody is how much of a body is read for Tokens and Charges. A longer body of a request, as its
 	// Content-Length states before the read, counts as one token per four bytes. If zero, 32 MiB.
 	MaxBody int64
 	// Uncounted is the least number of tokens for a request whose tokens cannot be counted. Its

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -24,10 +25,13 @@ type chargedRoute struct {
 	// Resource is missing if the request counts in none but the key's quota.
 	Resource string `json:"resource,omitempty"`
 	// Row is the row of the table that fits, with its source. It is missing if none does.
-	Row    string         `json:"row,omitempty"`
-	Source string         `json:"source,omitempty"`
-	AsOf   string         `json:"as_of,omitempty"`
-	Limits []publishedRow `json:"limits"`
+	Row    string `json:"row,omitempty"`
+	Source string `json:"source,omitempty"`
+	AsOf   string `json:"as_of,omitempty"`
+	// Body and Answer are expressions, by unit.
+	Body   map[string]string `json:"body,omitempty"`
+	Answer map[string]string `json:"answer,omitempty"`
+	Limits []publishedRow    `json:"limits"`
 }
 
 // routeOf reads "GET /path?query", or a URL in place of the path.
@@ -57,43 +61,76 @@ func (e *explanation) charge() error {
 	if e.output == "json" {
 		return e.encode(v)
 	}
-	return v.write(e, p)
+	return v.write(e.out, p.Title)
+}
+
+// chargeOf finds what a request costs by its charge; nil: none fits.
+func chargeOf(r *http.Request, c *provider.Charge, resource string) chargedRoute {
+	v := chargedRoute{Route: r.Method + " " + r.URL.RequestURI(), Cost: map[string]int64{string(provider.Requests): 1}, Limits: []publishedRow{}}
+	if c == nil {
+		return v
+	}
+	v.Resource, v.Row, v.Source, v.AsOf = resource, c.On, c.Source, c.AsOf
+	for unit, n := range c.Cost {
+		v.Cost[string(unit)] = n
+	}
+	v.Body, v.Answer = expressions(c.Body), expressions(c.Answer)
+	return v
+}
+
+// expressions are the texts of expressions, by unit; nil: there are none.
+func expressions(all map[provider.Unit]provider.Expression) (texts map[string]string) {
+	for unit, e := range all {
+		if texts == nil {
+			texts = map[string]string{}
+		}
+		texts[string(unit)] = fmt.Sprint(e)
+	}
+	return texts
 }
 
 // charged finds the charge of a request, and those of the published limits in which it counts.
 func charged(r *http.Request, p provider.Provider, published []provider.Preset, now time.Time) chargedRoute {
-	v := chargedRoute{Route: r.Method + " " + r.URL.RequestURI(), Provider: p.Name, Cost: map[string]int64{string(provider.Requests): 1}}
 	charge, resource := provider.ChargesOf(p.Name).Of(r)
-	cost := map[provider.Unit]int64{}
-	if charge != nil {
-		cost, v.Resource, v.Row, v.Source, v.AsOf = charge.Cost, resource, charge.On, charge.Source, charge.AsOf
-	}
-	for unit, n := range cost {
-		v.Cost[string(unit)] = n
-	}
+	v := chargeOf(r, charge, resource)
+	v.Provider = p.Name
+	v.counts(published, now)
+	return v
+}
+
+// counts finds the published limits in which the request counts.
+func (v *chargedRoute) counts(published []provider.Preset, now time.Time) {
 	byCost := []provider.Unit{provider.Weight, provider.Orders}
-	v.Limits = []publishedRow{}
 	for _, preset := range published {
 		preset.Policies = slices.DeleteFunc(slices.Clone(preset.Policies), func(l provider.Policy) bool {
-			return !l.Covers(resource) || slices.Contains(byCost, l.Unit) && cost[l.Unit] == 0
+			return !l.Covers(v.Resource) || slices.Contains(byCost, l.Unit) && v.Cost[string(l.Unit)] == 0
 		})
 		if len(preset.Policies) > 0 {
 			v.Limits = append(v.Limits, publishedOf(provider.Provider{Published: []provider.Preset{preset}}, now)...)
 		}
 	}
-	return v
 }
 
-func (v *chargedRoute) write(e *explanation, p provider.Provider) error {
+// write prints it. to is where the request goes.
+func (v *chargedRoute) write(out io.Writer, to string) error {
 	var t table.Table
 	line := func(what, text string) { t.Row(what, sanitize.Text(text)) }
-	line("request", v.Route+", to "+p.Title)
+	line("request", v.Route+", to "+to)
 	line("costs", costWords(v.Cost))
+	for _, unit := range slices.Sorted(maps.Keys(v.Body)) {
+		line("", fmt.Sprintf("or, in %s, by the body: %s", unit, v.Body[unit]))
+	}
+	for _, unit := range slices.Sorted(maps.Keys(v.Answer)) {
+		line("", fmt.Sprintf("in the end, in %s, by the answer: %s", unit, v.Answer[unit]))
+	}
 	line("of", cmp.Or(v.Resource, "the key; no resource of its own"))
-	if v.Row != "" {
+	switch {
+	case v.Row != "" && v.Source == "":
+		line("by the row", v.Row+", of the configuration")
+	case v.Row != "":
 		line("by the row", v.Row)
 		line("documented", fmt.Sprintf("%s (as of %s)", v.Source, v.AsOf))
-	} else {
+	default:
 		line("by the row", "none: no row of the table fits, so it is one request")
 	}
 	what := "counts in"
@@ -104,9 +141,9 @@ func (v *chargedRoute) write(e *explanation, p provider.Provider) error {
 		}
 	}
 	if len(v.Limits) == 0 {
-		line(what, "no published limit")
+		line(what, "no limit that is known")
 	}
-	return t.Write(e.out, table.Width)
+	return t.Write(out, table.Width)
 }
 
 // costWords writes "1 request, 250 weight", requests first.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,6 +55,69 @@ func TestExplainRouteErrors(t *testing.T) {
 		"no --preset and no --route":                                             {"--providers", "--route", "GET /x", "--preset", "github"},
 	} {
 		if code, _, stderr := paceline("", append([]string{"explain"}, args...)...); code != cli.ExitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%q: %d %s, want %q", args, code, stderr, want)
+		}
+	}
+}
+
+// proxy check --route says what a request costs at its upstream, by the file or the provider, and where it
+// counts.
+func TestProxyCheckRoute(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "paceline.yaml")
+	err := os.WriteFile(file, []byte(`version: 1
+upstreams:
+  - {name: exchange, to: "https://api.binance.com", path: /b, preset: binance, charges: [{on: "GET /api/v3/new", cost: 7 weight}]}
+  - name: mine
+    to: https://api.example.com/base
+    charges:
+      - {on: "* */search/*", resource: search}
+      - {on: "POST /base/graphql", cost: {weight: .first}, else: 9 weight, answer: {weight: .cost}}
+    limits: [500/m, 100 weight/m, {limit: 30/m, resource: search}]
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		route string
+		says  []string
+		not   string
+	}{
+		{"GET /b/api/v3/new", []string{"to exchange", "1 request, 7 weight", "GET /api/v3/new, of the configuration", "binance: 6,000 weight"}, "orders"},
+		{"GET /b/api/v3/depth?limit=5000", []string{"250 weight", "GET /api/v3/depth?limit>1000", "documented"}, ""},
+		{"GET /search/x", []string{"GET /base/search/x, to mine", "of          search", "500/m", "30/m"}, "100 weight"},
+		{"POST /graphql", []string{"1 request, 9 weight", "or, in weight, by the body: .first", "in the end, in weight, by the answer: .cost", "100 weight/m"}, "30/m"},
+		{"GET /x", []string{"none: no row of the table fits", "500/m"}, "100 weight"},
+	} {
+		code, stdout, stderr := paceline("", "proxy", "check", file, "--route", c.route)
+		if code != cli.ExitOK || c.not != "" && strings.Contains(stdout, c.not) {
+			t.Errorf("%s: %d, has %q: %s%s", c.route, code, c.not, stdout, stderr)
+		}
+		for _, says := range c.says {
+			if !strings.Contains(stdout, says) {
+				t.Errorf("%s says no %q:\n%s%s", c.route, says, stdout, stderr)
+			}
+		}
+	}
+	if _, stdout, _ := paceline("", "proxy", "check", file); !strings.Contains(stdout, "charge: * */search/* counts in the resource search") || !strings.Contains(stdout, "charge: POST /base/graphql costs 1 request, 9 weight, costs what .first of the body says") {
+		t.Errorf("check says no charges:\n%s", stdout)
+	}
+	if code, _, stderr := paceline("", "proxy", "check", file, "--route", "GET"); code != cli.ExitUsage || !strings.Contains(stderr, "want a method and a path") {
+		t.Errorf("%d %s", code, stderr)
+	}
+}
+
+func TestProxyChargeFlags(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		`--charge "GET /x=5 apples": "apples" is no unit of a cost`:     {"--limit", "5/s", "--charge", "GET /x=5 apples"},
+		`--limit "many/m": "many" is not a whole number`:                {"--charge", "GET /x=resource a", "--limit", "a: many/m"},
+		`no charge names the resource "b"`:                              {"--charge", "GET /x=resource a", "--limit", "b: 5/m"},
+		`no request fits "GET /x" but those of the charge before it`:    {"--limit", "5/s", "--charge", "* *=resource a", "--charge", "GET /x=resource b"},
+		`the resource "a" has two limits in the same time, 5/m and 9/m`: {"--charge", "GET /x=resource a", "--limit", "a: 5/m", "--limit", "a: 9/m"},
+	} {
+		code, _, stderr := paceline("", append([]string{"proxy", "--to", "http://127.0.0.1:9"}, args...)...)
+		if code != cli.ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%q: %d %s, want %q", args, code, stderr, want)
 		}
 	}

@@ -58,7 +58,7 @@ var groupTable = cli.Groups{
 			preset=NAME      published limits by name, such as github or openai:tier1
 			share=STORE      share the limits by a store: sqlite:FILE, postgres://…, redis://…
 			in-flight`,
-			`share-name=NAME share-fallback=wait|split share-weight share-least state=FILE rpm tpm itpm otpm limit-model=MODEL=LIMITS strangers rule=bucket|rolling per-second tokens rejects-free latency-max`},
+			`charge=CHARGE share-name=NAME share-fallback=wait|split share-weight share-least state=FILE rpm tpm itpm otpm limit-model=MODEL=LIMITS strangers rule=bucket|rolling per-second tokens rejects-free latency-max`},
 		{"Waiting", `
 			max-wait         longest wait for a turn; if more is expected, 429 at once
 			timeout

@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"net"
+	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +31,8 @@ import (
 )
 
 func newProxyCheck() *cobra.Command {
-	return &cobra.Command{
+	var route string
+	c := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Say in words what paceline proxy --config FILE would do",
 		Long: "Read a configuration, the files that it names and the variables of the environment that it names, and say " +
@@ -48,10 +53,46 @@ func newProxyCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if route != "" {
+				return checkRoute(cmd.OutOrStdout(), &f.Config, route)
+			}
 			_, err = fmt.Fprint(cmd.OutOrStdout(), table.Fit(sanitize.Lines(proxyInWords(args[0], f)), table.Width))
 			return err
 		},
 	}
+	c.Flags().StringVar(&route, "route", "", "a request to the proxy, 'GET /path?x=1': print what it costs, and why, instead")
+	return c
+}
+
+// checkRoute prints what a request costs at its upstream, by which charge, and in which limits it counts.
+func checkRoute(out io.Writer, c *proxy.Config, route string) error {
+	r, err := routeOf(route)
+	if err != nil {
+		return cli.Usage(err)
+	}
+	u, at := c.Route(r)
+	if u == nil {
+		return cli.Usage(fmt.Errorf("--route %q: no upstream of the configuration has this path", route))
+	}
+	r.URL = at
+	charge, resource, _ := u.Charge(r)
+	v := chargeOf(r, charge, resource)
+	v.Route = r.Method + " " + at.RequestURI()
+	var own publishedRow
+	for _, l := range u.Limits {
+		unit := l.Unit.String()
+		byCost := l.Unit == limit.Weight || l.Unit == limit.Orders
+		if l.Covers(resource) && (!byCost || v.Cost[unit] > 0 || v.Body[unit] != "") {
+			own.Limits = append(own.Limits, rateInWords(l.Limit)+", of "+whoseInWords(l))
+		}
+	}
+	if own.Preset = "the configuration"; own.Limits != nil {
+		v.Limits = append(v.Limits, own)
+	}
+	if preset, ok := provider.LookupPreset(u.Preset); ok {
+		v.counts([]provider.Preset{preset}, time.Now())
+	}
+	return v.write(out, u.Name)
 }
 
 // loadProxy reads a configuration. Its error has an exit code.
@@ -282,6 +323,9 @@ func (w *proxyWords) limits(u *proxy.Upstream) {
 	for _, l := range u.Limits {
 		w.line("  limit: %s, of %s", rateInWords(l.Limit), whoseInWords(l))
 	}
+	for _, c := range u.Charges {
+		w.line("  charge: %s %s", c.On, chargeInWords(c))
+	}
 	if u.InFlight > 0 {
 		w.line("  limit: %d requests at once, of each key", u.InFlight)
 	}
@@ -293,6 +337,25 @@ func (w *proxyWords) limits(u *proxy.Upstream) {
 	case u.Preset == "" && len(u.Limits) == 0 && u.InFlight == 0:
 		w.line("  limit: none is given; it keeps to what answers say")
 	}
+}
+
+// chargeInWords says what a charge is.
+func chargeInWords(c provider.Charge) string {
+	var words []string
+	v := chargeOf(&http.Request{URL: &url.URL{}}, &c, c.Resource)
+	if len(c.Cost) > 0 {
+		words = append(words, "costs "+costWords(v.Cost))
+	}
+	for _, unit := range slices.Sorted(maps.Keys(v.Body)) {
+		words = append(words, "costs what "+v.Body[unit]+" of the body says in "+unit)
+	}
+	for _, unit := range slices.Sorted(maps.Keys(v.Answer)) {
+		words = append(words, "did cost what "+v.Answer[unit]+" of the answer says in "+unit)
+	}
+	if c.Resource != "" {
+		words = append(words, "counts in the resource "+c.Resource)
+	}
+	return strings.Join(words, ", ")
 }
 
 // prices describes the prices behind a limit of money, if there is one.

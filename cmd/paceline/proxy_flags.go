@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/charge"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/proxy"
@@ -31,7 +32,8 @@ type proxyFlags struct {
 	env                           string // --env
 	instead                       cli.Initial
 	to, provider                  string
-	limits, headers, query        []string
+	limits, charges               []string
+	headers, query                []string
 	keyEnv, clientKeyEnv          []string
 	maxWait, timeout, maxOutage   time.Duration
 	maxHeader, maxBody, maxFrozen byteSize
@@ -48,7 +50,9 @@ func (f *proxyFlags) add(c *cobra.Command) {
 		"the URL of the server. A path in it is put in front of each request's path; h2c://HOST is HTTP/2 without TLS")
 	p.StringArrayVar(&f.limits, "limit", nil,
 		"the server's limit, per key: "+rate.Forms+", or "+rate.ZoneForm+
-			" for the days of a place; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
+			" for the days of a place; 'search: 30/m' is of one resource; repeatable: all hold; 'auto' finds it out; 'none' if "+
+			"there is none")
+	p.StringArrayVar(&f.charges, "charge", nil, chargeUsage)
 	p.BoolVar(&f.u.Strangers, "strangers", false,
 		"with --limit auto: others use the same keys, so take a fair share of what the server states")
 	p.StringVar(&f.u.Preset, "preset", "", "published limits by name, such as openai:tier1; with --limit, all hold")
@@ -253,6 +257,9 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 	if u.Limits, u.Auto, err = f.allLimits(); err != nil {
 		return u, cli.Usage(err)
 	}
+	if u.Charges, err = charge.ParseAll(f.charges); err != nil {
+		return usage("--charge %w", err)
+	}
 	if f.u.Preset != "" {
 		if _, ok := provider.LookupPreset(f.u.Preset); !ok {
 			return u, cli.Usage(unknownPreset(f.u.Preset))
@@ -313,17 +320,32 @@ func (f *proxyFlags) allLimits() (all []proxy.Limit, auto bool, err error) {
 			alone = s
 			continue
 		}
-		l, err := rate.ParseLimit(s)
+		one, err := limitOf(s)
 		if err != nil {
 			return nil, false, fmt.Errorf("--limit %w", err)
 		}
-		all = append(all, proxy.Limit{Limit: l})
+		all = append(all, one)
 	}
 	perMinute, _ := f.minuteFlags.limits()
 	if alone != "" && (len(f.limits) > 1 || f.u.Preset != "" || len(perMinute) > 0) || alone == "auto" && len(f.each) > 0 {
 		return nil, false, fmt.Errorf("--limit %s is beside other limits; expected one of the two", alone)
 	}
 	return all, alone == "auto", nil
+}
+
+// chargeUsage is the help of --charge.
+const chargeUsage = "what some requests cost, or the resource they count in: " + charge.Forms + "; repeatable: the first that fits " +
+	"holds, before the provider's own"
+
+// limitOf reads a limit, or NAME: LIMIT of a resource, which may name a unit.
+func limitOf(s string) (l proxy.Limit, err error) {
+	if l.Only, s = charge.CutResource(s); l.Only == "" {
+		l.Limit, err = rate.ParseLimit(s)
+		return l, err
+	}
+	l.Scope = provider.Resource
+	l.Limit, err = rate.ParseCounted(s)
+	return l, err
 }
 
 // fields reads 'Name: value' or 'name=value'.

@@ -227,6 +227,9 @@ func (u *Upstream) check(c *Config) *ConfigError {
 	if err := u.checkLimits(); err != nil {
 		return err
 	}
+	if err := u.checkCharges(c); err != nil {
+		return err
+	}
 	if err := u.checkKeys(); err != nil {
 		return err
 	}

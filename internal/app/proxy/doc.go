@@ -34,6 +34,7 @@
 //	upstream.go       an upstream and its transport
 //	key.go            keys of an upstream
 //	limits.go         limiters of a partition, and their change
+//	charge.go         what requests cost, by charges and by their clients
 //	price.go          costs in money
 //	shared_store.go   limits shared with other processes
 //	state.go          the state file: sent requests that may still count

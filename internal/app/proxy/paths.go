@@ -117,6 +117,7 @@ func unescape(path string) string {
 // may take for one. HEAD counts as GET, since servers answer it in the same way.
 func partitionOf(r *http.Request) transport.Partition {
 	p := transport.PartitionOf(r)
+	p.Resource = visitOf(r.Context()).resource()
 	if method, path := foldedMethod(r.Method), folded(r.URL.Path); method != r.Method || path != r.URL.Path {
 		p.Route = transport.PartitionOf(&http.Request{Method: method, URL: &url.URL{Path: path}}).Route
 	}

@@ -37,15 +37,12 @@ func (u *Upstream) Seller() string {
 	return ""
 }
 
-// cost adds the price of each request to its cost.
+// cost adds the price of each request to its cost, and what its client says.
 func (u *Upstream) cost() func(*http.Request, limit.Cost) limit.Cost {
-	if u.RequestPrice == 0 {
-		return nil
-	}
 	each := int64(math.Ceil(u.RequestPrice * 1e6))
-	return func(_ *http.Request, c limit.Cost) limit.Cost {
+	return func(r *http.Request, c limit.Cost) limit.Cost {
 		c[limit.Money] += each
-		return c
+		return visitOf(r.Context()).over(c)
 	}
 }
 

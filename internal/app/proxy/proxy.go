@@ -135,7 +135,10 @@ func (v *visit) enter() *refusal {
 	if v.patience, err = patienceOf(r.Header, most); err != nil {
 		return badField(err)
 	}
-	return nil
+	if v.stated, err = statedOf(r.Header); err != nil {
+		return badField(err)
+	}
+	return v.maySay()
 }
 
 // find finds the upstream, or returns a refusal.

@@ -168,6 +168,9 @@ type Client struct {
 	// Limits are the client's own, over all upstreams together: requests, tokens, or money (in
 	// millionths of a dollar).
 	Limits []rate.Limit
+	// MaySayCost lets the client choose the resource of its requests, and lower their cost, with
+	// FieldCost. Every client may raise a cost.
+	MaySayCost bool
 }
 
 // KeyHash is the SHA-256 of a key. A reader of the configuration cannot send with it.
@@ -217,6 +220,9 @@ type Upstream struct {
 	PerSecond bool
 	// Limits are the server's limits.
 	Limits []Limit
+	// Charges are what requests cost, and the resources in which they count. The first that fits a
+	// request holds. They go before the rows of the provider. Their paths are those at the server.
+	Charges []provider.Charge
 	// Auto finds out the server's limits where they are not known.
 	Auto bool
 	// Strangers says that others use the limits that Auto finds out. The proxy then takes a fair
@@ -282,12 +288,12 @@ type Price struct {
 type Limit struct {
 	rate.Limit
 	// Scope says which requests share the limit. provider.Key: those of each key (or of each
-	// credential that clients send). provider.IP: all requests. provider.Model or provider.Route:
-	// those of each model or route of each key. If empty, provider.Key, or provider.Model if the
-	// Limit is EachModel or has a Model.
+	// credential that clients send). provider.IP: all requests. provider.Model, provider.Resource or
+	// provider.Route: those of each model, resource or route of each key. If empty, provider.Key, or
+	// provider.Model if the Limit is EachModel or has a Model.
 	Scope provider.Scope
-	// Only is the one model or route of the limit, as transport.Partition has it ("GET /users/*").
-	// If empty, each.
+	// Only is the one model or route of the limit, as transport.Partition has it ("GET /users/*"). Of
+	// resources it is a provider.Pattern. If empty, each.
 	Only string
 }
 

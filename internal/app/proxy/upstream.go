@@ -73,7 +73,7 @@ func (u *Upstream) settings(c *Config) transport.Config {
 		MaxOutage:     u.MaxOutage,
 		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, MaxPartitions: c.atHand, MaxFrozen: c.Bounds.Frozen,
 		Idle: c.idle(), Fill: fill, Logger: c.Log,
-		Keys: u.keys(), Price: u.price, Cost: u.cost(), CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker,
+		Keys: u.keys(), Price: u.price, Cost: u.cost(), Charges: u.Charges, CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker,
 		Partition: partitionOf,
 	}
 	if u.Auto {
@@ -190,7 +190,7 @@ func (u *Upstream) base(c *Config) *http.Transport {
 func (l *Limit) applies(p transport.Partition, all []Limit) bool {
 	name := p.Model
 	if l.Scope == provider.Resource {
-		return l.Only == "" || provider.Pattern(l.Only).Match(p.Resource)
+		return l.Covers(p.Resource)
 	}
 	if l.Scope == provider.Route {
 		return l.Only == "" || foldedRoute(l.Only) == p.Route
@@ -200,6 +200,11 @@ func (l *Limit) applies(p transport.Partition, all []Limit) bool {
 	}
 	return !slices.ContainsFunc(all,
 		func(o Limit) bool { return o.Scope == provider.Model && o.Only != "" && o.Only == name })
+}
+
+// Covers reports whether a limit holds for requests that count in a resource.
+func (l *Limit) Covers(resource string) bool {
+	return l.Scope != provider.Resource || resource != "" && (l.Only == "" || provider.Pattern(l.Only).Match(resource))
 }
 
 // closeIdle closes connections that are not in use.

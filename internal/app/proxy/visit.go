@@ -49,6 +49,7 @@ type visit struct {
 	whole      bool        // its URL is whole: it came by the forward proxy
 	upgraded   atomic.Bool // it has become a connection, which may last
 	patience   patience
+	stated     stated
 
 	waited   time.Duration // for its turn, in all
 	attempts int
@@ -144,7 +145,7 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 			out.Host = in.Host
 		}
 	}
-	for _, name := range [...]string{FieldMaxWait, v.proxy.config.Clients.Header} {
+	for _, name := range [...]string{FieldMaxWait, FieldCost, v.proxy.config.Clients.Header} {
 		if name != "" {
 			out.Header.Del(name)
 		}

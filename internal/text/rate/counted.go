@@ -19,6 +19,12 @@ var words = map[string]limit.Unit{
 	limit.Input.String(): limit.Input, limit.Output.String(): limit.Output,
 }
 
+// UnitOf returns the unit of a word other than requests and money: tokens, weight, order.
+func UnitOf(word string) (limit.Unit, bool) {
+	u, ok := words[strings.ToLower(word)]
+	return u, ok
+}
+
 // ParseCounted reads a limit with its unit: 200k tokens/d, 5USD/d. A limit without a unit is of
 // requests, as in ParseLimit. Money is in dollars, and in millionths of them in the Limit.
 func ParseCounted(s string) (Limit, error) {
@@ -35,7 +41,7 @@ func ParseCounted(s string) (Limit, error) {
 			return Limit{}, fmt.Errorf("%q: %q is no sum of dollars, expected one such as 5USD/d or 0.50 USD/h", s, count)
 		}
 	} else if head, word, ok := strings.Cut(count, " "); ok {
-		if u, known := words[strings.ToLower(strings.TrimSpace(word))]; known {
+		if u, known := UnitOf(strings.TrimSpace(word)); known {
 			number, unit = head, u
 		}
 	}

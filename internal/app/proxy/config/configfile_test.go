@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/netip"
@@ -67,6 +68,7 @@ clients:
     - name: batch
       addresses: [10.1.0.0/16, 192.0.2.7]
       max_wait: 2h
+      may_say_cost: true
 upstreams:
   - name: llm
     to: https://api.openai.com/v1
@@ -79,6 +81,10 @@ upstreams:
       - {limit: 10/s, scope: route, route: GET /users/*}
       - {limit: 30/m, resource: search}
       - {limit: 100/s, scope: all}
+    charges:
+      - {on: "GET /depth?limit>1000", cost: 250 weight, resource: "{path}"}
+      - {on: "POST /graphql", cost: {weight: .variables.first, orders: 2}, else: 100 weight, answer: {weight: .cost}}
+      - {on: "* /search/*", resource: search, cost: {input: .n}}
     rejects_free: true
     latency_max: 300ms
     in_flight: 8
@@ -122,7 +128,7 @@ func TestEverything(t *testing.T) {
 		Clients: proxy.Clients{Header: "X-Client", Most: 50, Default: proxy.Client{Weight: 0.5, MaxWaiting: 10}, List: []proxy.Client{
 			{Name: "alice", Keys: []proxy.KeyHash{proxy.HashKey(clients), abc}, Weight: 2, HeadStart: 10 * time.Second, MaxWaiting: 500, MaxWait: -1, Limits: []rate.Limit{
 				{N: 1000, Per: day, Text: "1000/d"}, {N: 200_000, Per: day, Unit: limit.Tokens, Text: "200000 tokens/d"}, {N: 5_000_000, Per: day, Unit: limit.Money, Text: "5USD/d"}}},
-			{Name: "batch", Addresses: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("192.0.2.7/32")}, MaxWait: 2 * time.Hour},
+			{Name: "batch", Addresses: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("192.0.2.7/32")}, MaxWait: 2 * time.Hour, MaySayCost: true},
 		}},
 		Upstreams: []proxy.Upstream{{
 			Name: "llm", Path: "/openai", Preset: "openai:tier1", PerSecond: true,
@@ -132,6 +138,11 @@ func TestEverything(t *testing.T) {
 				{Limit: rate.Limit{N: 10, Per: time.Second, Text: "10/s"}, Scope: provider.Route, Only: "GET /users/*"},
 				{Limit: rate.Limit{N: 30, Per: time.Minute, Text: "30/m"}, Scope: provider.Resource, Only: "search"},
 				{Limit: rate.Limit{N: 100, Per: time.Second, Text: "100/s"}, Scope: provider.IP},
+			},
+			Charges: []provider.Charge{
+				{On: "GET /depth?limit>1000", Cost: map[provider.Unit]int64{provider.Weight: 250}, Resource: "{path}"},
+				{On: "POST /graphql", Cost: map[provider.Unit]int64{provider.Weight: 100, provider.Orders: 2}},
+				{On: "* /search/*", Resource: "search", Cost: map[provider.Unit]int64{provider.Input: 1}},
 			},
 			Arrivals: limit.Arrivals{RejectsFree: true, OneWayMax: 300 * time.Millisecond}, InFlight: 8, Tokens: true, Counting: tokens.Used, Provider: dialect,
 			Prices: []proxy.Price{{Model: "gpt-4o", Input: 2.5, Output: 10, Cached: 1.25}, {Input: 1}}, RequestPrice: 0.005,
@@ -150,6 +161,14 @@ func TestEverything(t *testing.T) {
 		if reflect.ValueOf(got.Config.Upstreams[i].Provider).Kind() == reflect.Func { // functions are never equal
 			got.Config.Upstreams[i].Provider, want.Upstreams[i].Provider = nil, nil
 		}
+	}
+	charges := got.Config.Upstreams[0].Charges // of code nothing can be compared but the text
+	found := fmt.Sprint(charges[0].Body, charges[0].Answer, charges[1].Body, charges[1].Answer, charges[2].Body, charges[2].Answer)
+	if found != "map[] map[] map[weight:.variables.first] map[weight:.cost] map[input tokens:.n] map[]" {
+		t.Errorf("expressions: %s", found)
+	}
+	for i := range charges {
+		charges[i].Body, charges[i].Answer = nil, nil
 	}
 	if !reflect.DeepEqual(got.Config, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got.Config, want)
@@ -231,6 +250,22 @@ func TestErrors(t *testing.T) {
 		{one + "  - to: https://b.example.com\n    path: /\n", []string{`proxy.yaml:5:11: upstreams[1].path: "/" is that of Upstreams[0], api.example.com, too`}},
 		{one + "    path: /a\n  - to: https://b.example.com\n    path: /a/\n", []string{`proxy.yaml:6:11: upstreams[1].path: "/a" is that of Upstreams[0]`}},
 		{one + "    path: a\n", []string{`proxy.yaml:4:11: upstreams[0].path: "a", expected it to begin with a slash`}},
+		{one + "    charges: [{on: GET /x, cost: 5 apples}]\n", []string{`proxy.yaml:4:34: cost: "apples" is no unit of a cost, expected weight, orders, input, output or tokens`}},
+		{one + "    charges: [{on: GET /x, cost: {apples: 5}}]\n", []string{`proxy.yaml:4:35: cost: "apples" is no unit of a cost`}},
+		{one + "    charges: [{on: GET /x, cost: {weight: .a b(}}]\n", []string{`proxy.yaml:4:43: cost: ".a b(", character 4: unexpected token "b", expected a jq expression such as .variables.first`}},
+		{one + "    charges: [{on: GET /x, cost: {weight: nowhere}}]\n", []string{`proxy.yaml:4:43: cost: "nowhere": function not defined: nowhere/0, expected a jq expression of the body alone`}},
+		{one + "    charges: [{on: GET /x, answer: {weight: 'def f: f; f'}}]\n", []string{`proxy.yaml:4:45: answer: "def f: f; f" does not end`}},
+		{one + "    charges: [{on: GET /x, cost: {weight: 0}}]\n", []string{`proxy.yaml:4:43: cost: "0" is not a whole number of 1 or more`}},
+		{one + "    charges: [{on: GET /x, cost: {weight: 1, Weight: 2}}]\n", []string{`proxy.yaml:4:46: cost: there are two costs in weight`}},
+		{one + "    charges: [{on: GET /x, cost: {weight: [1]}}, {on: GET /y, cost: []}]\n", []string{`proxy.yaml:4:43: cost: a list is neither a number nor an expression`, `proxy.yaml:4:69: cost: a list is no cost: want 25 weight`}},
+		{one + "    charges: [{on: GET /x, cost: 5 weight, else: 6 weight}, {on: GET /y, cost: {weight: .a}, else: 2 orders}]\n", []string{`proxy.yaml:4:50: else: of a cost without an expression`, `proxy.yaml:4:100: else: orders, which is no expression in cost`}},
+		{one + "    charges: [{on: GET /x, cost: {weight: .a}, else: {weight: .b}}, {on: GET /y, answer: 5 weight}]\n", []string{`else: an expression: want numbers`, `answer: a number: want an expression by unit`}},
+		{one + "    charges: [{on: GET /x}]\n", []string{`proxy.yaml:4:15: charges: the requests "GET /x" neither cost anything nor count in a resource`}},
+		{one + "    charges: [{cost: 5 weight}]\n", []string{`proxy.yaml:4:15: on is missing in charges`}},
+		{one + "    charges: [{on: GET, cost: 5 weight}]\n", []string{`proxy.yaml:4:15: upstreams[0].charges[0]: want a method and a path`}},
+		{one + "    charges:\n      - {on: GET /x*, cost: 5 weight}\n      - {on: GET /xy, cost: 6 weight}\n", []string{`proxy.yaml:6:9: upstreams[0].charges[1]: no request fits "GET /xy" but those of the charge before it, on "GET /x*", which holds for them`}},
+		{one + "    limits: [{limit: 5/s, resource: serch}]\n", []string{`proxy.yaml:4:14: upstreams[0].limits[0]: no charge names the resource "serch", so the limit holds for no request`}},
+		{one + "    charges: [{on: GET /x, resource: a}]\n    limits: [{limit: 5/s, resource: a}, {limit: 6/s, resource: a}]\n", []string{`proxy.yaml:5:41: upstreams[0].limits[1]: the resource "a" has two limits in the same time, 5/s and 6/s`}},
 		{one + "    preset: openai:teir1\n", []string{`proxy.yaml:4:13: upstreams[0].preset: no limits are published as "openai:teir1"; did you mean openai:tier1`}},
 		{one + "    provider: opnai\n", []string{`proxy.yaml:4:15: provider: "opnai" is not in the table; did you mean openai`}},
 		{one + "    prices: [{model: m, input: -1, output: 2}]\n", []string{`proxy.yaml:4:14: upstreams[0].prices[0]: -1 and 2, expected USD per million tokens, 0 or more`}},

@@ -98,6 +98,7 @@ var shareFields = []yamlfile.Field{
 	key("max_waiting", count, "how many of its requests may wait (default 10000)"),
 	key("max_wait", spanOrZero, "the longest that one of its requests waits (default: that of all); 0: none waits"),
 	key("limits", rates, "its own, of what it asks of all upstreams together: requests, tokens or money"),
+	key("may_say_cost", yes, "it may choose the resource of a request, and lower the cost, with Paceline-Cost"),
 }
 
 var clientFields = append([]yamlfile.Field{
@@ -121,6 +122,8 @@ var upstreamFields = []yamlfile.Field{
 	key("limits", yamlfile.Part(form{"anyOf": []form{{"enum": []string{"none", "auto"}}, yamlfile.ListOf(aLimit)}}, true,
 		(*reader).upstreamLimits),
 		"what the server allows; none: nothing is known but what it says; auto: it is found out"),
+	key("charges", yamlfile.Value(yamlfile.ListOf(yamlfile.Object(chargeFields)), (*reader).charges),
+		"what requests cost, and the resource in which they count: the first that fits holds, before the provider's own"),
 	key("strangers", yes, "others use these limits, too: with limits: auto, the proxy takes a fair share"),
 	key("rejects_free", yes.In("Arrivals.RejectsFree"), "the server does not count what it refuses"),
 	key("latency_max", span.In("Arrivals.OneWayMax"),
@@ -164,6 +167,16 @@ var batchesFields = []yamlfile.Field{
 	key("weight", positive, "the part of a client's batches, beside the weights of clients (default 1)"),
 	key("head_start", span, "how much earlier their requests count as having come (default 0)"),
 	key("concurrency", count, "how many requests of a client's batches are under way at a time (default 64)"),
+}
+
+var chargeFields = []yamlfile.Field{
+	key("on", text.Must(""), "the requests: a method or *, a path with * for any text, and up to two conditions on the query"),
+	key("cost", yamlfile.Kind{Read: itself.Read, As: aCost},
+		"beside the one request: 250 weight, or by unit a number or a jq expression over the body"),
+	key("else", itself, "the cost where an expression finds none, such as 100 weight (default 1)"),
+	key("resource", text, "the part of the key's quota that it counts in, such as search, or {path} {query:symbol}"),
+	key("answer", yamlfile.Kind{Read: itself.Read, As: costsByUnit},
+		"by unit, a jq expression over the answer: what the request did cost"),
 }
 
 // written is a secret in a file. Exactly one of Env, File, Secret and Sha256 is set.

@@ -1,0 +1,148 @@
+package transport
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
+)
+
+// hostCharges is what requests to a host cost.
+type hostCharges struct {
+	host string
+	*provider.Charges
+}
+
+// chargesOf returns what requests to a host cost: Config.Charges, and the rows of the provider.
+func (t *Transport) chargesOf(host string) *provider.Charges {
+	if t.preset.Name != "" || t.config.Provider != nil {
+		return t.charges // those of one provider, whatever the host
+	}
+	if last := t.hostLast.Load(); last != nil && last.host == host { // most clients have one host
+		return last.Charges
+	}
+	if known, ok := t.charged.Load(host); ok {
+		last := known.(*hostCharges)
+		t.hostLast.Store(last)
+		return last.Charges
+	}
+	var row provider.Provider
+	if k := t.runs(host); k != nil {
+		row = k.row
+	}
+	c := t.chargesWith(row)
+	if len(host) <= maxField && t.hosts.Add(1) <= int64(t.config.MaxPartitions) { // clients may choose hosts
+		host = strings.Clone(host) // not a part of a whole URL
+		t.charged.Store(host, &hostCharges{host, c})
+	}
+	return c
+}
+
+// chargesWith returns the charges of the configuration and, after them, those of a provider.
+func (t *Transport) chargesWith(row provider.Provider) *provider.Charges {
+	if len(t.config.Charges) == 0 {
+		return provider.ChargesOf(row.Name)
+	}
+	c, err := provider.NewCharges(slices.Concat(t.config.Charges, row.Charges))
+	if err != nil {
+		panic(err) // checkCharges has made those of the configuration
+	}
+	return c
+}
+
+// checkCharges returns an error in Config.Charges.
+func (c *Config) checkCharges() error {
+	charges, err := provider.NewCharges(c.Charges)
+	if err != nil {
+		return fmt.Errorf("transport: Charges: %w", err)
+	}
+	if hidden, by, ok := charges.Hidden(); ok {
+		return fmt.Errorf("transport: Charges[%d], on %q, is never used: Charges[%d], on %q, fits all of its requests", hidden,
+			c.Charges[hidden].On, by, c.Charges[by].On)
+	}
+	return nil
+}
+
+// charge finds what the request costs, and the resource in which it counts. If the charge has
+// expressions over the body, it reads the body.
+func (c *call) charge(p *Partition) error {
+	charges := c.t.chargesOf(p.Host)
+	charge, resource := charges.Of(c.req)
+	if p.Resource == "" {
+		p.Resource = resource
+	}
+	if c.row = charge; charge == nil {
+		return nil
+	}
+	set(&c.worth, charge.Cost)
+	if charge.Body == nil {
+		return nil
+	}
+	var raw []byte
+	if c.body != nil && c.body != http.NoBody && c.req.Header.Get("Content-Encoding") == "" && c.req.ContentLength <= c.t.config.MaxBody {
+		var err error
+		if raw, err = c.read(c.t.config.MaxBody); err != nil {
+			return fmt.Errorf("transport: the body of the request: %w", err)
+		}
+	}
+	c.t.count(&c.worth, charge, "body", charge.Body, raw)
+	return nil
+}
+
+// set sets the amounts of units that limits count.
+func set(cost *limit.Cost, amounts map[provider.Unit]int64) {
+	for unit, n := range amounts {
+		if u, ok := classify.UnitOf(unit); ok {
+			cost[u] = n
+		}
+	}
+}
+
+// count sets the counts of a document that a charge's expressions find. An expression that finds none
+// leaves the amount as it is, which is logged once.
+func (t *Transport) count(cost *limit.Cost, row *provider.Charge, where string, all map[provider.Unit]provider.Expression, document []byte) {
+	for unit, e := range all {
+		u, ok := classify.UnitOf(unit)
+		if !ok {
+			continue
+		}
+		n, err := e.Count(document)
+		if err == nil {
+			cost[u] = min(n, limit.MaxCost)
+		} else if t.first(where, Partition{Route: row.On + " " + string(unit)}) {
+			t.log.Warn("what a request costs is not in its "+where, "charge", row.On, "unit", string(unit), "why", err,
+				"counted", cost[u])
+		}
+	}
+}
+
+// charges returns a cost with that of the request's charge.
+func (c *call) charges(cost limit.Cost) limit.Cost {
+	if c.row == nil {
+		return cost
+	}
+	for u, n := range c.worth {
+		if n != 0 {
+			cost[u], c.least[u] = n, n
+		}
+	}
+	return cost
+}
+
+// costs takes what the request cost from the text of its answer.
+func (s *sent) costs(o *limit.Outcome, text []byte) {
+	if !o.Metered {
+		o.Metered, o.Actual = true, s.cost
+	}
+	s.t.count(&o.Actual, s.row, "answer", s.row.Answer, text)
+}
+
+// usual reports whether a partition's resource is that of most requests to its host: the answers of
+// a server without charges would be of the key.
+func (t *Transport) usual(p Partition) bool {
+	return p.Resource != "" && p.Resource == t.chargesOf(p.Host).Usual()
+}
