@@ -368,8 +368,8 @@ func (h *held) end() {
 		}
 	}
 	var text []byte
-	if metered && unread == nil && (h.meter.err == io.EOF || json.Valid(h.meter.text)) { // whole, although it may not be read to its end
-		text = h.meter.text
+	if metered && unread == nil && (h.meter.err == io.EOF || json.Valid(h.meter.text)) {
+		text = h.meter.text // whole, although it may not be read to its end
 	}
 	h.mu.Unlock()
 	h.cleanup.Stop()

@@ -78,14 +78,15 @@ func (c *call) charge(p *Partition) error {
 	if c.row = charge; charge == nil {
 		return nil
 	}
-	set(&c.worth, charge.Cost)
+	c.worth = classify.CostOf(charge.Cost)
 	if charge.Body == nil {
 		return nil
 	}
 	var raw []byte
-	if c.body != nil && c.body != http.NoBody && c.req.Header.Get("Content-Encoding") == "" && c.req.ContentLength <= c.t.config.MaxBody {
+	most, plain := c.t.config.MaxBody, c.req.Header.Get("Content-Encoding") == ""
+	if plain && c.body != nil && c.body != http.NoBody && c.req.ContentLength <= most {
 		var err error
-		if raw, err = c.read(c.t.config.MaxBody); err != nil {
+		if raw, err = c.read(most); err != nil {
 			return fmt.Errorf("transport: the body of the request: %w", err)
 		}
 	}
@@ -93,18 +94,10 @@ func (c *call) charge(p *Partition) error {
 	return nil
 }
 
-// set sets the amounts of units that limits count.
-func set(cost *limit.Cost, amounts map[provider.Unit]int64) {
-	for unit, n := range amounts {
-		if u, ok := classify.UnitOf(unit); ok {
-			cost[u] = n
-		}
-	}
-}
-
 // count sets the counts of a document that a charge's expressions find. An expression that finds none
 // leaves the amount as it is, which is logged once.
-func (t *Transport) count(cost *limit.Cost, row *provider.Charge, where string, all map[provider.Unit]provider.Expression, document []byte) {
+func (t *Transport) count(cost *limit.Cost, row *provider.Charge, where string,
+	all map[provider.Unit]provider.Expression, document []byte) {
 	for unit, e := range all {
 		u, ok := classify.UnitOf(unit)
 		if !ok {

@@ -66,7 +66,8 @@ func (e *explanation) charge() error {
 
 // chargeOf finds what a request costs by its charge; nil: none fits.
 func chargeOf(r *http.Request, c *provider.Charge, resource string) chargedRoute {
-	v := chargedRoute{Route: r.Method + " " + r.URL.RequestURI(), Cost: map[string]int64{string(provider.Requests): 1}, Limits: []publishedRow{}}
+	v := chargedRoute{Route: r.Method + " " + r.URL.RequestURI(), Limits: []publishedRow{}}
+	v.Cost = map[string]int64{string(provider.Requests): 1}
 	if c == nil {
 		return v
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -337,14 +338,18 @@ func (f *proxyFlags) allLimits() (all []proxy.Limit, auto bool, err error) {
 const chargeUsage = "what some requests cost, or the resource they count in: " + charge.Forms + "; repeatable: the first that fits " +
 	"holds, before the provider's own"
 
-// limitOf reads a limit, or NAME: LIMIT of a resource, which may name a unit.
+// limitOf reads a limit of requests, weight or orders, or NAME: LIMIT of a resource.
 func limitOf(s string) (l proxy.Limit, err error) {
-	if l.Only, s = charge.CutResource(s); l.Only == "" {
-		l.Limit, err = rate.ParseLimit(s)
-		return l, err
+	if l.Only, s = charge.CutResource(s); l.Only != "" {
+		l.Scope = provider.Resource
 	}
-	l.Scope = provider.Resource
-	l.Limit, err = rate.ParseCounted(s)
+	if l.Limit, err = rate.ParseLimit(s); err == nil {
+		return l, nil
+	}
+	counted, other := rate.ParseCounted(s)
+	if other == nil && (counted.Unit == limit.Weight || counted.Unit == limit.Orders) {
+		l.Limit, err = counted, nil
+	}
 	return l, err
 }
 

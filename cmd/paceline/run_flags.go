@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/internal/app/charge"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
@@ -27,42 +28,43 @@ import (
 )
 
 type runFlags struct {
-	limits, keyEnv, headers, query []string
-	organizations                  map[string]string
-	sharing                        sharingFlags
-	console                        consoleFlags
-	watch                          watchFlags
-	token                          tokenFlags
-	pages                          pageFlags
-	given                          givenFlags
-	keyHosts                       []string
-	rejectsFree                    bool
-	latencyMax                     time.Duration
-	nonceUnit, nonceGap            time.Duration
-	concurrency, attempts, queue   int
-	timeout, maxOutage             time.Duration
-	ttl, answerTime                time.Duration
-	renew                          bool
-	until                          string
-	budget                         dollars
-	price                          float64
-	backoff                        pool.Backoff
-	redirects                      int
-	banStatus, nonceStatus         []int
-	provider, success              string
-	out, dead, sync, unanswered    string
-	partly                         string
-	nowhere                        string // the value of --out if it names a file that throws everything away; out is standard output then
-	retryDead                      dead.Set
-	skipInvalid, trustClock        bool
-	keepHeaders                    []string
-	maxLine, maxHeader, maxBody    byteSize
-	maxResponse                    byteSize
-	progress, color, logLevel      string
-	summary, output                string
-	drawn                          drawnFlags
-	results                        resultFlags
-	llm                            llmFlags
+	limits, charges              []string
+	keyEnv, headers, query       []string
+	organizations                map[string]string
+	sharing                      sharingFlags
+	console                      consoleFlags
+	watch                        watchFlags
+	token                        tokenFlags
+	pages                        pageFlags
+	given                        givenFlags
+	keyHosts                     []string
+	rejectsFree                  bool
+	latencyMax                   time.Duration
+	nonceUnit, nonceGap          time.Duration
+	concurrency, attempts, queue int
+	timeout, maxOutage           time.Duration
+	ttl, answerTime              time.Duration
+	renew                        bool
+	until                        string
+	budget                       dollars
+	price                        float64
+	backoff                      pool.Backoff
+	redirects                    int
+	banStatus, nonceStatus       []int
+	provider, success            string
+	out, dead, sync, unanswered  string
+	partly                       string
+	nowhere                      string // the value of --out if it names a file that throws everything away; out is standard output then
+	retryDead                    dead.Set
+	skipInvalid, trustClock      bool
+	keepHeaders                  []string
+	maxLine, maxHeader, maxBody  byteSize
+	maxResponse                  byteSize
+	progress, color, logLevel    string
+	summary, output              string
+	drawn                        drawnFlags
+	results                      resultFlags
+	llm                          llmFlags
 }
 
 // config checks the flags.
@@ -162,7 +164,19 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		}
 		c.BanStatus = f.banStatus
 	}
+	f.ofAddress(&c)
 	return c, f.whose()
+}
+
+// ofAddress joins the keys if the preset has a limit of the address: the server counts all of them together.
+func (f *runFlags) ofAddress(c *run.Config) {
+	if !f.llm.ofAddress || len(c.Keys) < 2 || len(f.organizations) > 0 {
+		return
+	}
+	c.Organizations = map[string]string{}
+	for _, k := range c.Keys {
+		c.Organizations[k.Name] = "address"
+	}
 }
 
 // whose checks --organization.
@@ -204,11 +218,24 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 			}
 			continue
 		}
-		l, err := rate.ParseLimit(s)
+		l, err := limitOf(s)
 		if err != nil {
 			return cli.Usage(fmt.Errorf("--limit %w", err))
 		}
-		c.Limits = append(c.Limits, l)
+		if l.Only != "" {
+			return cli.Usage(fmt.Errorf("--limit %q is of the resource %s: run counts the requests of a key together, and in no "+
+				"resources; expected a limit of the key, or paceline proxy", s, l.Only))
+		}
+		c.Limits = append(c.Limits, l.Limit)
+	}
+	if who, ok := provider.Publisher(f.llm.preset); ok {
+		c.ChargedBy = who.Name
+	} else {
+		c.ChargedBy = f.provider
+	}
+	var err error
+	if c.Charges, err = charge.ParseAll(f.charges); err != nil {
+		return cli.Usage(fmt.Errorf("--charge %w", err))
 	}
 	return nil
 }

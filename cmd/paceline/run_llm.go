@@ -36,9 +36,11 @@ type llmFlags struct {
 	errors                         string
 	dryRun, perSecond              bool
 
-	models  string   // the preset, if its limits hold for each model
-	array   bool     // the batch is an array of JSON
-	bounded []string // given flags that need requests with a known number of tokens
+	models string // the preset, if its limits hold for each model
+	array  bool   // the batch is an array of JSON
+	// ofAddress says that the preset has a limit of weight or orders for all keys together.
+	ofAddress bool
+	bounded   []string // given flags that need requests with a known number of tokens
 }
 
 func (f *llmFlags) add(c *cobra.Command) {
@@ -112,10 +114,11 @@ func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
 				return usage("--preset %s limits %s, of which run knows nothing; expected --limit, with the cost of each line in the input", f.preset, p.Unit)
 			}
 			c.Limits = append(c.Limits, f.published(cmd, p))
+			f.ofAddress = f.ofAddress || p.Scope == provider.IP && (p.Unit == provider.Weight || p.Unit == provider.Orders)
 			if p.Scope == provider.Model {
 				f.models = f.preset
 			}
-			if units[p.Unit] != limit.Requests {
+			if u := units[p.Unit]; u == limit.Input || u == limit.Output || u == limit.Tokens {
 				f.bounded = append(f.bounded, "--preset "+f.preset)
 			}
 		}

@@ -61,7 +61,6 @@ func TestRunBatchRefuses(t *testing.T) {
 		want string
 	}{
 		{"--preset openai:tier9 " + good, 2, `--preset "openai:tier9": no limits are published by that name; did you mean openai:tier1 or openai:tier2? `},
-		{"--preset binance " + good, 2, "--preset binance limits weight, of which run knows nothing; expected --limit, with the cost of each line in the input\n"},
 		{"--rpm 0 " + good, 2, "--rpm 0, expected 1 to 17592186044416\n"},
 		{"--rpm 5 --format csv " + good, 2, `--format "csv", expected auto or jsonl or openai-batch or anthropic-batch` + "\n"},
 		{"--rpm 5 --count nix " + good, 2, `--count "nix", expected documented or reserved or sum or used or produced or input` + "\n"},

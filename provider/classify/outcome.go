@@ -129,6 +129,16 @@ func sure(now time.Time, said *provider.Observation) bool {
 	return longest > long && said.Vouched(longest) || longest > 0 && said.Sure || said.Refusal == provider.NoQuota
 }
 
+// CostOf returns amounts by unit as a cost. Units that no limit counts are left out.
+func CostOf(amounts map[provider.Unit]int64) (cost limit.Cost) {
+	for unit, n := range amounts {
+		if u, ok := UnitOf(unit); ok {
+			cost[u] = n
+		}
+	}
+	return cost
+}
+
 // UnitOf returns the unit of a Cost for a server's unit.
 func UnitOf(u provider.Unit) (limit.Unit, bool) {
 	switch u {

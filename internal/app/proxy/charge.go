@@ -35,12 +35,7 @@ func statedOf(h http.Header) (s stated, err error) {
 	if err != nil {
 		return s, fmt.Errorf("%s: %w, expected such as 25 weight; resource=search", FieldCost, err)
 	}
-	for unit, n := range cost {
-		if u, ok := classify.UnitOf(unit); ok {
-			s.cost[u] = n
-		}
-	}
-	s.resource = resource
+	s.cost, s.resource = classify.CostOf(cost), resource
 	return s, nil
 }
 
@@ -67,7 +62,8 @@ func (v *visit) maySay() *refusal {
 	if v.stated.resource == "" || v.client.MaySayCost {
 		return nil
 	}
-	return &refusal{status: http.StatusForbidden, kind: "may-not-say", title: "The client may not choose a resource", pointless: true,
+	return &refusal{status: http.StatusForbidden, kind: "may-not-say", title: "The client may not choose a resource",
+		pointless: true,
 		detail: fmt.Sprintf("%s names a resource, and the client %s may only raise a cost; expected may_say_cost: true for it in "+
 			"the configuration", FieldCost, v.client.Name)}
 }

@@ -116,6 +116,7 @@ type intake struct {
 	tally  *tally.Tally
 	store  *output.Store
 	chains *chains
+	prices *charging
 	homes  secret.Places // the servers of the keys, known once the first line is read
 }
 
@@ -128,6 +129,10 @@ func (k *intake) read(from *format.Reader) (*format.Request, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	k.prices.charge(q)
+	if reason := k.c.fits(q); reason != "" {
+		return nil, &format.InputError{File: from.Name(), Line: q.Line, Column: q.Column, Reason: reason}
 	}
 	q.ReadAt, q.Hash = time.Now(), format.HashOf(q.ID)
 	var clash func(func(format.Hash) int) string

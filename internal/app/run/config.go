@@ -48,6 +48,11 @@ type Config struct {
 	KeyHosts secret.Places
 	// Limits are the limits that the server has for each key. If empty, there are none.
 	Limits []format.Rate
+	// Charges are what requests cost besides the one, in weight and orders; the first that fits holds.
+	// They go before the rows of a provider: of that with the name ChargedBy, or else of that of the
+	// host. Resources are not heeded: requests count in the limits of their key alone.
+	Charges   []provider.Charge
+	ChargedBy string
 	// Arrivals states what requests prove about their arrival at the server. Late must be zero.
 	Arrivals limit.Arrivals
 	// Strangers, if not nil, says that other programs use the Limits, too. Then sends of earlier
@@ -158,6 +163,7 @@ type Config struct {
 	secret  bool                                 // requests are sent with keys or tokens
 	nonces  bool                                 // requests carry nonces
 	proxies *outgoing.Proxies                    // of the environment
+	prices  *charging                            // of Charges
 
 	// Notice gets a line at a time for the user. Log gets a line for each answer at debug level.
 	Notice func(string)
@@ -253,6 +259,11 @@ func (c *Config) unusable() error {
 			return err
 		}
 	}
+	made, err := newCharging(c)
+	if err != nil {
+		return fmt.Errorf("--charge: %w", err)
+	}
+	c.prices = made
 	if c.Share != nil && len(c.Limits) == 0 {
 		return errors.New("--share without a limit: there is nothing to share")
 	}

@@ -15,6 +15,7 @@
 //	ended.go     writes results, many together, and the journal of attempts
 //	bearer.go    tokens that are renewed
 //	verdict.go   what an answer proves about the request, the limits and the key
+//	charge.go    what requests cost, by charges of the user and of the provider
 //	host.go      hosts where nothing arrives, and servers that deny all
 //	pages.go     a request goes on with its next page
 //

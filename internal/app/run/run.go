@@ -130,7 +130,7 @@ func (r *Run) assemble() {
 	r.starts.c, r.starts.tally, r.starts.store, r.starts.course = c, r.tally, r.store, r.course
 	r.chains.c, r.chains.tally, r.chains.judge, r.chains.teller = c, r.tally, j, r.Teller
 	r.planning = planning{c: c, tally: r.tally, secrets: r.secrets, sender: r.sender, models: map[string]*PlanModel{}}
-	r.intake = intake{c: c, tally: r.tally, store: r.store, chains: &r.chains, homes: c.KeyHosts}
+	r.intake = intake{c: c, prices: c.prices, tally: r.tally, store: r.store, chains: &r.chains, homes: c.KeyHosts}
 }
 
 // Open opens the files, reads the results of earlier runs, and prepares the Pools. It sends

@@ -14,12 +14,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/charge"
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/httptext"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -32,6 +35,7 @@ type Request struct {
 	Header   http.Header
 	Body     []byte
 	Cost     limit.Cost
+	Charge   *provider.Charge // by which a Run has found the cost; nil: none fits
 	Priority int
 	// TTL is the deadline as a duration, At as an instant; at most one of them is set. Created is
 	// when the duration began, if the line states it.
@@ -281,7 +285,7 @@ func (r *Reader) field(q *Request, p *parts, name string, key, v jsonl.Value) (e
 		p.bodyType, err = r.body(q, v)
 	case "cost":
 		p.cost = v
-		q.Cost[limit.Requests], err = v.Integer(name, 0, limit.MaxCost)
+		err = q.costs(v)
 	case "priority":
 		var n int64
 		n, err = v.Integer(name, math.MinInt32, math.MaxInt32)
@@ -292,6 +296,25 @@ func (r *Reader) field(q *Request, p *parts, name string, key, v jsonl.Value) (e
 		q.Created, err = instant(name, v)
 	}
 	return err
+}
+
+// costs reads a number of requests, or amounts besides the one request: "25 weight".
+func (q *Request) costs(v jsonl.Value) (err error) {
+	if v.Raw[0] != '"' {
+		q.Cost[limit.Requests], err = v.Integer("cost", 0, limit.MaxCost)
+		return err
+	}
+	text, err := v.Text("cost")
+	if err != nil {
+		return err
+	}
+	amounts, err := charge.Amounts(text)
+	if err != nil {
+		return v.Errorf("cost %v", err)
+	}
+	q.Cost = classify.CostOf(amounts)
+	q.Cost[limit.Requests] = 1
+	return nil
 }
 
 func (q *Request) id(name string, v jsonl.Value) (err error) {
