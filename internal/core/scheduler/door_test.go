@@ -215,11 +215,11 @@ func TestDoorOpensWhileATicketWaits(t *testing.T) {
 // gate is a limiter with an instant that others set.
 type gate struct{ at mono.Time }
 
-func (g *gate) Ready(now mono.Time, _ limit.Cost) mono.Time              { return max(now, g.at) }
-func (*gate) Admit(*limit.Sent)                                          {}
-func (*gate) Settle(mono.Time, *limit.Sent, *limit.Outcome)              {}
+func (g *gate) Ready(now mono.Time, _ limit.Cost) mono.Time               { return max(now, g.at) }
+func (*gate) Admit(*limit.Sent)                                           {}
+func (*gate) Settle(mono.Time, *limit.Sent, *limit.Outcome)               {}
 func (g *gate) NotBefore(now mono.Time, _ int, _, _ limit.Cost) mono.Time { return now }
-func (g *gate) ReadyAfter(now mono.Time, _, c limit.Cost) mono.Time      { return g.Ready(now, c) }
+func (g *gate) ReadyAfter(now mono.Time, _, c limit.Cost) mono.Time       { return g.Ready(now, c) }
 
 // spilled sends so many requests a second by a first way of 20 a second and a spare one of 5. Beside
 // them one request a second may go by the spare one alone.
