@@ -80,15 +80,16 @@ func demos(name, text string, l demoLaw) Strategy {
 			if err != nil {
 				return nil, err
 			}
-			c.start = cmp.Or(c.start, c.min)
-			return &demoProcess{sleeps: c, law: l, rate: p.Rate, s: c.start, count: 1}, nil
+			if c.start == 0 {
+				c.start = c.min
+			}
+			return &demoProcess{sleeps: c, law: l, s: c.start, count: 1}, nil
 		}}
 }
 
 type demoProcess struct {
 	sleeps
 	law        demoLaw
-	rate       float64
 	s          float64
 	count      float64 // 1 + multiplications
 	begun      bool

@@ -162,7 +162,6 @@ var Table = []Package{
 	{Name: "internal/testkit/daemon", Std: "any"},
 	{Name: "internal/app/run/projection", Std: "context errors fmt strings time unicode", Modules: "github.com/itchyny/gojq"},
 	{Name: "lab/chart", Ours: "internal/app/report internal/text/table internal/web", Std: "any", Modules: "gonum.org/v1/plot"},
-	{Name: "lab/loadgen", Ours: "paceline limit/mono limit fairshare provider provider/classify lab/strategy ratetest lab/sim/fleet internal/core/learn", Std: "any"},
 	{Name: "lab/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 	{Name: "lab/proxybench", Ours: "internal/testkit/daemon internal/text/table", Std: "any"},
 	{Name: "lab/soak", Ours: "limit/mono limit pool provider/classify ratetest/rule share lab/nodesim internal/testkit/coded internal/testkit/daemon", Std: "any"},

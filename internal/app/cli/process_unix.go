@@ -15,7 +15,3 @@ func CPUSeconds() float64 {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
-
-// OwnGroup puts a child into a process group of its own, since a terminal sends Ctrl-C to all
-// processes of our group.
-func OwnGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

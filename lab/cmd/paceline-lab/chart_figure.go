@@ -8,10 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/paceline-go/paceline/internal/app/report"
-	"github.com/paceline-go/paceline/lab/loadgen"
 	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
@@ -88,22 +86,6 @@ func groupCharts(r *fleet.Report, names []string) []report.Chart {
 // sortBars puts the shortest bar on top.
 func sortBars(bars []report.Bar) {
 	slices.SortStableFunc(bars, func(a, b report.Bar) int { return cmp.Compare(a.Value, b.Value) })
-}
-
-func livePage(r *loadgen.Report) (report.Page, error) {
-	if r.Series == nil || len(r.Series.At) == 0 {
-		return report.Page{}, errNoSeries
-	}
-	var names []string
-	for i := range r.RequestCount {
-		names = append(names, fmt.Sprintf("client %d", i+1))
-	}
-	return report.Page{
-		Title: r.Strategy + ", live",
-		Text: fmt.Sprintf("%d HTTP clients, %v at scale %v: %.2f %% limited, standard deviation of requests %.1f.",
-			r.Clients, time.Duration(r.Seconds*1e9).Round(time.Second), r.Scale, r.RetryPercent, r.RequestSD),
-		Charts: seriesCharts(r.Series, names, r.OptimumSleep, r.Sleep),
-	}, nil
 }
 
 // sleepText is what the text and the chart of a run say about its sleeps.

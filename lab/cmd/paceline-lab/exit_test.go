@@ -17,8 +17,8 @@ func TestExitCodes(t *testing.T) {
 	for args, code := range map[string]int{
 		"nosuch": cli.ExitUsage, "help nosuch": cli.ExitUsage, "bench nosuch": cli.ExitUsage, "--nosuch": cli.ExitUsage,
 		"sim": cli.ExitUsage, "sim nosuch.yaml": cli.ExitUsage, "sim " + folder: cli.ExitUsage,
-		"sim " + yaml:  cli.ExitConfig,
-		"sim --live x": cli.ExitUsage, "sim published x": cli.ExitUsage, "sim throttle --only nosuch": cli.ExitUsage,
+		"sim " + yaml:     cli.ExitConfig,
+		"sim published x": cli.ExitUsage, "sim throttle --only nosuch": cli.ExitUsage,
 		"sim --init " + in + "/s.yaml":                      cli.ExitConfig,
 		"sim throttle --chart " + folder + "/none/x.svg":    cli.ExitConfig,
 		"sim throttle --chart " + in + "/x.svg":             cli.ExitConfig,
@@ -50,7 +50,7 @@ func TestExitCodes(t *testing.T) {
 // Values that a shell offers for flags are offered, and not refused.
 func TestCompletions(t *testing.T) {
 	for words, want := range map[string]string{
-		"bench exchange -o j": "json", "sim --strategy fa": "fair", "sim --kind r": "rolling",
+		"bench exchange -o c": "csv", "sim --strategy fa": "fair",
 		"proof -o j": "json", "pr": "proof",
 	} {
 		lines := strings.Fields(printed(t, append([]string{"__completeNoDesc"}, strings.Fields(words)...)...))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/sim/compare"
-	"github.com/paceline-go/paceline/ratetest"
 )
 
 // TestFairPage: docs/fair.md says what its commands say. Each command in a block
@@ -28,8 +26,7 @@ func TestFairPage(t *testing.T) {
 	if !*update {
 		need.WholeOnly(t, "its commands simulate 300 fleets")
 	}
-	t.Chdir("../../..")      // where the page's commands are run
-	t.Setenv(asProgram, "1") // clients of --live are processes of this binary
+	t.Chdir("../../..") // where the page's commands are run
 	const file = "docs/fair.md"
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -350,16 +347,6 @@ func (p *fairPage) put(args []string, name, text string) { replace(args, name, w
 // brief runs a command that has no figures on the page, quickly.
 func (p *fairPage) brief(args []string) {
 	switch {
-	case slices.Contains(args, "--live"):
-		server, err := ratetest.NewGCRA(ratetest.GCRAConfig{Scale: 100})
-		if err != nil {
-			p.Fatal(err)
-		}
-		host := httptest.NewServer(server)
-		defer host.Close()
-		replace(args, "http://127.0.0.1:9999/", host.URL)
-		replace(args, "live.html", filepath.Join(p.TempDir(), "live.html"))
-		args = append(args, "--scale", "100", "--duration", "1m", "--level", "100", "--quiet")
 	case slices.Contains(args, "lab/sim/scenario/testdata/company.yaml"):
 		p.company(args)
 		return

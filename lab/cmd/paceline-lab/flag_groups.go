@@ -27,13 +27,6 @@ var groups = cli.Groups{
 			output=FORMAT
 			init             write a scenario with comments to begin with, to SCENARIO.yaml
 			schema`, `sample`},
-		{"Live: real clients against a server", `
-			live             processes with HTTP clients of their own, instead of a scenario
-			processes
-			threads
-			scale            how many times faster clocks run than ours
-			url=URL          send to this server instead of starting one`,
-			`duration limit window kind latency=LAW level multiplier start divisor jitter quiet share=STORE share-name=NAME share-fallback`},
 	},
 	"paceline-lab sim throttle": {
 		{"What is run", `

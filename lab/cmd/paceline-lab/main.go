@@ -8,14 +8,11 @@ package main
 import (
 	"context"
 	"io"
-	"maps"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 )
 
 func main() { os.Exit(execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -37,7 +34,7 @@ Exit codes: 0 done; 1 failure, or a promise that is not kept; 2 a wrong command 
 130 interrupted.`
 
 func newProgram() cli.Program {
-	kinds := slices.Sorted(maps.Keys(shareflags.Kinds))
+	tables := []string{"text", "json", "csv"}
 	return cli.Program{
 		Root: func() *cobra.Command {
 			return &cobra.Command{
@@ -50,13 +47,14 @@ func newProgram() cli.Program {
 		},
 		Reads: "sim", Groups: groups,
 		Values: map[string]map[string][]string{
-			"bench llm":    {"arrivals": {"start", "uniform", "burst", "mixed"}},
-			"sim":          {"strategy": strategyNames(), "kind": kinds},
-			"sim throttle": {"strategies": strategyNames()},
+			"bench exchange": {"output": tables},
+			"bench llm":      {"output": tables, "arrivals": {"start", "uniform", "burst", "mixed"}},
+			"sim":            {"strategy": strategyNames()},
+			"sim throttle":   {"strategies": strategyNames()},
 		},
 		Meant: map[string]string{
 			"rate": "limit", "rps": "limit", "qps": "limit", "rpm": "limit", "rate-limit": "limit", "throttle": "limit",
-			"r": "limit", "l": "limit", "silent": "quiet", "s": "quiet",
+			"r": "limit", "l": "limit",
 		},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -64,14 +63,6 @@ func printedOnce(t *testing.T, args ...string) string {
 	return run.(func() string)()
 }
 
-// another is the program as a process of its own, in a folder of its own.
-func another(t *testing.T, args ...string) *exec.Cmd {
-	t.Helper()
-	c := exec.Command(os.Args[0], args...)
-	c.Env, c.Dir = append(os.Environ(), asProgram+"=1"), t.TempDir()
-	return c
-}
-
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
@@ -92,7 +83,7 @@ func printed(t *testing.T, args ...string) string {
 func TestHelp(t *testing.T) {
 	unraced(t)
 	t.Parallel()
-	if n := clitest.Help(t, newProgram, "strangers"); n < 15 { // --strangers is a flag of paceline run
+	if n := clitest.Help(t, newProgram); n < 15 {
 		t.Errorf("%d examples are found, expected 15 or more", n)
 	}
 }

@@ -48,20 +48,9 @@ A whole scenario; --init FILE writes one with comments:
 It prints for each group what its clients met: how many of the requests were limited, the longest sleep, how many
 requests each made; and of all: fairness, what of the quota was not used, and how long it took to settle after a change.
 
-With --live there is no scenario: a server is started here, and clients as HTTP clients in processes of their own. Each
-request is a line on stderr, as process#thread and what the client knows. With --url they send to a server that is there already,
-anybody's: every 2xx is served and every 429 limited, and what they say of a limit is read. --limit and --window are then what it is
-said to allow. --strategy fair,aimd has processes follow them in turn; --share sqlite:FILE has them share the quota by a store instead, as run and the
-proxy do: a new store is quiet for 7 s and a window first (in a scenario, strategy: share has one that is simulated).
-
-With --scale K all clocks run K times faster: the server refills K times as fast, and clients sleep for a Kth. All times that are
-given or printed are by those clocks; K times less is what passes here, so --duration 30m --scale 10 takes 3 minutes. What cannot
-be hurried, the way to the server and timers that are late, counts K times as long.
-
 Ctrl-C ends it early; what has run until then is reported.`
 
 type simRun struct {
-	live                    simLive
 	strategy, output, chart string
 	seed                    uint64
 	sample                  time.Duration
@@ -71,23 +60,16 @@ type simRun struct {
 func newSim() *cobra.Command {
 	s := simRun{instead: simInit()}
 	c := &cobra.Command{
-		Use:   "sim SCENARIO.yaml | --live",
+		Use:   "sim SCENARIO.yaml",
 		Short: "Simulate clients that share a quota",
 		Long:  simLong,
 		Example: `  paceline-lab sim --init shared.yaml
   paceline-lab sim shared.yaml
-  paceline-lab sim shared.yaml --strategy exponential-backoff --seed 3 -o json
-  paceline-lab sim --live --url http://127.0.0.1:9999/ --strategy fair,exponential-backoff`,
+  paceline-lab sim shared.yaml --strategy exponential-backoff --seed 3 -o json`,
 		Args: s.arguments,
 		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
 			if s.instead.Wanted() {
 				return s.instead.Run(cmd, args)
-			}
-			if s.live.on {
-				if err := s.check(); err != nil {
-					return err
-				}
-				return s.live.run(cmd, s.strategy, s.seed, s.output, s.chart)
 			}
 			return s.run(cmd.Context(), cmd, args[0])
 		}),
@@ -102,8 +84,7 @@ func newSim() *cobra.Command {
 	cli.OutputFlag(c, &s.output, "text", "json")
 	f.StringVar(&s.chart, "chart", "", "draw the run in this file: .svg, .png or .html")
 	s.instead.Add(f)
-	s.live.flags(f)
-	c.AddCommand(newSimThrottle(), newSimPublished(), newSimClient())
+	c.AddCommand(newSimThrottle(), newSimPublished())
 	return c
 }
 
@@ -112,13 +93,6 @@ func (s *simRun) arguments(c *cobra.Command, args []string) error {
 	switch {
 	case s.instead.Wanted():
 		return s.instead.Check(args)
-	case s.live.on && len(args) > 0:
-		return fmt.Errorf("--live takes no scenario, got %q; see paceline-lab sim --help", args[0])
-	case s.live.on:
-		return nil
-	case c.Flag("share").Changed || c.Flag("share-name").Changed || c.Flag("share-fallback").Changed:
-		return errors.New("--share is a store of --live: a scenario's is simulated, by groups with strategy: share and by " +
-			"store: (see --init), or --strategy share for all groups")
 	case len(args) == 0:
 		return errors.New("want one scenario file; paceline-lab sim --init shared.yaml writes one to begin with; see " +
 			"paceline-lab sim --help")
@@ -144,10 +118,6 @@ func strategyNames() (names []string) {
 		names = append(names, s.Name)
 	}
 	return names
-}
-
-func (s *simRun) check() error {
-	return checkChart(s.chart)
 }
 
 // checkChart returns an error before a run if it could not be drawn in that file.
@@ -180,7 +150,7 @@ func draw[Run any](file string, run Run, page func(Run) (report.Page, error)) er
 }
 
 func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error {
-	if err := s.check(); err != nil {
+	if err := checkChart(s.chart); err != nil {
 		return err
 	}
 	read, err := load(file, cmd.InOrStdin())

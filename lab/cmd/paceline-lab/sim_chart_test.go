@@ -13,36 +13,27 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/lab/loadgen"
 )
 
 // Every kind of run is drawn.
 func TestSimCharts(t *testing.T) {
 	unraced(t)
 	dir := t.TempDir()
-	t.Setenv(asProgram, "1") // clients of --live are processes of this binary
 	file := func(name string) string { return filepath.Join(dir, name) }
 	scenario := file("s.yaml")
 	if err := os.WriteFile(scenario, []byte("version: 1\nname: two share\nduration: 10m\nserver: {quota: 4500/h}\ngroups:\n  - {strategy: fair, threads: 2}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for i, args := range [][]string{
+	for _, args := range [][]string{
 		{"sim", scenario, "--chart", file("scenario.svg")},
 		{"sim", "throttle", "--only", "cold-10", "--strategies", "fair,exponential-increase-proportional-remaining-decrease", "--seeds", "2", "--chart", file("throttle.html")},
-		{"sim", "--live", "--strategy", "aimd", "--scale", "1000", "--duration", "5m", "--processes", "1", "--quiet", "-o", "json", "--chart", file("live.png")},
 	} {
-		code, stdout, text := command(args...)
+		code, _, text := command(args...)
 		if code != cli.ExitOK {
 			t.Fatalf("%v: exit %d, %s", args, code, text)
 		}
 		if drawn, err := os.ReadFile(args[len(args)-1]); err != nil || len(drawn) < 10_000 {
 			t.Errorf("%v: %d bytes, %v", args, len(drawn), err)
-		}
-		if i == 2 {
-			var r loadgen.Report
-			if err := json.Unmarshal([]byte(stdout), &r); err != nil || r.Requests == 0 || r.Series != nil {
-				t.Errorf("%v: %s", err, stdout)
-			}
 		}
 	}
 	// Where it cannot be drawn the figures are printed all the same.
@@ -54,35 +45,10 @@ func TestSimCharts(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		`"throttle.jpg" does not end in`: {"sim", "throttle", "--chart", "throttle.jpg"},
-		"--live takes no scenario":       {"sim", "--live", scenario},
-		"--scale 0: want":                {"sim", "--live", "--scale", "0"},
-		"--processes 0: want":            {"sim", "--live", "--processes", "0"},
-		"--threads -1: want":             {"sim", "--live", "--threads", "-1"},
-		"--level 5000: want":             {"sim", "--live", "--level", "5000"},
-		`strategy "best" is none of`:     {"sim", "--live", "--strategy", "best"},
-		`strategy "worst" is none of`:    {"sim", "--live", "--strategy", "fair, worst"},
-		"names 3 strategies for":         {"sim", "--live", "--strategy", "fair,aimd,demo"},
-		`--url "here": want one such as`: {"sim", "--live", "--url", "here"},
-		"Multiplier 0.5 is not":          {"sim", "--live", "--strategy", "demo", "--multiplier", "0.5"},
-		"--latency: ":                    {"sim", "--live", "--latency", "soon"},
 	} {
 		if code, _, text := command(args...); code == cli.ExitOK || !strings.Contains(text, want) {
 			t.Errorf("%v: exit %d, %s; want %s", args, code, text, want)
 		}
-	}
-}
-
-// Beyond scale 10 a warning says what figures are worth; the environment sets flags.
-func TestSimLiveFromEnvironment(t *testing.T) {
-	t.Setenv(asProgram, "1")
-	t.Setenv("PACELINE_SCALE", "1000")
-	t.Setenv("PACELINE_THREADS", "2")
-	code, stdout, stderr := command("sim", "--live", "--strategy", "fair", "--duration", "2m", "--level", "400")
-	if code != cli.ExitOK || !strings.Contains(stdout, "fair, live: 4 clients, 2m0s at scale 1000") {
-		t.Errorf("exit %d, %s", code, stdout)
-	}
-	if !strings.Contains(stderr, "warning: at --scale 1000") || !strings.Contains(stderr, "1#1: status=200 remaining=") {
-		t.Errorf("%.500s", stderr)
 	}
 }
 

@@ -42,9 +42,6 @@ func TestSimStore(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Limited > 0 || r.Store == nil || r.Store.Turns == 0 || r.Served < 590 {
 		t.Errorf("%v; whoever follows a law shares instead: %d served, %d limited, store %+v", err, r.Served, r.Limited, r.Store)
 	}
-	if code, _, errs = simulate(t.Context(), "", file, "--share", "sqlite:x.db"); code != cli.ExitUsage || !strings.Contains(errs, "--strategy share for all groups") {
-		t.Errorf("--share without --live: exit %d, %s", code, errs)
-	}
 }
 
 // What --init has of a store, commented out, is right beside a group that shares.
