@@ -163,7 +163,7 @@ var Table = []Package{
 	{Name: "internal/app/run/projection", Std: "context errors fmt strings time unicode", Modules: "github.com/itchyny/gojq"},
 	{Name: "lab/chart", Ours: "internal/app/report internal/text/table internal/web", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "lab/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
-	{Name: "lab/proxybench", Ours: "internal/testkit/daemon internal/text/table", Std: "any"},
+	{Name: "lab/proxybench"},
 	{Name: "lab/soak", Ours: "limit/mono limit pool provider/classify ratetest/rule share lab/nodesim internal/testkit/coded internal/testkit/daemon", Std: "any"},
 	{Name: "lab/cmd/paceline-lab", Ours: "any", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "lab/targets", Ours: "limit ratetest/latency fairshare lab/parallel lab/strategy lab/sim/fleet lab/sim/compare internal/text/table", Std: "any"},
@@ -177,6 +177,7 @@ var Table = []Package{
 	{Name: "internal/testkit/frontend", Ours: "limit limit/mono observe", Std: "testing time"},
 	{Name: "internal/testkit/overlay", Std: "any"},
 	{Name: "tools/mutate", Ours: "internal/testkit/overlay", Std: "any"},
+	{Name: "tools/updown", Std: "any"},
 	{Name: "internal/testkit/fakeconn", Std: "bufio context fmt io net net/http sync"},
 	{Name: "internal/testkit/golden", Std: "any"},
 	{Name: "internal/testkit/need", Std: "any"},
@@ -185,7 +186,6 @@ var Table = []Package{
 	{Name: "internal/testkit/realserver", Ours: "limit internal/testkit/daemon internal/testkit/need", Std: "any"},
 	{Name: "tools/archtest", Std: "any"},
 	{Name: "tools/entries", Std: "any"},
-	{Name: "tools/updown", Std: "any"},
 }
 
 // Borders say who may import whom where the table has no say, in tests and nested modules.

@@ -10,5 +10,5 @@ func newBench() *cobra.Command {
 	return cli.Family(&cobra.Command{
 		Use:   "bench",
 		Short: "Measure what Paceline does against servers that enforce their limits",
-	}, newBenchExchange(), newBenchLLM(), newBenchProxy())
+	}, newBenchExchange(), newBenchLLM())
 }

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,4 +76,25 @@ func newSoakStrangers() *cobra.Command {
 	f.StringVar(&folder, "dir", "", "a new folder for what the programs write; if not given, it is removed at the end")
 	cli.OutputFlag(c, &output, "text", "json")
 	return c
+}
+
+// findPaceline returns the path of the program paceline: the file that is named, or the one beside self, or that of
+// PATH.
+func findPaceline(named, self string) (string, error) {
+	if named != "" {
+		if info, err := os.Stat(named); err != nil || info.IsDir() {
+			folder := fmt.Errorf("%s is a folder, expected a program", named)
+			return "", fmt.Errorf("--paceline: %w", cmp.Or(err, folder))
+		}
+		return filepath.Abs(named)
+	}
+	beside := filepath.Join(filepath.Dir(self), "paceline"+filepath.Ext(self))
+	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+		return beside, nil
+	}
+	if path, err := exec.LookPath("paceline"); err == nil {
+		return filepath.Abs(path)
+	}
+	return "", errors.New("no program paceline is beside this one or in PATH; " +
+		"in a clone: go build ./cmd/paceline, and then --paceline ./paceline")
 }

@@ -39,9 +39,9 @@ func stream(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// Serve runs the program to compare with: a ReverseProxy in front of a URL, set up as its documentation
+// serve runs the program to compare with: a ReverseProxy in front of a URL, set up as its documentation
 // shows except that it keeps more connections.
-func Serve(address, to string) error {
+func serve(address, to string) error {
 	u, err := url.Parse(to)
 	if err != nil {
 		return err
