@@ -177,7 +177,6 @@ var Table = []Package{
 	{Name: "internal/testkit/frontend", Ours: "limit limit/mono observe", Std: "testing time"},
 	{Name: "internal/testkit/overlay", Std: "any"},
 	{Name: "tools/mutate", Ours: "internal/testkit/overlay", Std: "any"},
-	{Name: "tools/updown", Std: "any"},
 	{Name: "internal/testkit/fakeconn", Std: "bufio context fmt io net net/http sync"},
 	{Name: "internal/testkit/golden", Std: "any"},
 	{Name: "internal/testkit/need", Std: "any"},

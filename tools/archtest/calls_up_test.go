@@ -1,15 +1,10 @@
-// Updown measures how many calls between the files of a package go up: to a file that stands above the
-// caller's in the table of files of the package comment. A table that goes from callers to callees has few.
-//
-//	go run ./tools/updown ./transport ./internal/app/run
-package main
+package archtest
 
 import (
 	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/importer"
@@ -24,24 +19,25 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 )
 
-func main() {
-	all := flag.Bool("v", false, "list the calls that go up, by their two files")
-	flag.Parse()
-	for _, name := range flag.Args() {
-		p, err := load(".", name)
+// TestCallsGoDown: few calls between the files of a package go up, to a file that stands above the caller's in the table of
+// files of the package comment. With -v, it lists the calls that go up, by their two files.
+func TestCallsGoDown(t *testing.T) {
+	for _, name := range []string{"./transport", "./internal/app/run"} {
+		c, err := loadCalls("../..", name)
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "updown:", err)
-			os.Exit(1)
+			t.Fatal(err)
 		}
-		fmt.Println(name, p)
-		if *all {
-			for _, pair := range slices.SortedFunc(maps.Keys(p.pairs), func(a, b pair) int {
-				return cmp.Or(p.pairs[b]-p.pairs[a], strings.Compare(a.from+a.to, b.from+b.to))
-			}) {
-				fmt.Printf("\t%d\t%s → %s\n", p.pairs[pair], pair.from, pair.to)
-			}
+		t.Log(name, c)
+		for _, pair := range slices.SortedFunc(maps.Keys(c.pairs), func(a, b pair) int {
+			return cmp.Or(c.pairs[b]-c.pairs[a], strings.Compare(a.from+a.to, b.from+b.to))
+		}) {
+			t.Logf("\t%d\t%s → %s", c.pairs[pair], pair.from, pair.to)
+		}
+		if 10*c.up > 3*(c.up+c.down) {
+			t.Errorf("%s: %v, expected 30 %% at most", name, c)
 		}
 	}
 }
@@ -66,8 +62,8 @@ type listed struct {
 	DepOnly                 bool
 }
 
-// load reads a package, in the form of the go command, and counts its calls. dir is where that command runs.
-func load(dir, name string) (calls, error) {
+// loadCalls reads a package, in the form of the go command, and counts its calls. dir is where that command runs.
+func loadCalls(dir, name string) (calls, error) {
 	var stderr bytes.Buffer
 	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,DepOnly", name)
 	list.Dir, list.Stderr = dir, &stderr
@@ -104,14 +100,14 @@ func load(dir, name string) (calls, error) {
 	if err != nil {
 		return calls{}, err
 	}
-	return count(fset, files, checked, info.Uses)
+	return countCalls(fset, files, checked, info.Uses)
 }
 
 // inTable are the names of files in a line of a table.
 var inTable = regexp.MustCompile(`\b\w+\.go\b`)
 
-// table returns the place of each file in the table of the package comment.
-func table(files []*ast.File) map[string]int {
+// tablePlaces returns the place of each file in the table of the package comment.
+func tablePlaces(files []*ast.File) map[string]int {
 	places := map[string]int{}
 	for _, f := range files {
 		if f.Doc == nil {
@@ -129,9 +125,9 @@ func table(files []*ast.File) map[string]int {
 	return places
 }
 
-// count counts the calls in the files of a package.
-func count(fset *token.FileSet, files []*ast.File, of *types.Package, uses map[*ast.Ident]types.Object) (calls, error) {
-	places, c := table(files), calls{pairs: map[pair]int{}}
+// countCalls counts the calls in the files of a package.
+func countCalls(fset *token.FileSet, files []*ast.File, of *types.Package, uses map[*ast.Ident]types.Object) (calls, error) {
+	places, c := tablePlaces(files), calls{pairs: map[pair]int{}}
 	base := func(at token.Pos) string { return filepath.Base(fset.Position(at).Filename) }
 	for _, f := range files {
 		from := base(f.FileStart)
@@ -163,4 +159,39 @@ func count(fset *token.FileSet, files []*ast.File, of *types.Package, uses map[*
 		})
 	}
 	return c, nil
+}
+
+func TestCountCalls(t *testing.T) {
+	files := map[string]string{
+		"go.mod": "module example.com/p\n\ngo 1.26\n",
+		"doc.go": "// Package p has a table.\n//\n//\ta.go  the caller\n//\tb.go, c.go  the others; not x.go\npackage p\n",
+		"a.go":   "package p\n\nimport \"strings\"\n\nfunc a() { b(); T{}.c(); own(); strings.ToUpper(\"\") }\n\nfunc own() {}\n",
+		"b.go":   "package p\n\nfunc b() { (T).c(T{}); own() }\n",
+		"c.go":   "package p\n\ntype T struct{}\n\nfunc (T) c() { b() }\n",
+	}
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range files {
+		write(name, text)
+	}
+	t.Setenv("GOWORK", "off")
+	c, err := loadCalls(dir, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.String(), "40 % of 5 calls go up"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if c.pairs[pair{"b.go", "a.go"}] != 1 || c.pairs[pair{"c.go", "b.go"}] != 1 || len(c.pairs) != 2 {
+		t.Errorf("%v go up, want b.go → a.go and c.go → b.go", c.pairs)
+	}
+	write("d.go", "package p\n")
+	if _, err := loadCalls(dir, "."); err == nil || !strings.Contains(err.Error(), "d.go is not in the table") {
+		t.Errorf("%v, want an error that names d.go", err)
+	}
 }
