@@ -15,12 +15,7 @@ type openAIResult struct {
 	CustomID string          `json:"custom_id"`
 	Response *openAIResponse `json:"response"`
 	Error    *openAIProblem  `json:"error"`
-	Hidden   int             `json:"hidden,omitempty"`          // an addition of paceline: see Result.Hidden
-	Digest   Digest          `json:"request_digest,omitempty"`  // an addition of paceline
-	Repeat   bool            `json:"possible_repeat,omitempty"` // an addition of paceline
-	Late     bool            `json:"late,omitempty"`            // an addition of paceline: see Result.Late
-	Course   *batchCourse    `json:"paceline,omitempty"`        // an addition of paceline
-	Partly   *provider.Parts `json:"partly,omitempty"`          // an addition of paceline
+	additions
 }
 
 type openAIResponse struct {
@@ -37,13 +32,8 @@ type openAIProblem struct {
 type anthropicResult struct {
 	CustomID string           `json:"custom_id"`
 	Result   anthropicOutcome `json:"result"`
-	Hidden   int              `json:"hidden,omitempty"`          // an addition of paceline: see Result.Hidden
-	Digest   Digest           `json:"request_digest,omitempty"`  // an addition of paceline
-	Repeat   bool             `json:"possible_repeat,omitempty"` // an addition of paceline
-	Late     bool             `json:"late,omitempty"`            // an addition of paceline: see Result.Late
-	Course   *batchCourse     `json:"paceline,omitempty"`        // an addition of paceline
-	Partly   *provider.Parts  `json:"partly,omitempty"`          // an addition of paceline
-	Skipped  string           `json:"skipped,omitempty"`         // by paceline, if the line of the input was no request
+	additions
+	Skipped string `json:"skipped,omitempty"` // by paceline, if the line of the input was no request
 }
 
 type anthropicOutcome struct {
@@ -52,8 +42,17 @@ type anthropicOutcome struct {
 	Error   json.RawMessage `json:"error,omitempty"`
 }
 
-// batchCourse is how a request of a batch went, for which the providers' formats have no place. Its
-// members are those of Result.
+// additions are members of paceline, for which the providers' formats have no place.
+type additions struct {
+	Hidden int             `json:"hidden,omitempty"` // see Result.Hidden
+	Digest Digest          `json:"request_digest,omitempty"`
+	Repeat bool            `json:"possible_repeat,omitempty"`
+	Late   bool            `json:"late,omitempty"` // see Result.Late
+	Course *batchCourse    `json:"paceline,omitempty"`
+	Partly *provider.Parts `json:"partly,omitempty"`
+}
+
+// batchCourse is how a request of a batch went. Its members are those of Result.
 type batchCourse struct {
 	State     string           `json:"state"`
 	Attempts  int              `json:"attempts"`
@@ -67,9 +66,9 @@ type batchCourse struct {
 	Ceiling   float64          `json:"ceiling_sustained,omitempty"`
 }
 
-func courseOf(r *Result) *batchCourse {
-	return &batchCourse{r.State, r.Attempts, r.WaitedMS, r.LatencyMS, r.WaitedFor, r.Key, r.At, r.Refused, r.RefusedAt,
-		r.Ceiling}
+func additionsOf(r *Result) additions {
+	return additions{r.Hidden, r.Digest, r.PossibleRepeat, r.Late, &batchCourse{r.State, r.Attempts, r.WaitedMS, r.LatencyMS,
+		r.WaitedFor, r.Key, r.At, r.Refused, r.RefusedAt, r.Ceiling}, r.Partly}
 }
 
 func (l *LLM) Start() string {
@@ -87,8 +86,7 @@ func (l *LLM) Line(b []byte, r *Result) []byte {
 		// The same request has the same id in every run, so that two files of results can be
 		// compared.
 		sum := sha256.Sum256([]byte(r.ID))
-		o := openAIResult{ID: BatchID(sum[:]), CustomID: r.ID, Hidden: r.Hidden, Digest: r.Digest, Repeat: r.PossibleRepeat,
-			Late: r.Late, Course: courseOf(r), Partly: r.Partly}
+		o := openAIResult{ID: BatchID(sum[:]), CustomID: r.ID, additions: additionsOf(r)}
 		switch {
 		case served || r.Status >= http.StatusMultipleChoices:
 			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
@@ -102,8 +100,7 @@ func (l *LLM) Line(b []byte, r *Result) []byte {
 		}
 		v = o
 	case Anthropic:
-		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, Hidden: r.Hidden, Digest: r.Digest,
-			Repeat: r.PossibleRepeat, Late: r.Late, Course: courseOf(r), Partly: r.Partly}
+		o := anthropicResult{CustomID: r.ID, Result: anthropicOutcome{Type: "errored"}, additions: additionsOf(r)}
 		switch {
 		case served:
 			o.Result = anthropicOutcome{Type: "succeeded", Message: body}
