@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags/storetest"
 )
 
 // nextVersion makes a blob one of the next version of the format.
@@ -30,8 +29,8 @@ func TestShareDamaged(t *testing.T) {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()
 			address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-			storetest.Ripe(t, address, "api", perSecondKeeper(20))
-			storetest.Put(t, address, "api", func(was []byte) []byte { return was[:len(was)-1] })
+			ripeStore(t, address, "api", perSecondKeeper(20))
+			putStore(t, address, "api", func(was []byte) []byte { return was[:len(was)-1] })
 			s := serveStrictly(t, 20, time.Second)
 			began := time.Now()
 			flags := []string{"--limit", "20/s", "--share", address, "--share-name", "api"}
@@ -74,7 +73,7 @@ func TestShareTimeNamespace(t *testing.T) {
 		t.Skipf("no time namespace can be made here: %s: %v %s", strings.Join(unshare, " "), err, out)
 	}
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	storetest.Ripe(t, address, "api", perSecondKeeper(20))
+	ripeStore(t, address, "api", perSecondKeeper(20))
 	s := serveStrictly(t, 20, time.Second)
 	for _, verb := range []string{"run " + urlFile(t, s.URL, 3) + " --out out.jsonl", "proxy --to " + s.URL + " --listen 127.0.0.1:0 --admin off"} {
 		c := another(t, append(strings.Fields(verb), "--limit", "20/s", "--share", address, "--share-name", "api")...)

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags/storetest"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -49,7 +48,7 @@ func TestSharedRestart(t *testing.T) {
 				t.Parallel()
 				const n, window = 12, 6 * time.Second
 				address, _ := store(t)
-				storetest.Ripe(t, address, "api", func() limit.Limiter { return limit.MustRolling(n, window) })
+				ripeStore(t, address, "api", func() limit.Limiter { return limit.MustRolling(n, window) })
 				s := serveStrictly(t, n, window)
 				flags := []string{"--limit", fmt.Sprintf("%d/%v", n, window), "--share", address, "--share-name", "api"}
 				run := func(requests int) (*exec.Cmd, *bytes.Buffer) {
@@ -101,7 +100,7 @@ func TestSharedByEight(t *testing.T) {
 
 func byEight(t *testing.T, program, address string, n int64, kill bool) {
 	each := int(n) * 20 / 8 // 20 s at the limit
-	storetest.Ripe(t, address, "api", perSecondKeeper(n))
+	ripeStore(t, address, "api", perSecondKeeper(n))
 	s := serveStrictly(t, n, time.Second)
 	c := muster(t, program, s, address, n, 8, each)
 	if kill {
@@ -109,7 +108,7 @@ func byEight(t *testing.T, program, address string, n int64, kill bool) {
 		c.kill(0)
 	}
 	s.wait(8 * each)
-	turns, rate := storetest.Book(t, address, "api").Turn, s.rate()
+	turns, rate := storeBook(t, address, "api").Turn, s.rate()
 	c.finish()
 	served, refused := s.count()
 	t.Logf("| %s | %.2f a second of %d | %.1f permits a turn | %.2f s of CPU in %.0f s | %d refused of %d |",

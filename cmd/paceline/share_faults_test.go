@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags/storetest"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -106,7 +105,7 @@ func forMinutes(t *testing.T, befall func(t *testing.T, engine, program, address
 		for program := range programs {
 			t.Run(name+"/"+program, func(t *testing.T) {
 				address, crash := engine(t)
-				storetest.Ripe(t, address, "api", perSecondKeeper(faultsLimit))
+				ripeStore(t, address, "api", perSecondKeeper(faultsLimit))
 				b := befall(t, name, program, address, serveStrictly(t, faultsLimit, time.Second), crash)
 				t.Logf("| %s | %s |", t.Name(), b)
 				if b.refused > 0 || b.served == 0 {
@@ -154,7 +153,7 @@ func TestSharedThroughAFault(t *testing.T) {
 			t.Parallel()
 			const n = 20
 			address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-			storetest.Ripe(t, address, "api", perSecondKeeper(n))
+			ripeStore(t, address, "api", perSecondKeeper(n))
 			s := serveStrictly(t, n, time.Second)
 			c := muster(t, program, s, address, n, 3, n*300)
 			s.wait(n)
@@ -224,7 +223,7 @@ func clockOffset(t *testing.T, format string) (name string, set func(by time.Dur
 
 func whileClockIsSet(t *testing.T, address string, set func(by time.Duration)) {
 	const n, lasts = 50, 30 * time.Second
-	storetest.Ripe(t, address, "api", func() limit.Limiter { return limit.MustRolling(n, time.Second) })
+	ripeStore(t, address, "api", func() limit.Limiter { return limit.MustRolling(n, time.Second) })
 	s := serveStrictly(t, n, time.Second)
 	file := urlFile(t, s.URL, n*100)
 	for range 5 {
@@ -238,7 +237,7 @@ func whileClockIsSet(t *testing.T, address string, set func(by time.Duration)) {
 		time.Sleep(3 * time.Second)
 	}
 	served, refused := s.count()
-	seen := storetest.Book(t, address, "api")
+	seen := storeBook(t, address, "api")
 	t.Logf("%.1f a second of %d served, while its clock was set %d times; the ledger may be %v behind; %d refused", float64(served-before)/time.Since(began).Seconds(), n, sets, seen.Slack, refused)
 	if refused > 0 || served < before+n || seen.Slack == 0 {
 		t.Errorf("%d served, %d refused; slack %v", served-before, refused, seen.Slack)

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags/storetest"
 )
 
 // A proxy whose store has no room to write reports that once. It sends nothing beyond its grants,
@@ -22,7 +20,7 @@ func TestShareOnAFullDisk(t *testing.T) {
 	const n = 20
 	dir := t.TempDir()
 	address, log := "sqlite:"+filepath.Join(dir, "limits.db"), filepath.Join(dir, "log.txt")
-	storetest.Ripe(t, address, "api", perSecondKeeper(n))
+	ripeStore(t, address, "api", perSecondKeeper(n))
 	s := serveStrictly(t, n, time.Second)
 	addr, c := proxyLogging(t, log, "--to", s.URL, "--limit", "20/s", "--share", address, "--share-name", "api", "--log-level", "info")
 	done := make(chan int)

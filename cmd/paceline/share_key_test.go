@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags/storetest"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/share"
 )
@@ -20,7 +19,7 @@ func TestOneKeyIsOneLimit(t *testing.T) {
 	t.Parallel()
 	name := "api/" + sharestore.New(sharestore.Config{Name: "api"}).Key(testKey)
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	storetest.Ripe(t, address, name, perSecondKeeper(20))
+	ripeStore(t, address, name, perSecondKeeper(20))
 	s := serveStrictly(t, 20, time.Second)
 	flags := []string{"--limit", "20/s", "--share", address, "--share-name", "api"}
 	for _, given := range [][]string{

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags/storetest"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/limit"
@@ -33,7 +32,7 @@ func TestSharePart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-			storetest.Ripe(t, address, "api", perSecondKeeper(20))
+			ripeStore(t, address, "api", perSecondKeeper(20))
 			l, err := flags(address).Open(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -47,7 +46,7 @@ func TestSharePart(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			limittest.Admit(member, 0, limit.One) // and in flight until the end
-			if e := storetest.Book(t, address, "api").Nodes[0]; e.Weight != 2500 || e.Least != 200 {
+			if e := storeBook(t, address, "api").Nodes[0]; e.Weight != 2500 || e.Least != 200 {
 				t.Errorf("the store has weight %d and least %d, in thousandths", e.Weight, e.Least)
 			}
 			if says := sharePrints(t, "show", address, "api"); !strings.Contains(says, "weight 2.5") || !strings.Contains(says, "at least 20 %") {

@@ -23,7 +23,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/clitest"
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags/storetest"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/internal/text/width"
 	"github.com/paceline-go/paceline/limit"
@@ -167,7 +166,7 @@ func process(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 func TestSharedRun(t *testing.T) {
 	t.Parallel()
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	storetest.Ripe(t, address, "api", perSecondKeeper(20))
+	ripeStore(t, address, "api", perSecondKeeper(20))
 	s := serveStrictly(t, 20, time.Second)
 	muster(t, "run", s, address, 20, 3, 15).finish()
 	if served, refused := s.count(); served != 45 || refused > 0 {
@@ -182,9 +181,9 @@ func TestShareRefusals(t *testing.T) {
 	s := serveStrictly(t, 20, time.Second)
 	file, dir := urlFile(t, s.URL, 1), t.TempDir()
 	db := "sqlite:" + filepath.Join(dir, "limits.db")
-	storetest.Ripe(t, db, "api", perSecondKeeper(30))
-	storetest.Ripe(t, db, "newer", perSecondKeeper(20))
-	storetest.Put(t, db, "newer", nextVersion)
+	ripeStore(t, db, "api", perSecondKeeper(30))
+	ripeStore(t, db, "newer", perSecondKeeper(20))
+	putStore(t, db, "newer", nextVersion)
 	if err := os.WriteFile(filepath.Join(dir, "text"), bytes.Repeat([]byte("this is no database\n"), 1000), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +309,7 @@ func askAll(s *strictly, addrs []string, clients, enough int) int {
 func TestSharedProxy(t *testing.T) {
 	t.Parallel()
 	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	storetest.Ripe(t, address, "api", perSecondKeeper(20))
+	ripeStore(t, address, "api", perSecondKeeper(20))
 	s := serveStrictly(t, 20, time.Second)
 	all, addrs := sharingProxies(t, s, address, 20, 3)
 	if failed := askAll(s, addrs, 5, 30); failed > 0 {
@@ -340,7 +339,7 @@ func TestShareVerbs(t *testing.T) {
 	longName := strings.Repeat("https://api.example.com/", 8) + "model a"
 	shortened := "…" + longName[len(longName)-longestName+1:]
 	db := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	storetest.Ripe(t, db, "api", perSecondKeeper(20))
+	ripeStore(t, db, "api", perSecondKeeper(20))
 	s, err := shareflags.OpenStore(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
@@ -357,8 +356,8 @@ func TestShareVerbs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	storetest.Ripe(t, db, "newer", perSecondKeeper(20))
-	storetest.Put(t, db, "newer", nextVersion)
+	ripeStore(t, db, "newer", perSecondKeeper(20))
+	putStore(t, db, "newer", nextVersion)
 	for _, name := range []string{"broken", longName} {
 		if err := s.Turn(t.Context(), name, func(share.Reading) ([]byte, error) { return []byte("no blob"), nil }); err != nil {
 			t.Fatal(err)
