@@ -80,9 +80,7 @@ func demos(name, text string, l demoLaw) Strategy {
 			if err != nil {
 				return nil, err
 			}
-			if c.start == 0 {
-				c.start = c.min
-			}
+			c.start = cmp.Or(c.start, c.min)
 			return &demoProcess{sleeps: c, law: l, s: c.start, count: 1}, nil
 		}}
 }

@@ -50,7 +50,7 @@ func TestExitCodes(t *testing.T) {
 // Values that a shell offers for flags are offered, and not refused.
 func TestCompletions(t *testing.T) {
 	for words, want := range map[string]string{
-		"bench exchange -o c": "csv", "sim --strategy fa": "fair",
+		"bench exchange -o j": "json", "sim --strategy fa": "fair",
 		"proof -o j": "json", "pr": "proof",
 	} {
 		lines := strings.Fields(printed(t, append([]string{"__completeNoDesc"}, strings.Fields(words)...)...))

@@ -34,7 +34,6 @@ Exit codes: 0 done; 1 failure, or a promise that is not kept; 2 a wrong command 
 130 interrupted.`
 
 func newProgram() cli.Program {
-	tables := []string{"text", "json", "csv"}
 	return cli.Program{
 		Root: func() *cobra.Command {
 			return &cobra.Command{
@@ -47,10 +46,9 @@ func newProgram() cli.Program {
 		},
 		Reads: "sim", Groups: groups,
 		Values: map[string]map[string][]string{
-			"bench exchange": {"output": tables},
-			"bench llm":      {"output": tables, "arrivals": {"start", "uniform", "burst", "mixed"}},
-			"sim":            {"strategy": strategyNames()},
-			"sim throttle":   {"strategies": strategyNames()},
+			"bench llm":    {"arrivals": {"start", "uniform", "burst", "mixed"}},
+			"sim":          {"strategy": strategyNames()},
+			"sim throttle": {"strategies": strategyNames()},
 		},
 		Meant: map[string]string{
 			"rate": "limit", "rps": "limit", "qps": "limit", "rpm": "limit", "rate-limit": "limit", "throttle": "limit",
