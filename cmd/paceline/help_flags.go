@@ -10,24 +10,28 @@ var groupTable = cli.Groups{
 			body=TEXT|@FILE  of each request, {row.NAME} filled in
 			header=FIELD     'Name: value' for every request; {key}, {nonce} are filled in
 			curl             the input has lines of curl, as copied from a browser`,
-			`next=HOW method=METHOD id=TEMPLATE query=PARAMETER input-format=FORMAT format=FORMAT base-url=URL no-header skip-invalid next-while=POINTER max-pages=N
+			`next=HOW method=METHOD id=TEMPLATE query=PARAMETER input-format=FORMAT format=FORMAT base-url=URL
+			no-header skip-invalid next-while=POINTER max-pages=N
 			max-line max-header max-body queue redirects`},
 		{"Limits", `
 			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
 			preset=NAME      published limits by name, such as github or openai:tier1
 			share=STORE      share the limits by a store: sqlite:FILE, postgres://…, redis://…`,
-			`charge=CHARGE concurrency share-name=NAME share-fallback=wait|split share-weight share-least strangers=KIND sharers=N rejects-free latency-max`},
+			`charge=CHARGE concurrency share-name=NAME share-fallback=wait|split share-weight share-least
+			strangers=KIND sharers=N rejects-free latency-max`},
 		{"Keys", `
 			key-env=A,B      environment variables with an API key each, for {key}
 			auth-command=COMMAND  prints a token; runs again before its end, and after a 401`,
 			`organization=KEY=NAME auth-every key-host=HOST ban-status=CODES nonce-unit nonce-gap nonce-status=CODES
-			oauth-token-url=URL oauth-client-id-env=NAME oauth-client-secret-env=NAME oauth-scopes=A,B oauth-param=NAME=VALUE`},
+			oauth-token-url=URL oauth-client-id-env=NAME oauth-client-secret-env=NAME oauth-scopes=A,B
+			oauth-param=NAME=VALUE`},
 		{"Results", `
 			out=FILE         file for the results; the same command again resumes there
 			out-dir=FOLDER   a file for the body of each answer, by its id
 			select=FIELDS    the fields to write, as in jq
 			retry-dead=CLASSES  send the dead letters of the runs before again`,
-			`out-format=FORMAT ordered max-file success=JQ provider=NAME keep-headers=NAMES max-response dead=FILE errors=FILE summary=FILE report=FILE
+			`out-format=FORMAT ordered max-file success=JQ provider=NAME keep-headers=NAMES max-response dead=FILE
+			errors=FILE summary=FILE report=FILE
 			unanswered=resend|hold partly=done|again|hold sync=group|always trust-clock`},
 		{"Retries and deadlines", `
 			attempts
@@ -37,7 +41,8 @@ var groupTable = cli.Groups{
 			rpm              most requests per minute (tokens: --tpm, or --itpm and --otpm)
 			budget           most money to spend, such as 20USD
 			dry-run          print the plan (requests, tokens, money, time) and send nothing`,
-			`tpm itpm otpm limit-model=MODEL=LIMITS rule=bucket|rolling per-second count=WHAT estimate=SHARE max-output price=USD price-input=USD
+			`tpm itpm otpm limit-model=MODEL=LIMITS rule=bucket|rolling per-second count=WHAT estimate=SHARE
+			max-output price=USD price-input=USD
 			price-output=USD`},
 		{"Watching", `
 			page=ADDR        a page about the run, at HOST:PORT or a PORT of this machine
@@ -58,7 +63,9 @@ var groupTable = cli.Groups{
 			preset=NAME      published limits by name, such as github or openai:tier1
 			share=STORE      share the limits by a store: sqlite:FILE, postgres://…, redis://…
 			in-flight`,
-			`charge=CHARGE share-name=NAME share-fallback=wait|split share-weight share-least state=FILE rpm tpm itpm otpm limit-model=MODEL=LIMITS strangers rule=bucket|rolling per-second tokens rejects-free latency-max`},
+			`charge=CHARGE share-name=NAME share-fallback=wait|split share-weight share-least state=FILE rpm tpm
+			itpm otpm limit-model=MODEL=LIMITS strangers rule=bucket|rolling per-second tokens rejects-free
+			latency-max`},
 		{"Waiting", `
 			max-wait         longest wait for a turn; if more is expected, 429 at once
 			timeout
@@ -69,7 +76,8 @@ var groupTable = cli.Groups{
 			client-key-env=A,B  environment variables, each with a key that a client sends
 			open
 			forward=HOST:PORT  a forward proxy: programs reach it by HTTPS_PROXY`,
-			`forward-bundle=FILE tunnels=public|none env=sh|docker|json client-header=NAME tls-cert=FILE tls-key=FILE max-header max-body max-connections max-frozen header-timeout idle-timeout stall`},
+			`forward-bundle=FILE tunnels=public|none env=sh|docker|json client-header=NAME tls-cert=FILE
+			tls-key=FILE max-header max-body max-connections max-frozen header-timeout idle-timeout stall`},
 		{"Watching", `
 			admin=HOST:PORT  the page, /metrics, /livez and /readyz
 			log=text|json|off  a line per request on standard error`,
@@ -84,7 +92,8 @@ var groupTable = cli.Groups{
 			tpm
 			keys             API keys, separated by commas
 			models=NAMES`,
-			`ban-after nonces capacity level input-tpm output-tpm rpd tpd credit count=WHAT rolling per-second refused-count`},
+			`ban-after nonces capacity level input-tpm output-tpm rpd tpd credit count=WHAT rolling per-second
+			refused-count`},
 		{"What happens to a request", `
 			latency=LAW      latency before the check, such as uniform:0-50ms
 			fault=NAME=P     probabilities of faults, separated by commas: 500=0.01,cut=0.01
