@@ -19,6 +19,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
+	"github.com/paceline-go/paceline/internal/app/jobs"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
 	"github.com/paceline-go/paceline/internal/secret"
@@ -296,6 +297,11 @@ func (w *proxyWords) upstream(c *proxy.Config, u *proxy.Upstream) {
 	}
 	w.line("  sends a request up to %d times, where that is safe; connects within %s, %s", cmp.Or(u.Attempts, 3),
 		plain(u.ConnectTimeout), answer)
+	if b := &u.Batches; b.Folder != "" {
+		w.line("  keeps files and batches in %s, those of a client up to %s, for %s once they have ended; their requests "+
+			"have weight %v beside clients", b.Folder, bytesize.String(cmp.Or(b.Most, jobs.DefaultMost)),
+			plain(cmp.Or(b.Keep, jobs.DefaultKeep)), cmp.Or(b.Weight, 1))
+	}
 	if u.TLS != nil {
 		var of []string
 		if u.TLS.RootCAs != nil {

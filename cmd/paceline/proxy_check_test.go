@@ -136,6 +136,7 @@ upstreams:
     header: {Authorization: "Bearer {key}", X-Team: blue}
     attempts: 5
     answer_timeout: none
+    batches: {folder: kept, most: 20GiB}
     tls: {ca: proxy.pem}
   - {to: "http://127.0.0.1:9000/v1/", host: rest.local, limits: auto}
   - {name: bare, to: "http://127.0.0.1:9001", prices: [{input: 1, output: 2, cached: 0.5}], request_price: 0.01}
@@ -169,6 +170,8 @@ sends https://0.0.0.0:8443/openai/… to https://api.openai.com/… (llm)
   sets: Authorization (with the key), X-Team
   sends a request up to 5 times, where that is safe; connects within 10s, however long its answer
     takes
+  keeps files and batches in kept, those of a client up to 20GiB, for 30d once they have ended;
+    their requests have weight 1 beside clients
   TLS: certificates of your authorities alone are taken
 
 sends https://rest.local:8443/… to http://127.0.0.1:9000/v1/… (127.0.0.1:9000)

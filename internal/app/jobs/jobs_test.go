@@ -553,3 +553,50 @@ func TestLeftovers(t *testing.T) {
 		}
 	})
 }
+
+// Whatever an input is, its mistakes are found without a panic, and what has none is what the engine reads.
+func FuzzMistakes(f *testing.F) {
+	f.Add(prompt("a")+prompt("b"), "/v1/chat/completions")
+	f.Add(prompt("a")+"{\n\n\xff", "/v1/embeddings")
+	f.Add(`{"custom_id":"a","params":{"model":"m","max_tokens":1,"messages":[]}}`, "")
+	f.Fuzz(func(t *testing.T, text, endpoint string) {
+		for _, form := range []format.Provider{format.OpenAI, format.Anthropic} {
+			l, err := format.NewLLM(format.LLMConfig{Provider: form, BaseURL: "https://api.test"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			total, wrong, err := mistakes(l, endpoint, strings.NewReader(text))
+			if err == nil && total == 0 && len(wrong) == 0 {
+				t.Fatalf("%q has nothing, and nothing is wrong", text)
+			}
+			if len(wrong) > 0 || err != nil {
+				continue
+			}
+			ids := map[string]bool{}
+			for line := range strings.Lines(text) {
+				var l struct {
+					ID string `json:"custom_id"`
+				}
+				if json.Unmarshal([]byte(line), &l) == nil {
+					ids[l.ID] = true
+				}
+			}
+			if len(ids) != total {
+				t.Fatalf("%q: %d requests, %d ids", text, total, len(ids))
+			}
+		}
+	})
+}
+
+// Only ids of ours are read from a folder.
+func TestIDs(t *testing.T) {
+	id := newID(filePrefix)
+	if !isID(id, filePrefix) || isID(id, batchPrefix) || newID(filePrefix) == id {
+		t.Error(id)
+	}
+	for _, s := range []string{"", "file-", id[:len(id)-1], id + "0", strings.ToUpper(id), "file-" + strings.Repeat("/", 32), "file-../" + strings.Repeat("0", 29)} {
+		if isID(s, filePrefix) {
+			t.Errorf("%q", s)
+		}
+	}
+}
