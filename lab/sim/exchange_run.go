@@ -494,15 +494,7 @@ func (x *exchange) launch(now mono.Time, f flight) {
 	forward := x.Forward.Draw(x.rngLink)
 	f.back = x.Back.Draw(x.rngLink)
 	f.late = forward+f.back > x.Timeout
-	var i int32
-	if n := len(x.free); n > 0 {
-		i = x.free[n-1]
-		x.free = x.free[:n-1]
-		x.flights[i] = f
-	} else {
-		i = int32(len(x.flights))
-		x.flights = append(x.flights, f)
-	}
+	i := place(&x.flights, &x.free, f)
 	// An attempt that is no longer waited for ends twice: here, and when it arrives. The later of the two frees its place.
 	gone := uint32(0)
 	if f.late {

@@ -246,15 +246,7 @@ func (x *llm) send(now mono.Time, i int32) {
 	x.Sent++
 	x.attempts[i]++
 	f := llmFlight{i: i, sent: now, trip: x.Trip(int(i), x.attempts[i])}
-	slot := int32(len(x.flights))
-	if n := len(x.free); n > 0 {
-		slot = x.free[n-1]
-		x.free = x.free[:n-1]
-		x.flights[slot] = f
-	} else {
-		x.flights = append(x.flights, f)
-	}
-	x.loop.At(now.Add(f.trip.Forward), llmEvent{kind: llmArrives, i: slot})
+	x.loop.At(now.Add(f.trip.Forward), llmEvent{kind: llmArrives, i: place(&x.flights, &x.free, f)})
 }
 
 // worst searches the log for the fullest closed windows. It shares nothing with the server but the tick of its clock.

@@ -77,3 +77,14 @@ func (l *Loop[E]) Next(until mono.Time) (e E, ok bool) {
 func (a *event[E]) before(b *event[E]) bool {
 	return a.at < b.at || a.at == b.at && a.seq < b.seq
 }
+
+// place puts a value at a free place among all, or at their end, and returns its index.
+func place[T any](all *[]T, free *[]int32, v T) int32 {
+	if n := len(*free); n > 0 {
+		i := (*free)[n-1]
+		*free, (*all)[i] = (*free)[:n-1], v
+		return i
+	}
+	*all = append(*all, v)
+	return int32(len(*all) - 1)
+}

@@ -142,14 +142,7 @@ func (x *proof) send() {
 				f.aside, took, known = limit.Unsent, 0, 0
 			}
 		}
-		i := int32(len(x.flights))
-		if n := len(x.free); n > 0 {
-			i = x.free[n-1]
-			x.free = x.free[:n-1]
-			x.flights[i] = f
-		} else {
-			x.flights = append(x.flights, f)
-		}
+		i := place(&x.flights, &x.free, f)
 		x.loop.At(now.Add(forward), proofEvent{proofArrives, i})
 		x.loop.At(now.Add(took), proofEvent{proofAnswered, i})
 		x.ProofTally.Requests++

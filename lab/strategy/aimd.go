@@ -17,21 +17,13 @@ var peers = []Strategy{
 	{
 		Name: "aimd", Text: "additive increase of the rate, multiplicative decrease at a limit", Baseline: true,
 		NewLimiter: func(p Params, rng *rand.Rand) (limit.Limiter, error) {
-			l, err := NewAIMD(p, rng)
-			if err != nil {
-				return nil, err // not l: a nil *AIMD is no nil Limiter
-			}
-			return l, nil
+			return limiter(NewAIMD(p, rng))
 		},
 	},
 	{
 		Name: "cubic", Text: "the adaptive retry mode of the AWS SDKs: a token bucket whose rate is CUBIC's", Baseline: true,
 		NewLimiter: func(p Params, _ *rand.Rand) (limit.Limiter, error) {
-			l, err := NewCubic(p)
-			if err != nil {
-				return nil, err
-			}
-			return l, nil
+			return limiter(NewCubic(p))
 		},
 	},
 }

@@ -59,19 +59,19 @@ func newFair(p Params, rng *rand.Rand) (limit.Limiter, error) {
 		c.Window = fairshare.Seconds(p.Burst / p.Rate)
 	}
 	c.Limit = max(1, int64(math.Round(p.Rate*c.Window.Seconds())))
-	f, err := fairshare.NewFair(c)
-	if err != nil {
-		return nil, err // not f: a nil *Fair is no nil Limiter
-	}
-	return f, nil
+	return limiter(fairshare.NewFair(c))
 }
 
 // newAuto heeds nothing of what is known of the quota but its unit.
 func newAuto(p Params, rng *rand.Rand) (limit.Limiter, error) {
-	a, err := fairshare.NewAuto(fairshare.AutoConfig{Unit: p.Unit, Weight: p.Weight, Sharers: p.Sharers,
-		MaxWait: p.MaxWait, Rng: rng})
+	return limiter(fairshare.NewAuto(fairshare.AutoConfig{Unit: p.Unit, Weight: p.Weight, Sharers: p.Sharers,
+		MaxWait: p.MaxWait, Rng: rng}))
+}
+
+// limiter returns l as a Limiter. With an error, that is nil: a nil *Fair is no nil Limiter.
+func limiter[L limit.Limiter](l L, err error) (limit.Limiter, error) {
 	if err != nil {
-		return nil, err // not a: a nil *Auto is no nil Limiter
+		return nil, err
 	}
-	return a, nil
+	return l, nil
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
 
@@ -102,19 +103,12 @@ func off(percent float64) Figure {
 
 // settled is the time until the last client had its fair share.
 func settled(median float64) Figure {
-	return most("settled after s", median, none, func(r *fleet.Report) float64 { return orNever(r.SettleClients) })
+	return most("settled after s", median, none, func(r *fleet.Report) float64 { return compare.OrNever(r.SettleClients) })
 }
 
 // clear is the time until all requests are done.
 func clear(median float64) Figure {
-	return most("cleared in s", median, none, func(r *fleet.Report) float64 { return orNever(r.Clear) })
-}
-
-func orNever(p *float64) float64 {
-	if p == nil {
-		return math.Inf(1)
-	}
-	return *p
+	return most("cleared in s", median, none, func(r *fleet.Report) float64 { return compare.OrNever(r.Clear) })
 }
 
 // share is the part of its fair share that the first group has in the last two thirds of the run,

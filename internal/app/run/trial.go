@@ -80,18 +80,15 @@ func (t *trials) enter(model string) (first bool, why string) {
 	return first, m.why
 }
 
-// set ends a trial that is under way. If s is untried, another request will be the first. It
-// returns false if no trial is under way.
-func (t *trials) set(model string, s trialState, why string) (changed bool) {
+// set ends a trial that is under way. If s is untried, another request will be the first.
+func (t *trials) set(model string, s trialState, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := t.of[model]
-	if m == nil || m.state != asking {
-		return false
+	if m != nil && m.state == asking {
+		m.state, m.why = s, why
+		t.changed.Broadcast()
 	}
-	m.state, m.why = s, why
-	t.changed.Broadcast()
-	return true
 }
 
 // fail ends a trial, or a model that was right until now. It returns false if the model is wrong

@@ -113,22 +113,23 @@ func (r *Row) sum(runs []fleet.Report) {
 		r.WindowCV, r.WindowUnused = &cv, &unused
 	}
 	if runs[0].Change != nil {
-		s := over(func(r *fleet.Report) float64 { return orNever(r.SettleClients) })
+		s := over(func(r *fleet.Report) float64 { return OrNever(r.SettleClients) })
 		r.SettleClients = &s
 	}
 	r.Jain = over(func(r *fleet.Report) float64 { return -r.Jain }) // so that the worst is the smallest
 	*r.Jain.Median, *r.Jain.Worst = -*r.Jain.Median, -*r.Jain.Worst
 	if strings.HasPrefix(r.Scenario, "clear") {
-		s := over(func(r *fleet.Report) float64 { return orNever(r.Clear) })
+		s := over(func(r *fleet.Report) float64 { return OrNever(r.Clear) })
 		r.Clear = &s
 	}
 	if runs[0].Change != nil {
-		s := over(func(r *fleet.Report) float64 { return orNever(r.Settle) })
+		s := over(func(r *fleet.Report) float64 { return OrNever(r.Settle) })
 		r.Settle = &s
 	}
 }
 
-func orNever(p *float64) float64 {
+// OrNever is a time that a report may not have: then it is infinite.
+func OrNever(p *float64) float64 {
 	if p == nil {
 		return math.Inf(1)
 	}
