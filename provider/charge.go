@@ -33,8 +33,11 @@ type Charge struct {
 	Answer map[Unit]Expression
 	// Resource is the name of the part of the key's quota in which the request counts: "search".
 	// Empty: none but the key's. These stand for parts of the request: {method}, {path}, {query:NAME}
-	// for a parameter, and {1} … {9} for the text of the first … ninth * of the path.
+	// for a parameter, and {1} … {9} for the text of the first … ninth * of the path. A name that
+	// begins with "address " is a part of the address's quota: see OfAddress.
 	Resource string
+	// Keyless restricts the charge to requests without a key: see Charges.OfKeyless.
+	Keyless bool
 	// Source is the page that says so. AsOf is the year, or the year and month, of the last look at it.
 	Source, AsOf string
 }
@@ -240,7 +243,7 @@ func (c *Charges) Usual() string {
 		return ""
 	}
 	for i := range c.rows {
-		if row := &c.rows[i]; row.method == "" && row.path == "*" && row.conditions == nil && row.resource == nil {
+		if row := &c.rows[i]; row.method == "" && row.path == "*" && row.conditions == nil && row.resource == nil && !c.list[i].Keyless {
 			return c.list[i].Resource
 		}
 	}
@@ -298,6 +301,19 @@ func (c *Charges) Names(resource Pattern) bool {
 // Of returns the charge of a request, and the name of its resource; nil: no charge fits. The charge
 // must not be changed.
 func (c *Charges) Of(r *http.Request) (charge *Charge, resource string) {
+	return c.find(r, false)
+}
+
+// OfKeyless is Of for a request without a key. Of finds no charge that is for those alone.
+func (c *Charges) OfKeyless(r *http.Request) (charge *Charge, resource string) {
+	return c.find(r, true)
+}
+
+// OfAddress reports whether a resource is a part of its address's quota. There the requests of all
+// keys count together, and those without a key, too.
+func OfAddress(resource string) bool { return strings.HasPrefix(resource, "address ") }
+
+func (c *Charges) find(r *http.Request, keyless bool) (charge *Charge, resource string) {
 	if c == nil || len(c.rows) == 0 || r.URL == nil {
 		return nil, ""
 	}
@@ -317,7 +333,7 @@ func (c *Charges) Of(r *http.Request) (charge *Charge, resource string) {
 			i, loose = loose[0], loose[1:]
 		}
 		row := &c.rows[i]
-		if row.fits(method, path, r.URL.RawQuery) {
+		if (keyless || !c.list[i].Keyless) && row.fits(method, path, r.URL.RawQuery) {
 			return &c.list[i], row.name(c.list[i].Resource, method, path, r.URL.RawQuery)
 		}
 	}

@@ -54,6 +54,11 @@ type Provider struct {
 	// Charges are what its requests cost, and in which resources they count: see ChargesOf. The
 	// policies of Published with the Scope Resource are of these resources.
 	Charges []Charge
+	// Examples are requests with the costs that Charges give them, one for each resource of Published:
+	// "GET /api/v3/depth?limit=5000 = 250 weight", "GET /search/issues = 1 request of search". A body
+	// follows the path. The one request is stated where nothing else is. "; without a key, of …" is the
+	// resource of the same request without a key.
+	Examples []string
 	// PerSecond means that its limits per minute may also hold per second, according to the
 	// provider.
 	PerSecond bool
@@ -202,6 +207,7 @@ func makeTable() *table {
 		for _, d := range group.rows {
 			d.Kind = cmp.Or(d.Kind, group.kind)
 			d.parsed = sync.OnceValue(d.parse)
+			d.Examples = examplesOf(d.Provider.Name)
 			if len(d.Models) > 0 {
 				d.ModelsAsOf = modelsAsOf
 			}
@@ -255,7 +261,7 @@ func LookupProvider(name string) (Provider, bool) {
 func (p Provider) own() Provider {
 	p.Hosts, p.SDKs, p.Refusers, p.Shares = slices.Clone(p.Hosts), slices.Clone(p.SDKs), slices.Clone(p.Refusers), slices.Clone(p.Shares)
 	p.Published, p.Models = slices.Clone(p.Published), slices.Clone(p.Models)
-	p.Charges = slices.Clone(p.Charges)
+	p.Charges, p.Examples = slices.Clone(p.Charges), slices.Clone(p.Examples)
 	for i := range p.Charges {
 		p.Charges[i] = p.Charges[i].own()
 	}

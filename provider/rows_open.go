@@ -25,9 +25,8 @@ func gitlab() *row {
 			Docs:  "https://docs.gitlab.com/administration/settings/user_and_ip_rate_limits/#response-headers", AsOf: "2026-11",
 			Limited: Key, Banned: IP, Refusers: []Refuser{{"endpoint", Route}},
 			Published: []Preset{
-				{"gitlab", "gitlab.com, a user's API requests", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", append([]Policy{per(2000, Requests, time.Minute, "", Key), of("GET projects", named("projects", per(2000, Requests, 10*time.Minute, "", Resource)))},
-					ofClasses("", time.Minute, "60/min", "100/min", "120/min", "200/min", "240/min", "300/min", "400/min", "600/min")...)},
-				{"gitlab:unauthenticated", "gitlab.com, without a token", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", []Policy{per(500, Requests, time.Minute, "", IP)}},
+				{"gitlab", "gitlab.com, a user's API requests", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", append([]Policy{per(2000, Requests, time.Minute, "", Key)}, gitlabEndpoints...)},
+				{"gitlab:unauthenticated", "gitlab.com, without a token", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", append([]Policy{per(500, Requests, time.Minute, "", IP)}, gitlabEndpoints...)},
 			},
 			Charges: gitlabCharges(),
 		},
@@ -51,6 +50,12 @@ func gitlab() *row {
 	}
 }
 
+// gitlabEndpoints are of endpoints, for each user, or for an address without a token.
+var gitlabEndpoints = append([]Policy{
+	of("GET projects", named("projects", per(2000, Requests, 10*time.Minute, "", Resource))),
+	of("address GET projects", named("projects without a key", per(400, Requests, 10*time.Minute, "", Resource))),
+}, ofClasses("", time.Minute, "60/min", "100/min", "120/min", "200/min", "240/min", "300/min", "400/min", "600/min")...)
+
 // gitlabCharges: some endpoints have a minute of their own for each user, over all projects. A row
 // without a resource is of what lies below the endpoint that follows.
 func gitlabCharges() []Charge {
@@ -66,7 +71,7 @@ func gitlabCharges() []Charge {
 		from("https://docs.gitlab.com/user/gitlab_com/", "2026-11", endpoints(`
 			600/min GET projects/*/jobs
 			60/min POST projects/*/notes groups/*/notes`)),
-		from("https://docs.gitlab.com/administration/settings/rate_limit_on_projects_api", "2026-11", []Charge{{On: "GET /api/v4/projects", Resource: "GET projects"}}, endpoints(`
+		from("https://docs.gitlab.com/administration/settings/rate_limit_on_projects_api", "2026-11", []Charge{{On: "GET /api/v4/projects", Keyless: true, Resource: "address GET projects"}, {On: "GET /api/v4/projects", Resource: "GET projects"}}, endpoints(`
 			300/min GET users/*/projects
 			100/min GET users/*/contributed_projects users/*/starred_projects
 			- GET projects/*/*

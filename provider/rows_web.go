@@ -32,7 +32,9 @@ func github() *row {
 					[]Policy{of("core", per(5000, Requests, time.Hour, Anchored, Resource)), named("concurrent", per(100, Concurrent, 0, Concurrency, Key)),
 						of("search", named("search", per(30, Requests, time.Minute, Anchored, Resource))),
 						of("code_search", named("code_search", per(10, Requests, time.Minute, Anchored, Resource))),
-						of("graphql", named("graphql", per(5000, Weight, time.Hour, Anchored, Resource)))}},
+						of("graphql", named("graphql", per(5000, Weight, time.Hour, Anchored, Resource))),
+						of("address core", named("without a token", per(60, Requests, time.Hour, Anchored, Resource))),
+						of("address search", named("search without a token", per(10, Requests, time.Minute, Anchored, Resource)))}},
 				{"github:unauthenticated", "REST, without a token", "https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api", "2026",
 					[]Policy{per(60, Requests, time.Hour, Anchored, IP)}},
 				{"github:search", "search, with a token", "https://docs.github.com/en/rest/search/search#rate-limit", "2026",
@@ -41,6 +43,7 @@ func github() *row {
 			// What asks for the limits costs nothing of them.
 			Charges: from("https://docs.github.com/en/rest/rate-limit/rate-limit", "2026-11", []Charge{
 				{On: "GET /rate_limit"},
+				{On: "GET /search/*", Keyless: true, Resource: "address search"},
 				{On: "GET /search/code", Resource: "code_search"},
 				{On: "GET /search/*", Resource: "search"},
 				{On: "POST /graphql", Cost: map[Unit]int64{Weight: 1}, Resource: "graphql"},
@@ -49,6 +52,7 @@ func github() *row {
 				{On: "POST /repos/*/code-scanning/sarifs", Resource: "code_scanning_upload"},
 				{On: "POST */actions/runners/registration-token", Resource: "actions_runner_registration"},
 				{On: "* /scim/*", Resource: "scim"},
+				{On: "* *", Keyless: true, Resource: "address core"},
 				{On: "* *", Resource: "core"},
 			}),
 		},

@@ -71,7 +71,11 @@ func (c *Config) checkCharges() error {
 // expressions over the body, it reads the body.
 func (c *call) charge(p *Partition) error {
 	charges := c.t.chargesOf(p.Host)
-	charge, resource := charges.Of(c.req)
+	of := charges.Of
+	if p.Key == "" && len(c.t.accounts) == 0 {
+		of = charges.OfKeyless
+	}
+	charge, resource := of(c.req)
 	if p.Resource == "" {
 		p.Resource = resource
 	}
@@ -137,5 +141,5 @@ func (s *sent) costs(o *limit.Outcome, text []byte) {
 // usual reports whether a partition's resource is that of most requests to its host: the answers of
 // a server without charges would be of the key.
 func (t *Transport) usual(p Partition) bool {
-	return p.Resource != "" && p.Resource == t.chargesOf(p.Host).Usual()
+	return p.Resource != "" && bare(p.Resource) == t.chargesOf(p.Host).Usual()
 }

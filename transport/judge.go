@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/breaker"
@@ -81,7 +82,7 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 // ofOthers drops statements about another resource than that of the request: they are no news of
 // this one, nor of the key. A refusal by such a limit concerns the route alone.
 func (s *sent) ofOthers() {
-	own, said := s.leaf.partition.Resource, &s.verdict.Said
+	own, said := bare(s.leaf.partition.Resource), &s.verdict.Said
 	if own == "" {
 		return
 	}
@@ -100,6 +101,9 @@ func (s *sent) ofOthers() {
 		s.verdict.Scope = provider.Route
 	}
 }
+
+// bare returns the name of a resource as answers have it, whether it is a key's or an address's.
+func bare(resource string) string { return strings.TrimPrefix(resource, "address ") }
 
 // evidence makes the evidence for a verdict.
 func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) classify.Evidence {

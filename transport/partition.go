@@ -20,7 +20,7 @@ import (
 //   - provider.IP: Host
 //   - provider.Key: Host and Key
 //   - provider.Model: Host, Key and Model
-//   - provider.Resource: Host, Key and Resource
+//   - provider.Resource: Host, Key and Resource; or Host and Resource (see provider.OfAddress)
 //   - provider.Route: Host, Key and Route
 type Partition struct {
 	// Scope is empty if the fields are those of a whole request.
@@ -120,7 +120,9 @@ func (p Partition) at(s provider.Scope) (Partition, bool) {
 		q.Model = p.Model
 	}
 	if has.Resource {
-		q.Resource = p.Resource
+		if q.Resource = p.Resource; provider.OfAddress(p.Resource) {
+			q.Key = ""
+		}
 	}
 	if has.Route {
 		q.Route = p.Route

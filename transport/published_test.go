@@ -17,6 +17,11 @@ import (
 	"github.com/paceline-go/paceline/transport"
 )
 
+func usualOf(preset string) string {
+	who, _ := provider.Publisher(preset)
+	return provider.ChargesOf(who.Name).Usual()
+}
+
 // Every published limit is a limiter of its scope, new for each partition. It lets its first
 // request through and has room for no more than the limit at once.
 func TestPublished(t *testing.T) {
@@ -25,6 +30,9 @@ func TestPublished(t *testing.T) {
 		scopes := map[provider.Scope]bool{}
 		for _, policy := range p.Policies {
 			scopes[policy.Scope] = true
+			if policy.Scope == provider.Resource && policy.Covers(usualOf(p.Name)) {
+				scopes[provider.Key] = true // most requests count there
+			}
 		}
 		for _, s := range []provider.Scope{provider.IP, provider.Key, provider.Model, provider.Route} {
 			l := made(transport.Partition{Scope: s, Host: "a.test"})

@@ -86,7 +86,7 @@ ignored. After an hour of waiting, one request tests the server. The words of a 
 
 A request costs one request. Some cost more, or count in a part of the key's quota, a resource. The first row of a provider that fits
 holds. * in a path is any text; conditions on the query follow the question mark. ` + "`paceline explain --route 'GET /path' --preset NAME`" + ` prints
-the row of a request.
+the row of a request. A resource of an address counts the requests of all keys together, and those without a key.
 
 | Provider | Requests | Cost | Resource |
 |---|---|---|---|
@@ -102,7 +102,7 @@ func chargeLines(p provider.Provider) string {
 	var b strings.Builder
 	var on []string
 	for i, c := range p.Charges {
-		on = append(on, "`"+c.On+"`")
+		on = append(on, "`"+c.On+"`"+map[bool]string{true: " without a key"}[c.Keyless])
 		if i+1 < len(p.Charges) {
 			next := p.Charges[i+1]
 			if next.Resource == c.Resource && next.Source == c.Source && maps.Equal(next.Cost, c.Cost) {

@@ -215,7 +215,8 @@ func githubAPI() func(*asked) *answer {
 	}
 	repos, issues := githubList(githubRepo, plain), githubList(githubIssue, plain)
 	return routed(func(a *asked) *answer {
-		if a.Keyed || a.Method == http.MethodGet && !strings.HasPrefix(a.path(), "/user/") && a.path() != "/user" {
+		if a.Keyed || a.Method == http.MethodGet && !strings.HasPrefix(a.path(), "/user/") && a.path() != "/user" &&
+			a.path() != "/search/code" {
 			return nil
 		}
 		return noKey(http.StatusUnauthorized, object{"message": "Requires authentication", "status": "401",

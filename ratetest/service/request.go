@@ -132,6 +132,9 @@ func (s *Server) who(a *asked, p *provider.Policy) string {
 		return a.Client + " " + clipped(a.Method+" "+a.path())
 	case provider.Resource:
 		if s.row.resource != nil {
+			if part, ok := strings.CutPrefix(s.row.resource(a), ofAddress); ok {
+				return a.Addr + " " + clipped(part)
+			}
 			return a.Client + " " + clipped(s.row.resource(a))
 		}
 	case provider.All:

@@ -41,7 +41,8 @@ func bybitRow() *tableRow {
 			"is documented",
 		cost: func(a *asked, p *provider.Policy) int64 {
 			class := bybitClass(a)
-			return one(p.Scope == provider.IP || p.Name == class || p.Name == "endpoint" && class == "")
+			open := strings.HasPrefix(a.path(), "/v5/market/") // market data counts for the address alone
+			return one(p.Scope == provider.IP || p.Name == class || p.Name == "endpoint" && class == "" && !open)
 		},
 		resource: func(a *asked) string { return a.Method + " " + a.path() },
 		ban: &banRule{scope: provider.IP, by: "requests", after: 1, atOnce: true, first: 10 * time.Minute,
@@ -57,9 +58,11 @@ func bybitRow() *tableRow {
 			if class := bybitClass(a.asked); class != "" {
 				l = a.limit(class)
 			}
-			a.set("X-Bapi-Limit", l.Limit)
-			a.set("X-Bapi-Limit-Status", l.Left)
-			a.set("X-Bapi-Limit-Reset-Timestamp", a.now.UnixMilli())
+			if l != nil {
+				a.set("X-Bapi-Limit", l.Limit)
+				a.set("X-Bapi-Limit-Status", l.Left)
+				a.set("X-Bapi-Limit-Reset-Timestamp", a.now.UnixMilli())
+			}
 			a.body = object{"retCode": 0, "retMsg": "OK", "result": object{}, "retExtInfo": object{}, "time": a.now.UnixMilli()}
 			if a.refused(object{"retCode": 10006, "retMsg": "Too many visits!", "result": object{}, "retExtInfo": object{},
 				"time": a.now.UnixMilli()}) {
@@ -123,9 +126,9 @@ func krakenRow() *tableRow {
 		assumed: "one public call in any second, of an address, and for trades and candles of a pair",
 		resource: func(a *asked) string {
 			if call := a.path(); a.URL != nil && (strings.HasSuffix(call, "/Trades") || strings.HasSuffix(call, "/OHLC")) {
-				return call + " " + a.URL.Query().Get("pair")
+				return ofAddress + call + " " + a.URL.Query().Get("pair")
 			}
-			return "all others"
+			return ofAddress + "all others"
 		},
 		cost: func(a *asked, p *provider.Policy) int64 {
 			if public := strings.HasPrefix(a.path(), "/0/public/"); public || p.Name == "public" {
@@ -154,24 +157,41 @@ func coinbaseRow() *tableRow {
 		name: "coinbase", about: "Coinbase Exchange: lazily filled buckets, of a profile, or of an address without a key",
 
 		limits: []limitSet{
-			set("coinbase", bucket(30, 15, requests, time.Second, perKey)),
+			set("coinbase", bucket(30, 15, requests, time.Second, perResource)),
 		},
-		extra: []provider.Policy{{Name: "public", Unit: provider.Requests, Scope: provider.IP, Rule: provider.Bucket,
-			Limit: 10, Window: time.Second, Burst: 15}},
-		cost: func(a *asked, p *provider.Policy) int64 {
-			if a.Keyed == (p.Scope == provider.IP) {
-				return 0
+		extra: []provider.Policy{
+			named("public", bucket(15, 10, requests, time.Second, perResource)),
+			named("fills", bucket(20, 10, requests, time.Second, perResource)),
+			policy("loans", 10, requests, time.Second, inBucket, perResource),
+		},
+		cost: func(a *asked, p *provider.Policy) int64 { return one(coinbaseLimit(a) == p.Name) },
+		resource: func(a *asked) string {
+			if coinbaseLimit(a) == "public" {
+				return ofAddress + "public"
 			}
-			return 1
+			return coinbaseLimit(a)
 		},
 		api: coinbaseAPI(),
 		speak: func(a *reply) {
 			if a.by != nil {
 				a.body = object{"message": map[bool]string{true: "Public rate limit exceeded",
-					false: "Private rate limit exceeded"}[a.by.Scope == provider.IP]}
+					false: "Private rate limit exceeded"}[a.by.Name == "public"]}
 			}
 		},
 	}
+}
+
+// coinbaseLimit returns the limit of an endpoint; empty: it has none.
+func coinbaseLimit(a *asked) string {
+	switch first, rest, _ := strings.Cut(strings.TrimPrefix(a.path(), "/"), "/"); {
+	case first == "products", first == "currencies", first == "time", first == "wrapped-assets":
+		return "public"
+	case first == "loans" && rest == "assets":
+		return ""
+	case first == "fills", first == "loans":
+		return first
+	}
+	return "requests"
 }
 
 func okxRow() *tableRow {

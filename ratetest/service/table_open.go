@@ -23,10 +23,14 @@ func gitlab() *tableRow {
 			set("gitlab:unauthenticated", policy("requests", 500, requests, time.Minute, calendar, perIP)),
 		},
 		extra: append(classes(time.Minute, calendar, "60/min", "100/min", "120/min", "200/min", "240/min", "300/min", "400/min",
-			"600/min"), policy("projects", 2000, requests, 10*time.Minute, calendar, perResource)),
+			"600/min"), policy("projects", 2000, requests, 10*time.Minute, calendar, perResource),
+			policy("projects without a key", 400, requests, 10*time.Minute, calendar, perResource)),
 		assumed: "in minutes of the clock; the limits of endpoints are of a user, over all projects",
 		cost: func(a *asked, p *provider.Policy) int64 {
 			class, _ := gitlabEndpoint(a)
+			if class == "projects" && !a.Keyed {
+				class = "projects without a key"
+			}
 			return one(p.Scope != perResource || p.Name == class)
 		},
 		resource: func(a *asked) string {

@@ -41,7 +41,7 @@ type tableRow struct {
 	// route returns the route for limits of a route, besides the key. Nil: method and path.
 	route func(a *asked) string
 	// resource returns the part of the key's quota in which a request counts, for limits of a
-	// resource. Nil: each such limit is of one.
+	// resource. After ofAddress it is a part of the address's. Nil: each such limit is of one.
 	resource func(a *asked) string
 	ban      *banRule
 	// api returns the answer of the provider's endpoint at the request's path. It is nil if the path
@@ -53,6 +53,9 @@ type tableRow struct {
 }
 
 const looks = -1
+
+// ofAddress is before a resource that all keys of an address share.
+const ofAddress = "address "
 
 type limitSet struct {
 	name     string
@@ -105,6 +108,12 @@ func policy(name string, n int64, unit provider.Unit, window time.Duration, rule
 func bucket(burst, n int64, unit provider.Unit, window time.Duration, scope provider.Scope) provider.Policy {
 	p := policy(string(unit), n, unit, window, provider.Bucket, scope)
 	p.Burst = burst
+	return p
+}
+
+// named gives a limit another name than that of its unit.
+func named(name string, p provider.Policy) provider.Policy {
+	p.Name = name
 	return p
 }
 

@@ -60,25 +60,25 @@ func githubRow() *tableRow {
 			policy("search", 30, requests, time.Minute, anchored, perResource),
 			policy("code_search", 10, requests, time.Minute, anchored, perResource),
 			policy("graphql", 5000, weight, time.Hour, anchored, perResource),
+			policy("without a token", 60, requests, time.Hour, anchored, perResource),
+			policy("search without a token", 10, requests, time.Minute, anchored, perResource),
 		},
 		cost: func(a *asked, p *provider.Policy) int64 {
-			switch p.Name {
+			switch name := githubLimit(a); p.Name {
 			case "requests":
-				return one(githubCounts(a) == "core")
+				return one(name == "requests" || name == "without a token" && p.Scope == perIP)
 			case "concurrent":
 				return 1
+			default:
+				return one(name == p.Name)
 			}
-			return one(githubCounts(a) == p.Name)
 		},
 		api: githubAPI(),
 		speak: func(a *reply) {
 			a.set("X-GitHub-Media-Type", "github.v3; format=json")
 			a.set("X-GitHub-Request-Id", fmt.Sprintf("%04X:1", a.n))
 			resource := githubCounts(a.asked)
-			l := a.limit(resource)
-			if resource == "core" {
-				l = a.limit("requests")
-			}
+			l := a.limit(githubLimit(a.asked))
 			if l == nil {
 				a.body = object{"resources": object{}}
 				return
@@ -119,6 +119,23 @@ func githubCounts(a *asked) string {
 		return "search"
 	}
 	return "core"
+}
+
+// githubLimit returns the limit of a request's resource; empty: it counts in none.
+func githubLimit(a *asked) string {
+	limit := githubCounts(a)
+	if limit == "core" {
+		limit = "requests"
+	}
+	switch {
+	case a.Keyed:
+		return limit
+	case limit == "requests":
+		return "without a token"
+	case limit == "search":
+		return "search without a token"
+	}
+	return limit
 }
 
 func shopifyRow() *tableRow {

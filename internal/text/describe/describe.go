@@ -45,7 +45,9 @@ func Policy(p provider.Policy) string {
 	if p.Burst > 0 && p.Burst != p.Limit {
 		more = append(more, humanize.Thousands(p.Burst)+" at once")
 	}
-	switch {
+	switch part, shared := strings.CutPrefix(p.Resource, "address "); {
+	case p.Scope == provider.Resource && shared:
+		more = append(more, "per address, for "+strings.TrimRight(part, "*"))
 	case p.Scope == provider.Resource && p.Resource != "" && !strings.Contains(p.Resource, "*"):
 		more = append(more, "per key, for "+p.Resource)
 	case p.Scope != "":
