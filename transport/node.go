@@ -79,7 +79,11 @@ func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
 	if p.Scope != provider.IP {
 		return n, nil
 	}
-	if d, ok := provider.ForHost(p.Host); ok {
+	d, ok := provider.ForHost(p.Host)
+	if !ok {
+		d, ok = provider.Lookup(t.publisher.Name)
+	}
+	if ok {
 		n.provider = d
 	}
 	n.known.Store(t.runs(p.Host))

@@ -285,8 +285,9 @@ func (f *runFlags) files(c *run.Config) error {
 // ban and a bad nonce.
 func (f *runFlags) readings(c *run.Config) (err error) {
 	name := f.provider
-	if name == "" {
-		name, _, _ = strings.Cut(f.llm.preset, ":")
+	if name == "" && f.llm.preset != "" {
+		publisher, _ := provider.Publisher(f.llm.preset)
+		name = publisher.Name
 	}
 	if name != "" { // the first look makes the table of providers
 		if d, ok := provider.Lookup(name); ok {
