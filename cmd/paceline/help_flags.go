@@ -83,6 +83,24 @@ var groupTable = cli.Groups{
 			log=text|json|off  a line per request on standard error`,
 			`log-level=LEVEL`},
 	},
+	"paceline exec": {
+		{"Where requests go", `
+			to=URL           the server; requests to its host wait for their turn
+			config=FILE      the file of paceline proxy: several servers, each with its limits
+			preset=NAME      published limits by name, such as openai:tier1; its host is the provider's
+			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
+			key-env=A,B      environment variables with an API key each, which the program does not get
+			header=FIELD     'Name: value' for every request; {key} is filled in`,
+			`query=PARAMETER provider=NAME ca-file=FILE connect-timeout share=STORE share-name=NAME
+			share-fallback=wait|split share-weight share-least state=FILE charge=CHARGE rpm tpm itpm otpm
+			limit-model=MODEL=LIMITS strangers rule=bucket|rolling per-second tokens rejects-free latency-max
+			in-flight max-wait timeout attempts max-outage max-pause max-body`},
+		{"Watching", `
+			quiet            no line at the end
+			summary=FILE     the figures of the end, as JSON
+			print-env        print the variables that are set for a program`,
+			`log-level=LEVEL`},
+	},
 	"paceline serve *": {
 		{"What it allows", `
 			preset=NAME      which of its published limits

@@ -23,7 +23,11 @@ func listenForward(c proxy.Config, s *proxy.Server) (greeting string, err error)
 	if err != nil {
 		return "", cannotListen("--forward", c.Forward.Listen, "paceline proxy", err)
 	}
-	if err := s.Forward(l, os.Getenv); err != nil {
+	tunnels := forward.NoTunnels
+	if checked, err := c.Checked(); err == nil && checked.Forward.Tunnels == proxy.TunnelsPublic {
+		tunnels = forward.PublicTunnels
+	}
+	if _, err := s.Forward(proxy.Forwarding{Listener: l, Bundle: c.Forward.Bundle, Getenv: os.Getenv, Tunnels: tunnels}); err != nil {
 		l.Close()
 		return "", cli.Exit(cli.ExitConfig, err)
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -10,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/forward"
+	"github.com/paceline-go/paceline/internal/app/launch"
 )
 
 // docs/any-program.md has the table of variables.
@@ -28,6 +31,9 @@ func TestVariablesPage(t *testing.T) {
 	want := before + begin + "\n| variable | value | programs |\n|---|---|---|\n"
 	for _, v := range forward.Variables {
 		want += fmt.Sprintf("| `%s` | %s | %s |\n", v.Name, v.Of(forward.At{URL: "the proxy", Bundle: "the bundle"}), v.For)
+	}
+	for _, v := range launch.FileVariables() {
+		want += fmt.Sprintf("| `%s` | a file of `exec` | %s |\n", v[0], v[1])
 	}
 	want += "\n" + end + after
 	if *update {

@@ -43,6 +43,12 @@ type lawful struct {
 // those of a calendar, too.
 func newLawful(t *testing.T, limit int64, window time.Duration) *lawful {
 	t.Helper()
+	return newLawfulBy(t, limit, window, (*httptest.Server).Start)
+}
+
+// newLawfulBy is newLawful, with TLS or without.
+func newLawfulBy(t *testing.T, limit int64, window time.Duration, start func(*httptest.Server)) *lawful {
+	t.Helper()
 	s := &lawful{began: time.Now(), keys: map[string][]rule.Server{}}
 	s.rules = func() []rule.Server {
 		rolling, err := rule.NewRolling(rule.RollingConfig{Limit: limit, Window: window})
@@ -54,7 +60,8 @@ func newLawful(t *testing.T, limit int64, window time.Duration) *lawful {
 	}
 	s.Server = httptest.NewUnstartedServer(s)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.Start()
+	s.EnableHTTP2 = true
+	start(s.Server)
 	t.Cleanup(s.Close)
 	return s
 }

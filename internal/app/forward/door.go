@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -29,18 +30,30 @@ type Config struct {
 	Serve http.Handler
 	// Server makes the server of connections to named hosts, with the bounds that hold for clients.
 	Server func(http.Handler) *http.Server
-	// Admits reports whether a client with this credential may connect: the value of
-	// Proxy-Authorization, or empty.
-	Admits func(credential string) bool
-	// Tunnels allows clients to reach other hosts: port 443, and port 80 by http, on the public
-	// network. Without it only named hosts are reached.
-	Tunnels bool
-	// Proxies are on the way out. Behind one of them, no other host is reached: its address could
-	// not be checked. If nil, there are none.
+	// Admits reports whether a client may connect, by its first request: CONNECT, or one with a whole
+	// URL.
+	Admits func(*http.Request) bool
+	// Tunnels says which other hosts clients reach.
+	Tunnels Tunnels
+	// Proxies are on the way out. If nil, there are none.
 	Proxies *outgoing.Proxies
 	// Log gets what goes wrong. No line has a credential.
 	Log *slog.Logger
 }
+
+// Tunnels says which other hosts are reached.
+type Tunnels int
+
+const (
+	// NoTunnels: none.
+	NoTunnels Tunnels = iota
+	// PublicTunnels: port 443, and port 80 by http, on the public network. Behind a proxy none, since
+	// its address could not be checked.
+	PublicTunnels
+	// AnyTunnels: all that this process reaches, by its proxies. It is for programs that could reach
+	// them by themselves.
+	AnyTunnels
+)
 
 const (
 	// patience is how long a client may take to begin after CONNECT, and for TLS.
@@ -60,6 +73,7 @@ type Door struct {
 	end     context.CancelFunc
 	tunnels sync.WaitGroup
 	said    sync.Map // hosts about whose TLS a line was logged
+	figures figures
 	ended   chan struct{}
 }
 
@@ -67,7 +81,11 @@ type Door struct {
 func New(c Config) *Door {
 	d := &Door{c: c, queue: &queue{conns: make(chan net.Conn), over: make(chan struct{})}, ended: make(chan struct{})}
 	d.over, d.end = context.WithCancel(context.Background())
-	d.dial = (&net.Dialer{Timeout: reach, Control: publicOnly}).DialContext
+	dialer := &net.Dialer{Timeout: reach}
+	if c.Tunnels != AnyTunnels {
+		dialer.Control = publicOnly
+	}
+	d.dial = dialer.DialContext
 	d.others = &httputil.ReverseProxy{
 		Rewrite: func(*httputil.ProxyRequest) {},
 		Transport: &http.Transport{
@@ -76,6 +94,7 @@ func New(c Config) *Door {
 			},
 
 			DisableCompression: true, ResponseHeaderTimeout: 10 * time.Minute,
+			Proxy: func(r *http.Request) (*url.URL, error) { return c.Proxies.For(r.URL), nil },
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			refuse(w, http.StatusBadGateway, "%s is not reached: %v", r.URL.Host, cause(err))
@@ -109,9 +128,10 @@ func (d *Door) Shutdown(ctx context.Context) {
 // ServeHTTP implements http.Handler.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	credential := r.Header.Get("Proxy-Authorization")
-	if !d.c.Admits(credential) {
+	if !d.c.Admits(r) {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="paceline"`)
-		refuse(w, http.StatusProxyAuthRequired, "expected a key of the proxy: HTTPS_PROXY=http://any:KEY@%s", r.Context().Value(http.LocalAddrContextKey))
+		refuse(w, http.StatusProxyAuthRequired, "expected a key of the proxy: HTTPS_PROXY=http://any:KEY@%s",
+			r.Context().Value(http.LocalAddrContextKey))
 		return
 	}
 	switch {
@@ -124,7 +144,8 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.plain(w, r, credential)
 	default:
 		refuse(w, http.StatusBadRequest,
-			"this is a forward proxy: expected a whole http URL, or CONNECT, as programs send them with HTTP_PROXY and HTTPS_PROXY")
+			"this is a forward proxy: expected a whole http URL, or CONNECT, as programs send them with HTTP_PROXY and "+
+				"HTTPS_PROXY")
 	}
 }
 
@@ -137,10 +158,12 @@ func (d *Door) connect(w http.ResponseWriter, r *http.Request, credential string
 	}
 	if d.c.Named(host, port) {
 		if !d.c.Authority.Covers(host) {
-			refuse(w, http.StatusBadGateway, "%s became an upstream after the start of the proxy, and has no certificate: start the proxy again", host)
+			refuse(w, http.StatusBadGateway,
+				"%s became an upstream after the start of the proxy, and has no certificate: start the proxy again", host)
 			return
 		}
 		if c, err := take(w); err == nil {
+			d.figures.named.Add(1)
 			d.takeNamed(&named{Conn: c, host: host, port: port, credential: credential})
 		}
 		return
@@ -149,7 +172,7 @@ func (d *Door) connect(w http.ResponseWriter, r *http.Request, credential string
 		refuse(w, status, "%s", why)
 		return
 	}
-	out, err := d.dial(d.over, "tcp", net.JoinHostPort(host, port))
+	out, err := d.reach(host, port)
 	if err != nil {
 		refuse(w, http.StatusBadGateway, "%s is not reached: %v", host, cause(err))
 		return
@@ -159,6 +182,7 @@ func (d *Door) connect(w http.ResponseWriter, r *http.Request, credential string
 		out.Close()
 		return
 	}
+	d.figures.other(host)
 	d.tunnels.Go(func() { d.tunnel(c, out) })
 }
 
@@ -170,12 +194,14 @@ func (d *Door) plain(w http.ResponseWriter, r *http.Request, credential string) 
 		refuse(w, http.StatusBadRequest, "%.200q: %v", r.URL.Host, err)
 	case d.c.Named(host, port):
 		n := named{host: host, port: port, credential: credential}
+		d.figures.named.Add(1)
 		d.serve(w, r, &n, "http")
 	default:
 		if status, why := d.mayTunnel(host, port, "http", "80"); why != "" {
 			refuse(w, status, "%s", why)
 			return
 		}
+		d.figures.other(host)
 		d.others.ServeHTTP(w, r)
 	}
 }
@@ -183,16 +209,19 @@ func (d *Door) plain(w http.ResponseWriter, r *http.Request, credential string) 
 // mayTunnel says why another host is not reached; empty: it may be.
 func (d *Door) mayTunnel(host, port, scheme, only string) (status int, why string) {
 	target := net.JoinHostPort(host, port)
-	if !d.c.Tunnels {
+	switch d.c.Tunnels {
+	case AnyTunnels:
+		return 0, ""
+	case NoTunnels:
 		return http.StatusForbidden, fmt.Sprintf("%s is not the host of an upstream, and this proxy reaches no other", target)
 	}
 	if port != only {
-		return http.StatusForbidden, fmt.Sprintf("%s is not the host of an upstream; of others, port %s alone is reached by %s",
-			target, only, scheme)
+		return http.StatusForbidden, fmt.Sprintf("%s is not the host of an upstream; of others, port %s alone is "+
+			"reached by %s", target, only, scheme)
 	}
 	if d.c.Proxies.For(&url.URL{Scheme: scheme, Host: host}) != nil {
-		return http.StatusForbidden, fmt.Sprintf("%s is not the host of an upstream, and it is behind a proxy of the environment: "+
-			"its address cannot be checked", target)
+		return http.StatusForbidden, fmt.Sprintf("%s is not the host of an upstream, and it is behind a proxy of the "+
+			"environment: its address cannot be checked", target)
 	}
 	return 0, ""
 }
@@ -231,11 +260,17 @@ func take(w http.ResponseWriter) (net.Conn, error) {
 		c.Close()
 		return nil, err
 	}
-	if n := rw.Reader.Buffered(); n > 0 { // the client did not wait for the answer
-		head, _ := rw.Reader.Peek(n)
-		c = &headed{Conn: c, head: append([]byte(nil), head...)}
+	return withHead(c, rw.Reader), nil // the client may not have waited for the answer
+}
+
+// withHead returns a connection that begins with what was read of it before.
+func withHead(c net.Conn, r *bufio.Reader) net.Conn {
+	n := r.Buffered()
+	if n == 0 {
+		return c
 	}
-	return c, nil
+	head, _ := r.Peek(n)
+	return &headed{Conn: c, head: append([]byte(nil), head...)}
 }
 
 // headed is a connection of which the first bytes were read before.

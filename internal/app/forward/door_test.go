@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func startDoor(t *testing.T, other net.Listener) (d *Door, address string) {
 	t.Helper()
 	d = New(Config{
-		Named: func(string, string) bool { return false }, Admits: func(string) bool { return true }, Tunnels: true,
+		Named: func(string, string) bool { return false }, Admits: func(*http.Request) bool { return true }, Tunnels: PublicTunnels,
 		Server: func(h http.Handler) *http.Server { return &http.Server{Handler: h, Protocols: new(http.Protocols)} },
 		Log:    slog.New(slog.DiscardHandler),
 	})

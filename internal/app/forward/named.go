@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -50,6 +51,23 @@ func tlsConfig(a *Authority) *tls.Config {
 		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return a.Certificate(h.Conn.(*named).host, time.Now())
 		},
+	}
+}
+
+// ServeOrigin takes connections to one host and port without CONNECT, until l is closed. Only this
+// user's programs are admitted.
+func (d *Door) ServeOrigin(l net.Listener, host, port string) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		if uid, ok := PeerUser(c); !ok || uid != os.Getuid() {
+			c.Close()
+			continue
+		}
+		d.figures.named.Add(1)
+		d.tunnels.Go(func() { d.takeNamed(&named{Conn: c, host: host, port: port}) })
 	}
 }
 
@@ -113,7 +131,8 @@ func (d *Door) serve(w http.ResponseWriter, r *http.Request, n *named, scheme st
 	standard := map[string]string{"http": "80", "https": "443"}[scheme]
 	host, port, err := splitHost(r.Host, n.port)
 	if err != nil || host != n.host || port != n.port {
-		refuse(w, http.StatusMisdirectedRequest, "%.200q is asked for on a connection to %s", r.Host, net.JoinHostPort(n.host, n.port))
+		refuse(w, http.StatusMisdirectedRequest, "%.200q is asked for on a connection to %s", r.Host,
+			net.JoinHostPort(n.host, n.port))
 		return
 	}
 	if r.Method == http.MethodConnect {

@@ -1,11 +1,98 @@
 package forward
 
 import (
+	"bufio"
 	"context"
+	"encoding/base64"
+	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/url"
 	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/proxy"
 )
+
+// reach opens a connection to another host, by the proxy of the environment if there is one.
+func (d *Door) reach(host, port string) (net.Conn, error) {
+	target := net.JoinHostPort(host, port)
+	via := d.c.Proxies.For(&url.URL{Scheme: "https", Host: target})
+	switch {
+	case via == nil:
+		return d.dial(d.over, "tcp", target)
+	case via.Scheme == "http":
+		return d.reachBy(via, target)
+	}
+	by, err := proxy.FromURL(via, proxy.Direct) // socks5; an error for what it does not know, such as https
+	if err != nil {
+		return nil, err
+	}
+	return by.Dial("tcp", target)
+}
+
+// reachBy asks an http proxy for a connection.
+func (d *Door) reachBy(via *url.URL, target string) (net.Conn, error) {
+	at := via.Host
+	if via.Port() == "" {
+		at = net.JoinHostPort(via.Hostname(), "80")
+	}
+	c, err := d.dial(d.over, "tcp", at)
+	if err != nil {
+		return nil, err
+	}
+	ask := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: target}, Host: target, Header: http.Header{}}
+	if u := via.User; u != nil {
+		password, _ := u.Password()
+		ask.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
+	}
+	_ = c.SetDeadline(time.Now().Add(reach))
+	r := bufio.NewReader(c)
+	if err = ask.Write(c); err == nil {
+		var resp *http.Response
+		if resp, err = http.ReadResponse(r, ask); err == nil && resp.StatusCode != http.StatusOK {
+			err = fmt.Errorf("the proxy %s answers %q", via.Host, resp.Status)
+		}
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	_ = c.SetDeadline(time.Time{})
+	return withHead(c, r), nil
+}
+
+// figures count connections.
+type figures struct {
+	named, others atomic.Int64
+	mu            sync.Mutex
+	hosts         map[string]bool
+}
+
+// mostHosts bounds what strangers' names take.
+const mostHosts = 10_000
+
+func (f *figures) other(host string) {
+	f.others.Add(1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.hosts == nil {
+		f.hosts = map[string]bool{}
+	}
+	if len(f.hosts) < mostHosts {
+		f.hosts[host] = true
+	}
+}
+
+// Figures returns how many connections were made to named hosts, and to others, and the number of
+// these others.
+func (d *Door) Figures() (named, others int64, hosts int) {
+	d.figures.mu.Lock()
+	defer d.figures.mu.Unlock()
+	return d.figures.named.Load(), d.figures.others.Load(), len(d.figures.hosts)
+}
 
 // tunnel copies bytes between a client and another host, both ways, until both have ended.
 func (d *Door) tunnel(client, other net.Conn) {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -50,36 +51,52 @@ func (c *Config) checkForward() error {
 	return nil
 }
 
-// Forward makes the Server a forward proxy at l, too, and writes the bundle. Call it before Wait.
-// Named are the hosts of the upstreams that the Proxy has now.
-func (s *Server) Forward(l net.Listener, getenv func(string) string) error {
+// Forwarding is what a forward proxy needs.
+type Forwarding struct {
+	Listener net.Listener
+	// Bundle is the file to write. Getenv has the environment.
+	Bundle  string
+	Getenv  func(string) string
+	Tunnels forward.Tunnels
+	// Admits reports whether a client may connect. If nil, its key for the proxy decides.
+	Admits func(*http.Request) bool
+	// Days is how long it can run. If zero, a year.
+	Days int
+}
+
+// Forward makes the Server a forward proxy, too, and writes the bundle. Call it before Wait. Named
+// are the hosts of the upstreams that the Proxy has now.
+func (s *Server) Forward(f Forwarding) (*forward.Door, error) {
 	p := s.proxy
 	var hosts []string
 	for _, u := range p.routes {
 		hosts = append(hosts, hostname(u.To.Host))
 	}
 	slices.Sort(hosts)
-	a, err := forward.NewAuthority(slices.Compact(hosts), forwardDays, time.Now())
+	a, err := forward.NewAuthority(slices.Compact(hosts), cmp.Or(f.Days, forwardDays), time.Now())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := a.WriteBundle(p.config.Forward.Bundle, getenv); err != nil {
-		return fmt.Errorf("the bundle: %w", err)
+	if err := a.WriteBundle(f.Bundle, f.Getenv); err != nil {
+		return nil, fmt.Errorf("the bundle: %w", err)
+	}
+	if f.Admits == nil {
+		f.Admits = p.admits
 	}
 	s.door = forward.New(forward.Config{
-		Authority: a, Named: p.named, Serve: http.HandlerFunc(p.serveWhole), Server: s.server, Admits: p.admits,
-		Tunnels: p.config.Forward.Tunnels == TunnelsPublic, Proxies: p.config.proxies, Log: p.config.Log,
+		Authority: a, Named: p.named, Serve: http.HandlerFunc(p.serveWhole), Server: s.server, Admits: f.Admits,
+		Tunnels: f.Tunnels, Proxies: p.config.proxies, Log: p.config.Log,
 	})
 	s.forward = s.server(s.door)
 	s.forward.Protocols.SetHTTP2(false)
-	s.run(func() error { return s.forward.Serve(newListener(l, &p.config.Bounds)) })
-	return nil
+	s.run(func() error { return s.forward.Serve(newListener(f.Listener, &p.config.Bounds)) })
+	return s.door, nil
 }
 
-// admits reports whether a client with a credential may use the forward proxy.
-func (p *Proxy) admits(credential string) bool {
+// admits reports whether a client may use the forward proxy, by its key.
+func (p *Proxy) admits(r *http.Request) bool {
 	c := p.latest.Load().clients
-	return !c.keyed || c.open || c.owner(keyIn(credential)) >= 0
+	return !c.keyed || c.open || c.owner(keyIn(r.Header.Get("Proxy-Authorization"))) >= 0
 }
 
 // named reports whether an upstream is at a host and a port.

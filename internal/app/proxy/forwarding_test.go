@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/forward"
 )
 
 // forwarded is a proxy that is a forward proxy, too. Its upstream is https://example.com.
@@ -56,7 +58,8 @@ func forwardTo(t *testing.T, h http.HandlerFunc, change func(*Config)) *forwarde
 		change(&c)
 	}
 	f := &forwarded{proxied: start(t, c), at: mustURL(t, "http://"+l.Addr().String()), trust: x509.NewCertPool()}
-	if err := f.server.Forward(l, func(string) string { return "" }); err != nil {
+	tunnels := forward.PublicTunnels
+	if _, err := f.server.Forward(Forwarding{Listener: l, Bundle: c.Forward.Bundle, Getenv: func(string) string { return "" }, Tunnels: tunnels}); err != nil {
 		t.Fatal(err)
 	}
 	bundle, err := os.ReadFile(c.Forward.Bundle)

@@ -1,0 +1,17 @@
+// Package launch makes a program send through a forward proxy, without changing the program. It is
+// the work of `paceline exec`.
+//
+// The command starts a keeper, which is the proxy of this run, and then becomes the program: its
+// exit code, signals, terminal and process id are the program's. The keeper is no child of the
+// program. It watches the program, and ends after it. Nothing stays behind, also if one of them is
+// killed.
+//
+// # Files
+//
+//	run.go            Run: start the keeper, become the program; what a keeper reports
+//	folder.go         the run's files, and those that a killed keeper left
+//	environment.go    the environment of the program
+//	files.go          files for programs that heed no variable: wget, apt, PHP, Java, Node
+//	truststore.go     certificates in Java's form
+//	watch*.go         the end of a process
+package launch

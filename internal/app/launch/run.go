@@ -1,0 +1,114 @@
+//go:build unix
+
+package launch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// readyIn is how long a keeper may take to start. It may have to wait for a store.
+const readyIn = time.Minute
+
+// ready is the first and only word of a keeper to the command that starts it.
+type ready struct {
+	Made
+	Public, Private string
+	// Error says why there is no keeper, and Code is the exit code for it.
+	Error string `json:",omitempty"`
+	Code  int    `json:",omitempty"`
+}
+
+// KeeperError is an error of the keeper, before the program was started. Its text was printed by
+// nobody yet.
+type KeeperError struct {
+	Text string
+	Code int
+}
+
+func (e *KeeperError) Error() string { return e.Text }
+
+// Run starts the keeper by its command line, and becomes the program. It returns only if the program
+// was not started. Variables in hidden are the keeper's alone.
+func Run(program, keeper, hidden []string) error {
+	path, err := exec.LookPath(program[0])
+	if err != nil {
+		return err
+	}
+	made, err := startKeeper(keeper)
+	if err != nil {
+		return err
+	}
+	env, err := Environment(os.Environ(), made, hidden)
+	if err != nil {
+		return err
+	}
+	return &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, program, env)} // the keeper sees this process end
+}
+
+// startKeeper starts a keeper that is no child of this process: a shell starts it and ends. A
+// program that waits for all of its children would otherwise meet a stranger.
+func startKeeper(keeper []string) (Made, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return Made{}, err
+	}
+	defer r.Close()
+	c := exec.Command("/bin/sh", append([]string{"-c", `"$@" >/dev/null &`, "sh"}, keeper...)...)
+	c.ExtraFiles, c.Stderr = []*os.File{w}, os.Stderr
+	err = c.Run()
+	w.Close()
+	if err != nil {
+		return Made{}, err
+	}
+	_ = r.SetReadDeadline(time.Now().Add(readyIn))
+	b, err := io.ReadAll(r)
+	var said ready
+	switch {
+	case err != nil:
+		return Made{}, fmt.Errorf("the proxy of this run does not start: %w", err)
+	case len(b) == 0:
+		return Made{}, errors.New("the proxy of this run ended before it was ready")
+	}
+	if err := json.Unmarshal(b, &said); err != nil {
+		return Made{}, err
+	}
+	if said.Error != "" {
+		return Made{}, &KeeperError{said.Error, said.Code}
+	}
+	said.Folder = &Folder{Public: said.Public, Private: said.Private}
+	return said.Made, nil
+}
+
+// readyFile is the pipe to the command, as startKeeper passes it.
+const readyFile = 3
+
+// Leave makes this process a keeper that no terminal reaches.
+func Leave() { _, _ = syscall.Setsid() }
+
+// Ready reports to the command that the program may begin.
+func Ready(m Made) error {
+	return report(ready{Made: m, Public: m.Folder.Public, Private: m.Folder.Private})
+}
+
+// Fail reports why there is no keeper.
+func Fail(err error, code int) { _ = report(ready{Error: err.Error(), Code: code}) }
+
+func report(said ready) error {
+	f := os.NewFile(readyFile, "ready")
+	b, err := json.Marshal(said)
+	if err == nil {
+		_, err = f.Write(b)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Ended returns when the program has ended, or ctx.
+func Ended(ctx context.Context, pid int) { ended(ctx, pid) }
