@@ -108,7 +108,7 @@ func (c *checker) file(name string, file *ast.File) {
 	pkg := packageOf(name)
 	i := slices.IndexFunc(c.table, func(p Package) bool { return p.Name == pkg })
 	if i < 0 {
-		c.add(file.Package, "package %s is not in the table: add it to tools/archtest/table.go and to ARCHITECTURE.md", pkg)
+		c.add(file.Package, "package %s is not in the table: add it to tools/archtest/table_test.go and to ARCHITECTURE.md", pkg)
 		return
 	}
 	row := c.table[i]
@@ -140,7 +140,7 @@ func (c *checker) imported(row Package, spec *ast.ImportSpec) {
 	case isOurs:
 		if !lists(row.Ours, ours) {
 			c.add(spec.Pos(), "%s imports %s of ours; the table allows it %s: move the code, or change "+
-				"tools/archtest/table.go and say why in ARCHITECTURE.md",
+				"tools/archtest/table_test.go and say why in ARCHITECTURE.md",
 				row.Name, ours, cmp.Or(row.Ours, "none"))
 		}
 	case strings.Contains(first, "."):
@@ -148,13 +148,13 @@ func (c *checker) imported(row Package, spec *ast.ImportSpec) {
 			return m == "any" || p == m || strings.HasPrefix(p, m+"/")
 		}) {
 			c.add(spec.Pos(), "%s imports %s: libraries keep to the standard library and modules of others stay at the edges; "+
-				"move the code under cmd, or change tools/archtest/table.go",
+				"move the code under cmd, or change tools/archtest/table_test.go",
 				row.Name, p)
 		}
 	case row.Core && isOwned:
 		c.add(spec.Pos(), "%s imports %s, but it decides and owns no clock, lock or machine: %s", row.Name, p, advice)
 	case !lists(row.Std, p):
-		c.add(spec.Pos(), "%s imports %s; the table allows it %s: do without, or change tools/archtest/table.go and say "+
+		c.add(spec.Pos(), "%s imports %s; the table allows it %s: do without, or change tools/archtest/table_test.go and say "+
 			"why in ARCHITECTURE.md",
 			row.Name, p, cmp.Or(row.Std, "nothing of the standard library"))
 	}
