@@ -101,6 +101,9 @@ func (p Preset) Plain() Preset {
 
 // Publisher returns the row of the provider that publishes the preset of a name.
 func Publisher(preset string) (Provider, bool) {
+	if preset == "" { // the first look makes the table
+		return Provider{}, false
+	}
 	for _, d := range rows() {
 		if slices.ContainsFunc(d.Published, func(p Preset) bool { return p.Name == preset }) {
 			return d.Provider.own(), true

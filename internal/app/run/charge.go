@@ -33,7 +33,10 @@ func newCharging(c *Config) (*charging, error) {
 		return nil, fmt.Errorf("no request fits the charge on %q but those of the one before it, on %q", c.Charges[hidden].On,
 			c.Charges[by].On)
 	}
-	k := &charging{own: own, rows: provider.ChargesOf(c.ChargedBy), hosts: map[string]*provider.Charges{}}
+	k := &charging{own: own, hosts: map[string]*provider.Charges{}}
+	if c.ChargedBy != "" { // the first look makes the table of providers
+		k.rows = provider.ChargesOf(c.ChargedBy)
+	}
 	for _, l := range c.Limits {
 		k.any = k.any || l.Unit == limit.Weight || l.Unit == limit.Orders
 	}
