@@ -278,9 +278,3 @@ func (p *peers) spread() (sd, jain float64) {
 	}
 	return sd, jain
 }
-
-// Spread returns the sample standard deviation of the counts, and Jain's index of fairness (Σx)²/(n Σx²), as in Report.
-func Spread(counts []int) (sd, jain float64) {
-	p := peers{classes: []class{{counts: counts}}}
-	return p.spread()
-}

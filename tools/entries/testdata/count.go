@@ -1,4 +1,4 @@
-// Package count holds how often each function was entered. The command entries adds it to the build, with a constant
+// Package count holds how often each function was entered. Package entries adds it to the build, with a constant
 // Most, the number of functions. The counters are a file that is mapped, so that the command reads them at any time.
 package count
 

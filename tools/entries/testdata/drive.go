@@ -1,4 +1,4 @@
-// Command drive does what is to be counted twice, and marks where the second begins. The command entries adds it to the
+// Command drive does what is to be counted twice, and marks where the second begins. Package entries adds it to the
 // build, with import paths in place of the words in capitals.
 package main
 
