@@ -2,10 +2,10 @@
 // compares with is no dependency of Paceline.
 //
 //	cd lab/micro
-//	go run ./run                                   `paceline run` beside hey: requests/s, CPU per request: some minutes
 //	go test -run 'Worst|Stale' -v                  most in any window, over the limit
 //	go test -run Holdings -v                       bytes of a limiter
 //	go test -run '^$' -bench Cases                 ns per operation, and aims
+//	go test -run '^$' -bench Run -benchtime 5x     `paceline run` beside hey: some minutes
 //	go test -run '^$' -bench Pacing -benchtime 1x  real time: share of the limit, lateness
 //
 // With -count 10, benchstat compares medians. An aim is met if the median is within it at every N.

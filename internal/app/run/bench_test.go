@@ -61,7 +61,7 @@ func startBenchServer(b *testing.B) (address string) {
 }
 
 // BenchmarkRun is a whole run without a limit, with results and journal. It reports allocations per
-// request, and the CPU time of this process without its server. lab/micro/run compares it with hey.
+// request, and the CPU time of this process without its server. BenchmarkRun of lab/micro compares it with hey.
 func BenchmarkRun(b *testing.B) {
 	address := startBenchServer(b)
 	for _, connections := range []int{64, 8, 1} {
