@@ -26,6 +26,7 @@ import (
 type givenFlags struct {
 	format, url, method, body, id string
 	curl, noHeader                bool
+	hasBody                       bool // also by --prompt-column
 }
 
 func (g *givenFlags) add(p *pflag.FlagSet) {
@@ -113,7 +114,7 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 		f.llm.takeArray(head)
 		return false, err
 	}
-	body, err := g.bodyText(int64(f.maxBody))
+	body, err := textOf("--body", g.body, int64(f.maxBody))
 	if err != nil {
 		return false, err
 	}
@@ -150,11 +151,14 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 		return false, g.needsURL(in, head, read, f)
 	}
 	h, err := format.NewItems(format.ItemsConfig{
-		Read: read, URL: g.url, Body: body, HasBody: cmd.Flag("body").Changed, ID: g.id, Method: g.method, Header: c.Header,
-		Query: c.Query,
+		Read: read, URL: g.url, Body: body, HasBody: g.hasBody || cmd.Flag("body").Changed, NotEmpty: f.prompt.column,
+		ID: g.id, Method: g.method, Header: c.Header, Query: c.Query,
 	})
 	if err == nil && isTable {
 		err = h.Check(in.name, bytes.NewReader(head), int(f.maxLine))
+	}
+	if err != nil && f.prompt.column != "" {
+		err = errors.New(strings.ReplaceAll(err.Error(), "{row."+f.prompt.column+"}", "--prompt-column "+f.prompt.column))
 	}
 	if err != nil {
 		return false, cli.Usage(err)
@@ -163,15 +167,15 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 	return true, nil
 }
 
-// bodyText is the text of --body, or the content of the file that it names.
-func (g *givenFlags) bodyText(most int64) (string, error) {
-	name, isFile := strings.CutPrefix(g.body, "@")
+// textOf is the value of a flag, or the content of the file that it names: @FILE.
+func textOf(flag, value string, most int64) (string, error) {
+	name, isFile := strings.CutPrefix(value, "@")
 	if !isFile {
-		return g.body, nil
+		return value, nil
 	}
 	text, err := bounded(most)(name)
 	if err != nil {
-		return "", cli.Usage(fmt.Errorf("--body: %w", err))
+		return "", cli.Usage(fmt.Errorf("%s: %w", flag, err))
 	}
 	return strings.TrimLeft(string(text), "\ufeff"), nil
 }

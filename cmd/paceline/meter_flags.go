@@ -18,11 +18,11 @@ import (
 )
 
 // meterConfig is what the flags say of the tokens that a server counts.
-func (f *llmFlags) meterConfig(c *run.Config) (meter.Config, error) {
+func (f *llmFlags) meterConfig(c *run.Config, maxTokens int64) (meter.Config, error) {
 	count, err := tokens.ParseCounting(f.count)
 	publisher, _ := provider.Publisher(f.preset)
 	return meter.Config{Count: count, LimitsOf: publisher.Name, Overrun: f.estimate, MaxOutput: f.maxOutput,
-		Limits: c.Limits}, err
+		MaxTokens: maxTokens, Limits: c.Limits}, err
 }
 
 // forTokens returns a flag that needs requests with a known number of tokens; empty: none is given.
@@ -30,7 +30,7 @@ func (f *llmFlags) forTokens(cmd *cobra.Command) string {
 	if len(f.bounded) > 0 {
 		return f.bounded[0]
 	}
-	for _, name := range []string{"count", "estimate", "max-output", "price-input"} {
+	for _, name := range []string{"prompt-column", "max-tokens", "count", "estimate", "max-output", "price-input"} {
 		if cmd.Flag(name).Changed {
 			return "--" + name
 		}
@@ -46,7 +46,7 @@ func (f *runFlags) meter(cmd *cobra.Command, in *runInput, c *run.Config) error 
 	if flag == "" && !unpriced {
 		return nil
 	}
-	m, err := f.llm.meterConfig(c)
+	m, err := f.llm.meterConfig(c, f.prompt.maxTokens)
 	if err != nil {
 		return cli.Usage(err)
 	}

@@ -245,3 +245,99 @@ func TestRunPromptsKilled(t *testing.T) {
 		t.Errorf("%d sends of %d requests: %v", sent, n, l.Report().Verdicts)
 	}
 }
+
+// The short form makes the prompts of a column, in the shape of the API at the address. The text before them is
+// sent as it is.
+func TestRunPromptColumn(t *testing.T) {
+	t.Parallel()
+	type got struct{ path, key, version, body string }
+	asked := make(chan got, 10)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		asked <- got{q.URL.Path, q.Header.Get("Authorization") + q.Header.Get("X-Api-Key"), q.Header.Get("Anthropic-Version"), string(body)}
+		_, _ = io.WriteString(w, map[string]string{
+			"/v1/chat/completions": `{"choices":[{"message":{"content":"Yes, \"so\""}}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`,
+			"/v1/responses":        `{"output":[{"type":"reasoning"},{"content":[{"text":"Yes, "},{"text":"\"so\""}]}],"usage":{"input_tokens":5,"output_tokens":2}}`,
+			"/v1/messages":         `{"content":[{"type":"thinking"},{"text":"Yes, \"so\""}],"usage":{"input_tokens":5,"output_tokens":2}}`,
+		}[q.URL.Path])
+	}))
+	defer srv.Close()
+	const system = "Use {row.text} & <b>\nas \"is\""
+	table := write(t, "q.csv", "id,text,model\na,\"Is \"\"it\"\"\nso?\",gpt-4o\n")
+	file := write(t, "s.txt", system)
+	for _, c := range []struct {
+		args []string
+		want got
+	}{
+		{[]string{"--url", srv.URL + "/v1/chat/completions", "--model", "gpt-4o"},
+			got{"/v1/chat/completions", "Bearer h1dden-Va7ueQ9", "", `{"model":"gpt-4o","messages":[{"role":"system","content":SYSTEM},{"role":"user","content":"Is \"it\"\nso?"}]}`}},
+		{[]string{"--base-url", srv.URL, "--model", "{row.model}", "--max-tokens", "20"},
+			got{"/v1/chat/completions", "Bearer h1dden-Va7ueQ9", "", `{"model":"gpt-4o","messages":[{"role":"system","content":SYSTEM},{"role":"user","content":"Is \"it\"\nso?"}],"max_tokens":20}`}},
+		{[]string{"--url", srv.URL + "/v1/responses", "--model", "gpt-4o", "--max-tokens", "20"},
+			got{"/v1/responses", "Bearer h1dden-Va7ueQ9", "", `{"model":"gpt-4o","instructions":SYSTEM,"input":"Is \"it\"\nso?","max_output_tokens":20}`}},
+		{[]string{"--preset", "anthropic:start", "--base-url", srv.URL + "/v1", "--model", "claude-sonnet-5", "--max-tokens", "20"},
+			got{"/v1/messages", "h1dden-Va7ueQ9", "2023-06-01", `{"model":"claude-sonnet-5","system":SYSTEM,"messages":[{"role":"user","content":"Is \"it\"\nso?"}],"max_tokens":20}`}},
+	} {
+		out := filepath.Join(t.TempDir(), "a.csv")
+		args := append([]string{"run", "--rpm", "600", "--prompt-column", "text", "--system", "@" + file, "--id", "{row.id}", "--key-env", "A_KEY", "--out", out, table}, c.args...)
+		code, _, stderr := paceline("", args...)
+		if code != 0 || read(t, out) != "id,answer\na,\"Yes, \"\"so\"\"\"\n" {
+			t.Fatalf("%v: %d %s%s", c.args, code, stderr, read(t, out))
+		}
+		is := <-asked
+		if _, text, ok := strings.Cut(is.body, `Use \u007brow.text} & <b>\nas \"is\"`); !ok || text == "" {
+			t.Errorf("%v: %s", c.args, is.body)
+		}
+		is.body = strings.Replace(is.body, `"Use \u007brow.text} & <b>\nas \"is\""`, "SYSTEM", 1)
+		if is != c.want {
+			t.Errorf("%v:\n%+v, want\n%+v", c.args, is, c.want)
+		}
+		if strings.Contains(stderr, "no vocabulary") != strings.Contains(strings.Join(c.args, " "), "claude") {
+			t.Errorf("%v: %s", c.args, stderr)
+		}
+		// Another bound does not make another request of it.
+		if code, _, stderr := paceline("", append(args, "--max-tokens", "40")...); code != 0 || !strings.Contains(stderr, "1 done before") || len(asked) != 0 {
+			t.Errorf("%v, again: %d %s", c.args, code, stderr)
+		}
+	}
+}
+
+// A wrong column, an empty prompt, an address of no chat: each a message with its place or its flag.
+func TestRunPromptColumnRefuses(t *testing.T) {
+	t.Parallel()
+	table := write(t, "q.csv", "id,text\na,Why?\nb,\"\n \"\nc,\n")
+	rows := write(t, "q.jsonl", `{"id":"a","text":"Why?"}`+"\n"+`{"id":"b","text":""}`+"\n")
+	const url = "http://127.0.0.1:1/v1/chat/completions"
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"--prompt-column text --url " + url + " --model gpt-4o " + table, table + ":3:3: column text is empty, expected a text\n" + table + ":5:3: column text is empty", 4},
+		{"--prompt-column text --url " + url + " --model gpt-4o " + rows, "q.jsonl:2:18: column text is empty, expected a text\n", 4},
+		{"--prompt-column txt --url " + url + " --model gpt-4o " + table, `q.csv:1:1: --prompt-column txt: there is no column "txt", expected one of id, text`, 2},
+		{"--prompt-column text --model gpt-4o " + table, "--prompt-column without --url: expected the address of the API, such as --url https://api.openai.com/v1/chat/completions, or a --preset of openai or anthropic", 2},
+		{"--prompt-column text --model m --preset groq:free " + table, "--prompt-column without --url", 2},
+		{"--prompt-column text --url " + url + " " + table, "--prompt-column without --model, expected such as --model gpt-4o", 2},
+		{"--prompt-column text --url http://h/v1/embeddings --model m " + table, "--prompt-column with this --url: expected one that ends in /chat/completions, /responses or /messages", 2},
+		{"--prompt-column text --url " + url + " --body {} --model m " + table, "--prompt-column with --body, expected one of them", 2},
+		{"--prompt-column {x} --url " + url + " --model m " + table, `--prompt-column "{x}", expected the name of a column, or its number`, 2},
+		{"--preset anthropic:start --prompt-column text --model m " + table, "Anthropic's API needs a bound of each answer: expected --max-tokens, such as --max-tokens 500", 2},
+		{"--preset openai:tier1 --prompt-column text --model m " + table, "https://api.openai.com asks for a key: name its environment variable with --key-env", 4},
+		{"--prompt-column text --url " + url + " --model m --system @nowhere " + table, "--system: open nowhere: ", 2},
+		{"--model m --url " + url + " " + table, "--model is for prompts, a row each: expected --prompt-column with the column that has them", 2},
+		{"--max-tokens 0 --url " + url + " " + table, "--max-tokens 0, expected 1 to 17592186044416", 2},
+		{"--max-tokens 5 --method POST --body {} --url http://127.0.0.1:1/v1/embeddings " + table, "--max-tokens: embeddings has no bound of its output that is known here, expected requests to /chat/completions, /responses or /messages", 4},
+	} {
+		args := append([]string{"run", "--out", filepath.Join(t.TempDir(), "out.csv")}, strings.Fields(c.args)...)
+		if !strings.Contains(c.args, "--preset") {
+			args = append(args, "--rpm", "60")
+		}
+		if !strings.Contains(c.args, "--prompt-column") {
+			args[2] = strings.TrimSuffix(args[2], ".csv")
+		}
+		code, stdout, stderr := paceline("", args...)
+		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
+			t.Errorf("run %s\n got %d %s%s\nwant %d %s", c.args, code, stderr, stdout, c.code, c.want)
+		}
+	}
+}

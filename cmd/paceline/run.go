@@ -89,6 +89,7 @@ func newRun() *cobra.Command {
 	f.token.add(p)
 	f.pages.add(p)
 	f.given.add(p)
+	f.prompt.add(p)
 	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count requests that it refuses with 429")
 	p.DurationVar(&f.latencyMax, "latency-max", 0, "your promise: the server counts each request within this time of its send. The run is a little faster, and as safe as the promise")
 	p.StringSliceVar(&f.keyEnv, "key-env", nil, "environment variables with an API key each, A,B. Each key has the limits for itself, except keys of one organization")
@@ -212,6 +213,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	}
 	if in.isMetered && in.isFile {
 		p := f.llm.plan(r)
+		f.prompt.note(&p, &c)
 		errs.Line(announce(p))
 		for _, n := range p.Notes {
 			errs.Line("note: " + n)
@@ -284,7 +286,7 @@ func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *run.Config) error
 	if err := f.results.batches(); err != nil {
 		return cli.Usage(err)
 	}
-	return f.llm.config(cmd, provider, c)
+	return f.llm.config(cmd, provider, c, f.prompt.maxTokens)
 }
 
 // suits checks the flags against the form of an input that is no batch.

@@ -37,6 +37,7 @@ type runFlags struct {
 	token                        tokenFlags
 	pages                        pageFlags
 	given                        givenFlags
+	prompt                       promptFlags
 	keyHosts                     []string
 	rejectsFree                  bool
 	latencyMax                   time.Duration
@@ -71,6 +72,9 @@ type runFlags struct {
 func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	usage := func(format string, args ...any) (run.Config, error) {
 		return run.Config{}, cli.Usage(fmt.Errorf(format, args...))
+	}
+	if err := f.prompts(cmd); err != nil {
+		return run.Config{}, cli.Usage(err)
 	}
 	c := run.Config{
 		Organizations: f.organizations, Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
@@ -165,6 +169,9 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		c.BanStatus = f.banStatus
 	}
 	f.ofAddress(&c)
+	if err := f.prompt.config(f, &c); err != nil {
+		return c, err
+	}
 	return c, f.whose()
 }
 

@@ -217,13 +217,13 @@ func (f *llmFlags) readFormat(in io.Reader, maxLine int) (p format.Provider, isL
 }
 
 // config sets c up for a batch for language models.
-func (f *llmFlags) config(cmd *cobra.Command, p format.Provider, c *run.Config) error {
-	m, err := f.meterConfig(c)
+func (f *llmFlags) config(cmd *cobra.Command, p format.Provider, c *run.Config, maxTokens int64) error {
+	m, err := f.meterConfig(c, maxTokens)
 	if err != nil {
 		return cli.Usage(err)
 	}
 	l, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: f.baseURL, Count: m.Count, LimitsOf: m.LimitsOf,
-		Overrun: m.Overrun, MaxOutput: m.MaxOutput, Limits: m.Limits, Array: f.array})
+		Overrun: m.Overrun, MaxOutput: m.MaxOutput, MaxTokens: m.MaxTokens, Limits: m.Limits, Array: f.array})
 	if err != nil {
 		return cli.Usage(err)
 	}

@@ -115,6 +115,7 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []format.Rate, auto bo
 // plan returns the plan of a dry run, with the first wait that a store requires.
 func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 	p := f.llm.plan(r)
+	f.prompt.note(&p, c)
 	longest := time.Duration(0)
 	for _, l := range c.Limits {
 		longest = max(longest, time.Duration(float64(l.Most())/l.Speed()*float64(time.Second)))

@@ -23,6 +23,8 @@ type ItemsConfig struct {
 	// URL, Body and ID are templates of rows. Without a URL the items are URLs, commands or whole
 	// requests.
 	URL, Body, ID string
+	// NotEmpty is a column that has a text in each row; empty: none.
+	NotEmpty string
 	HasBody       bool
 	// Method is that of all rows. If empty, GET, or POST with a Body.
 	Method string
@@ -200,6 +202,12 @@ func (h *Items) row(r *Reader, q *Request, item *input.Item) error {
 	made, err := h.maker.Make(r.items, item)
 	if err != nil {
 		return err
+	}
+	if h.c.NotEmpty != "" {
+		if cell, err := item.Row.Get(h.c.NotEmpty); err == nil && strings.TrimSpace(cell.Text) == "" {
+			return &InputError{File: r.in.Name(), Line: cmp.Or(cell.Line, item.Line),
+				Column: cmp.Or(cell.Column, item.Column), Reason: fmt.Sprintf("column %s is empty, expected a text", h.c.NotEmpty)}
+		}
 	}
 	q.filled, q.row = h.maker.More, item.Row
 	q.ID, q.Method, q.Body, q.Header = made.ID, h.c.Method, made.Body, h.header

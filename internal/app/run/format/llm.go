@@ -54,6 +54,9 @@ type LLMConfig struct {
 	// MaxOutput is the bound for requests that do not bound their output. If zero, it is the most
 	// that their model can output.
 	MaxOutput int64
+	// MaxTokens is set as the bound of the output in each request, in place of its own. If zero, requests stay
+	// as they are.
+	MaxTokens int64
 	// Limits are the limits of the run. A request larger than one of them is refused.
 	Limits []Rate
 	// Array says that the batch is one array of JSON instead of a request a line.
@@ -87,7 +90,7 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 		api = tokens.Messages
 	}
 	l.Meter, err = meter.New(meter.Config{Host: base.Host, API: api, Count: c.Count, LimitsOf: c.LimitsOf, Overrun: c.Overrun,
-		MaxOutput: c.MaxOutput, Limits: c.Limits})
+		MaxOutput: c.MaxOutput, MaxTokens: c.MaxTokens, Limits: c.Limits})
 	return l, err
 }
 

@@ -26,6 +26,11 @@ func (r *Reader) measure(q *Request) error {
 			Reason: fmt.Sprintf(format, args...)}
 	}
 	body, err := meter.Body(q.Method, q.URL, q.Body)
+	if err == nil && r.Meter.MaxTokens() > 0 {
+		if q.Body, err = r.Meter.Bound(body.API, q.Body); err == nil {
+			body, err = meter.Body(q.Method, q.URL, q.Body)
+		}
+	}
 	if _, is := errors.AsType[*meter.Uncounted](err); is {
 		return wrong(q.URLAt, "%v", err)
 	}

@@ -5,6 +5,7 @@
 //
 //	meter.go   Meter, and the provider whose rules it has
 //	cost.go    what a request may cost before it is sent
+//	bound.go   sets the bound of its output
 //	usage.go   what its answer used
 package meter
 
@@ -40,6 +41,9 @@ type Config struct {
 	// MaxOutput is the bound for requests that do not bound their output. If zero, it is the most
 	// that their model can output.
 	MaxOutput int64
+	// MaxTokens is set as the bound of the output in each request, in place of its own. If zero, requests stay
+	// as they are.
+	MaxTokens int64
 	// Limits are the limits of the run. A request larger than one of them is refused.
 	Limits []rate.Limit
 }
@@ -127,6 +131,14 @@ func (m *Meter) IsOwn() bool { return m.own }
 
 // Count returns which tokens of a request the server is assumed to count.
 func (m *Meter) Count() tokens.Counting { return m.c.Count }
+
+// MaxTokens is the bound of the output in each request; 0: that of the request.
+func (m *Meter) MaxTokens() int64 { return m.c.MaxTokens }
+
+// CountsExactly reports whether the vocabulary of a model is known. The tokens of others are estimated.
+func (m *Meter) CountsExactly(model string) bool {
+	return m.estimator.Of(tokens.Body{API: tokens.Chat, Model: model, Choices: 1}).Counted
+}
 
 // API is that of the requests, as configured.
 func (m *Meter) API() tokens.API { return m.c.API }

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
+)
+
+// promptFlags make a prompt of each row: the short form of --url and --body for language models.
+type promptFlags struct {
+	column, model, system string
+	maxTokens             int64
+
+	api tokens.API // of the prompts; NoAPI: the short form is not used
+}
+
+func (f *promptFlags) add(p *pflag.FlagSet) {
+	p.StringVar(&f.column, "prompt-column", "",
+		"column with the prompt of each row, for a language model: in place of --body. The address is --url, or that of --preset")
+	p.StringVar(&f.model, "model", "", "with --prompt-column: the model, or {row.COLUMN}")
+	p.StringVar(&f.system, "system", "", "with --prompt-column: text before each prompt, or @FILE; nothing in it is filled in")
+	p.Int64Var(&f.maxTokens, "max-tokens", 0,
+		"most tokens of each answer, set in each request in place of its own bound. Another number does not make another "+
+			"request of it: with --retry-dead=length, those that were cut are sent again")
+}
+
+// answers are the expressions that select the text of an answer.
+var answers = map[tokens.API]string{
+	tokens.Chat:      ".body.choices[0].message.content",
+	tokens.Responses: `([.body.output[]?.content[]?.text? // empty] | join(""))`,
+	tokens.Messages:  `([.body.content[]?.text? // empty] | join(""))`,
+}
+
+// prompts sets --url and --body as the short form says. A table as --out gets the ids and the texts of the
+// answers, unless --select names other fields.
+func (f *runFlags) prompts(cmd *cobra.Command) error {
+	p := &f.prompt
+	if cmd.Flag("max-tokens").Changed && (p.maxTokens < 1 || p.maxTokens > limit.MaxCost) {
+		return fmt.Errorf("--max-tokens %d, expected 1 to %d", p.maxTokens, int64(limit.MaxCost))
+	}
+	if !cmd.Flag("prompt-column").Changed {
+		for _, name := range []string{"model", "system"} {
+			if cmd.Flag(name).Changed {
+				return fmt.Errorf("--%s is for prompts, a row each: expected --prompt-column with the column that has them", name)
+			}
+		}
+		return nil
+	}
+	for _, name := range []string{"body", "method", "curl", "format", "next"} {
+		if cmd.Flag(name).Changed {
+			return fmt.Errorf("--prompt-column with --%s, expected one of them", name)
+		}
+	}
+	switch {
+	case p.column == "" || strings.ContainsAny(p.column, "{}"):
+		return fmt.Errorf("--prompt-column %q, expected the name of a column, or its number", p.column)
+	case p.model == "":
+		return errors.New("--prompt-column without --model, expected such as --model gpt-4o, or --model '{row.model}'")
+	}
+	if err := p.place(f); err != nil {
+		return err
+	}
+	if p.api == tokens.Messages && p.maxTokens == 0 {
+		return errors.New("Anthropic's API needs a bound of each answer: expected --max-tokens, such as --max-tokens 500")
+	}
+	system, err := textOf("--system", p.system, int64(f.maxBody))
+	if err != nil {
+		return err
+	}
+	f.given.body, f.given.hasBody = p.body(system), true
+	ending := strings.ToLower(filepath.Ext(f.out))
+	if f.results.selection == "" && (ending == ".csv" || ending == ".tsv" || f.results.format == "csv" || f.results.format == "tsv") {
+		f.results.selection = "id=.id, answer=" + answers[p.api]
+	}
+	return nil
+}
+
+// place finds out where the prompts go, and by which API.
+func (p *promptFlags) place(f *runFlags) error {
+	who, known := provider.Publisher(f.llm.preset)
+	if f.given.url == "" {
+		base, path := f.llm.baseURL, "/v1/chat/completions"
+		of := format.OpenAI
+		if known && who.Name == "anthropic" {
+			of, path = format.Anthropic, "/v1/messages"
+		}
+		if base == "" && (!known || who.Name != "openai" && who.Name != "anthropic") {
+			return fmt.Errorf("--prompt-column without --url: expected the address of the API, such as --url %s/v1/chat/completions, "+
+				"or a --preset of openai or anthropic", format.OpenAI.BaseURL())
+		}
+		if base == "" {
+			base = of.BaseURL()
+		}
+		f.given.url = strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1") + path
+	}
+	path, _, _ := strings.Cut(f.given.url, "?")
+	switch p.api = tokens.APIOf(path); p.api {
+	case tokens.Chat, tokens.Responses, tokens.Messages:
+		return nil
+	}
+	return errors.New("--prompt-column with this --url: expected one that ends in /chat/completions, /responses or /messages; " +
+		"for other APIs, --body says how a request looks")
+}
+
+// body is the template of the body of each request.
+func (p *promptFlags) body(system string) string {
+	// What looks like {row.COLUMN} in the text before each prompt is text.
+	before := json.RawMessage(strings.ReplaceAll(compactJSON(system), "{", `\u007b`))
+	if system == "" {
+		before = nil
+	}
+	type message struct {
+		Role    string `json:"role"`
+		Content any    `json:"content"`
+	}
+	prompt := "{row." + p.column + "}"
+	own := []message{{"user", prompt}}
+	switch {
+	case p.api == tokens.Responses:
+		return compactJSON(struct {
+			Model        string          `json:"model"`
+			Instructions json.RawMessage `json:"instructions,omitempty"`
+			Input        string          `json:"input"`
+		}{p.model, before, prompt})
+	case p.api == tokens.Messages:
+		return compactJSON(struct {
+			Model    string          `json:"model"`
+			System   json.RawMessage `json:"system,omitempty"`
+			Messages []message       `json:"messages"`
+		}{p.model, before, own})
+	case before != nil:
+		own = append([]message{{"system", before}}, own...)
+	}
+	return compactJSON(struct {
+		Model    string    `json:"model"`
+		Messages []message `json:"messages"`
+	}{p.model, own})
+}
+
+// compactJSON writes a value with < and > as they are.
+func compactJSON(v any) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // it cannot fail: v has only texts
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// note adds to a plan which models have no known vocabulary.
+func (p *promptFlags) note(plan *run.Plan, c *run.Config) {
+	if p.api == tokens.NoAPI || c.Meter == nil {
+		return
+	}
+	var unknown []string
+	for _, m := range plan.Models {
+		if m.Model != tally.OtherModels && !c.Meter.CountsExactly(m.Model) {
+			unknown = append(unknown, m.Model)
+		}
+	}
+	if len(unknown) > 0 {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("no vocabulary is known of %s: its tokens in are estimated by the text, "+
+			"and answers correct the estimate", sanitize.Some(unknown, 5)))
+	}
+}
+
+// config completes a run of prompts: the field with the key, and the version that Anthropic's API asks for.
+func (p *promptFlags) config(f *runFlags, c *run.Config) error {
+	if p.api == tokens.NoAPI {
+		return nil
+	}
+	of, fields := format.OpenAI, []string(nil)
+	if p.api == tokens.Messages {
+		of, fields = format.Anthropic, []string{"anthropic-version: 2023-06-01"}
+	}
+	switch {
+	case len(c.Keys) > 0 && !format.Uses(c.Header, "key") && !format.Uses(c.Query, "key"):
+		fields = append(fields, of.KeyHeader())
+	case len(c.Keys) == 0 && len(c.Header) == 0 && strings.HasPrefix(f.given.url, of.BaseURL()) && !f.llm.dryRun:
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s asks for a key: name its environment variable with --key-env", of.BaseURL()))
+	}
+	for _, field := range fields {
+		all, err := format.ParseHeaders([]string{field})
+		if err != nil {
+			return err
+		}
+		if !hasField(c.Header, all[0].Name()) {
+			c.Header = append(c.Header, all...)
+		}
+	}
+	return nil
+}
+
+func hasField(all []format.Template, name string) bool {
+	for _, t := range all {
+		if strings.EqualFold(t.Name(), name) {
+			return true
+		}
+	}
+	return false
+}
