@@ -158,7 +158,8 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 		err = h.Check(in.name, bytes.NewReader(head), int(f.maxLine))
 	}
 	if err != nil && f.prompt.column != "" {
-		err = errors.New(strings.ReplaceAll(err.Error(), "{row."+f.prompt.column+"}", "--prompt-column "+f.prompt.column))
+		column := f.prompt.column
+		err = errors.New(strings.ReplaceAll(err.Error(), "{row."+column+"}", "--prompt-column "+column))
 	}
 	if err != nil {
 		return false, cli.Usage(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,12 +31,14 @@ type promptFlags struct {
 
 func (f *promptFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.column, "prompt-column", "",
-		"column with the prompt of each row, for a language model: in place of --body. The address is --url, or that of --preset")
+		"column with the prompt of each row, for a language model: in place of --body. The address is --url, or that "+
+			"of --preset")
 	p.StringVar(&f.model, "model", "", "with --prompt-column: the model, or {row.COLUMN}")
-	p.StringVar(&f.system, "system", "", "with --prompt-column: text before each prompt, or @FILE; nothing in it is filled in")
+	p.StringVar(&f.system, "system", "",
+		"with --prompt-column: text before each prompt, or @FILE; nothing in it is filled in")
 	p.Int64Var(&f.maxTokens, "max-tokens", 0,
-		"most tokens of each answer, set in each request in place of its own bound. Another number does not make another "+
-			"request of it: with --retry-dead=length, those that were cut are sent again")
+		"most tokens of each answer, set in each request in place of its own bound. Another number does not make "+
+			"another request of it: with --retry-dead=length, those that were cut are sent again")
 }
 
 // answers are the expressions that select the text of an answer.
@@ -55,7 +58,8 @@ func (f *runFlags) prompts(cmd *cobra.Command) error {
 	if !cmd.Flag("prompt-column").Changed {
 		for _, name := range []string{"model", "system"} {
 			if cmd.Flag(name).Changed {
-				return fmt.Errorf("--%s is for prompts, a row each: expected --prompt-column with the column that has them", name)
+				return fmt.Errorf("--%s is for prompts, a row each: expected --prompt-column with the column that has them",
+					name)
 			}
 		}
 		return nil
@@ -75,15 +79,17 @@ func (f *runFlags) prompts(cmd *cobra.Command) error {
 		return err
 	}
 	if p.api == tokens.Messages && p.maxTokens == 0 {
-		return errors.New("Anthropic's API needs a bound of each answer: expected --max-tokens, such as --max-tokens 500")
+		return errors.New("Anthropic's API needs a bound of each answer: expected --max-tokens, such as --max-tokens " +
+			"500")
 	}
 	system, err := textOf("--system", p.system, int64(f.maxBody))
 	if err != nil {
 		return err
 	}
 	f.given.body, f.given.hasBody = p.body(system), true
-	ending := strings.ToLower(filepath.Ext(f.out))
-	if f.results.selection == "" && (ending == ".csv" || ending == ".tsv" || f.results.format == "csv" || f.results.format == "tsv") {
+	tables := []string{".csv", ".tsv"}
+	isTable := slices.Contains(tables, strings.ToLower(filepath.Ext(f.out))) || slices.Contains(tables, "."+f.results.format)
+	if f.results.selection == "" && isTable {
 		f.results.selection = "id=.id, answer=" + answers[p.api]
 	}
 	return nil
@@ -99,8 +105,8 @@ func (p *promptFlags) place(f *runFlags) error {
 			of, path = format.Anthropic, "/v1/messages"
 		}
 		if base == "" && (!known || who.Name != "openai" && who.Name != "anthropic") {
-			return fmt.Errorf("--prompt-column without --url: expected the address of the API, such as --url %s/v1/chat/completions, "+
-				"or a --preset of openai or anthropic", format.OpenAI.BaseURL())
+			return fmt.Errorf("--prompt-column without --url: expected the address of the API, such as --url "+
+				"%s/v1/chat/completions, or a --preset of openai or anthropic", format.OpenAI.BaseURL())
 		}
 		if base == "" {
 			base = of.BaseURL()
@@ -112,8 +118,8 @@ func (p *promptFlags) place(f *runFlags) error {
 	case tokens.Chat, tokens.Responses, tokens.Messages:
 		return nil
 	}
-	return errors.New("--prompt-column with this --url: expected one that ends in /chat/completions, /responses or /messages; " +
-		"for other APIs, --body says how a request looks")
+	return errors.New("--prompt-column with this --url: expected one that ends in /chat/completions, /responses or " +
+		"/messages; for other APIs, --body says how a request looks")
 }
 
 // body is the template of the body of each request.
@@ -172,8 +178,8 @@ func (p *promptFlags) note(plan *run.Plan, c *run.Config) {
 		}
 	}
 	if len(unknown) > 0 {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("no vocabulary is known of %s: its tokens in are estimated by the text, "+
-			"and answers correct the estimate", sanitize.Some(unknown, 5)))
+		plan.Notes = append(plan.Notes, fmt.Sprintf("no vocabulary is known of %s: its tokens in are estimated by the "+
+			"text, and answers correct the estimate", sanitize.Some(unknown, 5)))
 	}
 }
 
@@ -190,7 +196,8 @@ func (p *promptFlags) config(f *runFlags, c *run.Config) error {
 	case len(c.Keys) > 0 && !format.Uses(c.Header, "key") && !format.Uses(c.Query, "key"):
 		fields = append(fields, of.KeyHeader())
 	case len(c.Keys) == 0 && len(c.Header) == 0 && strings.HasPrefix(f.given.url, of.BaseURL()) && !f.llm.dryRun:
-		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s asks for a key: name its environment variable with --key-env", of.BaseURL()))
+		return cli.Exit(cli.ExitConfig,
+			fmt.Errorf("%s asks for a key: name its environment variable with --key-env", of.BaseURL()))
 	}
 	for _, field := range fields {
 		all, err := format.ParseHeaders([]string{field})

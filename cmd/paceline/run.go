@@ -148,7 +148,13 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return cli.Usage(err)
 	}
+	if err := f.prompts(cmd); err != nil {
+		return cli.Usage(err)
+	}
 	c, err := f.config(cmd)
+	if err == nil {
+		err = f.prompt.config(f, &c)
+	}
 	if err != nil {
 		return err
 	}
@@ -296,7 +302,8 @@ func (f *runFlags) suits(cmd *cobra.Command, in *runInput, c *run.Config) error 
 	}
 	in.isMetered = c.Meter != nil
 	if len(f.keyEnv) > 0 && !format.Uses(c.Header, "key") && !format.Uses(c.Query, "key") {
-		return cli.Usage(errors.New("--key-env without {key} in --header or --query: no request would have a key, expected such as --header 'Authorization: Bearer {key}'"))
+		return cli.Usage(errors.New("--key-env without {key} in --header or --query: no request would have a key, " +
+			"expected such as --header 'Authorization: Bearer {key}'"))
 	}
 	return nil
 }

@@ -73,9 +73,6 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	usage := func(format string, args ...any) (run.Config, error) {
 		return run.Config{}, cli.Usage(fmt.Errorf(format, args...))
 	}
-	if err := f.prompts(cmd); err != nil {
-		return run.Config{}, cli.Usage(err)
-	}
 	c := run.Config{
 		Organizations: f.organizations, Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
 		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
@@ -169,9 +166,6 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		c.BanStatus = f.banStatus
 	}
 	f.ofAddress(&c)
-	if err := f.prompt.config(f, &c); err != nil {
-		return c, err
-	}
 	return c, f.whose()
 }
 

@@ -45,15 +45,21 @@ type llmFlags struct {
 
 func (f *llmFlags) add(c *cobra.Command) {
 	p := c.Flags()
-	p.StringVar(&f.format, "format", "auto", "format of the input and the results: jsonl, openai-batch, anthropic-batch; auto: by the first line")
+	p.StringVar(&f.format, "format", "auto",
+		"format of the input and the results: jsonl, openai-batch, anthropic-batch; auto: by the first line")
 	p.StringVar(&f.baseURL, "base-url", "", "address for the requests of a batch (default: the provider's own)")
 	p.StringVar(&f.preset, "preset", "", "published limits by name, such as openai:tier1")
 	f.minuteFlags.add(p, " (batches)")
 	p.BoolVar(&f.perSecond, "per-second", false, "limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, 60000 as 1000, rounded down. OpenAI documents that they may")
 	p.StringVar(&f.count, "count", "documented", "tokens that the server counts. reserved: the larger of input and max_tokens (OpenAI). sum: both (Azure, Groq, Cerebras). used: both until the answer, then the tokens used. produced: input, and output as it is produced (Anthropic). input: input alone (Gemini). documented: by the provider of --preset or --base-url; sum for unknown providers")
-	p.Float64Var(&f.estimate, "estimate", 0, "with --count used: reserve less output than max_tokens. 0.05 reserves as much as 95 % of the answers stayed within. More requests are then in flight")
-	p.Int64Var(&f.maxOutput, "max-output", 0, "largest output of requests without max_tokens (default: the largest of the model)")
-	p.Float64Var(&f.prices.Input, "price-input", -1, "USD per million input tokens, for the plan, the summary and --budget (default: the published price of each model, see paceline models)")
+	p.Float64Var(&f.estimate, "estimate", 0,
+		"with --count used: reserve less output than max_tokens. 0.05 reserves as much as 95 % of the answers stayed "+
+			"within. More requests are then in flight")
+	p.Int64Var(&f.maxOutput, "max-output", 0,
+		"largest output of requests without max_tokens (default: the largest of the model)")
+	p.Float64Var(&f.prices.Input, "price-input", -1,
+		"USD per million input tokens, for the plan, the summary and --budget (default: the published price of each "+
+			"model, see paceline models)")
 	p.Float64Var(&f.prices.Output, "price-output", -1, "USD per million output tokens. Give both prices or neither")
 	p.StringVar(&f.errors, "errors", "", "the same as --dead")
 	p.BoolVar(&f.dryRun, "dry-run", false, "print the plan (requests, tokens, money, time, the limit that binds) and send nothing; -o json")

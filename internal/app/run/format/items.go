@@ -25,7 +25,7 @@ type ItemsConfig struct {
 	URL, Body, ID string
 	// NotEmpty is a column that has a text in each row; empty: none.
 	NotEmpty string
-	HasBody       bool
+	HasBody  bool
 	// Method is that of all rows. If empty, GET, or POST with a Body.
 	Method string
 	// Header and Query are the run's.
@@ -206,7 +206,8 @@ func (h *Items) row(r *Reader, q *Request, item *input.Item) error {
 	if h.c.NotEmpty != "" {
 		if cell, err := item.Row.Get(h.c.NotEmpty); err == nil && strings.TrimSpace(cell.Text) == "" {
 			return &InputError{File: r.in.Name(), Line: cmp.Or(cell.Line, item.Line),
-				Column: cmp.Or(cell.Column, item.Column), Reason: fmt.Sprintf("column %s is empty, expected a text", h.c.NotEmpty)}
+				Column: cmp.Or(cell.Column, item.Column),
+				Reason: fmt.Sprintf("column %s is empty, expected a text", h.c.NotEmpty)}
 		}
 	}
 	q.filled, q.row = h.maker.More, item.Row

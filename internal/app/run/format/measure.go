@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// measure sets the cost of a request to a language model. The cost in requests stays. A request that ended in
+// measure sets the cost of a request to a language model. What is counted beside tokens stays. A request that ended in
 // an earlier run needs none, and a count of its tokens would take long.
 func (r *Reader) measure(q *Request) error {
 	if q.URL == nil || r.Ended != nil && r.Ended(q.ID) {
@@ -43,12 +43,13 @@ func (r *Reader) measure(q *Request) error {
 	if isBatch && body.Stream {
 		return wrong(q.BodyAt, "the %s has \"stream\": true, expected none: the results of a batch are whole answers", bodyName)
 	}
-	requests := q.Cost[limit.Requests]
 	all, err := r.Meter.Measure(body, r.Pass == Checking, r.Pass == Checked)
 	if err != nil {
 		return wrong(q.Column, "%s %q %v", idName, q.ID, err)
 	}
-	q.Estimate, q.Unbounded, q.Cost = all.Estimate, all.Unbounded, all.Cost
-	q.Cost[limit.Requests] = requests
+	q.Estimate, q.Unbounded = all.Estimate, all.Unbounded
+	for _, unit := range []limit.Unit{limit.Input, limit.Output, limit.Tokens} {
+		q.Cost[unit] = all.Cost[unit]
+	}
 	return nil
 }
