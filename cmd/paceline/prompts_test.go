@@ -241,6 +241,12 @@ func TestRunPromptsKilled(t *testing.T) {
 	if got := shown(); got != n {
 		t.Errorf("%d rows, want %d", got, n)
 	}
+	// Answers that are rows calibrate the plan of the rest, too.
+	var p run.Plan
+	code, stdout, stderr := paceline("", append(rows[:len(rows):len(rows)], "--dry-run", "-o", "json")...)
+	if err := json.Unmarshal([]byte(stdout), &p); code != 0 || err != nil || p.DoneBefore != n || p.Answers != n || p.Expected == nil {
+		t.Errorf("%d %s: %v, %+v", code, stderr, err, p)
+	}
 	if sent := asked(); sent < n || sent > n+3*2*64 || l.Report().Verdicts["accepted"] != sent {
 		t.Errorf("%d sends of %d requests: %v", sent, n, l.Report().Verdicts)
 	}

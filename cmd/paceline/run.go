@@ -166,6 +166,10 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		errs.Line(notice)
 	}
 	c.Notice = errs.Line
+	if f.retryDead.Has(dead.Length) && f.prompt.maxTokens == 0 {
+		errs.Line("--retry-dead=length without --max-tokens asks again with the bounds that the requests have: " +
+			"expected --max-tokens N for more")
+	}
 	if f.nowhere != "" {
 		errs.Line(fmt.Sprintf("results are thrown away (--out %s), so there is nothing to go on from: the same command again sends all", f.nowhere))
 	}

@@ -175,7 +175,7 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 		{t.SkippedExpired, "expired before (--retry-dead=expired)", screen.Red}, {t.Invalid, "invalid lines", screen.Red},
 		{t.Left, "left", screen.Red}, {t.Appended, "lines appended meanwhile", screen.Red},
 		{t.Unwritten, "of them answered but not written", screen.Red}, {t.Repeats, "possible repeats", screen.Red},
-		{t.Partly, "of them served in part (--partly)", screen.Red},
+		{t.Partly, "of them served in part (--partly)", screen.Red}, {t.Length, "of them cut (--retry-dead=length)", screen.Red},
 		{t.SelectFailed, "answers of which --select failed", screen.Red},
 	} {
 		if v.n > 0 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -184,6 +185,15 @@ func (at *attempt) selectable() map[string]any {
 		"id": j.r.ID, "state": "done", "status": res.Status, "attempts": at.a.Number, "key": j.key, "at": format.Stamp(res.Ended),
 		"latency_ms": format.Milliseconds(res.Ended.Sub(res.Began)), "headers": headers, "possible_repeat": j.repeat,
 		"method": j.r.Method, "url": address, "body_cut": res.Cut, "row": j.r.Columns(secrets),
+	}
+	if r.c.Meter != nil {
+		v["finish"], v["input_tokens"], v["output_tokens"] = nil, nil, nil
+		if j.cut {
+			v["finish"] = meter.Length
+		}
+		if u := j.usage; u != nil {
+			v["input_tokens"], v["output_tokens"] = int(u.Input), int(u.Output)
+		}
 	}
 	if j.hop.Count > 0 {
 		v["location"], _ = secrets.HideIn(j.hop.URL.String())

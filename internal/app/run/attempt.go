@@ -52,6 +52,7 @@ type job struct {
 	row      *string // the row that Config.Shape made of the answer
 	result   limit.Result
 	usage    *tokens.Usage // that the latest answer of a language model states; nil: none
+	cut      bool          // that answer was cut at the bound of its output
 	cost     sending.Money // the cost of the latest attempt
 	actual   *limit.Cost   // its use of the limits; nil: as much as was admitted
 	hold     time.Time

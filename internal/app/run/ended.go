@@ -8,6 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
@@ -220,7 +221,8 @@ func (w *endings) ends() []tally.End {
 	for i := range w.of {
 		e, j := &w.of[i], w.of[i].job
 		one := tally.End{State: e.State, Late: e.Late, Reason: e.Reason, Request: j.r, Failed: j.failed, Group: j.group.index,
-			Key: j.keyIndex, Written: e.written, Partly: j.parts != nil, Repeat: j.repeat, KeyHost: j.keyHost}
+			Key: j.keyIndex, Written: e.written, Partly: j.parts != nil, Repeat: j.repeat, KeyHost: j.keyHost,
+			Length: j.cut}
 		if e.State == pool.Dead {
 			one.Class = deadOf(j, e.Ended)
 		}
@@ -295,6 +297,12 @@ func (w *endings) result(j *job, e *pool.Ended) {
 		Key: j.key, Digest: j.r.Digest,
 		Status: j.res.Status, Partly: j.parts, Page: j.r.Page, Next: j.next, Refused: j.refusals.N,
 		RefusedAt: j.refusals.Texts(), Ceiling: w.ceiling.now(),
+	}
+	if j.usage != nil {
+		line.InputTokens, line.OutputTokens = int(j.usage.Input), int(j.usage.Output)
+	}
+	if j.cut && e.State == pool.Done {
+		line.Finish = meter.Length
 	}
 	if !j.res.Ended.IsZero() {
 		line.WaitedMS = format.Milliseconds(j.at.Sub(j.submitted(e.Submitted)))

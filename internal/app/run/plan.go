@@ -173,7 +173,11 @@ const mostShown = 3
 
 // learn takes in a result of an earlier run.
 func (p *planning) learn(e format.Entry) {
-	if n, ok := format.OutputOf(e.Body); ok {
+	n, ok := e.OutputTokens, e.OutputTokens > 0
+	if !ok {
+		n, ok = format.OutputOf(e.Body)
+	}
+	if ok {
 		p.answers++
 		p.output += n
 	}

@@ -43,7 +43,7 @@ func TestNewRefuses(t *testing.T) {
 		{Config{Header: template("A: {key}")}, "a template has {key}, but there are no keys"},
 		{Config{Concurrency: -1}, "a negative number"}, {Config{Attempts: -1}, "a negative number"}, {Config{Redirects: -1}, "a negative number"}, {Config{Queue: -1}, "a negative number"},
 		{Config{Timeout: -1}, "a negative number"}, {Config{TTL: -1}, "a negative number"}, {Config{Gap: -1}, "a negative number"}, {Config{NonceUnit: -1}, "a negative number"}, {Config{MaxResponse: -1}, "a negative number"},
-		{Config{Format: llm, OutDir: "x"}, "results of batches"}, {Config{Format: llm, Shape: shape}, "results of batches"}, {Config{Format: llm, Ordered: true}, "results of batches"},
+		{Config{Format: llm, OutDir: "x"}, "results of batches"},
 		{Config{OutDir: "x", Ordered: true}, "files of bodies with rows"}, {Config{OutDir: "x", Shape: shape}, "files of bodies with rows"},
 		{Config{Ordered: true, Next: next}, "pages come after others"}, {Config{Format: llm, Next: next}, "following pages does not go with batches"},
 		{Config{Header: template("A: {token}")}, "{token} in a template and an issuer"}, {Config{Bearer: &Bearer{Issuer: &giver{}}}, "{token} in a template and an issuer"},
@@ -59,7 +59,8 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: %v", c.want, err)
 		}
 	}
-	for _, c := range []Config{{}, {Next: next}, {Shape: shape}, {Ordered: true}, {Ordered: true, Shape: shape}, {Auto: &Auto{}}, {Limits: limits}} {
+	for _, c := range []Config{{}, {Next: next}, {Shape: shape}, {Ordered: true}, {Ordered: true, Shape: shape}, {Auto: &Auto{}}, {Limits: limits},
+		{Format: llm, Shape: shape}, {Format: llm, Ordered: true}} {
 		c.Out = filepath.Join(t.TempDir(), "out")
 		if _, err := New(c); err != nil {
 			t.Errorf("%+v: %v", c, err)

@@ -281,5 +281,6 @@ func (r *Run) Close() (t tally.Totals, err error) {
 	r.purse.totals(&t)
 	t.Failed, t.Latency = r.tally.Failed.All(), r.tally.Figures.All()
 	r.TellPartly(t.Partly)
+	r.TellCut(t.Length)
 	return t, errors.Join(err, lost, r.store.Close())
 }

@@ -122,7 +122,7 @@ func (r *judge) answer(j *job) (ans pool.Answer) {
 	res := &j.res
 	v, again := r.verdict(j), r.token(j)
 	ans = v.Answer()
-	j.unsure, j.held, j.unlike, j.parts, j.usage = v.Doubt, false, false, nil, nil
+	j.unsure, j.held, j.unlike, j.parts, j.usage, j.cut = v.Doubt, false, false, nil, nil, false
 	if v.Said.Partly {
 		parts := v.Said.Parts // or all of the verdict would be kept
 		j.parts = &parts
@@ -304,7 +304,9 @@ func (r *judge) prompt(j *job, ans *pool.Answer) {
 
 // served reads the usage that the answer of a language model reports.
 func (r *judge) served(j *job, ans *pool.Answer) {
-	switch a := meter.Read(j.r.Estimate.API, j.res.Header, j.res.Body); {
+	a := meter.Read(j.r.Estimate.API, j.res.Header, j.res.Body)
+	j.cut = a.Cut
+	switch {
 	case a.Broken != nil:
 		j.unsure = true
 		ans.Result, ans.Reason = limit.Failed, ans.Reason+", and "+a.Broken.Error()

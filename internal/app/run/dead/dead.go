@@ -27,11 +27,12 @@ const (
 	NoModel           // there is no such model
 	Loop              // its next page is one that was read before
 	Partly            // a limit refused some parts of it (PartlyHold)
+	Length            // its answer was cut at the bound of its output; it is done, and no dead letter
 	classes
 )
 
 var classNames = [classes]string{"", "outage", "failed", "limited", "nonce", "expired", "refused", "invalid",
-	"redirect", "held", "model", "loop", "partly"}
+	"redirect", "held", "model", "loop", "partly", "length"}
 
 func (c Class) String() string { return classNames[c] }
 
@@ -43,13 +44,13 @@ type Set uint16
 
 const (
 	// All are all dead letters.
-	All Set = 1<<classes - 1
+	All Set = 1<<classes - 1 - 1<<Length
 	// TheExpired are the requests that expired, which are no dead letters.
 	TheExpired Set = 1 << classes
 )
 
 // Parse reads a set: "outage,limited", or "all". "expired" includes the requests that expired
-// without becoming dead letters.
+// without becoming dead letters. "length" are requests that are done, so "all" does not include them.
 func Parse(s string) (set Set, err error) {
 	for name := range strings.SplitSeq(s, ",") {
 		c := slices.Index(classNames[:], name)

@@ -18,6 +18,9 @@ type Entry struct {
 	File   string `json:"file"` // the file with the answer's body, if the run writes such files
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
+	// Finish is meter.Length if the answer of a language model was cut, and OutputTokens what it states.
+	Finish       string `json:"finish"`
+	OutputTokens int64  `json:"output_tokens"`
 
 	Body []byte `json:"-"` // the answer of a language model
 }
@@ -49,8 +52,10 @@ func (e *Entry) read(line []byte) bool {
 			return false
 		}
 	}
-	if bytes.Contains(rest, []byte(`,"page":`)) || bytes.Contains(rest, []byte(`,"next":`)) {
-		return false
+	for _, name := range []string{`,"page":`, `,"next":`, `,"finish":`, `,"output_tokens":`} {
+		if bytes.Contains(rest, []byte(name)) {
+			return false
+		}
 	}
 	// The digest is the last member of the line, so it cannot be a part of an answer's body.
 	const name, digits = `,"request_digest":"`, 16

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -180,7 +181,9 @@ func (l *LLM) Entry(line []byte, isDead bool) (Entry, bool) {
 		}
 		e.Class = v.Result.class()
 	}
-	e.Body = body
+	if e.Body = body; meter.IsCut(body) {
+		e.Finish = meter.Length
+	}
 	return e, true
 }
 

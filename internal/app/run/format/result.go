@@ -38,17 +38,23 @@ type Result struct {
 	RefusedAt []string `json:"refused_at,omitempty"`
 	// Ceiling is how many requests per second the limits allowed in the long run, as known at that
 	// time. See ceilings.go.
-	Ceiling        float64           `json:"ceiling_sustained,omitempty"`
-	PossibleRepeat bool              `json:"possible_repeat,omitempty"`
-	Late           bool              `json:"late,omitempty"`   // it is done, and was answered at its deadline or later
-	Partly         *provider.Parts   `json:"partly,omitempty"` // of an answer of which a limit refused some parts
-	Headers        map[string]string `json:"headers,omitempty"`
-	Body           *string           `json:"body,omitempty"`
-	BodyBase64     []byte            `json:"body_base64,omitempty"` // the body if it is not UTF-8
-	BodyCut        bool              `json:"body_cut,omitempty"`    // the answer's body was longer
-	File           string            `json:"file,omitempty"`        // the file with the body, with --out-dir
-	Bytes          int               `json:"bytes,omitempty"`       // of the file
-	SHA256         string            `json:"sha256,omitempty"`      // of the file
+	Ceiling        float64         `json:"ceiling_sustained,omitempty"`
+	PossibleRepeat bool            `json:"possible_repeat,omitempty"`
+	Late           bool            `json:"late,omitempty"`   // it is done, and was answered at its deadline or later
+	Partly         *provider.Parts `json:"partly,omitempty"` // of an answer of which a limit refused some parts
+	// These are of a language model: the tokens that its answer states, and why it ended, if it was cut at the
+	// bound of its output: meter.Length.
+	InputTokens  int    `json:"input_tokens,omitempty"`
+	OutputTokens int    `json:"output_tokens,omitempty"`
+	Finish       string `json:"finish,omitempty"`
+
+	Headers    map[string]string `json:"headers,omitempty"`
+	Body       *string           `json:"body,omitempty"`
+	BodyBase64 []byte            `json:"body_base64,omitempty"` // the body if it is not UTF-8
+	BodyCut    bool              `json:"body_cut,omitempty"`    // the answer's body was longer
+	File       string            `json:"file,omitempty"`        // the file with the body, with --out-dir
+	Bytes      int               `json:"bytes,omitempty"`       // of the file
+	SHA256     string            `json:"sha256,omitempty"`      // of the file
 	// the row that --select makes of the answer, in place of the body
 	Row      *string `json:"row,omitempty"`
 	Location string  `json:"location,omitempty"` // the URL to which redirects led

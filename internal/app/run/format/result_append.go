@@ -47,6 +47,9 @@ func (r *Result) Append(b []byte) []byte {
 		in.integer("refused", int64(r.Partly.Refused), false)
 		o.b = append(in.b, '}')
 	}
+	o.integer("input_tokens", int64(r.InputTokens), false)
+	o.integer("output_tokens", int64(r.OutputTokens), false)
+	o.some("finish", r.Finish)
 	if len(r.Headers) > 0 {
 		in := o.object("headers")
 		for _, name := range slices.Sorted(maps.Keys(r.Headers)) {

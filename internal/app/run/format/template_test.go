@@ -58,7 +58,7 @@ func TestParsedTemplates(t *testing.T) {
 			t.Errorf("%s is used: %v", word, !want)
 		}
 	}
-	if _, err := dead.Parse("outage,none"); err == nil || err.Error() != `"none", expected all, or some of outage, failed, limited, nonce, expired, refused, invalid, redirect, held, model, loop, partly` {
+	if _, err := dead.Parse("outage,none"); err == nil || err.Error() != `"none", expected all, or some of outage, failed, limited, nonce, expired, refused, invalid, redirect, held, model, loop, partly, length` {
 		t.Error(err)
 	}
 	if _, err := dead.Parse(""); err == nil {

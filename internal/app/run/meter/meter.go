@@ -7,6 +7,7 @@
 //	cost.go    what a request may cost before it is sent
 //	bound.go   sets the bound of its output
 //	usage.go   what its answer used
+//	finish.go  whether an answer was cut at the bound of its output
 package meter
 
 import (

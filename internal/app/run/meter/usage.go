@@ -19,6 +19,7 @@ type Answer struct {
 	// the server in place of an answer.
 	Broken error
 	Failed bool
+	Cut    bool // at the bound of its output
 }
 
 var (
@@ -44,7 +45,7 @@ func Read(api tokens.API, header http.Header, body []byte) (a Answer) {
 		a.Usage, err = tokens.ParseUsage(api, body)
 		a.Failed = isError(api, body)
 	}
-	a.Stated = err == nil
+	a.Stated, a.Cut = err == nil, a.Broken == nil && !a.Failed && IsCut(body)
 	if u, ok := tokens.HeaderUsage(header); ok {
 		a.Usage, a.Stated = u, true
 	}

@@ -29,6 +29,7 @@ type order struct {
 	queue   []format.Hash // ids that were read, and are not shown
 	at      int           // index in queue of the first
 	ends    map[format.Hash]span
+	cut     map[format.Hash]span // lines of earlier runs, whose requests are sent again although they are done
 	bytes   int64
 	place   int    // in the input, of the last that was read
 	unread  []span // of rest: those that ended and were not read
@@ -36,7 +37,7 @@ type order struct {
 }
 
 func newOrder() *order {
-	o := &order{ends: map[format.Hash]span{}}
+	o := &order{ends: map[format.Hash]span{}, cut: map[format.Hash]span{}}
 	o.changed = sync.NewCond(&o.mu)
 	return o
 }
@@ -53,7 +54,8 @@ func (o *order) read(d format.Hash, place int, anew bool) {
 	o.queue, o.place = append(o.queue, d), place
 	o.changed.Broadcast()
 	if anew {
-		if o.ends[d].isOld {
+		if s := o.ends[d]; s.isOld {
+			o.cut[d] = s
 			delete(o.ends, d)
 		}
 	} else if _, ok := o.ends[d]; !ok {
@@ -71,10 +73,19 @@ func (o *order) await(place int) {
 	}
 }
 
-// ended notes the place of a request's line. An empty span says that it has none.
+// ended notes the place of a request's line. An empty span says that it has none: then a line of an earlier run
+// stays.
 func (o *order) ended(d format.Hash, s span) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if s.n == 0 {
+		if was, ok := o.cut[d]; ok {
+			s = was
+		} else if was := o.ends[d]; was.isOld {
+			s = was
+		}
+	}
+	delete(o.cut, d)
 	if !s.isOld {
 		o.bytes += s.n
 	}

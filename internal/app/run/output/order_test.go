@@ -91,6 +91,37 @@ func TestOrderOfSeveralFeeders(t *testing.T) {
 	})
 }
 
+// A request that is done and sent again keeps its line where it ends in vain, also in the next run.
+func TestOrderOfWhatIsSentAgain(t *testing.T) {
+	a, b := format.HashOf("a"), format.HashOf("b")
+	for _, c := range []struct {
+		name string
+		end  span
+		want int64
+	}{{"in vain", span{}, 1}, {"with a new line", span{at: 5, n: 3}, 5}} {
+		o := newOrder()
+		o.ended(a, span{at: 1, n: 3, isOld: true})
+		o.ended(b, span{at: 2, n: 3, isOld: true})
+		o.read(a, 1, true)
+		o.read(b, 2, false)
+		if s, ok := o.next(); ok {
+			t.Errorf("%s: %v is shown before its end", c.name, s)
+		}
+		o.ended(a, c.end)
+		first, _ := o.next()
+		second, _ := o.next()
+		if first.at != c.want || second.at != 2 || o.bytes != 0 || len(o.ends)+len(o.cut) != 0 {
+			t.Errorf("%s: %v, %v; %d bytes", c.name, first, second, o.bytes)
+		}
+	}
+	o := newOrder()
+	o.ended(a, span{at: 1, n: 3, isOld: true})
+	o.ended(a, span{}) // the next run reads that it expired
+	if s := o.ends[a]; s.at != 1 {
+		t.Errorf("%v", s)
+	}
+}
+
 // FuzzOrder: in any order of ends, the shown rows are in order, each once. After rest, all ended
 // ones are shown.
 func FuzzOrder(f *testing.F) {

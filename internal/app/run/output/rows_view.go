@@ -217,7 +217,11 @@ func (v *view) catchUp() error {
 		if !ok {
 			return fmt.Errorf("%s: not a result of paceline at byte %d", RowsOf(v.to.Name()), at)
 		}
-		v.order.ended(format.HashOf(one.ID), span{at, int64(len(line)), at < v.before})
+		place := span{at, int64(len(line)), at < v.before}
+		if one.State == "expired" && v.spill == nil && v.rows.shape != nil {
+			place = span{} // it has no row
+		}
+		v.order.ended(format.HashOf(one.ID), place)
 		return nil
 	})
 	if err == nil && v.order != nil {

@@ -408,7 +408,7 @@ func (s *Store) ReadBack(again func(format.Hash) bool, mark func(h format.Hash, 
 		}
 		_, _, rerr := f.form.scan(f.Reader(), f.Name(), func(e format.Entry, end int64) {
 			h := format.HashOf(e.ID)
-			if e.File != "" && !s.Files.isNamed(e.File) || end <= f.before && e.State != "done" && again(h) {
+			if e.File != "" && !s.Files.isNamed(e.File) || end <= f.before && again(h) {
 				return
 			}
 			mark(h, e.State == "dead")

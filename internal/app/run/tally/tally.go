@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -30,6 +31,7 @@ type Totals struct {
 	Left        int `json:"left"`             // not ended: another run resumes
 	Repeats     int `json:"possible_repeats"` //
 	Partly      int `json:"partly,omitempty"` // those of Done that were served in part
+	Length      int `json:"length,omitempty"` // those of Done whose answers were cut at the bound of their output
 	Unwritten   int `json:"unwritten"`        // those of Left that ended, but whose result could not be written
 	Lost        int `json:"lost"`             // requests that none of these counts
 
@@ -117,6 +119,9 @@ func (s standing) dead(c dead.Class) standing { return s&^classMask | inDead | s
 // class returns the class of the id's dead letter.
 func (s standing) class() dead.Class { return dead.Class(s & classMask >> classBit) }
 
+// isCut reports whether the id is done, with an answer that was cut at the bound of its output.
+func (s standing) isCut() bool { return s.has(inOut) && s.class() == dead.Length }
+
 // at notes the line of the input that has the id. line returns it, or 0 if there is none so far.
 func (s standing) at(line int) standing { return s&(1<<lineShift-1) | standing(line)<<lineShift }
 func (s standing) line() int            { return int(s >> lineShift) }
@@ -202,18 +207,15 @@ func (t *Tally) Count(n *int, by int) {
 // past returns the counter for a request that ended in an earlier run and is not sent again. It is
 // nil if the request is sent. t.mu is held.
 func (t *Tally) past(s standing) *int {
-	switch s & hasEnded {
-	case 0: // so it is with most requests
+	switch {
+	case s&hasEnded == 0, t.again(s): // so it is with most requests
 		return nil
-	case inDead, inExpired, inDead | inExpired:
-		if t.again(s) {
-			return nil
-		} else if s.has(inExpired) {
-			return &t.Totals.SkippedExpired
-		}
-		return &t.Totals.SkippedDead
+	case s.has(inOut):
+		return &t.Totals.SkippedDone
+	case s.has(inExpired):
+		return &t.Totals.SkippedExpired
 	}
-	return &t.Totals.SkippedDone
+	return &t.Totals.SkippedDead
 }
 
 // Earlier returns the counter for a request that ended in an earlier run, as past does, by the hash of its id.
@@ -221,9 +223,13 @@ func (t *Tally) past(s standing) *int {
 func (t *Tally) Earlier(h format.Hash) *int { return t.past(t.ledger[h]) }
 
 // again reports whether a request that died or expired in an earlier run is sent again. If it did
-// both, the order is not known. Then it is sent again if either is asked for.
+// both, the order is not known. Then it is sent again if either is asked for. A request whose answer was cut is
+// sent again, if that is asked for.
 func (t *Tally) again(s standing) bool {
-	return !s.has(inOut) && (s.has(inDead) && t.retry.Has(s.class()) || s.has(inExpired) && t.retry&dead.TheExpired != 0)
+	if s.has(inOut) {
+		return s.isCut() && t.retry.Has(dead.Length)
+	}
+	return (s.has(inDead) && t.retry.Has(s.class()) || s.has(inExpired) && t.retry&dead.TheExpired != 0)
 }
 
 // WasRefused reports whether a request became a dead letter of class refused in an earlier run.
@@ -304,11 +310,19 @@ func (t *Tally) Note(e format.Entry) {
 	}
 	switch e.State {
 	case "dead":
+		if is.isCut() { // it was sent again, in vain: its cut answer is still there
+			is |= inDead
+			break
+		}
 		is = is.dead(dead.Named(e.Class, e.Status))
 	case "expired":
 		is |= inExpired
-	default:
-		is |= inOut
+	default: // the last answer of an id counts
+		if is |= inOut; e.Finish == meter.Length {
+			is = is&^classMask | standing(dead.Length)<<classBit
+		} else if is.isCut() {
+			is &^= classMask
+		}
 	}
 	t.ledger[h] = is
 }
@@ -418,7 +432,8 @@ type End struct {
 	Group, Key int
 	// Written says that its result is written. Partly says that it was served in part, and Repeat that it may
 	// have been served before. KeyHost says that a redirect was not followed for the sake of a key.
-	Written, Partly, Repeat, KeyHost bool
+	// Length says that its answer was cut at the bound of its output.
+	Written, Partly, Repeat, KeyHost, Length bool
 }
 
 // Ended counts requests that have ended. blind says that their lines cannot be read back.
@@ -458,6 +473,9 @@ func (t *Tally) endedLocked(e *End, now time.Time, blind bool) {
 		t.Figures.keys[e.Key].Done++
 		if e.Partly {
 			t.Totals.Partly++
+		}
+		if e.Length {
+			t.Totals.Length++
 		}
 		if name := e.Request.Estimate.Model; name != "" {
 			t.model(name).Done++

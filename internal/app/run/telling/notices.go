@@ -148,6 +148,14 @@ func (n *Teller) TellBan(key string, unpaid bool, status string) {
 	}
 }
 
+// TellCut reports answers that were cut at the bound of their output, at the end.
+func (n *Teller) TellCut(answers int) {
+	if answers > 0 {
+		n.Say("%s cut at the most tokens that the request allows; --retry-dead=length --max-tokens N asks for those again, "+
+			"with more", sanitize.Count(answers, "answer was", "answers were"))
+	}
+}
+
 // TellPartly reports the results of requests that were served in part, at the end.
 func (n *Teller) TellPartly(requests int) {
 	if requests == 0 {
