@@ -24,6 +24,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/bytesize"
+	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/internal/text/table"
@@ -300,7 +301,7 @@ func (w *proxyWords) upstream(c *proxy.Config, u *proxy.Upstream) {
 	if b := &u.Batches; b.Folder != "" {
 		w.line("  keeps files and batches in %s, those of a client up to %s, for %s once they have ended; their requests "+
 			"have weight %v beside clients", b.Folder, bytesize.String(cmp.Or(b.Most, jobs.DefaultMost)),
-			plain(cmp.Or(b.Keep, jobs.DefaultKeep)), cmp.Or(b.Weight, 1))
+			humanize.Span(cmp.Or(b.Keep, jobs.DefaultKeep)), cmp.Or(b.Weight, 1))
 	}
 	if u.TLS != nil {
 		var of []string

@@ -170,7 +170,7 @@ sends https://0.0.0.0:8443/openai/… to https://api.openai.com/… (llm)
   sets: Authorization (with the key), X-Team
   sends a request up to 5 times, where that is safe; connects within 10s, however long its answer
     takes
-  keeps files and batches in kept, those of a client up to 20GiB, for 30d once they have ended;
+  keeps files and batches in kept, those of a client up to 20GiB, for 30 days once they have ended;
     their requests have weight 1 beside clients
   TLS: certificates of your authorities alone are taken
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -217,9 +218,7 @@ func (l *line) RoundTrip(q *http.Request) (*http.Response, error) {
 		return nil, &sending.Unsent{Err: q.Context().Err()}
 	}
 	q = q.Clone(q.Context())
-	for name, values := range l.b.Header {
-		q.Header[name] = values
-	}
+	maps.Copy(q.Header, l.b.Header)
 	if l.b.Bare {
 		q.URL.Path = strings.TrimPrefix(q.URL.Path, "/v1")
 	}
