@@ -71,8 +71,8 @@ func (b *batch) finish() error {
 	}); err != nil {
 		return err
 	}
-	b.store.c.Log.Info("batches: a batch has ended", "batch", b.ID, "client", b.Owner, "state", end, "done", made.counts.Done,
-		"failed", made.counts.Failed)
+	b.store.c.Log.Info("batches: a batch has ended", "batch", b.ID, "client", b.Owner, "state", end,
+		"done", made.counts.Done, "failed", made.counts.Failed)
 	return b.clean()
 }
 
@@ -210,8 +210,8 @@ func (m *ending) unserved(w io.Writer) error {
 	return m.rest(func(id string) error {
 		n++
 		text, _ := json.Marshal(map[string]string{"code": m.code, "message": why})
-		_, err := w.Write(format.LineOf(openAILine{ID: fmt.Sprintf("batch_req_%s_%d", strings.TrimPrefix(m.b.ID, batchPrefix), n),
-			CustomID: id, Error: text}))
+		number := fmt.Sprintf("batch_req_%s_%d", strings.TrimPrefix(m.b.ID, batchPrefix), n)
+		_, err := w.Write(format.LineOf(openAILine{ID: number, CustomID: id, Error: text}))
 		return err
 	})
 }

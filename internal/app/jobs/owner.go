@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -30,8 +29,9 @@ type owner struct {
 func (s *Store) ownerLocked(name string) *owner {
 	o := s.owners[name]
 	if o == nil {
-		o = &owner{s: s, name: name, dir: filepath.Join(s.c.Folder, filename.Of(name, "lock")), files: map[string]*File{},
-			batches: map[string]*batch{}, room: make(chan struct{}, s.c.Concurrency), turns: make(chan struct{}, atOnce)}
+		o = &owner{s: s, name: name, dir: filepath.Join(s.c.Folder, filename.Of(name, "lock")),
+			files: map[string]*File{}, batches: map[string]*batch{},
+			room: make(chan struct{}, s.c.Concurrency), turns: make(chan struct{}, atOnce)}
 		s.owners[name] = o
 	}
 	return o
@@ -93,7 +93,7 @@ func (s *Store) loadFiles(dir string) {
 	}
 	for _, e := range entries(dir) { // what a crash left of an upload, or of a removal
 		id := strings.TrimSuffix(strings.TrimSuffix(e.Name(), partSuffix), dataSuffix)
-		if isID(id, filePrefix) && !slices.ContainsFunc(entries(dir), func(o fs.DirEntry) bool { return o.Name() == id+".json" }) {
+		if _, err := os.Stat(filepath.Join(dir, id+".json")); isID(id, filePrefix) && errors.Is(err, os.ErrNotExist) {
 			_ = os.Remove(filepath.Join(dir, e.Name()))
 		}
 	}

@@ -68,9 +68,11 @@ var (
 	// ErrTooLarge says that a file is larger than MostFile.
 	ErrTooLarge = fmt.Errorf("a file may have %d bytes", MostFile)
 	// ErrNoRoom says that the owner has used up Config.Most.
-	ErrNoRoom = errors.New("your files and batches take all the room that you have here: delete some, or wait until they are old")
+	ErrNoRoom = errors.New("your files and batches take all the room that you have here: delete some, or wait until " +
+		"they are old")
 	// ErrTooMany says that the owner has too many files, or batches that have not ended.
-	ErrTooMany = fmt.Errorf("you have %d files, or %d batches that have not ended: no more are taken", mostFiles, mostBatches)
+	ErrTooMany = fmt.Errorf("you have %d files, or %d batches that have not ended: no more are taken", mostFiles,
+		mostBatches)
 	// ErrEnded says that a batch has ended already; ErrGoesOn that it has not.
 	ErrEnded  = errors.New("the batch has ended")
 	ErrGoesOn = errors.New("the batch has not ended")

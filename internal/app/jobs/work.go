@@ -137,8 +137,8 @@ func (b *batch) send() error {
 	}
 	r, err := run.New(run.Config{
 		Base: &line{b: b, next: b.store.c.Base(Way{b.Owner, b.waits})}, Format: l, Out: filepath.Join(b.dir, resultsName),
-		Concurrency: b.store.c.Concurrency, Timeout: attemptTime, MaxResponse: mostAnswer, KeepHeaders: []string{"x-request-id"},
-		Log: b.store.c.Log, Ended: b.grows,
+		Concurrency: b.store.c.Concurrency, Timeout: attemptTime, MaxResponse: mostAnswer,
+		KeepHeaders: []string{"x-request-id"}, Log: b.store.c.Log, Ended: b.grows,
 		Notice: func(s string) { b.store.c.Log.Info("batches: "+s, "batch", b.ID, "client", b.Owner) },
 	})
 	if err != nil {

@@ -50,8 +50,8 @@ func (b *Batches) check(u *Upstream) *ConfigError {
 	case b.Concurrency < 0:
 		return wrong(".Batches.Concurrency", "%d is negative", b.Concurrency)
 	case b.Folder != "" && !u.hasSecret():
-		return wrong(".Batches", "the upstream has no keys, and those of clients are never kept: expected keys, or a header "+
-			"such as Authorization")
+		return wrong(".Batches", "the upstream has no keys, and those of clients are never kept: expected keys, or a "+
+			"header such as Authorization")
 	}
 	return nil
 }
@@ -72,8 +72,8 @@ func (c *Config) checkBatches() error {
 	}
 	for i, k := range c.Clients.List {
 		if strings.HasSuffix(k.Name, inBulk) {
-			return wrong(fmt.Sprintf("Clients.List[%d].Name", i), "%q is what the batches of another client are called; expected "+
-				"another name", k.Name)
+			return wrong(fmt.Sprintf("Clients.List[%d].Name", i), "%q is what the batches of another client are called; "+
+				"expected another name", k.Name)
 		}
 	}
 	return nil
@@ -121,8 +121,8 @@ func (c *Config) sameBatches(next *Config) error {
 	was, now := kept(c), kept(next)
 	for i, u := range next.Upstreams {
 		if was[u.Name] != now[u.Name] {
-			return wrong(fmt.Sprintf("Upstreams[%d].Batches", i), "it changes, for which the proxy has to be started again; the rest is "+
-				"not applied either")
+			return wrong(fmt.Sprintf("Upstreams[%d].Batches", i), "it changes, for which the proxy has to be started again; "+
+				"the rest is not applied either")
 		}
 	}
 	return nil

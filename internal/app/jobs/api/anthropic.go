@@ -201,7 +201,8 @@ func (v *visit) messageBatches() {
 		return
 	}
 	first, last := ends(some, id)
-	v.answer(http.StatusOK, m{"data": shownAs(some, v.showMessageBatch), "has_more": more, "first_id": first, "last_id": last})
+	v.answer(http.StatusOK, m{"data": shownAs(some, v.showMessageBatch), "has_more": more, "first_id": first,
+		"last_id": last})
 }
 
 // showMessageBatch shows counts once the batch has ended, as documented.
@@ -213,9 +214,9 @@ func (v *visit) showMessageBatch(b jobs.Batch) m {
 		return t.UTC().Format(time.RFC3339Nano)
 	}
 	counts := m{"processing": b.Counts.Total, "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0}
-	r := m{"id": b.ID, "type": "message_batch", "processing_status": "in_progress", "request_counts": counts, "ended_at": nil,
-		"created_at": at(b.Created), "expires_at": at(b.Deadline), "archived_at": nil, "cancel_initiated_at": at(b.Asked),
-		"results_url": nil}
+	r := m{"id": b.ID, "type": "message_batch", "processing_status": "in_progress", "request_counts": counts,
+		"ended_at": nil, "created_at": at(b.Created), "expires_at": at(b.Deadline), "archived_at": nil,
+		"cancel_initiated_at": at(b.Asked), "results_url": nil}
 	if b.State == jobs.Cancelling {
 		r["processing_status"] = "canceling"
 	}

@@ -49,8 +49,8 @@ func (v *visit) openAI(parts []string) {
 	case ask == "POST batches//" && parts[2] == "cancel":
 		v.batch(v.s.Cancel(v.c.Owner, id))
 	default:
-		v.openAIProblem(http.StatusNotFound, "", "unknown_url", "Unknown request URL: %s %s. This proxy keeps files and batches itself.",
-			v.r.Method, v.c.Path)
+		v.openAIProblem(http.StatusNotFound, "", "unknown_url",
+			"Unknown request URL: %s %s. This proxy keeps files and batches itself.", v.r.Method, v.c.Path)
 	}
 }
 
@@ -67,13 +67,15 @@ func (v *visit) openAIProblem(status int, param, code, text string, args ...any)
 		kind = "server_error"
 		v.w.Header().Set("X-Should-Retry", "false")
 	}
-	v.answer(status, m{"error": m{"message": fmt.Sprintf(text, args...), "type": kind, "param": null(param), "code": null(code)}})
+	v.answer(status, m{"error": m{"message": fmt.Sprintf(text, args...), "type": kind, "param": null(param),
+		"code": null(code)}})
 }
 
 // openAIError answers with an error of the Store.
 func (v *visit) openAIError(err error, param string) {
 	status := statusOf(err)
-	code := map[int]string{http.StatusInsufficientStorage: "insufficient_storage", http.StatusRequestEntityTooLarge: "file_too_large"}[status]
+	code := map[int]string{http.StatusInsufficientStorage: "insufficient_storage",
+		http.StatusRequestEntityTooLarge: "file_too_large"}[status]
 	text := err.Error()
 	if status == http.StatusNotFound {
 		text = "No such file or batch."
@@ -153,8 +155,8 @@ func (v *visit) upload() {
 	}
 	f, problem := readForm(form, u)
 	if problem == nil && f.purpose != jobs.PurposeBatch {
-		problem = &badForm{"purpose", fmt.Errorf("'%.50s' is not one of ['batch'] - 'purpose': this proxy keeps files of batches alone",
-			f.purpose)}
+		problem = &badForm{"purpose",
+			fmt.Errorf("'%.50s' is not one of ['batch'] - 'purpose': this proxy keeps files of batches alone", f.purpose)}
 	}
 	if problem == nil && !f.file {
 		problem = &badForm{"file", errors.New("'file' is a required property")}
@@ -239,8 +241,8 @@ func (v *visit) create() {
 		return
 	}
 	if all := format.Endpoints(); !slices.Contains(all, ask.Endpoint) {
-		v.openAIProblem(http.StatusBadRequest, "endpoint", "invalid_value", "Invalid value: '%.50s'. Supported values are: '%s'.", ask.Endpoint,
-			strings.Join(all, "', '"))
+		v.openAIProblem(http.StatusBadRequest, "endpoint", "invalid_value",
+			"Invalid value: '%.50s'. Supported values are: '%s'.", ask.Endpoint, strings.Join(all, "', '"))
 		return
 	}
 	window, ok := parseWindow(ask.Window)
@@ -254,10 +256,11 @@ func (v *visit) create() {
 		v.openAIProblem(http.StatusBadRequest, "metadata", "invalid_type", "metadata has to be an object of strings.")
 		return
 	}
-	b, err := v.s.Create(jobs.Batch{Owner: v.c.Owner, Form: format.OpenAI, Endpoint: ask.Endpoint, Input: ask.Input, Window: ask.Window,
-		Metadata: ask.Metadata, Bare: v.bare, Deadline: time.Now().Add(window)})
+	b, err := v.s.Create(jobs.Batch{Owner: v.c.Owner, Form: format.OpenAI, Endpoint: ask.Endpoint, Input: ask.Input,
+		Window: ask.Window, Metadata: ask.Metadata, Bare: v.bare, Deadline: time.Now().Add(window)})
 	if errors.Is(err, jobs.ErrNotThere) {
-		v.openAIProblem(http.StatusBadRequest, "input_file_id", "", "No file of purpose 'batch' with ID '%.100s' found.", ask.Input)
+		v.openAIProblem(http.StatusBadRequest, "input_file_id", "", "No file of purpose 'batch' with ID '%.100s' found.",
+			ask.Input)
 		return
 	}
 	v.batch(b, err)
