@@ -600,3 +600,49 @@ func TestIDs(t *testing.T) {
 		}
 	}
 }
+
+// An upload to a full disk fails, and gives its room back.
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err) // no such device here; TestFolder has other errors of a disk
+	}
+	s := opened(t, t.TempDir(), newServer(), nil)
+	defer closed(s)
+	u, err := s.Upload("ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.out.Close()
+	u.out = full
+	if _, err := io.WriteString(u, "text"); !is[*DiskError](err) || !strings.Contains(err.Error(), "no space left") {
+		t.Error(err)
+	}
+	u.Drop()
+	if left := entries(filepath.Join(s.owners["ann"].dir, "files")); len(left) != 0 || s.owners["ann"].used.Load() != 0 || len(s.Files("ann")) != 0 {
+		t.Errorf("%v, %d", left, s.owners["ann"].used.Load())
+	}
+}
+
+// A batch whose results cannot be written says why, and goes on when they can. Each id is in the output once.
+func TestResultsCannotBeWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newServer()
+		s := opened(t, t.TempDir(), l, func(c *Config) { c.Concurrency = 4 })
+		defer closed(s)
+		b := created(t, s, "ann", prompts(60))
+		time.Sleep(3500 * time.Millisecond)
+		dir := s.owners["ann"].batches[b.ID].dir
+		if err := os.Rename(filepath.Join(dir, resultsName), filepath.Join(dir, "gone")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if now := look(t, s, b); now.State != InProgress || !strings.Contains(now.Why, "no longer there") {
+			t.Errorf("%+v", now)
+		}
+		b = ended(t, s, b, 5*time.Minute)
+		if done, _ := ids(t, s, "ann", b.Output); b.State != Completed || b.Counts.Done != 60 || len(slices.Compact(slices.Sorted(slices.Values(done)))) != 60 {
+			t.Errorf("%+v, %d", b, len(done))
+		}
+	})
+}
