@@ -256,3 +256,17 @@ func ExampleAdaptive() {
 	// 32
 	// 54
 }
+
+// A program that leaves a quarter of the limit to others who use the same key.
+func ExampleNewHeadroom() {
+	l, err := limit.NewHeadroom(limit.HeadroomConfig{Limiter: limit.MustRolling(4, time.Second), Use: 0.75})
+	if err != nil {
+		panic(err)
+	}
+	n := 0
+	for ; l.Ready(0, limit.One) == 0; n++ {
+		l.Admit(&limit.Sent{Number: uint64(n), Cost: limit.One})
+	}
+	fmt.Println(n, "go at once")
+	// Output: 3 go at once
+}

@@ -24,6 +24,7 @@
 //	the window before in proportion (Cloudflare, HAProxy)     [Weighted]
 //	output tokens as they are produced (Anthropic)            [Produced]
 //	several of these at once                                  [All]
+//	a part of a limit; a load that rises slowly               [Headroom]
 //	in flight; apart; in order                                [Concurrency], [Spacing], [Sequence]
 //	pauses that the server asks for                           [Cooldown]
 //	in flight, and the bound is not known                     [Adaptive]
@@ -64,6 +65,7 @@
 //	rule.go           Rule: so much of a unit per window
 //	describe.go       Describer: the rules of a limiter, their usage, the rule behind a verdict
 //	usage.go          Usage: the use of each limit now
+//	headroom.go       Headroom: a part of the limits, and a slow beginning
 //	named.go          Named: a limiter with a name
 //	keeper.go         Keeper: a limiter's memory, written and read back; Configuration, Span
 //	keeper_state.go   the format of that memory

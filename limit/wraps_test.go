@@ -16,6 +16,9 @@ func TestWrappers(t *testing.T) {
 		"Varying": func(l limit.Limiter) limit.Limiter { return limit.NewVarying(l) },
 		"Named":   func(l limit.Limiter) limit.Limiter { return limit.Named("name", l) },
 		"Fitted":  func(l limit.Limiter) limit.Limiter { return limit.NewFitted(l) },
+		"Headroom": func(l limit.Limiter) limit.Limiter {
+			return must(limit.NewHeadroom(limit.HeadroomConfig{Limiter: l, Use: 0.999}))
+		},
 		"five deep": func(l limit.Limiter) limit.Limiter {
 			return limit.NewFitted(limit.Named("a", limit.NewAll(limit.NewVarying(limit.Named("b", l)))))
 		},
