@@ -114,12 +114,24 @@ func (h *Hints) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 
 // When is Ready without a copy of the cost, or ReadyAfter if first is not nil.
 func (h *Hints) When(now mono.Time, first, cost *limit.Cost) mono.Time {
+	return h.when(now, first, cost, 0)
+}
+
+// ReadyLeaving implements limit.Leaver. The part is one of the most that was ever left.
+func (h *Hints) ReadyLeaving(now mono.Time, first *limit.Cost, cost limit.Cost, free float64) mono.Time {
+	return h.when(now, first, &cost, free)
+}
+
+func (h *Hints) when(now mono.Time, first, cost *limit.Cost, free float64) mono.Time {
 	t := max(now, h.last)
 	ready := t
 	for u := range h.words {
 		n := unit(cost[u])
 		if n == 0 || h.words[u].most < 0 {
 			continue
+		}
+		if most := h.words[u].most; free > 0 {
+			n = max(n, min(n+limit.Leaves(most, free), most))
 		}
 		open := h.open[u]
 		if first != nil {

@@ -33,6 +33,8 @@ type Headroom struct {
 	idle    mono.Time // since when nothing is in flight
 	last    mono.Time
 	open    int
+	after   uint64        // requests up to this one are not its own
+	once    time.Duration // the length of a ramp that is not repeated; 0: none
 	tanks   []tank
 }
 
@@ -46,6 +48,8 @@ type HeadroomConfig struct {
 	// Ramp is the time in which the used part grows evenly from nothing to all. If zero, there is no
 	// ramp.
 	Ramp time.Duration
+	// After is the Number of the latest request that the Limiter has admitted without the Headroom.
+	After uint64
 }
 
 // Check returns an error that names the field that makes no sense, and its value.
@@ -68,7 +72,8 @@ func NewHeadroom(c HeadroomConfig) (*Headroom, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	h := &Headroom{limiter: c.Limiter, made: [1]Limiter{c.Limiter}, began: mono.Min, idle: mono.Min, last: mono.Min}
+	h := &Headroom{limiter: c.Limiter, made: [1]Limiter{c.Limiter}, began: mono.Min, idle: mono.Min, last: mono.Min,
+		after: c.After}
 	h.set(c.Use, c.Ramp)
 	h.Follow(mono.Min)
 	return h, nil
@@ -94,8 +99,13 @@ func (h *Headroom) Set(now mono.Time, use float64, ramp time.Duration) error {
 
 // Begin begins a ramp, as after a refusal for a load that rose too quickly.
 func (h *Headroom) Begin(now mono.Time) {
+	h.BeginOnce(now, 0)
+}
+
+// BeginOnce is Begin for a Headroom without a Ramp: there is one of that length, and no other later.
+func (h *Headroom) BeginOnce(now mono.Time, ramp time.Duration) {
 	h.pass(now)
-	h.began = h.last
+	h.began, h.once = h.last, ramp
 	for i := range h.tanks { // they begin anew
 		h.tanks[i].level = 0
 	}
@@ -137,15 +147,23 @@ func (h *Headroom) used(at mono.Time) float64 {
 	if at >= h.ends() {
 		return h.use
 	}
-	return max(float64(at.Sub(h.began)), 0) / float64(h.ramp)
+	return max(float64(at.Sub(h.began)), 0) / float64(h.rises())
+}
+
+// rises returns the length of the present ramp.
+func (h *Headroom) rises() time.Duration {
+	if h.ramp > 0 {
+		return h.ramp
+	}
+	return h.once
 }
 
 // ends returns the instant from which all of Use is used.
 func (h *Headroom) ends() mono.Time {
-	if h.ramp == 0 || h.began == mono.Min {
+	if h.rises() == 0 || h.began == mono.Min {
 		return mono.Min
 	}
-	return h.began.Add(time.Duration(h.use * float64(h.ramp)))
+	return h.began.Add(time.Duration(h.use * float64(h.rises())))
 }
 
 // Free returns the part that stays free at now: r.
@@ -257,6 +275,9 @@ func (h *Headroom) Admit(s *Sent) {
 func (h *Headroom) Settle(now mono.Time, s *Sent, o *Outcome) {
 	h.pass(now)
 	h.limiter.Settle(now, s, o)
+	if s.Number <= h.after {
+		return
+	}
 	if h.open--; h.open == 0 {
 		h.idle = h.last
 	}
@@ -305,7 +326,7 @@ func (t *tank) left(h *Headroom, at mono.Time) float64 {
 	from := t.at
 	if until := min(h.ends(), at); from < until {
 		a, b := max(float64(from.Sub(h.began)), 0), float64(until.Sub(h.began))
-		gave, from = (b*b-a*a)/2/float64(h.ramp), until
+		gave, from = (b*b-a*a)/2/float64(h.rises()), until
 	}
 	if at > from {
 		gave += h.use * float64(at.Sub(from))

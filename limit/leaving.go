@@ -58,7 +58,8 @@ func Leaves(n int64, free float64) int64 {
 	if !(free > 0) { // NaN, too
 		return 0
 	}
-	return max(min(int64(math.Ceil(float64(n)*free)), n-1), 0)
+	const inexact = 1e-9 // a fraction is one of two: 60 · (1 − 59/60) is a little more than 1
+	return max(min(int64(math.Ceil(float64(n)*free-inexact)), n-1), 0)
 }
 
 // beside returns w with the part of n that it leaves free: at most n, or w.

@@ -203,6 +203,9 @@ type Observation struct {
 	// would be in vain, or would make the wait longer. If false, send a probe after an hour or so.
 	// See also Vouched.
 	Sure bool
+	// Surged means that the request was refused since the load rose too quickly. No limit on what goes
+	// in a time is known to be exceeded. More goes if the load rises slowly.
+	Surged bool
 	// Worked is how long the server worked on the request, as it states: 0 … MaxWait. The request
 	// had arrived before that time. 0: not stated.
 	Worked time.Duration
@@ -319,6 +322,7 @@ type jsonObservation struct {
 	RetryAfter float64      `json:"retry_after_seconds,omitempty"`
 	Partly     *Parts       `json:"partly,omitempty"`
 	Sure       bool         `json:"sure,omitempty"`
+	Surged     bool         `json:"surged,omitempty"`
 	Worked     float64      `json:"worked_seconds,omitempty"`
 	Policies   []jsonPolicy `json:"policies,omitempty"`
 	Limits     []jsonLimit  `json:"limits,omitempty"`
@@ -329,7 +333,7 @@ type jsonObservation struct {
 
 // MarshalJSON writes durations in seconds, as window_seconds, and instants in RFC 3339, in UTC.
 func (o Observation) MarshalJSON() ([]byte, error) {
-	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, Denied: o.Denied, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Sure: o.Sure, Worked: o.Worked.Seconds(), Notes: o.Notes, Problems: o.Problems, Unread: o.Unread}
+	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, Denied: o.Denied, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Sure: o.Sure, Surged: o.Surged, Worked: o.Worked.Seconds(), Notes: o.Notes, Problems: o.Problems, Unread: o.Unread}
 	if o.Partly {
 		j.Partly = &o.Parts
 	}

@@ -164,6 +164,7 @@ func (d *row) plain(now time.Time, resp Response, l *looked) *reading {
 		r.refuse(r.byStatus())
 	}
 	r.tooManyAtOnce()
+	r.surged()
 	r.wordings(d.worded)
 	r.ratesInWords(d.Limited)
 	r.comeBack()

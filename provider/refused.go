@@ -116,6 +116,21 @@ func (r *reading) tooManyAtOnce() {
 	}
 }
 
+// surgeWords are in refusals of a load that rose too quickly, within every other limit. DashScope's
+// code is limit_burst_rate, and its words "Request rate increased too quickly"
+// (https://help.aliyun.com/zh/model-studio/error-code, 2026-11). Anthropic speaks of acceleration
+// limits (https://docs.claude.com/en/api/errors, 2026-11).
+var (
+	surgeCodes = map[string]bool{"limit_burst_rate": true}
+	surgeWords = []string{"increased too quickly", "acceleration limit", "usage increase rate"}
+)
+
+// surged reads in the words of a refusal that the load rose too quickly.
+func (r *reading) surged() {
+	limited := r.Refusal == RateLimited || r.Refusal == Overloaded
+	r.Surged = r.Surged || limited && (r.hasCode(surgeCodes) || r.mentions(surgeWords))
+}
+
 // at returns the values at a path of the body's JSON, as text: "error.code",
 // "errors.*.extensions.code".
 func (r *reading) at(path string) []string {

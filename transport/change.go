@@ -78,9 +78,23 @@ func (t *Transport) With(c Config) (*Transport, error) {
 		t.clients.set(next.config.clients())
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.cold.Bound(next.config.MaxFrozen)
-	t.mu.Unlock()
-	return next, nil
+	return next, t.useLocked(&next.config)
+}
+
+// useLocked changes the part that is used of each limit at hand, and the ramps.
+func (t *Transport) useLocked(c *Config) (err error) {
+	var changed []*node
+	for _, n := range t.nodes {
+		changed = append(changed, n)
+	}
+	update(t.group, func(now mono.Time) {
+		for _, n := range changed {
+			err = errors.Join(err, n.stack.SetUse(now, c.Use, c.Ramp))
+		}
+	}, changed)
+	return err
 }
 
 // Retire takes a Transport out of the Clients that it shares. Its partitions are forgotten, now or

@@ -36,6 +36,11 @@ type Client struct {
 	// client that always waits gets its part by weight, with or without a head start. So others
 	// lose no more than one such span. If not above 0, none.
 	HeadStart time.Duration
+	// Reserve is the part of each limit that the client leaves free, from 0 to 1, so that others need
+	// not wait for what it used: for requests in bulk beside interactive ones. It is less where a
+	// client that leaves less waits: see paceline.ClassConfig. Its own Limit is used whole. If not
+	// above 0, none.
+	Reserve float64
 	// MaxWaiting is the most requests of the client that may wait for their turn. Further ones fail
 	// at once with paceline.ErrFull. If zero, there is no bound.
 	MaxWaiting int
@@ -169,7 +174,8 @@ type client struct {
 }
 
 func (c *Client) share() paceline.ClassConfig {
-	return paceline.ClassConfig{Weight: c.Weight, HeadStart: max(c.HeadStart, 0), MaxWaiting: max(c.MaxWaiting, 0)}
+	return paceline.ClassConfig{Weight: c.Weight, HeadStart: max(c.HeadStart, 0), MaxWaiting: max(c.MaxWaiting, 0),
+		Reserve: c.Reserve}
 }
 
 // enter returns the client of a partition, and counts one more leaf for it. who is its current

@@ -287,7 +287,7 @@ func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Durati
 	}
 	at := s.way.nodes[s.way.at(v.Scope)]
 	t.noteRefused(s, v.Status, v.Said, at.partition)
-	pause := at.refused(v.Said.Refusal, v.Asked)
+	pause := at.refused(&v.Said, v.Asked)
 	if pause > t.config.MaxRetryAfter {
 		v.Again = false
 		if v.Why == "" {

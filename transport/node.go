@@ -68,9 +68,11 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 
 // bareNode makes a node that is not in the Group yet.
 func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
-	g, err := stack.New(stack.Config{Limiter: own, Beside: t.config.Limiter, Slow: t.slow && p.Scope != ScopeClient,
-		SlowAgain: t.config.MaxWait != nil && p.Scope != ScopeClient, Pause: t.pause(), MaxPause: t.config.MaxPause,
-		Rand: t.jitter})
+	c := stack.Config{Limiter: own, Beside: t.config.Limiter, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter}
+	if p.Scope != ScopeClient {
+		c.Slow, c.SlowAgain, c.Use, c.Ramp = t.slow, t.config.MaxWait != nil, t.config.Use, t.config.Ramp
+	}
+	g, err := stack.New(c)
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
@@ -97,7 +99,7 @@ func (n *node) join() (err error) {
 	}
 	t, p := n.t, n.partition
 	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: n.stack, Fair: t.config.Client != nil, Use: n.uses,
-		Logger: t.waits(&n.partition)}))
+		Logger: t.waits(&n.partition), Own: p.Scope == ScopeClient}))
 	if p.Scope != provider.IP {
 		return nil
 	}
@@ -159,7 +161,8 @@ func (h *named) WithAttrs(attrs []slog.Attr) slog.Handler { return h.whole().Wit
 func (h *named) WithGroup(name string) slog.Handler { return h.whole().WithGroup(name) }
 
 // refused records a refusal of the partition. The pause that it begins may be longer than any wait.
-func (n *node) refused(why provider.Refusal, asked time.Duration) (pause time.Duration) {
+func (n *node) refused(said *provider.Observation, asked time.Duration) (pause time.Duration) {
+	why := said.Refusal
 	began := false
 	var retreats []limit.Retreat
 	var misfits []limit.Misfit
@@ -178,6 +181,9 @@ func (n *node) refused(why provider.Refusal, asked time.Duration) (pause time.Du
 		if began = n.stack.Pauses() > n.pauses; began {
 			n.t.pauses.Add(int64(n.stack.Pauses() - n.pauses))
 			n.pauses = n.stack.Pauses()
+			if said.Surged {
+				n.stack.Surged(now)
+			}
 		}
 		if on {
 			n.refusal, pause = why, p.Next.Sub(now)

@@ -98,7 +98,7 @@ import (
 // Config describes a Transport. The zero value is ready: it has no configured limit, learns limits
 // from answers, and sends refused requests again. The fields are in groups:
 //
-//	limits    Limiter, Limit, Preset, PerSecond, Adaptive, Fill, UntilBody, Share, Adopt
+//	limits    Limiter, Limit, Preset, PerSecond, Adaptive, Fill, UntilBody, Use, Ramp, Share, Adopt
 //	whose     Partition, Organization, Keys, Client, Clients
 //	cost      Cost, Charges, Tokens, Counting, MaxBody, Uncounted, Price
 //	waits     MaxWaiting, MaxWait, MaxRetryAfter, MaxPause, MaxOutage
@@ -139,6 +139,15 @@ type Config struct {
 	// until the header of its answer, so a stream of hours blocks no other. With Tokens, requests
 	// to language model APIs are in flight until the end in any case.
 	UntilBody bool
+	// Use is the part of each limit of a server that is used, above 0 and at most 1, also of what its
+	// answers say is left. The rest is for others who use the same keys. Limits of clients are used
+	// whole, and so are limits that a Share divides. If zero, 1. See limit.Headroom.
+	Use float64
+	// Ramp is the time in which the load of a partition rises from one request to Use: at its first
+	// request, after a rest that is as long and as long as a window, and after a refusal for a load
+	// that rose too quickly (provider.Observation.Surged). If zero, it rises in a minute after such a
+	// refusal alone.
+	Ramp time.Duration
 	// Share, if not nil, replaces the limits of a partition, and those of a client alone. made
 	// makes the limits that would hold, new ones at each call. Share returns the limiter to use:
 	// for example a share.Member of limits that other processes share. Share is called under the
@@ -429,26 +438,37 @@ const (
 	defaultMaxOutage     = 10 * time.Second
 )
 
+// checkNumbers returns an error that names a number that must not be negative.
+func (c *Config) checkNumbers() error {
+	if c.Attempts < 0 {
+		return fmt.Errorf("transport: Attempts %d is negative", c.Attempts)
+	}
+	if c.MaxBody < 0 {
+		return fmt.Errorf("transport: MaxBody %d is negative", c.MaxBody)
+	}
+	if c.Uncounted < 0 {
+		return fmt.Errorf("transport: Uncounted %d is negative", c.Uncounted)
+	}
+	if c.MaxPartitions < 0 {
+		return fmt.Errorf("transport: MaxPartitions %d is negative", c.MaxPartitions)
+	}
+	if c.MaxFrozen < 0 {
+		return fmt.Errorf("transport: MaxFrozen %d is negative", c.MaxFrozen)
+	}
+	if c.Idle < 0 {
+		return fmt.Errorf("transport: Idle %v is negative", c.Idle)
+	}
+	return nil
+}
+
 // New returns a Transport as configured. The error names the field and the value that make no
 // sense.
 func New(c Config) (*Transport, error) {
-	if c.Attempts < 0 {
-		return nil, fmt.Errorf("transport: Attempts %d is negative", c.Attempts)
+	if err := c.checkNumbers(); err != nil {
+		return nil, err
 	}
-	if c.MaxBody < 0 {
-		return nil, fmt.Errorf("transport: MaxBody %d is negative", c.MaxBody)
-	}
-	if c.Uncounted < 0 {
-		return nil, fmt.Errorf("transport: Uncounted %d is negative", c.Uncounted)
-	}
-	if c.MaxPartitions < 0 {
-		return nil, fmt.Errorf("transport: MaxPartitions %d is negative", c.MaxPartitions)
-	}
-	if c.MaxFrozen < 0 {
-		return nil, fmt.Errorf("transport: MaxFrozen %d is negative", c.MaxFrozen)
-	}
-	if c.Idle < 0 {
-		return nil, fmt.Errorf("transport: Idle %v is negative", c.Idle)
+	if err := (&limit.HeadroomConfig{Use: c.Use, Ramp: c.Ramp}).Check(); err != nil {
+		return nil, fmt.Errorf("transport: %w", err)
 	}
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("transport: Backoff: %w", err)

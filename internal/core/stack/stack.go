@@ -63,6 +63,10 @@ type Config struct {
 	// server's own time has come. If zero, 1 h. If negative, or where the Outcome is Sure, no
 	// request goes before the server's time.
 	MaxPause time.Duration
+	// Use is the part of the limits that is used, and Ramp the time in which the load rises to it: see
+	// limit.Headroom. Use also holds for what the server says is left. If zero, all, and at once.
+	Use  float64
+	Ramp time.Duration
 	// Rand jitters Pause. It belongs to the driver. If nil, there is no jitter.
 	Rand *rand.Rand
 }
@@ -82,6 +86,9 @@ type Stack struct {
 	under    limit.Limiter   // fitted and the bounds on requests in flight; nil: none
 	foresees bool            // limit.ReadyAfter is known for under
 	made     []limit.Limiter // under, for Unwrap
+	room     *limit.Headroom // under, if it uses a part or has a ramp; nil: it does not
+	use      float64         // the part of what is left that is used
+	ramp     time.Duration   // as configured
 	last     mono.Time
 	sent     uint64                 // the Number of the latest request
 	book     limit.Book[limit.Sent] // with the arriving costs
@@ -107,6 +114,9 @@ type Stack struct {
 func New(c Config) (*Stack, error) {
 	if err := c.Pause.Check(); err != nil {
 		return nil, fmt.Errorf("Pause: %w", err)
+	}
+	if err := (&limit.HeadroomConfig{Use: c.Use, Ramp: c.Ramp}).Check(); err != nil {
+		return nil, err
 	}
 	if c.Trial < 0 {
 		return nil, fmt.Errorf("a Trial of %v is negative", c.Trial)
@@ -142,6 +152,9 @@ func New(c Config) (*Stack, error) {
 		g.made = []limit.Limiter{g.under}
 	}
 	g.foresees = g.under != nil && limit.Foresees(g.under)
+	if err := g.SetUse(mono.Min, c.Use, c.Ramp); err != nil {
+		return nil, err
+	}
 	g.compose()
 	return g, nil
 }
@@ -259,6 +272,9 @@ func (g *Stack) Follow(now mono.Time) {
 	}
 	g.last = max(now, g.last)
 	g.fitted.Follow(g.last)
+	if g.room != nil {
+		g.room.Follow(g.last)
+	}
 	g.later = arrivesLater(g.own)
 	if g.again != nil {
 		remote.Supply(g.own, g.again, g.waiting, g.note)
@@ -294,7 +310,7 @@ func (g *Stack) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	if g.calm {
 		return t
 	}
-	return max(t, g.answersLet(now, nil, &cost))
+	return max(t, g.answersLet(now, nil, &cost, 1-g.use))
 }
 
 // ReadyAfter implements limit.Forecaster. Over a limiter without forecasts no ticket may pass
@@ -311,12 +327,12 @@ func (g *Stack) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
 	if g.calm {
 		return t
 	}
-	return max(t, g.answersLet(now, &first, &cost))
+	return max(t, g.answersLet(now, &first, &cost, 1-g.use))
 }
 
-// answersLet returns when a cost may go by the answers so far: now, or after first if that is not
-// nil.
-func (g *Stack) answersLet(now mono.Time, first, cost *limit.Cost) mono.Time {
+// answersLet returns when a cost may go by the answers so far, now, or after first if that is not nil.
+// It leaves a part free of what is left.
+func (g *Stack) answersLet(now mono.Time, first, cost *limit.Cost, free float64) mono.Time {
 	if g.closed {
 		return limit.Never
 	}
@@ -329,7 +345,7 @@ func (g *Stack) answersLet(now mono.Time, first, cost *limit.Cost) mono.Time {
 		}
 	}
 	if g.told != nil {
-		t = max(t, g.told.When(now, g.arriving(first), g.arriving(cost)))
+		t = max(t, g.told.ReadyLeaving(now, g.arriving(first), *g.arriving(cost), free))
 	}
 	if g.begin.Full(more) {
 		t = limit.AfterSettle
@@ -369,7 +385,7 @@ func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Rule) 
 	switch {
 	case g.closed || g.pause.ready(now) == at:
 		return at, limit.Rule{Name: "pause"}
-	case g.told != nil && g.told.Ready(now, *g.arriving(&cost)) == at:
+	case g.told != nil && g.told.ReadyLeaving(now, nil, *g.arriving(&cost), 1-g.use) == at:
 		return at, limit.Rule{Name: "told"}
 	case g.trial.on() && g.trial.ready(now, false) == at:
 		return at, limit.Rule{Name: "trial"}
