@@ -87,9 +87,12 @@ func (k *charging) charge(q *format.Request) {
 	}
 }
 
-// fits returns why a request can never go; empty: it can.
+// fits returns why a request can never go; empty: it can. It lowers a cost that is a bound to what fits.
 func (c *Config) fits(q *format.Request) string {
 	for _, l := range c.Limits {
+		if q.Charge != nil && q.Charge.Answer != nil { // it is a bound, and the answer has the last word
+			q.Cost[l.Unit] = min(q.Cost[l.Unit], l.Most())
+		}
 		if n := q.Cost[l.Unit]; (l.Unit == limit.Weight || l.Unit == limit.Orders) && !l.Fits(n) {
 			return fmt.Sprintf("cost %d %v can never go: limit %s allows %d at once", n, l.Unit, l.Text, l.Most())
 		}
@@ -99,8 +102,11 @@ func (c *Config) fits(q *format.Request) string {
 
 // states takes what the request cost from its answer, if its charge says where.
 func states(j *job, ans *pool.Answer) {
+	if j.r == nil || j.r.Charge == nil {
+		return
+	}
 	c := j.r.Charge
-	if c == nil || c.Answer == nil || ans.Result != limit.Accepted || j.res.Cut {
+	if c.Answer == nil || ans.Result != limit.Accepted || j.res.Cut {
 		return
 	}
 	for unit, e := range c.Answer {
