@@ -161,7 +161,8 @@ func (c *Charge) checkCosts() error {
 
 func checkUnit(u Unit) error {
 	if !slices.Contains([]Unit{Weight, Orders, Input, Output, Tokens, Money, Bytes, Other}, u) {
-		return fmt.Errorf("a cost in %q; want one in weight, orders, tokens or another unit but requests", clip(string(u)))
+		return fmt.Errorf("a cost in %q; want one in weight, orders, tokens or another unit but requests",
+			clip(string(u)))
 	}
 	return nil
 }
@@ -185,7 +186,11 @@ func parseConditions(query string) (all []condition, err error) {
 			}
 		}
 		for _, o := range all {
-			if o.name == c.name && (o.op == '>' && c.op == '<' && c.n-o.n < 2 || o.op == '<' && c.op == '>' && o.n-c.n < 2) {
+			above, below := o, c
+			if o.op == '<' {
+				above, below = c, o
+			}
+			if o.name == c.name && above.op == '>' && below.op == '<' && below.n-above.n < 2 {
 				return nil, fmt.Errorf("the conditions %q; want two that one number can meet", clip(query))
 			}
 		}

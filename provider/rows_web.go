@@ -46,7 +46,7 @@ func github() *row {
 				{On: "GET /search/*", Keyless: true, Resource: "address search"},
 				{On: "GET /search/code", Resource: "code_search"},
 				{On: "GET /search/*", Resource: "search"},
-				{On: "POST /graphql", Cost: map[Unit]int64{Weight: 1}, Resource: "graphql"},
+				{On: "POST /graphql", Cost: map[Unit]int64{Weight: 1}, Body: map[Unit]Expression{Weight: githubBound}, Resource: "graphql"},
 				{On: "POST /app-manifests/*/conversions", Resource: "integration_manifest"},
 				{On: "* /repos/*/dependency-graph/snapshots", Resource: "dependency_snapshots"},
 				{On: "POST /repos/*/code-scanning/sarifs", Resource: "code_scanning_upload"},
@@ -152,7 +152,8 @@ func shopify() *row {
 					[]Policy{per(40, Requests, 20*time.Second, Bucket, Key)}},
 			},
 			Charges: from("https://shopify.dev/docs/apps/build/apis/graphql-admin/rate-limits", "2026-11",
-				[]Charge{{On: "* */graphql.json", Resource: "graphql"}, {On: "* *", Resource: "rest"}}),
+				[]Charge{{On: "* */graphql.json", Resource: "graphql", Body: map[Unit]Expression{Weight: shopifyBound},
+					Answer: map[Unit]Expression{Weight: jsonPath("extensions.cost.actualQueryCost")}}, {On: "* *", Resource: "rest"}}),
 		},
 		inBody: true,
 		is: func(r *Response) bool {

@@ -111,7 +111,7 @@ func (c *call) move() error {
 // It reports whether the cost is less now.
 func (c *call) shrink(n *node) bool {
 	changed := false
-	for _, u := range [...]limit.Unit{limit.Input, limit.Output, limit.Tokens, limit.Money} {
+	for _, u := range [...]limit.Unit{limit.Input, limit.Output, limit.Tokens, limit.Money, limit.Weight, limit.Orders} {
 		var alone limit.Cost
 		alone[u] = c.cost[u]
 		if _, most, ok := n.most(alone); ok && c.cost[u] > c.least[u] {
@@ -138,6 +138,9 @@ func (c *call) leave() {
 		c.body.Close()
 	}
 	c.retire()
+	if !c.begun { // otherwise its attempt ends that
+		c.t.shapes.ends(c.finds)
+	}
 	if c.leaf != nil {
 		c.leaf.release()
 	}

@@ -25,8 +25,11 @@ type call struct {
 
 	priced            // prepare.go
 	least  limit.Cost // the part of cost that surely counts
-	turn              // acquire.go
-	tries             // judge.go
+	// guessed says that no answer has shown yet what requests like this one cost.
+	guessed bool
+	begun   bool // there was an attempt
+	turn         // acquire.go
+	tries        // judge.go
 }
 
 // RoundTrip implements http.RoundTripper. The error is the Base's, or an *Error if a limit stood in

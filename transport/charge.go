@@ -83,7 +83,7 @@ func (c *call) charge(p *Partition) error {
 		return nil
 	}
 	c.worth = classify.CostOf(charge.Cost)
-	if charge.Body == nil {
+	if charge.Body == nil && charge.Answer == nil {
 		return nil
 	}
 	var raw []byte
@@ -95,13 +95,16 @@ func (c *call) charge(p *Partition) error {
 		}
 	}
 	c.t.count(&c.worth, charge, "body", charge.Body, raw)
+	if charge.Answer != nil {
+		return c.reserve(p.Host, raw)
+	}
 	return nil
 }
 
 // count sets the counts of a document that a charge's expressions find. An expression that finds none
-// leaves the amount as it is, which is logged once.
+// leaves the amount as it is, which is logged once. found reports whether one did find some.
 func (t *Transport) count(cost *limit.Cost, row *provider.Charge, where string,
-	all map[provider.Unit]provider.Expression, document []byte) {
+	all map[provider.Unit]provider.Expression, document []byte) (found bool) {
 	for unit, e := range all {
 		u, ok := classify.UnitOf(unit)
 		if !ok {
@@ -109,12 +112,13 @@ func (t *Transport) count(cost *limit.Cost, row *provider.Charge, where string,
 		}
 		n, err := e.Count(document)
 		if err == nil {
-			cost[u] = min(n, limit.MaxCost)
+			cost[u], found = min(n, limit.MaxCost), true
 		} else if t.first(where, Partition{Route: row.On + " " + string(unit)}) {
 			t.log.Warn("what a request costs is not in its "+where, "charge", row.On, "unit", string(unit), "why", err,
 				"counted", cost[u])
 		}
 	}
+	return found
 }
 
 // charges returns a cost with that of the request's charge.
@@ -126,6 +130,9 @@ func (c *call) charges(cost limit.Cost) limit.Cost {
 		if n != 0 {
 			cost[u], c.least[u] = n, n
 		}
+		if n != 0 && c.guessed {
+			c.least[u] = 1
+		}
 	}
 	return cost
 }
@@ -135,7 +142,9 @@ func (s *sent) costs(o *limit.Outcome, text []byte) {
 	if !o.Metered {
 		o.Metered, o.Actual = true, s.cost
 	}
-	s.t.count(&o.Actual, s.row, "answer", s.row.Answer, text)
+	if found := s.t.count(&o.Actual, s.row, "answer", s.row.Answer, text); found && s.finds != nil {
+		s.t.shapes.learn(s.finds, o.Actual)
+	}
 }
 
 // usual reports whether a partition's resource is that of most requests to its host: the answers of

@@ -34,5 +34,16 @@ func Frozen(t *Transport) (partitions, clients int) {
 	return t.cold.Len(), t.clients.cold.Len()
 }
 
+// Shapes enters n shapes that no request has, and returns how many are remembered, and whether the
+// first one is.
+func Shapes(t *Transport, n int) (size int, first bool) {
+	for id := range n {
+		f, _, _, _ := t.shapes.enter(uint64(id))
+		t.shapes.learn(f, f.of.cost)
+		t.shapes.ends(f)
+	}
+	return len(t.shapes.all), t.shapes.all[0] != nil
+}
+
 // Repacked returns a partition as it comes back from its name in a Store.
 func Repacked(p Partition) Partition { return unpacked(p.packed()) }

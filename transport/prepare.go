@@ -18,6 +18,7 @@ type priced struct {
 	cost  limit.Cost
 	row   *provider.Charge // nil: none fits
 	worth limit.Cost       // by the charge, beside the one request
+	finds *finder          // of its shape; nil: no answer says what it costs
 	api   tokens.API
 	est   tokens.Estimate // its api tells whether it and the next two fields hold
 	count tokens.Counting
@@ -57,11 +58,11 @@ func (c *call) prepare() error {
 	c.most = c.attempts()
 	p, said := c.partition()
 	c.cost = limit.One
-	if err := c.charge(&p); err != nil {
-		return err
-	}
 	if t.config.MaxWait != nil {
 		c.maxWait = t.config.MaxWait(req)
+	}
+	if err := c.charge(&p); err != nil {
+		return err
 	}
 	if t.config.Tokens != nil && req.Method == http.MethodPost {
 		body, err := c.estimate(&p)

@@ -46,7 +46,7 @@ func (c *call) begin(number int) *sent {
 	if c.way.account != nil {
 		s.key, s.era = c.t.take(c.way.account, &c.denied)
 	}
-	s.wire.Leave = s
+	s.wire.Leave, c.begun = s, true
 	s.leaf.active.Add(1)
 	c.t.attempts.Add(1)
 	if number > 1 {

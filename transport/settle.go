@@ -20,6 +20,7 @@ func (s *sent) settle(o limit.Outcome) {
 		return
 	}
 	defer s.leaf.release()
+	s.t.shapes.ends(s.finds)
 	billed, paid := o, false
 	if s.bill.reserved != 0 {
 		billed, paid = s.billed(o)

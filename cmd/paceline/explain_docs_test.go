@@ -105,7 +105,8 @@ func chargeLines(p provider.Provider) string {
 		on = append(on, "`"+c.On+"`"+map[bool]string{true: " without a key"}[c.Keyless])
 		if i+1 < len(p.Charges) {
 			next := p.Charges[i+1]
-			if next.Resource == c.Resource && next.Source == c.Source && maps.Equal(next.Cost, c.Cost) {
+			if next.Resource == c.Resource && next.Source == c.Source && maps.Equal(next.Cost, c.Cost) && maps.Equal(next.Body, c.Body) &&
+				maps.Equal(next.Answer, c.Answer) {
 				continue
 			}
 		}
@@ -113,11 +114,18 @@ func chargeLines(p provider.Provider) string {
 		for unit, n := range c.Cost {
 			cost[string(unit)] = n
 		}
+		words := costWords(cost)
+		for unit, e := range c.Body {
+			words += fmt.Sprintf("; in %s, %v", unit, e)
+		}
+		for unit, e := range c.Answer {
+			words += fmt.Sprintf("; in the end, in %s, `%v` of the answer", unit, e)
+		}
 		resource := "–"
 		if c.Resource != "" {
 			resource = "`" + c.Resource + "`"
 		}
-		fmt.Fprintf(&b, "| %s, [%s](%s) | %s | %s | %s |\n", p.Name, c.AsOf, c.Source, strings.Join(on, "<br>"), costWords(cost), resource)
+		fmt.Fprintf(&b, "| %s, [%s](%s) | %s | %s | %s |\n", p.Name, c.AsOf, c.Source, strings.Join(on, "<br>"), words, resource)
 		on = nil
 	}
 	return b.String()

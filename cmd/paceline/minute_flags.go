@@ -166,7 +166,8 @@ func (f *minuteFlags) ofModels() (all []rate.Limit, models []string, err error) 
 }
 
 var units = map[provider.Unit]limit.Unit{provider.Requests: limit.Requests, provider.Input: limit.Input,
-	provider.Output: limit.Output, provider.Tokens: limit.Tokens, provider.Weight: limit.Weight, provider.Orders: limit.Orders}
+	provider.Output: limit.Output, provider.Tokens: limit.Tokens,
+	provider.Weight: limit.Weight, provider.Orders: limit.Orders}
 
 func knows(u provider.Unit) bool { _, ok := units[u]; return ok }
 

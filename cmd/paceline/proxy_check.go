@@ -62,7 +62,8 @@ func newProxyCheck() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&route, "route", "", "a request to the proxy, 'GET /path?x=1': print what it costs, and why, instead")
+	c.Flags().StringVar(&route, "route", "",
+		"a request to the proxy, 'GET /path?x=1': print what it costs, and why, instead")
 	return c
 }
 

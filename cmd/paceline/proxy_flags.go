@@ -335,8 +335,8 @@ func (f *proxyFlags) allLimits() (all []proxy.Limit, auto bool, err error) {
 }
 
 // chargeUsage is the help of --charge.
-const chargeUsage = "what some requests cost, or the resource they count in: " + charge.Forms + "; repeatable: the first that fits " +
-	"holds, before the provider's own"
+const chargeUsage = "what some requests cost, or the resource they count in: " + charge.Forms + "; repeatable: the " +
+	"first that fits holds, before the provider's own"
 
 // limitOf reads a limit of requests, weight or orders, or NAME: LIMIT of a resource.
 func limitOf(s string) (l proxy.Limit, err error) {

@@ -224,8 +224,8 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 			return cli.Usage(fmt.Errorf("--limit %w", err))
 		}
 		if l.Only != "" {
-			return cli.Usage(fmt.Errorf("--limit %q is of the resource %s: run counts the requests of a key together, and in no "+
-				"resources; expected a limit of the key, or paceline proxy", s, l.Only))
+			return cli.Usage(fmt.Errorf("--limit %q is of the resource %s: run counts the requests of a key together, and "+
+				"in no resources; expected a limit of the key, or paceline proxy", s, l.Only))
 		}
 		c.Limits = append(c.Limits, l.Limit)
 	}

@@ -120,7 +120,8 @@ func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
 				return usage("--preset %s limits %s, of which run knows nothing; expected --limit, with the cost of each line in the input", f.preset, p.Unit)
 			}
 			c.Limits = append(c.Limits, f.published(cmd, p))
-			f.ofAddress = f.ofAddress || p.Scope == provider.IP && (p.Unit == provider.Weight || p.Unit == provider.Orders)
+			byCost := p.Unit == provider.Weight || p.Unit == provider.Orders
+			f.ofAddress = f.ofAddress || byCost && p.Scope == provider.IP
 			if p.Scope == provider.Model {
 				f.models = f.preset
 			}

@@ -48,7 +48,8 @@ func Amounts(text string) (map[provider.Unit]int64, error) {
 		number, word, _ := strings.Cut(strings.TrimSpace(part), " ")
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || n < 1 || n > provider.MaxCount {
-			return nil, fmt.Errorf("%q is no cost, expected whole numbers of 1 or more, each with its unit: %s", text, AmountForms)
+			return nil, fmt.Errorf("%q is no cost, expected whole numbers of 1 or more, each with its unit: %s", text,
+				AmountForms)
 		}
 		unit, err := Unit(strings.TrimSpace(word))
 		if err != nil {

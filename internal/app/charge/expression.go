@@ -37,7 +37,8 @@ func Compile(text string) (*Expression, error) {
 		if e, ok := errors.AsType[*gojq.ParseError](err); ok {
 			at = 1 + e.Offset - len(e.Token)
 		}
-		return nil, fmt.Errorf("%q, character %d: %v, expected a jq expression such as .variables.first", text, max(at, 1), err)
+		return nil, fmt.Errorf("%q, character %d: %v, expected a jq expression such as .variables.first", text, max(at, 1),
+			err)
 	}
 	code, err := gojq.Compile(query)
 	if err != nil {

@@ -64,8 +64,8 @@ func (v *visit) maySay() *refusal {
 	}
 	return &refusal{status: http.StatusForbidden, kind: "may-not-say", title: "The client may not choose a resource",
 		pointless: true,
-		detail: fmt.Sprintf("%s names a resource, and the client %s may only raise a cost; expected may_say_cost: true for it in "+
-			"the configuration", FieldCost, v.client.Name)}
+		detail: fmt.Sprintf("%s names a resource, and the client %s may only raise a cost; expected may_say_cost: true for "+
+			"it in the configuration", FieldCost, v.client.Name)}
 }
 
 // charges are those of the configuration and, after them, those of the provider.
@@ -115,22 +115,25 @@ func (u *Upstream) checkCharges(c *Config) *ConfigError {
 	}
 	own, rows := u.charges()
 	if hidden, by, ok := own.Hidden(); ok {
-		return wrong(fmt.Sprintf(".Charges[%d]", hidden), "no request fits %q but those of the charge before it, on %q, which "+
-			"holds for them; expected one charge with all of it, or the narrower one first", u.Charges[hidden].On, u.Charges[by].On)
+		return wrong(fmt.Sprintf(".Charges[%d]", hidden), "no request fits %q but those of the charge before it, on %q, "+
+			"which holds for them; expected one charge with all of it, or the narrower one first", u.Charges[hidden].On,
+			u.Charges[by].On)
 	}
-	says := c.Clients.Default.MaySayCost || slices.ContainsFunc(c.Clients.List, func(k Client) bool { return k.MaySayCost })
+	may := func(k Client) bool { return k.MaySayCost }
+	says := may(c.Clients.Default) || slices.ContainsFunc(c.Clients.List, may)
 	for i, l := range u.Limits {
 		if l.Scope != provider.Resource || l.Only == "" {
 			continue
 		}
 		at := fmt.Sprintf(".Limits[%d]", i)
 		if name := provider.Pattern(l.Only); !says && !own.Names(name) && !rows.Names(name) {
-			return wrong(at, "no charge names the resource %q, so the limit holds for no request; expected one in charges, such as "+
-				"{on: \"* /path/*\", resource: %s}", l.Only, l.Only)
+			return wrong(at, "no charge names the resource %q, so the limit holds for no request; expected one in charges, "+
+				"such as {on: \"* /path/*\", resource: %s}", l.Only, l.Only)
 		}
 		for _, o := range u.Limits[:i] {
 			if o.Scope == l.Scope && o.Only == l.Only && o.Unit == l.Unit && o.Per == l.Per && o.Zone == l.Zone {
-				return wrong(at, "the resource %q has two limits in the same time, %s and %s; expected one", l.Only, o.Text, l.Text)
+				return wrong(at, "the resource %q has two limits in the same time, %s and %s; expected one", l.Only, o.Text,
+					l.Text)
 			}
 		}
 	}

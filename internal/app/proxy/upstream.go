@@ -73,7 +73,8 @@ func (u *Upstream) settings(c *Config) transport.Config {
 		MaxOutage:     u.MaxOutage,
 		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, MaxPartitions: c.atHand, MaxFrozen: c.Bounds.Frozen,
 		Idle: c.idle(), Fill: fill, Logger: c.Log,
-		Keys: u.keys(), Price: u.price, Cost: u.cost(), Charges: u.Charges, CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker,
+		Keys: u.keys(), Price: u.price, Cost: u.cost(), Charges: u.Charges,
+		CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker,
 		Partition: partitionOf,
 	}
 	if u.Auto {

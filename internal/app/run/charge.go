@@ -30,8 +30,8 @@ func newCharging(c *Config) (*charging, error) {
 		return nil, err
 	}
 	if hidden, by, ok := own.Hidden(); ok {
-		return nil, fmt.Errorf("no request fits the charge on %q but those of the one before it, on %q", c.Charges[hidden].On,
-			c.Charges[by].On)
+		return nil, fmt.Errorf("no request fits the charge on %q but those of the one before it, on %q",
+			c.Charges[hidden].On, c.Charges[by].On)
 	}
 	k := &charging{own: own, hosts: map[string]*provider.Charges{}}
 	if c.ChargedBy != "" { // the first look makes the table of providers

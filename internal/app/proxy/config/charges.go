@@ -47,10 +47,11 @@ func (r *reader) charges(n *node, what string) (all []provider.Charge) {
 		}
 		var plain map[provider.Unit]int64
 		if plain, c.Answer = r.costs(w.Answer, "answer"); plain != nil {
-			r.Refuse(w.Answer, "answer: a number: want an expression by unit, such as {weight: .extensions.cost.actualQueryCost}")
+			r.Refuse(w.Answer, "answer: a number: want an expression by unit, such as {weight: .cost}")
 		}
 		if c.Cost == nil && c.Body == nil && c.Answer == nil && c.Resource == "" && r.Ok() {
-			r.Refuse(item, "charges: the requests %q neither cost anything nor count in a resource: want cost, resource or answer", c.On)
+			r.Refuse(item, "charges: the requests %q neither cost anything nor count in a resource: want cost, resource or "+
+				"answer", c.On)
 		}
 		all = append(all, c)
 	}
@@ -66,7 +67,8 @@ func with(all map[provider.Unit]int64, unit provider.Unit, n int64) map[provider
 }
 
 // costs reads "250 weight", or numbers and expressions by unit. A nil node has none.
-func (r *reader) costs(n *node, what string) (plain map[provider.Unit]int64, found map[provider.Unit]provider.Expression) {
+func (r *reader) costs(n *node, what string) (plain map[provider.Unit]int64,
+	found map[provider.Unit]provider.Expression) {
 	switch {
 	case n == nil:
 		return nil, nil
@@ -91,7 +93,8 @@ func (r *reader) costs(n *node, what string) (plain map[provider.Unit]int64, fou
 		case value.Kind != yaml.ScalarNode:
 			r.Refuse(value, "%s: %s is neither a number nor an expression", what, yamlfile.Show(value))
 		case value.Tag == "!!int":
-			if amount, err := strconv.ParseInt(value.Value, 10, 64); err == nil && amount > 0 && amount <= provider.MaxCount {
+			amount, err := strconv.ParseInt(value.Value, 10, 64)
+			if err == nil && amount > 0 && amount <= provider.MaxCount {
 				plain = with(plain, unit, amount)
 			} else {
 				r.Refuse(value, "%s: %s is not a whole number of 1 or more", what, yamlfile.Show(value))

@@ -123,7 +123,7 @@ var upstreamFields = []yamlfile.Field{
 		(*reader).upstreamLimits),
 		"what the server allows; none: nothing is known but what it says; auto: it is found out"),
 	key("charges", yamlfile.Value(yamlfile.ListOf(yamlfile.Object(chargeFields)), (*reader).charges),
-		"what requests cost, and the resource in which they count: the first that fits holds, before the provider's own"),
+		"what requests cost, and in which resource: the first that fits holds, before the provider's own"),
 	key("strangers", yes, "others use these limits, too: with limits: auto, the proxy takes a fair share"),
 	key("rejects_free", yes.In("Arrivals.RejectsFree"), "the server does not count what it refuses"),
 	key("latency_max", span.In("Arrivals.OneWayMax"),
@@ -170,7 +170,7 @@ var batchesFields = []yamlfile.Field{
 }
 
 var chargeFields = []yamlfile.Field{
-	key("on", text.Must(""), "the requests: a method or *, a path with * for any text, and up to two conditions on the query"),
+	key("on", text.Must(""), "the requests: a method or *, a path with * for any text, up to two conditions on the query"),
 	key("cost", yamlfile.Kind{Read: itself.Read, As: aCost},
 		"beside the one request: 250 weight, or by unit a number or a jq expression over the body"),
 	key("else", itself, "the cost where an expression finds none, such as 100 weight (default 1)"),
