@@ -58,9 +58,7 @@ var wrongLimits = []wrongLimit{
 // The stories of wrong limits, as Misfits reports them: each time that another fit is found. After
 // a change of the search, write the file anew, and read whether the stories are still good.
 func TestStoriesOfWrongLimits(t *testing.T) {
-	if race.Enabled {
-		t.Skip("one goroutine races with nobody")
-	}
+	race.Without(t) // one goroutine races with nobody
 	var b strings.Builder
 	for _, w := range wrongLimits {
 		fmt.Fprintf(&b, "\n%s\n", w.name)

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 func TestCommandLine(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	t.Parallel()
 	for _, c := range []struct {
 		args string

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -16,7 +17,7 @@ var update = flag.Bool("update", false, "write anew what tests write in docs and
 
 // TestProvidersPage: docs/providers.md is what the table says.
 func TestProvidersPage(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	t.Parallel()
 	const file = "../../docs/providers.md"
 	got := providersPage()

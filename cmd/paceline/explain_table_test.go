@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -181,7 +182,7 @@ func TestExplainStranger(t *testing.T) {
 
 // The table, of all: everybody is in it, with every preset, and it fits a wide terminal.
 func TestExplainProviders(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	t.Parallel()
 	out, _, err := explainIn("2026-11-22", false, "", "--providers")
 	for _, p := range provider.Providers() {
@@ -244,7 +245,7 @@ func TestNamesInHelpAndCompletion(t *testing.T) {
 
 // Only providers that document limits per second beside those per minute get the note about them.
 func TestExplainPerSecond(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	t.Parallel()
 	for _, p := range provider.Providers() {
 		_, stdout, _ := paceline("", "explain", "--provider", p.Name)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // completed is what a shell is offered after words.
@@ -18,7 +19,7 @@ func completed(t *testing.T, words ...string) []string {
 }
 
 func TestCompletions(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	for _, c := range []struct {
 		words string
 		want  string // one of those offered
@@ -56,7 +57,7 @@ func TestCompletions(t *testing.T) {
 
 // TestCompletedValuesAreAccepted: what a shell offers is not refused as a value of its flag.
 func TestCompletedValuesAreAccepted(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	t.Parallel()
 	for path, flags := range flagValues {
 		for flag, values := range flags {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/cli/clitest"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // printed is what a command line that succeeds prints.
@@ -13,7 +14,7 @@ func printed(t *testing.T, args ...string) string {
 }
 
 func TestHelp(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	t.Parallel()
 	if n := clitest.Help(t, newProgram); n < 50 {
 		t.Errorf("%d examples are found, expected 50 or more", n)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/testkit/pages"
-	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // asProgram is the environment variable that makes the test binary the command itself, for tests that kill it.
@@ -28,15 +27,6 @@ var environment = map[string]string{
 	"PL_SECRET": aSecret, "PL_PLACEHOLDER": "ollama",
 	"PL_MINT_ID": "me", "PL_MINT_SECRET": mintSecret, "PL_MINT_EMPTY": "",
 	"PAGE_KEY": "a-secret-that-nobody-sees-0123456789",
-}
-
-// unraced skips a test of arithmetic and words under the race detector, which would find nothing in it at ten times the price. check
-// runs such tests without.
-func unraced(t *testing.T) {
-	t.Helper()
-	if race.Enabled {
-		t.Skip("it runs without the race detector")
-	}
 }
 
 func TestMain(m *testing.M) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
@@ -104,7 +105,7 @@ func TestRunEachModelAlone(t *testing.T) {
 
 // The provider's own batch API is a row of the plan, where it is the provider that is asked.
 func TestRunBatchAPI(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	t.Parallel()
 	anthropic := func(n int) string {
 		var b strings.Builder

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli/clitest"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/ratetest/service"
@@ -63,7 +64,7 @@ func readRight(t *testing.T, text, first string) (rows []map[string]string) {
 
 // The providers in the table are those of the JSON, with their hosts and presets.
 func TestProvidersTable(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	t.Parallel()
 	_, text, _ := command("explain", "--providers")
 	_, object, _ := command("explain", "--providers", "-o", "json")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/clitest"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/internal/text/width"
 )
@@ -52,7 +53,7 @@ func TestModelsTable(t *testing.T) {
 }
 
 func TestTextFits(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	t.Parallel()
 	proxy := filepath.Join(t.TempDir(), "proxy.yaml")
 	if code, _, stderr := command("proxy", "--init", proxy); code != cli.ExitOK {

@@ -359,9 +359,7 @@ func (c fullRow) windowsOf(t *testing.T) (long []time.Duration) {
 // or more, a day, or a month. It runs those with at most some thousand requests, and all with
 // PACELINE_LONG=1.
 func TestServiceAtFullRateForDays(t *testing.T) {
-	if race.Enabled {
-		t.Skip("what is concurrent in it is in TestServiceAtFullRate, too")
-	}
+	race.Without(t) // what is concurrent in it is in TestServiceAtFullRate, too
 	for _, c := range fullRate {
 		for _, w := range c.windowsOf(t) {
 			c := c
@@ -380,9 +378,7 @@ func TestServiceAtFullRateForDays(t *testing.T) {
 func TestServiceMisread(t *testing.T) {
 	names := provider.Names()
 	all := need.Long()
-	if race.Enabled && !all {
-		t.Skip("what is concurrent in it is in the others, too")
-	}
+	race.Without(t) // what is concurrent in it is in the others, too
 	for i, c := range fullRate {
 		as := names
 		if !all { // anybody's words, and those of one that is another for each

@@ -153,10 +153,14 @@ func sends(s http.Handler, key, request string) provider.Response {
 // refused client that waits the stated time passes. A client that waits one unit less does not.
 func TestServiceSpeaks(t *testing.T) {
 	covered := map[string]bool{}
+	rounds, least := 12, 2
+	if race.Enabled {
+		rounds, least = 4, 1
+	}
 	for i, p := range providers {
 		covered[p.provider] = true
 		t.Run(fmt.Sprintf("%s %s %s", p.provider, p.preset, p.requests[0]), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { p.run(t, uint64(i)) })
+			synctest.Test(t, func(t *testing.T) { p.run(t, uint64(i), rounds, least) })
 		})
 	}
 	for _, s := range service.All() {
@@ -166,7 +170,8 @@ func TestServiceSpeaks(t *testing.T) {
 	}
 }
 
-func (p *spoken) run(t *testing.T, seed uint64) {
+// run sends bursts in so many rounds, of which least reach a limit.
+func (p *spoken) run(t *testing.T, seed uint64, rounds, least int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var log bytes.Buffer
 	config := service.Config{Provider: p.provider, Preset: p.preset, Limits: p.limits, LogTo: &log}
@@ -211,10 +216,6 @@ func (p *spoken) run(t *testing.T, seed uint64) {
 		return line, o
 	}
 	refusals, passed := 0, 0
-	rounds, least := 12, 2
-	if race.Enabled {
-		rounds, least = 4, 1
-	}
 	for range rounds {
 		burst := rng.IntN(300)
 		if refusals < least { // the test must reach a limit of 5000 too

@@ -181,7 +181,7 @@ var Table = []Package{
 	{Name: "internal/testkit/golden", Std: "any"},
 	{Name: "internal/testkit/need", Std: "any"},
 	{Name: "internal/testkit/pages", Ours: "internal/testkit/need", Std: "any", Modules: "github.com/spf13/cobra mvdan.cc/sh/v3"},
-	{Name: "internal/testkit/race"},
+	{Name: "internal/testkit/race", Std: "testing"},
 	{Name: "internal/testkit/realserver", Ours: "limit internal/testkit/daemon internal/testkit/need", Std: "any"},
 	{Name: "tools/archtest", Std: "any"},
 	{Name: "tools/entries", Std: "any"},

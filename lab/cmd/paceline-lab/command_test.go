@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 func TestCommandLine(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	t.Parallel()
 	for _, c := range []struct {
 		args string
@@ -85,7 +86,7 @@ func TestCommandLine(t *testing.T) {
 }
 
 func TestFlagsFromTheEnvironment(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	run := func(args string) (int, string) {
 		var out, errs strings.Builder
 		code := execute(context.Background(), strings.Fields(args), strings.NewReader(""), &out, &errs)

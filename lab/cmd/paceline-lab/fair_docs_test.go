@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/sim/compare"
 )
 
@@ -22,7 +23,7 @@ import (
 // of sh is run, for a short time where it takes real time; a table shows the figures of those between it and the
 // table before, and pictures are what they draw.
 func TestFairPage(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	if !*update {
 		need.WholeOnly(t, "its commands simulate 300 fleets")
 	}

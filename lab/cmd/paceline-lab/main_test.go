@@ -36,15 +36,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// unraced skips a test of arithmetic and words under the race detector, which would find nothing in it at ten times the
-// price. check runs such tests without.
-func unraced(t *testing.T) {
-	t.Helper()
-	if race.Enabled {
-		t.Skip("it runs without the race detector")
-	}
-}
-
 // command runs a command line.
 func command(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
@@ -81,7 +72,7 @@ func printed(t *testing.T, args ...string) string {
 }
 
 func TestHelp(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	t.Parallel()
 	if n := clitest.Help(t, newProgram); n < 15 {
 		t.Errorf("%d examples are found, expected 15 or more", n)

@@ -13,11 +13,12 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // Every kind of run is drawn.
 func TestSimCharts(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	scenario := file("s.yaml")
@@ -122,7 +123,7 @@ func captions(t *testing.T, file string) map[string]string {
 // The text and the chart of one run say the same: once it was 340 s beside 480 s, as one had what was slept and the
 // other what the strategy had in mind.
 func TestChartSaysWhatTheTextDoes(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	dir := t.TempDir()
 	scenario, page := filepath.Join(dir, "s.yaml"), filepath.Join(dir, "s.html")
 	for _, law := range []string{"exponential-backoff", "aimd", "demo-limit", "fair"} {
@@ -161,7 +162,7 @@ func TestChartSaysWhatTheTextDoes(t *testing.T) {
 
 // The bars of a comparison are the figures of its table.
 func TestBarsSayWhatTheTableDoes(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	dir := t.TempDir()
 	page := filepath.Join(dir, "c.html")
 	code, stdout, stderr := command("sim", "throttle", "--only", "cold-10", "--strategies", "fair,aimd,demo-limit", "--seeds", "3", "--chart", page)

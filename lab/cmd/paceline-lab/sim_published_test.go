@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 func TestSimPublished(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	for args, want := range map[string]string{"--seeds 0": "--seeds 0 is not from 1", "-o xml": `--output "xml"`} {
 		if code, _, errs := simulate(t.Context(), "", append([]string{"published"}, strings.Fields(args)...)...); code != cli.ExitUsage || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit %d: %s", args, code, errs)

@@ -11,13 +11,14 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/cli/clitest"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/baselines"
 	"github.com/paceline-go/paceline/lab/bench"
 )
 
 // Every table says under its headings what the JSON of the same command does, and fits 100 columns.
 func TestTablesSayWhatTheJSONDoes(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	llm := []clitest.Heading{{Name: "arrivals", Field: "arrivals"}, {Name: "policy", Field: "name"}, {Name: "429", Field: "rejected"}, {Name: "lost", Field: "lost"}, {Name: "seconds", Field: "seconds"},
 		{Name: "% ideal", Field: "percent_of_ideal"}, {Name: "wait s p50", Field: "wait_ms.p50", By: 1e-3}, {Name: "wait s p99", Field: "wait_ms.p99", By: 1e-3}}
 	for _, c := range []struct {
@@ -50,7 +51,7 @@ func TestTablesSayWhatTheJSONDoes(t *testing.T) {
 
 // A row of the proof is the worst of a kind of server: the JSON has one for each path.
 func TestProofTableSaysWhatTheJSONDoes(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	text := printedOnce(t, "proof", "--requests", "50000")
 	object := printedOnce(t, "proof", "--requests", "50000", "-o", "json")
 	var all struct{ Servers []bench.ProofRow }
@@ -102,7 +103,7 @@ var aimLine = regexp.MustCompile(`^  (\S.*?)  +(\S+) / (\S+)(?:  +(.*?))?  +(hol
 
 // The aims say of each scenario what the JSON does.
 func TestAimsSayWhatTheJSONDoes(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	args := []string{"sim", "throttle", "--aims", "--only", "jump", "--seeds", "2"}
 	text := printedOnce(t, args...)
 	object := printedOnce(t, append(args, "-o", "json")...)
@@ -145,7 +146,7 @@ func TestAimsSayWhatTheJSONDoes(t *testing.T) {
 
 // Claims and tables of the published systems are printed as the JSON has them.
 func TestPublishedSaysWhatTheJSONDoes(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	text := printedOnce(t, "sim", "published", "--seeds", "2")
 	object := printedOnce(t, "sim", "published", "--seeds", "2", "-o", "json")
 	clitest.Fits(t, text)
@@ -206,7 +207,7 @@ func TestPublishedSaysWhatTheJSONDoes(t *testing.T) {
 }
 
 func TestTextFits(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	t.Parallel()
 	long := write(t, "long.yaml", strings.Replace(strings.Replace(tenMinutes, "threads: 2", "threads: 25", 1),
 		"name: two groups", "name: "+strings.Repeat("many words ", 12), 1))

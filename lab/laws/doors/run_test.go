@@ -25,7 +25,7 @@ func throughRun(ctx context.Context, t *testing.T, c *client) (served int) {
 		Dial: network.Dial,
 	}
 	if c.quota.auto {
-		config.Auto = &run.Auto{Seed: c.seed}
+		config.Auto = &run.Auto{Strangers: true, Seed: c.seed}
 	} else {
 		config.Limits, config.Strangers = []format.Rate{{N: law.Limit, Per: law.Window}}, &run.Sharing{Kind: law.Kind, Seed: c.seed}
 	}
