@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // strictTLS is a server of 20 a second over TLS, and the file of its certificate.
@@ -73,7 +74,7 @@ public class Old { public static void main(String[] a) throws Exception {
 // once. CI runs all of them, ./check those that start quickly.
 func TestExecPrograms(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	race.Without(t)
 	for _, p := range unchanged {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +126,7 @@ func TestExecPrograms(t *testing.T) {
 // nothing is left, whichever of the two was killed.
 func TestExecIsTheProgram(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	race.Without(t)
 	s, ca := strictTLS(t)
 	for script, want := range map[string]int{"exit 42": 42, "kill -TERM $$": -1, "true": 0} {
 		_, stderr, err := execs(t, s, ca, "--", "sh", "-c", script)
@@ -156,7 +157,7 @@ func TestExecIsTheProgram(t *testing.T) {
 // before the program starts.
 func TestExecEnvironment(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	race.Without(t)
 	s, ca := strictTLS(t)
 	dir := t.TempDir()
 	summary := filepath.Join(dir, "summary.json")
@@ -192,7 +193,7 @@ func TestExecEnvironment(t *testing.T) {
 // The keeper was killed: the program's connections are refused, and the next run removes what is left.
 func TestExecKilledKeeper(t *testing.T) {
 	t.Parallel()
-	unraced(t)
+	race.Without(t)
 	need.Program(t, "curl")
 	s, ca := strictTLS(t)
 	dir := t.TempDir()

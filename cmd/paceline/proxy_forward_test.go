@@ -13,11 +13,12 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/forward"
 	"github.com/paceline-go/paceline/internal/app/launch"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // docs/any-program.md has the table of variables.
 func TestVariablesPage(t *testing.T) {
-	unraced(t)
+	race.Without(t)
 	const file, begin, end = "../../docs/any-program.md", "<!-- variables -->\n", "<!-- end -->"
 	page, err := os.ReadFile(file)
 	if err != nil {
