@@ -49,7 +49,7 @@ type execFlags struct {
 
 // notForExec are the flags of the proxy that are about other clients.
 var notForExec = []string{"listen", "open", "client-key-env", "client-header", "max-waiting", "forward",
-	"forward-bundle", "tunnels", "env", "tls-cert", "tls-key", "forwarded", "keep-host", "grace", "max-header",
+	"forward-bundle", "tunnels", "env", "tls-cert", "tls-key", "forwarded", "keep-host", "keep-links", "grace", "max-header",
 	"max-connections", "max-frozen", "header-timeout", "idle-timeout", "stall", "admin", "log"}
 
 func newExec() *cobra.Command {

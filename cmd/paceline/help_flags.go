@@ -59,7 +59,7 @@ var groupTable = cli.Groups{
 			init             write an example of such a file, with comments, to FILE.yaml
 			header=FIELD     'Name: value' for every request; {key} is filled in
 			key-env=A,B      environment variables with an API key each, for {key}`,
-			`schema query=PARAMETER provider=NAME ca-file=FILE forwarded keep-host connect-timeout`},
+			`schema query=PARAMETER provider=NAME ca-file=FILE forwarded keep-host keep-links connect-timeout`},
 		{"Limits", `
 			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
 			preset=NAME      published limits by name, such as github or openai:tier1

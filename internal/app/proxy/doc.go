@@ -30,6 +30,7 @@
 //	writer.go         answers, flushed in time
 //	buffers.go        buffers for answers
 //	refuse.go         answers of the proxy itself: problems and gRPC statuses
+//	links.go          addresses in answers that lead past the proxy
 //	access.go         the log line of a request
 //	upstream.go       an upstream and its transport
 //	key.go            keys of an upstream

@@ -273,6 +273,9 @@ type Upstream struct {
 	Forwarded bool
 	// KeepHost passes on the client's Host in place of the host of To.
 	KeepHost bool
+	// KeepLinks leaves addresses of To in the fields of answers (Link, Location) as they are. Without
+	// it they lead to the proxy.
+	KeepLinks bool
 	// Batches keeps files and batches of clients here. If zero, their paths go to the upstream.
 	Batches Batches
 }

@@ -220,6 +220,7 @@ func (v *visit) answered(r *http.Response) error {
 	if v.whole {
 		r.Header.Del("Alt-Svc") // the client would leave, for HTTP/3
 	}
+	v.lead(r.Header)
 	if r.ContentLength >= 0 { // ReverseProxy flushes others
 		v.w.flushes = v.proxy.flushes
 	}

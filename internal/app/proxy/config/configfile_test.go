@@ -109,6 +109,7 @@ upstreams:
     max_outage: 0
     forwarded: true
     keep_host: true
+    keep_links: true
     batches: {folder: kept, keep: 2d, most: 10GiB, weight: 0.5, head_start: 1s, concurrency: 8}
   - {name: rest, to: "http://127.0.0.1:9000", host: rest.local, h2c: true, limits: auto, strangers: true, answer_timeout: 1m, max_pause: 10m, max_outage: 30s}
 `
@@ -149,7 +150,7 @@ func TestEverything(t *testing.T) {
 			Keys:   []proxy.Key{{Name: "A", Secret: provided}, {Name: "B", Secret: "sk-file-9f8g7h6j5k4l3", Limits: []rate.Limit{{N: 100, Per: time.Minute, Text: "100/m"}}}},
 			Header: []proxy.Field{{Name: "Authorization", Value: "Bearer {key}"}, {Name: "X-Team", Value: "blue"}}, Query: []proxy.Field{{Name: "api-version", Value: "2026-01-01"}},
 			Attempts: 5, Backoff: backoff.Policy{Base: time.Second, Max: 10 * time.Second}, AnswerTimeout: -1, ConnectTimeout: 3 * time.Second, MaxPause: -1, MaxOutage: -1,
-			Forwarded: true, KeepHost: true,
+			Forwarded: true, KeepHost: true, KeepLinks: true,
 			Batches: proxy.Batches{Folder: "kept", Keep: 48 * time.Hour, Most: 10 << 30, Weight: 0.5, HeadStart: time.Second, Concurrency: 8},
 		}, {Name: "rest", Host: "rest.local", H2C: true, Auto: true, Strangers: true, AnswerTimeout: time.Minute, MaxPause: 10 * time.Minute, MaxOutage: 30 * time.Second}},
 	}
