@@ -153,16 +153,15 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 // as --key-env from PACELINE_KEY_ENV.
 func fromEnvironment(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed || IsHelp(f) || f.Name == "version" || err != nil {
+		name := "PACELINE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		v := os.Getenv(name)
+		if v == "" || f.Changed || IsHelp(f) || f.Name == "version" || err != nil {
 			return
 		}
-		name := "PACELINE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		if v, ok := os.LookupEnv(name); ok && v != "" {
-			if bad := flags.Set(f.Name, v); bad != nil {
-				err = fmt.Errorf("%s: %w", name, bad)
-				if invalid := new(pflag.InvalidValueError); errors.As(bad, &invalid) {
-					err = fmt.Errorf("%s%w", name, badValue(invalid))
-				}
+		if bad := flags.Set(f.Name, v); bad != nil {
+			err = fmt.Errorf("%s: %w", name, bad)
+			if invalid := new(pflag.InvalidValueError); errors.As(bad, &invalid) {
+				err = fmt.Errorf("%s%w", name, badValue(invalid))
 			}
 		}
 	})
