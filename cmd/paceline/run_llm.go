@@ -49,7 +49,7 @@ func (f *llmFlags) add(c *cobra.Command) {
 		"format of the input and the results: jsonl, openai-batch, anthropic-batch; auto: by the first line")
 	p.StringVar(&f.baseURL, "base-url", "", "address for the requests of a batch (default: the provider's own)")
 	p.StringVar(&f.preset, "preset", "", "published limits by name, such as openai:tier1")
-	f.minuteFlags.add(p, " (batches)")
+	f.minuteFlags.add(p, " (language models)")
 	p.BoolVar(&f.perSecond, "per-second", false, "limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, 60000 as 1000, rounded down. OpenAI documents that they may")
 	p.StringVar(&f.count, "count", "documented", "tokens that the server counts. reserved: the larger of input and max_tokens (OpenAI). sum: both (Azure, Groq, Cerebras). used: both until the answer, then the tokens used. produced: input, and output as it is produced (Anthropic). input: input alone (Gemini). documented: by the provider of --preset or --base-url; sum for unknown providers")
 	p.Float64Var(&f.estimate, "estimate", 0,
