@@ -137,6 +137,7 @@ func newRun() *cobra.Command {
 	p.StringVar(&f.summary, "summary", "", "file to write the summary to, as JSON")
 	p.StringVarP(&f.output, "output", "o", "text", "the summary on standard error, or the plan: text or json")
 	f.llm.add(c)
+	f.via.add(p)
 	f.console.add(p)
 	f.watch.add(p)
 	completeNames(c)
@@ -200,6 +201,9 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 
 	signals, stop := notified()
 	defer stop()
+	if err := f.via.run(cmd.Context(), in, &c, signals); err != nil {
+		return err
+	}
 
 	if !f.llm.dryRun {
 		if c.Share, err = f.sharing.store.Open(cmd.Context(), c.Log); err != nil {

@@ -66,6 +66,7 @@ type runFlags struct {
 	drawn                        drawnFlags
 	results                      resultFlags
 	llm                          llmFlags
+	via                          viaFlags
 }
 
 // config checks the flags.
@@ -195,6 +196,9 @@ func (f *runFlags) whose() error {
 
 // allLimits collects the limits of batches for language models, and those of --limit.
 func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
+	if err := f.via.check(cmd, f); err != nil {
+		return cli.Usage(err)
+	}
 	if err := f.llm.check(cmd, c); err != nil {
 		return err
 	}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/ratetest/llm"
+)
+
+// Batches of the provider, and after them one command with nothing left: what is wrong in an input is a dead letter either way.
+func TestRunViaBatch(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("KEY", "sk-viabatch-0123456789")
+	server, err := llm.New(llm.Config{Published: true, BatchPace: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(server)
+	defer s.Close()
+	text := ""
+	for _, id := range []string{"a", "b", "c"} {
+		text += `{"custom_id":"` + id + `","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","max_tokens":9,"messages":[{"role":"user","content":"Why?"}]}}` + "\n"
+	}
+	text += strings.Replace(strings.SplitAfter(text, "\n")[0], `"a"`, `"hot"`, 1)
+	text = strings.Replace(text, `"hot","method":"POST","url":"/v1/chat/completions","body":{`, `"hot","method":"POST","url":"/v1/chat/completions","body":{"temperature":5,`, 1)
+	if err := os.WriteFile("in.jsonl", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"run", "--via", "batch", "--preset", "openai:tier1", "--poll", "20ms", "--base-url", s.URL, "--key-env", "KEY", "--out", "out.jsonl", "in.jsonl"}
+	code, _, stderr := paceline("", args...)
+	if code != cli.ExitSomeFailed || !strings.Contains(stderr, "batches of the provider: 3 requests are done, 1 dead, 0 left to send; at half the price") || strings.Contains(stderr, "every window") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	out, _ := os.ReadFile("out.jsonl")
+	dead, _ := os.ReadFile("out.errors.jsonl")
+	if strings.Count(string(out), `"status_code":200`) != 3 || strings.Count(string(dead), `"status_code":400`) != 1 {
+		t.Errorf("%s\n%s", out, dead)
+	}
+	if code, _, stderr := paceline("", args...); code != cli.ExitSomeFailed || strings.Contains(stderr, "batches of") {
+		t.Errorf("again: exit %d: %s", code, stderr)
+	}
+	if n := len(server.Report().Verdicts); n != 0 {
+		t.Errorf("%v were sent one by one", server.Report().Verdicts)
+	}
+}
+
+// What does not go with batches of the provider is said before anything is sent.
+func TestRunViaBatchRefuses(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("K1", "sk-viabatch-0123456789")
+	t.Setenv("K2", "sk-viabatch-9876543210")
+	for name, text := range map[string]string{"urls.txt": "http://127.0.0.1:1/\n",
+		"in.jsonl": `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","messages":[]}}` + "\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for args, says := range map[string]string{
+		"--via mail --out o.jsonl in.jsonl":                                      `--via "mail", expected requests or batch`,
+		"--enqueued 5 --limit none --out o.jsonl in.jsonl":                       "--enqueued is for --via batch",
+		"--via batch --enqueued -1 --limit none --out o.jsonl in.jsonl":          "--enqueued -1",
+		"--via batch --poll 0s --limit none --out o.jsonl in.jsonl":              "--poll 0s",
+		"--via batch --limit none in.jsonl":                                      "expected --out FILE",
+		"--via batch --budget 5USD --limit none --out o.jsonl in.jsonl":          "--budget with --via batch",
+		"--via batch --ordered --limit none --out o.jsonl in.jsonl":              "--ordered with --via batch",
+		"--via batch --limit none --out o.jsonl urls.txt":                        "--via batch is for batch files",
+		"--via batch --key-env K1,K2 --limit none --out o.jsonl in.jsonl":        "--via batch with 2 keys",
+		"--via batch --dry-run --key-env K1 --limit none --out o.jsonl in.jsonl": "--dry-run with --via batch",
+	} {
+		if code, _, stderr := paceline("", append([]string{"run"}, strings.Fields(args)...)...); code != cli.ExitUsage || !strings.Contains(stderr, says) {
+			t.Errorf("%s: exit %d: %s", args, code, stderr)
+		}
+	}
+	if _, err := os.Stat("o.jsonl"); err == nil {
+		t.Error("there are results")
+	}
+}

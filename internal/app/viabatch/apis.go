@@ -1,0 +1,216 @@
+package viabatch
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
+)
+
+// api is the batch API of a provider.
+type api interface {
+	// bounds are those of a batch.
+	bounds() (lines int, bytes int64)
+	// head, line, between and foot make the body that has the requests.
+	head(name string) []byte
+	line(q *format.Request) []byte
+	between() []byte
+	foot(name string) []byte
+	// create makes a batch. It fails with errUnclear if that may have been done.
+	create(ctx context.Context, c *chunk) (id string, err error)
+	// find returns the id of a batch that may have been made; empty: it was not.
+	find(ctx context.Context, e *entry, l *ledger) (id string, err error)
+	// look returns the state of a batch.
+	look(ctx context.Context, id string) (state, error)
+}
+
+// state is the state of a batch at the provider.
+type state struct {
+	ended   bool
+	results []string // paths of the files with results
+	why     string   // why it failed as a whole
+	isFull  bool     // it failed since too much is enqueued
+}
+
+func apiOf(r *remote, p format.Provider) api {
+	if p == format.Anthropic {
+		return anthropic{r}
+	}
+	return openAI{r}
+}
+
+// made is a batch as either API shows it, as far as it matters here.
+type made struct {
+	ID       string
+	Status   string
+	Metadata map[string]string
+	Output   string `json:"output_file_id"`
+	Errors   string `json:"error_file_id"`
+	Mistakes struct {
+		Data []struct {
+			Code, Message string
+			Line          int
+		}
+	} `json:"errors"`
+	Processing string   `json:"processing_status"`
+	Created    any      `json:"created_at"` // a number, or a text
+	Counts     countsOf `json:"request_counts"`
+}
+
+type countsOf struct{ Processing, Succeeded, Errored, Canceled, Expired int }
+
+func (n countsOf) all() int { return n.Processing + n.Succeeded + n.Errored + n.Canceled + n.Expired }
+
+// list reads the newest batches, page after page, until f returns true.
+func (r *remote) list(ctx context.Context, path, after string, f func(m *made) bool) error {
+	const pages, each = 10, "100"
+	query := url.Values{"limit": {each}}
+	for range pages {
+		var page struct {
+			Data []made
+			More bool   `json:"has_more"`
+			Last string `json:"last_id"`
+		}
+		if err := r.get(ctx, path+"?"+query.Encode(), &page); err != nil {
+			return err
+		}
+		for i := range page.Data {
+			if f(&page.Data[i]) {
+				return nil
+			}
+		}
+		if !page.More || page.Last == "" {
+			return nil
+		}
+		query.Set(after, page.Last)
+	}
+	return nil
+}
+
+// openAI speaks /v1/files and /v1/batches.
+type openAI struct{ *remote }
+
+func (openAI) bounds() (lines int, bytes int64) { return 50_000, 190 << 20 }
+
+// tag is the metadata that names a batch.
+const tag = "paceline"
+
+func boundary(name string) string { return "paceline-" + name }
+
+func (openAI) head(name string) []byte {
+	return fmt.Appendf(nil, "--%[1]s\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n--%[1]s\r\n"+
+		"Content-Disposition: form-data; name=\"file\"; filename=\"%[2]s.jsonl\"\r\nContent-Type: application/jsonl\r\n\r\n",
+		boundary(name), name)
+}
+
+func (openAI) line(q *format.Request) []byte {
+	return fmt.Appendf(nil, `{"custom_id":%s,"method":"POST","url":%s,"body":%s}`, quoted(q.ID), quoted(q.URL.Path), q.Body)
+}
+
+func (openAI) between() []byte         { return []byte("\n") }
+func (openAI) foot(name string) []byte { return fmt.Appendf(nil, "\n\r\n--%s--\r\n", boundary(name)) }
+
+func (a openAI) create(ctx context.Context, c *chunk) (id string, err error) {
+	var f, b made
+	// A file that is uploaded twice does no harm.
+	if err := a.object(ctx, http.MethodPost, "/v1/files", "multipart/form-data; boundary="+boundary(c.Name),
+		func() (io.ReadCloser, int64) { return c.body(), c.size }, false, &f); err != nil {
+		return "", err
+	}
+	text := fmt.Appendf(nil, `{"input_file_id":%s,"endpoint":%s,"completion_window":"24h","metadata":{%q:%s}}`, quoted(f.ID),
+		quoted(c.Path), tag, quoted(c.Name))
+	err = a.object(ctx, http.MethodPost, "/v1/batches", "application/json", func() (io.ReadCloser, int64) {
+		return io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	}, true, &b)
+	return b.ID, err
+}
+
+func (a openAI) find(ctx context.Context, e *entry, _ *ledger) (id string, err error) {
+	err = a.list(ctx, "/v1/batches", "after", func(m *made) bool {
+		if m.Metadata[tag] == e.Name {
+			id = m.ID
+		}
+		return id != ""
+	})
+	return id, err
+}
+
+func (a openAI) look(ctx context.Context, id string) (s state, err error) {
+	var m made
+	if err := a.get(ctx, "/v1/batches/"+url.PathEscape(id), &m); err != nil {
+		return s, err
+	}
+	switch m.Status {
+	case "failed":
+		s.ended, s.why = true, "the provider does not say why"
+		for i, e := range m.Mistakes.Data {
+			if i == 0 {
+				s.why = fmt.Sprintf("%s (line %d)", e.Message, e.Line)
+			}
+			s.isFull = s.isFull || e.Code == "token_limit_exceeded"
+		}
+	case "completed", "expired", "cancelled":
+		s.ended = true
+		for _, id := range []string{m.Output, m.Errors} {
+			if id != "" {
+				s.results = append(s.results, "/v1/files/"+url.PathEscape(id)+"/content")
+			}
+		}
+	}
+	return s, nil
+}
+
+// anthropic speaks /v1/messages/batches.
+type anthropic struct{ *remote }
+
+func (anthropic) bounds() (lines int, bytes int64) { return 100_000, 250 << 20 }
+
+func (anthropic) head(string) []byte { return []byte(`{"requests":[`) }
+
+func (anthropic) line(q *format.Request) []byte {
+	return fmt.Appendf(nil, `{"custom_id":%s,"params":%s}`, quoted(q.ID), q.Body)
+}
+
+func (anthropic) between() []byte    { return []byte(",") }
+func (anthropic) foot(string) []byte { return []byte("]}") }
+
+func (a anthropic) create(ctx context.Context, c *chunk) (id string, err error) {
+	var b made
+	err = a.object(ctx, http.MethodPost, "/v1/messages/batches", "application/json",
+		func() (io.ReadCloser, int64) { return c.body(), c.size }, true, &b)
+	return b.ID, err
+}
+
+// find takes a batch of as many requests, made since then, that is no other one of ours. Merge looks
+// at its ids.
+func (a anthropic) find(ctx context.Context, e *entry, l *ledger) (id string, err error) {
+	const skew = time.Minute // of two clocks
+	err = a.list(ctx, "/v1/messages/batches", "after_id", func(m *made) bool {
+		text, _ := m.Created.(string)
+		at, err := time.Parse(time.RFC3339, text)
+		if err == nil && at.Before(e.Began.Add(-skew)) {
+			return true // all others are older
+		}
+		if err == nil && m.Counts.all() == len(e.Requests) && !l.knows(m.ID) {
+			id = m.ID // the oldest of them
+		}
+		return false
+	})
+	return id, err
+}
+
+func (a anthropic) look(ctx context.Context, id string) (s state, err error) {
+	var m made
+	if err := a.get(ctx, "/v1/messages/batches/"+url.PathEscape(id), &m); err != nil {
+		return s, err
+	}
+	if s.ended = m.Processing == "ended"; s.ended {
+		s.results = []string{"/v1/messages/batches/" + url.PathEscape(id) + "/results"}
+	}
+	return s, nil
+}

@@ -1,0 +1,157 @@
+package viabatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/durable"
+	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/send/pricing"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
+)
+
+// served counts what batches brought.
+type served struct {
+	done, dead, open int
+	usd              float64
+	unpriced         bool
+}
+
+// line is a line of results of either API.
+type line struct {
+	ID       string `json:"custom_id"`
+	Response *struct {
+		Status    int             `json:"status_code"`
+		RequestID string          `json:"request_id"`
+		Body      json.RawMessage `json:"body"`
+	} `json:"response"`
+	Result *struct {
+		Type    string          `json:"type"`
+		Message json.RawMessage `json:"message"`
+		Error   json.RawMessage `json:"error"`
+	} `json:"result"`
+}
+
+// answer returns the answer to the request of a line; status 0: it was not served.
+func (l *line) answer() (status int, body json.RawMessage, requestID string) {
+	switch {
+	case l.Response != nil:
+		return l.Response.Status, l.Response.Body, l.Response.RequestID
+	case l.Result == nil:
+		return 0, nil, ""
+	case l.Result.Type == "succeeded":
+		return http.StatusOK, l.Result.Message, ""
+	case l.Result.Type != "errored":
+		return 0, nil, ""
+	}
+	var e struct {
+		Error struct{ Type string }
+	}
+	_ = json.Unmarshal(l.Result.Error, &e) // of another form: it is not the request's own fault
+	return map[string]int{"invalid_request_error": 400, "not_found_error": 404, "request_too_large": 413}[e.Error.Type],
+		l.Result.Error, ""
+}
+
+// own reports whether a status is about the request itself: another attempt would be answered alike.
+func own(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return true
+	}
+	return status == http.StatusOK
+}
+
+// merge writes the results of a batch that has ended. What it did not serve is left to the run.
+func (b *batches) merge(ctx context.Context, e *entry, s state) error {
+	digests := map[string]format.Digest{}
+	for _, q := range e.Requests {
+		digests[q.ID] = q.Digest
+	}
+	for _, path := range s.results {
+		resp, err := b.remote.ask(ctx, http.MethodGet, path, "", nil, false)
+		if err != nil {
+			return err
+		}
+		end, err := durable.Lines(resp.Body, path, func(text []byte, _ durable.End) error {
+			return b.take(e, text, digests)
+		})
+		resp.Body.Close()
+		if err == nil && len(end.Rest) > 0 { // the last line needs no line break
+			err = b.take(e, end.Rest, digests)
+		}
+		if err != nil {
+			return fmt.Errorf("the results of %s: %w", e.Batch, err)
+		}
+	}
+	b.served.open += len(digests)
+	return errors.Join(b.out.Sync(1), b.dead.Sync(1))
+}
+
+// take writes one result.
+func (b *batches) take(e *entry, text []byte, digests map[string]format.Digest) error {
+	var l line
+	if err := json.Unmarshal(text, &l); err != nil {
+		return fmt.Errorf("what is no line of JSON: %w", err)
+	}
+	digest, is := digests[l.ID]
+	status, body, requestID := l.answer()
+	if !is || !own(status) || len(body) == 0 {
+		return nil
+	}
+	delete(digests, l.ID)
+	if b.done[l.ID] { // taken in before a crash
+		return nil
+	}
+	shown := string(body)
+	r := format.Result{ID: l.ID, State: "done", Status: status, Attempts: 1, At: format.Stamp(time.Now()), Digest: digest,
+		Key: b.Key.Name, Body: &shown, Headers: map[string]string{"x-request-id": requestID}}
+	to := b.out
+	if status != http.StatusOK {
+		to = b.dead
+		r.State, r.Class = "dead", dead.OfStatus(status).String()
+		r.Error = fmt.Sprintf("answered %d %s: %s", status, http.StatusText(status), provider.Message(body))
+		b.served.dead++
+	} else {
+		b.served.done++
+		b.pays(e, body)
+	}
+	b.done[l.ID] = true
+	return to.Append(b.Format.Line(nil, &r))
+}
+
+// pays adds half the price of an answer.
+func (b *batches) pays(e *entry, body []byte) {
+	api := tokens.APIOf(e.Path)
+	m, known := provider.PriceOf(b.Format.Seller(), e.Model)
+	u, err := tokens.ParseUsage(api, body)
+	if !known || err != nil {
+		b.served.unpriced = true
+		return
+	}
+	const part = 0.5 // as both providers publish it
+	b.served.usd += part * pricing.Spent(m, api, u)
+}
+
+// tell says what the batches brought.
+func (b *batches) tell() {
+	n := &b.served
+	if n.done+n.dead+n.open == 0 {
+		return
+	}
+	text := fmt.Sprintf("batches of the provider: %s done, %d dead, %d left to send", sanitize.Count(n.done, "request is", "requests are"),
+		n.dead, n.open)
+	if n.usd > 0 {
+		text += fmt.Sprintf("; at half the price they cost %.4f USD", n.usd)
+	}
+	if n.unpriced {
+		text += "; the price of some is not known"
+	}
+	b.Notice(text)
+}
