@@ -219,6 +219,7 @@ func TestBatchCountsInTheClientsLimit(t *testing.T) {
 		})
 		c := batching(t, t.TempDir(), "6000/m")
 		c.Clients.Default.Limits = rates(t, "30/m")
+		c.MaxWait = 5 * time.Minute // a chat that comes right after 30 lines waits a minute
 		c.State = filepath.Join(t.TempDir(), "state")
 		c.clock = bubbleClock
 		x := virtual(t, seen, c)
