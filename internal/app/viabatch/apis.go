@@ -109,7 +109,8 @@ func (openAI) head(name string) []byte {
 }
 
 func (openAI) line(q *format.Request) []byte {
-	return fmt.Appendf(nil, `{"custom_id":%s,"method":"POST","url":%s,"body":%s}`, quoted(q.ID), quoted(q.URL.Path), q.Body)
+	return fmt.Appendf(nil, `{"custom_id":%s,"method":"POST","url":%s,"body":%s}`, quoted(q.ID), quoted(q.URL.Path),
+		q.Body)
 }
 
 func (openAI) between() []byte         { return []byte("\n") }
@@ -118,15 +119,15 @@ func (openAI) foot(name string) []byte { return fmt.Appendf(nil, "\n\r\n--%s--\r
 func (a openAI) create(ctx context.Context, c *chunk) (id string, err error) {
 	var f, b made
 	// A file that is uploaded twice does no harm.
-	if err := a.object(ctx, http.MethodPost, "/v1/files", "multipart/form-data; boundary="+boundary(c.Name),
-		func() (io.ReadCloser, int64) { return c.body(), c.size }, false, &f); err != nil {
+	if err := a.object(ctx, &call{http.MethodPost, "/v1/files", "multipart/form-data; boundary=" + boundary(c.Name), c.body,
+		false}, &f); err != nil {
 		return "", err
 	}
-	text := fmt.Appendf(nil, `{"input_file_id":%s,"endpoint":%s,"completion_window":"24h","metadata":{%q:%s}}`, quoted(f.ID),
-		quoted(c.Path), tag, quoted(c.Name))
-	err = a.object(ctx, http.MethodPost, "/v1/batches", "application/json", func() (io.ReadCloser, int64) {
+	text := fmt.Appendf(nil, `{"input_file_id":%s,"endpoint":%s,"completion_window":"24h","metadata":{%q:%s}}`,
+		quoted(f.ID), quoted(c.Path), tag, quoted(c.Name))
+	err = a.object(ctx, &call{http.MethodPost, "/v1/batches", "application/json", func() (io.ReadCloser, int64) {
 		return io.NopCloser(bytes.NewReader(text)), int64(len(text))
-	}, true, &b)
+	}, true}, &b)
 	return b.ID, err
 }
 
@@ -181,8 +182,7 @@ func (anthropic) foot(string) []byte { return []byte("]}") }
 
 func (a anthropic) create(ctx context.Context, c *chunk) (id string, err error) {
 	var b made
-	err = a.object(ctx, http.MethodPost, "/v1/messages/batches", "application/json",
-		func() (io.ReadCloser, int64) { return c.body(), c.size }, true, &b)
+	err = a.object(ctx, &call{http.MethodPost, "/v1/messages/batches", "application/json", c.body, true}, &b)
 	return b.ID, err
 }
 

@@ -26,8 +26,8 @@ func newChunk(a api, q *format.Request) (*chunk, error) {
 		return nil, err
 	}
 	_ = os.Remove(f.Name()) // where that fails, drop removes it
-	c := &chunk{entry: entry{Name: rand.Text(), Model: q.Estimate.Model, Path: q.URL.Path, Began: time.Now()}, api: a, file: f,
-		w: bufio.NewWriterSize(f, 256<<10)}
+	e := entry{Name: rand.Text(), Model: q.Estimate.Model, Path: q.URL.Path, Began: time.Now()}
+	c := &chunk{entry: e, api: a, file: f, w: bufio.NewWriterSize(f, 256<<10)}
 	return c, c.write(a.head(c.Name))
 }
 
@@ -62,8 +62,10 @@ func (c *chunk) end() error {
 	return c.w.Flush()
 }
 
-// body returns the whole body, from its beginning.
-func (c *chunk) body() io.ReadCloser { return io.NopCloser(io.NewSectionReader(c.file, 0, c.size)) }
+// body returns the whole body, from its beginning, and its size.
+func (c *chunk) body() (io.ReadCloser, int64) {
+	return io.NopCloser(io.NewSectionReader(c.file, 0, c.size)), c.size
+}
 
 func (c *chunk) drop() {
 	c.file.Close()

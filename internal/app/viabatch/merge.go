@@ -75,7 +75,7 @@ func (b *batches) merge(ctx context.Context, e *entry, s state) error {
 		digests[q.ID] = q.Digest
 	}
 	for _, path := range s.results {
-		resp, err := b.remote.ask(ctx, http.MethodGet, path, "", nil, false)
+		resp, err := b.remote.ask(ctx, &call{method: http.MethodGet, path: path})
 		if err != nil {
 			return err
 		}
@@ -109,14 +109,14 @@ func (b *batches) take(e *entry, text []byte, digests map[string]format.Digest) 
 	if b.done[l.ID] { // taken in before a crash
 		return nil
 	}
-	shown := string(body)
+	shown, hidden := b.remote.secrets.HideIn(string(body))
 	r := format.Result{ID: l.ID, State: "done", Status: status, Attempts: 1, At: format.Stamp(time.Now()), Digest: digest,
-		Key: b.Key.Name, Body: &shown, Headers: map[string]string{"x-request-id": requestID}}
+		Hidden: hidden, Key: b.Key.Name, Body: &shown, Headers: map[string]string{"x-request-id": requestID}}
 	to := b.out
 	if status != http.StatusOK {
 		to = b.dead
 		r.State, r.Class = "dead", dead.OfStatus(status).String()
-		r.Error = fmt.Sprintf("answered %d %s: %s", status, http.StatusText(status), provider.Message(body))
+		r.Error = fmt.Sprintf("answered %d %s: %s", status, http.StatusText(status), b.remote.shown(provider.Message(body)))
 		b.served.dead++
 	} else {
 		b.served.done++
@@ -145,8 +145,8 @@ func (b *batches) tell() {
 	if n.done+n.dead+n.open == 0 {
 		return
 	}
-	text := fmt.Sprintf("batches of the provider: %s done, %d dead, %d left to send", sanitize.Count(n.done, "request is", "requests are"),
-		n.dead, n.open)
+	text := fmt.Sprintf("batches of the provider: %s done, %d dead, %d left to send",
+		sanitize.Count(n.done, "request is", "requests are"), n.dead, n.open)
 	if n.usd > 0 {
 		text += fmt.Sprintf("; at half the price they cost %.4f USD", n.usd)
 	}

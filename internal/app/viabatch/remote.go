@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/httptext"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -21,6 +23,8 @@ type remote struct {
 	c      *Config
 	base   string
 	client *http.Client
+	// secrets finds the key in what the provider says. Nothing shows it.
+	secrets *format.Secrets
 }
 
 func newRemote(c *Config) *remote {
@@ -30,7 +34,8 @@ func newRemote(c *Config) *remote {
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return &remote{c: c, base: u.String(), client: &http.Client{Transport: base,
+	secrets := format.NewSecrets([]secret.Key{{Name: c.Key.Name, Value: c.Key.Secret}}, c.Header, nil, c.Format)
+	return &remote{c: c, base: u.String(), secrets: secrets, client: &http.Client{Transport: base,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
@@ -52,11 +57,19 @@ const (
 	mostRest    = time.Minute
 )
 
+// call is a request to the provider.
+type call struct {
+	method, path string
+	kind         string                        // of the body
+	body         func() (io.ReadCloser, int64) // nil: none
+	once         bool                          // it must not be served twice
+}
+
 // ask makes a request. It is repeated until it is answered, with a pause after each refusal by a limit
-// or failure. once says that it must not be served twice: then a failure is errUnclear.
-func (r *remote) ask(ctx context.Context, method, path, kind string, body func() (io.ReadCloser, int64), once bool) (*http.Response, error) {
+// or failure. A failure of one that must not be served twice is errUnclear.
+func (r *remote) ask(ctx context.Context, c *call) (*http.Response, error) {
 	for rest := firstRest; ; rest = min(2*rest, mostRest) {
-		resp, err := r.try(ctx, method, path, kind, body)
+		resp, err := r.try(ctx, c)
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
@@ -65,13 +78,13 @@ func (r *remote) ask(ctx context.Context, method, path, kind string, body func()
 			return nil, context.Cause(ctx)
 		case err == nil && resp.StatusCode/100 == 2:
 			return resp, nil
-		case err != nil && once:
+		case err != nil && c.once:
 			return nil, fmt.Errorf("%w: %w", errUnclear, err)
 		case err == nil:
 			text, _ := io.ReadAll(io.LimitReader(resp.Body, mostRefusal))
 			resp.Body.Close()
 			limited := resp.StatusCode == http.StatusTooManyRequests
-			if resp.StatusCode >= http.StatusInternalServerError && once {
+			if resp.StatusCode >= http.StatusInternalServerError && c.once {
 				return nil, fmt.Errorf("%w: %d", errUnclear, resp.StatusCode)
 			}
 			if !limited && resp.StatusCode < http.StatusInternalServerError {
@@ -87,22 +100,20 @@ func (r *remote) ask(ctx context.Context, method, path, kind string, body func()
 	}
 }
 
-// shown is a text without keys.
+// shown is a text without keys, on one line.
 func (r *remote) shown(text string) string {
-	if r.c.Key.Secret == "" {
-		return text
-	}
-	return strings.ReplaceAll(text, r.c.Key.Secret, "["+r.c.Key.Name+"]")
+	text, _ = r.secrets.HideIn(text)
+	return sanitize.Text(text)
 }
 
-func (r *remote) try(ctx context.Context, method, path, kind string, body func() (io.ReadCloser, int64)) (*http.Response, error) {
-	q, err := http.NewRequestWithContext(ctx, method, r.base+path, nil)
+func (r *remote) try(ctx context.Context, c *call) (*http.Response, error) {
+	q, err := http.NewRequestWithContext(ctx, c.method, r.base+c.path, nil)
 	if err != nil {
 		return nil, err
 	}
-	if body != nil {
-		q.Body, q.ContentLength = body()
-		q.Header.Set("Content-Type", kind)
+	if c.body != nil {
+		q.Body, q.ContentLength = c.body()
+		q.Header.Set("Content-Type", c.kind)
 	}
 	if r.c.Format.Form() == format.Anthropic {
 		q.Header.Set("Anthropic-Version", "2023-06-01")
@@ -117,8 +128,8 @@ func (r *remote) try(ctx context.Context, method, path, kind string, body func()
 }
 
 // object makes a request and reads its answer into to.
-func (r *remote) object(ctx context.Context, method, path, kind string, body func() (io.ReadCloser, int64), once bool, to any) error {
-	resp, err := r.ask(ctx, method, path, kind, body, once)
+func (r *remote) object(ctx context.Context, c *call, to any) error {
+	resp, err := r.ask(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -132,7 +143,7 @@ func (r *remote) object(ctx context.Context, method, path, kind string, body fun
 // get reads an object. What cannot be read is asked for again.
 func (r *remote) get(ctx context.Context, path string, to any) error {
 	for {
-		err := r.object(ctx, http.MethodGet, path, "", nil, false, to)
+		err := r.object(ctx, &call{method: http.MethodGet, path: path}, to)
 		if !errors.Is(err, errUnclear) {
 			return err
 		}

@@ -277,7 +277,8 @@ func (b *batches) submit(ctx context.Context, c *chunk) error {
 		return err
 	}
 	b.Notice(fmt.Sprintf("%s of %s given to the provider as %s, about %s tokens of input",
-		sanitize.Count(len(c.Requests), "request is", "requests are"), sanitize.Text(c.Model), id, humanize.Thousands(c.Tokens)))
+		sanitize.Count(len(c.Requests), "request is", "requests are"), sanitize.Text(c.Model), sanitize.Text(id),
+		humanize.Thousands(c.Tokens)))
 	return b.ledger.made(&c.entry, id)
 }
 
@@ -317,9 +318,10 @@ func (b *batches) look(ctx context.Context) error {
 		switch {
 		case s.isFull:
 			b.ledger.later = true
-			b.Notice(fmt.Sprintf("%s waits for others: %s", e.Batch, sanitize.Text(s.why)))
+			b.Notice(fmt.Sprintf("%s waits for others: %s", sanitize.Text(e.Batch), b.remote.shown(s.why)))
 		case s.why != "":
-			b.Notice(fmt.Sprintf("%s failed: %s; its requests are sent one by one", e.Batch, sanitize.Text(s.why)))
+			b.Notice(fmt.Sprintf("%s failed: %s; its requests are sent one by one", sanitize.Text(e.Batch),
+				b.remote.shown(s.why)))
 		case !s.ended:
 			continue
 		default:

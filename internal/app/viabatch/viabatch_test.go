@@ -79,7 +79,7 @@ func newBench(t *testing.T, p format.Provider, c llm.Config, text string) *bench
 	dir := t.TempDir()
 	b := &bench{t: t, base: &base{server: server, seen: map[string]int{}}}
 	b.config = Config{Format: l, Input: filepath.Join(dir, "in.jsonl"), Out: filepath.Join(dir, "out.jsonl"), Dead: filepath.Join(dir, "out.errors.jsonl"),
-		Key: format.Key{Name: "K", Secret: "sk-1"}, Header: header, Base: b.base, Notice: func(s string) { b.said = append(b.said, s) }}
+		Key: format.Key{Name: "K", Secret: "sk-Zq81kdTTw0pXv27LmAa93bYcQ"}, Header: header, Base: b.base, Notice: func(s string) { b.said = append(b.said, s) }}
 	if err := os.WriteFile(b.config.Input, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestExpired(t *testing.T) {
 		}
 		b.config.Key.Secret = ""
 		b.base.hook = func(r *http.Request) (*http.Response, error) {
-			r.Header.Set("Authorization", "Bearer sk-1")
+			r.Header.Set("Authorization", "Bearer sk-Zq81kdTTw0pXv27LmAa93bYcQ")
 			return nil, nil
 		}
 		if sent, before, _ := b.rest(); sent != 40-len(done)-len(dead) || before != len(done) {
@@ -305,7 +305,7 @@ func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, format.OpenAI, llm.Config{}, many(3, openAILine, "gpt-4o"))
 		b.base.hook = func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 401, Body: io.NopCloser(strings.NewReader(`{"error":{"message":"Incorrect API key sk-1"}}`))}, nil
+			return &http.Response{StatusCode: 401, Body: io.NopCloser(strings.NewReader(`{"error":{"message":"Incorrect API key sk-Zq81kdTTw0pXv27LmAa93bYcQ"}}`))}, nil
 		}
 		if err := b.run(); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "answered 401: Incorrect API key [K]") {
 			t.Errorf("%v", err)
