@@ -76,14 +76,15 @@ func (c *call) charge(p *Partition) error {
 		of = charges.OfKeyless
 	}
 	charge, resource := of(c.req)
-	if p.Resource == "" {
+	c.row, c.rows, c.stated = charge, charges != nil, p.Resource != ""
+	if charge != nil {
+		c.worth = classify.CostOf(charge.Cost)
+	}
+	c.t.notices.apply(c, p, &resource)
+	if !c.stated {
 		p.Resource = resource
 	}
-	if c.row = charge; charge == nil {
-		return nil
-	}
-	c.worth = classify.CostOf(charge.Cost)
-	if charge.Body == nil && charge.Answer == nil {
+	if charge == nil || charge.Body == nil && charge.Answer == nil {
 		return nil
 	}
 	var raw []byte
@@ -123,7 +124,7 @@ func (t *Transport) count(cost *limit.Cost, row *provider.Charge, where string,
 
 // charges returns a cost with that of the request's charge.
 func (c *call) charges(cost limit.Cost) limit.Cost {
-	if c.row == nil {
+	if !c.rows {
 		return cost
 	}
 	for u, n := range c.worth {
@@ -142,8 +143,20 @@ func (s *sent) costs(o *limit.Outcome, text []byte) {
 	if !o.Metered {
 		o.Metered, o.Actual = true, s.cost
 	}
-	if found := s.t.count(&o.Actual, s.row, "answer", s.row.Answer, text); found && s.finds != nil {
+	if !s.t.count(&o.Actual, s.row, "answer", s.row.Answer, text) {
+		return
+	}
+	if s.finds != nil {
 		s.t.shapes.learn(s.finds, o.Actual)
+	}
+	for unit, n := range s.row.Cost {
+		u, ok := classify.UnitOf(unit)
+		stated := s.row.Answer[unit] != nil && s.row.Body[unit] == nil
+		if ok && stated && o.Actual[u] > n && s.t.first("cost", Partition{Route: s.row.On + " " + string(unit)}) {
+			worth := s.worth
+			worth[u] = n // what the charge says, whatever its shape has shown
+			s.tell(s.row.On, worth, o.Actual)
+		}
 	}
 }
 

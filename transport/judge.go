@@ -58,6 +58,7 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 			*v = t.policy.Of(&in)
 		}
 	}
+	s.t.notices.answered(s)
 	s.ofOthers()
 	if v.Shown != nil {
 		s.leaf.server.dialect.Store(&v.Shown)
@@ -88,6 +89,9 @@ func (s *sent) ofOthers() {
 	}
 	other := func(scope provider.Scope, resource string) bool {
 		return scope == provider.Resource && resource != "" && resource != own
+	}
+	if l := said.Limits; len(l) == 1 && other(l[0].Scope, l[0].Resource) {
+		s.elsewhere(l[0].Resource)
 	}
 	limits := len(said.Limits)
 	said.Limits = slices.DeleteFunc(said.Limits, func(l provider.ServiceLimit) bool { return other(l.Scope, l.Resource) })

@@ -33,8 +33,10 @@ type sent struct {
 	heeded  bool
 	wait    time.Duration // its request's wait before the next attempt, as heed found
 	entry   int64         // in Config.Recorder
-	visit   *visit        // nil: its key is no newcomer in another key's limits
-	none    bool          // nothing of it was sent, by a fault of the way to the host: it is not counted
+	req     *http.Request
+	seen    seen
+	visit   *visit // nil: its key is no newcomer in another key's limits
+	none    bool   // nothing of it was sent, by a fault of the way to the host: it is not counted
 
 	priced
 	used *tokens.Usage // as stated in its answer; nil: not stated
@@ -42,12 +44,13 @@ type sent struct {
 
 // begin makes an attempt of the acquired permit.
 func (c *call) begin(number int) *sent {
-	s := &sent{t: c.t, leaf: c.leaf, way: c.way, visit: c.visit, permit: c.permit, priced: c.priced}
+	s := &sent{t: c.t, leaf: c.leaf, way: c.way, visit: c.visit, permit: c.permit, priced: c.priced, req: c.req}
 	if c.way.account != nil {
 		s.key, s.era = c.t.take(c.way.account, &c.denied)
 	}
 	s.wire.Leave, c.begun = s, true
 	s.leaf.active.Add(1)
+	s.t.notices.began(s)
 	c.t.attempts.Add(1)
 	if number > 1 {
 		c.t.resent.Add(1)

@@ -21,6 +21,7 @@ func (s *sent) settle(o limit.Outcome) {
 	}
 	defer s.leaf.release()
 	s.t.shapes.ends(s.finds)
+	s.t.notices.ends(s)
 	billed, paid := o, false
 	if s.bill.reserved != 0 {
 		billed, paid = s.billed(o)

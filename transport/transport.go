@@ -49,6 +49,7 @@
 //	call.go                one RoundTrip, as the list of its stations
 //	prepare.go             what a request counts in, and what it costs
 //	charge.go              what a request costs by the charges of its host, and its resource
+//	notice.go              charges that answers show to be wrong
 //	shape.go               costs that only an answer knows
 //	acquire.go             its turn: one permit of all its limits
 //	send.go                the Base, with the key's credential, at most once per permit
@@ -417,6 +418,7 @@ type state struct {
 	owners  map[string]*owners // by host
 	others  map[string]bool    // models that the preset does not have
 	shapes  shapes
+	notices notices
 	unread  map[unread]bool // logged that requests or answers cannot be read
 	recent  ring
 	cold    cold        // what frozen partitions remember

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/ratetest/service"
 )
 
 // expression compiles an expression in jq of weight.
@@ -201,4 +203,36 @@ func TestNothingStated(t *testing.T) {
 	if _, err := statedOf(http.Header{FieldCost: {"1 weight", "2 weight"}}); err == nil {
 		t.Error("two fields are taken")
 	}
+}
+
+// A planted cost is noticed at the third answer. The log has the line that mends it, and the server
+// refuses nothing afterwards.
+func TestPlantedCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, err := service.New(service.Config{Provider: "binance"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		x := virtual(t, server, Config{MaxWait: time.Hour, Upstreams: []Upstream{{To: mustURL(t, "http://api.test"), Preset: "binance",
+			Charges: []provider.Charge{{On: "GET /api/v3/depth?limit>1000", Cost: map[provider.Unit]int64{provider.Weight: 5}}}}}})
+		const mends = `{on: \"GET /api/v3/depth?limit>1000\", cost: \"250 weight\"}`
+		for n := 1; n <= 3; n++ {
+			if strings.Contains(x.log.String(), mends) {
+				t.Errorf("it is said before answer %d", n)
+			}
+			x.do("GET", "/api/v3/depth?limit=5000&symbol=BTCUSDT", "")
+		}
+		if said := strings.Count(x.log.String(), mends); said != 1 {
+			t.Errorf("said %d times:\n%s", said, x.log)
+		}
+		var all sync.WaitGroup
+		for range 40 { // more than a minute's weight
+			all.Go(func() { x.do("GET", "/api/v3/depth?limit=5000&symbol=BTCUSDT", "") })
+		}
+		all.Wait()
+		if r := server.Report(); r.Accepted != 43 || r.Limited+r.Bans > 0 {
+			t.Errorf("%d served, %d refused, %d bans", r.Accepted, r.Limited, r.Bans)
+		}
+	})
 }
