@@ -260,7 +260,8 @@ func (c *Charges) Usual() string {
 func (c *Charges) Hidden() (hidden, by int, ok bool) {
 	for hidden = range c.rows {
 		for by = range c.rows[:hidden] {
-			if c.rows[by].covers(&c.rows[hidden]) {
+			some := c.list[by].Keyless && !c.list[hidden].Keyless // it takes those without a key alone
+			if !some && c.rows[by].covers(&c.rows[hidden]) {
 				return hidden, by, true
 			}
 		}

@@ -152,6 +152,15 @@ func TestHiddenCharges(t *testing.T) {
 	}
 }
 
+// No row of a provider is hidden, so its table could be the charges of a file.
+func TestProvidersHideNothing(t *testing.T) {
+	for _, p := range provider.Providers() {
+		if hidden, by, ok := charges(t, p.Charges...).Hidden(); ok {
+			t.Errorf("%s: %s is hidden by %s", p.Name, p.Charges[hidden].On, p.Charges[by].On)
+		}
+	}
+}
+
 // plainly finds the charge of a request as the documentation says it, without a table.
 func plainly(list []provider.Charge, method string, u *url.URL) int {
 	for i, c := range list {

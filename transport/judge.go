@@ -107,7 +107,10 @@ func (s *sent) ofOthers() {
 }
 
 // bare returns the name of a resource as answers have it, whether it is a key's or an address's.
-func bare(resource string) string { return strings.TrimPrefix(resource, "address ") }
+func bare(resource string) string { return strings.TrimPrefix(resource, ofAddress) }
+
+// ofAddress begins the names of an address's resources: see provider.OfAddress.
+const ofAddress = "address "
 
 // evidence makes the evidence for a verdict.
 func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) classify.Evidence {

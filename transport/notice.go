@@ -235,7 +235,11 @@ func (n *notices) apply(c *call, p *Partition, resource *string) {
 	for u, cost := range l.cost {
 		c.worth[u] = max(c.worth[u], cost)
 	}
-	if l.resource != "" {
+	switch {
+	case l.resource == "":
+	case provider.OfAddress(*resource): // there it has this name, as answers do not say
+		*resource = ofAddress + l.resource
+	default:
 		*resource = l.resource
 	}
 }

@@ -121,9 +121,10 @@ func TestRoutesMove(t *testing.T) {
 		return reply(200, "", "X-RateLimit-Resource", "search", "X-RateLimit-Limit", "30", "X-RateLimit-Remaining", "29", "X-RateLimit-Reset", "946684860")
 	}), Logger: slog.New(slog.NewTextHandler(&b, nil)), Ended: func(a transport.Attempt) { in = append(in, a.Partition.Resource) }})
 	for _, path := range []string{"/new/search?q=1", "/new/search?q=2", "/search/code", "/new/search"} {
-		do(t, tr, get(t, "https://api.github.com"+path))
+		do(t, tr, get(t, "https://api.github.com"+path, "Authorization", "Bearer k"))
 	}
-	if want := []string{"core", "search", "code_search", "search"}; !slices.Equal(in, want) {
+	do(t, tr, get(t, "https://api.github.com/new/search")) // without a key it counts with its address
+	if want := []string{"core", "search", "code_search", "search", "address search"}; !slices.Equal(in, want) {
 		t.Errorf("counted in %q, want %q", in, want)
 	}
 	if log := b.String(); strings.Count(log, `{on: \"GET /new/search\", resource: \"search\"}`) != 1 || strings.Count(log, "counts in another") != 2 {
