@@ -248,7 +248,9 @@ func (c *Charges) Usual() string {
 		return ""
 	}
 	for i := range c.rows {
-		if row := &c.rows[i]; row.method == "" && row.path == "*" && row.conditions == nil && row.resource == nil && !c.list[i].Keyless {
+		row := &c.rows[i]
+		all := row.method == "" && row.path == "*" && row.conditions == nil && !c.list[i].Keyless
+		if all && row.resource == nil {
 			return c.list[i].Resource
 		}
 	}

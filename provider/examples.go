@@ -22,7 +22,7 @@ var examples = map[string]string{
 		GET /v2/orders = 1 request
 		GET /v2/account = 1 request`,
 	"anthropic": `
-		POST /v1/messages {"model":"claude-fable-5","max_tokens":64,"messages":[{"role":"user","content":"Hello"}]} = 1 request, its tokens`,
+		POST /v1/messages {"model":"claude-fable-5","max_tokens":64,"messages":[]} = 1 request, its tokens`,
 	"arxiv": `
 		GET /api/query?search_query=all:electron = 1 request`,
 	"atlassian": `
@@ -48,6 +48,8 @@ var examples = map[string]string{
 		GET /fapi/v1/income = 30 weight
 		GET /fapi/v1/ping = 1 weight
 		POST /fapi/v1/order = 1 order`,
+	"azure-openai": `
+		POST /openai/deployments/d/chat/completions {"max_tokens":9,"messages":[]} = 1 request, its tokens`,
 	"bybit": `
 		GET /v5/market/tickers?category=spot = 1 request
 		GET /v5/asset/transfer/query-asset-info = 1 request of 1/s GET /v5/asset/transfer/query-asset-info
@@ -62,7 +64,7 @@ var examples = map[string]string{
 	"cme": `
 		POST / = 1 request`,
 	"cohere": `
-		POST /v2/chat {"model":"command-a-03-2025","messages":[{"role":"user","content":"Hello"}]} = 1 request`,
+		POST /v2/chat {"model":"command-a-03-2025","messages":[]} = 1 request`,
 	"coinbase": `
 		GET /orders = 1 request of private
 		GET /accounts = 1 request of private
@@ -73,12 +75,11 @@ var examples = map[string]string{
 	"crossref": `
 		GET /works/10.5555/12345678 = 1 request`,
 	"deepseek": `
-		POST /chat/completions {"model":"deepseek-chat","messages":[{"role":"user","content":"Hello"}]} = 1 request`,
+		POST /chat/completions {"model":"deepseek-chat","messages":[]} = 1 request`,
 	"deribit": `
 		GET /api/v2/private/get_positions = 1 request
 		GET /api/v2/public/get_order_book?instrument_name=BTC-PERPETUAL = 1 request`,
 	"discord": `
-		GET /api/v10/gateway = 1 request
 		POST /api/v10/channels/1/messages = 1 request of POST channel 1 messages
 		POST /api/v10/channels/2/messages = 1 request of POST channel 2 messages
 		GET /api/v10/guilds/1/roles = 1 request of GET guild 1`,
@@ -90,6 +91,8 @@ var examples = map[string]string{
 		GET /api?module=block = 1 request`,
 	"fastly": `
 		POST /service/1/purge_all = 1 request`,
+	"gemini": `
+		POST /v1beta/models/gemini-2.5-flash:generateContent {"contents":[]} = 1 request, its tokens`,
 	"github": `
 		GET /user = 1 request of core
 		GET /repos/a/b/issues = 1 request of core; without a key, of address core
@@ -112,7 +115,7 @@ var examples = map[string]string{
 		GET /drive/v3/files = 1 request
 		GET /youtube/v3/videos?id=A = 1 request`,
 	"groq": `
-		POST /openai/v1/chat/completions {"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hello"}]} = 1 request, its tokens`,
+		POST /openai/v1/chat/completions {"model":"m","max_tokens":9,"messages":[]} = 1 request, its tokens`,
 	"heroku": `
 		GET /apps = 1 request
 		GET /account = 1 request`,
@@ -135,11 +138,16 @@ var examples = map[string]string{
 		POST /graphql {"query":"{viewer{id}}"} = 1 request`,
 	"microsoft-graph": `
 		GET /v1.0/me/messages = 1 request`,
+	"mistral": `
+		POST /v1/chat/completions {"model":"m","max_tokens":9,"messages":[]} = 1 request, its tokens`,
 	"monday": `
 		POST /v2 {"query":"{me{id}}"} = 1 request`,
 	"notion": `
 		GET /v1/users = 1 request
 		POST /v1/search = 1 request`,
+	"okta": `
+		GET /api/v1/users = 1 request
+		GET /api/v1/groups = 1 request`,
 	"okx": `
 		GET /api/v5/market/exchange-rate = 1 request of 1/2s GET /api/v5/market/exchange-rate
 		GET /api/v5/asset/asset-valuation = 1 request of 2/2s GET /api/v5/asset/asset-valuation
@@ -154,13 +162,14 @@ var examples = map[string]string{
 		GET /api/v5/market/books?instId=A = 1 request of 40/2s GET /api/v5/market/books
 		GET /api/v5/market/trades?instId=A = 1 request of 100/2s GET /api/v5/market/trades
 		POST /api/v5/trade/order = 1 order of 60/2s POST /api/v5/trade/order
-		POST /api/v5/trade/batch-orders [` + strings.Repeat(`{"instId":"A"},`, 20) + `{}] = 20 orders of orders/2s POST /api/v5/trade/batch-orders`,
+		POST /api/v5/trade/batch-orders [` + strings.Repeat(`{"instId":"A"},`, 20) + `{}] = 20 orders of orders/2s POST ` +
+		`/api/v5/trade/batch-orders`,
 	"openai": `
-		POST /v1/chat/completions {"model":"gpt-4o","max_tokens":64,"messages":[{"role":"user","content":"Hello"}]} = 1 request, its tokens`,
+		POST /v1/chat/completions {"model":"gpt-4o","max_tokens":64,"messages":[]} = 1 request, its tokens`,
 	"openrouter": `
-		POST /api/v1/chat/completions {"model":"m:free","messages":[{"role":"user","content":"Hello"}]} = 1 request`,
+		POST /api/v1/chat/completions {"model":"m:free","messages":[]} = 1 request`,
 	"perplexity": `
-		POST /chat/completions {"model":"sonar","messages":[{"role":"user","content":"Hello"}]} = 1 request`,
+		POST /chat/completions {"model":"sonar","messages":[]} = 1 request`,
 	"reddit": `
 		GET /api/v1/me = 1 request
 		GET /r/golang/new = 1 request`,
@@ -178,6 +187,9 @@ var examples = map[string]string{
 	"slack": `
 		POST /api/conversations.list = 1 request
 		POST /api/users.list = 1 request`,
+	"spotify": `
+		GET /v1/me = 1 request
+		GET /v1/artists/A = 1 request`,
 	"strava": `
 		POST /api/v3/activities = 1 request
 		POST /api/v3/uploads = 1 request`,
@@ -186,9 +198,14 @@ var examples = map[string]string{
 		GET /v1/customers = 1 request`,
 	"trello": `
 		GET /1/boards/A = 1 request`,
+	"twilio": `
+		POST /2010-04-01/Accounts/AC1/Messages.json = 1 request`,
 	"twitch": `
 		GET /helix/users = 1 request
 		GET /helix/streams = 1 request`,
+	"x": `
+		GET /2/tweets?ids=1 = 1 request
+		GET /2/users/me = 1 request`,
 	"zendesk": `
 		GET /api/v2/users = 1 request
 		GET /api/v2/incremental/tickets?start_time=1 = 1 request of incremental export

@@ -67,6 +67,10 @@ func (p Policy) PerSecond() (Policy, bool) {
 	return p, true
 }
 
+// Unpublished reports whether a published limit has no number: the documentation names the limit, and
+// only answers state how many, if at all.
+func (p Policy) Unpublished() bool { return p.Limit == 0 }
+
 // Fits reports whether the limits are those of the model. About names no model, or begins with the
 // model's name, with or without the date of a snapshot.
 func (p Preset) Fits(model string) bool {

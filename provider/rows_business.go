@@ -164,6 +164,7 @@ func monday() *row {
 			Published: []Preset{
 				{"monday", "complexity of an app, per account; calls per day depend on the plan", "https://developer.monday.com/api-reference/docs/rate-limits", "2026-11",
 					[]Policy{named("reads", per(5_000_000, Weight, time.Minute, "", Key))}},
+				mondayPlan("standard", "Basic and Standard plans", 1000), mondayPlan("pro", "Pro plan", 10_000), mondayPlan("enterprise", "Enterprise plan", 25_000),
 			},
 		},
 		inBody: true,
@@ -177,6 +178,13 @@ func monday() *row {
 		},
 		worded: []worded{{says: "budget remaining {left} out of {limit} reset in {wait} second", is: named("complexity", per(0, Weight, time.Minute, "", Key))}},
 	}
+}
+
+// mondayPlan has the calls per day of a plan, too, which end at midnight UTC.
+func mondayPlan(name, about string, calls int64) Preset {
+	return Preset{"monday:" + name, "an app, " + about + ", calls per day and complexity, per account", "https://support.monday.com/hc/en-us/articles/26471164460690-API-Rate-Limits", "2026-11",
+		[]Policy{named("reads", per(5_000_000, Weight, time.Minute, "", Key)),
+			named("day", per(calls, Requests, day, Calendar, Key))}}
 }
 
 // gentle are the statuses with which GraphQL servers answer; their errors are answers, too.
@@ -426,6 +434,11 @@ func twilio() *row {
 			Hosts: []string{".twilio.com"},
 			Docs:  "https://www.twilio.com/docs/api/errors/20429", AsOf: "2026-11",
 			Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"number", Route}},
+			Published: []Preset{
+				{"twilio", "requests at once of an account; how many is not published",
+					"https://www.twilio.com/docs/api/errors/20429", "2026-11",
+					[]Policy{named("concurrent", per(0, Concurrent, 0, Concurrency, Key))}},
+			},
 		},
 		is: sends("Twilio-Concurrent-Requests", "Twilio-Request-Id"),
 		refuse: []refused{

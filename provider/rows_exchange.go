@@ -291,14 +291,18 @@ func coinbase() *row {
 			Docs:  "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits", AsOf: "2026",
 			Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"address", IP}, {"key", Key}},
 			Published: []Preset{
-				{"coinbase", "Exchange, private endpoints per profile, public ones per address", "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits", "2026",
-					[]Policy{of("private", bucket(30, 15, Requests, time.Second, Resource)), of("fills", named("fills", bucket(20, 10, Requests, time.Second, Resource))),
-						of("loans", named("loans", per(10, Requests, time.Second, Bucket, Resource))), of("address public", named("public", bucket(15, 10, Requests, time.Second, Resource)))}},
+				{"coinbase", "Exchange, private endpoints per profile, public ones per address",
+					"https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits", "2026",
+					[]Policy{of("private", bucket(30, 15, Requests, time.Second, Resource)),
+						of("fills", named("fills", bucket(20, 10, Requests, time.Second, Resource))),
+						of("loans", named("loans", per(10, Requests, time.Second, Bucket, Resource))),
+						of("address public", named("public", bucket(15, 10, Requests, time.Second, Resource)))}},
 				{"coinbase:public", "Exchange, public endpoints, per address", "https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits", "2026",
 					[]Policy{bucket(15, 10, Requests, time.Second, IP)}},
 			},
 			Charges: from("https://docs.cdp.coinbase.com/exchange/rest-api/rate-limits", "2026-11", []Charge{
-				{On: "GET /products*", Resource: "address public"}, {On: "GET /currencies*", Resource: "address public"}, {On: "GET /time", Resource: "address public"},
+				{On: "GET /products*", Resource: "address public"}, {On: "GET /currencies*", Resource: "address public"},
+				{On: "GET /time", Resource: "address public"},
 				{On: "GET /wrapped-assets*", Resource: "address public"}, {On: "GET /loans/assets"},
 				{On: "* /fills*", Resource: "fills"}, {On: "* /loans*", Resource: "loans"}, {On: "* *", Resource: "private"},
 			}),
@@ -586,7 +590,8 @@ var krakenPublic = of("address public*", named("public", per(1, Requests, time.S
 // per address, and some of them per pair, too.
 func krakenCharges() []Charge {
 	public := []Charge{
-		{On: "* /0/public/Trades", Resource: "address public {path} {query:pair}"}, {On: "* /0/public/OHLC", Resource: "address public {path} {query:pair}"},
+		{On: "* /0/public/Trades", Resource: "address public {path} {query:pair}"},
+		{On: "* /0/public/OHLC", Resource: "address public {path} {query:pair}"},
 		{On: "* /0/public/*", Resource: "address public"},
 	}
 	return slices.Concat(

@@ -25,6 +25,12 @@ func mistral() *row {
 			Docs:  "https://docs.mistral.ai/deployment/ai-studio/tier", AsOf: "2026-11",
 			Limited: Model, Banned: Key,
 			Tokens: countsUsed,
+			Published: []Preset{
+				{"mistral", "an organization and a model; answers state how many",
+					"https://docs.mistral.ai/deployment/ai-studio/tier", "2026-11",
+					[]Policy{per(0, Requests, time.Minute, Rolling, Model),
+						per(0, Tokens, time.Minute, Rolling, Model)}},
+			},
 		},
 		is: sends("X-RateLimit-Limit-Req-Minute", "X-RateLimit-Remaining-Req-Minute", "Mistral-Correlation-Id", "RateLimitBySize-Limit"),
 		stated: []stated{

@@ -99,6 +99,11 @@ func azure() *row {
 			Hosts:   []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"},
 			Docs:    "https://learn.microsoft.com/azure/ai-services/openai/how-to/quota",
 			Limited: Model, Banned: Key, Refusers: families,
+			Published: []Preset{
+				{"azure-openai", "a deployment, by its quota; answers state how many",
+					"https://learn.microsoft.com/azure/ai-services/openai/quotas-limits", "2026-11",
+					[]Policy{per(0, Requests, 0, "", Model), per(0, Tokens, time.Minute, "", Model)}},
+			},
 		},
 		is: func(r *Response) bool {
 			if r.refusedStatus() && (mentions(r, "Azure OpenAI") || mentions(r, "aka.ms/oai/quotaincrease")) {
@@ -453,6 +458,12 @@ func gemini() *row {
 			Tokens: countsInput,
 			Hosts:  []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
 			Docs:   "https://ai.google.dev/gemini-api/docs/rate-limits",
+			Published: []Preset{
+				{"gemini", "a project and a model; how many is in AI Studio alone",
+					"https://ai.google.dev/gemini-api/docs/rate-limits", "2026-11",
+					[]Policy{per(0, Requests, time.Minute, "", Model), per(0, Input, time.Minute, "", Model),
+						local(pacificTime, named("day", per(0, Requests, day, Calendar, Model)))}},
+			},
 			Silent: true, Limited: Model, Banned: Key, Refusers: []Refuser{{"*PerModel*", Model}, {"Gemini*", Model}, {"*", ""}},
 		},
 		is: func(r *Response) bool {

@@ -25,8 +25,10 @@ func gitlab() *row {
 			Docs:  "https://docs.gitlab.com/administration/settings/user_and_ip_rate_limits/#response-headers", AsOf: "2026-11",
 			Limited: Key, Banned: IP, Refusers: []Refuser{{"endpoint", Route}},
 			Published: []Preset{
-				{"gitlab", "gitlab.com, a user's API requests", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", append([]Policy{per(2000, Requests, time.Minute, "", Key)}, gitlabEndpoints...)},
-				{"gitlab:unauthenticated", "gitlab.com, without a token", "https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", append([]Policy{per(500, Requests, time.Minute, "", IP)}, gitlabEndpoints...)},
+				{"gitlab", "gitlab.com, a user's API requests",
+					"https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", append([]Policy{per(2000, Requests, time.Minute, "", Key)}, gitlabEndpoints...)},
+				{"gitlab:unauthenticated", "gitlab.com, without a token",
+					"https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", append([]Policy{per(500, Requests, time.Minute, "", IP)}, gitlabEndpoints...)},
 			},
 			Charges: gitlabCharges(),
 		},
@@ -71,7 +73,8 @@ func gitlabCharges() []Charge {
 		from("https://docs.gitlab.com/user/gitlab_com/", "2026-11", endpoints(`
 			600/min GET projects/*/jobs
 			60/min POST projects/*/notes groups/*/notes`)),
-		from("https://docs.gitlab.com/administration/settings/rate_limit_on_projects_api", "2026-11", []Charge{{On: "GET /api/v4/projects", Keyless: true, Resource: "address GET projects"}, {On: "GET /api/v4/projects", Resource: "GET projects"}}, endpoints(`
+		from("https://docs.gitlab.com/administration/settings/rate_limit_on_projects_api", "2026-11", []Charge{{On: "GET /api/v4/projects", Keyless: true, Resource: "address GET projects"},
+			{On: "GET /api/v4/projects", Resource: "GET projects"}}, endpoints(`
 			300/min GET users/*/projects
 			100/min GET users/*/contributed_projects users/*/starred_projects
 			- GET projects/*/*
@@ -220,6 +223,11 @@ func spotify() *row {
 			Hosts: []string{"api.spotify.com"},
 			Docs:  "https://developer.spotify.com/documentation/web-api/concepts/rate-limits", AsOf: "2026-11",
 			Silent: true, Limited: Key, Banned: Key,
+			Published: []Preset{
+				{"spotify", "an app; how many is not published",
+					"https://developer.spotify.com/documentation/web-api/concepts/rate-limits", "2026-11",
+					[]Policy{named("30 seconds", per(0, Requests, 30*time.Second, Rolling, Key))}},
+			},
 		},
 		refuse: []refused{{status: []int{429}, why: RateLimited, wait: 30 * time.Second}},
 	}

@@ -313,7 +313,8 @@ func discord() *row {
 			Limited: Route, Banned: IP, Refusers: []Refuser{{"global", Key}, {"shared", Route}},
 			Published: []Preset{
 				{"discord", "per bot, besides the limits of each route", "https://discord.com/developers/docs/topics/rate-limits", "2026",
-					[]Policy{per(50, Requests, time.Second, "", Key)}},
+					[]Policy{per(50, Requests, time.Second, "", Key),
+						of("*", named("route", per(0, Requests, 0, "", Resource)))}},
 			},
 			// A route's limit is of one channel, guild or webhook: its first identifier. What follows
 			// differs from object to object.
@@ -336,7 +337,13 @@ func discord() *row {
 			if reset.IsZero() {
 				reset = r.reset("X-RateLimit-Reset", 0)
 			}
-			r.add(p, ServiceLimit{Remaining: r.count("X-RateLimit-Remaining"), Reset: reset, Whole: true})
+			remaining := r.count("X-RateLimit-Remaining")
+			first := r.Status < 300 && remaining.OK && p.Limit > 0 && remaining.N == p.Limit-1
+			if first && reset.After(r.now) {
+				// The window begins with this request, so the reset states its length.
+				p.Window, p.WindowSource = (reset.Sub(r.now) + tenth - 1).Truncate(tenth), Stated
+			}
+			r.add(p, ServiceLimit{Remaining: remaining, Reset: reset, Whole: true})
 			if r.Status != http.StatusTooManyRequests {
 				return
 			}
@@ -369,6 +376,8 @@ func discord() *row {
 	}
 }
 
+const tenth = 100 * time.Millisecond
+
 // X counts in windows of 15 minutes, per user or app and endpoint, and at some endpoints also in
 // windows of a day. Its 429 may come while requests remain. Only the body states that a monthly cap
 // on posts is reached.
@@ -380,6 +389,11 @@ func x() *row {
 			Hosts: []string{"api.x.com", "api.twitter.com", "upload.twitter.com"},
 			Docs:  "https://docs.x.com/x-api/fundamentals/rate-limits", AsOf: "2026",
 			Limited: Route, Banned: Key, Refusers: []Refuser{{"usage cap*", Key}},
+			Published: []Preset{
+				{"x", "a user or an app, each endpoint; answers state how many",
+					"https://docs.x.com/x-api/fundamentals/rate-limits", "2026-11",
+					[]Policy{named("15 minutes", per(0, Requests, 15*time.Minute, Anchored, Route))}},
+			},
 		},
 		is: func(r *Response) bool {
 			return sends("X-App-Limit-24hour-Limit", "X-User-Limit-24hour-Limit", "X-App-Limit-24hour-Remaining", "X-User-Limit-24hour-Remaining")(r) ||
@@ -552,6 +566,12 @@ func okta() *row {
 			Hosts: []string{".okta.com", ".oktapreview.com", ".okta-emea.com"},
 			Docs:  "https://developer.okta.com/docs/reference/rl-best-practices/", AsOf: "2026",
 			Limited: Route, Banned: Key,
+			Published: []Preset{
+				{"okta", "an organization, each endpoint; answers state how many",
+					"https://help.okta.com/en-us/content/topics/security/api-rate-limits.htm", "2026-11",
+					[]Policy{per(0, Requests, time.Minute, "", Route),
+						named("concurrent", per(75, Concurrent, 0, Concurrency, Key))}},
+			},
 		},
 		is: sends("X-Okta-Request-Id"),
 		read: func(r *reading) {
@@ -585,7 +605,11 @@ func atlassian() *row {
 			Limited: Key, Banned: Key, Refusers: []Refuser{{"*-quota-*", Key}, {"*-burst-*", Route}, {"*-per-issue-*", Route}, {"*", ""}},
 			Published: []Preset{
 				{"atlassian", "Jira and Confluence apps, points of the global pool", "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", "2026-03",
-					[]Policy{per(65_000, Weight, time.Hour, Calendar, Key)}},
+					[]Policy{per(65_000, Weight, time.Hour, Calendar, Key),
+						named("burst", per(0, Requests, time.Second, "", Route))}},
+				{"jira", "Jira with an API token, bursts of each endpoint; answers state how many",
+					"https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", "2026-11",
+					[]Policy{named("burst", per(0, Requests, time.Second, "", Route))}},
 			},
 		},
 		is: func(r *Response) bool {
@@ -609,7 +633,9 @@ func atlassian() *row {
 			if quota {
 				p = Policy{Name: "quota", Unit: Weight, Scope: Key, Window: time.Hour, WindowSource: Documented}
 			}
-			p.Limit = r.limit("X-RateLimit-Limit").N
+			if p.Limit = r.limit("X-RateLimit-Limit").N; p.Limit > 0 && !quota {
+				p.Window, p.WindowSource = time.Second, Documented // "burst rate limit (per second)"
+			}
 			r.add(p, ServiceLimit{Remaining: r.count("X-RateLimit-Remaining"), Reset: r.reset("X-RateLimit-Reset", 0), Whole: quota})
 			if near, _ := r.field("X-RateLimit-NearLimit"); near == "true" {
 				r.note("less than a fifth is left")

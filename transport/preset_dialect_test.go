@@ -86,7 +86,8 @@ func readsRefusals(t *testing.T, who provider.Provider, fake, preset string) (wi
 		}
 		log.Reset()
 		// A Transport of its own: it has sent nothing.
-		tr := mustNew(t, transport.Config{Base: ratetest.InMemory(s), Preset: preset, Attempts: 1, MaxRetryAfter: time.Hour, Ended: ended})
+		tr := mustNew(t, transport.Config{Base: ratetest.InMemory(s), Preset: preset, Attempts: 1,
+			MaxRetryAfter: time.Hour, Ended: ended})
 		resp, err := tr.RoundTrip(made())
 		if err == nil {
 			resp.Body.Close()

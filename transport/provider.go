@@ -3,9 +3,12 @@ package transport
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/text/suggest"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
@@ -78,17 +81,19 @@ func (n *node) counts() string {
 // With PerSecond, limits per minute also hold per second.
 //
 // Published limits change, and an account may have others; Config.Adopt receives what the server
-// states. The error lists similar names.
+// states. A limit without a number (provider.Policy.Unpublished) is left out here, and with
+// Config.Preset an Auto of package fairshare that reads the answers. The error lists similar names.
 //
 // Some limits are of a resource, as those of searches are (see Config.Charges). The limits of the
 // resource of most requests are then those of the key, so that they hold for a host that no table
 // knows. With Config.Preset they are of that resource alone.
 func Published(name string, variants ...Variant) (func(Partition) limit.Limiter, error) {
-	return published(name, false, variants)
+	return published(name, false, false, variants)
 }
 
-// published is Published. apart means that requests have their resources: the provider is known.
-func published(name string, apart bool, variants []Variant) (func(Partition) limit.Limiter, error) {
+// published is Published. apart means that requests have their resources: the provider is known. With
+// stated, a limit without a number is one that answers state.
+func published(name string, apart, stated bool, variants []Variant) (func(Partition) limit.Limiter, error) {
 	preset, ok := provider.LookupPreset(name)
 	if !ok {
 		var names []string
@@ -117,6 +122,9 @@ func published(name string, apart bool, variants []Variant) (func(Partition) lim
 		preset.Policies = plain
 	}
 	counts, zones := counting(name), map[string]*time.Location{}
+	if !stated {
+		preset.Policies = slices.DeleteFunc(preset.Policies, provider.Policy.Unpublished)
+	}
 	for _, p := range preset.Policies {
 		if zone, err := time.LoadLocation(p.Zone); err == nil {
 			zones[p.Zone] = zone
@@ -187,6 +195,11 @@ func inZone(p provider.Policy, u limit.Unit, zone *time.Location) (limit.Limiter
 
 // limiter returns a limiter for a policy, under its name. zones has those that the machine knows.
 func limiter(p provider.Policy, counts string, zones map[string]*time.Location) (l limit.Limiter, err error) {
+	if p.Unpublished() {
+		unit, _ := classify.UnitOf(p.Unit)
+		rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+		return fairshare.NewAuto(fairshare.AutoConfig{Unit: unit, Alone: true, Rng: rng})
+	}
 	if p.Rule == provider.Concurrency {
 		l, err = limit.NewConcurrency(limit.ConcurrencyConfig{Limit: p.Limit})
 	} else {

@@ -29,7 +29,7 @@ func TestPublished(t *testing.T) {
 		made := transport.MustPublished(p.Name)
 		scopes := map[provider.Scope]bool{}
 		for _, policy := range p.Policies {
-			scopes[policy.Scope] = true
+			scopes[policy.Scope] = scopes[policy.Scope] || !policy.Unpublished()
 			if policy.Scope == provider.Resource && policy.Covers(usualOf(p.Name)) {
 				scopes[provider.Key] = true // most requests count there
 			}

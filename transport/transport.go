@@ -120,7 +120,8 @@ type Config struct {
 	Limit func(p Partition) limit.Limiter
 	// Preset names the limits that a provider publishes, as Published makes them of a
 	// provider.Preset. With Limit, both hold. A host that no table knows is taken for that
-	// provider's. The numbers are those of the model that the Preset names; each other model is
+	// provider's. Where the provider publishes no number, limits follow what answers state, and Fill
+	// has no effect. The numbers are those of the model that the Preset names; each other model is
 	// logged once (see Logger). If empty, none.
 	Preset string
 	// PerSecond makes the Preset's limits per minute hold per second too (see the constant
@@ -566,13 +567,17 @@ func (c *Config) preset() (preset provider.Preset, publisher provider.Provider, 
 	if c.PerSecond {
 		variants = append(variants, PerSecond)
 	}
-	published, err := published(c.Preset, true, variants)
+	preset, _ = provider.LookupPreset(c.Preset)
+	publisher, _ = provider.Publisher(c.Preset)
+	stated := !publisher.Silent && c.Share == nil // a store cannot share what one process finds
+	published, err := published(c.Preset, true, stated, variants)
 	if err != nil {
 		return preset, publisher, err
 	}
 	c.Limit = both(published, c.Limit)
-	preset, _ = provider.LookupPreset(c.Preset)
-	publisher, _ = provider.Publisher(c.Preset)
+	if stated && slices.ContainsFunc(preset.Policies, provider.Policy.Unpublished) {
+		c.Fill = 0 // a Fill needs limits with forecasts
+	}
 	return preset, publisher, nil
 }
 

@@ -68,7 +68,7 @@ func (f *proxyFlags) writeOut(cmd *cobra.Command, u *proxy.Upstream) error {
 	u.Preset = ""
 	for _, p := range preset.Plain().Policies {
 		switch {
-		case f.replaces(p):
+		case f.replaces(p), p.Unpublished():
 			continue
 		case p.Rule == provider.Concurrency:
 			if n := int(p.Limit); u.InFlight == 0 || n < u.InFlight {

@@ -207,6 +207,10 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 	case len(f.limits) > 0 || others:
 	case len(c.Limits) > 0:
 		return cli.Usage(errors.New("--limit-model is beside --limit, --preset or --rpm, which are for the other models; expected one of them, or --limit none"))
+	case f.llm.preset != "" && len(f.llm.bounded) == 0:
+		who, _ := provider.Publisher(f.llm.preset)
+		return cli.Usage(fmt.Errorf("--preset %s has no number, as %s publishes none; expected --limit beside it, "+
+			"or --limit auto --provider %s", f.llm.preset, who.Title, who.Name))
 	default:
 		return cli.Usage(fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, auto to have it found out, or --limit none", rate.Forms))
 	}

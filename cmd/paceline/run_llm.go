@@ -109,7 +109,7 @@ func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
 			return cli.Usage(unknownPreset(f.preset))
 		}
 		for _, p := range preset.Plain().Policies {
-			if f.replaces(p) {
+			if f.replaces(p) || p.Unpublished() {
 				continue
 			}
 			if p.Rule == provider.Concurrency {

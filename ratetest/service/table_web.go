@@ -356,6 +356,7 @@ func atlassianRow() *tableRow {
 		name: "atlassian", about: "Jira's and Confluence's API: points of an hour, and bursts of an endpoint",
 		limits: []limitSet{
 			set("atlassian", policy("weight", 65_000, weight, time.Hour, calendar, perKey)),
+			set("jira", policy("weight", 65_000, weight, time.Hour, calendar, perKey)),
 		},
 		extra:   []provider.Policy{policy("burst", 100, requests, time.Second, anchored, perRoute)},
 		assumed: "a request costs one point; bursts count in seconds that begin with a request",
