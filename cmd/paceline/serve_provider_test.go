@@ -16,12 +16,12 @@ import (
 
 func TestServeProvider(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "requests.jsonl")
-	out := serveVerb(t, []string{"a", "b", "c"}, []int{200, 200, 403}, "github", "--limit", "2/h", "--limit", "concurrent=5", "-o", "json", "--log", log)
+	out := serveVerb(t, []string{"a", "b", "c"}, []int{200, 200, 403}, "github", "--limit", "without a token=2/h", "--limit", "concurrent=5", "-o", "json", "--log", log)
 	var r service.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Provider != "github" || r.Accepted != 2 || r.Limited != 1 || r.Wrong != 0 || len(r.Limits) != 2 || r.Limits[0].Worst != 2 || r.Limits[1].Limit != 5 || r.Elapsed <= 0 {
+	if r.Provider != "github" || r.Accepted != 2 || r.Limited != 1 || r.Wrong != 0 || len(r.Limits) != 2 || r.Limits[1].Worst != 2 || r.Limits[0].Limit != 5 || r.Elapsed <= 0 {
 		t.Errorf("%+v", r)
 	}
 	lines, err := os.Open(log)
@@ -29,7 +29,7 @@ func TestServeProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lines.Close()
-	again, err := service.Judge(service.Config{Provider: "github", Limits: []provider.Policy{{Name: "requests", Limit: 2}, {Name: "concurrent", Limit: 5}}}, lines)
+	again, err := service.Judge(service.Config{Provider: "github", Limits: []provider.Policy{{Name: "without a token", Limit: 2}, {Name: "concurrent", Limit: 5}}}, lines)
 	if err != nil || again.Wrong != 0 || again.Accepted != 2 {
 		t.Errorf("%+v, %v", again, err)
 	}

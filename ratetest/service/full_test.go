@@ -91,6 +91,27 @@ var fullRate = []fullRow{
 	{"strava", "", "GET /api/v3/athlete", 45 * time.Minute},
 	{"spotify", "", "GET /v1/me", 10 * time.Minute},
 	{"riot", "", "GET /lol/status/v4/platform-data", 20 * time.Minute},
+	{"alpaca", "", "GET /v2/orders", 3 * time.Minute},
+	{"arxiv", "", "GET /api/query", time.Minute},
+	{"cohere", "", "POST /v2/chat", 5 * time.Minute},
+	{"cohere", "cohere:production", "POST /v2/chat", 3 * time.Minute},
+	{"crossref", "", "GET /works/1", time.Minute},
+	{"deribit", "", "GET /api/v2/public/get_order_book", time.Minute},
+	{"fastly", "", "POST /service/1/purge_all", 3 * time.Hour},
+	{"huggingface", "", "GET /api/models", 15 * time.Minute},
+	{"linear", "", "POST /graphql {}", time.Hour},
+	{"microsoft-graph", "", "GET /v1.0/me/messages", 10 * time.Minute},
+	{"openrouter", "", "POST /api/v1/chat/completions {}", 10 * time.Minute},
+	{"perplexity", "", "POST /chat/completions {}", time.Minute},
+	{"replicate", "", "POST /v1/predictions", 3 * time.Minute},
+	{"sec-edgar", "", "GET /submissions/x.json", 20 * time.Second},
+	{"trello", "", "GET /1/boards/A", time.Minute},
+}
+
+// defaultPreset has the default sets that are not named after their provider alone.
+var defaultPreset = map[string]string{
+	"slack": "slack:tier3", "cohere": "cohere:trial", "crossref": "crossref:public", "huggingface": "huggingface:free",
+	"microsoft-graph": "microsoft-graph:outlook", "openrouter": "openrouter:free", "perplexity": "perplexity:tier0",
 }
 
 // limiterOf returns a client's limiter for a published limit. If the way of counting is not
@@ -175,7 +196,7 @@ func (c *fullRow) client(t *testing.T, dialect provider.Dialect, silent bool) *c
 
 	config := service.Config{Provider: c.provider, Preset: c.preset, Before: latency.Constant(time.Millisecond), After: latency.Constant(time.Millisecond)}
 	s := newServer(t, config)
-	published, _ := provider.LookupPreset(cmp.Or(c.preset, map[string]string{"slack": "slack:tier3"}[c.provider], c.provider))
+	published, _ := provider.LookupPreset(cmp.Or(c.preset, defaultPreset[c.provider], c.provider))
 	start := time.Now()
 	x := &client{path: &path{server: s, silent: silent, statuses: map[int]int{}}, possible: map[string]float64{}}
 	var cost limit.Cost

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -291,6 +292,7 @@ func (c cell) spendHalf(t *testing.T, paced *transport.Transport, routes []flood
 				if err != nil {
 					t.Fatal(err)
 				}
+				io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 			}
 		}
@@ -366,6 +368,7 @@ func (p *path) flood(t *testing.T, paced *transport.Transport, routes []flooded,
 							}
 							return
 						}
+						io.Copy(io.Discard, resp.Body)
 						resp.Body.Close()
 						if !e.bound() {
 							return

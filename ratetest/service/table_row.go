@@ -16,7 +16,7 @@ const day = 24 * time.Hour
 
 // table has the rows of the files table_KIND.go.
 var table = sync.OnceValue(func() []*tableRow {
-	return slices.Concat(plains(), webs(), businesses(), opens(), llms(), exchanges())
+	return slices.Concat(plains(), webs(), businesses(), opens(), llms(), exchanges(), terse())
 })
 
 // tableRow is a provider: its limits, and the form of its answers. A new row follows the provider's
