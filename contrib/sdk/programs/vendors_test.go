@@ -46,7 +46,7 @@ var vendors = []vendor{
 	{"@shopify/admin-api-client", "../more", "shopify", "query cost"},
 	{"ccxt, binance", "../more", "binance", ""},
 	{"ccxt, okx", "../more", "okx", "endpoint"},
-	{"ccxt, bybit", "../more", "bybit", "endpoint"},
+	{"ccxt, bybit", "../more", "bybit", ""},
 	{"ccxt, kraken", "../more", "kraken", ""},
 	{"ccxt, coinbaseexchange", "../more", "coinbase", "public"},
 }
