@@ -245,7 +245,7 @@ func killedUntilDone(t *testing.T, lib *library, there func() (ids []string), ar
 }
 
 // endsBeforeTheKill runs the program, kills it after a while, and reports whether it had ended by
-// then. The while grows with the kills in a row without progress, so that a slow machine gets on,
+// then. The while doubles with each kill in a row without progress, so that a slow machine gets on,
 // too.
 func endsBeforeTheKill(t *testing.T, inVain int, args ...string) bool {
 	t.Helper()
@@ -259,7 +259,7 @@ func endsBeforeTheKill(t *testing.T, inVain int, args ...string) bool {
 	if race.Enabled {
 		unit *= 10 // so much longer it takes to begin
 	}
-	kill := time.AfterFunc(time.Duration(15+rand.IntN(60)+20*inVain)*unit, func() { _ = p.Process.Kill() })
+	kill := time.AfterFunc(time.Duration(15+rand.IntN(60)+20<<min(inVain, 12)-20)*unit, func() { _ = p.Process.Kill() })
 	err := p.Wait()
 	kill.Stop()
 	if err != nil && p.ProcessState.Exited() {

@@ -147,8 +147,8 @@ func TestAimsSayWhatTheJSONDoes(t *testing.T) {
 // Claims and tables of the published systems are printed as the JSON has them.
 func TestPublishedSaysWhatTheJSONDoes(t *testing.T) {
 	race.Without(t)
-	text := printedOnce(t, "sim", "published", "--seeds", "2")
-	object := printedOnce(t, "sim", "published", "--seeds", "2", "-o", "json")
+	text := printedOnce(t, "sim", "published", "--seeds", formSeeds())
+	object := printedOnce(t, "sim", "published", "--seeds", formSeeds(), "-o", "json")
 	clitest.Fits(t, text)
 	var page baselines.Page
 	if err := json.Unmarshal([]byte(object), &page); err != nil {
@@ -201,7 +201,8 @@ func TestPublishedSaysWhatTheJSONDoes(t *testing.T) {
 			}
 		}
 	}
-	if want := fmt.Sprintf("%d confirmed, %d in part, %d refuted; 2 seeds\n", verdicts[baselines.Confirmed], verdicts[baselines.InPart], verdicts[baselines.Refuted]); !strings.HasSuffix(text, want) {
+	if want := fmt.Sprintf("%d confirmed, %d in part, %d refuted; %s seeds\n",
+		verdicts[baselines.Confirmed], verdicts[baselines.InPart], verdicts[baselines.Refuted], formSeeds()); !strings.HasSuffix(text, want) {
 		t.Errorf("the end is not %q", want)
 	}
 }
