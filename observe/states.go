@@ -10,6 +10,9 @@ import (
 // Whose says whom a limit, a pause or an Event concerns. Fields that make no difference are empty.
 // Key stands for a credential and never contains it.
 type Whose struct {
+	// Target is one of several servers behind one name: see transport.Target.
+	Target string `json:"target,omitempty"`
+
 	Host  string `json:"host,omitempty"`
 	Key   string `json:"key,omitempty"`
 	Model string `json:"model,omitempty"`
@@ -19,8 +22,11 @@ type Whose struct {
 	Client   string `json:"client,omitempty"`
 }
 
+// Server is the name of the target, or else the host. Metrics have it as the host.
+func (w Whose) Server() string { return cmp.Or(w.Target, w.Host) }
+
 func (w Whose) compare(v Whose) int {
-	return cmp.Or(cmp.Compare(w.Host, v.Host), cmp.Compare(w.Key, v.Key), cmp.Compare(w.Model, v.Model),
+	return cmp.Or(cmp.Compare(w.Target, v.Target), cmp.Compare(w.Host, v.Host), cmp.Compare(w.Key, v.Key), cmp.Compare(w.Model, v.Model),
 		cmp.Compare(w.Resource, v.Resource), cmp.Compare(w.Route, v.Route), cmp.Compare(w.Client, v.Client))
 }
 

@@ -38,6 +38,9 @@ func (c *call) acquire() error {
 			err.Client = c.leaf.partition.Client
 			return err
 		}
+		if err := c.within(); err != nil {
+			return err
+		}
 		turn := paceline.Turn{Came: c.came}
 		if c.maxWait > 0 {
 			turn.MaxWait = max(c.maxWait-c.waited, 1)
@@ -61,11 +64,15 @@ func (c *call) acquire() error {
 				c.way = c.only[p.Way()]
 				c.retire()
 			}
+			c.moves = false
 			return nil
 		case err == nil: // a call that is giving up, or whose key has joined another, may get a permit all the same
 			p.Settle(limit.Outcome{Result: limit.Unsent})
 			continue
 		case c.leaf.moved.Load() != nil && c.ctx.Err() == nil:
+			continue
+		}
+		if c.anywhere() {
 			continue
 		}
 		n := c.leaf.node(err)
@@ -157,23 +164,7 @@ func (c *call) giveBack() {
 
 // others lets the next attempt use a key that has not denied the request, and reports whether there
 // is one.
-func (c *call) others() bool {
-	l := c.leaf
-	c.only = c.only[:0]
-	var ways [][]*paceline.Limit
-	for k := range l.ways() {
-		w := l.by(k)
-		if w.look() == nil && c.t.has(w.account, &c.denied) {
-			c.only = append(c.only, w)
-			ways = append(ways, l.limits(w))
-		}
-	}
-	if len(c.only) == 0 {
-		return false
-	}
-	c.lane = c.t.group.Lane(c.t.lanes(l), ways...)
-	return true
-}
+func (c *call) others() bool { return c.reroute(func(w *way) bool { return w.account != nil }) }
 
 // retire retires the lane that was made for this call alone.
 func (c *call) retire() {

@@ -23,8 +23,9 @@ type call struct {
 	body    io.ReadCloser // of the next attempt; nil: none, or the Base has it
 	getBody func() (io.ReadCloser, error)
 
-	priced            // prepare.go
-	least  limit.Cost // the part of cost that surely counts
+	priced              // prepare.go
+	targeted            // target.go
+	least    limit.Cost // the part of cost that surely counts
 	// guessed says that no answer has shown yet what requests like this one cost.
 	guessed bool
 	begun   bool // there was an attempt

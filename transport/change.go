@@ -68,6 +68,9 @@ func (t *Transport) With(c Config) (*Transport, error) {
 	if !slices.EqualFunc(c.Keys, t.keys, func(k Key, was *key) bool { return k.Name == was.Name }) {
 		return nil, errors.New("transport: With other Keys than there are")
 	}
+	if !slices.EqualFunc(c.Targets, t.targets, func(g Target, was *target) bool { return g.Name == was.Name }) {
+		return nil, errors.New("transport: With other Targets than there are")
+	}
 	next, err := New(c)
 	if err != nil {
 		return nil, err

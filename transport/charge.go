@@ -19,7 +19,7 @@ type hostCharges struct {
 
 // chargesOf returns what requests to a host cost: Config.Charges, and the rows of the provider.
 func (t *Transport) chargesOf(host string) *provider.Charges {
-	if t.preset.Name != "" || t.config.Provider != nil {
+	if t.preset.Name != "" || t.config.Provider != nil || len(t.targets) > 0 {
 		return t.charges // those of one provider, whatever the host
 	}
 	if last := t.hostLast.Load(); last != nil && last.host == host { // most clients have one host
@@ -31,7 +31,7 @@ func (t *Transport) chargesOf(host string) *provider.Charges {
 		return last.Charges
 	}
 	var row provider.Provider
-	if k := t.runs(host); k != nil {
+	if k := t.runs(Partition{Host: host}); k != nil {
 		row = k.row
 	}
 	c := t.chargesWith(row)

@@ -27,6 +27,10 @@ var ErrOutage = errors.New("transport: the host is down")
 // see Config.Price.
 var ErrPrice = errors.New("transport: what it costs is not known")
 
+// ErrModel: each of Config.Targets needs the model of the request, and it is not known, so the request
+// was not sent: see Target.Models.
+var ErrModel = errors.New("transport: no target takes a request of unknown model")
+
 // ErrAttemptTimeout: an attempt had no answer within Config.AttemptTimeout. Such an error is also
 // context.DeadlineExceeded, like those of net/http, and its Timeout is true.
 var ErrAttemptTimeout = errors.New("transport: the attempt timed out")
@@ -53,7 +57,7 @@ func errStatus(status int) error {
 }
 
 // Error says why a request was not sent, or not sent again. It wraps ErrPaused, ErrOutage, ErrKeys,
-// ErrPrice, ErrFull or a *paceline.WaitError. Through the latter it wraps paceline.ErrDeadline,
+// ErrPrice, ErrModel, ErrFull or a *paceline.WaitError. Through the latter it wraps paceline.ErrDeadline,
 // paceline.ErrNever or the error of the context.
 type Error struct {
 	// Partition is the partition of the limit that stood in the way.
@@ -89,7 +93,7 @@ func (e *Error) Error() string {
 		s += " client " + strconv.QuoteToGraphic(e.Client)
 	}
 	switch {
-	case errors.Is(e.Err, ErrOutage), errors.Is(e.Err, ErrKeys), errors.Is(e.Err, ErrPrice):
+	case errors.Is(e.Err, ErrOutage), errors.Is(e.Err, ErrKeys), errors.Is(e.Err, ErrPrice), errors.Is(e.Err, ErrModel):
 		s += ": " + strings.TrimPrefix(secret.SanitizeURLs(e.Err.Error()), "transport: ")
 	case e.Err == ErrFull:
 		s += fmt.Sprintf(": %s until %s", strings.TrimPrefix(ErrFull.Error(), "transport: "), e.Ready.Format(time.RFC3339))

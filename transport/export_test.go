@@ -45,5 +45,8 @@ func Shapes(t *Transport, n int) (size int, first bool) {
 	return len(t.shapes.all), t.shapes.all[0] != nil
 }
 
+// RenamePath gives the model in a path another name.
+var RenamePath = renamePath
+
 // Repacked returns a partition as it comes back from its name in a Store.
 func Repacked(p Partition) Partition { return unpacked(p.packed()) }

@@ -40,10 +40,10 @@ const unknownWindow = 24 * time.Hour
 // wholeSize is about how much a node takes that stays as it is.
 const wholeSize = 5 << 10
 
-// packed returns a partition as a name for a Store. It is shorter than seven strings.
+// packed returns a partition as a name for a Store. It is shorter than eight strings.
 func (p Partition) packed() string {
 	b := make([]byte, 0, 96)
-	for _, f := range [...]string{string(p.Scope), p.Host, p.Key, p.Model, p.Resource, p.Route, p.Client} {
+	for _, f := range [...]string{string(p.Scope), p.Target, p.Host, p.Key, p.Model, p.Resource, p.Route, p.Client} {
 		b = append(binary.AppendUvarint(b, uint64(len(f))), f...)
 	}
 	return string(b)
@@ -53,7 +53,7 @@ func (p Partition) packed() string {
 func unpacked(name string) (p Partition) {
 	b := []byte(name)
 	var scope string
-	for _, f := range [...]*string{&scope, &p.Host, &p.Key, &p.Model, &p.Resource, &p.Route, &p.Client} {
+	for _, f := range [...]*string{&scope, &p.Target, &p.Host, &p.Key, &p.Model, &p.Resource, &p.Route, &p.Client} {
 		n, size := binary.Uvarint(b)
 		*f = string(b[size : size+int(n)])
 		b = b[size+int(n):]
@@ -174,7 +174,7 @@ func (c *cold) thaw(t *Transport, p Partition, full bool, made func() (limit.Lim
 	switch {
 	case err != nil:
 		return nil, err
-	case full && (own != nil || t.slow):
+	case full && (own != nil || t.slowAt(p)):
 		c.refused++
 		first, _ := c.Full(t.at())
 		return nil, &Error{Partition: p, Ready: t.group.Time(first), Err: ErrFull}
@@ -263,12 +263,7 @@ func (c *cold) lift(t *Transport, p Partition, limits func(p Partition) limit.Li
 
 // made makes the limits of a partition, as they are configured now; nil: there are none.
 func (t *Transport) made(p Partition) limit.Limiter {
-	limits := t.latest.Load().config.Limit
-	for _, a := range t.accounts {
-		if a.name == p.Key && a.limit != nil && p.Scope != provider.IP {
-			limits = a.limit
-		}
-	}
+	limits := t.limitsAt(&t.latest.Load().config, p)
 	if limits == nil {
 		return nil
 	}

@@ -738,7 +738,7 @@ func FuzzFrozenNames(f *testing.F) {
 	f.Add("key", "a.test", "k", "", "GET /x", "")
 	f.Add("", "\x00", "\x01a", strings.Repeat("m", 300), "é", "client")
 	f.Fuzz(func(t *testing.T, scope, host, key, model, route, client string) {
-		p := transport.Partition{Scope: provider.Scope(scope), Host: host, Key: key, Model: model, Route: route, Client: client}
+		p := transport.Partition{Scope: provider.Scope(scope), Target: route, Host: host, Key: key, Model: model, Route: route, Client: client}
 		if again := transport.Repacked(p); again != p {
 			t.Errorf("%+v has become %+v", p, again)
 		}

@@ -177,7 +177,7 @@ var errLost = fmt.Errorf("transport: the other copy of the request was answered 
 // hedge prepares a copy of an attempt, to be sent when its answer is slow, if a copy may be sent.
 func (c *call) hedge(s *sent, number int, last bool) *pair {
 	h := &c.t.config.Hedge
-	if c.getBody == nil || !classify.Idempotent(c.req) {
+	if c.getBody == nil || c.barred != 0 || !classify.Idempotent(c.req) {
 		return nil
 	}
 	c.t.hedges.ask()

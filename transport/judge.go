@@ -61,11 +61,11 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 	s.t.notices.answered(s)
 	s.ofOthers()
 	if v.Shown != nil {
-		s.leaf.server.dialect.Store(&v.Shown)
+		s.way.server.dialect.Store(&v.Shown)
 	}
 	if resp != nil {
-		t.look.answered(s.headed.Sub(t.epoch), s.leaf.partition.Host, in.RTT)
-		s.leaf.server.learn(v.Shown, resp.Header)
+		t.look.answered(s.headed.Sub(t.epoch), s.way.on(s.leaf).whose().Server(), in.RTT)
+		s.way.server.learn(v.Shown, resp.Header)
 		if s.leaf.partition.Key != "" {
 			t.belongs(s.leaf, resp)
 		}
@@ -117,7 +117,7 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) clas
 	written, began, rtt := s.wire.Times(s.headed)
 	in := classify.Evidence{
 		Err: err, Wrote: classify.Nothing, Now: s.headed, RTT: rtt,
-		Provider:   s.leaf.server.provider,
+		Provider:   s.way.server.provider,
 		Idempotent: classify.Idempotent(c.req), Model: s.leaf.partition.Model != "", Once: c.getBody == nil,
 		Ended:   c.ctx.Err() != nil,
 		Upgrade: classify.Upgrades(c.req.Header),
@@ -129,13 +129,13 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) clas
 		in.Link = neterr.OfError(c.ctx, err)
 		in.Idempotent = in.Idempotent || errors.Is(err, once.ErrUnprocessed)
 	}
-	if known := s.leaf.server.dialect.Load(); known != nil {
+	if known := s.way.server.dialect.Load(); known != nil {
 		in.Shown = *known
 	}
 	if resp != nil {
 		in.Status, in.Header = resp.StatusCode, resp.Header
 	}
-	s.none = err != nil && !written && breaker.Excuses(in.Link, s.leaf.server.down.Load()) && c.bears(s)
+	s.none = err != nil && !written && breaker.Excuses(in.Link, s.way.server.down.Load()) && c.bears(s)
 	in.Last, in.Resends, in.Patient = last && !s.none, c.again && !s.none, c.patience() > 0
 	return in
 }
@@ -146,7 +146,7 @@ const moreDelay = 4
 
 // bears reports whether the request still waits for a way to its host.
 func (c *call) bears(s *sent) bool {
-	most := s.leaf.server.settings().MaxOutage
+	most := s.way.server.settings().MaxOutage
 	if c.maxWait > 0 {
 		most = min(most, c.maxWait)
 	}
@@ -181,11 +181,14 @@ func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Res
 	if s.key != nil {
 		c.judgeKey(s, last)
 	}
+	if s.way.target != nil {
+		c.judgeTarget(s, last)
+	}
 	wait = s.wait
 	a.tell(in, v)
 	if c.t.config.CheckRetry != nil && c.ctx.Err() == nil {
 		err := c.check(v, a, *resp, last)
-		if v.Again && v.Result != limit.Limited {
+		if v.Again && v.Result != limit.Limited && !c.moves {
 			wait = max(wait, c.t.delay(a.Number))
 			v.InTime(wait, c.left())
 		}
@@ -285,7 +288,7 @@ func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Durati
 			if cause == nil {
 				cause = errStatus(v.Status)
 			}
-			s.leaf.server.failed(cause)
+			s.way.server.failed(cause)
 		}
 		return max(t.delay(number+min(c.none, moreDelay)), v.RetryAfter)
 	}

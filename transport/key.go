@@ -21,6 +21,9 @@ type Key struct {
 	// Name distinguishes keys. Logs, errors and Partition.Key show it, so it must not be the
 	// secret.
 	Name string
+	// Target is the Name of the one of Config.Targets to which the key belongs. If empty, the key goes
+	// to every Target.
+	Target string
 	// Account names the organization, project or account of the key. Keys of one Account count in
 	// the same limits, and Partition.Key is then the Account. If empty, the Name.
 	Account string
@@ -53,9 +56,15 @@ type key struct {
 
 // account is the keys that count in the same limits. Each leaf has one way for it.
 type account struct {
-	name  string
-	limit func(Partition) limit.Limiter
-	in    int // its place in the Ring, and in Transport.accounts
+	name   string
+	target string // the only one that it is for; empty: all
+	limit  func(Partition) limit.Limiter
+	in     int // its place in the Ring, and in Transport.accounts
+}
+
+// owns reports whether the limits of a partition are the account's.
+func (a *account) owns(p Partition) bool {
+	return p.Key == a.name && (a.target == "" || a.target == p.Target)
 }
 
 // takeKeys groups the keys by account.
@@ -72,10 +81,10 @@ func (t *Transport) takeKeys(keys []Key) error {
 		}
 		names[k.Name] = true
 		name := cmp.Or(k.Account, k.Name)
-		at := slices.IndexFunc(t.accounts, func(a *account) bool { return a.name == name })
+		at := slices.IndexFunc(t.accounts, func(a *account) bool { return a.name == name && a.target == k.Target })
 		if at < 0 {
 			at = len(t.accounts)
-			t.accounts = append(t.accounts, &account{name: name, in: t.ring.Account()})
+			t.accounts = append(t.accounts, &account{name: name, target: k.Target, in: t.ring.Account()})
 		}
 		a := t.accounts[at]
 		if a.limit == nil {
@@ -118,7 +127,7 @@ func (t *Transport) keyState(k *key) observe.KeyState {
 	}
 	var nodes []*node
 	for p, n := range t.nodes {
-		if p.Scope == provider.Key && p.Key == k.account.name {
+		if p.Scope == provider.Key && k.account.owns(p) {
 			nodes = append(nodes, n)
 		}
 	}
@@ -174,7 +183,7 @@ func (t *Transport) outLocked(k *key, era uint64, why string) {
 // closeAccountLocked closes or opens the limits of an account at all hosts.
 func (t *Transport) closeAccountLocked(a *account, out bool) {
 	for p, n := range t.nodes {
-		if p.Scope == provider.Key && p.Key == a.name {
+		if p.Scope == provider.Key && a.owns(p) {
 			t.closeLocked(n, out)
 		}
 	}

@@ -17,8 +17,6 @@ type leaf struct {
 	partition Partition
 	way       // its first way, and most often its only one
 	more      []way
-	server    *node   // one of the host's nodes
-	room      *room   // how many requests the host takes at once, with Config.Adaptive; otherwise nil
 	client    *client // with Config.Client; else nil
 	lane      *paceline.Lane
 	active    atomic.Int64 // requests under way
@@ -62,7 +60,7 @@ func (t *Transport) find(p Partition, who *Client) (*leaf, error) {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if p.Model != "" {
+	if p.Model != "" && len(t.targets) == 0 {
 		p = t.sharedLocked(p)
 	}
 	if o := t.owners[p.Host]; o != nil {
@@ -94,7 +92,10 @@ const maxOthers = 100
 // newLeafLocked makes the leaf of a partition. full means that there is no room for new nodes that
 // count.
 func (t *Transport) newLeafLocked(p Partition, who *Client, full bool) (*leaf, error) {
-	l := &leaf{partition: p, more: make([]way, max(len(t.accounts)-1, 0))}
+	l := &leaf{partition: p}
+	if err := l.takePaths(t); err != nil {
+		return nil, err
+	}
 	if t.config.Client != nil {
 		c, err := t.clients.enter(p, who, t)
 		if err != nil {
@@ -123,18 +124,22 @@ func (t *Transport) newLeafLocked(p Partition, who *Client, full bool) (*leaf, e
 			t.clients.own(n)
 		}
 	}
-	l.server = l.nodes[l.at(provider.IP)]
-	if t.config.Adaptive != nil {
-		l.room = t.enterLocked(l)
+	all := make([]*way, l.ways())
+	for k := range all {
+		w := l.by(k)
+		all[k], w.server = w, w.nodes[w.at(provider.IP)]
+		if t.config.Adaptive != nil {
+			t.enterLocked(l, w)
+		}
+		ways[k] = l.limits(w)
+		if m := p.Model; !t.fits(w, p) && !t.others[m] && len(t.others) < maxOthers {
+			t.others[m] = true
+			l.other.Store(true)
+		}
 	}
-	for k := range ways {
-		ways[k] = l.limits(l.by(k))
-	}
-	if m := p.Model; m != "" && !t.preset.Fits(m) && !t.others[m] && len(t.others) < maxOthers {
-		t.others[m] = true
-		l.other.Store(true)
-	}
-	l.lane = t.group.Lane(t.lanes(l), ways...)
+	config := t.lanes(l)
+	config.After = afterOf(all)
+	l.lane = t.group.Lane(config, ways...)
 	t.leaves[p] = l
 	return l, nil
 }
@@ -142,13 +147,15 @@ func (t *Transport) newLeafLocked(p Partition, who *Client, full bool) (*leaf, e
 // nodesLocked finds the nodes of a way of a leaf, or makes them.
 func (t *Transport) nodesLocked(l *leaf, k int, p Partition, full bool) error {
 	w := l.by(k)
-	limits := t.config.Limit
 	if l.newcomer != nil {
 		p.Key = l.newcomer.home
 	}
-	if len(t.accounts) > 0 {
-		w.account = t.accounts[k]
+	if w.account != nil {
 		p.Key = w.account.name
+	}
+	if w.target != nil {
+		p = w.target.on(t, p)
+		w.whole = p
 	}
 	add := func(n *node) {
 		w.nodes[w.count] = n
@@ -156,19 +163,14 @@ func (t *Transport) nodesLocked(l *leaf, k int, p Partition, full bool) error {
 		w.taught = w.taught || n.taught
 	}
 	for _, s := range scopes {
-		limits := limits
-		if w.account != nil && w.account.limit != nil && s != provider.IP {
-			limits = w.account.limit
-		}
 		q, ok := p.at(s)
+		limits := t.limitsAt(&t.config, q)
 		if !ok && (s != provider.Model || limits == nil) {
 			continue
 		}
 		n := t.nodes[q]
-		if n == nil && k > 0 { // the first way has made the node
-			if i := slices.IndexFunc(l.nodes[:l.count], func(n *node) bool { return n.partition == q }); i >= 0 {
-				n = l.nodes[i]
-			}
+		if n == nil && k > 0 { // a way before has made the node
+			n = l.made(k, q)
 		}
 		if n == nil {
 			var err error
@@ -199,6 +201,35 @@ func (t *Transport) nodesLocked(l *leaf, k int, p Partition, full bool) error {
 	return nil
 }
 
+// takePaths gives a leaf its ways: those that take requests of its model.
+func (l *leaf) takePaths(t *Transport) error {
+	first := true
+	for _, a := range t.paths {
+		switch {
+		case !a.target.takes(l.partition.Model):
+		case first:
+			l.path, first = a, false
+		default:
+			l.more = append(l.more, way{path: a})
+		}
+	}
+	if first {
+		return &Error{Partition: l.partition, Err: ErrModel}
+	}
+	return nil
+}
+
+// made returns the node of a partition that a way before way k has; nil: none has it.
+func (l *leaf) made(k int, p Partition) *node {
+	for i := range k {
+		w := l.by(i)
+		if at := slices.IndexFunc(w.nodes[:w.count], func(n *node) bool { return n.partition == p }); at >= 0 {
+			return w.nodes[at]
+		}
+	}
+	return nil
+}
+
 // shareOf makes the limits of a partition, or takes the replacement of Config.Share.
 func (t *Transport) shareOf(p Partition, made func() limit.Limiter) limit.Limiter {
 	own := made()
@@ -222,8 +253,8 @@ func (l *leaf) limits(w *way) (all []*paceline.Limit) {
 	for _, n := range w.nodes[:w.count] {
 		all = append(all, n.limit)
 	}
-	if all = append(all, l.server.way); l.room != nil {
-		all = append(all, l.room.limit)
+	if all = append(all, w.server.way); w.room != nil {
+		all = append(all, w.room.limit)
 	}
 	if l.newcomer != nil {
 		all = append(all, l.newcomer.limit)

@@ -81,12 +81,12 @@ func (d *door) NotBefore(now mono.Time, _ int, _, cost limit.Cost) mono.Time {
 // newcomerLocked returns the newcomer of a key, or nil if it is none, or if answers would not show
 // its organization.
 func (t *Transport) newcomerLocked(p Partition) *newcomer {
-	if p.Key == "" || t.config.Limit == nil || t.config.Organization != nil || len(t.keys) > 0 {
+	if p.Key == "" || t.config.Limit == nil || t.config.Organization != nil || len(t.keys) > 0 || len(t.targets) > 0 {
 		return nil
 	}
 	o := t.owners[p.Host]
 	if o == nil {
-		if k := t.runs(p.Host); k == nil || k.row.Organization == "" {
+		if k := t.runs(p); k == nil || k.row.Organization == "" {
 			return nil
 		}
 		if o = t.ownersLocked(p.Host); o == nil {

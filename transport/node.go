@@ -70,7 +70,7 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
 	c := stack.Config{Limiter: own, Beside: t.config.Limiter, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter}
 	if p.Scope != ScopeClient {
-		c.Slow, c.SlowAgain, c.Use, c.Ramp = t.slow, t.config.MaxWait != nil, t.config.Use, t.config.Ramp
+		c.Slow, c.SlowAgain, c.Use, c.Ramp = t.slowAt(p), t.config.MaxWait != nil, t.config.Use, t.config.Ramp
 	}
 	g, err := stack.New(c)
 	if err != nil {
@@ -81,14 +81,10 @@ func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
 	if p.Scope != provider.IP {
 		return n, nil
 	}
-	d, ok := provider.ForHost(p.Host)
-	if !ok {
-		d, ok = provider.Lookup(t.publisher.Name)
-	}
-	if ok {
+	if d, ok := t.reads(p); ok {
 		n.provider = d
 	}
-	n.known.Store(t.runs(p.Host))
+	n.known.Store(t.runs(p))
 	return n, nil
 }
 
@@ -103,7 +99,7 @@ func (n *node) join() (err error) {
 	if p.Scope != provider.IP {
 		return nil
 	}
-	if n.health, err = breaker.New(breaker.Config{Rand: t.jitter}); err != nil {
+	if n.health, err = breaker.New(breaker.Config{Rand: t.jitter, Backoff: t.probes()}); err != nil {
 		return fmt.Errorf("transport: %w", err)
 	}
 	n.way = t.group.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil,

@@ -52,7 +52,7 @@ func (t *Transport) mostKeys() int {
 // belongs records the owner of a key, by its answer.
 func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	k := l.server.known.Load()
-	if l.belongs.Load() || k == nil || k.row.Organization == "" {
+	if l.belongs.Load() || k == nil || k.row.Organization == "" || len(t.targets) > 0 {
 		return
 	}
 	name := resp.Header.Get(k.row.Organization)

@@ -25,6 +25,9 @@ import (
 type Partition struct {
 	// Scope is empty if the fields are those of a whole request.
 	Scope provider.Scope
+	// Target is the Name of one of Config.Targets. Its Host is then that of Host. Empty: there are none,
+	// or the request is not sent yet.
+	Target string
 	// Host is the server's name, in lower case, with its port unless that is the scheme's default.
 	Host string
 	// Key stands for the credential and never contains it. If several keys share limits, one stands
@@ -49,6 +52,9 @@ func (p Partition) String() string {
 	s := p.Host
 	if p.Scope == provider.All {
 		return "all requests"
+	}
+	if p.Target != "" {
+		s = "target " + p.Target + " " + s
 	}
 	if p.Key != "" {
 		s += " key " + p.Key
@@ -82,7 +88,7 @@ const maxField = 256
 
 // bounded returns p with short fields.
 func (p Partition) bounded() Partition {
-	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Resource, &p.Route, &p.Client} {
+	for _, f := range [...]*string{&p.Target, &p.Host, &p.Key, &p.Model, &p.Resource, &p.Route, &p.Client} {
 		if len(*f) > maxField {
 			*f = (*f)[:maxField] + "…" + hash(*f)
 		}
@@ -92,7 +98,7 @@ func (p Partition) bounded() Partition {
 
 // own returns p with copies of its fields, which keep nothing larger alive, such as a whole URL.
 func (p Partition) own() Partition {
-	for _, f := range [...]*string{&p.Host, &p.Key, &p.Model, &p.Resource, &p.Route, &p.Client} {
+	for _, f := range [...]*string{&p.Target, &p.Host, &p.Key, &p.Model, &p.Resource, &p.Route, &p.Client} {
 		*f = strings.Clone(*f)
 	}
 	return p
@@ -100,9 +106,9 @@ func (p Partition) own() Partition {
 
 // LogValue is a group of the fields that are set.
 func (p Partition) LogValue() slog.Value {
-	attrs := make([]slog.Attr, 0, 7)
-	for _, f := range [...]struct{ name, value string }{{"scope", string(p.Scope)}, {"host", p.Host}, {"key", p.Key},
-		{"model", p.Model}, {"resource", p.Resource}, {"route", p.Route}, {"client", p.Client}} {
+	attrs := make([]slog.Attr, 0, 8)
+	for _, f := range [...]struct{ name, value string }{{"scope", string(p.Scope)}, {"target", p.Target}, {"host", p.Host},
+		{"key", p.Key}, {"model", p.Model}, {"resource", p.Resource}, {"route", p.Route}, {"client", p.Client}} {
 		if f.value != "" {
 			attrs = append(attrs, slog.String(f.name, f.value))
 		}
@@ -112,7 +118,7 @@ func (p Partition) LogValue() slog.Value {
 
 // at returns the part of p in a scope, and whether there is one.
 func (p Partition) at(s provider.Scope) (Partition, bool) {
-	has, q := s.Info(), Partition{Scope: s, Host: p.Host}
+	has, q := s.Info(), Partition{Scope: s, Target: p.Target, Host: p.Host}
 	if has.Key {
 		q.Key = p.Key
 	}

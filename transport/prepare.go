@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -51,7 +52,7 @@ func (c *call) prepare() error {
 	if req.URL == nil {
 		return errNoURL
 	}
-	if len(t.keys) > 0 && strays(req) {
+	if (len(t.keys) > 0 || len(t.targets) > 0) && strays(req) {
 		return errRedirect
 	}
 	if c.body == nil || c.body == http.NoBody {
@@ -60,6 +61,11 @@ func (c *call) prepare() error {
 	c.ctx = contextOf(req)
 	c.most = c.attempts()
 	p, said := c.partition()
+	if len(t.targets) > 0 {
+		if err := c.aim(&p); err != nil {
+			return err
+		}
+	}
 	c.cost = limit.One
 	if t.config.MaxWait != nil {
 		c.maxWait = t.config.MaxWait(req)
@@ -90,8 +96,23 @@ func (c *call) place(p Partition, said bool, body tokens.Body) (err error) {
 	if said {
 		c.leaf.belongs.Store(true)
 	}
+	if len(c.t.targets) > 0 {
+		return c.costs(body)
+	}
+	if c.costBy(&c.leaf.way, body); c.bill.unknown != "" {
+		return c.unpriced(&c.leaf.way)
+	}
+	return nil
+}
+
+// costBy finds the cost of a request that goes by a way.
+func (c *call) costBy(w *way, body tokens.Body) {
 	if c.api != tokens.NoAPI {
-		c.count = c.t.config.Counting.Of(c.leaf.server.counts())
+		counting := c.t.config.Counting
+		if w.target != nil {
+			counting = cmp.Or(w.target.Counting, counting)
+		}
+		c.count = counting.Of(w.server.counts())
 		c.cost[limit.Input], c.cost[limit.Output], c.cost[limit.Tokens] = c.count.Reserve(c.est, body)
 		if body.Hidden && !c.est.Calibrated {
 			if more := c.t.config.Uncounted - c.cost[limit.Input]; more > 0 {
@@ -100,7 +121,7 @@ func (c *call) place(p Partition, said bool, body tokens.Body) (err error) {
 			}
 		}
 		c.least[limit.Input], c.least[limit.Output], c.least[limit.Tokens] = c.count.Least(c.est, body)
-		c.price(body)
+		c.price(w.on(c.leaf), body)
 	}
 	c.cost = c.charges(c.cost)
 	if c.t.config.Cost != nil {
@@ -112,10 +133,6 @@ func (c *call) place(p Partition, said bool, body tokens.Body) (err error) {
 			}
 		}
 	}
-	if c.bill.unknown != "" {
-		return c.unpriced()
-	}
-	return nil
 }
 
 // partition returns what a request counts in, without the model in its body, and whether the
@@ -128,7 +145,7 @@ func (c *call) partition() (p Partition, said bool) {
 			p.Key, said = name, true
 		}
 	}
-	if len(t.keys) > 0 {
+	if len(t.keys) > 0 && !t.keyless {
 		p.Key = "" // the key is that of its way
 	}
 	p.Client = ""
@@ -167,9 +184,11 @@ func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 		c.uncounted(p, n, "the body is too long")
 		return body, nil
 	}
-	raw, err := c.read(most)
-	if err != nil {
-		return body, fmt.Errorf("transport: the body of the request: %w", err)
+	raw := c.raw
+	if raw == nil {
+		if raw, err = c.read(most); err != nil {
+			return body, fmt.Errorf("transport: the body of the request: %w", err)
+		}
 	}
 	if raw == nil {
 		c.uncounted(p, most+1, "the body is too long")

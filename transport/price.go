@@ -3,6 +3,7 @@ package transport
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/send/pricing"
@@ -31,12 +32,12 @@ func micros(usd float64) int64 { return int64(min(math.Ceil(usd*1e6-1e-6), limit
 // price adds the highest price of the request to the cost. A text has at most as many tokens as
 // bytes. If the body states no maximum, the reserved output counts, as elsewhere. The most that the
 // model could write would exceed most daily limits.
-func (c *call) price(body tokens.Body) {
+func (c *call) price(p Partition, body tokens.Body) {
 	b := &c.bill
 	if c.t.config.Price == nil {
 		return
 	}
-	if b.price, b.known = c.t.config.Price(c.leaf.partition, c.est.Model); !b.known {
+	if b.price, b.known = c.t.config.Price(p, c.est.Model); !b.known {
 		b.unknown = fmt.Sprintf("no price is known of the model %q", c.est.Model)
 		return
 	}
@@ -51,13 +52,14 @@ func (c *call) price(body tokens.Body) {
 	}
 }
 
-// unpriced returns the error of a request of unknown price, if it counts in a limit of money.
-func (c *call) unpriced() error {
+// unpriced returns the error of a request of unknown price, if it counts in a limit of money by w or,
+// without Targets, by any way.
+func (c *call) unpriced(w *way) error {
 	if c.t.config.Price == nil {
 		return nil
 	}
 	for n := range c.leaf.distinct {
-		if n.money.Load() {
+		if n.money.Load() && (w.target == nil || slices.Contains(w.nodes[:w.count], n)) {
 			return &Error{Partition: n.partition, Client: c.leaf.partition.Client, Unit: limit.Money,
 				Err: fmt.Errorf("%w: %s", ErrPrice, c.bill.unknown)}
 		}

@@ -25,10 +25,11 @@ type known struct {
 	sure bool
 }
 
-// runs returns the provider of a host, by the configuration and the host's name; nil: unknown.
-func (t *Transport) runs(host string) *known {
-	named, _ := provider.ForHost(host)
-	for _, d := range []provider.Dialect{t.config.Provider, named} { // the configuration goes before the host's name
+// runs returns the provider of a partition's host, by the configuration and the host's name; nil:
+// unknown.
+func (t *Transport) runs(p Partition) *known {
+	named, _ := provider.ForHost(p.Host)
+	for _, d := range []provider.Dialect{t.dialectAt(p.Target), named} { // the configuration goes before the host's name
 		if d == nil {
 			continue
 		}
@@ -36,10 +37,29 @@ func (t *Transport) runs(host string) *known {
 			return &known{row: row, sure: true}
 		}
 	}
+	if g := t.target(p.Target); g != nil && g.Preset != "" {
+		return &known{row: g.publisher, sure: true}
+	}
 	if t.config.Preset != "" {
 		return &known{row: t.publisher, sure: true}
 	}
 	return nil
+}
+
+// reads returns the dialect in which a host is known to answer: that of its Target, of its name, or of
+// whoever publishes its limits. Config.Provider goes before it, where there are no Targets.
+func (t *Transport) reads(p Partition) (d provider.Dialect, ok bool) {
+	g := t.target(p.Target)
+	if g != nil && t.dialectAt(p.Target) != nil {
+		return t.dialectAt(p.Target), true
+	}
+	if d, ok = provider.ForHost(p.Host); !ok && g != nil {
+		d, ok = provider.Lookup(g.publisher.Name)
+	}
+	if !ok {
+		d, ok = provider.Lookup(t.publisher.Name)
+	}
+	return d, ok
 }
 
 // learn records a server's dialect (d, unless that is nil), and the evidence of an answer about its

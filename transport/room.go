@@ -14,10 +14,14 @@ type room struct {
 	leaves   int // guarded by the Transport's lock
 }
 
-// enterLocked returns the room of a leaf.
-func (t *Transport) enterLocked(l *leaf) *room {
-	host, model := l.server, l.partition.Model
+// enterLocked gives a way of a leaf its room. Ways to one server with different keys have it in common.
+func (t *Transport) enterLocked(l *leaf, w *way) {
+	host, model := w.server, w.on(l).Model
 	r := host.rooms[model]
+	w.room = r
+	if l.inside(w) {
+		return
+	}
 	if r == nil {
 		a, err := limit.NewAdaptive(*t.config.Adaptive)
 		if err != nil {
@@ -32,15 +36,30 @@ func (t *Transport) enterLocked(l *leaf) *room {
 		host.rooms[model] = r
 	}
 	r.leaves++
-	return r
+	w.room = r
+}
+
+// inside reports whether a way before w has the room of w, too.
+func (l *leaf) inside(w *way) bool {
+	for k := range l.ways() {
+		if v := l.by(k); v == w {
+			break
+		} else if v.room == w.room && w.room != nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (l *leaf) leaveLocked() {
-	if l.room == nil {
-		return
-	}
-	if l.room.leaves--; l.room.leaves == 0 {
-		delete(l.server.rooms, l.partition.Model)
+	for k := range l.ways() {
+		w := l.by(k)
+		if w.room == nil || l.inside(w) {
+			continue
+		}
+		if w.room.leaves--; w.room.leaves == 0 {
+			delete(w.server.rooms, w.on(l).Model)
+		}
 	}
 }
 

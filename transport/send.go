@@ -39,12 +39,19 @@ type sent struct {
 	none    bool   // nothing of it was sent, by a fault of the way to the host: it is not counted
 
 	priced
-	used *tokens.Usage // as stated in its answer; nil: not stated
+	waited limit.Cost    // with a target: what it waited with, which may be more than its cost there
+	used   *tokens.Usage // as stated in its answer; nil: not stated
 }
 
 // begin makes an attempt of the acquired permit.
 func (c *call) begin(number int) *sent {
 	s := &sent{t: c.t, leaf: c.leaf, way: c.way, visit: c.visit, permit: c.permit, priced: c.priced, req: c.req}
+	if g := c.way.target; g != nil {
+		s.priced, s.waited = c.at[g.in], c.cost
+		for u, n := range c.cost { // it may have shrunk
+			s.cost[u] = min(s.cost[u], n)
+		}
+	}
 	if c.way.account != nil {
 		s.key, s.era = c.t.take(c.way.account, &c.denied)
 	}
@@ -90,7 +97,7 @@ func (s *sent) lapsed(err error, number int, p *pair) bool {
 
 // partition is what the attempt counts in, all fields, and the name of its key.
 func (s *sent) partition() (p Partition, key string) {
-	p = s.leaf.partition
+	p = s.way.on(s.leaf)
 	if s.key != nil {
 		p.Key, key = s.key.account.name, s.key.Name
 	}
@@ -118,8 +125,12 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 			return nil, err
 		}
 	}
-	if s.key != nil {
+	if g := s.way.target; g != nil {
+		r = c.aimed(g, r)
+	} else if s.key != nil {
 		r = clean(r)
+	}
+	if s.key != nil {
 		s.key.Apply(r)
 	}
 	late := c.t.late

@@ -22,6 +22,9 @@ func (s *sent) settle(o limit.Outcome) {
 	defer s.leaf.release()
 	s.t.shapes.ends(s.finds)
 	s.t.notices.ends(s)
+	if s.waited != s.cost && s.way.target != nil && o.Result == limit.Accepted && !o.Metered {
+		o.Metered, o.Actual = true, s.cost
+	}
 	billed, paid := o, false
 	if s.bill.reserved != 0 {
 		billed, paid = s.billed(o)
@@ -36,7 +39,7 @@ func (s *sent) settle(o limit.Outcome) {
 		s.visit.end(s.t, o.Result)
 		s.turns()
 	}
-	l, w, v := s.leaf, s.way, &s.verdict
+	w, v := s.way, &s.verdict
 	if w.taught {
 		s.teach()
 	}
@@ -55,7 +58,7 @@ func (s *sent) settle(o limit.Outcome) {
 	default:
 		s.permit.Settle(o)
 	}
-	if h := l.server; h.down.Load() && o.Result == limit.Accepted {
+	if h := w.server; h.down.Load() && o.Result == limit.Accepted {
 		h.served()
 	}
 	if len(v.Said.Policies) == 0 {
@@ -87,7 +90,7 @@ func (s *sent) each(o, billed limit.Outcome, paid bool) func(*paceline.Limit) li
 
 // hears returns the outcome for one limit.
 func (s *sent) hears(m *paceline.Limit, o limit.Outcome) limit.Outcome {
-	if s.leaf.room != nil && m == s.leaf.room.limit {
+	if s.way.room != nil && m == s.way.room.limit {
 		return s.inRoom(o)
 	}
 	return s.own(s.way.index(m), o)

@@ -59,6 +59,8 @@
 //	owners.go              whose limits a key counts in, as answers show, and how it moves there
 //	newcomer.go            keys whose organization is unknown until their first answer
 //	key.go                 Config.Keys: turns, and keys that are out of use
+//	target.go              Config.Targets: several servers behind one name
+//	renamed_path.go        models in paths, and their names at a target
 //	body.go                bodies that are read again, looked into or watched
 //	leaf.go                a partition's requests: its limits and its lane
 //	way.go                 the limits of a request with one key, narrowest first
@@ -101,7 +103,7 @@ import (
 // from answers, and sends refused requests again. The fields are in groups:
 //
 //	limits    Limiter, Limit, Preset, PerSecond, Adaptive, Fill, UntilBody, Use, Ramp, Share, Adopt
-//	whose     Partition, Organization, Keys, Client, Clients
+//	whose     Partition, Organization, Keys, Targets, Client, Clients
 //	cost      Cost, Charges, Tokens, Counting, MaxBody, Uncounted, Price
 //	waits     MaxWaiting, MaxWait, MaxRetryAfter, MaxPause, MaxOutage
 //	attempts  Base, Attempts, AttemptTimeout, Backoff, CheckRetry, Hedge
@@ -186,6 +188,16 @@ type Config struct {
 	// own does not count. A request that was redirected to another host gets no key and fails. If
 	// empty, requests have their own credentials.
 	Keys []Key
+	// Targets are servers of which each can serve all requests. A request goes to the one that may take
+	// it soonest, whatever its own host; the choice falls when it goes. Each counts by itself, and has
+	// limits, keys and a health of its own. See Target.After for an order between them.
+	//
+	// After a failure or a refusal the next attempt goes to another Target, if one is open, at once. A
+	// host that is down is tested every 2 s at the latest, by one request. Where Targets have several
+	// costs, a request waits with the largest of each unit, and counts with that of its Target once it
+	// is answered. The Model of a Partition is then the one that the path or the body of the request
+	// names. All Targets must speak the same API. If empty, requests go to their own hosts.
+	Targets []Target
 	// Client returns the client of a request. Each client has its own lane, and the clients that
 	// wait for a limit share it by weight. The weight applies to requests. Where a limit counts
 	// several units, it applies to the unit of which a request needs the largest part. Reserved
@@ -411,6 +423,9 @@ type state struct {
 
 	accounts []*account
 	keys     []*key
+	targets  []*target
+	paths    []path
+	keyless  bool          // a path has no account
 	ring     *keyring.Ring // of keys; the lock guards it
 
 	mu      sync.Mutex // guards the partitions, and the states of keys
@@ -529,11 +544,8 @@ func New(c Config) (*Transport, error) {
 		owners: map[string]*owners{}, others: map[string]bool{}, unread: map[unread]bool{},
 	}
 	t.latest.Store(t)
-	if k := t.runs(""); k != nil {
-		t.charges = t.chargesWith(k.row)
-	}
-	if preset.Name != "" {
-		t.charges = t.chargesWith(publisher)
+	if err := t.takeWays(); err != nil {
+		return nil, err
 	}
 	if c.AttemptTimeout > 0 {
 		t.late = timer.New(c.AttemptTimeout)
@@ -541,9 +553,6 @@ func New(c Config) (*Transport, error) {
 	t.hedges.share = c.Hedge.share()
 	t.recent.init()
 	t.cold = newCold(c.MaxFrozen)
-	if err := t.takeKeys(c.Keys); err != nil {
-		return nil, err
-	}
 	if c.Limiter != nil {
 		n, err := t.newNode(Partition{Scope: provider.All}, c.Limiter)
 		if err != nil {

@@ -15,13 +15,16 @@ var scopes = [...]provider.Scope{provider.Route, provider.Model, provider.Resour
 
 const maxNodes = len(scopes) + 2 // besides the scopes, the client's own limit and the one for all requests
 
-// way is the limits of a request that goes with one key. A leaf has one, or with Config.Keys one
-// per account.
+// way is the limits of a request that goes to one server with one key. A leaf has one, or with
+// Config.Targets and Config.Keys one per target and account.
 type way struct {
-	nodes   [maxNodes]*node // narrowest first
-	count   int
-	taught  bool     // a limiter of a node learns from the server's statements
-	account *account // nil: the request's own credential
+	nodes  [maxNodes]*node // narrowest first
+	count  int
+	taught bool  // a limiter of a node learns from the server's statements
+	server *node // one of the host's nodes
+	room   *room // how many requests the host takes at once, with Config.Adaptive; otherwise nil
+	path
+	whole Partition // with a target: what its requests count in
 	// Where an answer speaks of a resource or an endpoint, whom that concerns: see apart.
 	plain, endpoint bool
 }
@@ -107,6 +110,11 @@ func (l *leaf) node(err error) *node {
 		for k := range l.ways() {
 			if i := l.by(k).index(w.Limit); i >= 0 {
 				return l.by(k).nodes[i]
+			}
+		}
+		for k := range l.ways() {
+			if s := l.by(k).server; s.way == w.Limit {
+				return s
 			}
 		}
 		return l.server

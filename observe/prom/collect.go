@@ -120,7 +120,7 @@ func (c *collection) limits(s *source, v *observe.Snapshot) {
 		if l.Window > 0 {
 			window = l.Window.String()
 		}
-		is := []string{l.Host, l.Key, l.Model, cmp.Or(l.Route, l.Resource), l.Client, l.Name, l.Unit, window}
+		is := []string{l.Server(), l.Key, l.Model, cmp.Or(l.Route, l.Resource), l.Client, l.Name, l.Unit, window}
 		for k := range is {
 			is[k] = labels.Bounded(is[k])
 		}
@@ -180,10 +180,10 @@ func (c *collection) servers(s *source, v *observe.Snapshot) {
 	for i := range v.Paused {
 		p := &v.Paused[i]
 		if p.Down {
-			down[s.hosts.Of(p.Host)] = 1
+			down[s.hosts.Of(p.Server())] = 1
 			continue
 		}
-		who := owner{s.hosts.Of(p.Host), s.key(p.Host, p.Key), labels.Bounded(p.Model), labels.Bounded(cmp.Or(p.Route, p.Resource)),
+		who := owner{s.hosts.Of(p.Server()), s.key(p.Host, p.Key), labels.Bounded(p.Model), labels.Bounded(cmp.Or(p.Route, p.Resource)),
 			s.clients.Of(p.Client)}
 		if len(left) >= mostLimits {
 			who = owner{other, other, other, other, other}
