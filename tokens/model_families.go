@@ -55,6 +55,10 @@ var families = []family{
 	{"text-embedding-3", cl100k, 0, imageCost{}},
 }
 
+// Known reports whether facts about a model's family are published: how it counts text and images, and
+// how much it writes.
+func Known(model string) bool { return familyOf(model) != nil }
+
 // familyOf returns the family of a model, or nil if it is unknown. It also reads the names of
 // routers and of tuned models: openai/gpt-4o, ft:gpt-4o-2024-08-06:org::id.
 func familyOf(model string) *family {

@@ -121,7 +121,7 @@ func (c *call) costBy(w *way, body tokens.Body) {
 			}
 		}
 		c.least[limit.Input], c.least[limit.Output], c.least[limit.Tokens] = c.count.Least(c.est, body)
-		c.price(w.on(c.leaf), body)
+		c.price(w, body)
 	}
 	c.cost = c.charges(c.cost)
 	if c.t.config.Cost != nil {

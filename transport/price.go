@@ -32,12 +32,20 @@ func micros(usd float64) int64 { return int64(min(math.Ceil(usd*1e6-1e-6), limit
 // price adds the highest price of the request to the cost. A text has at most as many tokens as
 // bytes. If the body states no maximum, the reserved output counts, as elsewhere. The most that the
 // model could write would exceed most daily limits.
-func (c *call) price(p Partition, body tokens.Body) {
+func (c *call) price(w *way, body tokens.Body) {
 	b := &c.bill
 	if c.t.config.Price == nil {
 		return
 	}
-	if b.price, b.known = c.t.config.Price(p, c.est.Model); !b.known {
+	p := w.on(c.leaf)
+	name := c.est.Model
+	if w.target != nil {
+		name = w.target.renames(c.model)
+	}
+	if b.price, b.known = c.t.config.Price(p, name); !b.known && w.target != nil { // a name of one's own has no price
+		b.price, b.known = c.t.config.Price(p, c.model)
+	}
+	if !b.known {
 		b.unknown = fmt.Sprintf("no price is known of the model %q", c.est.Model)
 		return
 	}

@@ -259,8 +259,8 @@ func (c *call) aim(p *Partition) error {
 // readModel reads the model in the body, if a Target needs it.
 func (c *call) readModel() error {
 	t, r := c.t, c.req
-	if c.body == nil || c.body == http.NoBody || r.ContentLength > t.config.MaxBody || r.Header.Get("Content-Encoding") != "" ||
-		!slices.ContainsFunc(t.targets, func(g *target) bool { return g.Models != nil }) {
+	if c.body == nil || c.body == http.NoBody || r.ContentLength > t.config.MaxBody ||
+		r.Header.Get("Content-Encoding") != "" || !slices.ContainsFunc(t.targets, func(g *target) bool { return g.Models != nil }) {
 		return nil
 	}
 	raw, err := c.read(t.config.MaxBody)
@@ -286,11 +286,10 @@ func (c *call) costs(body tokens.Body) (err error) {
 		}
 		last = w.target.in
 		c.priced, c.least, body = base, least, read
-		if body.Model != "" && c.api != tokens.NoAPI {
-			if name := w.target.renames(c.model); name != body.Model {
-				body.Model = name
-				c.est = c.t.config.Tokens.Of(body)
-			}
+		if name := w.target.renames(c.model); c.api != tokens.NoAPI && name != body.Model &&
+			(tokens.Known(name) || !tokens.Known(body.Model)) { // a name of one's own tells less
+			body.Model = name
+			c.est = c.t.config.Tokens.Of(body)
 		}
 		c.costBy(w, body)
 		c.at[last] = c.priced

@@ -447,3 +447,42 @@ func TestPartitionsOfTargetsAreFrozen(t *testing.T) {
 		}
 	})
 }
+
+// A name of one's own, as deployments have, has the price and the vocabulary of the model in the
+// request. Where a limit counts money and no price is known, the target is passed over.
+func TestNamesOfDeployments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := deploy("a.test", "b.test")
+		money := newTill(t, 1_000_000)
+		var asked []string
+		tr := mustNew(t, transport.Config{Base: d, Tokens: estimator(t), Counting: tokens.Used,
+			Price: func(p transport.Partition, model string) (provider.ModelInfo, bool) {
+				asked = append(asked, p.Target+" "+model)
+				return provider.ModelInfo{Input: 3}, p.Target == "a" && model == "gpt-4o"
+			},
+			Targets: []transport.Target{
+				{Name: "b", Host: "b.test", Limit: func(p transport.Partition) limit.Limiter {
+					if p.Scope == provider.Key {
+						return rolling(t, 1_000_000, time.Hour, limit.Money)
+					}
+					return nil
+				}},
+				{Name: "a", Host: "a.test", After: time.Minute, Models: map[string]string{"gpt-4o": "prod"}, Limit: func(p transport.Partition) limit.Limiter {
+					if p.Scope == provider.Key {
+						return money
+					}
+					return nil
+				}}}})
+		for range 2 {
+			if status, _, err := do(t, tr, request(t, "POST", "https://llm.test/v1/chat/completions", chatOf("gpt-4o"))); err != nil || status != 200 {
+				t.Fatal(status, err)
+			}
+		}
+		if len(d.of["b.test"].had) > 0 || len(money.ended) != 2 || money.ended[0].Actual[limit.Money] != 21 || time.Since(d.began) > 0 {
+			t.Errorf("%d went where no price is known; %+v; asked for %q in %v", len(d.of["b.test"].had), money.ended, asked, time.Since(d.began))
+		}
+		if _, _, err := do(t, tr, request(t, "POST", "https://llm.test/v1/chat/completions", chatOf("other"))); !errors.Is(err, transport.ErrPrice) {
+			t.Errorf("a model without a price anywhere: %v, want ErrPrice", err)
+		}
+	})
+}

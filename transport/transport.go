@@ -245,7 +245,9 @@ type Config struct {
 	// answer comes, and then the real price. A request that was refused or failed costs nothing.
 	//
 	// A request under a limit of money fails with ErrPrice if its price is unknown or its tokens
-	// cannot be counted. p has all fields but the Scope. If nil, only Cost counts money.
+	// cannot be counted. p has all fields but the Scope. At a Target the model's name
+	// there comes first, and that of the request if its price is unknown. If nil, only Cost counts
+	// money.
 	Price func(p Partition, model string) (price provider.ModelInfo, known bool)
 
 	// MaxWaiting is the most requests that may wait for their turn, in all. Further ones fail at

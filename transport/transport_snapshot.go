@@ -58,7 +58,8 @@ func (v *look) uses(client string, u *tokens.Usage) {
 
 // whose returns a partition in the form of Snapshots.
 func (p Partition) whose() observe.Whose {
-	return observe.Whose{Target: p.Target, Host: p.Host, Key: p.Key, Model: p.Model, Resource: p.Resource, Route: p.Route, Client: p.Client}
+	return observe.Whose{Target: p.Target, Host: p.Host, Key: p.Key, Model: p.Model, Resource: p.Resource, Route: p.Route,
+		Client: p.Client}
 }
 
 // looks adds a node's description for Snapshots to the configuration of its limit.
