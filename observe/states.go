@@ -26,8 +26,8 @@ type Whose struct {
 func (w Whose) Server() string { return cmp.Or(w.Target, w.Host) }
 
 func (w Whose) compare(v Whose) int {
-	return cmp.Or(cmp.Compare(w.Target, v.Target), cmp.Compare(w.Host, v.Host), cmp.Compare(w.Key, v.Key), cmp.Compare(w.Model, v.Model),
-		cmp.Compare(w.Resource, v.Resource), cmp.Compare(w.Route, v.Route), cmp.Compare(w.Client, v.Client))
+	return cmp.Or(cmp.Compare(w.Target, v.Target), cmp.Compare(w.Host, v.Host), cmp.Compare(w.Key, v.Key),
+		cmp.Compare(w.Model, v.Model), cmp.Compare(w.Resource, v.Resource), cmp.Compare(w.Route, v.Route), cmp.Compare(w.Client, v.Client))
 }
 
 // LimitState is one limit. A limiter made of several has one LimitState for each that counts

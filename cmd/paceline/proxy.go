@@ -199,7 +199,9 @@ func proxyGreeting(c proxy.Config, main, admin net.Listener) greeting {
 	}
 	var to []string
 	for _, u := range c.Upstreams {
-		to = append(to, secret.SanitizeAddress(u.To.String()))
+		for _, x := range u.Servers() {
+			to = append(to, secret.SanitizeAddress(x.To.String()))
+		}
 	}
 	g := greeting{what: fmt.Sprintf("passing on from %s to %s", reachable(scheme+"://"+main.Addr().String()),
 		sanitize.Some(to, 3))}

@@ -82,7 +82,7 @@ func checkRoute(out io.Writer, c *proxy.Config, route string) error {
 	v := chargeOf(r, charge, resource)
 	v.Route = r.Method + " " + at.RequestURI()
 	var own publishedRow
-	for _, l := range u.Limits {
+	for _, l := range limitsOf(u) {
 		unit := l.Unit.String()
 		byCost := l.Unit == limit.Weight || l.Unit == limit.Orders
 		if l.Covers(resource) && (!byCost || v.Cost[unit] > 0 || v.Body[unit] != "") {
@@ -92,8 +92,10 @@ func checkRoute(out io.Writer, c *proxy.Config, route string) error {
 	if own.Preset = "the configuration"; own.Limits != nil {
 		v.Limits = append(v.Limits, own)
 	}
-	if preset, ok := provider.LookupPreset(u.Preset); ok {
-		v.counts([]provider.Preset{preset}, time.Now())
+	for _, x := range u.Servers() {
+		if preset, ok := provider.LookupPreset(x.Preset); ok {
+			v.counts([]provider.Preset{preset}, time.Now())
+		}
 	}
 	return v.write(out, u.Name)
 }
@@ -263,35 +265,16 @@ func (w *proxyWords) upstream(c *proxy.Config, u *proxy.Upstream) {
 		_, port, _ := net.SplitHostPort(c.Listen)
 		host = net.JoinHostPort(u.Host, port)
 	}
-	to := strings.TrimSuffix(secret.SanitizeAddress(u.To.String()), "/")
-	w.line("sends %s://%s%s/… to %s/… (%s)", scheme(c), host, u.Path, to, u.Name)
-	w.limits(u)
-	w.prices(c, u)
-	for _, k := range u.Keys {
-		own := ""
-		if len(k.Limits) > 0 {
-			own = ", which has " + ratesInWords(k.Limits) + " in place of the limits of each key"
-		}
-		w.line("  key %s: %s%s", k.Name, w.file.From[k.Secret], own)
-	}
-	if len(u.Keys) > 1 {
-		w.line("    each request goes with the key that may go soonest")
-	}
-	if len(u.Keys) == 0 {
-		w.line("  key: the clients' own")
-	}
-	var sets []string
-	for _, all := range [][]proxy.Field{u.Header, u.Query} {
-		for _, f := range all {
-			name := f.Name
-			if strings.Contains(string(f.Value), "{key}") {
-				name += " (with the key)"
-			}
-			sets = append(sets, name)
-		}
-	}
-	if len(sets) > 0 {
-		w.line("  sets: %s", strings.Join(sets, ", "))
+	if len(u.Targets) > 0 {
+		w.line("sends %s://%s%s/… to one of %d targets (%s)", scheme(c), host, u.Path, len(u.Targets), u.Name)
+		w.targets(c, u)
+		w.charges(u)
+	} else {
+		to := strings.TrimSuffix(secret.SanitizeAddress(u.To.String()), "/")
+		w.line("sends %s://%s%s/… to %s/… (%s)", scheme(c), host, u.Path, to, u.Name)
+		w.limits(u)
+		w.prices(c, u)
+		w.keys(u)
 	}
 	answer := "however long its answer takes"
 	if u.AnswerTimeout > 0 {
@@ -318,6 +301,36 @@ func (w *proxyWords) upstream(c *proxy.Config, u *proxy.Upstream) {
 	}
 }
 
+// keys describes the keys of a server, and the fields that requests get.
+func (w *proxyWords) keys(u *proxy.Upstream) {
+	for _, k := range u.Keys {
+		own := ""
+		if len(k.Limits) > 0 {
+			own = ", which has " + ratesInWords(k.Limits) + " in place of the limits of each key"
+		}
+		w.line("  key %s: %s%s", k.Name, w.file.From[k.Secret], own)
+	}
+	if len(u.Keys) > 1 {
+		w.line("    each request goes with the key that may go soonest")
+	}
+	if len(u.Keys) == 0 {
+		w.line("  key: the clients' own")
+	}
+	var sets []string
+	for _, all := range [][]proxy.Field{u.Header, u.Query} {
+		for _, f := range all {
+			name := f.Name
+			if strings.Contains(string(f.Value), "{key}") {
+				name += " (with the key)"
+			}
+			sets = append(sets, name)
+		}
+	}
+	if len(sets) > 0 {
+		w.line("  sets: %s", strings.Join(sets, ", "))
+	}
+}
+
 func (w *proxyWords) limits(u *proxy.Upstream) {
 	if u.Preset != "" {
 		preset, _ := provider.LookupPreset(u.Preset)
@@ -331,9 +344,7 @@ func (w *proxyWords) limits(u *proxy.Upstream) {
 	for _, l := range u.Limits {
 		w.line("  limit: %s, of %s", rateInWords(l.Limit), whoseInWords(l))
 	}
-	for _, c := range u.Charges {
-		w.line("  charge: %s %s", c.On, chargeInWords(c))
-	}
+	w.charges(u)
 	if u.InFlight > 0 {
 		w.line("  limit: %d requests at once, of each key", u.InFlight)
 	}
@@ -344,6 +355,12 @@ func (w *proxyWords) limits(u *proxy.Upstream) {
 		w.line("  limit: nobody knows; it is found out, from what answers say and refuse")
 	case u.Preset == "" && len(u.Limits) == 0 && u.InFlight == 0:
 		w.line("  limit: none is given; it keeps to what answers say")
+	}
+}
+
+func (w *proxyWords) charges(u *proxy.Upstream) {
+	for _, c := range u.Charges {
+		w.line("  charge: %s %s", c.On, chargeInWords(c))
 	}
 }
 
@@ -434,9 +451,12 @@ func (w *proxyWords) sees(c *proxy.Config) {
 }
 
 // or joins a list for a sentence: a, b or c.
-func or(all []string) string {
+func or(all []string) string { return joined(all, " or ") }
+
+// joined joins a list, with a word before its last.
+func joined(all []string, word string) string {
 	if n := len(all); n > 1 {
-		return strings.Join(all[:n-1], ", ") + " or " + all[n-1]
+		return strings.Join(all[:n-1], ", ") + word + all[n-1]
 	}
 	return strings.Join(all, "")
 }

@@ -224,7 +224,8 @@ func whose(w *observe.Whose) (all []attribute.KeyValue) {
 	for _, f := range [...]struct {
 		key   attribute.Key
 		value string
-	}{{"paceline.target", w.Target}, {semconv.ServerAddressKey, w.Host}, {KeyKey, w.Key}, {semconv.GenAIRequestModelKey, w.Model}, {"paceline.route", w.Route}, {KeyClient, w.Client}} {
+	}{{"paceline.target", w.Target}, {semconv.ServerAddressKey, w.Host}, {KeyKey, w.Key},
+		{semconv.GenAIRequestModelKey, w.Model}, {"paceline.route", w.Route}, {KeyClient, w.Client}} {
 		if f.value != "" {
 			all = append(all, f.key.String(labels.Bounded(f.value)))
 		}

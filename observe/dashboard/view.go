@@ -217,8 +217,8 @@ func part[T any](a *allJSON, list []T, order func(a, b T) int, find string, name
 // whom says in words whom a limit or an Event concerns; "" if it is all clients.
 func whom(w observe.Whose) string {
 	var words []string
-	for _, f := range []struct{ before, name string }{{"target ", w.Target}, {"", w.Host}, {"key ", w.Key}, {"model ", w.Model}, {"resource ", w.Resource}, {"", w.Route},
-		{"client ", w.Client}} {
+	for _, f := range []struct{ before, name string }{{"target ", w.Target}, {"", w.Host}, {"key ", w.Key},
+		{"model ", w.Model}, {"resource ", w.Resource}, {"", w.Route}, {"client ", w.Client}} {
 		if f.name != "" {
 			words = append(words, fmt.Sprint(f.before, f.name))
 		}

@@ -183,8 +183,8 @@ func (c *collection) servers(s *source, v *observe.Snapshot) {
 			down[s.hosts.Of(p.Server())] = 1
 			continue
 		}
-		who := owner{s.hosts.Of(p.Server()), s.key(p.Host, p.Key), labels.Bounded(p.Model), labels.Bounded(cmp.Or(p.Route, p.Resource)),
-			s.clients.Of(p.Client)}
+		who := owner{s.hosts.Of(p.Server()), s.key(p.Host, p.Key), labels.Bounded(p.Model),
+			labels.Bounded(cmp.Or(p.Route, p.Resource)), s.clients.Of(p.Client)}
 		if len(left) >= mostLimits {
 			who = owner{other, other, other, other, other}
 		}

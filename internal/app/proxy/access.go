@@ -30,6 +30,9 @@ func (v *visit) log() {
 	if v.upstream != nil {
 		all = append(all, slog.String("upstream", v.upstream.Name))
 	}
+	if v.target != "" {
+		all = append(all, slog.String("target", v.target))
+	}
 	if v.key != "" {
 		all = append(all, slog.String("key", v.key))
 	}

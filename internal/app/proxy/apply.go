@@ -168,6 +168,7 @@ type route struct {
 	h2c, perSecond, limited, auto bool
 	arrivals                      limit.Arrivals
 	keys                          KeyHash // and the fields for them: transport gets each key at its beginning
+	targets                       KeyHash // and all of them but their limits
 }
 
 func (u *Upstream) route() route {
@@ -183,6 +184,7 @@ func (u *Upstream) route() route {
 	return route{
 		to: u.To.Scheme + "://" + u.To.Host, preset: u.Preset, h2c: u.H2C, perSecond: u.PerSecond,
 		limited: u.limited(), auto: u.Auto, arrivals: u.Arrivals, keys: HashKey(keys.String()),
+		targets: u.routeOfTargets(),
 	}
 }
 
@@ -218,8 +220,14 @@ func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err err
 	}
 	t := u.settings(c)
 	t.Base, t.Tokens, t.Clients = w.base, w.tokens, common.clientele.Clients
+	limits := func(p transport.Partition) limit.Limiter { return w.now.Load().of(p).held(c.Live) }
 	if w.limited {
-		t.Limit = func(p transport.Partition) limit.Limiter { return w.now.Load().of(p).held(c.Live) }
+		t.Limit = limits
+	}
+	for i := range t.Targets {
+		if u.at(i).limited() {
+			t.Targets[i].Limit = limits
+		}
 	}
 	if kept := common.state; kept != nil {
 		l := ledger{kept, u.Name}

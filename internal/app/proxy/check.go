@@ -205,9 +205,12 @@ func checkRates(at string, all []rate.Limit) error {
 
 // check fills in the defaults of u. The Field of its error begins with a dot.
 func (u *Upstream) check(c *Config) *ConfigError {
+	if err := u.checkTargets(c); err != nil {
+		return err
+	}
 	switch {
 	case u.To == nil:
-		return wrong(".To", "it is empty, expected the URL of a server, such as https://api.example.com")
+		return wrong(".To", "it is empty, expected the URL of a server, such as https://api.example.com, or targets")
 	case u.To.Scheme != "http" && u.To.Scheme != "https" || u.To.Host == "" || u.To.Opaque != "":
 		return wrong(".To", "%q, expected http or https and a host, such as https://api.example.com",
 			secret.SanitizeAddress(u.To.String()))
@@ -375,7 +378,7 @@ func (u *Upstream) checkKeys() *ConfigError {
 		}
 	}
 	switch {
-	case uses && len(u.Keys) == 0:
+	case uses && len(u.Keys) == 0 && len(u.Targets) == 0:
 		return wrong(".Keys", "none, and a header field or parameter has %s in it", keyWord)
 	case !uses && len(u.Keys) > 0:
 		return wrong(".Header",

@@ -33,6 +33,7 @@
 //	links.go          addresses in answers that lead past the proxy
 //	access.go         the log line of a request
 //	upstream.go       an upstream and its transport
+//	several_targets.go  several targets of an upstream
 //	key.go            keys of an upstream
 //	limits.go         limiters of a partition, and their change
 //	charge.go         what requests cost, by charges and by their clients

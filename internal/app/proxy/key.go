@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/paceline-go/paceline/transport"
 )
@@ -9,10 +10,21 @@ import (
 // keys are the keys in transport's form. Transport chooses the key of a request when the request
 // goes.
 func (u *Upstream) keys() (all []transport.Key) {
+	for i, g := range u.Targets {
+		for _, k := range u.at(i).keys() {
+			k.Target = g.Name
+			all = append(all, k)
+		}
+	}
 	for _, k := range u.Keys {
 		all = append(all, transport.Key{Name: k.Name, Apply: func(r *http.Request) { u.apply(r, k) }})
 	}
 	return all
+}
+
+// hasKeys reports whether the upstream, or one of its targets, has keys in place of those of clients.
+func (u *Upstream) hasKeys() bool {
+	return len(u.Keys) > 0 || slices.ContainsFunc(u.Targets, func(g Target) bool { return len(g.Keys) > 0 })
 }
 
 // apply puts a key into a request.
@@ -32,7 +44,7 @@ func (p *Proxy) Readmit() (again []string) {
 	p.applying.Lock() // so that no transport is replaced meanwhile
 	defer p.applying.Unlock()
 	for _, u := range p.latest.Load().routes {
-		for _, k := range u.Keys {
+		for _, k := range u.keys() {
 			if u.transport.Readmit(k.Name) {
 				again = append(again, k.Name+" of "+u.Name)
 			}

@@ -27,6 +27,10 @@ type limits struct {
 
 // of returns the limits of a partition, without those of the Preset.
 func (u *Upstream) of(p transport.Partition) limits {
+	if i := u.targetOf(p); i >= 0 {
+		p.Target = ""
+		return u.at(i).of(p)
+	}
 	all := limits{arrivals: u.Arrivals}
 	if p.Scope == provider.Key {
 		all.inFlight, all.auto, all.alone = u.InFlight, u.Auto, !u.Strangers

@@ -44,6 +44,11 @@ func foreignPage(r *http.Request) bool {
 // hasSecret reports whether requests to the upstream have a secret that their clients do not know:
 // a key, a fixed field or parameter, a certificate, or a part of the path.
 func (u *Upstream) hasSecret() bool {
+	for i := range u.Targets {
+		if u.at(i).hasSecret() {
+			return true
+		}
+	}
 	if len(u.Keys) > 0 || len(u.allSecrets()) > 0 || u.TLS != nil &&
 		(len(u.TLS.Certificates) > 0 || u.TLS.GetClientCertificate != nil) {
 		return true

@@ -13,18 +13,24 @@ import (
 )
 
 // price is the price of a model at an upstream, as configured or as its provider has published it.
-func (u *Upstream) price(_ transport.Partition, model string) (provider.ModelInfo, bool) {
+func (u *Upstream) price(p transport.Partition, model string) (provider.ModelInfo, bool) {
 	for _, name := range [...]string{model, ""} {
 		if i := slices.IndexFunc(u.Prices, func(p Price) bool { return p.Model == name }); i >= 0 {
 			return provider.ModelInfo{Name: model, Input: u.Prices[i].Input, Output: u.Prices[i].Output,
 				Cached: u.Prices[i].Cached}, true
 		}
 	}
+	if i := u.targetOf(p); i >= 0 {
+		return provider.PriceOf(u.at(i).Seller(), model)
+	}
 	return provider.PriceOf(u.Seller(), model)
 }
 
 // Seller is the provider whose published prices hold, by its name in package provider; empty: none.
 func (u *Upstream) Seller() string {
+	if len(u.Targets) > 0 {
+		return u.at(0).Seller()
+	}
 	if u.Provider != nil {
 		return u.Provider.Name()
 	}
@@ -71,6 +77,14 @@ func (u *Upstream) checkPrices() *ConfigError {
 
 // AllRates are all limits of clients, of keys and of the upstream itself.
 func (u *Upstream) AllRates(c *Config) (all []rate.Limit) {
+	for _, g := range u.Targets {
+		for _, k := range g.Keys {
+			all = append(all, k.Limits...)
+		}
+		for _, l := range g.Limits {
+			all = append(all, l.Limit)
+		}
+	}
 	all = append(all, c.Clients.Default.Limits...)
 	for _, k := range c.Clients.List {
 		all = append(all, k.Limits...)

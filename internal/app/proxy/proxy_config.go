@@ -205,6 +205,10 @@ type Upstream struct {
 	Path string
 	// Host is the name that clients use for this upstream, without a port. If empty, any.
 	Host string
+	// Targets are servers of which each can serve all requests: a request goes to the one that may take
+	// it soonest. To and the settings that a Target has of its own are then the Targets'. If empty,
+	// requests go to To.
+	Targets []Target
 	// To is the destination: http or https, a host, and a path to put in front of the request's. No
 	// user, query or fragment.
 	To *url.URL
@@ -278,6 +282,29 @@ type Upstream struct {
 	KeepLinks bool
 	// Batches keeps files and batches of clients here. If zero, their paths go to the upstream.
 	Batches Batches
+}
+
+// Target is one of several servers of an Upstream. Its fields are those of Upstream where they have the
+// same names, and those of transport.Target.
+type Target struct {
+	Name      string // if empty, the host of To
+	To        *url.URL
+	Preset    string
+	PerSecond bool
+	Limits    []Limit
+	InFlight  int
+	Provider  provider.Dialect
+	Counting  tokens.Counting
+	Keys      []Key
+	// Header and Query go before those of the Upstream.
+	Header, Query []Field
+	// Path is the path at the target, with a query if it has one. In it {model} stands for the model,
+	// {path} for the path of the request, and {rest} for that without /v1. If empty, {path}.
+	Path string
+	// Models are the names of models at the target, by those in requests.
+	Models map[string]string
+	// After makes the target spare: see transport.Target.
+	After time.Duration
 }
 
 // Price is the price of a model, in USD per million tokens.

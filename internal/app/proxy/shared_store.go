@@ -46,6 +46,8 @@ func (c *Config) checkShare() error {
 		u := &c.Upstreams[i]
 		field := fmt.Sprintf("Upstreams[%d]", i)
 		switch {
+		case len(u.Targets) > 0:
+			return wrong(field+".Targets", "limits of targets cannot be shared by a store, expected an upstream for each")
 		case u.Auto:
 			return wrong(field+".Auto", "limits that are to be found out cannot be shared by a store, expected limits")
 		case u.Arrivals.OneWayMax > 0:

@@ -115,8 +115,8 @@ func saltOf(path string) ([]byte, error) {
 
 // String writes a place as parsePlace reads it.
 func (p place) String() string {
-	fields := []string{p.upstream, p.Host, p.Key, p.Model, p.Route, p.Client, p.Resource}
-	if p.Resource == "" { // as earlier versions write it
+	fields := []string{p.upstream, p.Host, p.Key, p.Model, p.Route, p.Client, p.Resource, p.Target}
+	for len(fields) > leastFields && fields[len(fields)-1] == "" { // as earlier versions write it
 		fields = fields[:len(fields)-1]
 	}
 	for i := range fields {
@@ -124,6 +124,9 @@ func (p place) String() string {
 	}
 	return strings.Join(fields, separator)
 }
+
+// leastFields is how many fields the place of a request has in the file of any version.
+const leastFields = 6
 
 // separator is escaped in fields. It needs no escape in JSON, so the journal writes lines by hand.
 // Older files have & instead.
@@ -134,9 +137,9 @@ func parsePlace(s string) (p place, err error) {
 	if len(fields) == 1 {
 		fields = strings.Split(s, "&")
 	}
-	to := [...]*string{&p.upstream, &p.Host, &p.Key, &p.Model, &p.Route, &p.Client, &p.Resource}
-	if len(fields) != len(to) && len(fields) != len(to)-1 {
-		return p, fmt.Errorf("%q was not written by a proxy: expected %d or %d fields", s, len(to)-1, len(to))
+	to := [...]*string{&p.upstream, &p.Host, &p.Key, &p.Model, &p.Route, &p.Client, &p.Resource, &p.Target}
+	if len(fields) < leastFields || len(fields) > len(to) {
+		return p, fmt.Errorf("%q was not written by a proxy: expected %d to %d fields", s, leastFields, len(to))
 	}
 	for i, f := range fields {
 		if *to[i], err = url.QueryUnescape(f); err != nil {

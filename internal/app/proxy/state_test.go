@@ -152,7 +152,7 @@ func TestPlaces(t *testing.T) {
 	}, nil); err != nil {
 		t.Error(err)
 	}
-	for _, bad := range []string{"", "key", "a&b&c&d&e", "a&b&c&d&e&%zz", "a|b|c|d|e", "a|b|c|d|e|f|g|h", "a|b|c|d|e|%zz"} {
+	for _, bad := range []string{"", "key", "a&b&c&d&e", "a&b&c&d&e&%zz", "a|b|c|d|e", "a|b|c|d|e|f|g|h|i", "a|b|c|d|e|%zz"} {
 		if _, err := parsePlace(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

@@ -47,6 +47,9 @@ func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstr
 
 // allSecrets are all values that no output may show.
 func (u *Upstream) allSecrets() (all []secret.Key) {
+	for i := range u.Targets {
+		all = append(all, u.at(i).allSecrets()...)
+	}
 	for _, k := range u.Keys {
 		all = append(all, secret.Key{Name: k.Name, Value: string(k.Secret)})
 	}
@@ -76,6 +79,9 @@ func (u *Upstream) settings(c *Config) transport.Config {
 		Keys: u.keys(), Price: u.price, Cost: u.cost(), Charges: u.Charges,
 		CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker,
 		Partition: partitionOf,
+	}
+	for i := range u.Targets {
+		t.Targets = append(t.Targets, u.target(i))
 	}
 	if u.Auto {
 		t.Fill = 0 // a Fill needs limits with forecasts
@@ -129,6 +135,11 @@ func (u *Upstream) countsTokens(c *Config) bool {
 		return l.Unit == limit.Input || l.Unit == limit.Output || l.Unit == limit.Tokens || l.Unit == limit.Money
 	}
 	ofModel := func(l Limit) bool { return l.Scope == provider.Model }
+	for i := range u.Targets {
+		if u.at(i).countsTokens(c) {
+			return true
+		}
+	}
 	if u.Tokens || slices.ContainsFunc(u.Limits, ofModel) || slices.ContainsFunc(u.AllRates(c), of) {
 		return true
 	}
@@ -147,6 +158,9 @@ func (u *Upstream) remembered(c *Config) time.Duration {
 
 // counted is how long a sent request may count.
 func (u *Upstream) counted(c *Config) (longest time.Duration) {
+	for i := range u.Targets {
+		longest = max(longest, u.at(i).counted(c))
+	}
 	for _, l := range u.AllRates(c) {
 		longest = max(longest, l.Remembers())
 	}

@@ -54,6 +54,7 @@ type visit struct {
 	waited   time.Duration // for its turn, in all
 	attempts int
 	key      string // the name of its key
+	target   string // the name of its target
 	unsent   bool   // nothing of the last attempt was sent
 	partly   string // what of the last answer was served; empty: all, or nothing
 	failed   string // why there is no answer of the upstream
@@ -169,7 +170,7 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 }
 
 // dress sets the fields and parameters that every request gets.
-func (u *upstream) dress(out *http.Request) {
+func (u *Upstream) dress(out *http.Request) {
 	for _, f := range u.Header {
 		if !f.usesKey() {
 			out.Header.Set(f.Name, string(f.Value))
@@ -191,7 +192,7 @@ func dropTunnel(h http.Header) {
 
 // ended notes the outcome of an attempt.
 func (v *visit) ended(a transport.Attempt) {
-	v.attempts, v.key = a.Number, a.Key
+	v.attempts, v.key, v.target = a.Number, a.Key, a.Partition.Target
 	v.waited += a.Waits.Waited
 	if a.Again {
 		v.sending.Store(false)

@@ -14,7 +14,7 @@ import (
 // wherever they stand, and the client's credentials, if the proxy has keys of its own.
 func (v *visit) withhold(out *http.Request) {
 	out.Header.Del(FieldKey)
-	if len(v.upstream.Keys) > 0 {
+	if v.upstream.hasKeys() {
 		for _, name := range keyFields {
 			out.Header.Del(name)
 		}

@@ -212,10 +212,75 @@ func TestShare(t *testing.T) {
 	}
 }
 
+// targeted has what does not go with to.
+const targeted = `
+version: 1
+upstreams:
+  - path: /llm
+    header: {Authorization: "Bearer {key}", X-Team: blue}
+    targets:
+      - {name: first, to: "https://api.openai.com", preset: openai:tier2, per_second: true, keys: [{name: A, env: OPENAI_A}]}
+      - to: "https://eu.openai.azure.com/x"
+        path: "/openai/deployments/{model}{rest}?api-version=2025-01-01"
+        models: {gpt-4o: prod-4o}
+        limits: [240k tokens/m, {limit: 50USD/d, scope: all}]
+        provider: azure-openai
+        count: sum
+        keys: [{name: B, file: b.key}]
+        header: {Api-Key: "{key}"}
+        query: {tag: eu}
+        in_flight: 4
+        after: 20s
+      - {name: local, to: "http://127.0.0.1:9000", after: never}
+`
+
+func TestTargets(t *testing.T) {
+	got, err := read(targeted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	azure, _ := provider.Lookup("azure-openai")
+	want := []proxy.Target{
+		{Name: "first", Preset: "openai:tier2", PerSecond: true, Keys: []proxy.Key{{Name: "A", Secret: provided}}},
+		{Path: "/openai/deployments/{model}{rest}?api-version=2025-01-01", Models: map[string]string{"gpt-4o": "prod-4o"},
+			Limits: []proxy.Limit{{Limit: rate.Limit{N: 240_000, Per: time.Minute, Unit: limit.Tokens, Text: "240000 tokens/m"}},
+				{Limit: rate.Limit{N: 50_000_000, Per: 24 * time.Hour, Unit: limit.Money, Text: "50USD/d"}, Scope: provider.IP}},
+			Counting: tokens.Sum, Keys: []proxy.Key{{Name: "B", Secret: "sk-file-9f8g7h6j5k4l3"}}, InFlight: 4, After: 20 * time.Second,
+			Header: []proxy.Field{{Name: "Api-Key", Value: "{key}"}}, Query: []proxy.Field{{Name: "tag", Value: "eu"}}},
+		{Name: "local", After: proxy.Never},
+	}
+	for i, to := range []string{"https://api.openai.com", "https://eu.openai.azure.com/x", "http://127.0.0.1:9000"} {
+		g := &got.Config.Upstreams[0].Targets[i]
+		if g.To.String() != to || i == 1 && g.Provider.Name() != azure.Name() {
+			t.Errorf("%v, %v", g.To, g.Provider)
+		}
+		g.To, g.Provider = nil, nil
+	}
+	if !reflect.DeepEqual(got.Config.Upstreams[0].Targets, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got.Config.Upstreams[0].Targets, want)
+	}
+	for was, c := range map[string][2]string{
+		"- path: /llm":                    {"- to: https://api.example.com\n    path: /llm", "proxy.yaml:4:9: upstreams[0].to: it is beside targets"},
+		"path: /llm":                      {"path: /llm\n    limits: [5/s]", "proxy.yaml:5:13: upstreams[0].limits: it is beside targets"},
+		`to: "http://127.0.0.1:9000"`:     {`to: "https://api.anthropic.com"`, "proxy.yaml:19:9: upstreams[0].targets[2]: local speaks Anthropic's API, and a target before it OpenAI's"},
+		"name: local, ":                   {"name: first, ", `there are two targets "first"`},
+		"name: B":                         {"name: A", `proxy.yaml:14:15: upstreams[0].targets[1].keys: the target first has a key "A", too`},
+		"after: 20s":                      {"after: soon", `proxy.yaml:18:16: after: "soon" is no`},
+		"after: never":                    {"after: -1s", `after: "-1s" is`},
+		"{model}{rest}":                   {"{deployment}{rest}", `upstreams[0].targets[1].path: "/openai/deployments/{deployment}{rest}?api-version=2025-01-01", expected a path with {model}, {path} or {rest}`},
+		"models: {gpt-4o: prod-4o}":       {"models: [gpt-4o]", "models: is no mapping"},
+		`Authorization: "Bearer {key}", `: {"", "upstreams[0].targets[0].header: no header field or parameter has {key} in it"},
+	} {
+		if _, err := read(strings.Replace(targeted, was, c[0], 1)); err == nil || !strings.Contains(err.Error(), c[1]) {
+			t.Errorf("%s: %v, want %s", c[0], err, c[1])
+		}
+	}
+}
+
 // Every key that the tables know is in the file that has everything.
 func TestEverythingIsEverything(t *testing.T) {
 	for _, key := range allKeys() {
-		if !strings.Contains(everything+sharing, key+":") && !strings.Contains("tls cert key ca client_ca server_name secret sha256", key) {
+		if !strings.Contains(everything+sharing+targeted, key+":") && !strings.Contains("tls cert key ca client_ca server_name secret sha256", key) {
 			t.Errorf("%s is not tried", key)
 		}
 	}
@@ -234,7 +299,7 @@ func TestErrors(t *testing.T) {
 		{"x", []string{`proxy.yaml:1:1: "x" is no configuration: want version, listen,`}},
 		{head, []string{"proxy.yaml:1:1: upstreams is missing"}},
 		{head + "upstreams: []\n", []string{"proxy.yaml:2:12: upstreams: none, expected one at least"}},
-		{head + "upstreams:\n  - path: /a\n", []string{"proxy.yaml:3:5: to is missing in upstreams"}},
+		{head + "upstreams:\n  - path: /a\n", []string{"proxy.yaml:3:5: upstreams[0].to: it is empty, expected the URL of a server, such as https://api.example.com, or targets"}},
 		{one + "    limit: 5/s\n", []string{`proxy.yaml:4:5: "limit" is not known in upstreams: want to, name, path,`}},
 		{one + "    limts: 5/s\n", []string{`did you mean limits?`}},
 		{one + "lisen: x\n", []string{`proxy.yaml:4:1: "lisen" is not known: want version, listen, admin, forward, open, tls, max_wait, grace, state, share, bounds, clients, upstreams; did you mean listen?`}},

@@ -25,6 +25,7 @@ var (
 	size       = yamlfile.Value(aSize, (*reader).size)
 	sizeOrNone = yamlfile.Value(form{"anyOf": []form{{"const": "none"}, aSize}}, (*reader).sizeOrNone)
 	large      = yamlfile.Value(aSize, (*reader).large)
+	aServer    = yamlfile.Value(form{"type": "string", "pattern": "^https?://"}, (*reader).address)
 	rates      = yamlfile.Value(yamlfile.ListOf(aRateOf), (*reader).rates)
 	key        = yamlfile.Key
 )
@@ -109,11 +110,12 @@ var clientFields = append([]yamlfile.Field{
 }, shareFields...)
 
 var upstreamFields = []yamlfile.Field{
-	key("to", yamlfile.Value(form{"type": "string", "pattern": "^https?://"}, (*reader).address).Must(""),
-		"where requests go: http or https, a host, and a path to put in front of theirs"),
+	key("to", aServer, "where requests go: http or https, a host, and a path to put in front of theirs"),
 	key("name", text, "what it is called in logs and on the page (default: the host)"),
 	key("path", text, "the beginning of the paths that go there, which is taken away (default: all)"),
 	key("host", text, "the name by which clients reach it (default: any)"),
+	key("targets", yamlfile.Structs(targetFields),
+		"servers in place of to, each of which can serve all requests: a request goes to the one that may take it soonest"),
 	key("h2c", yes, "speak HTTP/2 without TLS, as gRPC servers without TLS want it"),
 	key("tls", yamlfile.Value(yamlfile.Object(upstreamTLSFields), (*reader).upstreamTLS),
 		"of an https server, if the authorities of the system do not know it, or it wants a certificate"),
@@ -159,6 +161,32 @@ var upstreamFields = []yamlfile.Field{
 	key("keep_links", yes, "leave the server's own addresses in Link and Location; without it they lead to the proxy"),
 	key("batches", yamlfile.Struct(batchesFields), "files and batches are kept here, and sent beside other requests "+
 		"(default: their paths go to the server)"),
+}
+
+var targetFields = []yamlfile.Field{
+	key("to", aServer.Must(""), "where requests go: http or https, a host, and a path to put in front of theirs"),
+	key("name", text, "what it is called in logs and on the page (default: the host)"),
+	key("after", yamlfile.Value(form{"anyOf": []form{{"const": "never"}, yamlfile.ASpan}}, (*reader).afterOrNever),
+		"a request goes there only so long after it came, or at once where all targets before are shut (default 0); never: "+
+			"then alone"),
+	key("path", text, "the path there, with {model}, {path} for that of the request, or {rest} for that without /v1, and a "+
+		"query (default {path})"),
+	key("models", yamlfile.Value(aTemplates, (*reader).models),
+		"what models are called there, by their names in requests"),
+	key("preset", text, "published limits by name, such as openai:tier1"),
+	key("per_second", yes, "limits per minute of the preset hold per second, too"),
+	key("limits", yamlfile.Value(yamlfile.ListOf(aLimit), (*reader).targetLimits), "what the server allows"),
+	key("in_flight", count, "how many requests each key may have open (default: any number)"),
+	key("count", yamlfile.Value(form{"enum": countings()}, (*reader).counting).In("Counting"),
+		"what the server counts of a request's tokens (default: as documented)"),
+	key("provider", yamlfile.Value(yamlfile.AText, (*reader).provider),
+		"whose words answers say limits in (default: that of the host or the preset, or as they look)"),
+	key("keys", yamlfile.Value(yamlfile.ListOf(yamlfile.Object(keyFields)), (*reader).keys),
+		"credentials to send with: a request goes with the one that may go soonest"),
+	key("header", yamlfile.Value(aTemplates, (*reader).headerFields),
+		"fields that are set there, before those of the upstream; {key} is filled in"),
+	key("query", yamlfile.Value(aTemplates, (*reader).parameters),
+		"parameters that are set there, before those of the upstream; {key} is filled in"),
 }
 
 var batchesFields = []yamlfile.Field{

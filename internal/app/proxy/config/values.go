@@ -87,6 +87,23 @@ func (r *reader) spanOrNone(n *node, what string) time.Duration {
 	return r.above(n, what)
 }
 
+// afterOrNever is the time of a target. No time is that of all others without one.
+func (r *reader) afterOrNever(n *node, what string) time.Duration {
+	if n.Kind == yaml.ScalarNode && n.Value == "never" {
+		return proxy.Never
+	}
+	return r.Duration(n, what)
+}
+
+// models reads names of models, by their names in requests.
+func (r *reader) models(n *node, what string) map[string]string {
+	all := map[string]string{}
+	for _, f := range r.templates(n, what, func(_, _ string) bool { return false }) {
+		all[f.Name] = string(f.Value)
+	}
+	return all
+}
+
 func (r *reader) address(n *node, what string) *url.URL {
 	text := r.Text(n, what)
 	if text == "" {
@@ -168,6 +185,11 @@ func (r *reader) upstreamLimits(n *node, what string, u *proxy.Upstream) {
 		r.Refuse(n, "limits: %s is no list: want items that begin with \"- \", none or auto", yamlfile.Show(n))
 		return
 	}
+	u.Limits = r.targetLimits(n, what)
+}
+
+// targetLimits reads a list of limits.
+func (r *reader) targetLimits(n *node, what string) (all []proxy.Limit) {
 	for item := range yamlfile.Items(r, n, what) {
 		var l proxy.Limit
 		if item.Kind == yaml.MappingNode {
@@ -178,11 +200,12 @@ func (r *reader) upstreamLimits(n *node, what string, u *proxy.Upstream) {
 		} else {
 			l.Limit = r.rate(item, what)
 		}
-		if slices.Contains(u.Limits, l) && r.Ok() {
+		if slices.Contains(all, l) && r.Ok() {
 			r.Refuse(item, "limits: this limit is there already")
 		}
-		u.Limits = append(u.Limits, l)
+		all = append(all, l)
 	}
+	return all
 }
 
 // limit reads the rate of a limit. It keeps Bucket and Burst, which have keys of their own.
