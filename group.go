@@ -229,6 +229,8 @@ type LaneConfig struct {
 	// by its deadline, or a host is down. With the largest Duration, a way opens then alone. If nil,
 	// all ways are open.
 	After []time.Duration
+	// Homes means that goroutines may prefer some of the ways: see Turn.Homes.
+	Homes bool
 	// Told means that the owner of the lane reports refusals itself, by Group.Note. If false, the
 	// Group notes an Event for each refusal that is settled.
 	Told bool
@@ -250,7 +252,7 @@ func (j *Group) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	a := &Lane{group: j, view: cmp.Or(c.View, &j.view), share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs,
 		watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
 	a.lane = j.line.Lane(scheduler.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting, Fill: c.Fill,
-		After: c.After, Reserve: c.Reserve}, all...)
+		After: c.After, Homes: c.Homes, Reserve: c.Reserve}, all...)
 	a.lane.Of = a
 	for _, w := range a.lane.Ways() {
 		w.Of = a
@@ -405,6 +407,11 @@ type Turn struct {
 	// MaxWait is the longest wait. A goroutine whose foreseen wait (see Expect) is longer fails at
 	// once with ErrDeadline. If zero, there is no bound.
 	MaxWait time.Duration
+	// Homes are the ways that the goroutine prefers, as bits by their index, in a lane with
+	// LaneConfig.Homes. It goes by another only Hold after it came, or at once where those are shut (see
+	// LaneConfig.After). If zero, it prefers none.
+	Homes uint64
+	Hold  time.Duration
 }
 
 // WaitTurn is WaitWithStats for a goroutine with an earlier arrival or a bounded wait.
@@ -413,11 +420,7 @@ func (a *Lane) WaitTurn(ctx context.Context, cost limit.Cost, t Turn) (p Permit,
 	if !t.Came.IsZero() {
 		came = mono.Of(a.group.base, t.Came)
 	}
-	if t.MaxWait <= 0 {
-		p, err = a.wait(ctx, &cost, came, &s)
-		return p, s, err
-	}
-	p, err = a.waitAtMost(ctx, &cost, came, t.MaxWait, &s)
+	p, err = a.waitTurn(ctx, &cost, came, &t, &s)
 	return p, s, err
 }
 

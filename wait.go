@@ -33,23 +33,29 @@ func (a *Lane) wait(ctx context.Context, cost *limit.Cost, came mono.Time, s *Wa
 		a.counts.gaveUp.Add(1)
 		return Permit{}, e
 	}
-	p, w, err := a.enter(ctx, cost, came, 0, s != nil)
+	p, w, err := a.enter(ctx, cost, came, nil, s != nil)
 	if w == nil {
 		return p, err
 	}
 	return a.inLine(ctx, w, s)
 }
 
-// waitAtMost is wait for at most the duration most.
-func (a *Lane) waitAtMost(ctx context.Context, cost *limit.Cost, came mono.Time, most time.Duration,
+// waitTurn is wait by a Turn, whose Came is came.
+func (a *Lane) waitTurn(ctx context.Context, cost *limit.Cost, came mono.Time, turn *Turn,
 	s *WaitStats) (Permit, error) {
 	if ctx.Err() != nil {
 		return a.wait(ctx, cost, came, s)
 	}
-	until := time.Now().Add(most)
-	p, w, err := a.enter(ctx, cost, came, most, s != nil)
-	if w == nil {
+	var until time.Time
+	if turn.MaxWait > 0 {
+		until = time.Now().Add(turn.MaxWait)
+	}
+	p, w, err := a.enter(ctx, cost, came, turn, s != nil)
+	switch {
+	case w == nil:
 		return p, err
+	case until.IsZero():
+		return a.inLine(ctx, w, s)
 	}
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -86,9 +92,9 @@ func (a *Lane) inLine(ctx context.Context, w *waiter, s *WaitStats) (Permit, err
 	}
 }
 
-// enter admits cost at once, refuses it at once, or returns its new place in line. most bounds the
-// foreseen wait, unless it is 0.
-func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most time.Duration,
+// enter admits cost at once, refuses it at once, or returns its new place in line. turn bounds the
+// foreseen wait and prefers ways, unless it is nil.
+func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, turn *Turn,
 	measured bool) (Permit, *waiter, error) {
 	if cost.Negative() {
 		return Permit{}, nil, a.negative(cost)
@@ -97,7 +103,8 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most
 	j.mu.Lock()
 	defer j.unlock()
 	now := j.now()
-	if a.lane.Len() == 0 { // a cost that can go at once needs no place in line
+	homes := turn != nil && turn.Homes != 0
+	if a.lane.Len() == 0 && !homes { // a cost that can go at once needs no place in line
 		if pass, at := j.line.Try(now, a.lane, cost, nil); at <= now {
 			j.deliverLocked(now)
 			return Permit{pass}, nil, nil
@@ -111,9 +118,14 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, most
 	if d, ok := ctx.Deadline(); ok {
 		t.Deadline = mono.Of(j.base, d)
 	}
+	t.Homes = 0
+	if homes {
+		t.Homes, t.Hold = turn.Homes, turn.Hold
+	}
 	w.lane, w.asked, w.measured = a, now, false
 	state := scheduler.None
-	if most > 0 {
+	if turn != nil && turn.MaxWait > 0 {
+		most := turn.MaxWait
 		t.Deadline = min(t.Deadline, now.Add(most))
 		if at, n := j.line.Expect(now, a.lane, cost, t.Place); at > now.Add(most) && at < limit.AfterSettle {
 			t.At, t.Ahead, state = at, n, scheduler.Late

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"time"
@@ -44,6 +45,9 @@ func (c *call) acquire() error {
 		turn := paceline.Turn{Came: c.came}
 		if c.maxWait > 0 {
 			turn.MaxWait = max(c.maxWait-c.waited, 1)
+		}
+		if turn.Homes = c.homes(); turn.Homes != 0 {
+			turn.Hold = cmp.Or(c.t.config.Affinity.Hold, defaultHold)
 		}
 		if c.leaf.newcomer != nil {
 			turn = c.t.turn(c, turn)

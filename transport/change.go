@@ -71,6 +71,9 @@ func (t *Transport) With(c Config) (*Transport, error) {
 	if !slices.EqualFunc(c.Targets, t.targets, func(g Target, was *target) bool { return g.Name == was.Name }) {
 		return nil, errors.New("transport: With other Targets than there are")
 	}
+	if (c.Affinity.Session == nil) != (t.config.Affinity.Session == nil) {
+		return nil, errors.New("transport: With or without Affinity, where it was the other")
+	}
 	next, err := New(c)
 	if err != nil {
 		return nil, err

@@ -122,6 +122,9 @@ func (t *Transport) takeTargets(all []Target) error {
 		g.Host = strings.ToLower(g.Host)
 		t.targets = append(t.targets, &target{Target: g, in: i, limits: c.Limit, preset: preset, publisher: publisher})
 	}
+	if t.config.Affinity.Hold < 0 {
+		return fmt.Errorf("transport: Affinity: Hold %v is negative", t.config.Affinity.Hold)
+	}
 	if len(all) > 0 && t.config.Organization != nil {
 		return errors.New("transport: Targets and Organization are set: keys of several servers have no owner in common")
 	}
@@ -243,32 +246,38 @@ type targeted struct {
 	barred uint64 // targets where its price is unknown, and a limit counts money
 	failed uint64 // targets where an attempt of it failed or was refused
 	moves  bool   // the next attempt leaves those out
+
+	session uint64 // by Config.Affinity; 0: none
 }
 
 // aim finds the model of a request, for its Targets.
 func (c *call) aim(p *Partition) error {
 	if c.model = tokens.ModelOf(c.req.URL); c.model != "" {
 		c.inPath = true
-	} else if err := c.readModel(); err != nil {
+	}
+	if err := c.readModel(); err != nil {
 		return err
 	}
 	p.Model = c.model
+	c.attend()
 	return nil
 }
 
-// readModel reads the model in the body, if a Target needs it.
+// readModel reads the body, if a Target needs its model, or sessions need it.
 func (c *call) readModel() error {
 	t, r := c.t, c.req
 	if c.body == nil || c.body == http.NoBody || r.ContentLength > t.config.MaxBody ||
-		r.Header.Get("Content-Encoding") != "" || !slices.ContainsFunc(t.targets, func(g *target) bool { return g.Models != nil }) {
+		r.Header.Get("Content-Encoding") != "" || !t.keeps() &&
+		(c.inPath || !slices.ContainsFunc(t.targets, func(g *target) bool { return g.Models != nil })) {
 		return nil
 	}
 	raw, err := c.read(t.config.MaxBody)
 	if err != nil {
 		return fmt.Errorf("transport: the body of the request: %w", err)
 	}
-	c.raw = raw
-	c.model, _ = tokens.ModelIn(raw)
+	if c.raw = raw; !c.inPath {
+		c.model, _ = tokens.ModelIn(raw)
+	}
 	return nil
 }
 
@@ -344,6 +353,7 @@ func (c *call) reroute(goes func(w *way) bool) bool {
 func (c *call) judgeTarget(s *sent, last bool) {
 	v := &s.verdict
 	if v.Result == limit.Accepted {
+		c.settles(s.way.target)
 		return
 	}
 	again := v.Again

@@ -60,6 +60,7 @@
 //	newcomer.go            keys whose organization is unknown until their first answer
 //	key.go                 Config.Keys: turns, and keys that are out of use
 //	target.go              Config.Targets: several servers behind one name
+//	session.go             Config.Affinity: sessions that stay at one target
 //	renamed_path.go        models in paths, and their names at a target
 //	body.go                bodies that are read again, looked into or watched
 //	leaf.go                a partition's requests: its limits and its lane
@@ -78,6 +79,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -103,7 +105,7 @@ import (
 // from answers, and sends refused requests again. The fields are in groups:
 //
 //	limits    Limiter, Limit, Preset, PerSecond, Adaptive, Fill, UntilBody, Use, Ramp, Share, Adopt
-//	whose     Partition, Organization, Keys, Targets, Client, Clients
+//	whose     Partition, Organization, Keys, Targets, Affinity, Client, Clients
 //	cost      Cost, Charges, Tokens, Counting, MaxBody, Uncounted, Price
 //	waits     MaxWaiting, MaxWait, MaxRetryAfter, MaxPause, MaxOutage
 //	attempts  Base, Attempts, AttemptTimeout, Backoff, CheckRetry, Hedge
@@ -198,6 +200,9 @@ type Config struct {
 	// is answered. The Model of a Partition is then the one that the path or the body of the request
 	// names. All Targets must speak the same API. If empty, requests go to their own hosts.
 	Targets []Target
+	// Affinity keeps the requests of a session at one of several Targets. With a Fill, requests that
+	// prefer other Targets go past those that wait for theirs.
+	Affinity Affinity
 	// Client returns the client of a request. Each client has its own lane, and the clients that
 	// wait for a limit share it by weight. The weight applies to requests. Where a limit counts
 	// several units, it applies to the unit of which a request needs the largest part. Reserved
@@ -427,7 +432,8 @@ type state struct {
 	keys     []*key
 	targets  []*target
 	paths    []path
-	keyless  bool          // a path has no account
+	keyless  bool // a path has no account
+	sessions sessions
 	ring     *keyring.Ring // of keys; the lock guards it
 
 	mu      sync.Mutex // guards the partitions, and the states of keys
@@ -544,6 +550,7 @@ func New(c Config) (*Transport, error) {
 		rng: random(), ring: keyring.New(keyring.Config{}),
 		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{},
 		owners: map[string]*owners{}, others: map[string]bool{}, unread: map[unread]bool{},
+		sessions: sessions{seed: maphash.MakeSeed()},
 	}
 	t.latest.Store(t)
 	if err := t.takeWays(); err != nil {

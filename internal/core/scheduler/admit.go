@@ -44,7 +44,7 @@ func (l *Scheduler) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass
 	}
 	l.seq++
 	t := &l.asker
-	t.Cost, t.Place, t.seq, t.Came, t.Deadline = *cost, mono.Max, l.seq, now, limit.Never
+	t.Cost, t.Place, t.seq, t.Came, t.Deadline, t.Homes = *cost, mono.Max, l.seq, now, limit.Never, 0
 	var w *Way
 	w, at = l.choose(now, a, t)
 	if a.count == 0 {

@@ -35,7 +35,13 @@ func (free) Settle(mono.Time, *limit.Sent, *limit.Outcome) {}
 
 // hang gives doors to the ways of a new lane that open later than others.
 func (a *Lane) hang() {
+	if a.sole != nil {
+		return
+	}
 	after := a.config.After
+	if after == nil {
+		after = make([]time.Duration, len(a.ways))
+	}
 	for i, w := range a.ways {
 		rank := int64(0)
 		for _, d := range after {
@@ -43,7 +49,7 @@ func (a *Lane) hang() {
 				rank++
 			}
 		}
-		if rank == 0 {
+		if rank == 0 && !a.config.Homes {
 			continue
 		}
 		w.door = &door{after: after[i], rank: rank, limit: a.line.Limit(free{}, Sharing{})}
@@ -71,19 +77,30 @@ func (w *Way) later() int64 {
 // opens returns when w opens for t. Until then t goes by the ways that open earlier, unless all of
 // those are shut.
 func (l *Scheduler) opens(now mono.Time, w *Way, t *Ticket) mono.Time {
-	at := limit.AfterSettle
-	if w.door.after < math.MaxInt64 {
-		at = min(t.Came.Add(w.door.after), at)
+	at, after := limit.AfterSettle, w.after(t)
+	if after < math.MaxInt64 {
+		at = min(t.Came.Add(after), at)
 	}
 	if at <= now {
 		return now
 	}
 	for _, v := range w.lane.ways {
-		if (v.door == nil || v.door.rank < w.door.rank) && l.open(now, v, t) {
+		if v.after(t) < after && l.open(now, v, t) {
 			return at
 		}
 	}
 	return now
+}
+
+// after is how long after its arrival t may go by w, as long as others are open.
+func (w *Way) after(t *Ticket) (d time.Duration) {
+	if w.door != nil {
+		d = w.door.after
+	}
+	if t.Homes != 0 && t.Homes>>w.Index&1 == 0 {
+		d = max(d, t.Hold)
+	}
+	return d
 }
 
 // open reports whether t may wait to go by v: the host of v works, and no limit keeps t there until

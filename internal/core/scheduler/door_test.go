@@ -320,17 +320,18 @@ func doorLaws(t *testing.T, r *rand.Rand, seed uint64) {
 		*scheduler.Lane
 		after []time.Duration
 		of    []int
+		homes bool
 	}
 	var lanes []lane
 	for range 1 + r.IntN(3) {
-		a := lane{of: r.Perm(3)[:1+r.IntN(3)]}
+		a := lane{of: r.Perm(3)[:1+r.IntN(3)], homes: r.IntN(3) == 0}
 		var ways [][]*scheduler.Limit
 		for _, i := range a.of {
 			ways = append(ways, []*scheduler.Limit{quotas[i], health[i]})
 			a.after = append(a.after, spans[r.IntN(len(spans))])
 		}
 		a.after[r.IntN(len(a.after))] = 0
-		a.Lane = l.Lane(scheduler.LaneConfig{After: a.after}, ways...)
+		a.Lane = l.Lane(scheduler.LaneConfig{After: a.after, Homes: a.homes}, ways...)
 		lanes = append(lanes, a)
 	}
 	now := mono.Time(0)
@@ -338,8 +339,15 @@ func doorLaws(t *testing.T, r *rand.Rand, seed uint64) {
 	waiting := 0
 	goes := func(u *scheduler.Ticket) {
 		a := u.Of.(lane)
-		d := a.after[u.Pass.Way.Index]
-		for k, before := range a.after {
+		span := func(k int) time.Duration {
+			if a.homes && len(a.of) > 1 && u.Homes != 0 && u.Homes>>k&1 == 0 {
+				return max(a.after[k], u.Hold)
+			}
+			return a.after[k]
+		}
+		d := span(u.Pass.Way.Index)
+		for k := range a.after {
+			before := span(k)
 			if before < d && (d == never || u.Came.Add(d) > now) && !hosts[a.of[k]].down {
 				t.Fatalf("seed %d: at %v one of %v went by way %d, after %v, and way %d was open", seed, now, u.Came,
 					u.Pass.Way.Index, d, k)
@@ -376,6 +384,9 @@ func doorLaws(t *testing.T, r *rand.Rand, seed uint64) {
 			a := lanes[r.IntN(len(lanes))]
 			u := came("", now)
 			u.Of = a
+			if a.homes {
+				u.Homes, u.Hold = r.Uint64N(8), time.Duration(r.Int64N(int64(2*time.Second)))
+			}
 			switch l.Enter(now, a.Lane, u) {
 			case scheduler.Granted:
 				goes(u)
@@ -399,4 +410,41 @@ func doorLaws(t *testing.T, r *rand.Rand, seed uint64) {
 	if waiting > 0 || l.Waiting() > 0 {
 		t.Fatalf("seed %d: %d tickets wait for ever", seed, waiting)
 	}
+}
+
+// A ticket waits for the way that it prefers, and goes by another after its hold, or at once where that
+// way is shut. Those behind that prefer others do not wait for it.
+func TestHomes(t *testing.T) {
+	l := scheduler.New(scheduler.Config{Fill: 4})
+	down := &host{}
+	quota := l.Limit(rolling(t, 1, 10*time.Second), scheduler.Sharing{})
+	spare := l.Limit(rolling(t, 99, time.Second), scheduler.Sharing{})
+	lane := l.Lane(scheduler.LaneConfig{Homes: true}, []*scheduler.Limit{quota, l.Limit(down, scheduler.Sharing{})}, []*scheduler.Limit{spare})
+	enter := func(now mono.Time, homes uint64, state scheduler.State) *scheduler.Ticket {
+		t.Helper()
+		u := came("u", now)
+		u.Homes, u.Hold = homes, 2*time.Second
+		want(t, l.Enter(now, lane, u), state)
+		return u
+	}
+	a := enter(0, 1, scheduler.Granted)
+	want(t, a.Pass.Way.Index, 0)
+	l.Settle(0, a.Pass, &accepted)
+	b := enter(0, 1, scheduler.Waiting) // its home has no room before 10 s
+	for range 3 {
+		c := enter(second, 2, scheduler.Waiting)
+		want(t, next(l, second), "u")
+		want(t, c.State, scheduler.Granted)
+		want(t, c.Pass.Way.Index, 1)
+	}
+	want(t, next(l, 2*second-1), "")
+	want(t, next(l, 2*second), "u")
+	want(t, b.Pass.Way.Index, 1)
+	for range 2 {
+		none := enter(3*second, 0, scheduler.Granted)
+		want(t, none.Pass.Way.Index, 1)
+	}
+	down.down, down.next = true, 100*second
+	d := enter(4*second, 1, scheduler.Granted)
+	want(t, d.Pass.Way.Index, 1)
 }

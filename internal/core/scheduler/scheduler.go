@@ -136,7 +136,11 @@ type Ticket struct {
 	At mono.Time // Late: when it could go at the earliest; limit.AfterSettle: unknown
 	// Came is when it came, without a head start. Only lanes with LaneConfig.After read it.
 	Came mono.Time
-	_    [32]byte // what follows is a cache line, too
+	// Homes are the ways that the ticket prefers, as bits by their Index: it goes by any other only Hold
+	// after it came. 0: it prefers none. Only lanes with LaneConfig.Homes read them.
+	Homes uint64
+	Hold  time.Duration
+	_     [16]byte // what follows is a cache line, too
 
 	Least limit.Cost // the cost that it surely uses: see limit.Cost.Least
 }
@@ -300,6 +304,8 @@ type LaneConfig struct {
 	// opens at once for a ticket to which all ways with a smaller time are shut: see open. With the
 	// largest Duration it opens then alone.
 	After []time.Duration
+	// Homes means that tickets may prefer some of the ways.
+	Homes bool
 }
 
 // Lane adds a lane. Its tickets go by any one of the ways. There is at least one way, each of 1 to
