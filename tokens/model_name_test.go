@@ -64,3 +64,17 @@ func FuzzRenamed(f *testing.F) {
 		}
 	})
 }
+
+func TestBeginning(t *testing.T) {
+	for _, c := range []struct{ body, want string }{
+		{`{"model":"a","messages":[{"role":"user"}],"system":"be brief"}`, `"be brief"[{"ro`},
+		{`{"messages":[{"role":"user"}],"temperature":1,"system":"be brief"}`, `"be brief"[{"ro`},
+		{`{"system":"be brief","messages":[]}`, ""},
+		{`{"input":"0123456789abcdef"}`, `"0123456789abcd`},
+		{`["messages"]`, ""}, {`{`, ""}, {``, ""},
+	} {
+		if got := tokens.Beginning([]byte(c.body), 15); string(got) != c.want {
+			t.Errorf("%s begins with %q, want %q", c.body, got, c.want)
+		}
+	}
+}

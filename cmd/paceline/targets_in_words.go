@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/secret"
@@ -33,6 +35,10 @@ func (w *proxyWords) targets(c *proxy.Config, u *proxy.Upstream) {
 		w.spare(c, u, i)
 	}
 	w.apart(u)
+	if a := u.Affinity; a.By != "" {
+		w.line("    requests of a session, by %s, go to one target; they wait %s for it", strings.TrimSpace(a.By+" "+a.Header),
+			plain(cmp.Or(a.Hold, 2*time.Second)))
+	}
 }
 
 // equals says of which targets that holds, if some are spare.

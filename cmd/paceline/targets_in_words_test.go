@@ -12,6 +12,7 @@ const targetsFile = `version: 1
 upstreams:
   - path: /llm
     name: llm
+    affinity: {by: prompt_cache_key, hold: 3s}
     header: {Authorization: "Bearer {key}"}
     targets:
       - {name: openai, to: "https://api.openai.com", preset: openai:tier2, keys: [{name: A, env: OPENAI_A}]}
@@ -48,6 +49,7 @@ func TestProxyCheckOfTargets(t *testing.T) {
 		"small takes a request 20s after it came, and at once where openai and eu are shut: away, without a key, or without room before its longest wait ends",
 		"beware: above the limits of openai and eu every request waits 20s; a smaller after lets the surplus go sooner",
 		"local takes a request where openai, eu and small are shut",
+		"requests of a session, by prompt_cache_key, go to one target; they wait 3s for it",
 		"beware: openai and small have one key at one host, and each counts by itself",
 	} {
 		if !strings.Contains(words, want) {

@@ -209,6 +209,8 @@ type Upstream struct {
 	// it soonest. To and the settings that a Target has of its own are then the Targets'. If empty,
 	// requests go to To.
 	Targets []Target
+	// Affinity keeps the requests of a session at one of Targets. If zero, none stay.
+	Affinity Affinity
 	// To is the destination: http or https, a host, and a path to put in front of the request's. No
 	// user, query or fragment.
 	To *url.URL
@@ -306,6 +308,23 @@ type Target struct {
 	// After makes the target spare: see transport.Target.
 	After time.Duration
 }
+
+// Affinity says what the session of a request is: see transport.Affinity.
+type Affinity struct {
+	// By is AffinityByHeader, AffinityByPrefix, or the name of a text at the top of the body:
+	// prompt_cache_key, user.
+	By string
+	// Header is the name of the field, for AffinityByHeader.
+	Header string
+	// Hold is how long a request waits for the target of its session. If zero, 2 s.
+	Hold time.Duration
+}
+
+// Sessions by a header field, and by the first kilobytes of the prompt.
+const (
+	AffinityByHeader = "header"
+	AffinityByPrefix = "prefix"
+)
 
 // Price is the price of a model, in USD per million tokens.
 type Price struct {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paceline-go/paceline/internal/send/httptext"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -111,9 +112,50 @@ func (g *Target) lead(at *url.URL, model string) {
 	}
 }
 
+// prefix is how much of a prompt makes a session: some 1,000 tokens, with which caches of prompts begin.
+const prefix = 4 << 10
+
+// affinity is the affinity in transport's form.
+func (u *Upstream) affinity() transport.Affinity {
+	a := u.Affinity
+	of := map[string]func(r *http.Request, body []byte) string{
+		"":               nil,
+		AffinityByHeader: func(r *http.Request, _ []byte) string { return r.Header.Get(a.Header) },
+		AffinityByPrefix: func(_ *http.Request, body []byte) string { return string(tokens.Beginning(body, prefix)) },
+	}
+	session, ok := of[a.By]
+	if !ok {
+		session = func(_ *http.Request, body []byte) string {
+			text, _ := tokens.TextIn(body, a.By)
+			return text
+		}
+	}
+	return transport.Affinity{Session: session, Hold: a.Hold}
+}
+
+// checkAffinity finds an affinity that has no effect.
+func (u *Upstream) checkAffinity() *ConfigError {
+	a := u.Affinity
+	switch {
+	case a == Affinity{}:
+	case len(u.Targets) < 2:
+		return wrong(".Affinity", "there are no targets to choose from, expected two at least")
+	case a.By == "":
+		return wrong(".Affinity.By", "it is empty, expected what the session of a request is")
+	case a.By == AffinityByHeader && !httptext.IsFieldName(a.Header):
+		return wrong(".Affinity.Header", "%q is no name of a header field", a.Header)
+	case a.By != AffinityByHeader && a.Header != "":
+		return wrong(".Affinity.Header", "it is beside by: %s, expected by: %s", a.By, AffinityByHeader)
+	case a.Hold < 0:
+		return wrong(".Affinity.Hold", "%v is negative", a.Hold)
+	}
+	return nil
+}
+
 // routeOfTargets identifies the targets, apart from their limits.
 func (u *Upstream) routeOfTargets() KeyHash {
 	var all strings.Builder
+	fmt.Fprintln(&all, u.Affinity)
 	for i, g := range u.Targets {
 		x := u.at(i)
 		r := x.route()
@@ -132,8 +174,8 @@ func (u *Upstream) routeOfTargets() KeyHash {
 // checkTargets checks the targets of u, and fills in their defaults. To is then the server of the first,
 // without a path.
 func (u *Upstream) checkTargets(c *Config) *ConfigError {
-	if len(u.Targets) == 0 {
-		return nil
+	if err := u.checkAffinity(); err != nil || len(u.Targets) == 0 {
+		return err
 	}
 	if err := u.checkNoTarget(); err != nil {
 		return err

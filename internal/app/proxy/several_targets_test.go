@@ -183,6 +183,63 @@ func TestRequestsInTheWordsOfATarget(t *testing.T) {
 	}
 }
 
+// Requests of a session go to one target, by each of the ways to name a session.
+func TestSessionsOfPrograms(t *testing.T) {
+	long := strings.Repeat("Be brief. ", 500)
+	for by, c := range map[string]struct{ body, field string }{
+		"prompt_cache_key": {`{"prompt_cache_key":"S","messages":[]}`, ""},
+		"user":             {`{"user":"S","messages":[]}`, ""},
+		AffinityByHeader:   {`{}`, "S"},
+		AffinityByPrefix:   {`{"system":"S` + long + `","messages":[]}`, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			homes := map[string]map[string]bool{}
+			var mu sync.Mutex
+			server := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				b, _ := io.ReadAll(r.Body)
+				session := string(b) + r.Header.Get("X-Session")
+				mu.Lock()
+				defer mu.Unlock()
+				if homes[session] == nil {
+					homes[session] = map[string]bool{}
+				}
+				homes[session][r.Host] = true
+			})
+			conf := Config{Upstreams: []Upstream{{Name: "llm", Targets: []Target{region(t, "a", "600/m", 0), region(t, "b", "600/m", 0)}, Affinity: Affinity{By: by}}}}
+			if by == AffinityByHeader {
+				conf.Upstreams[0].Affinity.Header = "X-Session"
+			}
+			x := virtual(t, server, conf)
+			used := map[string]bool{}
+			for range 3 {
+				for _, name := range []string{"one", "two", "three", "four"} {
+					fields := []string{}
+					if c.field != "" {
+						fields = []string{"X-Session", name}
+					}
+					if resp, text := x.do("POST", "/v1/chat/completions", strings.Replace(c.body, "S", name, 1), fields...); resp.StatusCode != 200 {
+						t.Fatal(resp.StatusCode, text)
+					}
+				}
+			}
+			mu.Lock()
+			for session, at := range homes {
+				if len(at) != 1 {
+					t.Errorf("by %s: %.40s went to %v", by, session, at)
+				}
+				for host := range at {
+					used[host] = true
+				}
+			}
+			mu.Unlock()
+			if len(used) != 2 || len(homes) != 4 {
+				t.Errorf("by %s: %d sessions at %v", by, len(homes), used)
+			}
+			x.stop()
+		})
+	}
+}
+
 // Limits of a target change while the proxy runs, and what was sent still counts. Another path makes it
 // another target.
 func TestTargetsChange(t *testing.T) {

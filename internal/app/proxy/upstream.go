@@ -83,6 +83,7 @@ func (u *Upstream) settings(c *Config) transport.Config {
 	for i := range u.Targets {
 		t.Targets = append(t.Targets, u.target(i))
 	}
+	t.Affinity = u.affinity()
 	if u.Auto {
 		t.Fill = 0 // a Fill needs limits with forecasts
 	}

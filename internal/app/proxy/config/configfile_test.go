@@ -218,6 +218,7 @@ version: 1
 upstreams:
   - path: /llm
     header: {Authorization: "Bearer {key}", X-Team: blue}
+    affinity: {by: header, header: X-Session, hold: 3s}
     targets:
       - {name: first, to: "https://api.openai.com", preset: openai:tier2, per_second: true, keys: [{name: A, env: OPENAI_A}]}
       - to: "https://eu.openai.azure.com/x"
@@ -249,6 +250,9 @@ func TestTargets(t *testing.T) {
 			Header: []proxy.Field{{Name: "Api-Key", Value: "{key}"}}, Query: []proxy.Field{{Name: "tag", Value: "eu"}}},
 		{Name: "local", After: proxy.Never},
 	}
+	if a := got.Config.Upstreams[0].Affinity; a != (proxy.Affinity{By: "header", Header: "X-Session", Hold: 3 * time.Second}) {
+		t.Errorf("%+v", a)
+	}
 	for i, to := range []string{"https://api.openai.com", "https://eu.openai.azure.com/x", "http://127.0.0.1:9000"} {
 		g := &got.Config.Upstreams[0].Targets[i]
 		if g.To.String() != to || i == 1 && g.Provider.Name() != azure.Name() {
@@ -262,10 +266,13 @@ func TestTargets(t *testing.T) {
 	for was, c := range map[string][2]string{
 		"- path: /llm":                    {"- to: https://api.example.com\n    path: /llm", "proxy.yaml:4:9: upstreams[0].to: it is beside targets"},
 		"path: /llm":                      {"path: /llm\n    limits: [5/s]", "proxy.yaml:5:13: upstreams[0].limits: it is beside targets"},
-		`to: "http://127.0.0.1:9000"`:     {`to: "https://api.anthropic.com"`, "proxy.yaml:19:9: upstreams[0].targets[2]: local speaks Anthropic's API, and a target before it OpenAI's"},
+		`to: "http://127.0.0.1:9000"`:     {`to: "https://api.anthropic.com"`, "proxy.yaml:20:9: upstreams[0].targets[2]: local speaks Anthropic's API, and a target before it OpenAI's"},
 		"name: local, ":                   {"name: first, ", `there are two targets "first"`},
-		"name: B":                         {"name: A", `proxy.yaml:14:15: upstreams[0].targets[1].keys: the target first has a key "A", too`},
-		"after: 20s":                      {"after: soon", `proxy.yaml:18:16: after: "soon" is no`},
+		"by: header":                      {"by: body", `proxy.yaml:6:20: by: "body" is none of prompt_cache_key, user, header, prefix`},
+		"by: header, header":              {"by: user, header", "proxy.yaml:6:34: upstreams[0].affinity.header: it is beside by: user, expected by: header"},
+		"hold: 3s":                        {"hold: 0s", `hold: "0s" is not above 0`},
+		"name: B":                         {"name: A", `proxy.yaml:15:15: upstreams[0].targets[1].keys: the target first has a key "A", too`},
+		"after: 20s":                      {"after: soon", `proxy.yaml:19:16: after: "soon" is no`},
 		"after: never":                    {"after: -1s", `after: "-1s" is`},
 		"{model}{rest}":                   {"{deployment}{rest}", `upstreams[0].targets[1].path: "/openai/deployments/{deployment}{rest}?api-version=2025-01-01", expected a path with {model}, {path} or {rest}`},
 		"models: {gpt-4o: prod-4o}":       {"models: [gpt-4o]", "models: is no mapping"},

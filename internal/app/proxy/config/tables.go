@@ -3,6 +3,7 @@ package config
 import (
 	"go.yaml.in/yaml/v3"
 
+	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/yamlfile"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/pool/backoff"
@@ -116,6 +117,7 @@ var upstreamFields = []yamlfile.Field{
 	key("host", text, "the name by which clients reach it (default: any)"),
 	key("targets", yamlfile.Structs(targetFields),
 		"servers in place of to, each of which can serve all requests: a request goes to the one that may take it soonest"),
+	key("affinity", yamlfile.Struct(affinityFields), "requests of a session go to one target, whose cache has their beginning"),
 	key("h2c", yes, "speak HTTP/2 without TLS, as gRPC servers without TLS want it"),
 	key("tls", yamlfile.Value(yamlfile.Object(upstreamTLSFields), (*reader).upstreamTLS),
 		"of an https server, if the authorities of the system do not know it, or it wants a certificate"),
@@ -161,6 +163,13 @@ var upstreamFields = []yamlfile.Field{
 	key("keep_links", yes, "leave the server's own addresses in Link and Location; without it they lead to the proxy"),
 	key("batches", yamlfile.Struct(batchesFields), "files and batches are kept here, and sent beside other requests "+
 		"(default: their paths go to the server)"),
+}
+
+var affinityFields = []yamlfile.Field{
+	key("by", yamlfile.Choice("prompt_cache_key", "user", proxy.AffinityByHeader, proxy.AffinityByPrefix).Must(""),
+		"the session: a text of the body, a header field, or the first 4 KiB of the prompt"),
+	key("header", text, "the name of the field, with by: header"),
+	key("hold", above, "how long a request waits for the target of its session (default 2s)"),
 }
 
 var targetFields = []yamlfile.Field{
