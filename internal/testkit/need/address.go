@@ -8,17 +8,24 @@ import (
 )
 
 // Address returns an address of this machine at which nobody listens, and which no system gives to a program that asks
-// for any: while a server is away nobody takes it.
+// for any. Until the end of the test no other test gets it, of any process: they all hold the UDP port of that number.
 func Address(t testing.TB) string {
 	t.Helper()
 	var last error
 	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(12_000))
+		held, err := net.ListenPacket("udp", address)
+		if last = err; err != nil {
+			continue
 		}
-		last = err
+		l, err := net.Listen("tcp", address)
+		if last = err; err != nil {
+			held.Close()
+			continue
+		}
+		l.Close()
+		t.Cleanup(func() { held.Close() })
+		return address
 	}
 	t.Fatal(last)
 	return ""
