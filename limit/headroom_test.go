@@ -31,7 +31,9 @@ var headrooms = map[string]limittest.Spec{
 	},
 	"of produced tokens": {
 		New: func() limit.Limiter {
-			return headroom(must(limit.NewProduced(limit.ProducedConfig{Limit: 8, Window: time.Second, Unit: limit.Input})), 0.5, 0)
+			return headroom(must(limit.NewProduced(limit.ProducedConfig{
+				Limit: 8, Window: time.Second, Unit: limit.Input,
+			})), 0.5, 0)
 		},
 		Costs:  []limit.Cost{{limit.Input: 1}, {limit.Input: 3}},
 		Gauge:  limittest.Rough,
@@ -47,7 +49,8 @@ var headrooms = map[string]limittest.Spec{
 	},
 	"of a bucket, with a ramp": {
 		New: func() limit.Limiter {
-			return headroom(must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second})), 0.6, 2*time.Second)
+			l := must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second}))
+			return headroom(l, 0.6, 2*time.Second)
 		},
 		Promise: limittest.Bucket(5, time.Second, 5, limit.Requests),
 		Costs:   costs,
@@ -112,7 +115,9 @@ func TestHeadroomUsesAPart(t *testing.T) {
 		"weighted": func() limit.Limiter {
 			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 40, Window: time.Second}))
 		},
-		"bucket": func() limit.Limiter { return must(limit.NewBucket(limit.BucketConfig{Limit: 40, Window: time.Second})) },
+		"bucket": func() limit.Limiter {
+			return must(limit.NewBucket(limit.BucketConfig{Limit: 40, Window: time.Second}))
+		},
 		"small bucket": func() limit.Limiter {
 			return must(limit.NewBucket(limit.BucketConfig{Limit: 40, Window: time.Second, Burst: 1}))
 		},
@@ -219,14 +224,16 @@ func TestHeadroomSet(t *testing.T) {
 	}
 	used := mono.Time(20 * time.Second)
 	before := h.Ready(used, limit.Cost{limit.Requests: 10})
-	if h.Follow(used); before <= used || h.Ready(used, limit.Cost{limit.Requests: 10}) != before {
-		t.Errorf("what is used was forgotten: ready at %v, and then at %v", before, h.Ready(used, limit.Cost{limit.Requests: 10}))
+	h.Follow(used)
+	if at := h.Ready(used, limit.Cost{limit.Requests: 10}); before <= used || at != before {
+		t.Errorf("what is used was forgotten: ready at %v, and then at %v", before, at)
 	}
+	_, missing := limit.NewHeadroom(limit.HeadroomConfig{})
 	for want, err := range map[string]error{
 		"Use 1.5 is not between 0 and 1": h.Set(0, 1.5, 0),
 		"Use NaN is not between 0 and 1": h.Set(0, math.NaN(), 0),
 		"Ramp -1s is negative":           h.Set(0, 0.5, -time.Second),
-		"the Limiter is nil":             func() error { _, err := limit.NewHeadroom(limit.HeadroomConfig{}); return err }(),
+		"the Limiter is nil":             missing,
 	} {
 		if !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -333,7 +333,8 @@ type jsonObservation struct {
 
 // MarshalJSON writes durations in seconds, as window_seconds, and instants in RFC 3339, in UTC.
 func (o Observation) MarshalJSON() ([]byte, error) {
-	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, Denied: o.Denied, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Sure: o.Sure, Surged: o.Surged, Worked: o.Worked.Seconds(), Notes: o.Notes, Problems: o.Problems, Unread: o.Unread}
+	j := jsonObservation{Dialect: o.Dialect, Refusal: o.Refusal, Denied: o.Denied, RefusedBy: o.RefusedBy, RetryAfter: o.RetryAfter.Seconds(), Sure: o.Sure,
+		Surged: o.Surged, Worked: o.Worked.Seconds(), Notes: o.Notes, Problems: o.Problems, Unread: o.Unread}
 	if o.Partly {
 		j.Partly = &o.Parts
 	}

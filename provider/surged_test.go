@@ -14,9 +14,9 @@ func TestSurged(t *testing.T) {
 		body   string
 		want   bool
 	}{
-		{429, `{"error":{"message":"Request rate increased too quickly. To ensure system stability, please adjust your client logic to scale requests more smoothly over time.","code":"limit_burst_rate"}}`, true},
+		{429, `{"error":{"message":"Request rate increased too quickly. To ensure stability, …","code":"limit"}}`, true},
 		{429, `{"error":{"message":"Too fast","code":"limit_burst_rate"}}`, true},
-		{429, `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's acceleration limits."}}`, true},
+		{429, `{"error":{"type":"rate_limit_error","message":"This would exceed your acceleration limits."}}`, true},
 		{429, `{"error":{"message":"You exceeded your maximum usage increase rate of tokens."}}`, true},
 		{429, `{"error":{"message":"Rate limit reached for requests","code":"rate_limit_exceeded"}}`, false},
 		{200, `{"error":{"message":"Request rate increased too quickly."}}`, false},

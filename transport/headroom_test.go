@@ -99,7 +99,8 @@ func TestUseAndRamp(t *testing.T) {
 		b := newBase(0, func(int, *http.Request) *http.Response {
 			if surged {
 				surged = false
-				return reply(429, `{"error":{"message":"Request rate increased too quickly.","code":"limit_burst_rate"}}`, "Retry-After", "1")
+				const why = `{"error":{"message":"Too quickly.","code":"limit_burst_rate"}}`
+				return reply(429, why, "Retry-After", "1")
 			}
 			return reply(200, "fine")
 		})

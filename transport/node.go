@@ -68,7 +68,8 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 
 // bareNode makes a node that is not in the Group yet.
 func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
-	c := stack.Config{Limiter: own, Beside: t.config.Limiter, Pause: t.pause(), MaxPause: t.config.MaxPause, Rand: t.jitter}
+	c := stack.Config{Limiter: own, Beside: t.config.Limiter, Pause: t.pause(), MaxPause: t.config.MaxPause,
+		Rand: t.jitter}
 	if p.Scope != ScopeClient {
 		c.Slow, c.SlowAgain, c.Use, c.Ramp = t.slowAt(p), t.config.MaxWait != nil, t.config.Use, t.config.Ramp
 	}

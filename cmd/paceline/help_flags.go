@@ -18,7 +18,7 @@ var groupTable = cli.Groups{
 			preset=NAME      published limits by name, such as github or openai:tier1
 			share=STORE      share the limits by a store: sqlite:FILE, postgres://…, redis://…`,
 			`charge=CHARGE concurrency share-name=NAME share-fallback=wait|split share-weight share-least
-			strangers=KIND sharers=N rejects-free latency-max`},
+			strangers=KIND sharers=N rejects-free latency-max use=PART ramp`},
 		{"Keys", `
 			key-env=A,B      environment variables with an API key each, for {key}
 			auth-command=COMMAND  prints a token; runs again before its end, and after a 401`,
@@ -67,7 +67,7 @@ var groupTable = cli.Groups{
 			in-flight`,
 			`charge=CHARGE share-name=NAME share-fallback=wait|split share-weight share-least state=FILE rpm tpm
 			itpm otpm limit-model=MODEL=LIMITS strangers rule=bucket|rolling per-second tokens rejects-free
-			latency-max`},
+			latency-max use=PART ramp`},
 		{"Waiting", `
 			max-wait         longest wait for a turn; if more is expected, 429 at once
 			timeout

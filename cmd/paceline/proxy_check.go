@@ -241,6 +241,12 @@ func (w *proxyWords) share(c *proxy.Config, k proxy.Client) {
 	if k.HeadStart > 0 {
 		parts = append(parts, fmt.Sprintf("goes before others that came up to %s later", plain(k.HeadStart)))
 	}
+	if k.Reserve > 0 {
+		parts = append(parts, fmt.Sprintf("leaves %g %% of each limit free for others", k.Reserve*100))
+	}
+	if k.InFlight > 0 {
+		parts = append(parts, fmt.Sprintf("%d in flight", k.InFlight))
+	}
 	parts = append(parts, fmt.Sprintf("up to %d waiting", cmp.Or(k.MaxWaiting, defaultWaiting)))
 	if k.MaxWait != 0 && k.MaxWait != c.MaxWait {
 		parts = append(parts, waits(k.MaxWait))
@@ -347,6 +353,12 @@ func (w *proxyWords) limits(u *proxy.Upstream) {
 	w.charges(u)
 	if u.InFlight > 0 {
 		w.line("  limit: %d requests at once, of each key", u.InFlight)
+	}
+	if u.Use > 0 && u.Use < 1 {
+		w.line("  %g %% of each limit is used", u.Use*100)
+	}
+	if u.Ramp > 0 {
+		w.line("  the load rises in %s, at the start and after a rest", plain(u.Ramp))
 	}
 	switch {
 	case u.Auto && u.Strangers:

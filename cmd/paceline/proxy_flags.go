@@ -62,6 +62,8 @@ func (f *proxyFlags) add(c *cobra.Command) {
 		"limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, 60000 as 1000, rounded "+
 			"down. OpenAI documents that they may")
 	p.IntVar(&f.u.InFlight, "in-flight", 0, "most requests in flight at the server, per key (default: any number)")
+	partVar(p, &f.u.Use, "use", useUsage)
+	p.DurationVar(&f.u.Ramp, "ramp", 0, rampUsage)
 	p.BoolVar(&f.u.Tokens, "tokens", false, "count tokens of language models even without a limit of tokens")
 	p.BoolVar(&f.u.Arrivals.RejectsFree, "rejects-free", false, "the server does not count requests that it refuses with 429")
 	p.DurationVar(&f.u.Arrivals.OneWayMax, "latency-max", 0,

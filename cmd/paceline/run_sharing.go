@@ -24,6 +24,8 @@ import (
 type sharingFlags struct {
 	kind    string
 	sharers float64
+	use     float64
+	ramp    time.Duration
 	store   shareflags.Flags
 }
 
@@ -37,6 +39,29 @@ func (f *sharingFlags) add(p *pflag.FlagSet) {
 	p.Float64Var(&f.sharers, "sharers", 0,
 		"with --strangers: the number of users, if some may be greedy. The run then keeps its part of that number "+
 			"(default: all are trusted)")
+	partVar(p, &f.use, "use", useUsage)
+	p.DurationVar(&f.ramp, "ramp", 0, rampUsage)
+}
+
+// checkUse finds limits of which no part can be used.
+func (f *sharingFlags) checkUse(c *run.Config) error {
+	flag := "--use"
+	if f.ramp != 0 {
+		flag = "--ramp"
+	}
+	switch {
+	case f.ramp < 0:
+		return fmt.Errorf("--ramp %v, expected 0s or more", f.ramp)
+	case (f.use == 0 || f.use == 1) && f.ramp == 0:
+		return nil
+	case c.Auto != nil:
+		return fmt.Errorf("%s with --limit auto, which finds its own part; expected a limit that is known", flag)
+	case c.Strangers != nil:
+		return fmt.Errorf("%s with --strangers, which finds its own part; expected one of the two", flag)
+	case f.store.Address != "":
+		return fmt.Errorf("%s with --share, which divides all of a limit; expected a smaller limit", flag)
+	}
+	return nil
 }
 
 // ceiling describes the limit behind percentages.
@@ -62,6 +87,10 @@ func (f *sharingFlags) config(cmd *cobra.Command, c *run.Config) (err error) {
 	if c.Strangers, err = f.sharing(cmd, c.Limits, c.Auto != nil); err != nil {
 		return err
 	}
+	if err := f.checkUse(c); err != nil {
+		return err
+	}
+	c.Use, c.Ramp = f.use, f.ramp
 	if c.Auto != nil && c.Strangers != nil { // --limit auto has a law of its own for strangers
 		c.Auto.Weight, c.Auto.Sharers, c.Auto.Strangers = c.Strangers.Weight, c.Strangers.Sharers, true
 		c.Strangers = nil

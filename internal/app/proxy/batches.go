@@ -31,6 +31,9 @@ type Batches struct {
 	Weight float64
 	// HeadStart is as that of a Client. If zero, none.
 	HeadStart time.Duration
+	// Reserve is the part of each limit that batches leave free for other requests: see Client. If
+	// zero, none.
+	Reserve float64
 	// Concurrency is how many requests of a client's batches are under way at a time. If zero, 64.
 	Concurrency int
 }
@@ -45,6 +48,8 @@ func (b *Batches) check(u *Upstream) *ConfigError {
 		return wrong(".Batches.Most", "%d is negative", b.Most)
 	case !(b.Weight >= 0 && b.Weight <= 1e6):
 		return wrong(".Batches.Weight", "%v, expected above 0 and up to a million", b.Weight)
+	case !(b.Reserve >= 0 && b.Reserve <= 1):
+		return wrong(".Batches.Reserve", "%v, expected 0 to 1", b.Reserve)
 	case b.HeadStart < 0:
 		return wrong(".Batches.HeadStart", "%v, expected 0s or more", b.HeadStart)
 	case b.Concurrency < 0:
@@ -112,7 +117,7 @@ func (c *Config) sameBatches(next *Config) error {
 		all := map[string]Batches{}
 		for _, u := range c.Upstreams {
 			if b := u.Batches; b.Folder != "" {
-				b.Weight, b.HeadStart = 0, 0 // read anew for each request
+				b.Weight, b.HeadStart, b.Reserve = 0, 0, 0 // read anew for each request
 				all[u.Name] = b
 			}
 		}
@@ -234,6 +239,7 @@ func (b *bulk) visit(q *http.Request) *visit {
 	line := *who
 	line.asker.CountsAs, line.asker.Name = who.asker.Name, who.asker.Name+inBulk
 	line.asker.Weight, line.asker.HeadStart = cmp.Or(u.Batches.Weight, 1), u.Batches.HeadStart
+	line.asker.Reserve = max(u.Batches.Reserve, who.asker.Reserve)
 	in := &http.Request{Method: q.Method, URL: &url.URL{Path: u.Path + q.URL.Path}, Header: q.Header, Host: u.To.Host}
 	v := &visit{proxy: p, upstream: u, client: &line, in: in, came: time.Now(), patience: patience{most: longest}}
 	v.w = &v.answer

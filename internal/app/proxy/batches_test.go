@@ -467,6 +467,7 @@ func TestBatchesConfig(t *testing.T) {
 		"Upstreams[0].Batches.Most: -1 is negative":     func(c *Config) { c.Upstreams[0].Batches.Most = -1 },
 		"Upstreams[0].Batches.Keep: -1s, expected":      func(c *Config) { c.Upstreams[0].Batches.Keep = -time.Second },
 		"Upstreams[0].Batches.Weight: -1, expected":     func(c *Config) { c.Upstreams[0].Batches.Weight = -1 },
+		"Upstreams[0].Batches.Reserve: 2, expected":     func(c *Config) { c.Upstreams[0].Batches.Reserve = 2 },
 		"Upstreams[0].Batches.HeadStart: -1s, expected": func(c *Config) { c.Upstreams[0].Batches.HeadStart = -time.Second },
 		"Upstreams[0].Batches.Concurrency: -1 is":       func(c *Config) { c.Upstreams[0].Batches.Concurrency = -1 },
 		"Upstreams[1].Batches.Folder: ": func(c *Config) {

@@ -183,6 +183,10 @@ func (k *Client) check(at string) error {
 	switch {
 	case !(k.Weight >= 0 && k.Weight <= 1e6):
 		return wrong(at+".Weight", "%v, expected above 0 and up to a million", k.Weight)
+	case !(k.Reserve >= 0 && k.Reserve <= 1):
+		return wrong(at+".Reserve", "%v, expected 0 to 1", k.Reserve)
+	case k.InFlight < 0:
+		return wrong(at+".InFlight", "%d is negative", k.InFlight)
 	case k.HeadStart < 0:
 		return wrong(at+".HeadStart", "%v, expected 0s or more", k.HeadStart)
 	case k.MaxWaiting < 0:
@@ -227,7 +231,7 @@ func (u *Upstream) check(c *Config) *ConfigError {
 	if err := u.checkRoute(); err != nil {
 		return err
 	}
-	if err := u.checkLimits(); err != nil {
+	if err := cmp.Or(u.checkUse(c), u.checkLimits()); err != nil {
 		return err
 	}
 	if err := u.checkCharges(c); err != nil {
@@ -414,6 +418,27 @@ func (c *Config) checkApart() error {
 			return wrong(fmt.Sprintf("Upstreams[%d].Name", i), "there are two upstreams %q", u.Name)
 		}
 		names[u.Name] = true
+	}
+	return nil
+}
+
+// checkUse finds a part that is none, and limits of which no part can be used.
+func (u *Upstream) checkUse(c *Config) *ConfigError {
+	at, value := ".Use", fmt.Sprint(u.Use)
+	if u.Ramp != 0 {
+		at, value = ".Ramp", u.Ramp.String()
+	}
+	switch {
+	case !(u.Use >= 0 && u.Use <= 1):
+		return wrong(".Use", "%v, expected above 0 and up to 1", u.Use)
+	case u.Ramp < 0:
+		return wrong(".Ramp", "%v, expected 0s or more", u.Ramp)
+	case (u.Use == 0 || u.Use == 1) && u.Ramp == 0:
+		return nil
+	case u.Auto:
+		return wrong(at, "%s with Auto, which finds its own part; expected limits that are known", value)
+	case c.Share.Store != "":
+		return wrong(at, "%s with limits in a store, which divides all of them; expected smaller limits", value)
 	}
 	return nil
 }

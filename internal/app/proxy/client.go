@@ -64,7 +64,7 @@ func (k *clientele) change() {
 
 func (k *clientele) client(c Client) *client {
 	own := func() limit.Limiter { return k.limiter(c.Name) }
-	return &client{c, transport.Client{Name: c.Name, Weight: c.Weight, HeadStart: c.HeadStart,
+	return &client{c, transport.Client{Name: c.Name, Weight: c.Weight, HeadStart: c.HeadStart, Reserve: c.Reserve,
 		MaxWaiting: cmp.Or(c.MaxWaiting, mostWaiting), Limit: own}}
 }
 

@@ -264,8 +264,12 @@ func TestChecked(t *testing.T) {
 		"Clients.List[1].Keys[0]": func(c *Config) {
 			c.Clients.List = []Client{{Name: "a", Keys: []KeyHash{{}}}, {Name: "b", Keys: []KeyHash{{}}}}
 		},
-		"Clients.Default.Weight": func(c *Config) { c.Clients.Default.Weight = -1 },
-		"Clients.Header":         func(c *Config) { c.Clients.Header = "a b" },
+		"Upstreams[0].Use":         func(c *Config) { c.Upstreams[0].Use = 2 },
+		"Upstreams[0].Ramp":        func(c *Config) { c.Upstreams[0].Ramp = -1 },
+		"Clients.Default.Reserve":  func(c *Config) { c.Clients.Default.Reserve = -1 },
+		"Clients.Default.InFlight": func(c *Config) { c.Clients.Default.InFlight = -1 },
+		"Clients.Default.Weight":   func(c *Config) { c.Clients.Default.Weight = -1 },
+		"Clients.Header":           func(c *Config) { c.Clients.Header = "a b" },
 	} {
 		c := good()
 		spoil(&c)

@@ -50,9 +50,14 @@ func (u *Upstream) of(p transport.Partition) limits {
 // of returns the limits of a client, by its name.
 func (c *Clients) of(name string) limits {
 	if i := slices.IndexFunc(c.List, func(k Client) bool { return k.Name == name }); i >= 0 {
-		return limits{rates: c.List[i].Limits}
+		return limits{rates: c.List[i].Limits, inFlight: c.List[i].InFlight}
 	}
-	return limits{rates: c.Default.Limits}
+	return limits{rates: c.Default.Limits, inFlight: c.Default.InFlight}
+}
+
+// boundsInFlight reports whether requests of a client in flight are bounded.
+func (c *Clients) boundsInFlight() bool {
+	return c.Default.InFlight > 0 || slices.ContainsFunc(c.List, func(k Client) bool { return k.InFlight > 0 })
 }
 
 // limiter makes one limiter of all limits; nil: there are none.

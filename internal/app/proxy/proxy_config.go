@@ -157,6 +157,12 @@ type Client struct {
 	Addresses []netip.Prefix
 	// Weight is the client's share where demand exceeds the limits. If zero, 1.
 	Weight float64
+	// Reserve is the part of each limit that the client leaves free for others, from 0 to 1: see
+	// transport.Client.Reserve.
+	Reserve float64
+	// InFlight is how many of its requests may be in flight, until the end of their answers, in this
+	// proxy alone. If zero, any number.
+	InFlight int
 	// HeadStart lets the client's requests count as earlier by this span, for instance
 	// interactive before batch. A client with a smaller HeadStart still gets its turn.
 	HeadStart time.Duration
@@ -239,6 +245,10 @@ type Upstream struct {
 	Arrivals limit.Arrivals
 	// InFlight is how many requests each key may have in flight. If zero, any number.
 	InFlight int
+	// Use is the part of the limits that is used, and Ramp the time in which the load rises to it: see
+	// transport.Config.
+	Use  float64
+	Ramp time.Duration
 	// Tokens counts the tokens of language models even if no limit needs them.
 	Tokens bool
 	// Counting says how the server counts tokens. If zero, as its provider documents.

@@ -55,6 +55,10 @@ type Config struct {
 	ChargedBy string
 	// Arrivals states what requests prove about their arrival at the server. Late must be zero.
 	Arrivals limit.Arrivals
+	// Use is the part of the limits that is used, and Ramp the time in which the load rises to it: see
+	// pool.Key. If zero, all, and at once.
+	Use  float64
+	Ramp time.Duration
 	// Strangers, if not nil, says that other programs use the Limits, too. Then sends of earlier
 	// runs are not counted again, since answers state what is left.
 	Strangers *Sharing

@@ -196,7 +196,8 @@ func (g *group) newPool() error {
 	r := g.r
 	keys := make([]pool.Key, len(r.c.Keys))
 	for i, k := range r.c.Keys {
-		keys[i] = pool.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0}
+		keys[i] = pool.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0,
+			Use: r.c.Use, Ramp: r.c.Ramp}
 		if r.organizations.together() {
 			keys[i].Limiter, keys[i].Shared = nil, g.shares(i)
 		}

@@ -256,7 +256,7 @@ func (g *group) allow() {
 // allows adds the limits of an account, which bear the name of a key.
 func (g *group) allows(a keyring.Account, key int, limiters []limit.Limiter, fitted *limit.Fitted) *allowance {
 	of := &allowance{account: a, limiters: limiters, fitted: fitted,
-		shared: &pool.Shared{Name: g.name(key), Limiter: fitted}}
+		shared: &pool.Shared{Name: g.name(key), Limiter: fitted, Use: g.r.c.Use, Ramp: g.r.c.Ramp}}
 	g.allowances = append(g.allowances, of)
 	return of
 }

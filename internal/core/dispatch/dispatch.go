@@ -107,6 +107,11 @@ type Key struct {
 	// stated time counts for twenty refusals in a row. If zero, 1 s; if negative, the key does not
 	// stay away.
 	Pause time.Duration
+	// Use is the part of the key's limits that is used, and Ramp the time in which the load rises to
+	// it: see limit.Headroom. Use also holds for what the server says is left. If zero, all, and at
+	// once.
+	Use  float64
+	Ramp time.Duration
 }
 
 const longestPause = 10 * time.Minute
@@ -272,7 +277,7 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 	g, err := stack.New(stack.Config{
 		Limiter: k.Limiter, InFlight: k.InFlight, Gap: k.Gap, Ordered: k.Nonce != nil, LearnGap: k.LearnGap, Late: k.Late,
 		Slow: k.Slow, SlowAgain: true, Trial: k.Trial,
-		Pause: pauses(k.Pause),
+		Pause: pauses(k.Pause), Use: k.Use, Ramp: k.Ramp,
 	})
 	if err != nil {
 		return err

@@ -28,6 +28,9 @@ type Shared struct {
 	Limiter limit.Limiter
 	// Pause is as Key.Pause, for all of the keys.
 	Pause time.Duration
+	// Use and Ramp are as those of a Key, for all of the keys.
+	Use  float64
+	Ramp time.Duration
 
 	of    *Dispatcher
 	stack *stack.Stack
@@ -169,7 +172,7 @@ func (d *Dispatcher) adopt(s *Shared) error {
 	if s.of != nil {
 		return nil
 	}
-	g, err := stack.New(stack.Config{Limiter: s.Limiter, SlowAgain: true, Pause: pauses(s.Pause)})
+	g, err := stack.New(stack.Config{Limiter: s.Limiter, SlowAgain: true, Pause: pauses(s.Pause), Use: s.Use, Ramp: s.Ramp})
 	if err != nil {
 		return err
 	}

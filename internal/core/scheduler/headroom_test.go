@@ -176,7 +176,8 @@ func TestAllReserve(t *testing.T) {
 		if o.busiest != 14 {
 			t.Errorf("people %v/s: %d in a second, want 14", perSecond, o.busiest)
 		}
-		o = &office{perSecond: perSecond, batch: scheduler.ShareConfig{Reserve: 1}, people: scheduler.ShareConfig{Reserve: 1}}
+		all := scheduler.ShareConfig{Reserve: 1}
+		o = &office{perSecond: perSecond, batch: all, people: all}
 		o.run(t, 20)
 		if o.busiest != 1 {
 			t.Errorf("people %v/s: %d in a second, want one at a time", perSecond, o.busiest)
@@ -204,7 +205,8 @@ func TestNoReserveOfOnesOwn(t *testing.T) {
 func TestReserveChanges(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
 	s := l.Share(scheduler.ShareConfig{Reserve: 1})
-	a := l.Lane(scheduler.LaneConfig{Share: s}, []*scheduler.Limit{l.Limit(rolling(t, 4, time.Second), scheduler.Sharing{})})
+	m := l.Limit(rolling(t, 4, time.Second), scheduler.Sharing{})
+	a := l.Lane(scheduler.LaneConfig{Share: s}, []*scheduler.Limit{m})
 	try := func() bool { _, at := l.Try(0, a, &limit.One, nil); return at <= 0 }
 	if !try() || try() {
 		t.Error("not one went")
@@ -294,14 +296,16 @@ func TestWhatUsesNothingWaitsForAPause(t *testing.T) {
 			t.Errorf("fair %v: after the pause %v goes, want the one that uses nothing", fair, got)
 		}
 		shut.last = true // now it would delay the first, by what no rule tells of
-		want(t, l.Enter(100*ms, b, &scheduler.Ticket{Cost: limit.One, Place: 2, Deadline: limit.Never}), scheduler.Waiting)
+		later := &scheduler.Ticket{Cost: limit.One, Place: 2, Deadline: limit.Never}
+		want(t, l.Enter(100*ms, b, later), scheduler.Waiting)
 	}
 }
 
 // Tickets that go ahead of the first of a lane leave as much free as the first, and do not delay it.
 func TestFillLeaves(t *testing.T) {
 	l := scheduler.New(scheduler.Config{Fill: 3})
-	a := l.Lane(scheduler.LaneConfig{Reserve: 0.5}, []*scheduler.Limit{l.Limit(rolling(t, 8, time.Second), scheduler.Sharing{})})
+	eight := l.Limit(rolling(t, 8, time.Second), scheduler.Sharing{})
+	a := l.Lane(scheduler.LaneConfig{Reserve: 0.5}, []*scheduler.Limit{eight})
 	enter := func(n int64) scheduler.State {
 		return l.Enter(0, a, &scheduler.Ticket{Cost: limit.Cost{n}, Deadline: limit.Never})
 	}
@@ -336,14 +340,18 @@ func TestFillLeaves(t *testing.T) {
 		m.Settle(second, &old, &accepted)
 	}
 	want(t, l.Enter(second, b, &scheduler.Ticket{Cost: limit.Cost{3}, Deadline: limit.Never}), scheduler.Waiting)
-	want(t, l.Enter(second, b, &scheduler.Ticket{Cost: limit.Cost{1}, Place: 1, Deadline: limit.Never}), scheduler.Waiting)
+	small := &scheduler.Ticket{Cost: limit.Cost{1}, Place: 1, Deadline: limit.Never}
+	want(t, l.Enter(second, b, small), scheduler.Waiting)
 	want(t, l.Next(second) == nil, true)
 }
 
 // A lane whose tickets have all gone may still be parked. It no longer counts as one that waits.
 func TestReserveIgnoresWhoHasGone(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
-	m := []*scheduler.Limit{l.Limit(rolling(t, 4, time.Second), scheduler.Sharing{}), l.Limit(rolling(t, 4, time.Second), scheduler.Sharing{})}
+	var m []*scheduler.Limit
+	for range 2 {
+		m = append(m, l.Limit(rolling(t, 4, time.Second), scheduler.Sharing{}))
+	}
 	people := l.Lane(scheduler.LaneConfig{}, m[:1], m[1:])
 	for range m {
 		p, _ := l.Try(0, people, &limit.Cost{2}, nil)
@@ -441,7 +449,8 @@ func runReserves(seed uint64) error {
 			if !waited && !slices.ContainsFunc(open, func(u *scheduler.Ticket) bool { // it has just gone
 				return l.Sent(u.Pass).At == now && reserves[u.Of.(*scheduler.Lane)] < free
 			}) {
-				return fmt.Errorf("at %v limit %d has less than %v left, and nobody who leaves less waits", now, i, free)
+				return fmt.Errorf("at %v limit %d has less than %v left, and nobody waits who leaves less", now,
+					i, free)
 			}
 		}
 		return nil
@@ -480,7 +489,8 @@ func runReserves(seed uint64) error {
 			return err
 		}
 		if a := lanes[rng.IntN(len(lanes))]; a.Len() < 4 && step < 400 {
-			t := &scheduler.Ticket{Cost: limit.Cost{1 + rng.Int64N(3), 1 + rng.Int64N(3)}, Place: now, Deadline: limit.Never, Of: a}
+			t := &scheduler.Ticket{Place: now, Deadline: limit.Never, Of: a}
+			t.Cost = limit.Cost{1 + rng.Int64N(3), 1 + rng.Int64N(3)}
 			if l.Enter(now, a, t) == scheduler.Granted {
 				open = append(open, t)
 				if err := granted(t); err != nil {

@@ -88,7 +88,8 @@ func TestSurged(t *testing.T) {
 		}
 		rest := at + mono.Time(time.Hour)
 		goes(g, rest, fine)
-		if n, want := goes(g, rest+mono.Time(2*time.Second), fine), map[bool]int{true: 2, false: 60}[c.Ramp > 0]; n != want {
+		want := map[bool]int{true: 2, false: 60}[c.Ramp > 0]
+		if n := goes(g, rest+mono.Time(2*time.Second), fine); n != want {
 			t.Errorf("%s: %d go after a rest, want %d", name, n, want)
 		}
 	}

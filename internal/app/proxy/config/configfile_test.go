@@ -64,6 +64,8 @@ clients:
       head_start: 10s
       max_waiting: 500
       max_wait: 0
+      reserve: 25%
+      in_flight: 4
       limits: [1000/d, 200k tokens/d, 5USD/d]
     - name: batch
       addresses: [10.1.0.0/16, 192.0.2.7]
@@ -88,6 +90,8 @@ upstreams:
     rejects_free: true
     latency_max: 300ms
     in_flight: 8
+    use: 75%
+    ramp: 2m
     tokens: true
     count: used
     provider: openai
@@ -110,7 +114,7 @@ upstreams:
     forwarded: true
     keep_host: true
     keep_links: true
-    batches: {folder: kept, keep: 2d, most: 10GiB, weight: 0.5, head_start: 1s, concurrency: 8}
+    batches: {folder: kept, keep: 2d, most: 10GiB, weight: 0.5, head_start: 1s, reserve: 0.1, concurrency: 8}
   - {name: rest, to: "http://127.0.0.1:9000", host: rest.local, h2c: true, limits: auto, strangers: true, answer_timeout: 1m, max_pause: 10m, max_outage: 30s}
 `
 
@@ -127,7 +131,7 @@ func TestEverything(t *testing.T) {
 		Admin: proxy.Off, Open: true, MaxWait: 30 * time.Second, Grace: time.Minute, State: "proxy.state",
 		Bounds: proxy.Bounds{Header: 32 << 10, Body: -1, Kept: 1 << 20, KeptInAll: 64 << 20, Frozen: 8 << 20, Connections: 100, HeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, Stall: 20 * time.Second},
 		Clients: proxy.Clients{Header: "X-Client", Most: 50, Default: proxy.Client{Weight: 0.5, MaxWaiting: 10}, List: []proxy.Client{
-			{Name: "alice", Keys: []proxy.KeyHash{proxy.HashKey(clients), abc}, Weight: 2, HeadStart: 10 * time.Second, MaxWaiting: 500, MaxWait: -1, Limits: []rate.Limit{
+			{Name: "alice", Keys: []proxy.KeyHash{proxy.HashKey(clients), abc}, Weight: 2, HeadStart: 10 * time.Second, Reserve: 0.25, InFlight: 4, MaxWaiting: 500, MaxWait: -1, Limits: []rate.Limit{
 				{N: 1000, Per: day, Text: "1000/d"}, {N: 200_000, Per: day, Unit: limit.Tokens, Text: "200000 tokens/d"}, {N: 5_000_000, Per: day, Unit: limit.Money, Text: "5USD/d"}}},
 			{Name: "batch", Addresses: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("192.0.2.7/32")}, MaxWait: 2 * time.Hour, MaySayCost: true},
 		}},
@@ -145,13 +149,13 @@ func TestEverything(t *testing.T) {
 				{On: "POST /graphql", Cost: map[provider.Unit]int64{provider.Weight: 100, provider.Orders: 2}},
 				{On: "* /search/*", Resource: "search", Cost: map[provider.Unit]int64{provider.Input: 1}},
 			},
-			Arrivals: limit.Arrivals{RejectsFree: true, OneWayMax: 300 * time.Millisecond}, InFlight: 8, Tokens: true, Counting: tokens.Used, Provider: dialect,
+			Arrivals: limit.Arrivals{RejectsFree: true, OneWayMax: 300 * time.Millisecond}, InFlight: 8, Use: 0.75, Ramp: 2 * time.Minute, Tokens: true, Counting: tokens.Used, Provider: dialect,
 			Prices: []proxy.Price{{Model: "gpt-4o", Input: 2.5, Output: 10, Cached: 1.25}, {Input: 1}}, RequestPrice: 0.005,
 			Keys:   []proxy.Key{{Name: "A", Secret: provided}, {Name: "B", Secret: "sk-file-9f8g7h6j5k4l3", Limits: []rate.Limit{{N: 100, Per: time.Minute, Text: "100/m"}}}},
 			Header: []proxy.Field{{Name: "Authorization", Value: "Bearer {key}"}, {Name: "X-Team", Value: "blue"}}, Query: []proxy.Field{{Name: "api-version", Value: "2026-01-01"}},
 			Attempts: 5, Backoff: backoff.Policy{Base: time.Second, Max: 10 * time.Second}, AnswerTimeout: -1, ConnectTimeout: 3 * time.Second, MaxPause: -1, MaxOutage: -1,
 			Forwarded: true, KeepHost: true, KeepLinks: true,
-			Batches: proxy.Batches{Folder: "kept", Keep: 48 * time.Hour, Most: 10 << 30, Weight: 0.5, HeadStart: time.Second, Concurrency: 8},
+			Batches: proxy.Batches{Folder: "kept", Keep: 48 * time.Hour, Most: 10 << 30, Weight: 0.5, HeadStart: time.Second, Reserve: 0.1, Concurrency: 8},
 		}, {Name: "rest", Host: "rest.local", H2C: true, Auto: true, Strangers: true, AnswerTimeout: time.Minute, MaxPause: 10 * time.Minute, MaxOutage: 30 * time.Second}},
 	}
 	if a, b := got.Config.Upstreams[0].To.String(), got.Config.Upstreams[1].To.String(); a != "https://api.openai.com/v1" || b != "http://127.0.0.1:9000" {
@@ -373,13 +377,18 @@ func TestErrors(t *testing.T) {
 		{list + "    - name: a\n      keys: [{sha256: abc}]\n", []string{`proxy.yaml:7:23: sha256: want 64 hexadecimal digits`}},
 		{list + "    - {name: a, keys: [{env: ALICE_KEY}]}\n    - {name: b, keys: [{env: ALICE_KEY}]}\n", []string{`proxy.yaml:7:24: clients.list[1].keys[0]: the same key is a's`}},
 		{list + "    - {name: a}\n    - {name: a}\n  header: X-Client\n", []string{`proxy.yaml:7:14: clients.list[1].name: there are two clients "a"`}},
+		{list + "    - {name: a, reserve: 120%}\n", []string{
+			`proxy.yaml:6:26: reserve: "120%" is no part of a whole: want 75% or 0.75`}},
+		{one + "    use: a lot\n", []string{`proxy.yaml:4:10: use: "a lot" is no part of a whole: want 75% or 0.75`}},
+		{one + "    limits: auto\n    use: 75%\n", []string{
+			`upstreams[0].use: 0.75 with Auto, which finds its own part; expected limits that are known`}},
 		{list + "    - {name: a, weight: 0}\n", []string{`proxy.yaml:6:25: weight: "0" is not above 0`}},
 		{list + "    - {name: a, addresses: [here, 10.1.2.3/8]}\n", []string{`proxy.yaml:6:29: addresses: "here" is no address`, `proxy.yaml:6:35: addresses: "10.1.2.3/8" is not the beginning of its range, which is 10.0.0.0/8`}},
 		{list + "    - {name: a, limits: [5 apples/d]}\n", []string{`proxy.yaml:6:26: limits: "5 apples/d": "5 apples" is not a whole number`}},
 		{list + "    - {name: a}\n", []string{`proxy.yaml:6:7: nobody can be the client "a": want keys, addresses, or a header in clients that names it`}},
 		{list + "    - {name: a, addresses: [10.0.0.0/8]}\n    - {name: b, keys: [{env: ALICE_KEY}]}\n", []string{`proxy.yaml:6:7: nobody can be the client "a": others have keys, and requests without one are refused; want keys, or open: true`}},
 		{list + "    - {name: a, addresses: [10.0.0.0/8]}\n    - {name: b, addresses: [10.0.0.0/9, 10.0.0.0/8]}\n", []string{`proxy.yaml:7:41: addresses: 10.0.0.0/8 is that of "a", too`}},
-		{one + "clients: {default: {name: x}}\n", []string{`proxy.yaml:4:21: "name" is not known in default: want weight, head_start, max_waiting, max_wait, limits`}},
+		{one + "clients: {default: {name: x}}\n", []string{`proxy.yaml:4:21: "name" is not known in default: want weight, reserve, in_flight, head_start, max_waiting, max_wait, limits`}},
 		{one + "tls: {cert: a.pem}\n", []string{`proxy.yaml:4:6: tls: cert without key, or the reverse: want both`}},
 		{one + "tls: {}\n", []string{`proxy.yaml:4:6: tls: cert and key are missing`}},
 		{one + "tls: {cert: not.pem, key: not.pem}\n", []string{`proxy.yaml:4:13: cert: "not.pem" and "not.pem": tls: failed to find any PEM data`}},

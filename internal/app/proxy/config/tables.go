@@ -18,7 +18,9 @@ type (
 var (
 	text, yes, count, span, itself = yamlfile.Text, yamlfile.Yes, yamlfile.Count, yamlfile.Span, yamlfile.Itself
 
-	amount     = yamlfile.Value(form{"type": "number", "minimum": 0}, (*reader).Number)
+	amount = yamlfile.Value(form{"type": "number", "minimum": 0}, (*reader).Number)
+	part   = yamlfile.Value(form{"type": []string{"string", "number"}, "pattern": `^[0-9.]+ *%?$`, "minimum": 0,
+		"maximum": 1, "examples": []string{"75%"}}, (*reader).part)
 	positive   = yamlfile.Value(yamlfile.ANumber, (*reader).positive)
 	above      = yamlfile.Value(yamlfile.ASpan, (*reader).above)
 	spanOrZero = yamlfile.Value(yamlfile.ASpan, (*reader).spanOrZero)
@@ -95,6 +97,10 @@ var clientsFields = []yamlfile.Field{
 // shareFields are for clients in the list, and for all others.
 var shareFields = []yamlfile.Field{
 	key("weight", positive, "its share among clients that want more than there is (default 1)"),
+	key("reserve", part,
+		"the part of each limit that it leaves free for others, so that these do not wait: 25% (default 0)"),
+	key("in_flight", count,
+		"how many of its requests may be in flight at this proxy, to the end of their answers (default: any number)"),
 	key("head_start", span,
 		"how much earlier its requests count as having come: interactive before batch (default 0)"),
 	key("max_waiting", count, "how many of its requests may wait (default 10000)"),
@@ -133,6 +139,8 @@ var upstreamFields = []yamlfile.Field{
 	key("latency_max", span.In("Arrivals.OneWayMax"),
 		"the longest that a request takes to the server, if that is sure"),
 	key("in_flight", count, "how many requests each key may have open (default: any number)"),
+	key("use", part, "the part of each limit that is used, the rest is for others: 75% (default: all)"),
+	key("ramp", span, "how long the load takes to rise to all, at the start and after a rest (default 0)"),
 	key("tokens", yes, "count what language models use also where no limit asks for that"),
 	key("count", yamlfile.Value(form{"enum": countings()}, (*reader).counting).In("Counting"),
 		"what the server counts of a request's tokens (default: as documented)"),
@@ -204,6 +212,7 @@ var batchesFields = []yamlfile.Field{
 	key("most", large, "most bytes that the files and batches of a client take (default 10GiB)"),
 	key("weight", positive, "the part of a client's batches, beside the weights of clients (default 1)"),
 	key("head_start", span, "how much earlier their requests count as having come (default 0)"),
+	key("reserve", part, "the part of each limit that they leave free for other requests (default 0)"),
 	key("concurrency", count, "how many requests of a client's batches are under way at a time (default 64)"),
 }
 

@@ -65,6 +65,14 @@ func (r *reader) positive(n *node, what string) float64 {
 	return v
 }
 
+func (r *reader) part(n *node, what string) float64 {
+	v, err := rate.ParsePart(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		r.Refuse(n, "%s: %s is no part of a whole: want %s", what, yamlfile.Show(n), rate.PartForms)
+	}
+	return v
+}
+
 func (r *reader) above(n *node, what string) time.Duration {
 	d := r.Duration(n, what)
 	if n.Kind == yaml.ScalarNode && d == 0 && strings.Trim(n.Value, "+0.smhdnuµμ") == "" && n.Value != "" {

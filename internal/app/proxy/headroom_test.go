@@ -1,0 +1,69 @@
+package proxy
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Beside a client in bulk that leaves a quarter free others wait for nothing, and it has the rest of
+// the part that is used.
+func TestReserveOfAClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		served := &tally{n: map[string]int{}}
+		conf := to(mustURL(t, "http://server.test"), "20/s")
+		conf.MaxWait = time.Hour
+		conf.Upstreams[0].Use = 0.9
+		conf.Clients = Clients{Header: "X-Who", List: []Client{{Name: "bulk", Reserve: 0.25}, {Name: "people"}}}
+		all := newCrowd(t, virtual(t, served, conf).proxy)
+		all.join("bulk", 700, same("/bulk"))
+		for range 30 {
+			time.Sleep(500 * time.Millisecond)
+			for range 3 { // beside the 15 of bulk there is room for three more below 90 %
+				if waited, ok := all.ask("people", "/people"); ok && waited > 0 {
+					t.Errorf("people wait for %v", waited)
+				}
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		if n := served.lately(); n["/bulk"] < 30*12-10 || n["/bulk"] > 31*15 {
+			t.Errorf("in 30 s of 20/s, with 3/s of people's: %v", n)
+		}
+		time.Sleep(20 * time.Second)
+		if n := served.lately(); n["/bulk"] == 0 {
+			t.Error("bulk starves")
+		}
+	})
+}
+
+// A client has so many requests in flight as it may, to the end of their answers.
+func TestInFlightOfAClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var now, most, others atomic.Int64
+		server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/other" {
+				others.Add(1)
+				return
+			}
+			most.Store(max(most.Load(), now.Add(1)))
+			http.NewResponseController(w).Flush() // the header, long before the end
+			time.Sleep(time.Second)
+			now.Add(-1)
+		})
+		conf := to(mustURL(t, "http://server.test"), "1000/s")
+		conf.MaxWait = time.Hour
+		conf.Clients = Clients{Header: "X-Who", List: []Client{{Name: "bulk", InFlight: 4}}}
+		all := newCrowd(t, virtual(t, server, conf).proxy)
+		all.join("bulk", 20, same("/bulk"))
+		if all.join("others", 20, same("/other")); others.Load() != 20 {
+			t.Errorf("%d of others' went at once", others.Load())
+		}
+		began := time.Now()
+		all.asking.Wait()
+		if took := time.Since(began); most.Load() != 4 || took > 6*time.Second {
+			t.Errorf("%d at once, want 4; all took %v", most.Load(), took)
+		}
+	})
+}
