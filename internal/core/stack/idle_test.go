@@ -130,3 +130,15 @@ func FuzzRevive(f *testing.F) {
 		}
 	})
 }
+
+// A stack that begins slowly is idle, but is not written: its state has no place for that.
+func TestABeginningIsNotWritten(t *testing.T) {
+	g := plain(stack.Config{Limiter: limit.MustRolling(5, 10*time.Second), Pause: steady})
+	if idle, ok := g.Idle(0); !ok || idle.State == nil {
+		t.Errorf("new: %+v, %v", idle, ok)
+	}
+	g.Begin(0)
+	if idle, ok := g.Idle(0); !ok || !idle.Knows || idle.State != nil {
+		t.Errorf("at a beginning: %+v, %v", idle, ok)
+	}
+}
