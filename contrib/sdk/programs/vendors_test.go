@@ -45,9 +45,9 @@ var vendors = []vendor{
 	{"@hubspot/api-client", "../more", "hubspot", ""},
 	{"@shopify/admin-api-client", "../more", "shopify", "query cost"},
 	{"ccxt, binance", "../more", "binance", ""},
-	{"ccxt, okx", "../more", "okx", "endpoint"},
+	{"ccxt, okx", "../more", "okx", "10/2s"},
 	{"ccxt, bybit", "../more", "bybit", ""},
-	{"ccxt, kraken", "../more", "kraken", ""},
+	{"ccxt, kraken", "../more", "kraken --limit public=50/s", "public"},
 	{"ccxt, coinbaseexchange", "../more", "coinbase", "public"},
 }
 
