@@ -80,6 +80,9 @@ func (c *call) charge(p *Partition) error {
 	if charge != nil {
 		c.worth = classify.CostOf(charge.Cost)
 	}
+	if err := c.introduce(p); err != nil {
+		return err
+	}
 	c.t.notices.apply(c, p, &resource)
 	if !c.stated {
 		p.Resource = resource

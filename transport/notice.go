@@ -25,10 +25,12 @@ const mostLessons = 4096
 // that mends it. The zero notices are ready. Safe for concurrent use.
 type notices struct {
 	taught atomic.Bool // there are lessons
+	read   atomic.Bool // an answer stated what is used
 
 	mu      sync.Mutex
 	keys    map[Partition]*steps // by host and key
 	lessons map[charged]*lesson
+	states  map[string]bool // hosts whose answers state what is used
 }
 
 // charged is requests that have one charge.
@@ -40,6 +42,7 @@ type charged struct {
 // lesson is what answers have shown of a charge.
 type lesson struct {
 	step     limit.Cost // the latest step that was more than the cost
+	guess    limit.Cost // the step of the first request of a route that no row names, until a second
 	cost     limit.Cost // what it costs at least; 0: as its charge says
 	resource string     // where it counts; empty: as its charge says
 }
@@ -95,6 +98,16 @@ func (n *notices) began(s *sent) {
 	s.seen = seen{k, k.began, k.inFlight == 1}
 }
 
+// reads reports whether answers of a host state what is used.
+func (n *notices) reads(host string) bool {
+	if !n.read.Load() {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.states[host]
+}
+
 // ends notes the end of an attempt, unless its answer was looked at.
 func (n *notices) ends(s *sent) {
 	if s.seen.of == nil {
@@ -117,6 +130,9 @@ func (n *notices) answered(s *sent) {
 		return
 	}
 	route := routeOf(s.req)
+	if s.first && s.verdict.Result == limit.Accepted {
+		s.t.shapes.learn(s.finds, s.cost)
+	}
 	n.mu.Lock()
 	alone := s.seen.alone && k.began == s.seen.seq
 	k.inFlight--
@@ -128,6 +144,13 @@ func (n *notices) answered(s *sent) {
 		u, ok := classify.UnitOf(l.Unit)
 		if !ok || u != limit.Weight && u != limit.Orders {
 			continue
+		}
+		if host := s.leaf.partition.Host; !n.states[host] && len(n.states) < mostLessons {
+			if n.states == nil {
+				n.states = map[string]bool{}
+			}
+			n.states[strings.Clone(host)] = true
+			n.read.Store(true)
 		}
 		used := l.Used.N
 		if !l.Used.OK {
@@ -154,7 +177,7 @@ func (n *notices) answered(s *sent) {
 	}
 	is, wrong := charged{s.leaf.partition.Host, route, s.on()}, false
 	for u := range step {
-		wrong = n.step(is, limit.Unit(u), found[u], step[u], s.cost[u]) || wrong
+		wrong = n.step(is, limit.Unit(u), found[u], step[u], s.cost[u], s.first) || wrong
 		if o := &s.verdict.Outcome; found[u] && step[u] > s.cost[u] { // so much is used, whoever used it
 			if !o.Metered {
 				o.Metered, o.Actual = true, s.cost
@@ -169,12 +192,20 @@ func (n *notices) answered(s *sent) {
 }
 
 // step takes in the step of a unit, with the lock held. It reports whether the cost was wrong, and was not
-// known to be.
-func (n *notices) step(is charged, u limit.Unit, found bool, step, cost int64) (wrong bool) {
+// known to be. The first request of a route that no row names is believed until the next.
+func (n *notices) step(is charged, u limit.Unit, found bool, step, cost int64, first bool) (wrong bool) {
 	if !found {
 		return false
 	}
 	l := n.lessons[is]
+	if l != nil && l.guess[u] > 0 {
+		same := l.guess[u] == step
+		if same {
+			l.cost[u] = step
+		}
+		l.guess[u] = 0
+		return same
+	}
 	if step <= cost {
 		if l != nil {
 			l.step[u] = 0
@@ -182,6 +213,11 @@ func (n *notices) step(is charged, u limit.Unit, found bool, step, cost int64) (
 		return false
 	}
 	if l = n.lesson(is); l == nil {
+		return false
+	}
+	if first {
+		l.guess[u] = step
+		n.taught.Store(true)
 		return false
 	}
 	if l.step[u] != step {
@@ -233,7 +269,7 @@ func (n *notices) apply(c *call, p *Partition, resource *string) {
 		return
 	}
 	for u, cost := range l.cost {
-		c.worth[u] = max(c.worth[u], cost)
+		c.worth[u] = max(c.worth[u], cost, l.guess[u])
 	}
 	switch {
 	case l.resource == "":
@@ -260,7 +296,11 @@ func (s *sent) tellCost(route string) {
 		cost = l.cost
 	}
 	s.t.notices.mu.Unlock()
-	s.tell(s.mends(route), s.worth, cost)
+	var worth limit.Cost
+	if s.row != nil {
+		worth = classify.CostOf(s.row.Cost)
+	}
+	s.tell(s.mends(route), worth, cost)
 }
 
 // tell logs what requests cost that their charge says wrong, and the line that mends it. worth is what

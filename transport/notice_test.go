@@ -22,11 +22,16 @@ type spender struct {
 	mu   sync.Mutex
 	used int64
 	cost map[string]int64
+
+	stranger, n int // a stranger uses 90 before answer number stranger
 }
 
 func (s *spender) answer(_ int, r *http.Request) *http.Response {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.n++; s.n == s.stranger {
+		s.used += 90
+	}
 	s.used += s.cost[r.URL.Path]
 	return reply(200, "", "X-Mbx-Used-Weight-1m", fmt.Sprint(s.used))
 }
@@ -58,14 +63,14 @@ func TestWrongCostsAreNoticed(t *testing.T) {
 		says    string // of the line that mends it; empty: nothing
 	}{
 		{"a route that no row names", map[string]int64{"/api/v3/new": 20}, nil, []string{"/api/v3/new", "/api/v3/new", "/api/v3/new", "/api/v3/new", "/api/v3/new"},
-			[]int64{1, 1, 1, 20, 20}, `{on: \"GET /api/v3/new\", cost: \"20 weight\"}`},
+			[]int64{1, 1, 20, 20, 20}, `{on: \"GET /api/v3/new\", cost: \"20 weight\"}`},
 		{"a planted cost", map[string]int64{"/api/v3/account": 20}, []provider.Charge{weight("GET /api/v3/account", 1)}, []string{"/api/v3/account", "/api/v3/account", "/api/v3/account", "/api/v3/account"},
 			[]int64{1, 1, 1, 20}, `{on: \"GET /api/v3/account\", cost: \"20 weight\"}`},
 		{"a charge with a condition keeps it", map[string]int64{"/x": 30}, []provider.Charge{weight("GET /x?n>5", 10), weight("GET /x", 30)}, []string{"/x?n=9", "/x?n=9", "/x?n=9", "/x?n=9", "/x?n=1"},
 			[]int64{10, 10, 10, 30, 30}, `{on: \"GET /x?n>5\", cost: \"30 weight\"}`},
-		{"identifiers", map[string]int64{"/x/1": 7, "/x/2": 7}, nil, []string{"/x/1", "/x/2", "/x/1", "/x/2"}, []int64{0, 0, 0, 7}, `{on: \"GET /x/*\", cost: \"7 weight\"}`},
+		{"identifiers", map[string]int64{"/x/1": 7, "/x/2": 7}, nil, []string{"/x/1", "/x/2", "/x/1", "/x/2"}, []int64{0, 0, 7, 7}, `{on: \"GET /x/*\", cost: \"7 weight\"}`},
 		{"a cost that is too large", map[string]int64{"/x": 2}, []provider.Charge{weight("GET /x", 9)}, []string{"/x", "/x", "/x", "/x"}, []int64{9, 9, 9, 9}, ""},
-		{"steps that differ", map[string]int64{"/x": 2, "/y": 3}, nil, []string{"/x", "/y", "/x", "/y", "/x"}, []int64{0, 0, 0, 0, 0}, `{on: \"GET /y\", cost: \"3 weight\"}`},
+		{"steps that differ", map[string]int64{"/x": 2, "/y": 3}, nil, []string{"/x", "/y", "/x", "/y", "/x"}, []int64{0, 0, 0, 3, 2}, `{on: \"GET /y\", cost: \"3 weight\"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			costs, log := weighing(t, &spender{cost: c.cost}, c.charges, c.paths...)
@@ -154,4 +159,47 @@ type whole struct{}
 func (whole) Count(document []byte) (n int64, err error) {
 	_, err = fmt.Sscan(string(document), &n)
 	return n, err
+}
+
+// Forty requests at once of a dear route that no row names: the first goes, and shows the cost of the
+// others before they go. Nothing is used beyond the limit.
+func TestUnknownRoutes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &spender{cost: map[string]int64{"/known": 10, "/dear": 50}}
+		tr := mustNew(t, transport.Config{Base: newBase(time.Second, s.answer), Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope == provider.Key {
+				return rolling(t, 1000, time.Minute, limit.Weight)
+			}
+			return nil
+		}, Charges: []provider.Charge{{On: "GET /known", Cost: map[provider.Unit]int64{provider.Weight: 10}}}})
+		do(t, tr, get(t, "https://api.binance.com/known"))
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 40 {
+			all.Go(func() { do(t, tr, get(t, "https://api.binance.com/dear")) })
+		}
+		time.Sleep(50 * time.Second)
+		s.mu.Lock()
+		if s.used > 1000 || s.used < 900 {
+			t.Errorf("%d used in the first minute, of 1000", s.used)
+		}
+		s.mu.Unlock()
+		all.Wait()
+		if took := time.Since(began); s.used != 2010 || took > 130*time.Second {
+			t.Errorf("%d used in the end, after %v", s.used, took)
+		}
+	})
+}
+
+// A stranger's use in the step of the first request is believed until the next one, and no longer.
+func TestFirstStepsOfStrangers(t *testing.T) {
+	s := &spender{cost: map[string]int64{"/a": 1, "/b": 5}}
+	costs, log := weighing(t, s, nil, "/a", "/b", "/b", "/b")
+	if !slices.Equal(costs, []int64{0, 0, 5, 5}) || strings.Count(log, "put into charges") != 1 {
+		t.Errorf("%v %s", costs, log)
+	}
+	s = &spender{cost: map[string]int64{"/a": 1, "/b": 5}, stranger: 2}
+	if costs, log = weighing(t, s, nil, "/a", "/b", "/b", "/b", "/b", "/b"); !slices.Equal(costs, []int64{0, 0, 95, 0, 0, 5}) || !strings.Contains(log, `cost: \"5 weight\"`) {
+		t.Errorf("%v %s", costs, log)
+	}
 }

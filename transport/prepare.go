@@ -23,6 +23,7 @@ type priced struct {
 	// stated says that the configuration names the resource.
 	stated bool
 	finds  *finder // of its shape; nil: no answer says what it costs
+	first  bool    // it is the first of a route that no row names
 	api    tokens.API
 	est    tokens.Estimate // its api tells whether it and the next two fields hold
 	count  tokens.Counting

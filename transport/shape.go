@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"hash/maphash"
+	"strings"
 	"sync"
 	"time"
 
@@ -112,32 +113,56 @@ func (s *shapes) ends(f *finder) {
 // charge says, or else all that the limits hold at once. While another request finds out what the shape
 // costs, it waits.
 func (c *call) reserve(host string, body []byte) error {
-	t, row := c.t, c.row
-	id := shapeOf(host, row, body)
+	cost, known, err := c.enter(shapeOf(host, c.row, body))
+	if err != nil {
+		return err
+	}
+	for unit := range c.row.Answer {
+		u, ok := classify.UnitOf(unit)
+		switch {
+		case !ok:
+		case known:
+			c.worth[u] = cost[u]
+		case c.worth[u] == 0:
+			c.worth[u] = limit.MaxCost
+		}
+	}
+	c.guessed = !known
+	return nil
+}
+
+// introduce lets the first request of a route that no row names go before others of it, until it is
+// answered, where answers state what is used: then its cost shows.
+func (c *call) introduce(p *Partition) error {
+	if !c.rows || c.row != nil && !catchAll(c.row.On) || !c.t.notices.reads(p.Host) {
+		return nil
+	}
+	_, known, err := c.enter(shapeOf(p.Host, &provider.Charge{On: p.Key + "\n" + routeOf(c.req)}, nil))
+	c.first = !known && c.finds != nil
+	return err
+}
+
+// catchAll reports whether a charge is for all that no other one names: "* *", "* /api/*".
+func catchAll(on string) bool {
+	return strings.HasPrefix(on, "* ") && strings.HasSuffix(on, "*") && !strings.Contains(on, "?")
+}
+
+// enter returns what requests of a shape did cost last. If that is not known, this one finds it out, or
+// waits for the end of one that does.
+func (c *call) enter(id uint64) (cost limit.Cost, known bool, err error) {
 	began := time.Now()
 	for {
-		f, cost, known, wait := t.shapes.enter(id)
+		f, cost, known, wait := c.t.shapes.enter(id)
 		if wait != nil && c.maxWait > 0 && time.Since(began) >= c.maxWait {
 			wait = nil // it goes as if it were the first
 		}
 		if wait == nil {
 			c.finds = f
-			for unit := range row.Answer {
-				u, ok := classify.UnitOf(unit)
-				switch {
-				case !ok:
-				case known:
-					c.worth[u] = cost[u]
-				case c.worth[u] == 0:
-					c.worth[u] = limit.MaxCost
-				}
-			}
-			c.guessed = !known
 			c.waited += time.Since(began)
-			return nil
+			return cost, known, nil
 		}
 		if err := c.awaits(wait, began); err != nil {
-			return err
+			return cost, false, err
 		}
 	}
 }
