@@ -29,6 +29,9 @@ type writer struct {
 	lies    bool // the buffer may have content, and is watched
 }
 
+// plainContentType is Content-Type for clients, to whom the case of a name means nothing.
+const plainContentType = "content-type"
+
 // Hijack implements http.Hijacker. Only an upgrade takes the connection over, and writes its answer
 // there.
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
@@ -89,8 +92,12 @@ func (w *writer) WriteHeader(status int) {
 		return
 	}
 	w.status = status
-	if h := w.ResponseWriter.Header(); h["Content-Type"] == nil {
+	switch h := w.ResponseWriter.Header(); {
+	case h["Content-Type"] == nil:
 		h["Content-Type"] = nil // net/http would guess one
+	case status == http.StatusNotModified: // net/http takes it away, by this name
+		h[plainContentType] = h["Content-Type"]
+		delete(h, "Content-Type")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
