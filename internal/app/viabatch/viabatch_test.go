@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
@@ -225,6 +226,14 @@ func TestGoesOn(t *testing.T) {
 				if err := Run(ctx, b.config); err == nil && stop < 6 {
 					t.Fatalf("stop %d: it was not stopped", stop)
 				}
+				for _, path := range []string{b.config.Out, b.config.Out + ".batches"} { // half a line, as a kill leaves it
+					f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_, _ = f.WriteString(c.p.BaseURL()[:5])
+					f.Close()
+				}
 				time.Sleep(time.Second)
 				if err := b.run(); err != nil {
 					t.Fatalf("stop %d: %v", stop, err)
@@ -360,4 +369,45 @@ func TestForeignFiles(t *testing.T) {
 	if text, _ := os.ReadFile(b.config.Out); string(text) != "a letter\n" {
 		t.Errorf("%q", text)
 	}
+}
+
+// Whatever the results of a provider are, only requests of the batch get one, each once, and the run that follows reads them all.
+func FuzzTake(f *testing.F) {
+	f.Add(`{"custom_id":"a","response":{"status_code":200,"body":{"usage":{}}},"error":null}`)
+	f.Add(`{"custom_id":"b","response":{"status_code":400,"body":{"error":{"message":"no"}}}}`)
+	f.Add(`{"custom_id":"a","result":{"type":"errored","error":{"type":"error","error":{"type":"not_found_error"}}}}`)
+	f.Add(`{"custom_id":"c","response":{"status_code":200,"body":1}}`)
+	f.Add("{\n")
+	forms := map[bool]*format.LLM{}
+	for _, p := range []format.Provider{format.OpenAI, format.Anthropic} {
+		l, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: "http://llm.test"})
+		if err != nil {
+			f.Fatal(err)
+		}
+		forms[p == format.OpenAI] = l
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, l := range forms {
+			var out, dead bytes.Buffer
+			b := &batches{Config: Config{Format: l}, done: map[string]bool{}, out: durable.Stream("out", &out), dead: durable.Stream("dead", &dead)}
+			b.remote = newRemote(&b.Config)
+			e := &entry{Name: "n", Model: "m", Path: "/v1/chat/completions"}
+			digests := map[string]format.Digest{"a": "0123456789abcdef", "b": "0123456789abcdee"}
+			for range 2 {
+				_ = b.take(e, []byte(text), digests) // a wrong line is the provider's fault, and said
+			}
+			n := 0
+			for isDead, lines := range map[bool][]byte{false: out.Bytes(), true: dead.Bytes()} {
+				for line := range bytes.Lines(lines) {
+					r, ok := l.Entry(line, isDead)
+					if n++; !ok || r.ID != "a" && r.ID != "b" || !b.done[r.ID] || (r.State == "done") == isDead {
+						t.Fatalf("%q became %q", text, line)
+					}
+				}
+			}
+			if n > 1 || n != 2-len(digests) {
+				t.Fatalf("%q: %d results, %d left", text, n, len(digests))
+			}
+		}
+	})
 }
