@@ -231,6 +231,7 @@ func githubAPI() func(*asked) *answer {
 		route{"GET /repos/{}/{}/pulls", issues},
 		route{"POST /repos/{}/{}/issues", one(http.StatusCreated, githubIssue)},
 		route{"GET /search/issues", githubList(githubIssue, found)},
+		route{"GET /search/code", githubList(githubRepo, found)},
 		route{"GET /search/repositories", githubList(githubRepo, found)},
 		route{"POST /repos/{}/{}/releases/{}/assets", func(a *asked, _ []string) *answer {
 			return says(http.StatusCreated, object{"id": 1, "name": a.field("name"), "size": len(a.Body), "state": "uploaded"})

@@ -148,10 +148,10 @@ var (
 
 // behind are presets with which some routes get less than they could, and why. None of them is refused.
 var behind = map[string]string{
-	"kraken:starter":      "public calls cost nothing of the key's counter, and wait for it",
+	"kraken:starter":      "private calls without a key get less than the counter has; why is open",
 	"kraken:intermediate": "as kraken:starter",
 	"kraken:pro":          "as kraken:starter",
-	"binance:futures":     "orders cost no weight, and wait for it",
+	"binance:futures":     "two keys from half leave a third of the weight unused; why is open",
 	"github":              "a search that waits for its minute claims the requests at once of the key",
 	"atlassian":           "the burst of a second has a reset in whole seconds",
 	"jira":                "as atlassian",
