@@ -508,3 +508,34 @@ func TestBatchesConfig(t *testing.T) {
 		}
 	})
 }
+
+// A batch goes to several targets as other requests do, each with its key.
+func TestBatchOverTargets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newLLM(t, llm.Config{Limits: llm.Limits{Requests: 6000, Tokens: 1e9}})
+		var mu sync.Mutex
+		seen := map[string]int{}
+		c := batching(t, t.TempDir())
+		u := &c.Upstreams[0]
+		key := Key{Name: "k", Secret: "sk-upstream-1"}
+		for _, host := range []string{"one.test", "two.test"} {
+			u.Targets = append(u.Targets, Target{Name: host, To: mustURL(t, "http://"+host), Limits: limitsOf("10/s"), Keys: []Key{key}, Header: u.Header})
+			key = Key{Name: "l", Secret: "sk-upstream-2"}
+		}
+		u.To, u.Keys, u.Header = nil, nil, nil
+		ann := patron{virtual(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			seen[r.Host+" "+r.Header.Get("Authorization")]++
+			mu.Unlock()
+			r.Header.Set("Authorization", "Bearer sk-upstream-1")
+			server.ServeHTTP(w, r)
+		}), c), "ann"}
+		b := ann.ended(ann.batch(promptsOf(100, "gpt-4o")), time.Minute)
+		if ids, _ := ann.idsOf(b.Output); b.Status != "completed" || len(slices.Compact(ids)) != 100 {
+			t.Errorf("%+v, %d", b, len(ids))
+		}
+		if one, two := seen["one.test Bearer sk-upstream-1"], seen["two.test Bearer sk-upstream-2"]; one+two != 100 || min(one, two) < 30 {
+			t.Errorf("%v", seen)
+		}
+	})
+}
