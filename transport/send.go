@@ -36,21 +36,22 @@ type sent struct {
 	req     *http.Request
 	seen    seen
 	visit   *visit // nil: its key is no newcomer in another key's limits
+	more    bool   // it waited with more than its cost at its target
 	none    bool   // nothing of it was sent, by a fault of the way to the host: it is not counted
 
 	priced
-	waited limit.Cost    // with a target: what it waited with, which may be more than its cost there
-	used   *tokens.Usage // as stated in its answer; nil: not stated
+	used *tokens.Usage // as stated in its answer; nil: not stated
 }
 
 // begin makes an attempt of the acquired permit.
 func (c *call) begin(number int) *sent {
 	s := &sent{t: c.t, leaf: c.leaf, way: c.way, visit: c.visit, permit: c.permit, priced: c.priced, req: c.req}
 	if g := c.way.target; g != nil {
-		s.priced, s.waited = c.at[g.in], c.cost
+		s.priced = c.at[g.in]
 		for u, n := range c.cost { // it may have shrunk
 			s.cost[u] = min(s.cost[u], n)
 		}
+		s.more = s.cost != c.cost
 	}
 	if c.way.account != nil {
 		s.key, s.era = c.t.take(c.way.account, &c.denied)

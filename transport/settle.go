@@ -22,7 +22,7 @@ func (s *sent) settle(o limit.Outcome) {
 	defer s.leaf.release()
 	s.t.shapes.ends(s.finds)
 	s.t.notices.ends(s)
-	if s.waited != s.cost && s.way.target != nil && o.Result == limit.Accepted && !o.Metered {
+	if s.more && o.Result == limit.Accepted && !o.Metered {
 		o.Metered, o.Actual = true, s.cost
 	}
 	billed, paid := o, false
