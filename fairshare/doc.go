@@ -19,8 +19,8 @@
 //
 // [Auto] is a Fair for a quota with an unknown limit.
 //
-// [Hints] is a second limiter beside a known limit, in a limit.All. It shares nothing. Until a
-// reset, no more goes than the stated remaining quota.
+// [Hints] is a second limiter beside a known limit, in a limit.All. It does not divide the quota
+// among users: it holds requests back until a reset once the stated remaining quota is used.
 //
 // Package lab/strategy has the published strategies by name. lab/sim/compare compares yours with
 // them.

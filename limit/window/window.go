@@ -5,7 +5,7 @@
 //
 // An event exactly as old as the window still counts, as at strict servers. All memory is allocated
 // at construction. A counter is arithmetic on the now of the caller. It owns no clock, lock or
-// goroutine, and is not safe for concurrent use. A now before the last now counts as the last now.
+// goroutine, and is not safe for concurrent use. A now before the last now is taken as the last now.
 //
 // In production, now is mono.Of(began, time.Now()). Read began once, when the program starts:
 //

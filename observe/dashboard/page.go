@@ -3,7 +3,7 @@
 // requests wait, of which client, for which limit and until when? Which did the server refuse, and
 // why?
 //
-//	http.Handle("/debug/paceline/", page.Handler(t))
+//	http.Handle("/debug/paceline/", dashboard.Handler(t))
 //
 // Mount the page like net/http/pprof, at any path that ends in a slash. The page is for people.
 // Package prom has numbers for Prometheus.

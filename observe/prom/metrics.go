@@ -1,7 +1,7 @@
 // Package prom exports Snapshots of a paceline.Gate, Group, Pool or transport.Transport to
 // Prometheus.
 //
-//	http.Handle("/metrics", metrics.Handler(gate, observe.NameSource("exchange", pool)))
+//	http.Handle("/metrics", prom.Handler(gate, observe.NameSource("exchange", pool)))
 //
 // A program with a registry of its own registers a Collector there. The Collector reads its sources
 // at each scrape, and costs nothing in between. deploy/alerts.yaml has alert rules for its metrics.
