@@ -62,8 +62,12 @@ func (m *Limit) yields(now mono.Time, h, w *Way, t *Ticket) bool {
 // everything is the units of a limiter that counts all requests, or may.
 const everything = 1<<16 - 1
 
-// uses reports whether a cost uses anything of m.
+// uses reports whether a cost uses anything of m. Most often it uses a request.
 func (m *Limit) uses(cost *limit.Cost) bool {
+	return m.units&(1<<limit.Requests) != 0 && cost[limit.Requests] > 0 || m.usesAny(cost)
+}
+
+func (m *Limit) usesAny(cost *limit.Cost) bool {
 	if m.units == 0 {
 		m.units = units(m.Limiter)
 	}

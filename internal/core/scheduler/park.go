@@ -19,12 +19,13 @@ const thefts = 8
 // or comes to an empty one.
 func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Limit) {
 	at = now
+	reserves := w.lane.reserves
 	cost := t.Cost // passed on from a pointer it would be copied twice each time
 	for _, m := range w.limits {
 		r := now
 		if !*m.silent {
 			r = m.Limiter.Ready(now, cost)
-			if w.lane.reserves {
+			if reserves {
 				r = max(r, m.leaving(now, w, nil, &t.Cost))
 			}
 		}
