@@ -115,18 +115,19 @@ func chargeLines(p provider.Provider) string {
 		for unit, n := range c.Cost {
 			cost[string(unit)] = n
 		}
-		words := costWords(cost)
+		var words strings.Builder
+		words.WriteString(costWords(cost))
 		for unit, e := range c.Body {
-			words += fmt.Sprintf("; in %s, %v", unit, e)
+			words.WriteString(fmt.Sprintf("; in %s, %v", unit, e))
 		}
 		for unit, e := range c.Answer {
-			words += fmt.Sprintf("; in the end, in %s, `%v` of the answer", unit, e)
+			words.WriteString(fmt.Sprintf("; in the end, in %s, `%v` of the answer", unit, e))
 		}
 		resource := "–"
 		if c.Resource != "" {
 			resource = "`" + c.Resource + "`"
 		}
-		fmt.Fprintf(&b, "| %s, [%s](%s) | %s | %s | %s |\n", p.Name, c.AsOf, c.Source, strings.Join(on, "<br>"), words, resource)
+		fmt.Fprintf(&b, "| %s, [%s](%s) | %s | %s | %s |\n", p.Name, c.AsOf, c.Source, strings.Join(on, "<br>"), words.String(), resource)
 		on = nil
 	}
 	return b.String()

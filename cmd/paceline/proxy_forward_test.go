@@ -29,19 +29,20 @@ func TestVariablesPage(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no place for the variables", file)
 	}
-	want := before + begin + "\n| variable | value | programs |\n|---|---|---|\n"
+	var want strings.Builder
+	want.WriteString(before + begin + "\n| variable | value | programs |\n|---|---|---|\n")
 	for _, v := range forward.Variables {
-		want += fmt.Sprintf("| `%s` | %s | %s |\n", v.Name, v.Of(forward.At{URL: "the proxy", Bundle: "the bundle"}), v.For)
+		want.WriteString(fmt.Sprintf("| `%s` | %s | %s |\n", v.Name, v.Of(forward.At{URL: "the proxy", Bundle: "the bundle"}), v.For))
 	}
 	for _, v := range launch.FileVariables() {
-		want += fmt.Sprintf("| `%s` | a file of `exec` | %s |\n", v[0], v[1])
+		want.WriteString(fmt.Sprintf("| `%s` | a file of `exec` | %s |\n", v[0], v[1]))
 	}
-	want += "\n" + end + after
+	want.WriteString("\n" + end + after)
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(want.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	} else if string(page) != want {
+	} else if string(page) != want.String() {
 		t.Errorf("%s is not what the table says; go test ./cmd/paceline -run VariablesPage -update writes it", file)
 	}
 }

@@ -48,8 +48,8 @@ func Env(t *testing.T, name, asProgram string, others map[string]string) []strin
 	return append(os.Environ(), asProgram+"=1", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// ports are the ports that pages speak of: of servers, of the proxy, and of the proxy's page.
-var ports = [...]string{"9999", "7878", "7879"}
+// ports are the ports that pages speak of: of servers, of the proxy, of the proxy's page, and of its forward proxy.
+var ports = [...]string{"9999", "7878", "7879", "7880"}
 
 // script is the block as it is run: on ports of its own, where a server or a proxy that is started in the background is
 // waited for.

@@ -48,6 +48,9 @@ func New(kind string) (*Server, error) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sees := &sees{ResponseWriter: w, status: http.StatusOK}
+	if r.Header.Get("Authorization") == "" { // GitHub has another limit for requests without a token
+		r.Header.Set("Authorization", "Bearer any")
+	}
 	s.Handler.ServeHTTP(sees, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
