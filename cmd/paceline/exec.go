@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +40,8 @@ const execExample = `  paceline exec --to https://api.example.com --limit 100/m 
 // execFlags are the flags of paceline exec: those of the proxy that make sense for one program.
 type execFlags struct {
 	proxyFlags
-	keeper   int // the process id of the program; 0: this is not the keeper
+	hidden   []string // variables of the environment that the program does not get
+	keeper   int      // the process id of the program; 0: this is not the keeper
 	quiet    bool
 	summary  string // a file
 	printEnv bool
@@ -80,7 +80,7 @@ func newExec() *cobra.Command {
 	p.BoolVarP(&x.quiet, "quiet", "q", false, "no line at the end")
 	p.StringVar(&x.summary, "summary", "", "file for the figures of the end, as JSON")
 	p.BoolVar(&x.printEnv, "print-env", false,
-		"print the variables that are set for a program, with the programs that heed them, and end")
+		"print the variables that are set for a program, with the programs that read them, and end")
 	completeNames(c)
 	return c
 }
@@ -104,6 +104,7 @@ const forever = 365 * 24 * time.Hour
 
 // configured returns the configuration of the proxy, with defaults filled in.
 func (x *execFlags) configured(cmd *cobra.Command) (c proxy.Config, err error) {
+	x.log, x.hidden = "off", x.keyEnv
 	if x.file == "" {
 		if err := x.named(); err != nil {
 			return c, err
@@ -111,14 +112,21 @@ func (x *execFlags) configured(cmd *cobra.Command) (c proxy.Config, err error) {
 		if !cmd.Flag("max-wait").Changed {
 			x.maxWait = forever
 		}
-		x.log = "off"
 		if c, err = x.proxyFlags.config(cmd); err != nil {
 			return c, err
 		}
 	} else {
+		if err := besideConfig(cmd, "keeper", "quiet", "summary", "log-level"); err != nil {
+			return c, err
+		}
 		file, err := loadProxy(x.file)
 		if err != nil {
 			return c, err
+		}
+		for _, from := range file.From {
+			if name, ok := strings.CutPrefix(from, "env "); ok {
+				x.hidden = append(x.hidden, name)
+			}
 		}
 		c = file.Config
 		if c.Log, c.Access, err = x.logs(cmd); err != nil {
@@ -127,7 +135,7 @@ func (x *execFlags) configured(cmd *cobra.Command) (c proxy.Config, err error) {
 		c.MaxWait = max(c.MaxWait, forever)
 	}
 	c.Listen, c.Admin, c.Open, c.TLS = "127.0.0.1:0", proxy.Off, false, nil
-	c.Forward, c.Clients = proxy.Forward{}, proxy.Clients{}
+	c.Forward, c.Clients, c.Bounds.Stall = proxy.Forward{}, proxy.Clients{}, forever
 	if c, err = c.Checked(); err != nil {
 		return c, cli.Usage(inFlags(err))
 	}
@@ -171,23 +179,27 @@ func (x *execFlags) run(cmd *cobra.Command, args []string) error {
 		return cli.Exit(cli.ExitConfig,
 			fmt.Errorf("%s: the program would go past the limits; expected it without", what))
 	}
+	const notFound, notExecutable = 127, 126 // as shells have it
+	path, err := exec.LookPath(args[0])
+	switch {
+	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist):
+		return cli.Exit(notFound, err)
+	case err != nil:
+		return cli.Exit(notExecutable, err)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	keeper := append([]string{self, "exec", "--keeper", strconv.Itoa(os.Getpid())}, given(cmd.Flags())...)
-	err = launch.Run(args, keeper, x.keyEnv)
+	err = launch.Run(path, args, keeper, x.hidden)
 	if k, ok := errors.AsType[*launch.KeeperError](err); ok {
 		return cli.Exit(k.Code, k)
 	}
-	const notFound, notExecutable = 127, 126 // as shells have it
-	switch {
-	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist):
-		return cli.Exit(notFound, err)
-	case errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EISDIR) || strings.Contains(err.Error(), "exec format error"):
+	if p, ok := errors.AsType[*os.PathError](err); ok && p.Op == "exec" {
 		return cli.Exit(notExecutable, err)
 	}
-	return err
+	return cli.Exit(cli.ExitConfig, err)
 }
 
 // given are the flags of a command line, again.

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -36,12 +37,20 @@ const (
 // keep is the proxy of a run, in a process of its own.
 func (x *execFlags) keep(cmd *cobra.Command) error {
 	launch.Leave()
-	k, err := x.newKeeper(cmd)
+	flags, err := launch.Flags()
+	if err == nil {
+		err = cmd.Flags().Parse(flags)
+	}
+	k := &keeper{}
+	if err == nil {
+		err = x.open(cmd, k)
+	}
 	if err != nil {
+		k.close()
 		launch.Fail(err, cli.Code(err))
 		return cli.Exit(cli.Code(err), nil)
 	}
-	defer k.config.Shared.Close()
+	defer k.close()
 	if err := launch.Ready(k.made); err != nil {
 		return err
 	}
@@ -59,14 +68,20 @@ func (x *execFlags) keep(cmd *cobra.Command) error {
 	}
 	if x.summary != "" {
 		b, _ := json.Marshal(k.figures()) // cannot fail
-		if werr := os.WriteFile(x.summary, append(b, '\n'), 0o600); err == nil {
-			err = werr
-		}
-	}
-	if removing := k.made.Folder.Remove(); err == nil {
-		err = removing
+		half := x.summary + ".half"       // a reader sees all of it or nothing
+		err = errors.Join(err, os.WriteFile(half, append(b, '\n'), 0o600), os.Rename(half, x.summary))
 	}
 	return err
+}
+
+// close removes the files of the run.
+func (k *keeper) close() {
+	if k.config.Shared != nil {
+		k.config.Shared.Close()
+	}
+	if k.made.Folder != nil {
+		_ = k.made.Folder.Remove() // the next run removes what is left
+	}
 }
 
 // keeper is the proxy of a run.
@@ -78,22 +93,22 @@ type keeper struct {
 	made   launch.Made
 }
 
-func (x *execFlags) newKeeper(cmd *cobra.Command) (k *keeper, err error) {
-	k = &keeper{}
+// open makes the proxy. What it has opened is closed by close, also after an error.
+func (x *execFlags) open(cmd *cobra.Command, k *keeper) (err error) {
 	if k.config, err = x.configured(cmd); err != nil {
-		return nil, err
+		return err
 	}
 	if err := openProxyShare(cmd.Context(), &k.config); err != nil {
-		return nil, err
+		return err
 	}
 	if k.made.Folder, err = launch.NewFolder(); err != nil {
-		return nil, err
+		return err
 	}
 	k.made.Bundle = filepath.Join(k.made.Folder.Public, "ca.pem")
 	if k.proxy, err = proxy.New(k.config); err != nil {
-		return nil, cli.Usage(inFlags(err))
+		return cli.Usage(inFlags(err))
 	}
-	return k, k.serve()
+	return k.serve()
 }
 
 // serve opens the proxy to the program alone: by a token, which is in the program's environment.
@@ -115,7 +130,7 @@ func (k *keeper) serve() error {
 	k.made.Named = map[string]int{}
 	for _, u := range k.config.Upstreams {
 		for _, port := range portsOf(u.To) {
-			at := net.JoinHostPort(strings.ToLower(u.To.Hostname()), port)
+			at := net.JoinHostPort(forward.CanonicalHost(u.To.Hostname()), port)
 			if k.made.Named[at] != 0 {
 				continue
 			}
@@ -124,7 +139,7 @@ func (k *keeper) serve() error {
 				return err
 			}
 			k.made.Named[at] = origin.Addr().(*net.TCPAddr).Port
-			go k.door.ServeOrigin(origin, strings.ToLower(u.To.Hostname()), port) // until the keeper ends
+			k.door.ServeOrigin(origin, u.To.Hostname(), port)
 		}
 	}
 	return nil
@@ -132,7 +147,7 @@ func (k *keeper) serve() error {
 
 // portsOf are the ports of a server. Without one, a program may come by http or by https.
 func portsOf(u *url.URL) []string {
-	if p := u.Port(); p != "" {
+	if p := u.Port(); p != "" && p != map[string]string{"http": "80", "https": "443"}[u.Scheme] {
 		return []string{p}
 	}
 	return []string{"443", "80"}
@@ -195,7 +210,7 @@ func (f runFigures) words() string {
 	hosts := sanitize.Some(f.Hosts, 3)
 	var b strings.Builder
 	if f.Named == 0 {
-		fmt.Fprintf(&b, "paceline: nothing of the program came for %s: it may not heed HTTPS_PROXY, or it asked "+
+		fmt.Fprintf(&b, "paceline: nothing of the program came for %s: it may not read HTTPS_PROXY, or it asked "+
 			"nothing there", hosts)
 	} else {
 		fmt.Fprintf(&b, "paceline: %d requests to %s, %d refused", f.Requests, hosts, f.Refused)

@@ -96,7 +96,7 @@ var groupTable = cli.Groups{
 			`query=PARAMETER provider=NAME ca-file=FILE connect-timeout share=STORE share-name=NAME
 			share-fallback=wait|split share-weight share-least state=FILE charge=CHARGE rpm tpm itpm otpm
 			limit-model=MODEL=LIMITS strangers rule=bucket|rolling per-second tokens rejects-free latency-max
-			in-flight max-wait timeout attempts max-outage max-pause max-body`},
+			in-flight use ramp max-wait timeout attempts max-outage max-pause max-body`},
 		{"Watching", `
 			quiet            no line at the end
 			summary=FILE     the figures of the end, as JSON

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,16 +21,8 @@ import (
 
 // runFile runs a proxy from a configuration file.
 func (f *proxyFlags) runFile(cmd *cobra.Command) error {
-	beside := map[string]bool{"config": true, "log": true, "log-level": true, "env": true}
-	var others []string
-	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		if !beside[flag.Name] && !cli.IsHelp(flag) {
-			others = append(others, "--"+flag.Name)
-		}
-	})
-	if len(others) > 0 {
-		return cli.Usage(fmt.Errorf("%s beside --config, where the file says it; expected --config with no other flag but "+
-			"--log, --log-level and --env", strings.Join(others, ", ")))
+	if err := besideConfig(cmd, "log", "log-level", "env"); err != nil {
+		return err
 	}
 	log, access, err := f.logs(cmd)
 	if err != nil {
@@ -67,6 +60,22 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 	return attendProxy(cmd, p, c, signals)
+}
+
+// besideConfig refuses all flags beside --config but those that are given.
+func besideConfig(cmd *cobra.Command, allowed ...string) error {
+	var others []string
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if flag.Name != "config" && !slices.Contains(allowed, flag.Name) && !cli.IsHelp(flag) {
+			others = append(others, "--"+flag.Name)
+		}
+	})
+	if len(others) == 0 {
+		return nil
+	}
+	last := len(allowed) - 1
+	return cli.Usage(fmt.Errorf("%s beside --config, where the file says it; expected --config with no other flag but "+
+		"--%s and --%s", strings.Join(others, ", "), strings.Join(allowed[:last], ", --"), allowed[last]))
 }
 
 // reload applies the configuration again at SIGHUP, and after a change of its file or of a file

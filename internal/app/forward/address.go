@@ -10,17 +10,18 @@ import (
 
 // reserved are addresses that are nobody's on the public network, beside those that netip knows.
 var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),      // this network (RFC 791)
-	netip.MustParsePrefix("100.64.0.0/10"),  // of providers (RFC 6598)
-	netip.MustParsePrefix("192.0.0.0/24"),   // of protocols (RFC 6890)
-	netip.MustParsePrefix("198.18.0.0/15"),  // of benchmarks (RFC 2544)
-	netip.MustParsePrefix("240.0.0.0/4"),    // class E, with the broadcast address
-	netip.MustParsePrefix("::/96"),          // with an address of IPv4 in it, deprecated (RFC 4291)
-	netip.MustParsePrefix("64:ff9b:1::/48"), // of a network's own translation (RFC 8215)
-	netip.MustParsePrefix("100::/64"),       // discarded (RFC 6666)
-	netip.MustParsePrefix("2001::/23"),      // of protocols, with Teredo (RFC 4380)
-	netip.MustParsePrefix("fec0::/10"),      // of a site, deprecated (RFC 3879)
-	netip.MustParsePrefix("5f00::/16"),      // of segment routing (RFC 9602)
+	netip.MustParsePrefix("0.0.0.0/8"),        // this network (RFC 791)
+	netip.MustParsePrefix("100.64.0.0/10"),    // of providers (RFC 6598)
+	netip.MustParsePrefix("192.0.0.0/24"),     // of protocols (RFC 6890)
+	netip.MustParsePrefix("198.18.0.0/15"),    // of benchmarks (RFC 2544)
+	netip.MustParsePrefix("168.63.129.16/32"), // Azure's service of a host, for its machines alone
+	netip.MustParsePrefix("240.0.0.0/4"),      // class E, with the broadcast address
+	netip.MustParsePrefix("::/96"),            // with an address of IPv4 in it, deprecated (RFC 4291)
+	netip.MustParsePrefix("64:ff9b:1::/48"),   // of a network's own translation (RFC 8215)
+	netip.MustParsePrefix("100::/64"),         // discarded (RFC 6666)
+	netip.MustParsePrefix("2001::/23"),        // of protocols, with Teredo (RFC 4380)
+	netip.MustParsePrefix("fec0::/10"),        // of a site, deprecated (RFC 3879)
+	netip.MustParsePrefix("5f00::/16"),        // of segment routing (RFC 9602)
 }
 
 // Prefixes with an address of IPv4 in them, and the byte at which it begins.

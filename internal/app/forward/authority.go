@@ -49,6 +49,7 @@ const (
 // NewAuthority makes an authority for hosts, which are names or addresses, from now on for some
 // days. A program that still runs afterwards refuses its certificates.
 func NewAuthority(hosts []string, days int, now time.Time) (*Authority, error) {
+	now = now.Round(0) // by the wall clock, as certificates are: another clock may stand still in a sleep
 	a := &Authority{first: now, hosts: slices.Clone(hosts), leaves: map[string]*tls.Certificate{}}
 	root, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

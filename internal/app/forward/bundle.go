@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Roots are where systems keep the certificates that they trust, in one file. The first that is
+// roots are where systems keep the certificates that they trust, in one file. The first that is
 // there counts.
 var roots = []string{
 	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Arch
@@ -17,17 +17,14 @@ var roots = []string{
 	"/etc/pki/tls/certs/ca-bundle.crt",                  // older ones
 }
 
-// WriteBundle writes the file that programs are to trust: the system's certificates, or those of the
-// file that SSL_CERT_FILE names, and the anchor. The variables of programs replace what they trust,
-// so the anchor alone would cut them off from all other hosts. There is no key in it. An error names
-// the file.
+// WriteBundle writes the file that programs are to trust: the system's certificates, those of files
+// that the user's own variables name, and the anchor. The variables of programs replace what they
+// trust, so the anchor alone would cut them off from all other hosts. There is no key in it. An error
+// names the file, or says that there are no other certificates.
 func (a *Authority) WriteBundle(name string, getenv func(string) string) error {
-	all, err := systemRoots(getenv)
+	all, err := otherRoots(getenv)
 	if err != nil {
 		return err
-	}
-	if len(all) > 0 && !bytes.HasSuffix(all, []byte("\n")) {
-		all = append(all, '\n')
 	}
 	all = append(all, a.PEM()...)
 	// A program may read the file while another run replaces it.
@@ -49,18 +46,36 @@ func (a *Authority) WriteBundle(name string, getenv func(string) string) error {
 	return err
 }
 
-func systemRoots(getenv func(string) string) ([]byte, error) {
-	if name := getenv("SSL_CERT_FILE"); name != "" {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("SSL_CERT_FILE: %w", err)
+// otherRoots are the certificates that programs trust without us.
+func otherRoots(getenv func(string) string) (all []byte, err error) {
+	add := func(b []byte) {
+		all = append(all, b...)
+		if !bytes.HasSuffix(all, []byte("\n")) {
+			all = append(all, '\n')
 		}
-		return b, nil
+	}
+	names := map[string]bool{"": true}
+	for _, v := range Variables {
+		if own := getenv(v.Name); v.isBundle() && !names[own] {
+			names[own] = true
+			b, err := os.ReadFile(own)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", v.Name, err)
+			}
+			add(b)
+		}
+	}
+	if getenv("SSL_CERT_FILE") != "" { // it replaces the system's
+		return all, nil
 	}
 	for _, name := range roots {
 		if b, err := os.ReadFile(name); err == nil {
-			return b, nil
+			add(b)
+			return all, nil
 		}
 	}
-	return nil, nil
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no certificates of the system in %s: set SSL_CERT_FILE to a file of them", roots[0])
+	}
+	return all, nil
 }

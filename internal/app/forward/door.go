@@ -87,14 +87,22 @@ func New(c Config) *Door {
 	}
 	d.dial = dialer.DialContext
 	d.others = &httputil.ReverseProxy{
-		Rewrite: func(*httputil.ProxyRequest) {},
+		Rewrite: func(pr *httputil.ProxyRequest) { // as it came: ReverseProxy takes some things out
+			pr.Out.URL.RawQuery = pr.In.URL.RawQuery
+			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+				if v := pr.In.Header[name]; v != nil {
+					pr.Out.Header[name] = v
+				}
+			}
+		},
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				return d.dial(ctx, network, address)
 			},
 
 			DisableCompression: true, ResponseHeaderTimeout: 10 * time.Minute,
-			Proxy: func(r *http.Request) (*url.URL, error) { return c.Proxies.For(r.URL), nil },
+			IdleConnTimeout: 90 * time.Second,
+			Proxy:           func(r *http.Request) (*url.URL, error) { return c.Proxies.For(r.URL), nil },
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			refuse(w, http.StatusBadGateway, "%s is not reached: %v", r.URL.Host, cause(err))
@@ -102,7 +110,7 @@ func New(c Config) *Door {
 		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
 	}
 	d.within = c.Server(http.HandlerFunc(d.serveNamed))
-	d.within.TLSConfig = tlsConfig(c.Authority)
+	d.within.TLSConfig = d.tlsConfig()
 	d.within.Protocols.SetUnencryptedHTTP2(true)
 	d.within.ConnContext = withNamed
 	go func() {
@@ -128,6 +136,9 @@ func (d *Door) Shutdown(ctx context.Context) {
 // ServeHTTP implements http.Handler.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	credential := r.Header.Get("Proxy-Authorization")
+	if r.Method == http.MethodConnect { // after a refusal, what comes next may be no request
+		w.Header().Set("Connection", "close")
+	}
 	if !d.c.Admits(r) {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="paceline"`)
 		refuse(w, http.StatusProxyAuthRequired, "expected a key of the proxy: HTTPS_PROXY=http://any:KEY@%s",
@@ -226,15 +237,22 @@ func (d *Door) mayTunnel(host, port, scheme, only string) (status int, why strin
 	return 0, ""
 }
 
+// CanonicalHost is the one form of a host's name or address in which hosts are compared: in lower
+// case, without a dot at the end or brackets, and an address as netip writes it.
+func CanonicalHost(host string) string {
+	host = strings.ToLower(strings.TrimRight(strings.Trim(host, "[]"), "."))
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.Unmap().String()
+	}
+	return host
+}
+
 // splitHost returns a host in lower case and its port.
 func splitHost(hostport, standard string) (host, port string, err error) {
 	u := url.URL{Host: hostport}
-	host, port = strings.ToLower(strings.TrimRight(u.Hostname(), ".")), u.Port()
+	host, port = CanonicalHost(u.Hostname()), u.Port()
 	if port == "" {
 		port = standard
-	}
-	if a, err := netip.ParseAddr(host); err == nil {
-		host = a.Unmap().String()
 	}
 	at := strings.LastIndexByte(hostport, ':')
 	switch {
@@ -242,7 +260,7 @@ func splitHost(hostport, standard string) (host, port string, err error) {
 		return "", "", errors.New("expected a host and a port, such as api.example.com:443")
 	case port == "", at == len(hostport)-1:
 		return "", "", errors.New("expected a port, such as api.example.com:443")
-	case strings.Trim(port, "0123456789") != "" || len(port) > 5:
+	case strings.Trim(port, "0123456789") != "" || port[0] == '0' || len(port) > 5:
 		return "", "", errors.New("expected a port of digits, such as api.example.com:443")
 	}
 	return host, port, nil

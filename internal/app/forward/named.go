@@ -45,37 +45,53 @@ func CredentialOf(ctx context.Context) string {
 
 // tlsConfig is for clients of named hosts. The host of CONNECT decides the certificate, whatever
 // name the client then asks for.
-func tlsConfig(a *Authority) *tls.Config {
+func (d *Door) tlsConfig() *tls.Config {
 	return &tls.Config{
 		NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return a.Certificate(h.Conn.(*named).host, time.Now())
+			host := h.Conn.(*named).host
+			c, err := d.c.Authority.Certificate(host, time.Now())
+			if err != nil {
+				d.c.Log.Warn("no certificate", "host", host, "err", err)
+			}
+			return c, err
 		},
 	}
 }
 
-// ServeOrigin takes connections to one host and port without CONNECT, until l is closed. Only this
-// user's programs are admitted.
+// ServeOrigin begins to take connections to one host and port without CONNECT, until Shutdown. Only
+// this user's programs are admitted, as the kernel knows them (see KnowsUsers).
 func (d *Door) ServeOrigin(l net.Listener, host, port string) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
+	host = CanonicalHost(host)
+	d.tunnels.Go(func() {
+		stop := context.AfterFunc(d.over, func() { l.Close() })
+		defer stop()
+		for d.over.Err() == nil {
+			c, err := l.Accept()
+			if err != nil {
+				select { // such as too many open files: it passes
+				case <-d.over.Done():
+				case <-time.After(10 * time.Millisecond):
+				}
+				continue
+			}
+			if uid, ok := PeerUser(c); !ok || uid != os.Getuid() {
+				c.Close()
+				continue
+			}
+			d.figures.named.Add(1)
+			d.tunnels.Go(func() { d.takeNamed(&named{Conn: c, host: host, port: port}) })
 		}
-		if uid, ok := PeerUser(c); !ok || uid != os.Getuid() {
-			c.Close()
-			continue
-		}
-		d.figures.named.Add(1)
-		d.tunnels.Go(func() { d.takeNamed(&named{Conn: c, host: host, port: port}) })
-	}
+	})
 }
 
 // takeNamed serves a connection: TLS if that is how it begins, and otherwise plain HTTP.
 func (d *Door) takeNamed(n *named) {
 	_ = n.SetReadDeadline(time.Now().Add(patience))
 	first := make([]byte, 1)
-	if _, err := io.ReadFull(n.Conn, first); err != nil {
+	stop := context.AfterFunc(d.over, func() { n.Close() })
+	_, err := io.ReadFull(n.Conn, first)
+	if stop(); err != nil {
 		n.Close()
 		return
 	}
@@ -88,7 +104,7 @@ func (d *Door) takeNamed(n *named) {
 	}
 	t := tls.Server(n, d.within.TLSConfig)
 	ctx, cancel := context.WithTimeout(d.over, patience)
-	err := t.HandshakeContext(ctx)
+	err = t.HandshakeContext(ctx)
 	cancel()
 	if err != nil {
 		d.blameTLS(n, err)
@@ -110,7 +126,7 @@ func (d *Door) blameTLS(n *named, err error) {
 	}
 	d.c.Log.Debug("a program refuses our certificate", "host", n.host, "err", err)
 	if _, said := d.said.LoadOrStore(n.host, true); !said {
-		d.c.Log.Warn("a program does not trust the certificates of this run: it needs the file of --forward-ca",
+		d.c.Log.Warn("a program does not trust the certificates of this run: its variable of certificates is not set",
 			"host", n.host, "client", n.RemoteAddr(), "err", err)
 	}
 }

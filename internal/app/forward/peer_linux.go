@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// KnowsUsers reports whether PeerUser can know anything on this system.
+const KnowsUsers = true
+
 // PeerUser returns the user at the other end of a connection of this machine, by the tables of the
 // kernel.
 func PeerUser(c net.Conn) (uid int, ok bool) { return UserAt(c.LocalAddr(), c.RemoteAddr().String()) }
@@ -37,9 +40,10 @@ func peerUser(here, there netip.AddrPort) (uid int, ok bool) {
 			continue
 		}
 		for lines := bufio.NewScanner(f); lines.Scan(); {
-			// sl local rem st tx:rx tr:when retrnsmt uid …
+			// sl local rem st tx:rx tr:when retrnsmt uid timeout inode …
 			fields := strings.Fields(lines.Text())
-			if len(fields) < 8 {
+			const established = "01" // in all other states a user of 0 means nothing
+			if len(fields) < 10 || fields[3] != established || fields[9] == "0" {
 				continue
 			}
 			if at, ok := socketAddress(fields[1]); !ok || at != plain(there) {

@@ -3,12 +3,14 @@ package forward
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,25 +25,30 @@ func (d *Door) reach(host, port string) (net.Conn, error) {
 	switch {
 	case via == nil:
 		return d.dial(d.over, "tcp", target)
-	case via.Scheme == "http":
+	case strings.HasPrefix(via.Scheme, "http"):
 		return d.reachBy(via, target)
 	}
-	by, err := proxy.FromURL(via, proxy.Direct) // socks5; an error for what it does not know, such as https
+	by, err := proxy.FromURL(via, proxy.Direct)
 	if err != nil {
 		return nil, err
 	}
-	return by.Dial("tcp", target)
+	ctx, cancel := context.WithTimeout(d.over, reach)
+	defer cancel()
+	return by.(proxy.ContextDialer).DialContext(ctx, "tcp", target) // socks5, which is one
 }
 
-// reachBy asks an http proxy for a connection.
+// reachBy asks an http or https proxy for a connection.
 func (d *Door) reachBy(via *url.URL, target string) (net.Conn, error) {
 	at := via.Host
 	if via.Port() == "" {
-		at = net.JoinHostPort(via.Hostname(), "80")
+		at = net.JoinHostPort(via.Hostname(), map[string]string{"http": "80", "https": "443"}[via.Scheme])
 	}
 	c, err := d.dial(d.over, "tcp", at)
 	if err != nil {
 		return nil, err
+	}
+	if via.Scheme == "https" {
+		c = tls.Client(c, &tls.Config{ServerName: via.Hostname()})
 	}
 	ask := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: target}, Host: target, Header: http.Header{}}
 	if u := via.User; u != nil {

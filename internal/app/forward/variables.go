@@ -13,9 +13,12 @@ type Variable struct {
 	Name string
 	// Of makes the value.
 	Of func(At) string
-	// For names the programs that heed it.
+	// For names the programs that read it.
 	For string
 }
+
+// isBundle reports whether the value is the bundle.
+func (v Variable) isBundle() bool { return v.Of(At{Bundle: "b"}) == "b" }
 
 func proxyURL(a At) string { return a.URL }
 func bundle(a At) string   { return a.Bundle }
@@ -25,12 +28,12 @@ func bundle(a At) string   { return a.Bundle }
 // system's, too.
 var Variables = []Variable{
 	{"HTTPS_PROXY", proxyURL, "most programs, for https"},
-	{"https_proxy", proxyURL, "wget, Perl, and others that read small letters"},
+	{"https_proxy", proxyURL, "wget, Perl, and others that read lower case"},
 	{"HTTP_PROXY", proxyURL, "most programs, for http"},
 	{"http_proxy", proxyURL, "curl and wget, for http"},
 	{"ALL_PROXY", proxyURL, "curl and httpx, for both"},
 	{"all_proxy", proxyURL, "curl, for both"},
-	{"NODE_USE_ENV_PROXY", func(At) string { return "1" }, "Node 22.21, 24.5 and later: fetch and https heed HTTPS_PROXY"},
+	{"NODE_USE_ENV_PROXY", func(At) string { return "1" }, "Node 22.21, 24.5 and later: fetch and https read HTTPS_PROXY"},
 	{"SSL_CERT_FILE", bundle, "OpenSSL, Go, Ruby, httpx, aiohttp, urllib, rclone"},
 	{"CURL_CA_BUNDLE", bundle, "curl"},
 	{"GIT_SSL_CAINFO", bundle, "git"},

@@ -3,8 +3,8 @@
 //
 // The command starts a keeper, which is the proxy of this run, and then becomes the program: its
 // exit code, signals, terminal and process id are the program's. The keeper is no child of the
-// program. It watches the program, and ends after it. Nothing stays behind, also if one of them is
-// killed.
+// program. It watches the program, and ends after it. What a killed keeper leaves, the next run
+// removes.
 //
 // # Files
 //

@@ -3,11 +3,12 @@
 package launch
 
 import (
+	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-
-	"golang.org/x/net/http/httpproxy"
+	"unicode"
 
 	"github.com/paceline-go/paceline/internal/app/forward"
 )
@@ -31,6 +32,9 @@ func Environment(was []string, m Made, hidden []string) ([]string, error) {
 	}
 	get := func(name string) string { return valueOf(was, name) }
 	for _, v := range files {
+		if v.tokenless && !forward.KnowsUsers {
+			continue
+		}
 		value, err := v.make(m, get)
 		if err != nil {
 			return nil, err
@@ -58,29 +62,35 @@ func valueOf(env []string, name string) (value string) {
 	return value
 }
 
-// TakenOut returns the first URL that NO_PROXY keeps from a proxy; empty: none. A program that heeds
-// it would go past the limits.
+// TakenOut returns the host that NO_PROXY keeps from a proxy, with the variable; empty: none. A
+// program that reads it would go past the limits. Programs read it in many ways, so the widest counts:
+// entries between commas or spaces, with a dot or a star in front, a port behind, or a range.
 func TakenOut(env []string, urls []*url.URL) string {
-	of := httpproxy.Config{HTTPProxy: "http://proxy", HTTPSProxy: "http://proxy"}
-	free := of.ProxyFunc()
 	for _, name := range []string{"NO_PROXY", "no_proxy"} {
-		of.NoProxy = valueOf(env, name)
-		if of.NoProxy == "" {
-			continue
-		}
-		by := of.ProxyFunc()
+		value := valueOf(env, name)
+		entries := strings.FieldsFunc(strings.ToLower(value), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 		for _, u := range urls {
-			// Go passes over a proxy for this machine in any case; other programs do not.
-			if without, _ := free(u); without == nil {
-				if of.NoProxy == "*" || slices.Contains(strings.Split(of.NoProxy, ","), u.Hostname()) {
-					return name + "=" + of.NoProxy + " takes out " + u.Host
-				}
-				continue
-			}
-			if via, _ := by(u); via == nil {
-				return name + "=" + of.NoProxy + " takes out " + u.Host
+			host := forward.CanonicalHost(u.Hostname())
+			if slices.ContainsFunc(entries, func(entry string) bool { return takes(entry, host) }) {
+				return name + "=" + value + " takes out " + host
 			}
 		}
 	}
 	return ""
+}
+
+// takes reports whether an entry of NO_PROXY is for a host.
+func takes(entry, host string) bool {
+	if entry == "*" {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	if p, perr := netip.ParsePrefix(entry); err == nil && perr == nil {
+		return p.Contains(address)
+	}
+	if h, _, err := net.SplitHostPort(entry); err == nil {
+		entry = h
+	}
+	entry = forward.CanonicalHost(strings.TrimLeft(entry, "*."))
+	return entry != "" && (host == entry || err != nil && strings.HasSuffix(host, "."+entry))
 }

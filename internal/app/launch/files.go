@@ -17,20 +17,22 @@ type file struct {
 	name string
 	// make writes the files and returns the value. get has the user's variables.
 	make func(m Made, get func(string) string) (string, error)
-	// For names the programs that heed it.
+	// For names the programs that read it.
 	For string
+	// tokenless means that these programs send no password, and are known by their user alone.
+	tokenless bool
 }
 
 // files are for programs that take their certificates, or their proxy, from no variable of forward's.
 var files = []file{
-	{"WGETRC", wgetrc, "wget: certificates, after the user's own settings"},
-	{"APT_CONFIG", aptConfig, "apt: certificates"},
-	{"PHP_INI_SCAN_DIR", phpIni, "PHP: certificates, after its own settings"},
-	{"JAVA_TOOL_OPTIONS", javaOptions, "Java: proxy and certificates. Java prints the variable on standard error"},
-	{"NODE_OPTIONS", nodeOptions, "Node: connections to the named hosts lead here, whatever opens them"},
+	{"WGETRC", wgetrc, "wget: certificates, after the user's own settings", false},
+	{"APT_CONFIG", aptConfig, "apt: certificates", false},
+	{"PHP_INI_SCAN_DIR", phpIni, "PHP: certificates, after its own settings", false},
+	{"JAVA_TOOL_OPTIONS", javaOptions, "Java: proxy and certificates. Java prints the variable on standard error", true},
+	{"NODE_OPTIONS", nodeOptions, "Node: connections to the named hosts lead here, by any library", true},
 }
 
-// FileVariables are the names of the variables with files, and the programs that heed them.
+// FileVariables are the names of the variables with files, and the programs that read them.
 func FileVariables() (all [][2]string) {
 	for _, f := range files {
 		all = append(all, [2]string{f.name, f.For})
@@ -91,7 +93,7 @@ func javaOptions(m Made, get func(string) string) (string, error) {
 		return "", err
 	}
 	const ssl = "-Djavax.net.ssl.trustStore"
-	all := []string{ssl + "=" + store, ssl + "Type=JKS", "-Dhttp.nonProxyHosts="}
+	all := []string{quoted(ssl + "=" + store), ssl + "Type=JKS", "-Dhttp.nonProxyHosts="}
 	if own := get("JAVA_TOOL_OPTIONS"); own != "" {
 		all = append([]string{own}, all...)
 	}
@@ -111,6 +113,14 @@ func nodeOptions(m Made, get func(string) string) (string, error) {
 		return "", err
 	}
 	text := strings.Replace(nodeHook, "{/* named */}", string(named), 1)
-	hook, err := m.Folder.write(m.Folder.Private, "hook.cjs", text, 0o600)
-	return strings.TrimSpace(get("NODE_OPTIONS") + " --require " + hook), err
+	hook, err := m.Folder.write(m.Folder.Public, "hook.cjs", text, 0o644)
+	return strings.TrimSpace(get("NODE_OPTIONS") + " --require " + quoted(hook)), err
+}
+
+// quoted is an option as Java and Node read it in a variable.
+func quoted(option string) string {
+	if strings.ContainsAny(option, " \t") {
+		return `"` + option + `"`
+	}
+	return option
 }

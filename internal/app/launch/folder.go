@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
@@ -24,19 +25,24 @@ const prefix = "paceline-exec-"
 // NewFolder makes the folders, and removes those of keepers that were killed.
 func NewFolder() (*Folder, error) {
 	sweep(os.TempDir())
-	public, err := os.MkdirTemp(os.TempDir(), prefix) // exclusively, whoever else may write there
+	made, err := os.MkdirTemp(os.TempDir(), "."+prefix) // exclusively, whoever else may write there
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{Public: public, Private: filepath.Join(public, "private")}
+	f := &Folder{Public: made, Private: filepath.Join(made, "private")}
 	if err = os.Mkdir(f.Private, 0o700); err == nil {
 		f.lock, err = durable.Open(f.lockName())
 	}
 	if err == nil {
-		err = os.Chmod(public, 0o755)
+		err = os.Chmod(made, 0o755)
+	}
+	if err == nil { // only now others see it, when it is locked
+		f.Public = filepath.Join(os.TempDir(), strings.TrimPrefix(filepath.Base(made), "."))
+		f.Private = filepath.Join(f.Public, "private")
+		err = os.Rename(made, f.Public)
 	}
 	if err != nil {
-		_ = os.RemoveAll(public)
+		_ = os.RemoveAll(made)
 		return nil, err
 	}
 	return f, nil
@@ -77,7 +83,11 @@ func isOwn(path string) bool {
 // write writes a file of the run.
 func (f *Folder) write(dir, name, text string, mode os.FileMode) (path string, err error) {
 	path = filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+	err = os.WriteFile(path, []byte(text), mode)
+	if err == nil {
+		err = os.Chmod(path, mode) // whatever the umask
+	}
+	if err != nil {
 		return "", fmt.Errorf("a file of this run: %w", err)
 	}
 	return path, nil

@@ -35,13 +35,13 @@ type KeeperError struct {
 
 func (e *KeeperError) Error() string { return e.Text }
 
-// Run starts the keeper by its command line, and becomes the program. It returns only if the program
-// was not started. Variables in hidden are the keeper's alone.
-func Run(program, keeper, hidden []string) error {
-	path, err := exec.LookPath(program[0])
-	if err != nil {
-		return err
-	}
+// Run starts the keeper by its command line, and becomes the program at path. It returns only if the
+// program was not started: an error of the keeper, or an os.PathError of the program. Variables in
+// hidden are the keeper's alone.
+//
+// The keeper gets its flags by Flags: others can read the arguments of a process, and flags may have
+// secrets.
+func Run(path string, program, keeper, hidden []string) error {
 	made, err := startKeeper(keeper)
 	if err != nil {
 		return err
@@ -56,13 +56,19 @@ func Run(program, keeper, hidden []string) error {
 // startKeeper starts a keeper that is no child of this process: a shell starts it and ends. A
 // program that waits for all of its children would otherwise meet a stranger.
 func startKeeper(keeper []string) (Made, error) {
+	const program = 4 // paceline exec --keeper PID
 	r, w, err := os.Pipe()
 	if err != nil {
 		return Made{}, err
 	}
 	defer r.Close()
-	c := exec.Command("/bin/sh", append([]string{"-c", `"$@" >/dev/null &`, "sh"}, keeper...)...)
+	c := exec.Command("/bin/sh", append([]string{"-c", `"$@" >/dev/null &`, "sh"}, keeper[:program]...)...)
 	c.ExtraFiles, c.Stderr = []*os.File{w}, os.Stderr
+	flags, err := json.Marshal(keeper[program:])
+	if err != nil {
+		return Made{}, err
+	}
+	c.Env = append(os.Environ(), flagsOf+"="+string(flags))
 	err = c.Run()
 	w.Close()
 	if err != nil {
@@ -89,6 +95,15 @@ func startKeeper(keeper []string) (Made, error) {
 
 // readyFile is the pipe to the command, as startKeeper passes it.
 const readyFile = 3
+
+// flagsOf is the variable with the flags of a keeper, as JSON.
+const flagsOf = "PACELINE_KEEPER_FLAGS"
+
+// Flags returns the flags of this keeper.
+func Flags() (all []string, err error) {
+	err = json.Unmarshal([]byte(os.Getenv(flagsOf)), &all)
+	return all, errors.Join(err, os.Unsetenv(flagsOf))
+}
 
 // Leave makes this process a keeper that no terminal reaches.
 func Leave() { _, _ = syscall.Setsid() }

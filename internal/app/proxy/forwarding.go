@@ -33,9 +33,9 @@ func (c *Config) checkForward() error {
 		return wrong("Forward.Listen", "%q, expected HOST:PORT such as 127.0.0.1:7880", f.Listen)
 	case port != "0" && (f.Listen == c.Listen || f.Listen == c.Admin):
 		return wrong("Forward.Listen", "%s is another address of this proxy; expected another port", f.Listen)
-	case !isLoopback(host) && !c.Clients.HasKeys():
+	case !isLoopback(host) && (c.Open || !c.Clients.HasKeys()):
 		return wrong("Forward.Listen", "%s can be reached from other machines, and whoever reaches it would send with your "+
-			"limits and your keys: expected clients with keys, or an address such as 127.0.0.1:7880", f.Listen)
+			"limits and your keys: expected clients with keys and no open proxy, or an address such as 127.0.0.1:7880", f.Listen)
 	case f.Bundle == "":
 		return wrong("Forward.Bundle", "none, expected a file to write: the certificates that programs are to trust")
 	}
@@ -70,7 +70,7 @@ func (s *Server) Forward(f Forwarding) (*forward.Door, error) {
 	p := s.proxy
 	var hosts []string
 	for _, u := range p.routes {
-		hosts = append(hosts, hostname(u.To.Host))
+		hosts = append(hosts, forward.CanonicalHost(u.To.Hostname()))
 	}
 	slices.Sort(hosts)
 	a, err := forward.NewAuthority(slices.Compact(hosts), cmp.Or(f.Days, forwardDays), time.Now())
@@ -110,7 +110,7 @@ func (p *Proxy) serveWhole(w http.ResponseWriter, r *http.Request) { p.visited(w
 func (all routes) at(host, port string) (there routes) {
 	for _, u := range all {
 		theirs := portOf(u.To)
-		if hostname(u.To.Host) == host && (theirs == port || isStandard(u.To) && (port == "80" || port == "443")) {
+		if forward.CanonicalHost(u.To.Hostname()) == host && (theirs == port || isStandard(u.To) && (port == "80" || port == "443")) {
 			there = append(there, u)
 		}
 	}
@@ -118,20 +118,21 @@ func (all routes) at(host, port string) (there routes) {
 }
 
 // of returns the upstream of a whole URL: of those at its host, the one with the longest path that
-// the URL's path begins with, or else the first.
-func (all routes) of(u *url.URL) (found *upstream) {
-	longest := -1
-	for _, x := range all.at(hostname(u.Host), portOf(u)) {
-		folder := strings.TrimSuffix(x.To.EscapedPath(), "/")
-		rest, ok := strings.CutPrefix(u.EscapedPath(), folder)
-		if ok = ok && (rest == "" || rest[0] == '/' || folder == ""); ok && len(folder) > longest {
-			found, longest = x, len(folder)
+// the URL's path begins with, as servers read paths. If there is none, it returns the first, and
+// reports that the URL is outside of its folder.
+func (all routes) of(u *url.URL) (found *upstream, inside bool) {
+	longest, path := -1, folded(u.Path)
+	for _, x := range all.at(forward.CanonicalHost(u.Hostname()), portOf(u)) {
+		folder := strings.TrimSuffix(folded(x.To.Path), "/")
+		rest, ok := strings.CutPrefix(path, folder)
+		if ok = ok && (rest == "" || rest[0] == '/'); ok && len(folder) > longest {
+			found, longest, inside = x, len(folder), true
 		}
 		if found == nil {
 			found = x
 		}
 	}
-	return found
+	return found, inside
 }
 
 func isStandard(u *url.URL) bool { return portOf(u) == standardPort[u.Scheme] }

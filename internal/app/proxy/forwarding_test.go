@@ -349,3 +349,45 @@ func TestForwardConfig(t *testing.T) {
 		}
 	}
 }
+
+// A whole URL belongs to the upstream whose folder servers find it in, however it is written. With
+// keys of the proxy, no path outside of a folder is reached.
+func TestForwardFolders(t *testing.T) {
+	f := forwardTo(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("X-Key")) }, func(c *Config) {
+		chat := c.Upstreams[0]
+		c.Upstreams[0].To, c.Upstreams[0].Path = mustURL(t, "https://example.com/v1"), "/a"
+		chat.Name, chat.To, chat.Path, chat.Header = "chat", mustURL(t, "https://example.com/v1/chat"), "/b", []Field{{Name: "X-Key", Value: "chat-key-123456789"}}
+		c.Upstreams = append(c.Upstreams, chat)
+	})
+	program := f.program("")
+	for path, want := range map[string]string{
+		"/v1/x": "", "/v1/chat": "chat-key-123456789", "/v1/chat/x": "chat-key-123456789", "/v1//chat": "chat-key-123456789",
+		"/v1/%63hat": "chat-key-123456789", "/V1/chat": "chat-key-123456789", "/v1/./chat": "chat-key-123456789", "/v1/chatter": "",
+		"/v2": "",
+	} {
+		if resp, text := fetch(t, program, "https://example.com"+path); resp.StatusCode != http.StatusOK || text != want {
+			t.Errorf("%s: %s %q, want %q", path, resp.Status, text, want)
+		}
+	}
+	g := forwardTo(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }, func(c *Config) {
+		c.Upstreams[0].To = mustURL(t, "https://example.com/v1/chat")
+		c.Upstreams[0].Header = []Field{{Name: "X-Key", Value: "chat-key-123456789"}}
+	})
+	if resp, _ := fetch(t, g.program(""), "https://example.com/v1/admin"); resp.StatusCode != http.StatusNotFound {
+		t.Error(resp.Status)
+	}
+}
+
+// An address is named in whatever form it is written.
+func TestForwardNames(t *testing.T) {
+	for _, at := range []string{"https://[2001:db8::1]", "https://[2001:DB8:0::1]", "https://[2001:db8::1]:443"} {
+		p, err := New(to(mustURL(t, at), "1/s"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !p.named("2001:db8::1", "443") || p.named("2001:db8::2", "443") || p.named("2001:db8::1", "8443") {
+			t.Error(at)
+		}
+		p.close()
+	}
+}

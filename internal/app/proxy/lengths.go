@@ -70,7 +70,7 @@ func twoLengths(r *http.Request) bool {
 	}
 	k, ok := r.Context().Value(connKey{}).(*conn)
 	if !ok {
-		return false
+		return chunked // nothing counts here either
 	}
 	if r.Header["Content-Length"] != nil {
 		k.lengths.known.Add(1)

@@ -58,6 +58,12 @@ func (v *visit) here(ref string) (string, bool) {
 		return "", false // nothing of the proxy leads there
 	}
 	here := v.upstream.Path + rest
+	if here == "" {
+		here = "/"
+	}
+	if strings.HasPrefix(here, "//") {
+		return "", false // it would name a host
+	}
 	if u.Host != "" {
 		scheme := "http"
 		if v.in.TLS != nil {

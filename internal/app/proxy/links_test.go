@@ -24,7 +24,7 @@ func TestHere(t *testing.T) {
 		{"", "https://api.github.com", "https://api.github.com/repos?page=2", "http://here:7878/repos?page=2"},
 		{"", "https://api.github.com", "https://api.github.com:443/a%2Fb#c", "http://here:7878/a%2Fb#c"},
 		{"", "https://api.github.com", "//api.github.com/a", "http://here:7878/a"},
-		{"", "https://api.github.com", "https://API.GitHub.com", "http://here:7878"},
+		{"", "https://api.github.com", "https://API.GitHub.com", "http://here:7878/"},
 		{"", "https://api.github.com", "http://api.github.com/a", ""},
 		{"", "https://api.github.com", "https://github.com/a", ""},
 		{"", "https://api.github.com", "https://api.github.com:8443/a", ""},
@@ -39,6 +39,9 @@ func TestHere(t *testing.T) {
 		{"/ai", "https://x.com/v1", "/v1/models", "/ai/models"},
 		{"/ai", "https://x.com/v1", "https://x.com/v2/models", ""},
 		{"/ai", "https://x.com/v1", "https://x.com/v10", ""},
+		{"", "https://x.com/v1", "/v1//evil.com/x", ""},
+		{"", "https://x.com/v1", "https://x.com/v1//evil.com/x", ""},
+		{"", "https://x.com/v1", "/v1?p=2", "/?p=2"},
 		{"", "https://x.com/v1/", "https://x.com/v1/models", "http://here:7878/models"},
 	} {
 		got, ok := leading(t, c.path, c.to).here(c.ref)

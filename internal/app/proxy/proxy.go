@@ -145,7 +145,10 @@ func (v *visit) enter() *refusal {
 func (v *visit) find() *refusal {
 	all := v.proxy.routes
 	if v.whole {
-		if v.upstream = all.of(v.in.URL); v.upstream == nil { // the file has changed since CONNECT
+		inside := false
+		v.upstream, inside = all.of(v.in.URL)
+		if v.upstream == nil || !inside && v.upstream.spends { // the first: the file has changed since CONNECT
+			v.upstream = nil
 			return noUpstream(all)
 		}
 		return v.inTheClear()

@@ -10,7 +10,7 @@ import (
 const methods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
 // target refuses a request for anything but a path of an upstream, or a whole URL if it came by the
-// forward proxy. No path may leave the upstream's folder.
+// forward proxy. No path may climb out of a folder.
 func (p *Proxy) target(r *http.Request, whole bool) *refusal {
 	switch {
 	case r.Method == http.MethodConnect:

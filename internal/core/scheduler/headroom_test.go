@@ -208,11 +208,18 @@ func TestReserveChanges(t *testing.T) {
 	m := l.Limit(rolling(t, 4, time.Second), scheduler.Sharing{})
 	a := l.Lane(scheduler.LaneConfig{Share: s}, []*scheduler.Limit{m})
 	try := func() bool { _, at := l.Try(0, a, &limit.One, nil); return at <= 0 }
-	if !try() || try() {
-		t.Error("not one went")
+	goes := func() (n int) {
+		for try() {
+			n++
+		}
+		return n
 	}
-	if s.Set(scheduler.ShareConfig{}); !try() || !try() || !try() || try() {
-		t.Error("not the rest went")
+	if n := goes(); n != 1 {
+		t.Errorf("%d went, want 1", n)
+	}
+	s.Set(scheduler.ShareConfig{})
+	if n := goes(); n != 3 {
+		t.Errorf("%d more went, want the other 3", n)
 	}
 }
 

@@ -20,10 +20,6 @@ var update = flag.Bool("update", false, "write anew what tests write in docs and
 // asProgram is the environment variable that makes the test binary the program itself.
 const asProgram = "PACELINE_TEST_AS_PROGRAM"
 
-// patient is how long a test waits for an event that comes at last: longer than anything takes on a slow, shared
-// machine.
-const patient = 5 * time.Minute
-
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) == "1" {
 		main()
