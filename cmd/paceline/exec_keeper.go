@@ -186,7 +186,6 @@ type runFigures struct {
 	Named     int64    `json:"connections"`
 	Others    int64    `json:"other_connections"`
 	Elsewhere int      `json:"other_hosts"`
-	program   string
 }
 
 func (k *keeper) figures() runFigures {

@@ -79,8 +79,8 @@ func (f *runFlags) prompts(cmd *cobra.Command) error {
 		return err
 	}
 	if p.api == tokens.Messages && p.maxTokens == 0 {
-		return errors.New("Anthropic's API needs a bound of each answer: expected --max-tokens, such as --max-tokens " +
-			"500")
+		return errors.New("--prompt-column without --max-tokens, expected such as --max-tokens 500: Anthropic's API needs " +
+			"a bound of each answer")
 	}
 	system, err := textOf("--system", p.system, int64(f.maxBody))
 	if err != nil {

@@ -327,7 +327,7 @@ func TestRunPromptColumnRefuses(t *testing.T) {
 		{"--prompt-column text --url http://h/v1/embeddings --model m " + table, "--prompt-column with this --url: expected one that ends in /chat/completions, /responses or /messages", 2},
 		{"--prompt-column text --url " + url + " --body {} --model m " + table, "--prompt-column with --body, expected one of them", 2},
 		{"--prompt-column {x} --url " + url + " --model m " + table, `--prompt-column "{x}", expected the name of a column, or its number`, 2},
-		{"--preset anthropic:start --prompt-column text --model m " + table, "Anthropic's API needs a bound of each answer: expected --max-tokens, such as --max-tokens 500", 2},
+		{"--preset anthropic:start --prompt-column text --model m " + table, "--prompt-column without --max-tokens, expected such as --max-tokens 500: Anthropic's API needs a bound of each answer", 2},
 		{"--preset openai:tier1 --prompt-column text --model m " + table, "https://api.openai.com asks for a key: name its environment variable with --key-env", 4},
 		{"--prompt-column text --url " + url + " --model m --system @nowhere " + table, "--system: open nowhere: ", 2},
 		{"--model m --url " + url + " " + table, "--model is for prompts, a row each: expected --prompt-column with the column that has them", 2},
