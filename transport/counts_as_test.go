@@ -64,9 +64,11 @@ func TestCountsAs(t *testing.T) {
 			if n := g.sent(); n != 26 {
 				t.Errorf("%s first: %d sent, want 6 of its two lines and 20 of strangers", first, n)
 			}
+			kept.mu.Lock()
 			if kept.who["ann"] != 6 || kept.who["ann in bulk"] != 0 || made > 2 {
 				t.Errorf("%s first: recorded %v, %d limiters", first, kept.who, made)
 			}
+			kept.mu.Unlock()
 			time.Sleep(25 * time.Hour)
 			all.all.Wait()
 			if n := g.sent(); n != 28 {

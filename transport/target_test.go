@@ -128,7 +128,9 @@ func TestTwoTargetsServeTheSum(t *testing.T) {
 			})
 		}
 		time.Sleep(long)
+		d.mu.Lock()
 		served := len(large.answered) + len(small.answered)
+		d.mu.Unlock()
 		wg.Wait()
 		ceiling := 840 * int(long/time.Minute)
 		t.Logf("%d of %d served: %.1f %%, %d by the large one", served, ceiling, 100*float64(served)/float64(ceiling), len(large.answered))

@@ -15,6 +15,7 @@ import (
 func TestPresetWithoutANumber(t *testing.T) {
 	for _, name := range []string{"x", "twilio", "gemini"} {
 		f, cmd, c := &runFlags{}, &cobra.Command{}, run.Config{Concurrency: 8}
+		f.via.via = "requests"
 		f.llm.add(cmd)
 		if err := cmd.ParseFlags([]string{"--preset", name}); err != nil {
 			t.Fatal(err)

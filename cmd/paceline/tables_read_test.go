@@ -211,7 +211,7 @@ func TestReportsSayWhatTheJSONDoes(t *testing.T) {
 	}
 	t.Run("provider", func(t *testing.T) {
 		try := func(args ...string) string {
-			return serveVerb(t, asked(4, "x"), []int{200, 200, 403, 403}, append([]string{"github", "--limit", "2/h", "--limit", "concurrent=5"}, args...)...)
+			return serveVerb(t, asked(4, "x"), []int{200, 200, 429, 429}, append([]string{"arxiv", "--limit", "2/h", "--limit", "concurrent=5"}, args...)...)
 		}
 		text, r := try(), jsonOf[service.Report](t, try("-o", "json"))
 		clitest.Fits(t, text)
