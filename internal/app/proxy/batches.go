@@ -170,7 +170,7 @@ func (v *visit) keeps() bool {
 	}
 	v.tellWaited(v.w.Header())
 	v.forPage(v.w.Header())
-	api.Serve(s, v.w, r, api.Call{Owner: v.client.Name, Path: path, Base: scheme + "://" + r.Host + v.upstream.Path})
+	api.Serve(s, v.w, r, api.Call{Owner: v.client.owner, Path: path, Base: scheme + "://" + r.Host + v.upstream.Path})
 	return true
 }
 

@@ -23,6 +23,7 @@ import (
 type client struct {
 	Client
 	asker transport.Client
+	owner string // whose files and batches it has
 }
 
 // mostWaiting is the default of Client.MaxWaiting.
@@ -32,9 +33,11 @@ const mostWaiting = 10000
 // limits, each over all upstreams together.
 type clientele struct {
 	*transport.Clients
-	live bool                    // limits may come and go
-	idle time.Duration           // how long a client's requests may count
-	now  atomic.Pointer[Clients] // the configuration of the limits
+	live bool          // limits may come and go
+	idle time.Duration // how long a client's requests may count
+	// keyName is the name of a request's credential, as in its partition.
+	keyName func(r *http.Request) string
+	now     atomic.Pointer[Clients] // the configuration of the limits
 }
 
 func newClientele(c *Config) (*clientele, error) {
@@ -42,7 +45,10 @@ func newClientele(c *Config) (*clientele, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &clientele{Clients: all, live: c.Live}
+	k := &clientele{Clients: all, live: c.Live, keyName: func(r *http.Request) string { return transport.PartitionOf(r).Key }}
+	if c.Shared != nil {
+		k.keyName = func(r *http.Request) string { return c.Shared.KeyOf(r.Header, r.URL) }
+	}
 	for i := range c.Upstreams {
 		k.idle = max(k.idle, c.Upstreams[i].remembered(c))
 	}
@@ -65,7 +71,7 @@ func (k *clientele) change() {
 func (k *clientele) client(c Client) *client {
 	own := func() limit.Limiter { return k.limiter(c.Name) }
 	return &client{c, transport.Client{Name: c.Name, Weight: c.Weight, HeadStart: c.HeadStart, Reserve: c.Reserve,
-		MaxWaiting: cmp.Or(c.MaxWaiting, mostWaiting), Limit: own}}
+		MaxWaiting: cmp.Or(c.MaxWaiting, mostWaiting), Limit: own}, c.Name}
 }
 
 // clients finds the client of a request.
@@ -124,10 +130,43 @@ func (c *clients) of(r *http.Request, whole bool) (who *client, key string) {
 			}
 		}
 	}
-	if !address.IsValid() { // a socket of systemd may have a path as its address
+	switch {
+	case !address.IsValid(): // a socket of systemd may have a path as its address
 		return c.other("local"), ""
+	case c.keyed || c.Header != "" || !address.IsLoopback():
+		return c.other(address.String()), ""
 	}
-	return c.other(address.String()), ""
+	return c.program(address.String(), r), ""
+}
+
+// keyShown is how many letters of a credential's name distinguish programs.
+const keyShown = 6
+
+// program returns the client of a request from this machine, where all programs share an address. The
+// product in User-Agent and the credential distinguish them.
+func (c *clients) program(address string, r *http.Request) *client {
+	name := address
+	if p := product(r.UserAgent()); p != "" {
+		name += " " + p
+	}
+	if transport.CredentialOf(r) != "" {
+		key := c.keyName(r)
+		name += " key " + key[max(len(key)-keyShown, 0):]
+	}
+	return c.ownedBy(address, name)
+}
+
+// product is the first product of a User-Agent, without its version.
+func product(agent string) string {
+	if i := strings.IndexAny(agent, "/ \t;("); i >= 0 {
+		agent = agent[:i]
+	}
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, strings.ToLower(agent[:min(len(agent), mostName)]))
 }
 
 // byKey returns the client whose key for the proxy a request has. By the forward proxy that key comes
@@ -224,7 +263,10 @@ type stranger struct {
 }
 
 // other returns a client outside the List.
-func (c *clients) other(name string) *client {
+func (c *clients) other(name string) *client { return c.ownedBy(name, name) }
+
+// ownedBy is other, for a client with the files and batches of owner.
+func (c *clients) ownedBy(owner, name string) *client {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,6 +284,7 @@ func (c *clients) other(name string) *client {
 		delete(c.others, c.recent.Remove(oldest).(*stranger).Name)
 	}
 	who := &stranger{c.client(named(c.Default, strings.Clone(name))), now}
+	who.owner = strings.Clone(owner)
 	c.others[who.Name] = c.recent.PushFront(who)
 	return who.client
 }

@@ -79,3 +79,16 @@ func FuzzClientKeys(f *testing.F) {
 		}
 	})
 }
+
+// Whatever a User-Agent says, the name of its program is short and printable, and no name of another's batches.
+func FuzzProduct(f *testing.F) {
+	for _, agent := range []string{"curl/8.5.0", "Mozilla/5.0 (X11)", "OpenAI/Python 1.2", "", "/", "a b", "\xff\x00é/1", "x (batch)", strings.Repeat("ü", 99)} {
+		f.Add(agent)
+	}
+	f.Fuzz(func(t *testing.T, agent string) {
+		p := product(agent)
+		if len(p) > mostName || strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || r > '~' }) || p != product(p) || p != product(p+"/1.2") || strings.HasSuffix("x "+p, inBulk) {
+			t.Errorf("%q is %q", agent, p)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/jobs"
 	"github.com/paceline-go/paceline/internal/send/timer"
+	"github.com/paceline-go/paceline/transport"
 )
 
 // Proxy is an http.Handler that passes requests on within limits. New makes it. It is safe for
@@ -54,6 +55,7 @@ func New(c Config) (*Proxy, error) {
 		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Log, c.clock); err != nil {
 			return nil, &ConfigError{Field: "State", Err: err}
 		}
+		all.keyName = func(r *http.Request) string { return p.state.keyName(transport.CredentialOf(r)) }
 	}
 	err = p.build(nil)
 	if err == nil {

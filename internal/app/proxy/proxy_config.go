@@ -128,7 +128,9 @@ type Bounds struct {
 //
 // The key for the proxy names the client of a request; without a key, the Header does; without
 // both, the address. A client that is not in the List has the name in Header, or its address, and
-// the settings of Default.
+// the settings of Default. Where no client has keys and there is no Header, each program of this
+// machine is a client. Its name has the product in User-Agent, and a short hash of its credential:
+// 127.0.0.1 curl.
 type Clients struct {
 	// Header is the field that names the client of a request without a key. The proxy does not pass
 	// it on. If empty, none.
