@@ -121,6 +121,7 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) clas
 		Idempotent: classify.Idempotent(c.req), Model: s.leaf.partition.Model != "", Once: c.getBody == nil,
 		Ended:   c.ctx.Err() != nil,
 		Upgrade: classify.Upgrades(c.req.Header),
+		Nonce:   s.key != nil && s.key.Ordered,
 	}
 	if written {
 		in.Wrote, in.Took = classify.Something, s.headed.Sub(began)
@@ -213,8 +214,8 @@ func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Res
 	return wait, nil
 }
 
-// judgeKey notes what an attempt shows of its key. If the request was not processed and another key
-// may help, it is sent again with that key. A key is to blame for a denial if another key is then
+// judgeKey notes what an attempt shows of its key. If the request was not processed and another key,
+// or another number of this one, may help, it is sent again. A key is to blame for a denial if another key is then
 // served. If all keys are denied, the request is to blame.
 func (c *call) judgeKey(s *sent, last bool) {
 	v := &s.verdict
@@ -230,6 +231,8 @@ func (c *call) judgeKey(s *sent, last bool) {
 	case v.Answer().Denied:
 		c.blame(s, v)
 		others = c.others()
+	case v.Misordered: // the next attempt has a new number
+		others = s.key.Ordered
 	default: // the key's pause is longer than any wait
 		others = others && v.Result == limit.Limited && s.way.look() != nil
 	}

@@ -35,6 +35,16 @@ type Key struct {
 	// request's own credential is sent too, unless Apply removes it. Several goroutines may call
 	// Apply at once.
 	Apply func(r *http.Request)
+	// Ordered means that Apply puts a number on each request that must rise at the server, such as a
+	// nonce. Then one request of the account is in flight at each host at a time. A request that is
+	// refused for its number was not processed, and goes again, within Attempts.
+	Ordered bool
+	// Gap lets several Ordered requests be in flight: it is the least time between two sends. It must
+	// cover the difference between the largest and the smallest one-way latency, and the longest delay
+	// from the permit to the write. After a refusal for its number, requests go one at a time for a
+	// while. Of several keys of an account, the largest Gap counts; if one is Ordered without a Gap,
+	// none. With a Gap, Fill must be 0. If zero, one is in flight.
+	Gap time.Duration
 }
 
 // ErrKeys: all keys are out of use, so the request was not sent. The Error that wraps it gives the
@@ -60,6 +70,28 @@ type account struct {
 	target string // the only one that it is for; empty: all
 	limit  func(Partition) limit.Limiter
 	in     int // its place in the Ring, and in Transport.accounts
+
+	ordered bool          // see Key.Ordered
+	alone   bool          // and without a Gap
+	gap     time.Duration // the largest
+}
+
+// orders takes in how a key of the account orders its requests.
+func (a *account) orders(k *Key) {
+	a.ordered = a.ordered || k.Ordered
+	a.alone = a.alone || k.Ordered && k.Gap == 0
+	a.gap = max(a.gap, k.Gap)
+}
+
+// order returns the account whose requests at a partition must arrive in order; nil: there is none.
+func (t *Transport) order(p Partition) *account {
+	if p.Scope != provider.Key {
+		return nil
+	}
+	if i := slices.IndexFunc(t.accounts, func(a *account) bool { return a.ordered && a.owns(p) }); i >= 0 {
+		return t.accounts[i]
+	}
+	return nil
 }
 
 // owns reports whether the limits of a partition are the account's.
@@ -78,6 +110,12 @@ func (t *Transport) takeKeys(keys []Key) error {
 			return fmt.Errorf("transport: Keys[%d]: another has the Name %q, too", i, k.Name)
 		case k.Apply == nil:
 			return fmt.Errorf("transport: Keys[%d]: %q has no Apply", i, k.Name)
+		case k.Gap < 0:
+			return fmt.Errorf("transport: Keys[%d]: Gap %v is negative", i, k.Gap)
+		case k.Gap > 0 && !k.Ordered:
+			return fmt.Errorf("transport: Keys[%d]: %q has a Gap and is not Ordered", i, k.Name)
+		case k.Gap > 0 && t.config.Fill > 0:
+			return fmt.Errorf("transport: Keys[%d]: Fill %d: a Gap does not foresee", i, t.config.Fill)
 		}
 		names[k.Name] = true
 		name := cmp.Or(k.Account, k.Name)
@@ -90,6 +128,7 @@ func (t *Transport) takeKeys(keys []Key) error {
 		if a.limit == nil {
 			a.limit = k.Limit
 		}
+		a.orders(&k)
 		t.keys = append(t.keys, &key{Key: k, in: t.ring.Add(a.in), account: a})
 	}
 	if len(keys) > 0 && t.config.Organization != nil {

@@ -73,6 +73,11 @@ func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
 	if p.Scope != ScopeClient {
 		c.Slow, c.SlowAgain, c.Use, c.Ramp = t.slowAt(p), t.config.MaxWait != nil, t.config.Use, t.config.Ramp
 	}
+	if a := t.order(p); a != nil {
+		if c.Ordered = true; !a.alone {
+			c.Gap = a.gap
+		}
+	}
 	g, err := stack.New(c)
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
