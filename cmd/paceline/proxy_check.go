@@ -335,6 +335,13 @@ func (w *proxyWords) keys(u *proxy.Upstream) {
 	if len(sets) > 0 {
 		w.line("  sets: %s", strings.Join(sets, ", "))
 	}
+	switch {
+	case !u.Numbers():
+	case u.NonceGap > 0:
+		w.line("    with a number that rises with each key: requests of a key go %v apart at least", u.NonceGap)
+	default:
+		w.line("    with a number that rises with each key: one request of a key is in flight at a time")
+	}
 }
 
 func (w *proxyWords) limits(u *proxy.Upstream) {

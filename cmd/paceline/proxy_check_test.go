@@ -133,7 +133,8 @@ upstreams:
     in_flight: 8
     prices: [{model: gpt-4o, input: 2, output: 8}]
     keys: [{name: A, env: OPENAI_A}, {name: B, file: b.key, limits: [100/m]}]
-    header: {Authorization: "Bearer {key}", X-Team: blue}
+    header: {Authorization: "Bearer {key}", X-Team: blue, X-Nonce: "{nonce}"}
+    nonce_gap: 50ms
     attempts: 5
     answer_timeout: none
     batches: {folder: kept, most: 20GiB}
@@ -167,7 +168,8 @@ sends https://0.0.0.0:8443/openai/… to https://api.openai.com/… (llm)
   key A: env OPENAI_A
   key B: file b.key, which has 100/m in any window in place of the limits of each key
     each request goes with the key that may go soonest
-  sets: Authorization (with the key), X-Team
+  sets: Authorization (with the key), X-Team, X-Nonce
+    with a number that rises with each key: requests of a key go 50ms apart at least
   sends a request up to 5 times, where that is safe; connects within 10s, however long its answer
     takes
   keeps files and batches in kept, those of a client up to 20GiB, for 30 days once they have ended;

@@ -76,7 +76,7 @@ func (f *proxyFlags) add(c *cobra.Command) {
 		"environment variables with an API key each, A,B. Each key has the limits for itself. A request goes with the "+
 			"key that may go soonest")
 	p.StringArrayVarP(&f.headers, "header", "H", nil,
-		"'Name: value' for every request, in place of the client's field; {key} is filled in; repeatable")
+		"'Name: value' for every request, in place of the client's field; {key} and {nonce} are filled in; repeatable")
 	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
 	p.StringVar(&f.c.Listen, "listen", proxy.DefaultListen,
 		"address for clients; beyond this machine it needs --client-key-env or --open")

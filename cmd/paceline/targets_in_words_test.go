@@ -23,6 +23,7 @@ upstreams:
         limits: [240k tokens/m, {limit: 50USD/d, scope: all}]
         keys: [{name: B, env: AZURE_B}]
         header: {Api-Key: "{key}"}
+        query: {nonce: "{nonce}"}
       - {name: small, to: "https://api.openai.com", models: {gpt-4o: gpt-4o-mini}, after: 20s, keys: [{name: C, env: OPENAI_A}]}
       - {name: local, to: "http://127.0.0.1:9000", after: never}
 `
@@ -44,7 +45,7 @@ func TestProxyCheckOfTargets(t *testing.T) {
 		"sends http://127.0.0.1:7878/llm/… to one of 4 targets (llm)",
 		"target openai: https://api.openai.com/…", "(openai:tier2)", "key A: env OPENAI_A sets: Authorization (with the key)",
 		"its path is /openai/deployments/{model}{rest}?api-version=2025-01-01 its name of the model gpt-4o is prod-4o only requests whose model is known go there",
-		"limit: 50USD/d", "prices: a model whose price nobody knows", "key B: env AZURE_B sets: Api-Key (with the key)",
+		"limit: 50USD/d", "prices: a model whose price nobody knows", "key B: env AZURE_B sets: Api-Key (with the key), nonce with a number that rises with each key: one request of a key is in flight at a time",
 		"a request goes to the target that may take it soonest, of openai and eu",
 		"small takes a request 20s after it came, and at once where openai and eu are shut: away, without a key, or without room before its longest wait ends",
 		"beware: above the limits of openai and eu every request waits 20s; a smaller after lets the surplus go sooner",

@@ -177,10 +177,11 @@ func (u *Upstream) route() route {
 		keys.WriteString(k.Name + "\n" + string(k.Secret) + "\n")
 	}
 	for _, f := range slices.Concat(u.Header, u.Query) {
-		if f.usesKey() {
+		if f.perKey() {
 			keys.WriteString(f.Name + "\n" + string(f.Value) + "\n")
 		}
 	}
+	fmt.Fprintln(&keys, u.NonceGap)
 	return route{
 		to: u.To.Scheme + "://" + u.To.Host, preset: u.Preset, h2c: u.H2C, perSecond: u.PerSecond,
 		limited: u.limited(), auto: u.Auto, arrivals: u.Arrivals, keys: HashKey(keys.String()),

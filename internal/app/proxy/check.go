@@ -381,6 +381,9 @@ func (u *Upstream) checkKeys() *ConfigError {
 			}
 		}
 	}
+	if err := u.checkNonce(); err != nil {
+		return err
+	}
 	switch {
 	case uses && len(u.Keys) == 0 && len(u.Targets) == 0:
 		return wrong(".Keys", "none, and a header field or parameter has %s in it", keyWord)
@@ -388,6 +391,26 @@ func (u *Upstream) checkKeys() *ConfigError {
 		return wrong(".Header",
 			"no header field or parameter has %s in it, so no request would have a key; expected such as Authorization: "+
 				"Bearer %s", keyWord, keyWord)
+	}
+	return nil
+}
+
+// checkNonce finds numbers that cannot rise at the server, and settings of numbers that nothing has.
+func (u *Upstream) checkNonce() *ConfigError {
+	none := !slices.ContainsFunc(u.Servers(), (*Upstream).Numbers)
+	for _, f := range []struct {
+		name string
+		set  time.Duration
+	}{{".NonceGap", u.NonceGap}, {".NonceUnit", u.NonceUnit}} {
+		switch {
+		case f.set < 0:
+			return wrong(f.name, "%v is negative", f.set)
+		case f.set > 0 && none:
+			return wrong(f.name, "%v, and no header field or parameter has %s in it", f.set, nonceWord)
+		}
+	}
+	if u.Numbers() && !u.hasKeys() {
+		return wrong(".Keys", "none, and a header field or parameter has %s in it, which rises with each key", nonceWord)
 	}
 	return nil
 }

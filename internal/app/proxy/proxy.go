@@ -33,6 +33,7 @@ type common struct {
 	drained   atomic.Bool // no request waits any more
 	visits    visits
 	flushes   *timer.Watch            // over parts of answers
+	numbers   numbers                 // of keys with a {nonce}
 	mounts    map[string]http.Handler // by pattern, at the admin listener
 	batches   map[string]*jobs.Store  // by the upstream's name; does not change
 }

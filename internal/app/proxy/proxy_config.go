@@ -269,6 +269,10 @@ type Upstream struct {
 	Keys []Key
 	// Header and Query are set on every request, in place of the client's values.
 	Header, Query []Field
+	// NonceGap and NonceUnit are for a {nonce} in Header or Query. With it, one request of a key is in
+	// flight at a time or, with a NonceGap, several that are so far apart: see transport.Key.Gap.
+	// NonceUnit is the unit of the numbers. If zero, 1 ms.
+	NonceGap, NonceUnit time.Duration
 
 	// Attempts is the largest number of attempts of a request, the first one included. If zero, 3.
 	Attempts int
@@ -384,7 +388,7 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
 const hidden = "…"
 
 // Field is a header field or a query parameter. In its Value, {key} stands for the Secret of the
-// request's Key.
+// request's Key, and {nonce} for a number that rises from attempt to attempt with the Key.
 type Field struct {
 	Name  string
 	Value Secret

@@ -34,22 +34,26 @@ func (u *Upstream) Servers() (all []*Upstream) {
 // at returns a target as an upstream of its own.
 func (u *Upstream) at(i int) *Upstream {
 	g := &u.Targets[i]
-	return &Upstream{
+	x := &Upstream{
 		Name: g.Name, To: g.To, H2C: u.H2C, Preset: g.Preset, PerSecond: g.PerSecond, Limits: g.Limits, InFlight: g.InFlight,
 		Provider: g.Provider, Counting: g.Counting, Arrivals: u.Arrivals, Prices: u.Prices, RequestPrice: u.RequestPrice,
 		Keys: g.Keys, Header: g.fields(g.Header, u.Header, http.CanonicalHeaderKey),
 		Query: g.fields(g.Query, u.Query, func(name string) string { return name }),
 	}
+	if x.Numbers() {
+		x.NonceGap, x.NonceUnit = u.NonceGap, u.NonceUnit
+	}
+	return x
 }
 
 // fields are those of the target, and those of the upstream that it does not have. A target without
-// keys, or with fields for its keys, takes none with a key.
+// keys, or with fields for its keys, takes none with a key. One without keys takes none with a nonce.
 func (g *Target) fields(own, all []Field, canonical func(string) string) []Field {
 	fields := slices.Clone(own)
 	takes := len(g.Keys) > 0 && !slices.ContainsFunc(slices.Concat(g.Header, g.Query), Field.usesKey)
 	for _, f := range all {
 		same := func(o Field) bool { return canonical(o.Name) == canonical(f.Name) }
-		if !slices.ContainsFunc(own, same) && (takes || !f.usesKey()) {
+		if !slices.ContainsFunc(own, same) && (takes || !f.usesKey()) && (len(g.Keys) > 0 || !f.usesNonce()) {
 			fields = append(fields, f)
 		}
 	}
@@ -108,7 +112,7 @@ func (g *Target) lead(at *url.URL, model string) {
 			all = append(all, Field{Name: name, Value: Secret(set.Get(name))})
 		}
 		slices.SortFunc(all, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
-		at.RawQuery = setQuery(at.RawQuery, all, "", false)
+		at.RawQuery = setQuery(at.RawQuery, all, words{}, false)
 	}
 }
 

@@ -48,6 +48,9 @@ func (c *Config) checkShare() error {
 		switch {
 		case len(u.Targets) > 0:
 			return wrong(field+".Targets", "limits of targets cannot be shared by a store, expected an upstream for each")
+		case u.Numbers():
+			return wrong(field+".Header", "%s beside a store that limits are shared by: several processes number the same keys, "+
+				"and their numbers cannot arrive in order; expected one process", nonceWord)
 		case u.Auto:
 			return wrong(field+".Auto", "limits that are to be found out cannot be shared by a store, expected limits")
 		case u.Arrivals.OneWayMax > 0:

@@ -8,7 +8,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/secret"
@@ -54,14 +53,14 @@ func (u *Upstream) allSecrets() (all []secret.Key) {
 		all = append(all, secret.Key{Name: k.Name, Value: string(k.Secret)})
 	}
 	for _, f := range u.Header {
-		if !f.usesKey() && (secret.PrivateField(f.Name) || isRandom(string(f.Value))) {
+		if !f.perKey() && (secret.PrivateField(f.Name) || isRandom(string(f.Value))) {
 			for _, part := range secret.InField(http.CanonicalHeaderKey(f.Name), string(f.Value)) {
 				all = append(all, secret.Key{Name: f.Name, Value: part})
 			}
 		}
 	}
 	for _, f := range u.Query {
-		if !f.usesKey() && (secret.PrivateParameter(f.Name, string(f.Value)) || isRandom(string(f.Value))) {
+		if !f.perKey() && (secret.PrivateParameter(f.Name, string(f.Value)) || isRandom(string(f.Value))) {
 			all = append(all, secret.Key{Name: f.Name, Value: string(f.Value)})
 		}
 	}
@@ -84,7 +83,7 @@ func (u *Upstream) settings(c *Config) transport.Config {
 		t.Targets = append(t.Targets, u.target(i))
 	}
 	t.Affinity = u.affinity()
-	if u.Auto {
+	if u.Auto || u.NonceGap > 0 {
 		t.Fill = 0 // a Fill needs limits with forecasts
 	}
 	if c.Shared != nil {
@@ -225,16 +224,6 @@ func (l *Limit) Covers(resource string) bool {
 
 // closeIdle closes connections that are not in use.
 func (u *upstream) closeIdle() { u.transport.CloseIdleConnections() }
-
-// keyWord stands for the secret of a key.
-const keyWord = "{key}"
-
-func (f Field) usesKey() bool { return strings.Contains(string(f.Value), keyWord) }
-
-// fill returns the value with a key in it.
-func (f Field) fill(key Secret) string {
-	return strings.ReplaceAll(string(f.Value), keyWord, string(key))
-}
 
 // again stops another attempt of a request whose body is gone.
 func again(ctx context.Context, a transport.Attempt, _ *http.Response) (bool, error) {

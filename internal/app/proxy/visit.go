@@ -172,11 +172,11 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 // dress sets the fields and parameters that every request gets.
 func (u *Upstream) dress(out *http.Request) {
 	for _, f := range u.Header {
-		if !f.usesKey() {
+		if !f.perKey() {
 			out.Header.Set(f.Name, string(f.Value))
 		}
 	}
-	out.URL.RawQuery = setQuery(out.URL.RawQuery, u.Query, "", false)
+	out.URL.RawQuery = setQuery(out.URL.RawQuery, u.Query, words{}, false)
 }
 
 // dropTunnel removes an upgrade to HTTP/2 within a connection. Requests inside it would pass
@@ -236,12 +236,12 @@ func (v *visit) tellWaited(h http.Header) {
 	h.Set(FieldWaited, strconv.FormatInt(v.waited.Milliseconds(), 10))
 }
 
-// setQuery sets the parameters whose values contain {key} if keyed, and the others if not.
-func setQuery(raw string, all []Field, key Secret, keyed bool) string {
+// setQuery sets the parameters whose values depend on the key if keyed, and the others if not.
+func setQuery(raw string, all []Field, fill words, keyed bool) string {
 	var set []httptext.Param
 	for _, f := range all {
-		if f.usesKey() == keyed {
-			set = append(set, httptext.Param{Name: f.Name, Value: f.fill(key)})
+		if f.perKey() == keyed {
+			set = append(set, httptext.Param{Name: f.Name, Value: f.fill(fill)})
 		}
 	}
 	return httptext.SetQuery(raw, set)

@@ -103,6 +103,9 @@ upstreams:
     header:
       Authorization: Bearer {key}
       X-Team: blue
+      X-Nonce: "{nonce}"
+    nonce_gap: 50ms
+    nonce_unit: 1us
     query: {api-version: '2026-01-01'}
     attempts: 5
     backoff_base: 1s
@@ -152,7 +155,8 @@ func TestEverything(t *testing.T) {
 			Arrivals: limit.Arrivals{RejectsFree: true, OneWayMax: 300 * time.Millisecond}, InFlight: 8, Use: 0.75, Ramp: 2 * time.Minute, Tokens: true, Counting: tokens.Used, Provider: dialect,
 			Prices: []proxy.Price{{Model: "gpt-4o", Input: 2.5, Output: 10, Cached: 1.25}, {Input: 1}}, RequestPrice: 0.005,
 			Keys:   []proxy.Key{{Name: "A", Secret: provided}, {Name: "B", Secret: "sk-file-9f8g7h6j5k4l3", Limits: []rate.Limit{{N: 100, Per: time.Minute, Text: "100/m"}}}},
-			Header: []proxy.Field{{Name: "Authorization", Value: "Bearer {key}"}, {Name: "X-Team", Value: "blue"}}, Query: []proxy.Field{{Name: "api-version", Value: "2026-01-01"}},
+			Header: []proxy.Field{{Name: "Authorization", Value: "Bearer {key}"}, {Name: "X-Team", Value: "blue"}, {Name: "X-Nonce", Value: "{nonce}"}}, Query: []proxy.Field{{Name: "api-version", Value: "2026-01-01"}},
+			NonceGap: 50 * time.Millisecond, NonceUnit: time.Microsecond,
 			Attempts: 5, Backoff: backoff.Policy{Base: time.Second, Max: 10 * time.Second}, AnswerTimeout: -1, ConnectTimeout: 3 * time.Second, MaxPause: -1, MaxOutage: -1,
 			Forwarded: true, KeepHost: true, KeepLinks: true,
 			Batches: proxy.Batches{Folder: "kept", Keep: 48 * time.Hour, Most: 10 << 30, Weight: 0.5, HeadStart: time.Second, Reserve: 0.1, Concurrency: 8},

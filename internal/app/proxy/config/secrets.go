@@ -216,7 +216,7 @@ func (r *reader) templates(n *node, what string, isPrivate func(name, value stri
 		case value.Kind != yaml.ScalarNode || value.Tag == "!!null":
 			r.Refuse(value, "%s: the value of %s is no text", what, name)
 			continue
-		case !strings.Contains(value.Value, "{key}") && isPrivate(name, value.Value):
+		case !strings.Contains(value.Value, "{key}") && value.Value != "{nonce}" && isPrivate(name, value.Value):
 			r.private(value, fmt.Sprintf("%s: the value of %s without {key} in it", what, name))
 		}
 		all = append(all, proxy.Field{Name: name, Value: proxy.Secret(value.Value)})

@@ -1,0 +1,158 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/ratetest/latency"
+	"github.com/paceline-go/paceline/ratetest/rule"
+)
+
+// numbering is a Config for an exchange with nonces.
+func numbering(t testing.TB, keys ...string) Config {
+	c := to(mustURL(t, "http://exchange.test"), "20/s")
+	c.MaxWait = time.Hour
+	u := &c.Upstreams[0]
+	for _, k := range keys {
+		u.Keys = append(u.Keys, Key{Name: "K-" + k, Secret: Secret(k)})
+	}
+	u.Query = []Field{{"api_key", "{key}"}, {"nonce", "{nonce}"}}
+	return c
+}
+
+// exchanging is an exchange, which wants rising nonces.
+func exchanging(t testing.TB, before latency.Law, keys ...string) *ratetest.Exchange {
+	t.Helper()
+	x, err := ratetest.NewExchange(ratetest.Config{Keys: keys, Before: before, After: before, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// orders sends n requests at once, and returns how many were not served.
+func orders(t testing.TB, h *http.Client, n int) (failed int) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for i := range n {
+		all.Go(func() {
+			resp, err := h.Post("http://proxy.test"+ratetest.Path+fmt.Sprintf("?nonce=1&req_id=%d", i), "application/x-www-form-urlencoded", strings.NewReader("side=buy"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			text, _ := io.ReadAll(resp.Body) // what is read is only shown
+			resp.Body.Close()
+			if resp.StatusCode != 200 {
+				mu.Lock()
+				failed++
+				mu.Unlock()
+				t.Logf("%d %s", resp.StatusCode, text)
+			}
+		})
+	}
+	all.Wait()
+	return failed
+}
+
+// A server that wants rising nonces refuses nothing: of a key, one request is in flight at a time or, with a gap, several. Without
+// the order it would refuse some, as the last row shows.
+func TestNoncesRise(t *testing.T) {
+	for name, c := range map[string]struct {
+		latency latency.Law
+		gap     time.Duration
+		within  time.Duration
+	}{
+		"no latency":         {latency.Constant(0), 0, 4 * time.Second},
+		"one in flight":      {latency.Uniform(0, 50*time.Millisecond), 0, 7 * time.Second},
+		"gaps of the spread": {latency.Uniform(300*time.Millisecond, 340*time.Millisecond), 50 * time.Millisecond, 6 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := exchanging(t, c.latency, "key1", "key2")
+			conf := numbering(t, "key1", "key2")
+			conf.Upstreams[0].NonceGap = c.gap
+			began := time.Now()
+			virtually(t, server, conf, func(_ *Proxy, client func() *http.Client) {
+				if failed := orders(t, client(), 160); failed > 0 {
+					t.Errorf("%s: %d failed", name, failed)
+				}
+			})
+			took, total := time.Since(began), server.Report().Judge.Total
+			if total[rule.Accepted] != 160 || total.Total() != 160 || took > c.within+time.Second {
+				t.Errorf("%s: %v in %v, want 160 accepted within %v", name, total, took, c.within)
+			}
+		})
+	}
+}
+
+// A gap that is too small is noticed: what the server refuses for its number goes again with another.
+func TestNonceGapTooSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := exchanging(t, latency.Uniform(0, 200*time.Millisecond), "key1")
+		conf := numbering(t, "key1")
+		conf.Upstreams[0].NonceGap, conf.Upstreams[0].Attempts = 20*time.Millisecond, 10
+		virtually(t, server, conf, func(_ *Proxy, client func() *http.Client) {
+			if failed := orders(t, client(), 40); failed > 0 {
+				t.Errorf("%d failed", failed)
+			}
+		})
+		if total := server.Report().Judge.Total; total[rule.Accepted] != 40 || total[rule.BadNonce] == 0 {
+			t.Errorf("%v, want 40 accepted and some refused for their order", total)
+		}
+	})
+}
+
+// Numbers rise over a restart and over a changed configuration, and in a unit of their own.
+func TestNoncesRiseOverARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := exchanging(t, latency.Constant(time.Millisecond), "key1")
+		state := filepath.Join(t.TempDir(), "state")
+		for range 3 {
+			conf := numbering(t, "key1")
+			conf.State, conf.Live = state, true
+			conf.Upstreams[0].NonceUnit = time.Microsecond
+			virtually(t, server, conf, func(p *Proxy, client func() *http.Client) {
+				h := client()
+				for _, path := range []string{"a", "b"} {
+					if failed := orders(t, h, 5); failed > 0 {
+						t.Errorf("%d failed", failed)
+					}
+					changed := p.latest.Load().config
+					changed.Upstreams = []Upstream{conf.Upstreams[0]}
+					changed.Upstreams[0].Header = []Field{{"X-Path", Secret(path + "{key}")}} // another way to the server
+					if err := p.Apply(changed); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+		}
+		all := server.Records()
+		if total := server.Report().Judge.Total; total[rule.Accepted] != 30 || total.Total() != 30 || len(all[0].Nonce) != len("946684800000000") {
+			t.Errorf("%v; the first nonce is %q", total, all[0].Nonce)
+		}
+	})
+}
+
+// Numbers are for keys of the proxy, in one process.
+func TestNoncesAreChecked(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"Upstreams[0].Keys: none, and a header":                           func(c *Config) { c.Upstreams[0].Keys, c.Upstreams[0].Query = nil, c.Upstreams[0].Query[1:] },
+		"Upstreams[0].NonceGap: -1s is negative":                          func(c *Config) { c.Upstreams[0].NonceGap = -time.Second },
+		"Upstreams[0].NonceUnit: 1s, and no header field or parameter":    func(c *Config) { c.Upstreams[0].Query, c.Upstreams[0].NonceUnit = c.Upstreams[0].Query[:1], time.Second },
+		"Upstreams[0].Header: {nonce} beside a store that limits are sha": func(c *Config) { c.Share.Store = "sqlite:x" },
+	} {
+		c := numbering(t, "key1")
+		change(&c)
+		if _, err := c.Checked(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
