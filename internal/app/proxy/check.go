@@ -71,6 +71,9 @@ func (c Config) Checked() (Config, error) {
 	if err := c.checkBatches(); err != nil {
 		return c, err
 	}
+	if err := c.checkNumbers(); err != nil {
+		return c, err
+	}
 	return c, c.checkApart()
 }
 
@@ -411,6 +414,32 @@ func (u *Upstream) checkNonce() *ConfigError {
 	}
 	if u.Numbers() && !u.hasKeys() {
 		return wrong(".Keys", "none, and a header field or parameter has %s in it, which rises with each key", nonceWord)
+	}
+	return nil
+}
+
+// checkNumbers finds a key with numbers at one server twice. Each upstream and target orders its own
+// requests alone, so the numbers of both could not arrive in order.
+func (c *Config) checkNumbers() error {
+	type place struct {
+		host   string
+		secret Secret
+	}
+	at := map[place]string{}
+	for i := range c.Upstreams {
+		for _, u := range c.Upstreams[i].Servers() {
+			if !u.Numbers() {
+				continue
+			}
+			for _, k := range u.Keys {
+				here := place{strings.ToLower(u.To.Host), k.Secret}
+				if who := at[here]; who != "" {
+					return wrong(fmt.Sprintf("Upstreams[%d].Keys", i), "the key %s of %s is one of %s, too, and the numbers of both "+
+						"cannot arrive in order (%s); expected one of the two", k.Name, u.Name, who, nonceWord)
+				}
+				at[here] = u.Name
+			}
+		}
 	}
 	return nil
 }

@@ -144,9 +144,16 @@ func TestNoncesRiseOverARestart(t *testing.T) {
 // Numbers are for keys of the proxy, in one process.
 func TestNoncesAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"Upstreams[0].Keys: none, and a header":                           func(c *Config) { c.Upstreams[0].Keys, c.Upstreams[0].Query = nil, c.Upstreams[0].Query[1:] },
-		"Upstreams[0].NonceGap: -1s is negative":                          func(c *Config) { c.Upstreams[0].NonceGap = -time.Second },
-		"Upstreams[0].NonceUnit: 1s, and no header field or parameter":    func(c *Config) { c.Upstreams[0].Query, c.Upstreams[0].NonceUnit = c.Upstreams[0].Query[:1], time.Second },
+		"Upstreams[0].Keys: none, and a header":  func(c *Config) { c.Upstreams[0].Keys, c.Upstreams[0].Query = nil, c.Upstreams[0].Query[1:] },
+		"Upstreams[0].NonceGap: -1s is negative": func(c *Config) { c.Upstreams[0].NonceGap = -time.Second },
+		"Upstreams[0].NonceUnit: 1s, and no header field or parameter": func(c *Config) {
+			c.Upstreams[0].Query, c.Upstreams[0].NonceUnit = c.Upstreams[0].Query[:1], time.Second
+		},
+		"Upstreams[1].Keys: the key K of other is one of exchange.test, too": func(c *Config) {
+			u := c.Upstreams[0]
+			u.Name, u.Path, u.Keys = "other", "/other", []Key{{Name: "K", Secret: "key1"}}
+			c.Upstreams = append(c.Upstreams, u)
+		},
 		"Upstreams[0].Header: {nonce} beside a store that limits are sha": func(c *Config) { c.Share.Store = "sqlite:x" },
 	} {
 		c := numbering(t, "key1")
