@@ -181,7 +181,7 @@ func (u *Upstream) route() route {
 			keys.WriteString(f.Name + "\n" + string(f.Value) + "\n")
 		}
 	}
-	fmt.Fprintln(&keys, u.NonceGap)
+	fmt.Fprintln(&keys, u.NonceGap, u.NonceUnit)
 	return route{
 		to: u.To.Scheme + "://" + u.To.Host, preset: u.Preset, h2c: u.H2C, perSecond: u.PerSecond,
 		limited: u.limited(), auto: u.Auto, arrivals: u.Arrivals, keys: HashKey(keys.String()),

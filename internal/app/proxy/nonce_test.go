@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -137,6 +138,32 @@ func TestNoncesRiseOverARestart(t *testing.T) {
 		all := server.Records()
 		if total := server.Report().Judge.Total; total[rule.Accepted] != 30 || total.Total() != 30 || len(all[0].Nonce) != len("946684800000000") {
 			t.Errorf("%v; the first nonce is %q", total, all[0].Nonce)
+		}
+	})
+}
+
+// Another unit in the file holds at once.
+func TestNonceUnitChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := exchanging(t, latency.Constant(time.Millisecond), "key1")
+		conf := numbering(t, "key1")
+		conf.Live = true
+		virtually(t, server, conf, func(p *Proxy, client func() *http.Client) {
+			h := client()
+			failed := orders(t, h, 3)
+			changed := p.latest.Load().config
+			changed.Upstreams = slices.Clone(changed.Upstreams)
+			changed.Upstreams[0].NonceUnit = time.Microsecond
+			if err := p.Apply(changed); err != nil {
+				t.Fatal(err)
+			}
+			if failed += orders(t, h, 3); failed > 0 {
+				t.Errorf("%d failed", failed)
+			}
+		})
+		all := server.Records()
+		if before, after := all[0].Nonce, all[len(all)-1].Nonce; len(all) != 6 || len(after) != len(before)+3 {
+			t.Errorf("of %d nonces the first is %q and the last %q", len(all), before, after)
 		}
 	})
 }
