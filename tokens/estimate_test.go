@@ -266,7 +266,7 @@ func TestGuessAgainstVocabulary(t *testing.T) {
 		{"Chinese", chinese(t, 120)},
 		{"JSON", records(120)},
 	}
-	most := 120
+	most := 600
 	if race.Enabled {
 		most = 40 // nothing here is concurrent
 	}

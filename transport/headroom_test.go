@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -95,10 +96,9 @@ func sendsInASecond(t *testing.T, tr *transport.Transport, b *base, seconds int)
 // refusal that says that it rose too quickly.
 func TestUseAndRamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		surged := false
+		var surged atomic.Bool
 		b := newBase(0, func(int, *http.Request) *http.Response {
-			if surged {
-				surged = false
+			if surged.CompareAndSwap(true, false) {
 				const why = `{"error":{"message":"Too quickly.","code":"limit_burst_rate"}}`
 				return reply(429, why, "Retry-After", "1")
 			}
@@ -123,7 +123,7 @@ func TestUseAndRamp(t *testing.T) {
 		if went := sendsInASecond(t, tr, b, 4); slices.Max(went) != 40 || slices.Min(went) != 40 {
 			t.Errorf("with all of it: %v", went)
 		}
-		surged = true
+		surged.Store(true)
 		went := sendsInASecond(t, tr, b, 62)
 		for i, n := range went {
 			if most := (i + 2) * 40 / 60; n > max(most, 1) && i > 1 && i < 60 {
