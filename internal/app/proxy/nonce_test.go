@@ -118,7 +118,7 @@ func TestNoncesRiseOverARestart(t *testing.T) {
 		state := filepath.Join(t.TempDir(), "state")
 		for range 3 {
 			conf := numbering(t, "key1")
-			conf.State, conf.Live = state, true
+			conf.State, conf.Live, conf.clock = state, true, bubbleClock
 			conf.Upstreams[0].NonceUnit = time.Microsecond
 			virtually(t, server, conf, func(p *Proxy, client func() *http.Client) {
 				h := client()
