@@ -88,7 +88,7 @@ func (k *keeping) killed(t *testing.T, folder, served string, n int) {
 // Official SDKs of Node make a batch of 700 lines, in the middle of which the proxy is killed, and cancel another one. Each id has one
 // result, the fake refuses nothing, and people beside it get their answers in a second.
 func TestNodeBatches(t *testing.T) {
-	need.WholeOnly(t, "a batch of 700 lines takes a minute, twice")
+	need.LongOnly(t, "a batch of 700 lines takes a minute, twice; TestGoBatches is the short form")
 	node := need.Node(t, "../node")
 	for _, c := range []struct{ sdk, folder, served, whole, cancelled string }{
 		{"openai", "batch_", `"status_code":200`, "completed", "cancelled"}, {"anthropic", "msgbatch_", `"succeeded"`, "ended", "ended"},
