@@ -10,8 +10,6 @@ package charge
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -140,13 +138,4 @@ func Reason(err error) string {
 		return err.Error()
 	}
 	return reason
-}
-
-// Words writes amounts: "25 weight, 1 orders". Empty: there are none.
-func Words(cost map[provider.Unit]int64) string {
-	var words []string
-	for _, unit := range slices.Sorted(maps.Keys(cost)) {
-		words = append(words, fmt.Sprintf("%d %s", cost[unit], strings.TrimSuffix(string(unit), " tokens")))
-	}
-	return strings.Join(words, ", ")
 }
