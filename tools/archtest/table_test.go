@@ -168,7 +168,7 @@ var Table = []Package{
 	{Name: "lab/soak", Ours: "limit/mono limit pool provider/classify ratetest/rule share lab/nodesim internal/testkit/coded internal/testkit/daemon", Std: "any"},
 	{Name: "lab/cmd/paceline-lab", Ours: "any", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "lab/targets", Ours: "limit ratetest/latency fairshare lab/parallel lab/strategy lab/sim/fleet lab/sim/compare internal/text/table", Std: "any"},
-	{Name: "lab/baselines", Ours: "limit/mono ratetest/latency limit fairshare ratetest/rule limit/window lab/sim lab/sim/fleet lab/strategy lab/bench internal/text/table", Std: pure + " context embed encoding/json io math/rand/v2 sync unicode/utf8"},
+	{Name: "lab/baselines"},
 	{Name: "lab/laws"},
 
 	// Help for the tests.

@@ -17,8 +17,8 @@ func TestExitCodes(t *testing.T) {
 	for args, code := range map[string]int{
 		"nosuch": cli.ExitUsage, "help nosuch": cli.ExitUsage, "bench nosuch": cli.ExitUsage, "--nosuch": cli.ExitUsage,
 		"sim": cli.ExitUsage, "sim nosuch.yaml": cli.ExitUsage, "sim " + folder: cli.ExitUsage,
-		"sim " + yaml:     cli.ExitConfig,
-		"sim published x": cli.ExitUsage, "sim throttle --only nosuch": cli.ExitUsage,
+		"sim " + yaml:                                          cli.ExitConfig,
+		"sim throttle --only nosuch":                           cli.ExitUsage,
 		"sim --init " + in + "/s.yaml":                         cli.ExitConfig,
 		"sim throttle --chart " + folder + "/none/x.svg":       cli.ExitConfig,
 		"sim throttle --chart " + in + "/x.svg":                cli.ExitConfig,

@@ -84,7 +84,7 @@ func newSim() *cobra.Command {
 	cli.OutputFlag(c, &s.output, "text", "json")
 	f.StringVar(&s.chart, "chart", "", "draw the run in this file: .svg, .png or .html")
 	s.instead.Add(f)
-	c.AddCommand(newSimThrottle(), newSimPublished())
+	c.AddCommand(newSimThrottle())
 	return c
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli/clitest"
 	"github.com/paceline-go/paceline/internal/testkit/race"
-	"github.com/paceline-go/paceline/lab/baselines"
 	"github.com/paceline-go/paceline/lab/bench"
 )
 
@@ -141,69 +140,6 @@ func TestAimsSayWhatTheJSONDoes(t *testing.T) {
 				t.Errorf("%s: %q, in the JSON %+v", r.Scenario, line, f)
 			}
 		}
-	}
-}
-
-// Claims and tables of the published systems are printed as the JSON has them.
-func TestPublishedSaysWhatTheJSONDoes(t *testing.T) {
-	race.Without(t)
-	text := printedOnce(t, "sim", "published", "--seeds", formSeeds())
-	object := printedOnce(t, "sim", "published", "--seeds", formSeeds(), "-o", "json")
-	clitest.Fits(t, text)
-	var page baselines.Page
-	if err := json.Unmarshal([]byte(object), &page); err != nil {
-		t.Fatal(err)
-	}
-	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	verdicts := map[baselines.Verdict]int{}
-	for _, d := range page.Documents {
-		_, rest, found := strings.Cut(text, strings.ToUpper(d.Name)+"\n===")
-		if !found {
-			t.Fatalf("no %s", d.Name)
-		}
-		blocks := strings.Split(rest, "\n\n")[1:]
-		for i, c := range d.Claims {
-			verdicts[c.Verdict]++
-			got, label := map[string]string{}, ""
-			for line := range strings.SplitSeq(strings.TrimSpace(blocks[i]), "\n") {
-				if name := strings.TrimSpace(line[:min(9, len(line))]); name != "" {
-					label = name
-				}
-				got[label] += " " + line[min(9, len(line)):]
-			}
-			for name, want := range map[string]string{"claim": c.Claim, "set-up": c.Setup, "rerun": c.Rerun, "verdict": strings.ToUpper(string(c.Verdict)) + ". " + c.Why} {
-				if words(got[name]) != words(want) {
-					t.Errorf("%s, %d, %s: %q, in the JSON %q", d.Name, i, name, got[name], want)
-				}
-			}
-		}
-		for i, table := range d.Tables {
-			block := blocks[len(d.Claims)+i]
-			if !strings.HasPrefix(words(block), words(table.Title)) {
-				t.Errorf("%s: %q is not the table %q", d.Name, block, table.Title)
-			}
-			for n, h := range table.Heading {
-				if !strings.Contains(words(block), fmt.Sprintf("(%d) %s", n+1, words(h))) {
-					t.Errorf("%s: no heading %q in\n%s", d.Name, h, block)
-				}
-			}
-			at := strings.LastIndex(block, "\n  (1) ")
-			rows := clitest.ReadTable(t, "  "+strings.TrimLeft(block[at:], "\n "), "(1)")
-			if len(rows) != len(table.Rows) {
-				t.Fatalf("%s: %d rows, %d in the JSON", table.Title, len(rows), len(table.Rows))
-			}
-			for k, row := range table.Rows {
-				for n, cell := range row {
-					if got := rows[k][fmt.Sprintf("(%d)", n+1)]; words(got) != words(cell) {
-						t.Errorf("%s, row %d: %q, in the JSON %q", table.Title, k, got, cell)
-					}
-				}
-			}
-		}
-	}
-	if want := fmt.Sprintf("%d confirmed, %d in part, %d refuted; %s seeds\n",
-		verdicts[baselines.Confirmed], verdicts[baselines.InPart], verdicts[baselines.Refuted], formSeeds()); !strings.HasSuffix(text, want) {
-		t.Errorf("the end is not %q", want)
 	}
 }
 

@@ -58,7 +58,7 @@ func gates(r *run, _ *Page) (Document, error) {
 		}
 		d.Claims = append(d.Claims, c)
 	}
-	llm, err := bench.RunLLM(r.ctx, prompts, seeds, bench.LLMArrivals, r.progress, "seed-gates", "seed-gates-retried",
+	llm, err := bench.RunLLM(r.ctx, prompts, seeds, bench.LLMArrivals, nil, "seed-gates", "seed-gates-retried",
 		lineName, userName)
 	if err != nil {
 		return d, err

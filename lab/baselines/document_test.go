@@ -1,15 +1,15 @@
 // Package baselines has what five published systems claim of themselves, each claim with our rerun
-// of it in its own set-up, what came of it and why. They are named by what they are. `paceline-lab
-// sim published` prints it, and docs/published.md is the same.
+// of it in its own set-up, what came of it and why. They are named by what they are. It has nothing
+// but tests: one of them writes docs/published.md, and checks it.
 //
-//	document.go         the page, its documents and their claims
-//	claims.md           the texts of claims; claims.go reads them
-//	exchange_claims.go  limiters, queues and nonces of an exchange client
-//	gem_claims.go       a throttle; its runs are in gem_runs.go, their author's figures in gem_seen.go
-//	demo_claims.go      a demonstration of throttles; the ways that its author tried are in demo_tried.go
-//	gates.go            two gates before a language model, for requests and for tokens
-//	counters.go         a counter of slots
-//	document_text.go    puts all of it into words
+//	document_test.go         the page, its documents and their claims
+//	claims.md                the texts of claims; claims_test.go reads them
+//	exchange_claims_test.go  limiters, queues and nonces of an exchange client
+//	gem_claims_test.go       a throttle; its runs are in gem_runs_test.go, their author's figures in gem_seen_test.go
+//	demo_claims_test.go      a demonstration of throttles; the ways that its author tried are in demo_tried_test.go
+//	gates_test.go            two gates before a language model, for requests and for tokens
+//	counters_test.go         a counter of slots
+//	published_test.go        the page in Markdown, and what was wrong once
 package baselines
 
 import (
@@ -18,44 +18,43 @@ import (
 	"math"
 	"slices"
 
-	"github.com/paceline-go/paceline/lab/bench"
+	"github.com/paceline-go/paceline/lab/parallel"
+	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
 
-// Page is what `paceline-lab sim published -o json` prints. Fields are only ever added to.
+// Page is docs/published.md before it is Markdown.
 type Page struct {
-	Seeds     int        `json:"seeds"`
-	Documents []Document `json:"documents"`
+	Seeds     int
+	Documents []Document
 	// Runs and Jitter are about the gem, with the quantiles of our runs.
-	Runs        []GemRun    `json:"runs"`
-	Jitter      []GemJitter `json:"jitter"`
-	Interrupted bool        `json:"interrupted,omitempty"`
+	Runs   []GemRun
+	Jitter []GemJitter
 }
 
 // Document is one published system.
 type Document struct {
-	Name   string  `json:"name"`  // what the system is
-	About  string  `json:"about"` // how it is rerun
-	Claims []Claim `json:"claims"`
-	Tables []Table `json:"tables,omitempty"`
+	Name   string // what the system is
+	About  string // how it is rerun
+	Claims []Claim
+	Tables []Table
 }
 
 // Claim is a claim of a document, and what came of it in the rerun.
 type Claim struct {
-	Claim   string  `json:"claim"` // in words, with its figure
-	Setup   string  `json:"setup"` // the claim's own set-up, as far as the document tells it
-	Rerun   string  `json:"rerun"`
-	Verdict Verdict `json:"verdict"` // follows from the rerun
-	Why     string  `json:"why"`
-
+	Claim   string // in words, with its figure
+	Setup   string // the claim's own set-up, as far as the document tells it
+	Rerun   string
+	Verdict Verdict // follows from the rerun
+	Why     string
 	written Verdict // the verdict that Why was written for
 }
 
 // Table has figures to read that go beyond what a claim needs.
 type Table struct {
-	Title   string     `json:"title"`
-	Heading []string   `json:"heading"`
-	Rows    [][]string `json:"rows"`
+	Title   string
+	Heading []string
+	Rows    [][]string
 }
 
 // Verdict is what a rerun makes of a claim.
@@ -89,9 +88,7 @@ func near(a, b, share float64) bool { return math.Abs(a-b) <= share*math.Abs(b) 
 
 // Quantiles are quantiles of our runs, one run per seed.
 type Quantiles struct {
-	P5  float64 `json:"p5"`
-	P50 float64 `json:"p50"`
-	P95 float64 `json:"p95"`
+	P5, P50, P95 float64
 }
 
 func quantiles(values []float64) Quantiles {
@@ -135,35 +132,45 @@ func clear(r *fleet.Report) float64 {
 
 // run has the settings that all reruns share.
 type run struct {
-	ctx      context.Context
-	seeds    int
-	progress func(done, all int)
+	ctx   context.Context
+	seeds int
 }
 
-// fleets runs each scenario with every seed.
+// fleets runs each scenario with seeds 1 to r.seeds, on all cores.
 func (r *run) fleets(scenarios []fleet.Scenario) ([][]fleet.Report, error) {
-	reports, err := bench.RunSeeds(r.ctx, scenarios, r.seeds, r.progress)
-	if err == nil {
-		err = r.ctx.Err()
-	}
+	reports := make([][]fleet.Report, len(scenarios))
+	err := parallel.OnAll(r.ctx, r.seeds*len(scenarios), parallel.Each(func(i int) (func(), error) {
+		s := scenarios[i/r.seeds]
+		s.Seed = uint64(i%r.seeds + 1)
+		report, err := compare.RunScenario(r.ctx, s, nil)
+		return func() { reports[i/r.seeds] = append(reports[i/r.seeds], report) }, err
+	}))
 	return reports, err
 }
 
-// Run reruns everything, with so many seeds of what is short. progress, if not nil, is told how far
-// the current document is. If ctx ends, Run returns the documents that were finished.
-func Run(ctx context.Context, seeds int, progress func(done, all int)) (*Page, error) {
-	p := &Page{Seeds: seeds, Documents: []Document{}, Runs: []GemRun{}, Jitter: []GemJitter{}}
-	r := &run{ctx, seeds, progress}
+// Run reruns everything, with so many seeds of what is short.
+func Run(ctx context.Context, seeds int) (*Page, error) {
+	p := &Page{Seeds: seeds}
+	r := &run{ctx, seeds}
 	for _, rerun := range []func(*run, *Page) (Document, error){exchangeClient, gem, demo, gates, counters} {
 		d, err := rerun(r, p)
-		if ctx.Err() != nil {
-			p.Interrupted = true
-			return p, nil
-		}
 		if err != nil {
 			return nil, err
 		}
 		p.Documents = append(p.Documents, d)
 	}
 	return p, nil
+}
+
+// summary counts the verdicts.
+func (p *Page) summary() string {
+	n := map[Verdict]int{}
+	all := 0
+	for _, d := range p.Documents {
+		for _, c := range d.Claims {
+			n[c.Verdict]++
+			all++
+		}
+	}
+	return fmt.Sprintf("%d claims: %d confirmed, %d in part, %d refuted", all, n[Confirmed], n[InPart], n[Refuted])
 }

@@ -12,32 +12,32 @@ import (
 
 // GemRun compares a published run with ours. Each published run is a single one, of older code than the gem's.
 type GemRun struct {
-	Strategy   string  `json:"strategy"`
-	Multiplier float64 `json:"multiplier"`
-	Minutes    int     `json:"minutes"`
-	Clients    string  `json:"clients"` // processes × threads
+	Strategy   string
+	Multiplier float64
+	Minutes    int
+	Clients    string // processes × threads
 
-	Retry    GemValue  `json:"retry_percent"`
-	MaxSleep GemValue  `json:"max_sleep_s"`
-	SD       GemValue  `json:"request_sd"`
-	Clear    *GemValue `json:"clear_s,omitempty"`
+	Retry    GemValue
+	MaxSleep GemValue
+	SD       GemValue
+	Clear    *GemValue
 }
 
 // GemValue is a published value, with the quantiles of our runs.
 type GemValue struct {
-	Published *float64 `json:"published"`
+	Published *float64
 	Quantiles
 }
 
 // GemJitter is a run of the gem's best strategy: ten clients in two processes for half an hour, at
 // a server that works 40 ms on each request. Values are medians.
 type GemJitter struct {
-	Jitter     float64 `json:"jitter_percent"`
-	Sharing    string  `json:"sharing"`
-	Retry      float64 `json:"retry_percent"`
-	MaxSleep   float64 `json:"max_sleep_s"`
-	SD         float64 `json:"request_sd"`
-	Concurrent float64 `json:"peak_concurrent"`
+	Jitter     float64
+	Sharing    string
+	Retry      float64
+	MaxSleep   float64
+	SD         float64
+	Concurrent float64
 }
 
 const (

@@ -59,7 +59,7 @@ func (r *run) ofExchange(x bench.Exchange, ids []string) (map[string]bench.Resul
 		}
 		rows = append(rows, row)
 	}
-	results, err := bench.Virtual(r.ctx, rows, x.Latency, r.exchangeSeeds(), exchangeRun, r.progress)
+	results, err := bench.Virtual(r.ctx, rows, x.Latency, r.exchangeSeeds(), exchangeRun, nil)
 	if err != nil {
 		return nil, err
 	}
