@@ -197,7 +197,7 @@ func theTable() *table {
 }
 
 func makeTable() *table {
-	t := table{named: map[string]*row{}}
+	t, example := table{named: map[string]*row{}}, examples()
 	for _, group := range []struct {
 		kind string
 		rows []*row
@@ -208,7 +208,7 @@ func makeTable() *table {
 		for _, d := range group.rows {
 			d.Kind = cmp.Or(d.Kind, group.kind)
 			d.parsed = sync.OnceValue(d.parse)
-			d.Examples = examplesOf(d.Provider.Name)
+			d.Examples = example[d.Provider.Name]
 			if len(d.Models) > 0 {
 				d.ModelsAsOf = modelsAsOf
 			}

@@ -20,7 +20,7 @@ func mistral() *row {
 		Provider: Provider{
 			Name: "mistral", Title: "Mistral", Shares: dated,
 			SDKs:   []Pattern{"mistralai.*", "@mistralai/*"},
-			Models: mistralModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 1_000_000, Docs: "https://docs.mistral.ai/studio-api/batch-processing"},
+			Models: modelsOf("mistral"), Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 1_000_000, Docs: "https://docs.mistral.ai/studio-api/batch-processing"},
 			Hosts: []string{"api.mistral.ai", "api.eu.mistral.ai", "codestral.mistral.ai"},
 			Docs:  "https://docs.mistral.ai/deployment/ai-studio/tier", AsOf: "2026-11",
 			Limited: Model, Banned: Key,
@@ -54,7 +54,7 @@ func cerebras() *row {
 		Provider: Provider{
 			Name: "cerebras", Title: "Cerebras",
 			SDKs:   []Pattern{"cerebras.cloud.sdk.*", "@cerebras/*"},
-			Models: cerebrasModels,
+			Models: modelsOf("cerebras"),
 			Hosts:  []string{"api.cerebras.ai"},
 			Docs:   "https://inference-docs.cerebras.ai/support/rate-limits", AsOf: "2026-11",
 			Limited: Model, Banned: Key,
@@ -107,7 +107,7 @@ func cohere() *row {
 		Provider: Provider{
 			Name: "cohere", Title: "Cohere",
 			SDKs:   []Pattern{"cohere.*", "cohere-ai"},
-			Models: cohereModels,
+			Models: modelsOf("cohere"),
 			Hosts:  []string{"api.cohere.com", "api.cohere.ai"},
 			Docs:   "https://docs.cohere.com/docs/rate-limits", AsOf: "2026-11",
 			Limited: Route, Banned: Key, Refusers: []Refuser{{"month", Key}},
@@ -312,7 +312,7 @@ func xai() *row {
 	return &row{
 		Provider: Provider{
 			Name: "xai", Title: "xAI",
-			Models: xaiModels,
+			Models: modelsOf("xai"),
 			Hosts:  []string{"api.x.ai", ".api.x.ai"},
 			Docs:   "https://docs.x.ai/developers/rate-limits", AsOf: "2026-11",
 			Limited: Model, Banned: Key,
@@ -343,7 +343,7 @@ func deepseek() *row {
 	return &row{
 		Provider: Provider{
 			Name: "deepseek", Title: "DeepSeek",
-			Models: deepseekModels,
+			Models: modelsOf("deepseek"),
 			Hosts:  []string{"api.deepseek.com"},
 			Docs:   "https://api-docs.deepseek.com/quick_start/rate_limit", AsOf: "2026-11",
 			Silent: true, Limited: Model, Banned: Key,
@@ -391,7 +391,7 @@ func vertex() *row {
 	return &row{
 		Provider: Provider{
 			Name: "vertex", Title: "Vertex AI",
-			Models: geminiModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Docs: "https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/batch-prediction-gemini"},
+			Models: modelsOf("gemini"), Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Docs: "https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/batch-prediction-gemini"},
 			Hosts: []string{"aiplatform.googleapis.com", ".aiplatform.googleapis.com", "us-central1-aiplatform.googleapis.com", "us-east5-aiplatform.googleapis.com", "europe-west1-aiplatform.googleapis.com",
 				"europe-west4-aiplatform.googleapis.com", "asia-northeast1-aiplatform.googleapis.com"},
 			Docs: "https://cloud.google.com/vertex-ai/generative-ai/docs/quotas", AsOf: "2026-11",
@@ -412,7 +412,7 @@ func perplexity() *row {
 	return &row{
 		Provider: Provider{
 			Name: "perplexity", Title: "Perplexity",
-			Models: perplexityModels,
+			Models: modelsOf("perplexity"),
 			Hosts:  []string{"api.perplexity.ai"},
 			Docs:   "https://docs.perplexity.ai/docs/admin/rate-limits-usage-tiers", AsOf: "2026-11",
 			Silent: true, Limited: Key, Banned: Key,

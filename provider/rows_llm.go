@@ -22,7 +22,7 @@ func openai() *row {
 		Provider: Provider{
 			Name: "openai", Title: "OpenAI", AsOf: "2026-11",
 			SDKs:   []Pattern{"openai.*", "com.openai.*", "openai"},
-			Models: openAIModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://platform.openai.com/docs/guides/batch"},
+			Models: modelsOf("openai"), Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://platform.openai.com/docs/guides/batch"},
 			Tokens: countsReserved, PerSecond: true, Organization: "OpenAI-Organization", Shares: dated,
 			Hosts:   []string{"api.openai.com", ".api.openai.com"},
 			Docs:    "https://platform.openai.com/docs/guides/rate-limits",
@@ -56,7 +56,7 @@ func groq() *row {
 		Provider: Provider{
 			Name: "groq", Title: "Groq", AsOf: "2026-11",
 			SDKs:   []Pattern{"groq.*", "groq-sdk"},
-			Models: groqModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://console.groq.com/docs/batch"},
+			Models: modelsOf("groq"), Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 50_000, Bytes: 200 << 20, Docs: "https://console.groq.com/docs/batch"},
 			Tokens:  countsSum, // measured by many, documented nowhere
 			Hosts:   []string{"api.groq.com"},
 			Docs:    "https://console.groq.com/docs/rate-limits",
@@ -375,7 +375,7 @@ func anthropic() *row {
 		Provider: Provider{
 			Name: "anthropic", Title: "Anthropic", AsOf: "2026-11",
 			SDKs:   []Pattern{"anthropic.*", "com.anthropic.*", "@anthropic-ai/*"},
-			Models: anthropicModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 256 << 20, Docs: "https://platform.claude.com/docs/en/build-with-claude/batch-processing"},
+			Models: modelsOf("anthropic"), Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Requests: 100_000, Bytes: 256 << 20, Docs: "https://platform.claude.com/docs/en/build-with-claude/batch-processing"},
 			Tokens: countsProduced, Organization: "Anthropic-Organization-Id",
 			// https://platform.claude.com/docs/en/api/rate-limits: all of Opus 4 have one limit,
 			// all of Sonnet 4 another.
@@ -454,7 +454,7 @@ func gemini() *row {
 		Provider: Provider{
 			Name: "gemini", Title: "Gemini", AsOf: "2026-11",
 			SDKs:   []Pattern{"google.genai.*", "google.generativeai.*", "@google/genai", "@google/generative-ai"},
-			Models: geminiModels, Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Bytes: 2 << 30, Docs: "https://ai.google.dev/gemini-api/docs/batch-api"},
+			Models: modelsOf("gemini"), Batch: &BatchAPI{Discount: 0.5, Within: 24 * time.Hour, Bytes: 2 << 30, Docs: "https://ai.google.dev/gemini-api/docs/batch-api"},
 			Tokens: countsInput,
 			Hosts:  []string{"generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"},
 			Docs:   "https://ai.google.dev/gemini-api/docs/rate-limits",

@@ -79,7 +79,7 @@ var Table = []Package{
 	// Words on the wire.
 	{Name: "tokens", Std: "any"},
 	{Name: "tokens/tiktoken", Ours: "tokens", Std: "compress/flate embed encoding/binary io strings sync unicode unicode/utf8"},
-	{Name: "provider", Std: pure + " bytes encoding/json net/http net/url regexp strconv sync unicode", Modules: "github.com/dunglas/httpsfv"},
+	{Name: "provider", Std: pure + " bytes embed encoding/json net/http net/url regexp strconv sync unicode", Modules: "github.com/dunglas/httpsfv"},
 
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
 	{Name: "provider/classify", Ours: "limit internal/core/dispatch provider internal/send/neterr", Std: pure + " bytes context crypto/tls net net/http"},
