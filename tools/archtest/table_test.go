@@ -165,7 +165,7 @@ var Table = []Package{
 	{Name: "lab/chart", Ours: "internal/app/report internal/text/table internal/web", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "lab/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
 	{Name: "lab/proxybench"},
-	{Name: "lab/soak", Ours: "limit/mono limit pool provider/classify ratetest/rule share lab/nodesim internal/testkit/coded internal/testkit/daemon", Std: "any"},
+	{Name: "lab/soak"},
 	{Name: "lab/cmd/paceline-lab", Ours: "any", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "lab/targets", Ours: "limit ratetest/latency fairshare lab/parallel lab/strategy lab/sim/fleet lab/sim/compare internal/text/table", Std: "any"},
 	{Name: "lab/baselines"},

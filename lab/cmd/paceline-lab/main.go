@@ -42,7 +42,7 @@ func newProgram() cli.Program {
 		},
 		Verbs: []cli.Verb{
 			{Name: "sim", New: newSim}, {Name: "bench", New: newBench}, {Name: "proof", New: newProof},
-			{Name: "chart", New: newChart}, {Name: "soak", New: newSoak},
+			{Name: "chart", New: newChart},
 		},
 		Reads: "sim", Groups: groups,
 		Values: map[string]map[string][]string{

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"testing"
 
@@ -20,20 +19,10 @@ const top = "../../.."
 func TestPages(t *testing.T) {
 	t.Parallel()
 	chosen := func(p *pages.Page, b *pages.Block) bool { return p.Name != "fair.md" && b.Lab() }
-	others := map[string]string{}
-	for _, p := range pages.All(t, top) {
-		for _, b := range p.Blocks {
-			if chosen(p, &b) && b.Language == "sh" && plainPaceline.MatchString(b.Text) {
-				others["paceline"] = paceline(t)
-			}
-		}
-	}
-	if n := pages.RunAll(t, top, pages.Env(t, "paceline-lab", asProgram, others), chosen); n < 4 {
+	if n := pages.RunAll(t, top, pages.Env(t, "paceline-lab", asProgram, nil), chosen); n < 3 {
 		t.Errorf("%d blocks of the pages run paceline-lab", n)
 	}
 }
-
-var plainPaceline = regexp.MustCompile(`(?m)(^|\s)paceline `)
 
 // TestPagesCommandLines: command lines that are not run have flags that exist and values that can be read.
 func TestPagesCommandLines(t *testing.T) {

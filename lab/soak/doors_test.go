@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/testkit/daemon"
@@ -72,7 +74,7 @@ func (k *soak) drop(d *driver) {
 // run gives `paceline run` lines through a pipe, and reads its results.
 func (k *soak) run(ctx context.Context, d *driver, session int) error {
 	out := filepath.Join(d.dir, fmt.Sprintf("results-%d.jsonl", session))
-	c := exec.Command(k.Paceline, "run", "-", "--out", out, "--limit", fmt.Sprintf("%d/s", perSecond), "--key-env", keyIn,
+	c := exec.Command(k.program, "run", "-", "--out", out, "--limit", fmt.Sprintf("%d/s", perSecond), "--key-env", keyIn,
 		"-H", "Authorization: Bearer {key}", "--attempts", "1000", "--log-level", "debug", "--progress", "5s")
 	c.Env = append(os.Environ(), keyIn+"="+d.key)
 	log, err := os.Create(filepath.Join(d.dir, fmt.Sprintf("log-%d", session)))
@@ -179,7 +181,7 @@ func (k *soak) proxy(ctx context.Context, d *driver, session int) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	p, err := daemon.Start(daemon.Config{Program: k.Paceline, Dir: dir, Env: []string{keyIn + "=" + d.key}, Args: []string{
+	p, err := daemon.Start(daemon.Config{Program: k.program, Dir: dir, Env: []string{keyIn + "=" + d.key}, Args: []string{
 		"proxy", "--to", strings.TrimSuffix(k.url, "/v1/batch"), "--limit", fmt.Sprintf("%d/s", perSecond), "--listen",
 		"ADDRESS",
 		"--key-env", keyIn, "-H", "Authorization: Bearer {key}", "--admin", admin, "--log-level", "debug",
@@ -338,4 +340,30 @@ func save(url, name string) error {
 		return err
 	}
 	return os.WriteFile(name, text, 0o600)
+}
+
+// Requests without an end when a session ends leave the next session as many as the first had.
+func TestSessionsAreGivenRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStranger(1)
+		door, err := s.open("key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, d := &soak{server: s}, &driver{door: door, ended: map[string]bool{}}
+		for session := range 3 {
+			ctx, end := context.WithTimeout(context.Background(), time.Second)
+			given := 0
+			for ok := true; ok; {
+				if _, ok = k.next(ctx, d); ok {
+					given++
+				}
+			}
+			end()
+			if given != ahead {
+				t.Errorf("session %d is given %d requests", session, given)
+			}
+			k.drop(d)
+		}
+	})
 }

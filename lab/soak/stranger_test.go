@@ -8,10 +8,12 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/testkit/coded"
@@ -32,17 +34,17 @@ const (
 
 // Counts is what the stranger did with the requests of one door.
 type Counts struct {
-	Arrived int `json:"arrived"`
-	Served  int `json:"served"` // whole or in part
-	Parts   int `json:"parts"`  // served in part
-	Failed  int `json:"failed"` // served, and then a failure instead of the answer
-	Said    int `json:"said"`   // refusals with a time
-	Unsaid  int `json:"unsaid"` // refusals without one
-	Coded   int `json:"coded"`  // answers in a content coding
+	Arrived int
+	Served  int // whole or in part
+	Parts   int // served in part
+	Failed  int // served, and then a failure instead of the answer
+	Said    int // refusals with a time
+	Unsaid  int // refusals without one
+	Coded   int // answers in a content coding
 	// Over is the requests above the limit, and Early those that came before the time that a
 	// refusal had said. Both are 0 where the client keeps its promises.
-	Over  int `json:"over"`
-	Early int `json:"early"`
+	Over  int
+	Early int
 }
 
 // stranger is a server as others have it. It counts strictly, serves in part, refuses within 200
@@ -334,5 +336,42 @@ func (f *refusal) write(w http.ResponseWriter, now time.Time, left time.Duration
 		_, _ = io.WriteString(w, f.body(now, seconds))
 	} else if !f.silent {
 		_, _ = fmt.Fprintf(w, `{"error":{"message":"refused","echo":%q}}`, echo)
+	}
+}
+
+// The server notices a client without patience, and one that ignores the limit.
+func TestStrangerNotices(t *testing.T) {
+	s := newStranger(1)
+	server := httptest.NewServer(s)
+	defer server.Close()
+	d, err := s.open("key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func() {
+		req, err := http.NewRequest(http.MethodPost, server.URL, strings.NewReader(`{"id":"a"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer key")
+		if resp, err := http.DefaultTransport.RoundTrip(req); err == nil { // some answers are cut
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+	}
+	for range 3 * perSecond {
+		ask()
+	}
+	c, _ := s.countsOf(d)
+	if c.Over == 0 && c.Said == 0 {
+		t.Errorf("%+v: nothing above the limit", c)
+	}
+	s.mu.Lock()
+	d.form, d.said, d.until = refusals[0], time.Now().Add(-2*crossing), time.Now().Add(time.Minute)
+	d.read[""] = d.said
+	s.mu.Unlock()
+	ask()
+	if c, examples := s.countsOf(d); c.Early != 1 || len(examples) == 0 {
+		t.Errorf("%+v, %q: it came early", c, examples)
 	}
 }

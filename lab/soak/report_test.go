@@ -8,42 +8,42 @@ import (
 	"time"
 )
 
-// Door is what became of the requests of one door.
-type Door struct {
-	Name string `json:"name"`
+// doorReport is what became of the requests of one door.
+type doorReport struct {
+	Name string
 	// Made is the requests that the door was given, and Lost those that the server served and that
 	// the door never ended. The others without an end are left for another time.
-	Made int `json:"made"`
-	Lost int `json:"lost"`
+	Made int
+	Lost int
 	// Done is the requests that ended with a success, and Empty those of them that the server never
 	// served.
-	Done   int    `json:"done"`
-	Empty  int    `json:"empty"`
-	Server Counts `json:"server"`
+	Done   int
+	Empty  int
+	Server Counts
 	// Repeats is the requests that the server served more than once, and Unnamed those of them of
 	// which nobody was informed.
-	Repeats int `json:"repeats"`
-	Unnamed int `json:"unnamed"`
+	Repeats int
+	Unnamed int
 	// Rewound is how often the store went back in time.
-	Rewound  int      `json:"rewound,omitempty"`
-	Examples []string `json:"examples,omitempty"`
+	Rewound  int
+	Examples []string
 }
 
-// Report is the result of a soak.
-type Report struct {
-	For   time.Duration `json:"for_ns"`
-	Doors []Door        `json:"doors"`
+// report is the result of a soak.
+type report struct {
+	For   time.Duration
+	Doors []doorReport
 	// Secrets is the files with a key in them.
-	Secrets int    `json:"secrets"`
-	Leak    string `json:"leak,omitempty"` // the first of these
+	Secrets int
+	Leak    string // the first of these
 }
 
-func (k *soak) report(drivers []*driver) (*Report, error) {
-	r := &Report{For: time.Since(k.began).Round(time.Second)}
+func (k *soak) outcome(drivers []*driver) (*report, error) {
+	r := &report{For: time.Since(k.began).Round(time.Second)}
 	var keys []string
 	for _, d := range drivers {
 		keys = append(keys, d.key)
-		one := Door{Name: d.name, Made: d.made, Done: d.succeeded, Rewound: d.rewound}
+		one := doorReport{Name: d.name, Made: d.made, Done: d.succeeded, Rewound: d.rewound}
 		one.Server, one.Examples = k.server.countsOf(d.door)
 		for id, n := range k.server.served(d.door) {
 			if !d.ended[id] && !d.left[id] {
@@ -64,12 +64,12 @@ func (k *soak) report(drivers []*driver) (*Report, error) {
 		r.Doors = append(r.Doors, one)
 	}
 	var err error
-	r.Secrets, r.Leak, err = leaks(k.Dir, keys)
+	r.Secrets, r.Leak, err = leaks(k.dir, keys)
 	return r, err
 }
 
-// Failed names the promises that were broken; empty: none.
-func (r *Report) Failed() string {
+// failed names the promises that were broken; empty: none.
+func (r *report) failed() string {
 	var all []string
 	add := func(door string, n int, what string) {
 		if n > 0 {
@@ -90,8 +90,8 @@ func (r *Report) Failed() string {
 	return strings.Join(all, "; ")
 }
 
-// WriteText writes a table.
-func (r *Report) WriteText(w io.Writer) error {
+// write writes a table.
+func (r *report) write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "door\tmade\tarrived\tserved\tin part\tfailed after it\tcoded\ttimes said\tunsaid\tabove the "+
 		"limit\ttoo early\trepeats\tunnamed\tlost\tempty\trewound\t")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 )
 
 // forms are the forms of a key that are searched for: the middle of it, which no escape changes,
@@ -47,4 +48,22 @@ func leaks(dir string, keys []string) (n int, first string, err error) {
 		return nil
 	})
 	return n, first, err
+}
+
+// A key is found in each form in which programs write it.
+func TestLeaks(t *testing.T) {
+	key := newKey()
+	texts := []string{"it is " + key, strings.ReplaceAll(key, "/", `\/`), url.QueryEscape(key)}
+	for _, before := range []string{"Bearer ", "Basic x:", "user:"} {
+		texts = append(texts, base64.StdEncoding.EncodeToString([]byte(before+key)))
+	}
+	for _, text := range texts {
+		found := false
+		for _, f := range forms(key) {
+			found = found || strings.Contains(text, string(f))
+		}
+		if !found {
+			t.Errorf("%s is not found", text)
+		}
+	}
 }
