@@ -76,20 +76,15 @@ type account struct {
 	gap     time.Duration // the largest
 }
 
-// orders takes in how a key of the account orders its requests.
-func (a *account) orders(k *Key) {
-	a.ordered = a.ordered || k.Ordered
-	a.alone = a.alone || k.Ordered && k.Gap == 0
-	a.gap = max(a.gap, k.Gap)
-}
-
 // order returns the account whose requests at a partition must arrive in order; nil: there is none.
 func (t *Transport) order(p Partition) *account {
 	if p.Scope != provider.Key {
 		return nil
 	}
-	if i := slices.IndexFunc(t.accounts, func(a *account) bool { return a.ordered && a.owns(p) }); i >= 0 {
-		return t.accounts[i]
+	for _, a := range t.accounts {
+		if a.ordered && a.owns(p) {
+			return a
+		}
 	}
 	return nil
 }
@@ -128,7 +123,7 @@ func (t *Transport) takeKeys(keys []Key) error {
 		if a.limit == nil {
 			a.limit = k.Limit
 		}
-		a.orders(&k)
+		a.ordered, a.alone, a.gap = a.ordered || k.Ordered, a.alone || k.Ordered && k.Gap == 0, max(a.gap, k.Gap)
 		t.keys = append(t.keys, &key{Key: k, in: t.ring.Add(a.in), account: a})
 	}
 	if len(keys) > 0 && t.config.Organization != nil {

@@ -347,6 +347,6 @@ func (l *leaf) quietLocked() {
 	if l.newcomer.shares() {
 		m.t.unlinkLocked(l)
 	} else if m.left--; m.left == 0 {
-		m.endLocked()
+		m.end()
 	}
 }

@@ -77,7 +77,7 @@ func (t *Transport) named(key Partition, name string, served bool) (home string)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := t.owners[key.Host]
-	if o == nil && name != "" {
+	if name != "" {
 		o = t.ownersLocked(key.Host)
 	}
 	if o == nil {
@@ -115,14 +115,12 @@ func (t *Transport) followLocked(o *owners, host string, moves []string) {
 	}
 }
 
-// carried is what still counts for a key when it moves to the limits of another. The key's usage of
-// each limit counts as one request. That is in flight until the last earlier request is answered.
+// carried is the usage of a key's old limits, which counts as one request in those to which the key
+// moves. That is in flight until the last earlier request is answered.
 type carried struct {
-	t     *Transport
-	to    []*leaf
-	pairs [][2]*node            // the old and the new one of each limit
-	ends  []func(now mono.Time) // these settle the usage with its final amount
-	left  int                   // how many leaves of the old limits have requests under way; guarded by the Transport's lock
+	t    *Transport
+	left int    // how many leaves of the old limits have requests under way; guarded by the Transport's lock
+	end  func() // settles the usage with its final amount, under that lock
 }
 
 // moveLocked takes a key to the limits of a key, which may be itself: its requests that wait go
@@ -132,7 +130,8 @@ func (t *Transport) moveLocked(o *owners, key Partition, home string) {
 	g := o.newcomers[key.Key]
 	delete(o.newcomers, key.Key)
 	m := &carried{t: t}
-	var from []*leaf
+	var from, joined []*leaf
+	var pairs [][2]*node // the old and the new one of each limit
 	for p, l := range t.leaves {
 		if p.Host == key.Host && p.Key == key.Key && l.moved.Load() == nil && (l.newcomer.shares() || home != key.Key) {
 			from = append(from, l)
@@ -156,10 +155,16 @@ func (t *Transport) moveLocked(o *owners, key Partition, home string) {
 		case l.newcomer.shares():
 			t.departLocked(l, to)
 		default:
-			m.joinLocked(l, to)
+			to.active.Add(1) // to prevent that it is forgotten meanwhile
+			joined = append(joined, to)
+			for i, n := range l.nodes[:l.count] {
+				if p := [2]*node{n, to.nodes[i]}; p[0] != p[1] && !slices.Contains(pairs, p) {
+					pairs = append(pairs, p)
+				}
+			}
 		}
 	}
-	m.begin()
+	m.end = t.carryLocked(pairs, joined)
 	if g != nil {
 		t.group.Update(func(mono.Time) { g.door.single, g.door.closed = false, g.shares() || home != key.Key }, g.limit)
 	}
@@ -168,46 +173,30 @@ func (t *Transport) moveLocked(o *owners, key Partition, home string) {
 	}
 }
 
-// joinLocked has the limits of a leaf count in those of another.
-func (m *carried) joinLocked(l, to *leaf) {
-	to.active.Add(1) // to prevent that it is forgotten meanwhile
-	m.to = append(m.to, to)
-	for i, n := range l.nodes[:l.count] {
-		if other := to.nodes[i]; other != n && !slices.ContainsFunc(m.pairs, func(p [2]*node) bool { return p[0] == n }) {
-			m.pairs = append(m.pairs, [2]*node{n, other})
-		}
-	}
-}
-
-// begin makes the usage of the old limits count in the new ones, and moves the requests that wait
+// carryLocked makes the usage of old limits count in new ones, and moves the requests that wait
 // at the old ones. A request that got a permit there before is part of that usage. One that gets a
-// permit there afterwards sees that its key has moved.
-func (m *carried) begin() {
-	m.update(func(now mono.Time) {
-		for _, p := range m.pairs {
-			old, other := p[0].stack, p[1].stack
-			m.ends = append(m.ends, keyring.Carry(now, m.t.group.Number, old.Own(), other, other.Own()))
-			old.Close()
-		}
-	})
-}
-
-// endLocked settles the carried usage with its final amount.
-func (m *carried) endLocked() {
-	m.update(func(now mono.Time) {
-		for _, end := range m.ends {
-			end(now)
-		}
-	})
-	for _, l := range m.to {
-		l.unuseLocked()
-	}
-}
-
-func (m *carried) update(f func(now mono.Time)) {
+// permit there afterwards sees that its key has moved. end settles the usage.
+func (t *Transport) carryLocked(pairs [][2]*node, joined []*leaf) (end func()) {
 	var changed []*node
-	for _, p := range m.pairs {
+	for _, p := range pairs {
 		changed = append(changed, p[:]...)
 	}
-	update(m.t.group, f, changed)
+	var ends []func(now mono.Time)
+	update(t.group, func(now mono.Time) {
+		for _, p := range pairs {
+			old, other := p[0].stack, p[1].stack
+			ends = append(ends, keyring.Carry(now, t.group.Number, old.Own(), other, other.Own()))
+			old.Close()
+		}
+	}, changed)
+	return func() {
+		update(t.group, func(now mono.Time) {
+			for _, end := range ends {
+				end(now)
+			}
+		}, changed)
+		for _, l := range joined {
+			l.unuseLocked()
+		}
+	}
 }
