@@ -105,7 +105,7 @@ func TestJournalGone(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				l, free := r.groups[0].limiters[0][0], 0
+				l, free := r.groups[0].of[0].limiters[0], 0
 				if first := l.Ready(0, limit.One).Sub(0); first > time.Minute+journal.Late+time.Second {
 					t.Errorf("%s, bucket %v: the first may go after %v", c.name, bucket, first)
 				}

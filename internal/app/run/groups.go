@@ -25,19 +25,17 @@ import (
 // group is the requests that share limits of their own on every key: the requests of one model, or
 // all.
 type group struct {
-	r        *Run
-	index    int
-	model    string            // as in provider.SharedModel; empty: all models; otherModels: those without own limits
-	limits   []format.Rate     // those of Config.Limits that are for this group
-	limiters [][]limit.Limiter // for each key, one for each limit
-	fitted   []*limit.Fitted   // for each key, one over all its limiters
-	autos    []*fairshare.Auto // for each key, if the limits are not known; they are in fitted, too
-	rooms    []int64           // for each limit, the content of the buckets of all keys together at the epoch
-	pool     *pool.Pool
-	// allowances are the limits of organizations, if keys may share them. The limiters and fitted
-	// of such keys are then the same. Every change of these needs the locks of Run.organizations
-	// and of the Pool.
+	r      *Run
+	index  int
+	model  string            // as in provider.SharedModel; empty: all models; otherModels: those without own limits
+	limits []format.Rate     // those of Config.Limits that are for this group
+	autos  []*fairshare.Auto // for each key, if the limits are not known; they are in fitted, too
+	rooms  []int64           // for each limit, the content of the buckets of all keys together at the epoch
+	pool   *pool.Pool
+	// allowances are the limits of all accounts, and of is the one of each key. Several keys may have
+	// the same. Every change of these needs the locks of Run.organizations and of the Pool.
 	allowances []*allowance
+	of         []*allowance
 	waits      telling.Waits
 	served     []telling.Servings // for each key
 	// unsaid is the latest refusal that did not say when to come back, until a wait after it is
@@ -169,18 +167,14 @@ func (r *Run) divide() error {
 
 // limit makes the limiters of the group.
 func (g *group) limit() error {
-	for key := range g.r.c.Keys {
-		if home := g.r.organizations.home(key); home < key {
-			g.limiters, g.fitted = append(g.limiters, g.limiters[home]), append(g.fitted, g.fitted[home])
-			continue
-		}
-		each, fitted, err := g.newLimits(key)
+	g.rooms = make([]int64, len(g.limits))
+	for _, k := range g.r.c.Keys {
+		of, err := g.allowance(g.r.organizations.countsIn(k.Name)[0])
 		if err != nil {
 			return err
 		}
-		g.limiters, g.fitted = append(g.limiters, each), append(g.fitted, fitted)
+		g.of = append(g.of, of)
 	}
-	g.allow()
 	return nil
 }
 

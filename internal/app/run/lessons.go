@@ -46,8 +46,8 @@ func (s *lessons) news(key string, all []limit.Lesson) (changed []limit.Lesson) 
 func (g *group) recall() {
 	r := g.r
 	for i := range r.c.Keys {
-		g.recallTo(i, g.fitted[i])
-		for _, m := range g.fitted[i].Misfits() {
+		g.recallTo(i, g.of[i].fitted)
+		for _, m := range g.of[i].fitted.Misfits() {
 			r.lessons.tellMisfit(g.called(i), &m, m.Sure, " in a run before")
 		}
 	}
@@ -196,7 +196,7 @@ func (g *group) newPool() error {
 	r := g.r
 	keys := make([]pool.Key, len(r.c.Keys))
 	for i, k := range r.c.Keys {
-		keys[i] = pool.Key{Name: k.Name, Limiter: g.fitted[i], Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0,
+		keys[i] = pool.Key{Name: k.Name, Limiter: g.of[i].fitted, Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0,
 			Use: r.c.Use, Ramp: r.c.Ramp}
 		if r.organizations.together() {
 			keys[i].Limiter, keys[i].Shared = nil, g.shares(i)
@@ -208,7 +208,10 @@ func (g *group) newPool() error {
 			keys[i].Nonce = &pool.NonceConfig{Unit: r.c.NonceUnit, After: r.store.History.Nonces[k.Name]}
 		}
 	}
-	g.replay()
+	for _, of := range g.allowances {
+		g.replay(0, of)
+		g.fills(0, of)
+	}
 	g.recall()
 	onExpiry := pool.End
 	if r.c.Renew {
@@ -234,33 +237,6 @@ func (g *group) newPool() error {
 		}
 	})
 	return nil
-}
-
-// replay replays the sends of earlier runs into the limiters.
-func (g *group) replay() {
-	r := g.r
-	g.rooms = make([]int64, len(g.limits))
-	for _, f := range g.fitted {
-		limit.SetEpoch(f, r.epoch)
-	}
-	if r.c.Strangers != nil || r.c.Share != nil {
-		return
-	}
-	for i, f := range g.fitted {
-		if r.organizations.home(i) == i {
-			all, since := g.history(func(key int) bool {
-				return key == i || r.organizations.together() && r.organizations.countsIn(key, r.organizations.account(i))
-			})
-			limit.Replay(f, 0, since, all)
-		}
-	}
-	for n, rate := range g.limits {
-		for i := range g.limiters {
-			if rate.Bucket && r.organizations.home(i) == i {
-				g.rooms[n] += rate.Room(g.limiters[i][n], 0)
-			}
-		}
-	}
 }
 
 // history returns the sends of earlier runs with some keys, and since when these are known.

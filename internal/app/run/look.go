@@ -170,8 +170,8 @@ func (m *midnights) look() bool {
 func (p pools) moveMidnights(epoch time.Time) {
 	for _, g := range p {
 		g.pool.Update(func(mono.Time, *pool.Queue, *pool.Dispatcher) {
-			for _, f := range g.fitted {
-				limit.SetEpoch(f, epoch)
+			for _, of := range g.allowances {
+				limit.SetEpoch(of.fitted, epoch)
 			}
 		})
 	}

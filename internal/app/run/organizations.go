@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
@@ -40,38 +41,37 @@ type belonging struct {
 	past keyring.Past // answers from the time when it was not known
 }
 
-// allowance is the limits of one organization, in one group.
+// allowance is the limits of one account, in one group.
 type allowance struct {
 	account  keyring.Account
+	key      int             // the index of its home
 	limiters []limit.Limiter // one for each limit
 	fitted   *limit.Fitted   // over all of them
-	shared   *pool.Shared
+	shared   *pool.Shared    // for keys that may share limits
 }
 
 // newOrganizations finds out whether keys may have limits together, and takes in the user's own
 // assignment. homes are the servers of the keys, as far as they are known.
 func newOrganizations(c *Config, homes secret.Places) *organizations {
-	o := &organizations{}
 	if len(c.Keys) < 2 || len(c.Limits) == 0 {
-		return o
+		return &organizations{}
 	}
+	var row provider.Provider
 	if l := c.Meter; l != nil {
-		row, _ := provider.LookupProvider(l.LimitsOf())
-		if row.Name == "" {
+		known := false
+		if row, known = provider.LookupProvider(l.LimitsOf()); !known {
 			row, _ = provider.LookupProvider(l.Dialect().Name())
 		}
-		o.field = row.Organization
 	} else if c.Provider != nil {
-		row, _ := provider.LookupProvider(c.Provider.Name())
-		o.field = row.Organization
+		row, _ = provider.LookupProvider(c.Provider.Name())
 	} else {
 		for _, home := range homes {
-			if d, ok := provider.ForHost(home.Host()); ok && o.field == "" {
-				row, _ := provider.LookupProvider(d.Name())
-				o.field = row.Organization
+			if d, ok := provider.ForHost(home.Host()); ok && row.Organization == "" {
+				row, _ = provider.LookupProvider(d.Name())
 			}
 		}
 	}
+	o := &organizations{field: row.Organization}
 	learns := o.field != "" && c.Share == nil // the names of limits in a store do not change while processes share them
 	if c.Share != nil {
 		o.heard = make([]string, len(c.Keys))
@@ -117,33 +117,20 @@ func (o *organizations) assign() {
 
 func (o *organizations) together() bool { return o != nil && len(o.keys) > 0 }
 
-// home returns the first key that has the same limits as this one at the beginning.
-func (o *organizations) home(key int) int {
+// countsIn returns the accounts in which a key counts, as far as that is known.
+func (o *organizations) countsIn(key string) []keyring.Account {
 	if !o.together() {
-		return key
+		return []keyring.Account{{Home: key}}
 	}
-	return o.of(o.account(key).Home)
-}
-
-// of returns the index of a key.
-func (o *organizations) of(key string) int {
-	return slices.IndexFunc(o.keys, func(b belonging) bool { return b.key == key })
-}
-
-// account returns the first account in which a key counts.
-func (o *organizations) account(key int) keyring.Account { return o.owner.CountsIn(o.keys[key].key)[0] }
-
-// countsIn reports whether the sends of a key count for an account, as far as that is known.
-func (o *organizations) countsIn(key int, a keyring.Account) bool {
-	return slices.Contains(o.owner.CountsIn(o.keys[key].key), a)
+	return o.owner.CountsIn(key)
 }
 
 // counted notes how many organizations are known.
 func (o *organizations) counted() {
 	known, open := map[keyring.Account]bool{}, 0
-	for i, b := range o.keys {
+	for _, b := range o.keys {
 		if _, is := o.owner.Known(b.key); is {
-			known[o.account(i)] = true
+			known[o.owner.CountsIn(b.key)[0]] = true
 		} else {
 			open++
 		}
@@ -243,24 +230,6 @@ func (o *organizations) keep(epoch time.Time, j *job, ans *pool.Answer) {
 	b.past.Add(limit.Past{At: mono.Time(at.Sub(epoch)), Cost: j.r.Cost, Result: ans.Result, Sent: j.at})
 }
 
-// allow makes the first allowances of the group, from the limits of their first keys.
-func (g *group) allow() {
-	o := g.r.organizations
-	for i := range o.keys {
-		if o.home(i) == i {
-			g.allows(o.account(i), i, g.limiters[i], g.fitted[i])
-		}
-	}
-}
-
-// allows adds the limits of an account, which bear the name of a key.
-func (g *group) allows(a keyring.Account, key int, limiters []limit.Limiter, fitted *limit.Fitted) *allowance {
-	of := &allowance{account: a, limiters: limiters, fitted: fitted,
-		shared: &pool.Shared{Name: g.name(key), Limiter: fitted, Use: g.r.c.Use, Ramp: g.r.c.Ramp}}
-	g.allowances = append(g.allowances, of)
-	return of
-}
-
 // allowance returns the limits of an account, and makes them if they are missing.
 func (g *group) allowance(a keyring.Account) (*allowance, error) {
 	for _, of := range g.allowances {
@@ -268,22 +237,38 @@ func (g *group) allowance(a keyring.Account) (*allowance, error) {
 			return of, nil
 		}
 	}
-	key := g.r.organizations.of(a.Home)
+	key := slices.IndexFunc(g.r.c.Keys, func(k format.Key) bool { return k.Name == a.Home })
 	limiters, fitted, err := g.newLimits(key)
 	if err != nil {
 		return nil, err
 	}
-	g.pool.Update(func(now mono.Time, _ *pool.Queue, _ *pool.Dispatcher) { g.replayTo(now, key, a, fitted) })
-	g.more(g.pool.Now(), limiters)
-	return g.allows(a, key, limiters, fitted), nil
+	of := &allowance{account: a, key: key, limiters: limiters, fitted: fitted,
+		shared: &pool.Shared{Name: g.name(key), Limiter: fitted, Use: g.r.c.Use, Ramp: g.r.c.Ramp}}
+	if g.pool == nil {
+		g.allowances = append(g.allowances, of)
+		return of, nil
+	}
+	var now mono.Time
+	g.pool.Update(func(at mono.Time, _ *pool.Queue, _ *pool.Dispatcher) {
+		now, g.allowances = at, append(g.allowances, of)
+		g.replay(now, of)
+		g.recallTo(key, fitted)
+	})
+	g.fills(now, of)
+	return of, nil
+}
+
+// countsIn reports whether the sends of a key count in an allowance, as far as that is known.
+func (g *group) countsIn(key int, of *allowance) bool {
+	return slices.Contains(g.r.organizations.countsIn(g.r.c.Keys[key].Name), of.account)
 }
 
 // shares returns the limits in which a key counts: those of its organization, or all in which it may
 // count.
 func (g *group) shares(key int) (all []*pool.Shared) {
-	for _, a := range g.allowances {
-		if g.r.organizations.countsIn(key, a.account) {
-			all = append(all, a.shared)
+	for _, of := range g.allowances {
+		if g.countsIn(key, of) {
+			all = append(all, of.shared)
 		}
 	}
 	return all
@@ -291,17 +276,15 @@ func (g *group) shares(key int) (all []*pool.Shared) {
 
 // follow makes keys count in the limits of other accounts. The lock of organizations is held.
 func (g *group) follow(moves []string) (err error) {
-	o := g.r.organizations
 	for _, key := range moves {
-		for n, a := range o.owner.CountsIn(key) {
+		for n, a := range g.r.organizations.countsIn(key) {
 			of, err := g.allowance(a)
 			if err != nil {
 				return err
 			}
-			if i := o.of(key); n == 0 {
-				g.pool.Update(func(mono.Time, *pool.Queue, *pool.Dispatcher) {
-					g.limiters[i], g.fitted[i] = of.limiters, of.fitted
-				})
+			if n == 0 {
+				i := slices.IndexFunc(g.r.c.Keys, func(k format.Key) bool { return k.Name == key })
+				g.pool.Update(func(mono.Time, *pool.Queue, *pool.Dispatcher) { g.of[i] = of })
 			}
 		}
 	}
@@ -315,29 +298,32 @@ func (g *group) follow(moves []string) (err error) {
 	return err
 }
 
-// replayTo replays the earlier sends of its keys into limits that are made during the run.
-func (g *group) replayTo(now mono.Time, key int, a keyring.Account, fitted *limit.Fitted) {
-	o := g.r.organizations
-	if g.r.c.Strangers == nil {
-		all, since := g.history(func(i int) bool { return o.countsIn(i, a) })
-		var pasts []*keyring.Past
-		for i := range o.keys {
-			if o.countsIn(i, a) {
-				pasts = append(pasts, &o.keys[i].past)
-			}
-		}
-		limit.Replay(fitted, now, since, keyring.Together(all, pasts...))
+// replay makes new limits count what their keys sent before, in earlier runs and in this one.
+func (g *group) replay(now mono.Time, of *allowance) {
+	limit.SetEpoch(of.fitted, g.r.epoch)
+	if g.r.c.Strangers != nil || g.r.c.Share != nil {
+		return
 	}
-	g.recallTo(key, fitted)
+	all, since := g.history(func(key int) bool { return g.countsIn(key, of) })
+	var pasts []*keyring.Past
+	for i := range g.r.organizations.keys {
+		if g.countsIn(i, of) {
+			pasts = append(pasts, &g.r.organizations.keys[i].past)
+		}
+	}
+	limit.Replay(of.fitted, now, since, keyring.Together(all, pasts...))
 }
 
-// more adds the content of the buckets of new limits to the group's rooms.
-func (g *group) more(now mono.Time, limiters []limit.Limiter) {
+// fills adds the content of the buckets of new limits to the group's rooms.
+func (g *group) fills(now mono.Time, of *allowance) {
+	if g.r.c.Strangers != nil || g.r.c.Share != nil {
+		return
+	}
 	g.r.tally.Mu.Lock()
 	defer g.r.tally.Mu.Unlock()
 	for n, rate := range g.limits {
 		if rate.Bucket {
-			g.rooms[n] += rate.Room(limiters[n], now)
+			g.rooms[n] += rate.Room(of.limiters[n], now)
 		}
 	}
 }

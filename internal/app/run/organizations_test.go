@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -342,4 +343,29 @@ func forget(t *testing.T, name string) {
 	if err := os.WriteFile(name, []byte(kept.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The limits of an organization that an answer reveals go by the clock as those of the first one.
+func TestHoursOfASecondOrganization(t *testing.T) {
+	l, err := rate.ParseLimit("2/h@UTC")
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(50 * time.Minute) // it is 0:50
+		b, _, _ := virtualBench(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Openai-Organization", r.Header.Get("Key"))
+		})
+		b.config.Limits = []format.Rate{l}
+		b.config.Keys, _, _ = keysOf("ab")
+		b.config.Header, _ = format.ParseHeaders([]string{"Key: {key}"})
+		var lines []string
+		for i := range 8 {
+			lines = append(lines, fmt.Sprintf(`{"id":"%d","url":"http://api.openai.com/"}`, i))
+		}
+		out := b.run(lines...)
+		if got := time.Now().UTC().Format("15:04"); out.err != nil || out.Done != 8 || got != "01:00" {
+			t.Errorf("%v: %d of 8 are done at %s, want at 01:00: two of each key before that, and two after", out.err, out.Done, got)
+		}
+	})
 }

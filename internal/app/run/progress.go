@@ -177,7 +177,7 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 	}
 	best := limit.Never
 	short, text = "ban", "a key that is not banned"
-	for i := range g.limiters {
+	for i := range g.of {
 		info := d.KeyInfo(now, i)
 		if info.State == pool.KeyBanned {
 			continue
@@ -204,7 +204,7 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 			short, text = "pause", "the server, which asked to stay away, "
 		}
 	}
-	for n, l := range g.limiters[key] {
+	for n, l := range g.of[key].limiters {
 		if t := l.Ready(now, cost); t > at {
 			at, short = t, limitOf+g.limits[n].Text
 			if text = short + ", "; !r.c.keyless {

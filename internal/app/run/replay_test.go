@@ -45,7 +45,7 @@ func TestReplayBucket(t *testing.T) {
 		if err := r.newPools(); err != nil {
 			t.Fatal(err)
 		}
-		l, free := r.groups[0].limiters[0][0], int64(0)
+		l, free := r.groups[0].of[0].limiters[0], int64(0)
 		for l.Ready(mono.Time(0), cost(1)) <= 0 {
 			l.Settle(0, limittest.Admit(l, 0, cost(1)), &limit.Outcome{Result: limit.Accepted})
 			free++
@@ -73,7 +73,7 @@ func TestReplayBucketLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := limit.Cost{limit.Tokens: 1}
-	at := r.groups[0].limiters[0][0].Ready(0, one)
+	at := r.groups[0].of[0].limiters[0].Ready(0, one)
 	if at == limit.AfterSettle || at == limit.Never {
 		t.Fatalf("never")
 	}

@@ -44,7 +44,7 @@ func TestReplay(t *testing.T) {
 		if err := r.newPools(); err != nil {
 			t.Fatal(err)
 		}
-		l := r.groups[0].limiters[0][0]
+		l := r.groups[0].of[0].limiters[0]
 		free := 0
 		for l.Ready(0, limit.One) == 0 {
 			l.Settle(0, limittest.Admit(l, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
