@@ -139,7 +139,7 @@ func New(c Config) (*Pool, error) {
 	}
 	for i := range c.Keys {
 		limit.SetEpoch(c.Keys[i].Limiter, p.epoch)
-		remote.Supply(c.Keys[i].Limiter, p.again, p.waiting, p.noteOf(c.Keys[i].Name))
+		remote.Supply(c.Keys[i].Limiter, p.again, func() int { return p.waitingFor(nil) }, p.noteOf(c.Keys[i].Name))
 		p.supply(c.Keys[i].Shared)
 	}
 	return p, nil

@@ -28,37 +28,29 @@ func (p *Pool) again() {
 	p.step(p.Now())
 }
 
-// waiting returns for how many requests a key may come to need its limit.
-func (p *Pool) waiting() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return (p.queue.Counts().Waiting + len(p.config.Keys) - 1) / len(p.config.Keys)
-}
-
 // supply makes shared limiters call again when they have more room.
 func (p *Pool) supply(all []*Shared) {
-	for _, s := range all {
-		p.mu.Lock()
-		known := slices.Contains(p.shared, s)
-		if !known {
-			p.shared = append(p.shared, s)
-		}
-		p.mu.Unlock()
-		if !known {
-			limit.SetEpoch(s.Limiter, p.epoch)
-			remote.Supply(s.Limiter, p.again, func() int { return p.waitingFor(s) }, p.noteOf(s.Name))
-		}
+	p.mu.Lock()
+	news := slices.DeleteFunc(slices.Clone(all), func(s *Shared) bool { return slices.Contains(p.shared, s) })
+	p.shared = append(p.shared, news...)
+	p.mu.Unlock()
+	for _, s := range news {
+		limit.SetEpoch(s.Limiter, p.epoch)
+		remote.Supply(s.Limiter, p.again, func() int { return p.waitingFor(s) }, p.noteOf(s.Name))
 	}
 }
 
-// waitingFor returns how many requests may come to need the limits of a Shared.
+// waitingFor returns how many requests may come to need the limits of a Shared; nil: of one key.
 func (p *Pool) waitingFor(s *Shared) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n, now := 0, p.Now()
-	for i := range p.config.Keys {
-		if slices.Contains(p.dispatcher.KeyInfo(now, i).Shared, s) {
-			n++
+	n := 1
+	if s != nil {
+		n = 0
+		for i := range p.config.Keys {
+			if slices.Contains(p.dispatcher.KeyInfo(p.Now(), i).Shared, s) {
+				n++
+			}
 		}
 	}
 	return (p.queue.Counts().Waiting*n + len(p.config.Keys) - 1) / len(p.config.Keys)

@@ -50,7 +50,9 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 		// The request goes again with a new nonce. If no request with a later nonce was sent
 		// meanwhile, the refused nonce was in order.
 		if k.nonce.Last() == a.Nonce {
-			d.stayAway(now, a.Key, d.ring.Misordered(keyring.Key(a.Key)))
+			if pause := d.ring.Misordered(keyring.Key(a.Key)); pause > 0 {
+				d.Hold(now, a.Key, now.Add(pause))
+			}
 		}
 		return d.queue.Info(a.Ticket).Returned < manyReturns
 	case ans.Banned || ans.Returned:
@@ -76,20 +78,13 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 	again, pause := d.ring.Denied(now, keyring.Key(a.Key), a.At, &record)
 	if pause > 0 { // one request goes alone after it
 		d.keys[a.Key].stack.Begin(now)
-		d.stayAway(now, a.Key, pause)
+		d.Hold(now, a.Key, now.Add(pause))
 	}
 	if again {
 		d.forget()
 		d.denied[a.Ticket] = record
 	}
 	return again
-}
-
-// stayAway holds a key for some time, if there is any.
-func (d *Dispatcher) stayAway(now mono.Time, key int, pause time.Duration) {
-	if pause > 0 {
-		d.Hold(now, key, now.Add(pause))
-	}
 }
 
 // mayAnother reports whether a request may go again at once if its key is to blame. It may if that

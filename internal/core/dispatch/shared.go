@@ -139,10 +139,16 @@ func (d *Dispatcher) shares(k *key, with []*Shared) error {
 			}
 		}
 	}
-	for i, s := range with {
-		if err := d.adopt(s); err != nil {
+	for i, s := range with { // a new one becomes a limit of the line
+		if s.of != nil {
+			continue
+		}
+		g, err := stack.New(stack.Config{Limiter: s.Limiter, SlowAgain: true, Pause: pauses(s.Pause), Use: s.Use, Ramp: s.Ramp})
+		if err != nil {
 			return fmt.Errorf("limits Shared[%d] %q: %w", i, s.Name, err)
 		}
+		s.of, s.stack, s.limit = d, g, d.line.Limit(g, scheduler.Sharing{})
+		s.limit.Of = s
 	}
 	k.shared, k.stacks, k.way = slices.Clone(with), []*stack.Stack{k.stack}, []*scheduler.Limit{k.limit}
 	for _, s := range with {
@@ -165,20 +171,6 @@ func (d *Dispatcher) has(l limit.Limiter) (whose string, is bool) {
 		}
 	}
 	return "", false
-}
-
-// adopt makes a new Shared a limit of the line.
-func (d *Dispatcher) adopt(s *Shared) error {
-	if s.of != nil {
-		return nil
-	}
-	g, err := stack.New(stack.Config{Limiter: s.Limiter, SlowAgain: true, Pause: pauses(s.Pause), Use: s.Use, Ramp: s.Ramp})
-	if err != nil {
-		return err
-	}
-	s.of, s.stack, s.limit = d, g, d.line.Limit(g, scheduler.Sharing{})
-	s.limit.Of = s
-	return nil
 }
 
 // pauses returns how long a key, or a Shared, stays away after refusals without a stated time.

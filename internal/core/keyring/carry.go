@@ -13,20 +13,21 @@ import (
 // minute, so each part of the limits gets what its counterpart has used. number is for limit.Sent.
 func Carry(now mono.Time, number func() uint64, from, to, own limit.Limiter) (end func(now mono.Time)) {
 	var ends []func(now mono.Time)
-	admit := func(l limit.Limiter, cost limit.Cost) *limit.Sent {
-		s := &limit.Sent{At: now, Number: number(), Cost: cost}
+	carry := func(l limit.Limiter, result limit.Result, used func(now mono.Time) limit.Cost) {
+		s := &limit.Sent{At: now, Number: number(), Cost: used(now)}
 		l.Admit(s)
-		return s
+		ends = append(ends, func(now mono.Time) {
+			l.Settle(now, s, &limit.Outcome{Result: result, Metered: true, Actual: used(now)})
+		})
 	}
-	whole := admit(to, used(from, now))
+	carry(to, limit.Accepted, func(now mono.Time) limit.Cost { return used(from, now) })
 	olds, news := limit.Parts(from), limit.Parts(own)
 	for i, part := range news {
 		old := olds // if the two are not made of the same parts, each replaces all
 		if len(olds) == len(news) {
 			old = olds[i : i+1]
 		}
-		s := admit(part, beyond(from, old, now))
-		ends = append(ends, func(now mono.Time) { part.Settle(now, s, became(beyond(from, old, now))) })
+		carry(part, limit.Accepted, func(now mono.Time) limit.Cost { return beyond(from, old, now) })
 		if p, ok := part.(*limit.Produced); ok {
 			for _, was := range old {
 				if was, ok := was.(*limit.Produced); ok {
@@ -36,20 +37,14 @@ func Carry(now mono.Time, number func() uint64, from, to, own limit.Limiter) (en
 			continue
 		}
 		for range open(old) - 2 { // the whole and this part are two requests in flight already
-			s := admit(part, limit.Cost{})
-			ends = append(ends, func(now mono.Time) { part.Settle(now, s, &limit.Outcome{Result: limit.Unsent}) })
+			carry(part, limit.Unsent, func(mono.Time) limit.Cost { return limit.Cost{} })
 		}
 	}
 	return func(now mono.Time) {
 		for _, end := range ends {
 			end(now)
 		}
-		to.Settle(now, whole, became(used(from, now)))
 	}
-}
-
-func became(c limit.Cost) *limit.Outcome {
-	return &limit.Outcome{Result: limit.Accepted, Metered: true, Actual: c}
 }
 
 // open returns how many requests are in flight, for limits that count each as one, whatever it costs.

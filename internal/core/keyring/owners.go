@@ -261,10 +261,10 @@ func (o *Owners) moves(key string, change func()) []string {
 // which no newcomer may belong.
 func (o *Owners) assign(key, name string) {
 	k, was := o.keys[key], o.keys[key].in
-	var in *owner
-	switch first := o.unnamed(key); {
+	in := o.unnamed(key)
+	switch known := o.named(name); {
 	case name == "":
-		if in = first; in == nil || in.Home != key {
+		if in == nil || in.Home != key {
 			in = &owner{Account: Account{key, k.begun}}
 			k.begun++
 		}
@@ -273,11 +273,10 @@ func (o *Owners) assign(key, name string) {
 		if !o.config.FirstNames { // nobody has said yet that newcomers do not belong to it
 			o.accounts = append(o.accounts, in)
 		}
+	case known != nil:
+		in = known
 	default:
-		if in = o.named(name); in != nil {
-			break
-		}
-		if in = first; in == nil && was != nil && was.name == "" {
+		if in == nil && was != nil && was.name == "" {
 			if in = was; !slices.Contains(o.accounts, in) {
 				o.accounts = append(o.accounts, in)
 			}
@@ -295,20 +294,19 @@ func (o *Owners) assign(key, name string) {
 }
 
 func (o *Owners) named(name string) *owner {
-	i := slices.IndexFunc(o.accounts, func(a *owner) bool { return a.name == name || slices.Contains(a.also, name) })
-	if i < 0 {
-		return nil
-	}
-	return o.accounts[i]
+	return o.find(func(a *owner) bool { return a.name == name || slices.Contains(a.also, name) })
 }
 
 // first returns the first account, as long as nobody knows whether it has a name.
 func (o *Owners) first() *owner {
-	i := slices.IndexFunc(o.accounts, func(a *owner) bool { return a.name == "" && !a.none })
-	if i < 0 {
-		return nil
+	return o.find(func(a *owner) bool { return a.name == "" && !a.none })
+}
+
+func (o *Owners) find(is func(*owner) bool) *owner {
+	if i := slices.IndexFunc(o.accounts, is); i >= 0 {
+		return o.accounts[i]
 	}
-	return o.accounts[i]
+	return nil
 }
 
 // unnamed returns the account that the key may give a name: the first one, as long as it has none.

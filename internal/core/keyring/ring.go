@@ -71,17 +71,11 @@ func (r *Ring) Add(account int) Key {
 	return k
 }
 
-// Len returns the number of keys.
-func (r *Ring) Len() int { return len(r.keys) }
-
 // InUse returns how many keys are in use.
 func (r *Ring) InUse() int { return r.in }
 
 // Left returns how many keys of an account are in use.
 func (r *Ring) Left(account int) int { return r.accounts[account].in }
-
-// AccountOf returns the account of a key.
-func (r *Ring) AccountOf(k Key) int { return r.keys[k].account }
 
 // Out returns why a key is out; ok is false while it is in use.
 func (r *Ring) Out(k Key) (why string, ok bool) { return r.keys[k].why, r.keys[k].out }
