@@ -152,7 +152,6 @@ var behind = map[string]string{
 	"kraken:intermediate": "as kraken:starter",
 	"kraken:pro":          "as kraken:starter",
 	"binance:futures":     "two keys from half leave a third of the weight unused; why is open",
-	"github":              "a search that waits for its minute claims the requests at once of the key",
 	"atlassian":           "the burst of a second has a reset in whole seconds",
 	"jira":                "as atlassian",
 }

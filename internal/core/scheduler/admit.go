@@ -479,7 +479,7 @@ func (l *Scheduler) look(now mono.Time, m *Limit, w *Way) (more bool) {
 			l.bar(w, t)
 		} else if w.atDoor(m, on) {
 			l.disclaim(w) // it has no right to room until it opens
-		} else if t.stolen++; t.stolen == thefts {
+		} else if t.stolen = min(t.stolen+1, 2*thefts); t.stolen == thefts {
 			l.claim(w, t)
 			// It waited for another lane's turn alone, and a claim goes before turns.
 			if at, on = l.ask(now, w, t); at <= now {

@@ -18,8 +18,8 @@
 // tickets that need it.
 //
 // While a way is parked at one limit, later tickets may take the room of its other limits. When
-// that has happened a few times, the first of the lane claims all limits of its way. Then no later
-// ticket gets any of them until the first has gone. So no ticket starves.
+// that has happened a few times, the first of the lane claims all limits of its way. Then a later
+// ticket goes only if it does not delay the first. So no ticket starves.
 //
 // A driver calls Next after every other call and at the instant Wake, until it returns nil. All is
 // arithmetic on a now that the driver supplies. A Scheduler owns no clock or lock and is not safe

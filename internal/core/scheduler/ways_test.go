@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -209,5 +210,84 @@ func TestTryIsCounted(t *testing.T) {
 			l.Try(0, lane, &limit.One, nil)
 			want(t, lane.Granted(), uint64(min(i+1, n)))
 		}
+	}
+}
+
+// withoutRest lets lanes send for a minute, six requests at a time, each lane from an instant on. Answers
+// come after a second. It returns how many requests of each lane went.
+func withoutRest(l *scheduler.Scheduler, answer *limit.Outcome, from []mono.Time, ways ...[]*scheduler.Limit) []int {
+	type sent struct {
+		*scheduler.Ticket
+		lane int
+		ends mono.Time
+	}
+	var open []sent
+	went, lanes := make([]int, len(ways)), make([]*scheduler.Lane, len(ways))
+	for i, way := range ways {
+		lanes[i] = l.Lane(scheduler.LaneConfig{}, way)
+	}
+	goes := func(now mono.Time, k *scheduler.Ticket) {
+		i := k.Of.(int)
+		went[i]++
+		open = append(open, sent{k, i, now + second})
+	}
+	comes := func(now mono.Time, i int) {
+		k := &scheduler.Ticket{Cost: limit.One, Place: now, Deadline: limit.Never, Of: i}
+		if l.Enter(now, lanes[i], k) == scheduler.Granted {
+			goes(now, k)
+		}
+	}
+	drain := func(now mono.Time) {
+		for k := l.Next(now); k != nil; k = l.Next(now) {
+			goes(now, k)
+		}
+	}
+	for now := mono.Time(0); now < 60*second; now += 10 * ms {
+		for i := range lanes {
+			for n := 0; n < 6 && from[i] == now; n++ {
+				comes(now, i)
+			}
+		}
+		for i := 0; i < len(open); i++ {
+			if s := open[i]; s.ends <= now {
+				open = slices.Delete(open, i, i+1)
+				i--
+				l.Settle(now, s.Pass, answer)
+				drain(now)
+				comes(now, s.lane)
+				l.Touch(ways[0][0]) // as after each answer that states what is left
+			}
+		}
+		drain(now)
+	}
+	return went
+}
+
+// A ticket that waits for a limit of its own, and claims its place at a shared one, leaves the other
+// places to others. Before, nobody else went until its minute was over.
+func TestClaimLeavesTheRest(t *testing.T) {
+	for _, c := range []struct {
+		search limit.Limiter
+		want   int // one goes a window after the answer to the one before
+	}{{rolling(t, 2, time.Minute), 2}, {rolling(t, 1, 5*time.Second), 10}} {
+		l := scheduler.New(scheduler.Config{})
+		search, places := l.Limit(c.search, scheduler.Sharing{}), l.Limit(slots(t, 4), scheduler.Sharing{})
+		all := []*scheduler.Limit{places}
+		went := withoutRest(l, &accepted, make([]mono.Time, 3), []*scheduler.Limit{search, places}, all, all)
+		if others := went[1] + went[2]; went[0] != c.want || others < 3*60*9/10 {
+			t.Errorf("%d searches and %d others went, want %d, and the most that three places serve: 180", went[0], others, c.want)
+		}
+	}
+}
+
+// Others use more than they ask for. So they delay a claim that they should not, each at another of
+// its limits. After some times nobody goes ahead of it.
+func TestClaimOutlivesWrongCosts(t *testing.T) {
+	l := scheduler.New(scheduler.Config{})
+	x, y := l.Limit(rolling(t, 2, time.Second), scheduler.Sharing{}), l.Limit(rolling(t, 2, time.Second), scheduler.Sharing{})
+	twice := limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Requests: 2}}
+	went := withoutRest(l, &twice, []mono.Time{100 * ms, 0, second}, []*scheduler.Limit{x, y}, []*scheduler.Limit{x}, []*scheduler.Limit{y})
+	if went[0] == 0 {
+		t.Errorf("%v went: the first lane starves", went)
 	}
 }
