@@ -15,7 +15,7 @@
 //	ended.go     writes results, many together, and the journal of attempts
 //	bearer.go    tokens that are renewed
 //	verdict.go   what an answer proves about the request, the limits and the key
-//	charge.go    what requests cost, by charges of the user and of the provider
+//	cost.go      what requests cost, by charges and prices, and the budget
 //	host.go      hosts where nothing arrives, and servers that deny all
 //	pages.go     a request goes on with its next page
 //
@@ -23,7 +23,6 @@
 //	lessons.go   makes the Pools, with what earlier runs sent and learned
 //	sharing.go   limits that strangers also use, and limits that a run finds out
 //	groups.go    models that have limits of their own, each with a Pool
-//	price.go     prices, what an attempt may cost and costs, and the budget
 //	deadline.go  when the time of a request begins, and how much of it is left
 //	trial.go     the first request of each model goes alone
 //	course.go    whether the run goes on, and how much is read ahead
