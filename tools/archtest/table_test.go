@@ -135,7 +135,7 @@ var Table = []Package{
 	{Name: "internal/app/cli", Ours: "internal/app/screen internal/secret internal/text/sanitize internal/text/suggest internal/text/table", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "internal/app/cli/shareflags", Ours: "fairshare internal/app/cli internal/app/sharestore internal/secret share share/postgres share/redis share/sqlite", Std: "any", Modules: "github.com/redis/go-redis/v9 github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "internal/app/cli/clitest", Ours: "internal/app/cli internal/text/table internal/text/width", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
-	{Name: "internal/app/run/jsonl", Std: "bufio bytes encoding/json errors fmt io strconv strings unicode/utf8"},
+	{Name: "internal/app/run/jsonl", Std: "bufio bytes encoding/json errors fmt io strconv unicode/utf8"},
 	{Name: "internal/app/run/input", Ours: "internal/text/suggest internal/app/run/jsonl internal/secret", Std: "bufio bytes compress/gzip crypto/sha256 encoding/base64 encoding/binary encoding/json encoding/xml errors fmt io iter net/http net/url path/filepath regexp slices strconv strings unicode unicode/utf16 unicode/utf8", Modules: "mvdan.cc/sh/v3/syntax"},
 	{Name: "internal/app/durable", Std: "bufio bytes errors fmt io os path/filepath runtime sync syscall", Modules: "golang.org/x/sys"},
 	{Name: "internal/boottime", Std: "os strings sync time", Modules: "golang.org/x/sys"},

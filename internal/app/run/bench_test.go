@@ -98,3 +98,22 @@ func cpuTime(b *testing.B) int64 {
 	}
 	return u.Utime.Nano() + u.Stime.Nano()
 }
+
+// BenchmarkCheck is the first of the two times that a run reads its input.
+func BenchmarkCheck(b *testing.B) {
+	var input bytes.Buffer
+	for i := range b.N {
+		fmt.Fprintf(&input, `{"id":"q%d","url":"https://127.0.0.1:12345/api/request?req_id=%d"}`+"\n", i, i)
+	}
+	r, err := New(Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	before := cpuTime(b)
+	b.ResetTimer()
+	if err := r.Check("in", bytes.NewReader(input.Bytes())); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(cpuTime(b)-before)/1e3/float64(b.N), "cpu-µs/op")
+}

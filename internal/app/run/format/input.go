@@ -205,9 +205,9 @@ func (r *Reader) parse(line jsonl.Value) (*Request, error) {
 	if line.Raw[0] != '{' {
 		return nil, line.Errorf("%s, expected a JSON object with at least a url", line.Kind())
 	}
-	q := new(Request)
-	if r.Pass == Checking { // no caller keeps requests while checking
-		q = &r.one
+	q := &r.one // no caller keeps requests while checking
+	if r.Pass != Checking {
+		q = new(Request)
 	}
 	*q = Request{Line: line.Line(), Column: 1, Method: http.MethodGet, Cost: limit.One}
 	p := parts{url: line, cost: line}

@@ -41,6 +41,11 @@ func (l *Lines) Line() (line []byte, tooLong bool, err error) {
 	for {
 		part, err := l.in.ReadSlice('\n')
 		l.bytes += int64(len(part))
+		if err == nil && len(l.buf) == 0 && !tooLong && len(part)-1 <= l.most { // so it is with most lines
+			l.line++
+			end := len(part) - 1
+			return part[:end:end], false, nil
+		}
 		if !tooLong {
 			l.buf = append(l.buf, part...)
 		}

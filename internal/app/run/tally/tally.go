@@ -172,6 +172,7 @@ type Tally struct {
 
 	Mu      sync.Mutex
 	ledger  ledger
+	resumes bool // the ledger has marks of earlier runs
 	Checked bool // the first pass counted the input
 	Totals  Totals
 	Uses    []Use              // one for each group
@@ -218,9 +219,17 @@ func (t *Tally) past(s standing) *int {
 	return &t.Totals.SkippedDead
 }
 
+// earlier returns the state of an id, if it can have marks of earlier runs. t.mu is held.
+func (t *Tally) earlier(h format.Hash) standing {
+	if !t.resumes { // most runs are the first: no id has marks
+		return 0
+	}
+	return t.ledger[h]
+}
+
 // Earlier returns the counter for a request that ended in an earlier run, as past does, by the hash of its id.
 // Only before Send.
-func (t *Tally) Earlier(h format.Hash) *int { return t.past(t.ledger[h]) }
+func (t *Tally) Earlier(h format.Hash) *int { return t.past(t.earlier(h)) }
 
 // again reports whether a request that died or expired in an earlier run is sent again. If it did
 // both, the order is not known. Then it is sent again if either is asked for. A request whose answer was cut is
@@ -269,7 +278,7 @@ func (t *Tally) Skipped() {
 func (t *Tally) Read(q *format.Request) bool {
 	t.Mu.Lock()
 	defer t.Mu.Unlock()
-	is := t.ledger[q.Hash]
+	is := t.earlier(q.Hash)
 	past := t.past(is)
 	if past != nil {
 		Add(&t.Uses[0].Remaining, q.Cost, -1) // in a batch for language models the cost of such a request is 0
@@ -303,6 +312,7 @@ func (t *Tally) Turned(q *format.Request) bool {
 
 // Note takes in a result of an earlier run.
 func (t *Tally) Note(e format.Entry) {
+	t.resumes = true
 	h := format.HashOf(e.ID)
 	is := t.ledger[h]
 	if e.State != "dead" || !is.has(inOut) { // a done request is not dead
@@ -336,7 +346,7 @@ func (t *Tally) HasResult(id string) bool {
 func (t *Tally) HasEnded(id string) bool {
 	t.Mu.Lock()
 	defer t.Mu.Unlock()
-	return t.past(t.ledger[format.HashOf(id)]) != nil
+	return t.resumes && t.past(t.ledger[format.HashOf(id)]) != nil
 }
 
 // SkipLine notes a line that is no request. It returns false if an earlier run has noted it.
@@ -344,7 +354,7 @@ func (t *Tally) SkipLine(id string) (anew bool) {
 	t.Mu.Lock()
 	defer t.Mu.Unlock()
 	h := format.HashOf(id)
-	anew = !t.ledger.has(h, inDead)
+	t.resumes, anew = true, !t.ledger.has(h, inDead)
 	t.ledger.mark(h, inDead)
 	return anew
 }
