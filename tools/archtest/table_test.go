@@ -184,6 +184,7 @@ var Table = []Package{
 	{Name: "internal/testkit/pages", Ours: "internal/testkit/need", Std: "any", Modules: "github.com/spf13/cobra mvdan.cc/sh/v3"},
 	{Name: "internal/testkit/race", Std: "testing"},
 	{Name: "internal/testkit/realserver", Ours: "limit internal/testkit/daemon internal/testkit/need", Std: "any"},
+	{Name: "tools/check", Std: "any"},
 	{Name: "tools/archtest", Std: "any"},
 	{Name: "tools/entries", Std: "any"},
 }

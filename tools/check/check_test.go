@@ -1,0 +1,140 @@
+//go:build unix
+
+// Package check tests the script ./check, in a small module.
+package check
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A go that notes the packages which vet and staticcheck are asked about. There is nothing to tidy here, and staticcheck
+// finds nothing.
+const noting = `#!/bin/sh
+case "$1 $2 $3" in
+"mod tidy "*) ;;
+"tool -n staticcheck") echo "$NOTED/staticcheck" ;;
+"vet "*) shift; echo "vet $*" >>"$NOTED/asked"; exec "$REAL_GO" vet "$@" ;;
+*) exec "$REAL_GO" "$@" ;;
+esac
+`
+
+const linting = `#!/bin/sh
+echo "staticcheck $*" >>"$NOTED/asked"
+`
+
+const (
+	wrapper = "// Package a prints.\npackage a\n\nimport \"fmt\"\n\n// Say prints.\nfunc Say(format string, args ...any) { fmt.Printf(format, args...) }\n"
+	caller  = "// Package b says.\npackage b\n\nimport \"small/a\"\n\n// Greet says %s.\nfunc Greet() { a.Say(%q, %s) }\n"
+)
+
+// small is a module with two packages, of which b calls a.
+type small struct {
+	t          *testing.T
+	dir, noted string
+}
+
+func newSmall(t *testing.T) *small {
+	s := &small{t: t, dir: t.TempDir(), noted: t.TempDir()}
+	script, err := os.ReadFile("../../check")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write(s.dir, "check", string(script), 0o755)
+	s.write(s.dir, "go.mod", "module small\n\ngo 1.26.0\n", 0o644)
+	s.write(s.dir, "go.sum", "", 0o644)
+	s.write(s.dir, "tools/archtest/table_test.go", "package archtest\n", 0o644)
+	s.write(s.dir, "a/a.go", wrapper, 0o644)
+	s.greets("hello", `"you"`)
+	s.write(s.noted, "go", noting, 0o755)
+	s.write(s.noted, "staticcheck", linting, 0o755)
+	return s
+}
+
+func (s *small) write(dir, name, text string, mode os.FileMode) {
+	s.t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *small) greets(word, whom string) {
+	s.t.Helper()
+	s.write(s.dir, "b/b.go", fmt.Sprintf(caller, word, word+" %s\n", whom), 0o644)
+}
+
+// check runs ./check and returns whether it passed, what it printed, and the packages that vet and staticcheck saw.
+func (s *small) check(env ...string) (passed bool, printed string, asked []string) {
+	s.t.Helper()
+	real, err := exec.LookPath("go")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	note := filepath.Join(s.noted, "asked")
+	os.Remove(note)
+	cmd := exec.CommandContext(s.t.Context(), "./check")
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "PATH="+s.noted+":"+os.Getenv("PATH"), "REAL_GO="+real, "NOTED="+s.noted,
+		"CGO_ENABLED=0", "GOFLAGS=", "PACELINE_REQUIRE_SERVICES=", "FUZZTIME=")
+	cmd.Env = append(cmd.Env, env...)
+	out, err := cmd.CombinedOutput()
+	text, _ := os.ReadFile(note)
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		slices.Sort(words[1:])
+		asked = append(asked, strings.Join(words, " "))
+	}
+	return err == nil, string(out), asked
+}
+
+// Each package is looked at until it has passed, and once more when a file of its own changes. CI looks at all of
+// them, and so does another clone.
+func TestLooksAtWhatChanged(t *testing.T) {
+	s := newSmall(t)
+	everything := []string{"vet ./a ./b ./tools/archtest", "staticcheck ./a ./b ./tools/archtest"}
+	steps := []struct {
+		name   string
+		before func()
+		env    string
+		fails  string // what ./check prints then
+		asked  []string
+	}{
+		{name: "a new clone", asked: everything},
+		{name: "nothing changed"},
+		{name: "a fault in b", before: func() { s.greets("hello", "1") }, fails: "wrong type", asked: []string{"vet ./b"}},
+		{name: "the fault is still there", fails: "wrong type", asked: []string{"vet ./b"}},
+		{name: "mended", before: func() { s.greets("hi", `"you"`) }, asked: []string{"vet ./b", "staticcheck ./b"}},
+		{name: "as it was once", before: func() { s.greets("hello", `"you"`) }},
+		{
+			name: "another version of Go", before: func() { s.write(s.dir, "go.mod", "module small\n\ngo 1.25.0\n", 0o644) },
+			asked: everything,
+		},
+		{
+			name: "a new test in a", asked: []string{"vet ./a", "staticcheck ./a"},
+			before: func() { s.write(s.dir, "a/a_test.go", "package a\n", 0o644) },
+		},
+		// It has no fuzz target, and so ends there.
+		{name: "CI", env: "PACELINE_REQUIRE_SERVICES=1", fails: "check: fuzz failed", asked: []string{"vet ./...", "staticcheck ./..."}},
+	}
+	for _, step := range steps {
+		if step.before != nil {
+			step.before()
+		}
+		passed, printed, asked := s.check(step.env)
+		if passed != (step.fails == "") || !strings.Contains(printed, step.fails) || !slices.Equal(asked, step.asked) {
+			t.Fatalf("%s: passed: %v, asked %q, want %q; it printed\n%s", step.name, passed, asked, step.asked, printed)
+		}
+	}
+	if _, _, asked := newSmall(t).check(); !slices.Equal(asked, everything) {
+		t.Errorf("another clone, as the first one was: asked %q", asked)
+	}
+}
