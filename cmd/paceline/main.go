@@ -17,6 +17,7 @@
 //	proxy*.go            proxy: flags, files, check, forward proxy and metrics
 //	minute_flags.go      run and proxy: --rpm and the flags like it
 //	exec*.go             exec: flags, and the proxy of a run
+//	daemon*.go           daemon: the process that runs share; status and stop
 //	serve*.go            serve: servers to test clients against
 //	share*.go            share: limits in a store
 //	explain*.go          explain: the meaning of an answer
@@ -58,7 +59,7 @@ func newProgram() cli.Program {
 func verbs() []cli.Verb {
 	return []cli.Verb{
 		{Name: "try", New: newTry}, {Name: "run", New: newRun}, {Name: "proxy", New: newProxy},
-		{Name: "exec", New: newExec}, {Name: "share", New: newShare},
+		{Name: "exec", New: newExec}, {Name: "daemon", New: newDaemon}, {Name: "share", New: newShare},
 		{Name: "chart", New: newChart}, {Name: "serve", New: newServe}, {Name: "explain", New: newExplain},
 		{Name: "models", New: newModels},
 	}

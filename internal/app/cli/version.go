@@ -45,9 +45,14 @@ func addVersionFlag(root *cobra.Command) {
 }
 
 func versionLine(program string) string {
-	info, _ := debug.ReadBuildInfo()
 	system := runtime.GOOS + "/" + runtime.GOARCH
-	return fmt.Sprintf("%s %s %s %s", program, versionOf(info, stamped), runtime.Version(), system)
+	return fmt.Sprintf("%s %s %s %s", program, Version(), runtime.Version(), system)
+}
+
+// Version is the version of this program.
+func Version() string {
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(info, stamped)
 }
 
 // versionOf is the version of a program. It is the stamp of a release. Without a stamp it is the

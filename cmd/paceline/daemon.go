@@ -1,0 +1,100 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/daemon"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+)
+
+const daemonLong = `Run the process that this user's runs share. It remembers what was sent, from run to run.
+
+A daemon of this command stays until Ctrl-C, or paceline daemon stop. It listens at a Unix socket, which this
+user alone reaches.`
+
+// endsIn is how long a daemon may take to end.
+const endsIn = 10 * time.Second
+
+// daemonFlags are the flags of paceline daemon.
+type daemonFlags struct {
+	json bool
+	now  bool
+}
+
+func newDaemon() *cobra.Command {
+	var d daemonFlags
+	c := &cobra.Command{
+		Use: "daemon", Short: "Run the process that this user's runs share; show or stop it", Long: daemonLong,
+		Example: "  paceline daemon\n  paceline daemon status --json\n  paceline daemon stop",
+		Args:    cli.NoArguments,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return d.run(cmd) },
+	}
+	status := &cobra.Command{
+		Use: "status", Short: "Show whether a daemon of this user runs, and what it serves", Args: cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.status(cmd) },
+	}
+	status.Flags().BoolVar(&d.json, "json", false, "print all of it as JSON")
+	stop := &cobra.Command{
+		Use: "stop", Short: "Stop the daemon of this user, of whatever version", Args: cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeoutCause(cmd.Context(), endsIn, errors.New("the daemon does not end"))
+			defer cancel()
+			err := daemon.End(ctx, d.now)
+			if refused, ok := errors.AsType[*daemon.RefusalError](err); ok {
+				err = fmt.Errorf("%w; --now stops it all the same, and their connections are refused", refused)
+			}
+			return err
+		},
+	}
+	stop.Flags().BoolVar(&d.now, "now", false, "stop it also while it serves programs")
+	c.AddCommand(status, stop)
+	return c
+}
+
+// run is the daemon, in the foreground.
+func (d *daemonFlags) run(cmd *cobra.Command) error {
+	s, err := daemon.Open(cmd.Context())
+	if err != nil {
+		return cli.Exit(cli.ExitConfig, err)
+	}
+	defer s.Close()
+	fmt.Fprintf(cli.Harmless(cmd.ErrOrStderr(), "text"), "listening at %s\n", s.Place().Socket())
+	signals, stop := notified()
+	defer stop()
+	ctx, cancel := closed(cmd.Context(), signals)
+	defer cancel()
+	return s.Serve(ctx)
+}
+
+func (d *daemonFlags) status(cmd *cobra.Command) error {
+	said, err := daemon.Ask(cmd.Context())
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	if d.json {
+		b, err := json.MarshalIndent(said, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "%s\n", b)
+		return err
+	}
+	out = cli.Harmless(out, "text")
+	fmt.Fprintf(out, "paceline %s runs as process %d since %s\nsocket %s\nlog %s\n", said.Version, said.PID,
+		said.Began.Local().Format(time.DateTime), said.Socket, said.Log)
+	if len(said.Held) > 0 {
+		fmt.Fprintf(out, "serving %s: %s\n", sanitize.Count(len(said.Held), "program", "programs"), strings.Join(said.Held, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,20 @@
+//go:build !unix
+
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+)
+
+func newDaemon() *cobra.Command {
+	return &cobra.Command{
+		Use:                "daemon",
+		Short:              "Run the process that this user's runs share (not on Windows)",
+		DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("paceline daemon is not for Windows; expected paceline proxy, which many programs may share")
+		},
+	}
+}
