@@ -1,0 +1,99 @@
+package permit
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/paceline-go/paceline"
+)
+
+// acquire waits for the turn, and grants.
+func (s *Server) acquire(w http.ResponseWriter, r *http.Request) *refusal {
+	b, x := body(w, r)
+	if x != nil {
+		return x
+	}
+	m, err := parseAcquire(b)
+	if err != nil {
+		return badMessage(err)
+	}
+	k := connectionOf(r.Context())
+	s.settleAll(m.client, m.settle) // even if there is no permit: these requests are over
+	l := s.limits[m.limit]
+	if l == nil {
+		return s.noLimit(m.limit)
+	}
+	lane, release := s.lane(l, m.client)
+	defer release()
+	began := time.Now()
+	all, x := s.turn(r.Context(), l, lane, &m)
+	if x != nil {
+		return x
+	}
+	waited := time.Since(began)
+	i, x := s.issue(k, m.client, l, m.cost, all)
+	if x != nil {
+		return x
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(i.json(waited, s.c.SendWithin, s.c.TTL))
+	return nil
+}
+
+// turn waits until the first of the permits may go, and takes as many more as may go then.
+func (s *Server) turn(ctx context.Context, l *namedLimit, lane *paceline.Lane, m *acquire) ([]paceline.Permit, *refusal) {
+	p, retry, ok := lane.TryWait(m.cost)
+	switch {
+	case ok:
+	case retry == paceline.RetryNever:
+		_, _, err := lane.Ask(m.cost)
+		return nil, s.noTurn(ctx, l, m.client, err, m.maxWait)
+	default:
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(s.over, func() { cancel(context.Cause(s.over)) })()
+		turn := paceline.Turn{MaxWait: m.maxWait}
+		if m.bounded && m.maxWait == 0 {
+			turn.MaxWait = 1 // a wait of no time is one that does not come
+		}
+		var err error
+		if p, _, err = lane.WaitTurn(ctx, m.cost, turn); err != nil {
+			return nil, s.noTurn(ctx, l, m.client, err, m.maxWait)
+		}
+	}
+	all := append(make([]paceline.Permit, 0, m.n), p)
+	for len(all) < m.n {
+		p, _, ok := lane.TryWait(m.cost)
+		if !ok {
+			break
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// json writes the answer to an acquire.
+func (i *issued) json(waited, sendWithin, ttl time.Duration) []byte {
+	b := make([]byte, 0, 128+26*len(i.ids))
+	b = append(b, `{"permits":[`...)
+	for n := range i.ids {
+		if n > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '"')
+		b = base64.RawURLEncoding.AppendEncode(b, i.ids[n][:])
+		b = append(b, '"')
+	}
+	add := func(name string, n int64) {
+		b = append(b, name...)
+		b = strconv.AppendInt(b, n, 10)
+	}
+	add(`],"send_by":`, i.sendBy)
+	add(`,"send_within_ms":`, sendWithin.Milliseconds())
+	add(`,"ttl_ms":`, ttl.Milliseconds())
+	add(`,"waited_ms":`, waited.Milliseconds())
+	return append(b, '}', '\n')
+}

@@ -1,0 +1,148 @@
+package held
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// entry is a permit of the model: what happened to it, and nothing that is computed.
+type entry struct {
+	id      ID
+	holder  string
+	line    Line
+	granted mono.Time
+	renewed mono.Time
+	gone    mono.Time // mono.Max: its connection is there
+}
+
+// model is the law in its plainest form: a list of what happened.
+type model struct {
+	c   Config
+	all []entry
+}
+
+// lapses is when a permit ends by itself. Its holder may write until SendBy, so no end is earlier.
+func (m *model) lapses(e entry) mono.Time {
+	at := max(e.granted, e.renewed).Add(m.c.TTL)
+	if e.gone < mono.Max {
+		at = min(at, max(e.gone, e.granted.Add(m.c.SendWithin)))
+	}
+	return at
+}
+
+func (m *model) find(id ID, holder string) int {
+	return slices.IndexFunc(m.all, func(e entry) bool { return e.id == id && e.holder == holder })
+}
+
+// FuzzBook compares a Book with the model, over any history.
+func FuzzBook(f *testing.F) {
+	f.Add([]byte{0, 1, 0, 0, 2, 7, 1, 1, 0, 3, 0, 0, 4, 9, 9})
+	f.Add([]byte{0, 0, 0, 0, 1, 1, 3, 0, 0, 1, 0, 1, 4, 2, 0, 2, 0, 0, 5, 90, 0})
+	f.Fuzz(func(t *testing.T, history []byte) {
+		c := Config{SendWithin: 10, TTL: 30}
+		b, m := New[ID](c), &model{c: c}
+		now := mono.Time(0)
+		for len(history) >= 3 {
+			op, x, y := history[0], history[1], history[2]
+			history = history[3:]
+			id, holder, line := ID{x % 8}, fmt.Sprint("h", y%2), Line(y%4)
+			what := fmt.Sprintf("at %d, op %d, %v of %s by %d", now, op%6, id[0], holder, line)
+			i := m.find(id, holder)
+			switch op % 6 {
+			case 0:
+				used := slices.ContainsFunc(m.all, func(e entry) bool { return e.id == id })
+				if got := b.Grant(now, id, holder, line, id); got == used {
+					t.Fatalf("%s: granted %v, in use %v", what, got, used)
+				}
+				if !used {
+					m.all = append(m.all, entry{id, holder, line, now, now, mono.Max})
+				}
+			case 1:
+				if got := b.Renew(now, id, holder, line); got != (i >= 0) {
+					t.Fatalf("%s: renewed %v", what, got)
+				}
+				if i >= 0 {
+					m.all[i].renewed, m.all[i].line, m.all[i].gone = now, line, mono.Max
+				}
+			case 2:
+				v, got := b.Settle(id, holder)
+				if got != (i >= 0) || got && v != id {
+					t.Fatalf("%s: settled %v %v", what, v, got)
+				}
+				if i >= 0 {
+					m.all = slices.Delete(m.all, i, i+1)
+				}
+			case 3:
+				b.Gone(now, line)
+				for i := range m.all {
+					if e := &m.all[i]; e.line == line && e.gone == mono.Max {
+						e.gone = now
+					}
+				}
+			default:
+				now = now.Add(time.Duration(x % 32))
+			}
+			lapsed(t, b, m, now)
+		}
+		if lapsed(t, b, m, now.Add(c.TTL)); b.Len() != 0 || len(b.lines) != 0 {
+			t.Fatalf("a TTL after all: %d permits and %d connections are left", b.Len(), len(b.lines))
+		}
+	})
+}
+
+// lapsed takes what has lapsed out of both, and compares what is left.
+func lapsed(t *testing.T, b *Book[ID], m *model, now mono.Time) {
+	t.Helper()
+	for {
+		first, next := -1, mono.Max
+		for i, e := range m.all {
+			if at := m.lapses(e); first < 0 || at < next {
+				first, next = i, at
+			}
+		}
+		if at, ok := b.Next(); ok != (first >= 0) || ok && at != next {
+			t.Fatalf("at %d: the next lapses at %d %v, want %d", now, at, ok, next)
+		}
+		v, ok := b.Lapsed(now)
+		if ok != (first >= 0 && next <= now) {
+			t.Fatalf("at %d: lapsed %v, want by %d", now, ok, next)
+		}
+		if !ok {
+			break
+		}
+		m.all = slices.DeleteFunc(m.all, func(e entry) bool {
+			if e.id == v && m.lapses(e) != next {
+				t.Fatalf("at %d: %v lapsed, which lapses at %d, before one of %d", now, v[0], m.lapses(e), next)
+			}
+			return e.id == v
+		})
+	}
+	if b.Len() != len(m.all) {
+		t.Fatalf("at %d: %d permits, want %d", now, b.Len(), len(m.all))
+	}
+}
+
+// The text of an ID leads back to it, and no other text does.
+func FuzzParseID(f *testing.F) {
+	f.Add(ID{1, 2, 3}.String())
+	f.Add("AAAAAAAAAAAAAAAAAAAAAB")
+	f.Add("AAAAAAAAAAAAAAAAAAAA\n\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		if id, ok := ParseID(s); ok && id.String() != s {
+			t.Errorf("%q is read as %v", s, id)
+		}
+	})
+}
+
+func TestIDs(t *testing.T) {
+	for i := range 256 {
+		id := ID{0: byte(i), 15: byte(i)}
+		if got, ok := ParseID(id.String()); !ok || got != id {
+			t.Fatalf("%v is read as %v %v", id, got, ok)
+		}
+	}
+}

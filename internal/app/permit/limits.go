@@ -1,0 +1,173 @@
+package permit
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
+	"github.com/paceline-go/paceline/provider"
+)
+
+// Limit is a limit with a name, which programs ask for.
+type Limit struct {
+	Name string
+	// Rates hold together. There is at least one.
+	Rates []rate.Limit
+	// Provider is the dialect in which answers are read. If empty, their format decides.
+	Provider string
+}
+
+// ClientConfig is a client with a part of its own.
+type ClientConfig struct {
+	Name string
+	// Weight is its part where several want more than there is. If zero, 1.
+	Weight float64
+	// HeadStart is its priority: how much earlier its calls count as having come.
+	HeadStart time.Duration
+}
+
+// defaultLate is the default of limit.Arrivals.
+const defaultLate = 5 * time.Second
+
+// mostLanes is how many clients of a limit have a lane at a time, if they do not wait.
+const mostLanes = 1024
+
+// namedLimit is a limit with its lanes.
+type namedLimit struct {
+	Limit
+	dialect provider.Dialect
+	limit   *paceline.Limit
+	stack   *stack.Stack
+	lanes   map[string]*lane // by client; guarded by the Server's lock
+}
+
+// lane is the line of a client.
+type lane struct {
+	*paceline.Lane
+	users int
+}
+
+// named makes a limit. known is what an earlier process granted.
+func (s *Server) named(c Limit, known *known) (*namedLimit, error) {
+	l := &namedLimit{Limit: c, lanes: map[string]*lane{}}
+	if !limitName.MatchString(c.Name) {
+		return nil, fmt.Errorf("%q, expected %s", c.Name, nameForms)
+	}
+	if c.Provider != "" {
+		var ok bool
+		if l.dialect, ok = provider.Lookup(c.Provider); !ok {
+			return nil, fmt.Errorf("provider %q is not known, expected one of %s", c.Provider,
+				strings.Join(provider.Names(), ", "))
+		}
+	}
+	made, err := c.limiter(s.c.Late)
+	if err != nil {
+		return nil, err
+	}
+	if s.c.Share != nil {
+		if made, err = s.c.Share(c.Name, func() limit.Limiter {
+			own, err := c.limiter(s.c.Late)
+			if err != nil {
+				panic(err) // it was made before
+			}
+			return own
+		}); err != nil {
+			return nil, err
+		}
+	}
+	if s.c.Share == nil {
+		known.replay(c.Name, made, s.group.Time(0))
+	}
+	seed := uint64(time.Now().UnixNano())
+	if l.stack, err = stack.New(stack.Config{Limiter: made, Rand: rand.New(rand.NewPCG(seed, seed))}); err != nil {
+		return nil, err
+	}
+	whose := observe.Whose{Resource: c.Name}
+	l.limit = s.group.Limit(paceline.LimitConfig{Limiter: l.stack, Fair: true, Unit: c.Rates[0].Unit, Whose: whose,
+		Paused: func(now mono.Time) (p observe.PauseState, on bool) {
+			at, on := l.stack.Paused(now)
+			if on {
+				time := s.group.Time
+				p = observe.PauseState{Whose: whose, Since: time(at.Since), Until: time(at.Until), Next: time(at.Next)}
+			}
+			return p, on
+		}})
+	if s.c.Share == nil && known == nil { // nothing goes until all that an earlier process granted counts no more
+		s.group.Update(func(now mono.Time) {
+			l.stack.Hold(now, now.Add(limit.Span(made)+s.c.SendWithin+s.c.Late))
+		}, l.limit)
+	}
+	return l, nil
+}
+
+// limiter makes the limiter of all rates.
+func (c *Limit) limiter(late time.Duration) (limit.Limiter, error) {
+	if len(c.Rates) == 0 {
+		return nil, errors.New("there is no rate")
+	}
+	all := make([]limit.Limiter, len(c.Rates))
+	for i, r := range c.Rates {
+		var err error
+		if all[i], err = r.Limiter(limit.Arrivals{Late: late}); err != nil {
+			return nil, err
+		}
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	return limit.NewAll(all...), nil
+}
+
+// text is the rates, as their user wrote them.
+func (c *Limit) text() string {
+	all := make([]string, len(c.Rates))
+	for i, r := range c.Rates {
+		all[i] = r.Text
+	}
+	return strings.Join(all, ", ")
+}
+
+// lane returns the lane of a client, until release is called.
+func (s *Server) lane(l *namedLimit, client string) (line *paceline.Lane, release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := l.lanes[client]
+	if a == nil {
+		if len(l.lanes) >= mostLanes {
+			l.pruneLocked()
+		}
+		var about ClientConfig
+		for _, c := range s.c.Clients {
+			if c.Name == client {
+				about = c
+			}
+		}
+		class := s.group.Class(paceline.ClassConfig{Weight: about.Weight, HeadStart: about.HeadStart})
+		a = &lane{Lane: s.group.Lane(paceline.LaneConfig{Share: class, Client: client}, []*paceline.Limit{l.limit})}
+		l.lanes[client] = a
+	}
+	a.users++
+	return a.Lane, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		a.users--
+	}
+}
+
+// pruneLocked forgets the lanes that no call uses.
+func (l *namedLimit) pruneLocked() {
+	for client, a := range l.lanes {
+		if a.users == 0 {
+			a.Retire()
+			delete(l.lanes, client)
+		}
+	}
+}

@@ -1,0 +1,261 @@
+package permit
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/app/permit/held"
+	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Config describes a Server. Only Limits has no default.
+type Config struct {
+	// Limits have different names.
+	Limits []Limit
+	// Clients have a weight or a head start. Every other client has weight 1.
+	Clients []ClientConfig
+	// SendWithin is how long after its grant a permit may be used. If zero, 1 s.
+	SendWithin time.Duration
+	// TTL is how long a permit is held that is neither settled nor renewed. If zero, 10 s. It is at
+	// least SendWithin.
+	TTL time.Duration
+	// Late is how long a request of unknown end may still arrive. If zero, 5 s.
+	Late time.Duration
+	// MaxWaiting is the most calls that may wait. If zero, 20,000.
+	MaxWaiting int
+	// State is the path of a file of what was granted, for the next process. If empty, there is none:
+	// then nothing goes until what an earlier process may have granted counts no more.
+	State string
+	// Share makes the limiter of a name one that other processes have, too. If nil, each limit is this
+	// process's own.
+	Share func(name string, made func() limit.Limiter) (limit.Limiter, error)
+	// Log gets what goes wrong. If nil, nothing is logged.
+	Log *slog.Logger
+}
+
+// Defaults of Config.
+const (
+	defaultSendWithin = time.Second
+	defaultTTL        = 10 * time.Second
+	defaultMaxWaiting = 20_000
+)
+
+// Server has the limits, and the permits that other processes hold. New makes it. It is safe for
+// concurrent use.
+type Server struct {
+	c      Config
+	base   time.Time
+	group  *paceline.Group
+	limits map[string]*namedLimit
+	names  []string // of limits, sorted
+	state  *state   // nil: none
+	over   context.Context
+	stop   context.CancelCauseFunc
+	unread atomic.Int64 // ids that were settled or renewed, and were nobody's
+	lapsed atomic.Int64 // permits of unknown end
+
+	mu      sync.Mutex // guards what follows, and the lanes of limits
+	book    *held.Book[grant]
+	watched map[*connection]bool // whose end is awaited
+	timer   *time.Timer          // for the next permit that lapses
+	armed   mono.Time
+}
+
+// grant is what the Server keeps of a permit.
+type grant struct {
+	permit paceline.Permit
+	entry  int64 // its number in the state file
+	limit  *namedLimit
+}
+
+var errStopping = errors.New("the daemon is stopping")
+
+// New checks the configuration and returns a Server. The error names what is wrong.
+func New(c Config) (*Server, error) {
+	c.SendWithin, c.TTL = cmp.Or(c.SendWithin, defaultSendWithin), cmp.Or(c.TTL, defaultTTL)
+	c.Late, c.MaxWaiting = cmp.Or(c.Late, defaultLate), cmp.Or(c.MaxWaiting, defaultMaxWaiting)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	switch {
+	case c.SendWithin < 0 || c.TTL < c.SendWithin:
+		return nil, fmt.Errorf("SendWithin %v, TTL %v: expected a positive SendWithin, and a TTL of at least that",
+			c.SendWithin, c.TTL)
+	case c.Late < 0:
+		return nil, fmt.Errorf("Late %v is negative", c.Late)
+	}
+	group, err := paceline.NewGroup(paceline.GroupConfig{MaxWaiting: c.MaxWaiting})
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{c: c, base: time.Now(), group: group, limits: map[string]*namedLimit{},
+		book:    held.New[grant](held.Config{SendWithin: c.SendWithin, TTL: c.TTL}),
+		watched: map[*connection]bool{}, armed: limit.Never}
+	s.over, s.stop = context.WithCancelCause(context.Background())
+	known, err := s.recall()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range c.Limits {
+		if s.limits[l.Name] != nil {
+			err = errors.New("it is there twice, expected all rates of a name in one limit")
+		} else {
+			s.limits[l.Name], err = s.named(l, known)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("limit %s: %w", l.Name, err), s.state.close())
+		}
+		s.names = append(s.names, l.Name)
+	}
+	slices.Sort(s.names)
+	return s, nil
+}
+
+// Mount mounts the calls. handle is that of a daemon.Server or of an http.ServeMux. The connections of
+// the http.Server behind it must be tracked: see Track.
+func (s *Server) Mount(handle func(pattern string, h http.Handler)) {
+	for pattern, f := range map[string]func(http.ResponseWriter, *http.Request) *refusal{
+		"POST /v1/acquire": s.acquire, "POST /v1/settle": s.settle, "POST /v1/renew": s.renew,
+		"GET /v1/limits": s.list, "GET /v1/ask": s.ask,
+	} {
+		handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if x := f(w, r); x != nil {
+				x.write(w)
+			}
+		}))
+	}
+}
+
+// Close refuses the calls that wait, and closes the state file. Permits that are held count for the
+// next process as of unknown end.
+func (s *Server) Close() error {
+	s.stop(errStopping)
+	s.mu.Lock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.armed = mono.Min // for good
+	s.mu.Unlock()
+	return s.state.close()
+}
+
+// Held is how many permits are held.
+func (s *Server) Held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.book.Len()
+}
+
+func (s *Server) now() mono.Time { return mono.Of(s.base, time.Now()) }
+
+// issued is a grant that its holder is about to get.
+type issued struct {
+	ids    []held.ID
+	sendBy int64 // by the clock of boottime, in ns
+}
+
+// issue begins the lives of permits of this cost. If their holder is gone, or the state file cannot be
+// written, it settles them, and nothing is granted.
+func (s *Server) issue(k *connection, client string, l *namedLimit, cost limit.Cost,
+	all []paceline.Permit) (i issued, x *refusal) {
+	grants, err := s.record(l, all, cost)
+	if err != nil {
+		x = refuse(http.StatusServiceUnavailable, "no-state", "the state file cannot be written, so nothing is granted")
+	} else {
+		i.ids = make([]held.ID, len(all))
+		for n := range i.ids {
+			_, _ = rand.Read(i.ids[n][:]) // never fails
+		}
+		s.mu.Lock()
+		if s.watchLocked(k) {
+			now := s.now()
+			i.sendBy = int64(boottime.Read().Awake) + int64(s.c.SendWithin)
+			for n := range grants {
+				if !s.book.Grant(now, i.ids[n], client, k.line, grants[n]) {
+					panic("permit: 128 random bits came twice")
+				}
+			}
+			s.armLocked()
+		} else {
+			x = &refusal{gone: true}
+		}
+		s.mu.Unlock()
+	}
+	if x != nil {
+		for _, g := range grants {
+			s.finish(g, limit.Outcome{Result: limit.Unsent})
+		}
+	}
+	return i, x
+}
+
+// watchLocked awaits the end of a connection. It returns false if that has come.
+func (s *Server) watchLocked(k *connection) bool {
+	if s.watched[k] {
+		return true
+	}
+	ok := k.afterwards(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watched, k)
+		s.book.Gone(s.now(), k.line)
+		s.armLocked()
+	})
+	if ok {
+		s.watched[k] = true
+	}
+	return ok
+}
+
+// armLocked sets the timer for the next permit that lapses.
+func (s *Server) armLocked() {
+	at, ok := s.book.Next()
+	if !ok || at >= s.armed {
+		return // an early timer does no harm
+	}
+	s.armed = at
+	d := at.Sub(s.now())
+	if s.timer == nil {
+		s.timer = time.AfterFunc(d, s.lapse)
+	} else {
+		s.timer.Reset(d)
+	}
+}
+
+// lapse settles the permits whose end is unknown.
+func (s *Server) lapse() {
+	var all []grant
+	s.mu.Lock()
+	for {
+		g, ok := s.book.Lapsed(s.now())
+		if !ok {
+			break
+		}
+		all = append(all, g)
+	}
+	if s.armed != mono.Min {
+		s.armed = limit.Never
+		s.armLocked()
+	}
+	s.mu.Unlock()
+	for _, g := range all {
+		s.finish(g, limit.Outcome{})
+	}
+	s.lapsed.Add(int64(len(all)))
+}
+
+// finish settles a permit whose life is over.
+func (s *Server) finish(g grant, o limit.Outcome) {
+	s.state.settle(g, &o)
+	g.permit.Settle(o)
+}

@@ -1,0 +1,134 @@
+package permit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// state is the file of what was granted. Each permit is in it before its holder gets it. nil is the
+// state of a Server without a file.
+type state struct {
+	journal *journal.Journal
+	failed  atomic.Bool
+}
+
+// known is what an earlier process granted. nil: that is not known.
+type known struct {
+	past  map[string][]limit.Past // by limit; the instants count from zero
+	since time.Time               // what was granted earlier is not known; zero: all is known
+}
+
+// compactFrom is the size from which the file is compacted.
+const compactFrom = 8 << 20
+
+// recall opens the state file, and reads what an earlier process granted.
+func (s *Server) recall() (*known, error) {
+	if s.c.State == "" {
+		return nil, nil
+	}
+	keep := time.Duration(0)
+	for _, l := range s.c.Limits {
+		for _, r := range l.Rates {
+			keep = max(keep, r.Remembers())
+		}
+	}
+	_, missing := os.Stat(s.c.State)
+	j, h, err := journal.Open(journal.Config{Path: s.c.State, Keep: keep, CompactFrom: compactFrom,
+		Forget: func(string) bool { return true }}, s.base)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.c.State, err)
+	}
+	s.state = &state{journal: j}
+	if h.Gone != "" && !errors.Is(missing, os.ErrNotExist) { // without a file there was no process
+		s.c.Log.Warn("the state file is not readable: nothing goes until what was granted counts no more", "why", h.Gone)
+		return nil, nil
+	}
+	zero, all := s.group.Time(0), &known{past: map[string][]limit.Past{}}
+	for i := range h.Sends {
+		sent := &h.Sends[i]
+		at := s.base.Add(time.Duration(sent.Counts - s.base.UnixNano()))
+		if sent.Result == limit.Unknown { // its holder may live, and send until its SendBy
+			at = at.Add(s.c.SendWithin + max(s.c.Late-journal.Late, 0))
+		}
+		went := s.base.Add(time.Duration(sent.Sent - s.base.UnixNano()))
+		all.past[sent.Key] = append(all.past[sent.Key], limit.Past{At: mono.Of(zero, at), Cost: sent.Cost,
+			Result: sent.Result, Sent: mono.Of(zero, went)})
+	}
+	for _, past := range all.past {
+		slices.SortStableFunc(past, func(a, b limit.Past) int { return cmp.Compare(a.At, b.At) })
+	}
+	if h.Last > 0 {
+		all.since = s.base.Add(-keep)
+	}
+	return all, nil
+}
+
+// replay makes a new limiter count what was granted of its limit. zero is the zero of its instants.
+func (k *known) replay(name string, l limit.Limiter, zero time.Time) {
+	if k == nil {
+		return
+	}
+	since := mono.Min
+	if !k.since.IsZero() {
+		since = mono.Of(zero, k.since)
+	}
+	limit.SetEpoch(l, zero)
+	limit.Replay(l, mono.Of(zero, time.Now()), since, k.past[name])
+}
+
+// record writes permits that are about to be granted. After an error they are in no file, and must not
+// be granted.
+func (s *Server) record(l *namedLimit, all []paceline.Permit, cost limit.Cost) (grants []grant, err error) {
+	grants = make([]grant, len(all))
+	for i, p := range all {
+		grants[i] = grant{permit: p, limit: l}
+	}
+	if s.state == nil {
+		return grants, nil
+	}
+	now := time.Now()
+	for i := range grants {
+		if grants[i].entry, err = s.state.journal.Send(journal.Send{Key: l.Name, Cost: cost}, now); err != nil {
+			if !s.state.failed.Swap(true) {
+				s.c.Log.Error("the state file cannot be written: nothing is granted", "err", err)
+			}
+			return grants, err
+		}
+	}
+	return grants, nil
+}
+
+// settle records how a permit ended.
+func (s *state) settle(g grant, o *limit.Outcome) {
+	if s == nil || g.entry == 0 {
+		return
+	}
+	a := journal.Answer{Result: o.Result, Counts: time.Now()}
+	switch {
+	case o.ArrivedAgo != 0:
+		a.Counts = a.Counts.Add(-o.ArrivedAgo)
+	case o.Result == limit.Unknown:
+		a.Counts = a.Counts.Add(journal.Late)
+	}
+	if o.Metered {
+		a.Actual = &o.Actual
+	}
+	_ = s.journal.Answer(g.entry, a) // without it the permit counts longer
+}
+
+func (s *state) close() error {
+	if s == nil {
+		return nil
+	}
+	return s.journal.Close()
+}
