@@ -65,9 +65,10 @@ type HintsConfig struct {
 	// For such a unit the bucket is full again at the reset, and refills evenly before. Where
 	// Capacity is zero, everything comes back at the reset.
 	Capacity limit.Cost
-	// Own is the configured limit of the same quota. Its Admit and Settle come before those of the
-	// Hints, which read only its Rates and its usage. If Own is nil or does not report them, all
-	// resets are believed to the instant.
+	// Own is the configured limit of the same quota, or an Auto for one client, whose stated limits
+	// then count as configured. Its Admit and Settle come before those of the Hints, which read only
+	// its Rates and its usage. If Own is nil or does not report them, all resets are believed to the
+	// instant.
 	Own limit.Limiter
 	// Later means that Own's Admit and Settle come after those of the Hints.
 	Later bool
@@ -79,7 +80,7 @@ func NewHints(c HintsConfig) (*Hints, error) {
 		return nil, fmt.Errorf("fairshare: Hints: Longest %v is negative", c.Longest)
 	}
 	c.Longest = cmp.Or(c.Longest, time.Hour)
-	h := &Hints{longest: c.Longest, capacity: c.Capacity, rooms: rooms{own: c.Own, later: c.Later}, last: mono.Min}
+	h := &Hints{longest: c.Longest, capacity: c.Capacity, rooms: rooms{own: counting(c.Own), later: c.Later}, last: mono.Min}
 	for u, n := range c.Capacity {
 		if n < 0 || n > limit.MaxCost {
 			return nil, fmt.Errorf("fairshare: Hints: Capacity of %d %v is not between 0 and %d", n, limit.Unit(u),

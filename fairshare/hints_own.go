@@ -25,6 +25,18 @@ type rooms struct {
 	limits int         // the number of those limits
 }
 
+// counting returns what of a limiter counts our own requests. Of an Auto for one client that is the
+// limits that its server stated so far.
+func counting(own limit.Limiter) limit.Limiter {
+	counts := own
+	limit.Ask(own, func(a *Auto) {
+		if a.alone != nil {
+			counts = a.alone.limits
+		}
+	})
+	return counts
+}
+
 // mostRooms is the number of instants that are kept. A process with requests of more instants in
 // flight learns less.
 const mostRooms = 64

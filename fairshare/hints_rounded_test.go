@@ -1,6 +1,7 @@
 package fairshare_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -52,11 +53,22 @@ func TestHintsOfARoundedReset(t *testing.T) {
 	}
 }
 
-// A client that waited for the stated second would use only every other window of a second.
+// A client that waited for the stated second would use only every other window of a second. So would
+// one whose limit the server has stated, before an Auto counted as a configured limit.
 func TestHintsTakeEveryWindow(t *testing.T) {
-	own := limit.MustRolling(1, time.Second)
+	stated := must(fairshare.NewAuto(fairshare.AutoConfig{Alone: true, Rng: rand.New(rand.NewPCG(1, 2))}))
+	stated.State(0, []limit.Rule{{Name: "burst", N: 1, Per: time.Second, Unit: limit.Requests}})
+	for name, own := range map[string]limit.Limiter{"configured": limit.MustRolling(1, time.Second), "stated": stated} {
+		if served := everyWindow(t, own); served < 98 {
+			t.Errorf("%s: %d of 100", name, served)
+		}
+	}
+}
+
+// everyWindow returns how many requests go in 100 windows of a server with one request in a second.
+func everyWindow(t *testing.T, own limit.Limiter) (served int) {
 	all := limit.NewAll(own, must(fairshare.NewHints(fairshare.HintsConfig{Own: own})))
-	now, served, ends := at(300*ms), 0, mono.Time(0)
+	now, ends := at(300*ms), mono.Time(0)
 	for now < at(100*time.Second) {
 		lease := limittest.Admit(all, now, limit.One)
 		arrived := now.Add(ms)
@@ -69,7 +81,5 @@ func TestHintsTakeEveryWindow(t *testing.T) {
 		all.Settle(now, lease, new(roundedUp(now, ends, 0)))
 		now = all.Ready(now, limit.One)
 	}
-	if served < 98 {
-		t.Errorf("%d of 100", served)
-	}
+	return served
 }

@@ -152,8 +152,6 @@ var behind = map[string]string{
 	"kraken:intermediate": "as kraken:starter",
 	"kraken:pro":          "as kraken:starter",
 	"binance:futures":     "two keys from half leave a third of the weight unused; why is open",
-	"atlassian":           "the burst of a second has a reset in whole seconds",
-	"jira":                "as atlassian",
 }
 
 // TestPresetsHold: a client with a preset and nothing else sends the examples of its row, each from
