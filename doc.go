@@ -24,9 +24,10 @@
 //
 // # How much limiters admit
 //
-// The table shows the most requests of one window, as a multiple of N, for limiters of N per
-// window. On one machine goroutines woke on time. The other machine stalled for up to a window. N
-// was 100, with a hundred hostile schedules (TestWorstWindow in module lab/micro).
+// The table compares limiters of N requests per window. A figure is the largest number of requests
+// in one window, divided by N. In the first column goroutines woke on time. In the second the
+// machine stalled for up to a window. N was 100, in a hundred schedules that were made to break
+// them (TestWorstWindow in module lab/micro).
 //
 //	                                                on time   stalled
 //	limit.Rolling, limit.Weighted, behind a Gate    1.00      1.00
