@@ -182,7 +182,8 @@ func TestCheckRetry(t *testing.T) {
 					r.Body = &closing{r.Body, func() { bodies-- }}
 					return r
 				})
-				tr := mustNew(t, transport.Config{Base: b, CheckRetry: c.check, Ended: told.add, Backoff: backoff.Policy{Jitter: -1}, Limiter: limit.MustRolling(1000, time.Second)})
+				begun := 0
+				tr := mustNew(t, transport.Config{Base: b, CheckRetry: c.check, Begins: func(*http.Request) { begun++ }, Ended: told.add, Backoff: backoff.Policy{Jitter: -1}, Limiter: limit.MustRolling(1000, time.Second)})
 				r := request(t, c.method, "http://a.test/", c.body)
 				if c.once {
 					r.GetBody = nil
@@ -193,6 +194,9 @@ func TestCheckRetry(t *testing.T) {
 				}
 				if !slices.Equal(b.at(), seconds(c.sent...)) || status != c.got || (c.got == 0) != (err == stop) || err == nil && body != "hello" {
 					t.Errorf("%d %q %v, sent at %v", status, body, err, b.at())
+				}
+				if begun != len(b.at()) {
+					t.Errorf("%d attempts were begun, and %d sent", begun, len(b.at()))
 				}
 				if status == 200 && c.got == 200 && len(c.sent) == 2 { // that of the first request
 					told.all = told.all[:1]

@@ -139,6 +139,9 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 		s.wire.Expires, s.late.Of = true, s
 		late.Begin(&s.late)
 	}
+	if c.t.config.Begins != nil {
+		c.t.config.Begins(c.req)
+	}
 	resp, err = c.t.base.Send(r, &s.wire)
 	inTime := late == nil || late.End(&s.late)
 	switch {

@@ -111,7 +111,7 @@ import (
 //	attempts  Base, Attempts, AttemptTimeout, Backoff, CheckRetry, Hedge
 //	answers   Provider, Scope
 //	memory    MaxPartitions, Idle, MaxFrozen, Recorder
-//	reports   Ended, Logger
+//	reports   Begins, Ended, Logger
 type Config struct {
 	// Limiter is one limit for all requests, to any host. It belongs to the Transport from now on.
 	// If nil, none.
@@ -342,6 +342,9 @@ type Config struct {
 	// empty windows.
 	Recorder Recorder
 
+	// Begins is called for each attempt right before the Base gets it, with the request as the caller
+	// gave it, on the goroutine of RoundTrip or of the copy (see Hedge). If nil, none.
+	Begins func(*http.Request)
 	// Ended is called for each attempt when its header or error has come, on the goroutine of
 	// RoundTrip. The losing one of two copies (see Hedge) is reported on another goroutine. If nil,
 	// none.

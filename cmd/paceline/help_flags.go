@@ -72,7 +72,7 @@ var groupTable = cli.Groups{
 			max-wait         longest wait for a turn; if more is expected, 429 at once
 			timeout
 			grace            waiting requests may go on for so long after a stop`,
-			`attempts max-waiting max-outage max-pause`},
+			`final-only attempts max-waiting max-outage max-pause`},
 		{"Clients", `
 			listen=HOST:PORT address for clients; beyond this machine: --client-key-env or --open
 			client-key-env=A,B  environment variables, each with a key that a client sends
@@ -96,7 +96,7 @@ var groupTable = cli.Groups{
 			`query=PARAMETER provider=NAME ca-file=FILE connect-timeout share=STORE share-name=NAME
 			share-fallback=wait|split share-weight share-least state=FILE charge=CHARGE rpm tpm itpm otpm
 			limit-model=MODEL=LIMITS strangers rule=bucket|rolling per-second tokens rejects-free latency-max
-			in-flight use ramp max-wait timeout attempts max-outage max-pause max-body`},
+			in-flight use ramp max-wait final-only timeout attempts max-outage max-pause max-body`},
 		{"Watching", `
 			quiet            no line at the end
 			summary=FILE     the figures of the end, as JSON

@@ -100,6 +100,8 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.IntVar(&f.c.Clients.Default.MaxWaiting, "max-waiting", 0, "most requests of a client that may wait (default 10000)")
 	p.DurationVar(&f.maxWait, "max-wait", proxy.DefaultMaxWait,
 		"longest wait for a turn. A request that would wait longer is refused at once; 0s: no request waits")
+	p.BoolVar(&f.c.FinalOnly, "final-only", false,
+		"send no interim answers (1xx) to clients in line, since a server in front of the proxy does not pass them on")
 	p.DurationVar(&f.c.Grace, "grace", 0,
 		"at the end of the proxy, waiting requests may go on for so long; requests in flight are always finished")
 	p.StringVar(&f.c.State, "state", "",

@@ -26,6 +26,8 @@
 //	client.go         the client of a request, and its own limits
 //	route.go          the upstream of a request, by host and path
 //	patience.go       the longest wait of a request
+//	interim.go        interim answers to a request in line, as a table of clients
+//	hangups.go        clients that hang up in line
 //	body.go           bodies of requests, kept so that they can be sent again
 //	writer.go         answers, flushed in time
 //	buffers.go        buffers for answers

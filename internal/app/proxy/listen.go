@@ -134,6 +134,7 @@ func (s *Server) Wait() (err error) {
 		}
 	}
 	s.stops.Wait()
+	s.proxy.hangups.report()
 	s.proxy.latest.Load().close()
 	return err
 }

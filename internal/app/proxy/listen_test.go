@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/textproto"
 	"os"
 	"strings"
@@ -83,6 +84,40 @@ func TestStop(t *testing.T) {
 	}
 	close(on)
 	if o := <-flying; o.status != 200 || o.body != "whole" {
+		t.Errorf("what was in flight: %+v", o)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A request in flight on a connection of HTTP/2 that was there already is finished, too: net/http
+// asks for no proxy then.
+func TestStopOverHTTP2(t *testing.T) {
+	inside, on := make(chan bool, 1), make(chan struct{})
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			inside <- true
+			<-on
+		}
+		io.WriteString(w, r.Proto)
+	}))
+	secure.EnableHTTP2 = true
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	c := to(mustURL(t, secure.URL))
+	c.Upstreams[0].TLS = secure.Client().Transport.(*http.Transport).TLSClientConfig
+	x := start(t, c)
+	if _, text := x.do("GET", "/", ""); text != "HTTP/2.0" {
+		t.Fatal(text)
+	}
+	flying := x.later("/slow")
+	<-inside
+	ended := x.ends(t)
+	x.server.Stop()
+	until(t, x.proxy.drained.Load)
+	close(on)
+	if o := <-flying; o.status != 200 || o.body != "HTTP/2.0" {
 		t.Errorf("what was in flight: %+v", o)
 	}
 	if err := <-ended; err != nil {

@@ -33,6 +33,8 @@ type common struct {
 	drained   atomic.Bool // no request waits any more
 	visits    visits
 	flushes   *timer.Watch            // over parts of answers
+	interims  *timer.Watch            // over requests in line
+	hangups   hangups                 // of clients in line
 	numbers   numbers                 // of keys with a {nonce}
 	mounts    map[string]http.Handler // by pattern, at the admin listener
 	batches   map[string]*jobs.Store  // by the upstream's name; does not change
@@ -49,7 +51,7 @@ func New(c Config) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{config: c, clients: newClients(&c, all),
-		common: &common{clientele: all, flushes: timer.New(flushed), mounts: map[string]http.Handler{},
+		common: &common{clientele: all, flushes: timer.New(flushed), interims: timer.New(interimEvery), mounts: map[string]http.Handler{},
 			batches: map[string]*jobs.Store{}}}
 	p.keepable.Store(c.Bounds.KeptInAll)
 	if c.State != "" {

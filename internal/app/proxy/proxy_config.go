@@ -43,6 +43,9 @@ type Config struct {
 	// MaxWait is the longest wait of a request for its turn. A request with a longer wait ahead is
 	// refused at once. If zero, 60 s; negative: no request waits.
 	MaxWait time.Duration
+	// FinalOnly sends no interim answers (1xx) to requests in line. It is for a server in front of
+	// the proxy that does not pass them on.
+	FinalOnly bool
 	// Grace is how long waiting requests may go on after Stop. Requests in flight always finish. If
 	// zero, none.
 	Grace time.Duration

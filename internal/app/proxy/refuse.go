@@ -166,11 +166,15 @@ var errStopping = errors.New("the proxy is stopping")
 
 // fail answers a request without an upstream's answer.
 func (v *visit) fail(err error) {
+	v.line.leave()
 	if x := v.why(err); x != nil {
 		v.refuse(x)
 		return
 	}
 	v.w.status, v.failed = statusGone, "client-gone"
+	if !v.sending.Load() {
+		v.proxy.hangups.note(v)
+	}
 	panic(http.ErrAbortHandler) // the client is gone
 }
 

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"slices"
 	"time"
 
@@ -76,7 +75,7 @@ func (u *Upstream) settings(c *Config) transport.Config {
 		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, MaxPartitions: c.atHand, MaxFrozen: c.Bounds.Frozen,
 		Idle: c.idle(), Fill: fill, Logger: c.Log,
 		Keys: u.keys(), Price: u.price, Cost: u.cost(), Charges: u.Charges,
-		CheckRetry: again, Ended: ended, MaxWait: maxWait, Client: asker,
+		CheckRetry: again, Begins: begins, Ended: ended, MaxWait: maxWait, Client: asker,
 		Partition: partitionOf,
 	}
 	for i := range u.Targets {
@@ -190,10 +189,6 @@ func (u *Upstream) base(c *Config) *http.Transport {
 		Protocols:             new(http.Protocols),
 	}
 	c.proxies.Set(t)
-	t.Proxy = func(r *http.Request) (*url.URL, error) {
-		visitOf(r.Context()).sending.Store(true) // called when a request is handed over, and not before
-		return c.proxies.For(r.URL), nil
-	}
 	t.Protocols.SetHTTP1(!u.H2C)
 	t.Protocols.SetHTTP2(!u.H2C)
 	t.Protocols.SetUnencryptedHTTP2(u.H2C)
@@ -235,6 +230,9 @@ func maxWait(r *http.Request) time.Duration { return max(visitOf(r.Context()).pa
 
 // asker is the client of a request, in transport's form.
 func asker(r *http.Request) transport.Client { return visitOf(r.Context()).client.asker }
+
+// begins notes that a request is not in line any more.
+func begins(r *http.Request) { visitOf(r.Context()).begins() }
 
 // ended notes the outcome of an attempt.
 func ended(a transport.Attempt) { visitOf(a.Request.Context()).ended(a) }

@@ -50,6 +50,7 @@ type visit struct {
 	upgraded   atomic.Bool // it has become a connection, which may last
 	patience   patience
 	stated     stated
+	line       line // until it is sent
 
 	waited   time.Duration // for its turn, in all
 	attempts int
@@ -95,7 +96,15 @@ func (v *visit) serve() {
 	v.takeBody()
 	defer v.body.close()
 	defer v.w.calm()
+	v.line.enter(v)
+	defer v.line.leave()
 	v.upstream.proxy.ServeHTTP(v.w, v.in)
+}
+
+// begins notes that an attempt is handed over: the request is not in line any more.
+func (v *visit) begins() {
+	v.sending.Store(true)
+	v.line.leave()
 }
 
 const (
@@ -199,6 +208,7 @@ func (v *visit) ended(a transport.Attempt) {
 		if v.proxy.drained.Load() {
 			v.cancel(errStopping)
 		}
+		v.line.enter(v)
 	}
 	v.unsent, v.partly = a.Result == limit.Unsent, ""
 	if a.Said.Partly {
@@ -209,6 +219,7 @@ func (v *visit) ended(a transport.Attempt) {
 // answered adds the proxy's own fields to an answer of the upstream. It returns an error if the
 // answer is not the upstream's, but that of the proxy on the way out.
 func (v *visit) answered(r *http.Response) error {
+	v.line.leave()
 	if r.StatusCode == http.StatusSwitchingProtocols {
 		v.upgraded.Store(true)
 	}

@@ -44,6 +44,7 @@ var configFields = []yamlfile.Field{
 		"of listen; without it that is plain HTTP"),
 	key("max_wait", spanOrZero, "the longest that a request waits; one that would wait longer is refused at once "+
 		"(default 60s); 0: nobody waits"),
+	key("final_only", yes, "no interim answers (1xx) to clients in line, since a server in front does not pass them on"),
 	key("grace", span, "how long those that wait may go on when the proxy stops (default 0)"),
 	key("state", text, "a file for what was sent and still counts, so that a restart forgets no window"),
 	key("share", yamlfile.Struct(storeFields), "limits are shared with other proxies, and runs, by a store"),

@@ -1,0 +1,106 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/send/timer"
+)
+
+// interimEvery is the time between two interim answers. The shortest timeout in use is httpx's 5 s.
+const interimEvery = 2 * time.Second
+
+// interims are the clients that get interim answers (RFC 9110, 15.2) in line. Each answer begins a
+// client's timeout for reading anew. Clients differ: an answer that one of them passes over is an
+// error, or the end, for another. So no other client gets any. TestInterimClients tries all of them.
+var interims = []struct {
+	begins string // the User-Agent is this, or this and a version
+	has    string // elsewhere in it
+	status int
+}{
+	{"python-requests", "", http.StatusContinue},
+	{"Python-urllib", "", http.StatusContinue},
+	{"Boto3", "", http.StatusContinue},
+	{"python-httpx", "", http.StatusContinue},
+	{"Python", " aiohttp/", http.StatusContinue},
+	{"", "/Python ", http.StatusContinue}, // SDKs over httpx: OpenAI/Python 1.2
+	{"node", "", http.StatusProcessing},
+	{"undici", "", http.StatusProcessing},
+	{"", "/JS ", http.StatusProcessing}, // SDKs over fetch: OpenAI/JS 4.1
+}
+
+// interimFor is the status of a client's interim answers; 0: it gets none.
+func interimFor(agent string) int {
+	for _, row := range interims {
+		rest, ok := strings.CutPrefix(agent, row.begins)
+		if ok && (row.begins == "" || rest == "" || rest[0] == '/') && strings.Contains(rest+" ", row.has) {
+			return row.status
+		}
+	}
+	return 0
+}
+
+// interim is the status of the interim answers to this request; 0: it gets none.
+func (v *visit) interim() int {
+	h := v.in.Header
+	if !v.in.ProtoAtLeast(1, 1) || h["Upgrade"] != nil || v.proxy.config.FinalOnly {
+		return 0
+	}
+	// A server between the client and the proxy may not pass interim answers on.
+	if !v.whole && (h["Via"] != nil || h["Forwarded"] != nil || h["X-Forwarded-For"] != nil) {
+		return 0
+	}
+	status := interimFor(h.Get("User-Agent"))
+	if h["Expect"] != nil && status != http.StatusContinue {
+		return 0 // net/http may answer 100 at the same time
+	}
+	return status
+}
+
+// line is the time of a request in line, in which its client gets interim answers. Nobody may touch
+// the header of the answer meanwhile, as net/http reads it. There is no flush: net/http would begin
+// the final answer.
+type line struct {
+	mu     sync.Mutex // guards waits, and is held during writes
+	waits  bool
+	status int // of the answers; 0: none
+	to     http.ResponseWriter
+	every  *timer.Watch
+	item   timer.Item
+}
+
+// enter begins the time in line.
+func (l *line) enter(v *visit) {
+	if l.status = v.interim(); l.status == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waits, l.to, l.every, l.item.Of = true, v.w.ResponseWriter, v.proxy.interims, l
+	l.every.Begin(&l.item)
+}
+
+// leave ends it. Afterwards no interim answer is under way.
+func (l *line) leave() {
+	if l.status == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waits {
+		l.waits = false
+		l.every.End(&l.item)
+	}
+}
+
+// Expired sends an interim answer.
+func (l *line) Expired() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waits {
+		l.to.WriteHeader(l.status)
+		l.every.Begin(&l.item)
+	}
+}
