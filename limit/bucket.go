@@ -159,10 +159,7 @@ func NewBucket(c BucketConfig) (*Bucket, error) {
 		return nil, fmt.Errorf("limit: Bucket: Burst %d is not between 1 and %d", c.Burst, int64(MaxCost))
 	}
 	a.limit = c.Burst
-	m := c.Margin
-	if m == 0 {
-		m = defaultTick
-	}
+	m := cmp.Or(c.Margin, defaultTick)
 	r := rate{c.Limit, c.Window}
 	if err := r.fills("Bucket", c.Burst); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -80,10 +81,7 @@ func NewHeadroom(c HeadroomConfig) (*Headroom, error) {
 }
 
 func (h *Headroom) set(use float64, ramp time.Duration) {
-	if use == 0 {
-		use = 1
-	}
-	h.use, h.ramp = use, ramp
+	h.use, h.ramp = cmp.Or(use, 1), ramp
 }
 
 // Set changes the part and the ramp from now on, by HeadroomConfig's rules. It begins no ramp, and

@@ -23,10 +23,9 @@ type refused struct {
 	// by is a name of Refusers; "=" means the found text. Empty: the refuser is unknown.
 	by string
 	// wait is the documented time to stay away, if the server states none. waitAt is the server's
-	// own in the body, in units of per (seconds, if zero); | separates several places.
+	// own in the body, in seconds; | separates several places.
 	wait   time.Duration
 	waitAt string
-	per    time.Duration
 	// sure means that nothing may go before the server's instant: a probe would prolong the wait,
 	// or is known to be in vain.
 	sure bool
@@ -97,7 +96,7 @@ func (r *reading) refusedAs(f *refused, found string) {
 		r.note("%s", f.note)
 	}
 	if f.waitAt != "" {
-		r.waitAt(f.waitAt, f.per)
+		r.waitAt(f.waitAt, 0)
 	}
 	if f.wait > 0 && r.RetryAfter == 0 {
 		r.RetryAfter = f.wait

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -265,9 +266,7 @@ func kraken() *row {
 					r.refuse(Banned)
 					r.note("the key is locked for about 15 minutes; each further call makes it longer")
 					r.Sure = true
-					if r.RetryAfter == 0 {
-						r.RetryAfter = 15 * time.Minute
-					}
+					r.RetryAfter = cmp.Or(r.RetryAfter, 15*time.Minute)
 				case what == "Invalid nonce":
 					r.refuse(Misordered)
 				case class == "EService" && (what == "Unavailable" || what == "Busy"):

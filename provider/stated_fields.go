@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"strings"
 	"time"
 )
@@ -82,10 +83,7 @@ func (r *reading) length(name string, unit time.Duration) time.Duration {
 		return 0
 	}
 	v, _, _ = strings.Cut(v, ",") // if the field is there twice, the first
-	if unit == 0 {
-		unit = time.Second
-	}
-	d, err := scaled(v, unit)
+	d, err := scaled(v, cmp.Or(unit, time.Second))
 	if err != nil {
 		d, err = span(v)
 	}

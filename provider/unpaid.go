@@ -102,12 +102,9 @@ func (r *reading) limitOfZero() bool {
 
 // hasCode reports whether one of the codes is where errors have theirs.
 func (r *reading) hasCode(codes map[string]bool) bool {
-	for path := range strings.SplitSeq(codesAt, "|") {
-		if slices.ContainsFunc(r.at(path), func(v string) bool { return codes[v] }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(strings.Split(codesAt, "|"), func(path string) bool {
+		return slices.ContainsFunc(r.at(path), func(v string) bool { return codes[v] })
+	})
 }
 
 // mentions reports whether a message of the body has one of the words.

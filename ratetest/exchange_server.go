@@ -212,8 +212,7 @@ func (x *Exchange) read(w http.ResponseWriter, r *http.Request) (q question, sta
 	// r.ParseForm would ignore the body of a GET, which some clients send.
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
 	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
+		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return q, http.StatusRequestEntityTooLarge, fmt.Errorf("body: more than %d bytes", large.Limit)
 		}
 		return q, http.StatusBadRequest, fmt.Errorf("body: %w", err)

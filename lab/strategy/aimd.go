@@ -93,10 +93,7 @@ func NewAIMD(p Params, rng *rand.Rand) (*AIMD, error) {
 }
 
 func decrease(kind string, d, ifZero float64) (float64, error) {
-	if d == 0 {
-		d = ifZero
-	}
-	if !(d > 0 && d < 1) {
+	if d = cmp.Or(d, ifZero); !(d > 0 && d < 1) {
 		return 0, fmt.Errorf("fairshare: %s: Decrease %v is not between 0 and 1", kind, d)
 	}
 	return d, nil
@@ -104,10 +101,7 @@ func decrease(kind string, d, ifZero float64) (float64, error) {
 
 // minRate also keeps a default above once a year: a rate has to have an interval.
 func minRate(kind string, r, ifZero float64) (float64, error) {
-	if r == 0 {
-		r = max(ifZero, 1./longest)
-	}
-	if !(r >= 1./longest && r <= maxRate) {
+	if r = cmp.Or(r, max(ifZero, 1./longest)); !(r >= 1./longest && r <= maxRate) {
 		return 0, fmt.Errorf("fairshare: %s: MinRate %v is not from %.3g to 1e9", kind, r, 1./longest)
 	}
 	return r, nil

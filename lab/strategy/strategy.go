@@ -30,16 +30,19 @@ func All() []Strategy { return slices.Clone(all) }
 
 // Named returns the strategy of that name. The error lists the names there are.
 func Named(name string) (Strategy, error) {
-	i := slices.IndexFunc(all, func(s Strategy) bool { return s.Name == name })
-	if i < 0 {
-		names := make([]string, len(all))
-		for i, s := range all {
-			names[i] = s.Name
-		}
-		return Strategy{},
-			fmt.Errorf("fairshare: strategy %q is none of %s%s", name, strings.Join(names, ", "), suggest.Or(name, names))
+	names := Names()
+	if i := slices.Index(names, name); i >= 0 {
+		return all[i], nil
 	}
-	return all[i], nil
+	return Strategy{}, fmt.Errorf("strategy %q is none of %s%s", name, strings.Join(names, ", "), suggest.Or(name, names))
+}
+
+// Names returns the names of All.
+func Names() (names []string) {
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // ours are the law of package fairshare, and the one that finds out its quota.

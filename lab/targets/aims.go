@@ -210,8 +210,7 @@ func (f *Figure) measured(values []float64) Measured {
 		AimWorst: finite(f.Worst),
 		AtLeast:  f.AtLeast, Open: f.Open}
 	if m.AimMedian != nil || m.AimWorst != nil {
-		holds := f.good(median, f.Median) && f.good(worst, f.Worst)
-		m.Holds = &holds
+		m.Holds = new(f.good(median, f.Median) && f.good(worst, f.Worst))
 	}
 	return m
 }

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -36,9 +37,7 @@ func (l Limits) filled(p Provider) Limits {
 			l.Requests, l.Tokens = 500, 30_000
 		}
 	}
-	if l.Window == 0 {
-		l.Window = time.Minute
-	}
+	l.Window = cmp.Or(l.Window, time.Minute)
 	return l
 }
 

@@ -190,9 +190,7 @@ func (c Config) filled() (Config, error) {
 	if l.OutputMedian == 0 && l.OutputP99 == 0 {
 		l.OutputMedian, l.OutputP99 = 150, 1500
 	}
-	if l.Spread == 0 {
-		l.Spread = 0.1
-	}
+	l.Spread = cmp.Or(l.Spread, 0.1)
 	c.EventTokens = cmp.Or(c.EventTokens, 8)
 	c.RetryAfter = cmp.Or(c.RetryAfter, time.Second)
 	c.BatchPace = cmp.Or(c.BatchPace, 10*time.Millisecond)

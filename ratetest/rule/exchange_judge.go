@@ -3,6 +3,7 @@ package rule
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/limit/mono"
@@ -227,12 +228,7 @@ func (a *Arrival) nonce() string {
 }
 
 func (a *Arrival) isNumber() bool {
-	for _, c := range a.Digits {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(a.Digits, "0123456789") == ""
 }
 
 // above reports whether the nonce of a is larger than that of b.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -283,12 +284,9 @@ func (g *graphMaker) object(fields []selection, kind string, n, depth int) objec
 
 // pages reports whether fields are those of a connection.
 func (g *graphMaker) pages(fields []selection) bool {
-	for _, f := range fields {
-		if f.name == "edges" || f.name == "nodes" || f.name == "pageInfo" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(fields, func(f selection) bool {
+		return f.name == "edges" || f.name == "nodes" || f.name == "pageInfo"
+	})
 }
 
 // typeOf guesses the type of a field: Product for products.

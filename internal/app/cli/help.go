@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -76,11 +77,7 @@ func IsHelp(f *pflag.Flag) bool { return f.Name == "help" || f.Name == "help-all
 // help is the help of a command. Without all, paragraphs at the end of its text are left out until
 // it fits a screen.
 func (g Groups) help(c *cobra.Command, all bool) string {
-	text := c.Long
-	if text == "" {
-		text = c.Short
-	}
-	about := paragraphs(text)
+	about := paragraphs(cmp.Or(c.Long, c.Short))
 	rest, hidden := g.body(c, all)
 	shown := len(about)
 	page := func() string {
@@ -217,10 +214,7 @@ func (f *helpFlag) write(b *strings.Builder, width int, all bool) {
 	left += "  "
 	text := f.Usage
 	if !all {
-		text = f.brief
-		if text == "" {
-			text = inBrief(f.Usage, HelpWidth-width-2)
-		}
+		text = cmp.Or(f.brief, inBrief(f.Usage, HelpWidth-width-2))
 	}
 	if d := f.standard(); d != "" && !strings.Contains(text, "(default") {
 		if d = " (default " + d + ")"; all || utf8.RuneCountInString(left+text+d) <= HelpWidth {

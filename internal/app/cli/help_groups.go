@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,11 +44,8 @@ func (g Groups) of(c *cobra.Command) []flagGroup {
 		if f == nil || f.Hidden || grouped[name] {
 			return
 		}
-		if value == "" {
-			value = valueName(f)
-		}
 		grouped[name] = true
-		group.flags = append(group.flags, helpFlag{f, value, brief, most})
+		group.flags = append(group.flags, helpFlag{f, cmp.Or(value, valueName(f)), brief, most})
 	}
 	table, tabled := g[c.CommandPath()]
 	if !tabled && c.HasParent() {

@@ -29,14 +29,11 @@ func scenarioPage(r *fleet.Report) (report.Page, error) {
 		}
 		strategies = append(strategies, g.Strategy)
 	}
-	title := r.Scenario
-	if title == "" {
-		title = "Clients that share a quota"
-	}
 	text := fmt.Sprintf("%d clients, %s, seed %d: %.2f %% limited, standard deviation of requests %.1f, %.1f %% of the "+
 		"quota not used.",
 		r.Clients, strings.Join(strategies, ", "), r.Seed, r.RetryPercent, r.RequestSD, r.UnusedPercent)
 	charts := append(seriesCharts(r.Series, names, r.OptimumSleep, r.Sleep), groupCharts(r, groups)...)
+	title := cmp.Or(r.Scenario, "Clients that share a quota")
 	return report.Page{Title: title, Text: text, Charts: charts}, nil
 }
 

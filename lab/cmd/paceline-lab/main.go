@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/lab/strategy"
 )
 
 func main() { os.Exit(execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -47,8 +48,8 @@ func newProgram() cli.Program {
 		Reads: "sim", Groups: groups,
 		Values: map[string]map[string][]string{
 			"bench llm":    {"arrivals": {"start", "uniform", "burst", "mixed"}},
-			"sim":          {"strategy": strategyNames()},
-			"sim throttle": {"strategies": strategyNames()},
+			"sim":          {"strategy": strategy.Names()},
+			"sim throttle": {"strategies": strategy.Names()},
 		},
 		Meant: map[string]string{
 			"rate": "limit", "rps": "limit", "qps": "limit", "rpm": "limit", "rate-limit": "limit", "throttle": "limit",

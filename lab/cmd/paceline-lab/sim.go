@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func newSim() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&s.strategy, "strategy", "",
 		"have all groups follow this strategy, with its own defaults, instead of the file's: "+
-			strings.Join(strategyNames(), ", ")+"; share: all share one exact limit by a simulated store")
+			strings.Join(strategy.Names(), ", ")+"; share: all share one exact limit by a simulated store")
 	f.Uint64Var(&s.seed, "seed", 0, "seed to use instead of the file's")
 	f.DurationVar(&s.sample, "sample", 0,
 		"time between two values of the series in the JSON, instead of the file's; 0: none")
@@ -111,13 +112,6 @@ func (s *simRun) arguments(c *cobra.Command, args []string) error {
 		}
 	}
 	return nil
-}
-
-func strategyNames() (names []string) {
-	for _, s := range strategy.All() {
-		names = append(names, s.Name)
-	}
-	return names
 }
 
 // checkChart returns an error before a run if it could not be drawn in that file.
@@ -155,8 +149,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 	}
 	read, err := load(file, cmd.InOrStdin())
 	if err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
+		if _, ok := errors.AsType[*fs.PathError](err); ok {
 			return cli.Usage(cli.NoSuchFile(file, err))
 		}
 		return cli.Exit(cli.ExitConfig, err)
@@ -223,7 +216,7 @@ func strategyOf(name string) (strategy.Strategy, error) {
 	}
 	named, err := strategy.Named(name)
 	if err != nil {
-		return named, fmt.Errorf("--strategy: %s", strings.TrimPrefix(err.Error(), "fairshare: "))
+		return named, fmt.Errorf("--strategy: %w", err)
 	}
 	return named, nil
 }
@@ -241,11 +234,7 @@ func openFile(name string) (io.ReadCloser, error) { return os.Open(name) }
 // writeFleet writes a report for people, with the lists that the published simulations have.
 func writeFleet(w io.Writer, r *fleet.Report) error {
 	var b strings.Builder
-	name := r.Scenario
-	if name == "" {
-		name = "scenario"
-	}
-	fmt.Fprintf(&b, "%s: %d clients, %s, seed %d\n\n", name, r.Clients,
+	fmt.Fprintf(&b, "%s: %d clients, %s, seed %d\n\n", cmp.Or(r.Scenario, "scenario"), r.Clients,
 		time.Duration(r.Seconds*1e9).Round(time.Millisecond), r.Seed)
 	fmt.Fprintf(&b, "requests        %d: %d served, %d limited\n", r.Requests, r.Served, r.Limited)
 	fmt.Fprintf(&b, "limited         %.2f %% on average over the clients, %.2f %% of all requests; %d after the first "+
@@ -291,10 +280,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 	writeStore(&b, r.Store)
 	for i := range r.Groups {
 		g := &r.Groups[i]
-		title := g.Name
-		if title == "" {
-			title = fmt.Sprintf("group %d", i+1)
-		}
+		title := cmp.Or(g.Name, fmt.Sprintf("group %d", i+1))
 		fmt.Fprintf(&b, "\n%s: %s, %d × %d; a request is served %.1f s after it comes, %.1f s at most\n", title, g.Strategy,
 			g.Processes, g.Threads, g.Delay.Mean, g.Delay.Max)
 		sent, refused := sum(g.Requests), sum(g.Limited)

@@ -71,7 +71,7 @@ func newSimThrottle() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringSliceVar(&s.strategies, "strategies", nil,
-		"strategies to run: "+strings.Join(strategyNames(), ", ")+"; if not given, all but "+strings.Join(floods, ", "))
+		"strategies to run: "+strings.Join(strategy.Names(), ", ")+"; if not given, all but "+strings.Join(floods, ", "))
 	f.StringVar(&s.only, "only", "", "run the scenario of this name, or if none has it, those whose names begin with it")
 	f.StringVar(&s.seeds, "seeds", "",
 		"how many runs of each, or their seeds such as 1001-1020; if not given, 20, and with --aims those seeds")
@@ -143,8 +143,7 @@ func (s *simThrottle) run(ctx context.Context, cmd *cobra.Command) error {
 			},
 			Progress: runs.Count})
 	told()
-	var unknown *compare.NoScenarioError
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*compare.NoScenarioError](err); ok {
 		return cli.Usage(fmt.Errorf("--only %q: no scenario's name begins with it: there are %s", s.only,
 			strings.Join(unknown.Names, ", ")))
 	}
@@ -168,9 +167,9 @@ func chooseStrategies(names []string) (chosen []strategy.Strategy, err error) {
 			}
 		}
 		ours := oursName()
-		slices.SortStableFunc(chosen, func(a, b strategy.Strategy) int {
-			return cmp.Compare(rank(b.Name == ours), rank(a.Name == ours))
-		})
+		if i := slices.IndexFunc(chosen, func(s strategy.Strategy) bool { return s.Name == ours }); i > 0 {
+			chosen = slices.Insert(slices.Delete(slices.Clone(chosen), i, i+1), 0, chosen[i])
+		}
 		if len(chosen) == 0 {
 			return nil, errors.New("there are none that throttle; name one")
 		}
@@ -179,18 +178,11 @@ func chooseStrategies(names []string) (chosen []strategy.Strategy, err error) {
 	for _, name := range names {
 		s, err := strategy.Named(strings.TrimSpace(name))
 		if err != nil {
-			return nil, errors.New(strings.TrimPrefix(err.Error(), "fairshare: "))
+			return nil, err
 		}
 		chosen = append(chosen, s)
 	}
 	return chosen, nil
-}
-
-func rank(first bool) int {
-	if first {
-		return 1
-	}
-	return 0
 }
 
 // oursName is the name of the first strategy that is no baseline.

@@ -79,10 +79,8 @@ func Run(ctx context.Context, c Config) (Table, error) {
 	if err != nil {
 		return Table{}, err
 	}
-	t := Table{Ours: c.Ours, Strategies: []Row{}, VirtualHours: hours, Interrupted: done < len(jobs)}
-	if t.Ours == "" {
-		t.Ours = rows[0].Name
-	}
+	t := Table{Ours: cmp.Or(c.Ours, rows[0].Name), Strategies: []Row{}, VirtualHours: hours,
+		Interrupted: done < len(jobs)}
 	for i := range rows {
 		if len(reports[i]) > 0 {
 			rows[i].sum(reports[i])
@@ -99,7 +97,7 @@ func (c *Config) jobs() (jobs []job, rows []Row, err error) {
 	for _, name := range c.Against {
 		law, err := strategy.Named(name)
 		if err != nil {
-			return nil, nil, fmt.Errorf("compare: Against: %s", strings.TrimPrefix(err.Error(), "fairshare: "))
+			return nil, nil, fmt.Errorf("compare: Against: %w", err)
 		}
 		laws = append(laws, law)
 	}

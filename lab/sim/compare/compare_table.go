@@ -108,23 +108,17 @@ func (r *Row) sum(runs []fleet.Report) {
 	r.Poorest = over(func(r *fleet.Report) float64 { return -r.Shares.Least })
 	*r.Poorest.Median, *r.Poorest.Worst = -*r.Poorest.Median, -*r.Poorest.Worst
 	if runs[0].Windows != nil {
-		cv := over(func(r *fleet.Report) float64 { return r.Windows.CV.Median })
-		unused := over(func(r *fleet.Report) float64 { return r.Windows.Unused.Median })
-		r.WindowCV, r.WindowUnused = &cv, &unused
-	}
-	if runs[0].Change != nil {
-		s := over(func(r *fleet.Report) float64 { return OrNever(r.SettleClients) })
-		r.SettleClients = &s
+		r.WindowCV = new(over(func(r *fleet.Report) float64 { return r.Windows.CV.Median }))
+		r.WindowUnused = new(over(func(r *fleet.Report) float64 { return r.Windows.Unused.Median }))
 	}
 	r.Jain = over(func(r *fleet.Report) float64 { return -r.Jain }) // so that the worst is the smallest
 	*r.Jain.Median, *r.Jain.Worst = -*r.Jain.Median, -*r.Jain.Worst
 	if strings.HasPrefix(r.Scenario, "clear") {
-		s := over(func(r *fleet.Report) float64 { return OrNever(r.Clear) })
-		r.Clear = &s
+		r.Clear = new(over(func(r *fleet.Report) float64 { return OrNever(r.Clear) }))
 	}
 	if runs[0].Change != nil {
-		s := over(func(r *fleet.Report) float64 { return OrNever(r.Settle) })
-		r.Settle = &s
+		r.Settle = new(over(func(r *fleet.Report) float64 { return OrNever(r.Settle) }))
+		r.SettleClients = new(over(func(r *fleet.Report) float64 { return OrNever(r.SettleClients) }))
 	}
 }
 

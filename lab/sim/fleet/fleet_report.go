@@ -205,20 +205,16 @@ func (f *Fleet) Report() Report {
 		r.UnusedPercent = 100 - percent(float64(m.passed), r.Offered)
 	}
 	if f.open == 0 {
-		clear := m.cleared.Sub(m.firstSending).Seconds()
-		r.Clear = &clear
+		r.Clear = new(m.cleared.Sub(m.firstSending).Seconds())
 	}
 	if m.settling.bin > 0 {
-		change := m.settling.from.Sub(0).Seconds()
-		r.Change = &change
+		r.Change = new(m.settling.from.Sub(0).Seconds())
 	}
 	if d, ok := m.settling.settled(m.now); ok {
-		settle := d.Seconds()
-		r.Settle = &settle
+		r.Settle = new(d.Seconds())
 	}
 	if d, ok := f.paced(); ok {
-		settle := d.Seconds()
-		r.SettleClients = &settle
+		r.SettleClients = new(d.Seconds())
 	}
 	r.Store = f.store.report(f)
 	if s.Sample > 0 {

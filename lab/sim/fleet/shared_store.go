@@ -239,12 +239,7 @@ func (s *storeState) call(i int32) {
 
 // away tells whether the member is cut off now.
 func (m *member) away() bool {
-	for _, i := range m.cuts {
-		if m.of.outages[i].lasts(m.of.loop.Now()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.cuts, func(i int) bool { return m.of.outages[i].lasts(m.of.loop.Now()) })
 }
 
 func (o *outage) lasts(now mono.Time) bool { return o.at <= now && now < o.until }
@@ -310,8 +305,7 @@ func (s *storeState) report(f *Fleet) *StoreReport {
 		since := o.at
 		if o.parts > 0 {
 			since = o.from
-			from := o.from.Sub(0).Seconds()
-			of.From = &from
+			of.From = new(o.from.Sub(0).Seconds())
 		}
 		of.Limited = o.limited
 		if until > since {

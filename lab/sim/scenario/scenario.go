@@ -110,8 +110,8 @@ func (d *decoder) check(root *yaml.Node, err error) {
 		all = joined.Unwrap()
 	}
 	for _, err := range all {
-		var field *fleet.FieldError
-		if !errors.As(err, &field) {
+		field, ok := errors.AsType[*fleet.FieldError](err)
+		if !ok {
 			d.Refuse(root, "%v", err)
 			continue
 		}

@@ -32,12 +32,7 @@ func (d *decoder) scenario(root *yaml.Node, s *fleet.Scenario) {
 	}
 }
 
-func strategies() (names []string) {
-	for _, s := range strategy.All() {
-		names = append(names, s.Name)
-	}
-	return append(names, fleet.Share().Name)
-}
+func strategies() []string { return append(strategy.Names(), fleet.Share().Name) }
 
 // unit reads the name of a component of a limit.Cost.
 func (d *decoder) unit(n *yaml.Node, what string) limit.Unit {

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -196,7 +195,7 @@ func (d *decoder) strategy(n *yaml.Node, what string) strategy.Strategy {
 	}
 	s, err := strategy.Named(name)
 	if err != nil {
-		d.Refuse(n, "%s", strings.TrimPrefix(err.Error(), "fairshare: "))
+		d.Refuse(n, "%v", err)
 	}
 	return s
 }

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -31,10 +32,7 @@ func New(handler http.Handler, last func() error) (Host, *Requests) {
 // Start listens on a TCP address and serves it. If addr is "", it is a free port of the loopback
 // interface. Call either Start or StartListener, once.
 func (h *Host) Start(addr string) error {
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	l, err := net.Listen("tcp", addr)
+	l, err := net.Listen("tcp", cmp.Or(addr, "127.0.0.1:0"))
 	if err != nil {
 		return err
 	}

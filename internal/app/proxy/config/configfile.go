@@ -77,8 +77,7 @@ type File struct {
 // Locate turns an error of the configuration into an *Error with its place in the file. Other
 // errors stay as they are.
 func (f *File) Locate(err error) error {
-	var field *proxy.ConfigError
-	if !errors.As(err, &field) || f.root == nil {
+	if _, ok := errors.AsType[*proxy.ConfigError](err); !ok || f.root == nil {
 		return err
 	}
 	r := &reader{Reader: yamlfile.New(f.Names[0])}
@@ -171,8 +170,8 @@ func (r *reader) check(root *node, err error) {
 	if err == nil {
 		return
 	}
-	var field *proxy.ConfigError
-	if !errors.As(err, &field) {
+	field, ok := errors.AsType[*proxy.ConfigError](err)
+	if !ok {
 		r.Refuse(root, "%v", err)
 		return
 	}
