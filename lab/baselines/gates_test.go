@@ -58,13 +58,14 @@ func gates(r *run, _ *Page) (Document, error) {
 		}
 		d.Claims = append(d.Claims, c)
 	}
-	llm, err := bench.RunLLM(r.ctx, prompts, seeds, bench.LLMArrivals, nil, "seed-gates", "seed-gates-retried",
+	all, err := bench.RunPolicies(r.ctx, prompts, seeds, bench.LLMArrivals, nil, "seed-gates", "seed-gates-retried",
 		lineName, userName)
 	if err != nil {
 		return d, err
 	}
-	d.Claims = append(d.Claims, gateClaims(&llm)...)
-	d.Claims = append(d.Claims, waitShapes(&llm)...)
+	llm := llmRuns{prompts, seeds, all}
+	d.Claims = append(d.Claims, gateClaims(llm)...)
+	d.Claims = append(d.Claims, waitShapes(llm)...)
 	d.Claims = append(d.Claims, claim("time.time() is a monotonic", Refuted))
 	return d, nil
 }
@@ -209,16 +210,24 @@ func configured() (Claim, error) {
 		strings.Join(rerun, "; ")), nil
 }
 
+// llmRuns are runs of bench llm.
+type llmRuns struct {
+	prompts, seeds int
+	all            []bench.LLMRuns
+}
+
+func (l *llmRuns) of(name, arrivals string) *bench.LLMRuns {
+	i := slices.IndexFunc(l.all, func(r bench.LLMRuns) bool { return r.Row.Name == name && r.Row.Arrivals == arrivals })
+	return &l.all[i]
+}
+
 // gateClaims are claims about the gates as a whole.
-func gateClaims(llm *bench.LLM) []Claim {
-	row := func(name, arrivals string) bench.LLMRow {
-		i := slices.IndexFunc(llm.Policies, func(p bench.LLMRow) bool { return p.Name == name && p.Arrivals == arrivals })
-		return llm.Policies[i]
-	}
+func gateClaims(llm llmRuns) []Claim {
+	row := func(name, arrivals string) bench.LLMRow { return llm.of(name, arrivals).Row }
 	start, uniform, retried := row("seed-gates", "start"), row("seed-gates", "uniform"), row("seed-gates-retried", "start")
 	ours := row(userName, "start")
-	each := func(n int) float64 { return float64(n) / float64(llm.Seeds) }
-	prompts := fmt.Sprintf("500 requests and 30,000 tokens a minute, %d prompts", llm.Prompts)
+	each := func(n int) float64 { return float64(n) / float64(llm.seeds) }
+	prompts := fmt.Sprintf("500 requests and 30,000 tokens a minute, %d prompts", llm.prompts)
 	return []Claim{{
 		Claim: "limiting before sending prevents refusals by the provider (no figure)",
 		Setup: prompts + ", at once and evenly spread",
@@ -239,20 +248,16 @@ func gateClaims(llm *bench.LLM) []Claim {
 		Claim: "waiting costs little: locks are held briefly, nobody polls (no figure)",
 		Setup: prompts + " at once, called again until answered",
 		Rerun: fmt.Sprintf("%.0f attempts for %d prompts, %.1f wake-ups an attempt; one line needs %.0f and %.1f",
-			each(retried.Sent), llm.Prompts, retried.WakeUpsPerAdmission, each(ours.Sent), ours.WakeUpsPerAdmission),
-		Verdict: judge(each(retried.Sent) < 2*float64(llm.Prompts), retried.WakeUpsPerAdmission < 2), written: Refuted,
+			each(retried.Sent), llm.prompts, retried.WakeUpsPerAdmission, each(ours.Sent), ours.WakeUpsPerAdmission),
+		Verdict: judge(each(retried.Sent) < 2*float64(llm.prompts), retried.WakeUpsPerAdmission < 2), written: Refuted,
 		Why: "The locks are brief. But many requests are woken or sent in vain.",
 	}}
 }
 
 // waitShapes are claims about how long a client waits: at the document's gates, and in a line that
 // keeps the same limits.
-func waitShapes(llm *bench.LLM) (claims []Claim) {
-	of := func(name, arrivals string) bench.LLMClaim {
-		i := slices.IndexFunc(llm.Claims, func(x bench.LLMClaim) bool { return x.Name == name && x.Arrivals == arrivals })
-		return llm.Claims[i]
-	}
-	shape := func(x bench.LLMClaim) string {
+func waitShapes(llm llmRuns) (claims []Claim) {
+	shape := func(x waitShape) string {
 		if x.NoWait >= 90 {
 			return fmt.Sprintf("%.0f %% do not wait", x.NoWait)
 		}
@@ -268,11 +273,11 @@ func waitShapes(llm *bench.LLM) (claims []Claim) {
 			"A line that keeps the limits lets a minute's worth go each minute. The gates let most of the burst through at once.", InPart},
 		{"mixed", "a mixed load waits in between", "At the gates, the other two loads have no such forms.", InPart},
 	} {
-		theirs, line := of("seed-gates", c.arrivals), of(lineName, c.arrivals)
+		theirs, line := shapeOf(llm.of("seed-gates", c.arrivals)), shapeOf(llm.of(lineName, c.arrivals))
 		claims = append(claims, Claim{
 			Claim: c.claim + " (no figure)",
 			Setup: fmt.Sprintf("500 requests and 30,000 tokens a minute, %d prompts; an exponential is within 0.05, a line "+
-				"explains 98 %%", llm.Prompts),
+				"explains 98 %%", llm.prompts),
 			Rerun:   fmt.Sprintf("its gates: %s; one line for both limits: %s", shape(theirs), shape(line)),
 			Verdict: judge(theirs.Confirmed, line.Confirmed), written: c.written, Why: c.why,
 		})

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -18,8 +17,7 @@ import (
 
 // LLM is what `paceline-lab bench llm -o json` prints. Fields are only ever added to.
 type LLM struct {
-	Policies []LLMRow   `json:"policies"`
-	Claims   []LLMClaim `json:"claims"`
+	Policies []LLMRow `json:"policies"`
 	// Produced is about a server that counts output as it is produced.
 	Produced []LLMProducedRow `json:"produced"`
 	Prompts  int              `json:"prompts"` // of each run
@@ -65,25 +63,6 @@ type LLMWait struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
 	Max float64 `json:"max"`
-}
-
-// LLMClaim is what somebody has claimed of the distribution of waits, and what was measured.
-type LLMClaim struct {
-	Claim    string `json:"claim"`
-	Name     string `json:"name"` // of the policy
-	Arrivals string `json:"arrivals"`
-	// NoWait is the percentage of prompts that did not wait.
-	NoWait float64 `json:"no_wait_percent"`
-	// KS is the largest distance between the distribution of the waits above 0 and the exponential
-	// distribution of the same mean. CV is the standard deviation of these waits divided by their
-	// mean, which is 1 for an exponential distribution.
-	KS float64 `json:"exponential_ks"`
-	CV float64 `json:"cv"`
-	// R2 is the share of the variance of waits in a burst that a straight line explains, from the
-	// first prompt of the burst to the last. It is the mean over all bursts in which waits differed,
-	// and 0 if there was none.
-	R2        float64 `json:"linear_r2"`
-	Confirmed bool    `json:"confirmed"`
 }
 
 // LLMArrivals are the loads of the table.
@@ -148,11 +127,35 @@ func seenShares() (shares []float64) {
 	return shares
 }
 
-// RunLLM runs every policy under every kind of arrivals with seeds 1 to seeds, on all cores. If
-// only names policies, it runs those alone, and leaves out LLM.Produced.
-func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals, progress func(done, all int),
-	only ...string) (LLM, error) {
+// RunLLM runs every policy under every kind of arrivals with seeds 1 to seeds, on all cores.
+func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals, progress func(done, all int)) (LLM,
+	error) {
 	began := time.Now()
+	r := LLM{Prompts: prompts, Seeds: seeds}
+	all, err := RunPolicies(ctx, prompts, seeds, arrivals, progress)
+	if err != nil {
+		return LLM{}, err
+	}
+	for i := range all {
+		r.Policies = append(r.Policies, all[i].Row)
+	}
+	if r.Produced, err = producedRows(ctx, seeds); err != nil {
+		return LLM{}, err
+	}
+	r.Wall = time.Since(began).Seconds()
+	return r, nil
+}
+
+// LLMRuns are the runs of a row, by their seeds.
+type LLMRuns struct {
+	Row     LLMRow
+	Runs    []sim.LLM
+	Tallies []sim.LLMTally
+}
+
+// RunPolicies runs the policies of RunLLM; if only names some, those alone.
+func RunPolicies(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals, progress func(done, all int),
+	only ...string) ([]LLMRuns, error) {
 	policies := slices.DeleteFunc(llmPolicies(),
 		func(p llmPolicy) bool { return len(only) > 0 && !slices.Contains(only, p.name) })
 	done := 0
@@ -179,27 +182,15 @@ func RunLLM(ctx context.Context, prompts, seeds int, arrivals []sim.LLMArrivals,
 		}, err
 	}))
 	if err = cmp.Or(err, ctx.Err()); err != nil {
-		return LLM{}, err
+		return nil, err
 	}
-	r := LLM{Prompts: prompts, Seeds: seeds}
-	for i := range rows {
-		p, a := policies[i%len(policies)], arrivals[i/len(policies)]
-		of := runs[i*seeds : (i+1)*seeds]
-		got := tallies[i*seeds : (i+1)*seeds]
-		r.Policies = append(r.Policies, llmRow(p, a, of, got))
-		if p.name == "seed-gates" || p.name == "paceline-exact" || p.name == "paceline-exact-strict" {
-			if c, ok := llmClaim(p.name, a, of, got); ok {
-				r.Claims = append(r.Claims, c)
-			}
-		}
+	all := make([]LLMRuns, rows)
+	for i := range all {
+		r := LLMRuns{Runs: runs[i*seeds : (i+1)*seeds], Tallies: tallies[i*seeds : (i+1)*seeds]}
+		r.Row = llmRow(policies[i%len(policies)], arrivals[i/len(policies)], r.Runs, r.Tallies)
+		all[i] = r
 	}
-	if len(only) == 0 {
-		if r.Produced, err = producedRows(ctx, seeds); err != nil {
-			return LLM{}, err
-		}
-	}
-	r.Wall = time.Since(began).Seconds()
-	return r, nil
+	return all, nil
 }
 
 func llmRow(p llmPolicy, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMTally) LLMRow {
@@ -248,98 +239,6 @@ func llmRow(p llmPolicy, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMTal
 	return row
 }
 
-// A claim is confirmed if the distance from the exponential distribution is at most 0.05, or if the
-// line explains 98 % of the variance. It is not confirmed if nine in ten prompts do not wait at
-// all.
-const (
-	ksMost  = 0.05
-	r2Least = 0.98
-)
-
-func llmClaim(name string, a sim.LLMArrivals, runs []sim.LLM, tallies []sim.LLMTally) (LLMClaim, bool) {
-	c := LLMClaim{Name: name, Arrivals: a.String()}
-	var waits []float64
-	none, answered := 0, 0
-	var r2 []float64
-	for i, t := range tallies {
-		var places, burst []float64
-		line := func() {
-			if len(burst) > 2 && slices.Max(burst) > slices.Min(burst) {
-				r2 = append(r2, linearity(places, burst))
-			}
-			places, burst = nil, nil
-		}
-		for k, w := range t.Waits {
-			if k > 0 && runs[i].Work[k].At != runs[i].Work[k-1].At {
-				line()
-			}
-			if w < 0 {
-				continue
-			}
-			answered++
-			if w == 0 {
-				none++
-			} else {
-				waits = append(waits, w.Seconds())
-			}
-			places, burst = append(places, float64(len(places))), append(burst, w.Seconds())
-		}
-		line()
-	}
-	c.NoWait = 100 * float64(none) / float64(max(answered, 1))
-	if len(waits) > 0 {
-		c.KS, c.CV = exponentiality(waits)
-	}
-	for _, v := range r2 {
-		c.R2 += v / float64(len(r2))
-	}
-	switch a {
-	case sim.Uniform:
-		c.Claim, c.Confirmed = "uniform arrivals wait exponentially", len(waits) > 0 && c.KS <= ksMost
-	case sim.AtOnce, sim.Bursts:
-		c.Claim, c.Confirmed = "a burst waits linearly", c.R2 >= r2Least
-	case sim.Mixed:
-		c.Claim, c.Confirmed = "mixed arrivals wait in between", len(waits) > 0 && c.KS > ksMost && c.R2 < r2Least
-	default:
-		return c, false
-	}
-	c.Confirmed = c.Confirmed && c.NoWait < 90
-	return c, true
-}
-
-// exponentiality returns the largest distance between the distribution of v and the exponential
-// distribution of the same mean, and the coefficient of variation of v. It sorts v.
-func exponentiality(v []float64) (ks, cv float64) {
-	slices.Sort(v)
-	n, sum, squares := float64(len(v)), 0.0, 0.0
-	for _, x := range v {
-		sum += x
-	}
-	mean := sum / n
-	for i, x := range v {
-		squares += (x - mean) * (x - mean)
-		f := 1 - math.Exp(-x/mean)
-		ks = max(ks, f-float64(i)/n, float64(i+1)/n-f)
-	}
-	return ks, math.Sqrt(squares/n) / mean
-}
-
-// linearity returns the square of the correlation of x and y.
-func linearity(x, y []float64) float64 {
-	n := float64(len(x))
-	var mx, my, xx, yy, xy float64
-	for i := range x {
-		mx += x[i] / n
-		my += y[i] / n
-	}
-	for i := range x {
-		xx += (x[i] - mx) * (x[i] - mx)
-		yy += (y[i] - my) * (y[i] - my)
-		xy += (x[i] - mx) * (y[i] - my)
-	}
-	return xy * xy / (xx * yy)
-}
-
 // Failed says which row of ours did something that must not happen, and what. It returns "" if all is well.
 func (r *LLM) Failed() string {
 	for _, p := range r.Policies {
@@ -372,21 +271,6 @@ var llmColumns = []column[LLMRow]{
 	{"% ideal", func(r *LLMRow) string { return fixed(r.PercentOfIdeal, 2) }},
 	{"wait s p50", func(r *LLMRow) string { return fixed(r.Wait.P50/1000, 1) }},
 	{"wait s p99", func(r *LLMRow) string { return fixed(r.Wait.P99/1000, 1) }},
-}
-
-var llmClaims = []column[LLMClaim]{
-	{"policy", func(c *LLMClaim) string { return c.Name }},
-	{"arrivals", func(c *LLMClaim) string { return c.Arrivals }},
-	{"no wait %", func(c *LLMClaim) string { return fixed(c.NoWait, 1) }},
-	{"KS to exp.", func(c *LLMClaim) string { return fixed(c.KS, 3) }},
-	{"CV", func(c *LLMClaim) string { return fixed(c.CV, 2) }},
-	{"R² of a line", func(c *LLMClaim) string { return fixed(c.R2, 4) }},
-	{"claim", func(c *LLMClaim) string {
-		if c.Confirmed {
-			return "confirmed: " + c.Claim
-		}
-		return "not confirmed: " + c.Claim
-	}},
 }
 
 // WriteText writes the tables for people, within 100 columns.
@@ -425,10 +309,6 @@ func (r *LLM) WriteText(w io.Writer) error {
 		"one of %d tokens, refilled evenly within a minute, of which a request takes the larger of input and max_tokens. "+
 		"Their ideal is of that, too. Where prompts were lost, seconds and ideal are of those that were served.",
 		llmRequests, llmTokens)
-	fmt.Fprintln(w)
-	if err := writeTable(w, llmClaims, r.Claims); err != nil {
-		return err
-	}
 	fmt.Fprintln(w)
 	if err := r.writeProduced(w, para); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -65,15 +64,6 @@ func TestLLM(t *testing.T) {
 			t.Errorf("not so: %s", name)
 		}
 	}
-	for _, c := range report.Claims {
-		if c.Name == "paceline-exact-strict" && c.Arrivals == "start" && !c.Confirmed || c.Name == "seed-gates" && c.Confirmed {
-			t.Errorf("%+v", c)
-		}
-	}
-	if len(report.Claims) != 12 {
-		t.Errorf("%d claims", len(report.Claims))
-	}
-
 	var a, b, text bytes.Buffer
 	again := run()
 	if err := json.NewEncoder(&a).Encode(report); err != nil {
@@ -98,7 +88,7 @@ func TestLLM(t *testing.T) {
 			t.Errorf("no field %q in wait_ms", field)
 		}
 	}
-	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "not confirmed") {
+	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "\nseed-gates ") {
 		t.Errorf("%v\n%s", err, &text)
 	}
 	report.Policies[len(report.Policies)-1].Rejected = 1
@@ -173,37 +163,5 @@ func TestLLMLineIsAGate(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestShapesOfWaits(t *testing.T) {
-	// Quantiles of an exponential; all equal, so that its distribution jumps from 0 to 1 at the mean; and most close to 0.
-	exponential, equal, short := make([]float64, 1000), make([]float64, 1000), make([]float64, 1000)
-	for i := range exponential {
-		exponential[i] = -3 * math.Log(1-(float64(i)+0.5)/1000)
-		equal[i] = 5
-		short[i] = 1e-9
-	}
-	short[0] = 1
-	for _, c := range []struct {
-		name   string
-		waits  []float64
-		ks, cv float64
-	}{
-		{"exponential", exponential, 0.001, 1},
-		{"equal", equal, 1 - 1/math.E, 0},
-		{"short", short, 0.998, 31.6},
-	} {
-		if ks, cv := bench.Exponentiality(c.waits); math.Abs(ks-c.ks) > 0.002 || math.Abs(cv-c.cv) > 0.02 {
-			t.Errorf("%s: distance %.4f, deviation %.3f of the mean; want %.4f, %.3f", c.name, ks, cv, c.ks, c.cv)
-		}
-	}
-	for _, c := range []struct {
-		y    []float64
-		want float64
-	}{{[]float64{1, 3, 5, 7}, 1}, {[]float64{7, 5, 3, 1}, 1}, {[]float64{0, 1, 1, 0}, 0}, {[]float64{0, 0, 0, 1}, 0.6}} {
-		if got := bench.Linearity([]float64{0, 1, 2, 3}, c.y); math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("%v: %v, want %v", c.y, got, c.want)
-		}
 	}
 }

@@ -50,7 +50,7 @@ func TestCommandLine(t *testing.T) {
 		{"bench llm --arrivals nix", cli.ExitUsage, `--arrivals "nix"`},
 		{"bench llm --prompts 0", cli.ExitUsage, "--prompts 0"},
 		{"bench llm --seeds 0", cli.ExitUsage, "--seeds 0"},
-		{"bench llm --arrivals uniform --prompts 200 --seeds 1", cli.ExitOK, "uniform arrivals wait exponentially"},
+		{"bench llm --arrivals uniform --prompts 200 --seeds 1", cli.ExitOK, "uniform   seed-gates "},
 		{"bench llm --prompts 100 --seeds 1 -o json", cli.ExitOK, `"percent_of_ideal"`},
 		{"proof --requests 3e4", cli.ExitOK, "planted faults found"},
 		{"proof --requests 3e4 -o json", cli.ExitOK, `"percent_of_ceiling"`},

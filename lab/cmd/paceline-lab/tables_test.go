@@ -27,8 +27,6 @@ func TestTablesSayWhatTheJSONDoes(t *testing.T) {
 		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "arrivals", "policies", llm},
 		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "prompts", "produced", []clitest.Heading{{Name: "prompts", Field: "prompts"}, {Name: "outputs", Field: "outputs"}, {Name: "policy", Field: "name"},
 			{Name: "429", Field: "rejected"}, {Name: "seconds", Field: "seconds"}, {Name: "ideal s", Field: "ideal_seconds"}, {Name: "% of refill", Field: "steady_percent"}}},
-		{"bench llm --seeds 1 --prompts 200 --arrivals burst", "policy", "claims", []clitest.Heading{{Name: "policy", Field: "name"}, {Name: "arrivals", Field: "arrivals"},
-			{Name: "no wait %", Field: "no_wait_percent"}, {Name: "KS to exp.", Field: "exponential_ks"}, {Name: "CV", Field: "cv"}, {Name: "R² of a line", Field: "linear_r2"}}},
 		{"proof --requests 50000", "against an adversary", "adversaries", []clitest.Heading{{Name: "against an adversary", Field: "server"}, {Name: "requests", Field: "requests"},
 			{Name: "rejected", Field: "rejected"}, {Name: "no room left after", Field: "tight_percent"}}},
 		{"proof --requests 50000", "planted fault", "mutants", []clitest.Heading{{Name: "planted fault", Field: "name"}, {Name: "server", Field: "server"}}},

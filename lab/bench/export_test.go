@@ -1,6 +1,0 @@
-package bench
-
-var (
-	Exponentiality = exponentiality
-	Linearity      = linearity
-)
