@@ -53,7 +53,8 @@ func (b *batch) done(now mono.Time) (n int, end mono.Time) {
 
 var batchRoutes = []freeRoute{
 	{"POST /v1/batches", (*Server).makeBatch}, {"GET /v1/batches", (*Server).listBatches},
-	{"GET /v1/batches/{}", (*Server).oneBatch}, {"POST /v1/batches/{}/cancel", (*Server).cancelBatch},
+	{"GET /v1/batches/{}", ofBatch((*Server).oneBatch)},
+	{"POST /v1/batches/{}/cancel", ofBatch((*Server).cancelBatch)},
 }
 
 // batchEndpoints are the endpoints that batches may have, by their APIs.
@@ -70,21 +71,18 @@ func (l *Server) makeBatch(q *freeCall) (any, *problem) {
 	for name, to := range map[string]any{"input_file_id": &b.input, "endpoint": &b.endpoint, "completion_window": &window,
 		"metadata": &b.metadata} {
 		if raw := fields[name]; raw != nil && json.Unmarshal(raw, to) != nil {
-			return nil, &problem{kind: badRequest, Problem: model.Problem{Param: name, Text: name + " is of a wrong type"}}
+			return nil, badParam(name, "%s is of a wrong type", name)
 		}
 	}
 	f := l.fileOf(q, b.input)
 	switch {
 	case !slices.Contains(batchEndpoints, b.endpoint):
-		return nil, &problem{kind: badRequest, Problem: model.Problem{Param: "endpoint", Code: "invalid_value",
-			Text: fmt.Sprintf("Invalid value: '%.50s'. Supported values are: '%s'.", b.endpoint,
-				strings.Join(batchEndpoints, "', '"))}}
+		return nil, invalidValue("endpoint", "Invalid value: '%.50s'. Supported values are: '%s'.", b.endpoint,
+			strings.Join(batchEndpoints, "', '"))
 	case window != "24h":
-		return nil, &problem{kind: badRequest, Problem: model.Problem{Param: "completion_window", Code: "invalid_value",
-			Text: fmt.Sprintf("Invalid value: '%.50s'. Value must be '24h'.", window)}}
+		return nil, invalidValue("completion_window", "Invalid value: '%.50s'. Value must be '24h'.", window)
 	case f == nil:
-		return nil, &problem{kind: badRequest, Problem: model.Problem{Param: "input_file_id",
-			Text: fmt.Sprintf("No file with ID '%.100s' found.", b.input)}}
+		return nil, badParam("input_file_id", "No file with ID '%.100s' found.", b.input)
 	case len(l.batches) >= mostBatches:
 		return nil, wrong(badRequest, fmt.Sprintf("This server keeps %d batches and no more.", mostBatches))
 	}
@@ -134,12 +132,21 @@ func (b *batch) read(text []byte) {
 	}
 }
 
-func (l *Server) batchOf(q *freeCall) (*batch, *problem) {
-	i := slices.IndexFunc(l.batches, func(b *batch) bool { return b.id == q.parts[0] && b.owner == q.owner })
-	if i < 0 {
-		return nil, wrong(notThere, fmt.Sprintf("No batch found with id '%.100s'.", q.parts[0]))
+func invalidValue(param, format string, args ...any) *problem {
+	p := badParam(param, format, args...)
+	p.Code = "invalid_value"
+	return p
+}
+
+// ofBatch answers a request for the batch in its path.
+func ofBatch(answer func(l *Server, q *freeCall, b *batch) (any, *problem)) func(*Server, *freeCall) (any, *problem) {
+	return func(l *Server, q *freeCall) (any, *problem) {
+		i := slices.IndexFunc(l.batches, func(b *batch) bool { return b.id == q.parts[0] && b.owner == q.owner })
+		if i < 0 {
+			return nil, wrong(notThere, fmt.Sprintf("No batch found with id '%.100s'.", q.parts[0]))
+		}
+		return answer(l, q, l.batches[i])
 	}
-	return l.batches[i], nil
 }
 
 // ownBatches are the batches of the key's owner, the newest first.
@@ -157,19 +164,9 @@ func (l *Server) listBatches(q *freeCall) (any, *problem) {
 		func(b *batch) m { return l.showBatch(b, q.now) }))
 }
 
-func (l *Server) oneBatch(q *freeCall) (any, *problem) {
-	b, p := l.batchOf(q)
-	if p != nil {
-		return nil, p
-	}
-	return l.showBatch(b, q.now), nil
-}
+func (l *Server) oneBatch(q *freeCall, b *batch) (any, *problem) { return l.showBatch(b, q.now), nil }
 
-func (l *Server) cancelBatch(q *freeCall) (any, *problem) {
-	b, p := l.batchOf(q)
-	if p != nil {
-		return nil, p
-	}
+func (l *Server) cancelBatch(q *freeCall, b *batch) (any, *problem) {
 	if _, end := b.done(q.now); b.faults != nil || end <= q.now {
 		return nil, wrong(conflict, fmt.Sprintf("Cannot cancel a batch with status '%s'.", l.showBatch(b, q.now)["status"]))
 	}

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/paceline-go/paceline/ratetest/internal/model"
 )
 
 const (
@@ -27,8 +25,9 @@ type file struct {
 
 var fileRoutes = []freeRoute{
 	{"POST /v1/files", (*Server).makeFile}, {"GET /v1/files", (*Server).listFiles},
-	{"GET /v1/files/{}", (*Server).oneFile},
-	{"GET /v1/files/{}/content", (*Server).fileContent}, {"DELETE /v1/files/{}", (*Server).deleteFile},
+	{"GET /v1/files/{}", ofFile(func(_ *Server, f *file) any { return f.show() })},
+	{"GET /v1/files/{}/content", ofFile(func(_ *Server, f *file) any { return raw(f.text) })},
+	{"DELETE /v1/files/{}", ofFile((*Server).deleteFile)},
 }
 
 func (f *file) show() m {
@@ -55,11 +54,13 @@ func (l *Server) makeFile(q *freeCall) (any, *problem) {
 	}
 	switch {
 	case f.purpose == "" || !slices.Contains(purposes, f.purpose):
-		return nil, &problem{kind: badRequest, Problem: model.Problem{Param: "purpose", Missing: f.purpose == "",
-			Text: fmt.Sprintf("'%.50s' is not one of ['%s'] - 'purpose'", f.purpose, strings.Join(purposes, "', '"))}}
+		p := badParam("purpose", "'%.50s' is not one of ['%s'] - 'purpose'", f.purpose, strings.Join(purposes, "', '"))
+		p.Missing = f.purpose == ""
+		return nil, p
 	case f.text == nil:
-		return nil, &problem{kind: badRequest, Problem: model.Problem{Param: "file", Missing: true,
-			Text: "'file' is a required property"}}
+		p := badParam("file", "'file' is a required property")
+		p.Missing = true
+		return nil, p
 	case !l.keep(f):
 		return nil, wrong(badRequest, fmt.Sprintf("This server keeps %d bytes of files and no more.", mostKept))
 	}
@@ -107,8 +108,15 @@ func (l *Server) fileOf(q *freeCall, id string) *file {
 	return l.files[i]
 }
 
-func noFile(id string) *problem {
-	return wrong(notThere, fmt.Sprintf("No such File object: %.100s", id))
+// ofFile answers a request for the file in its path.
+func ofFile(answer func(l *Server, f *file) any) func(*Server, *freeCall) (any, *problem) {
+	return func(l *Server, q *freeCall) (any, *problem) {
+		f := l.fileOf(q, q.parts[0])
+		if f == nil {
+			return nil, wrong(notThere, fmt.Sprintf("No such File object: %.100s", q.parts[0]))
+		}
+		return answer(l, f), nil
+	}
 }
 
 func (l *Server) listFiles(q *freeCall) (any, *problem) {
@@ -122,26 +130,8 @@ func (l *Server) listFiles(q *freeCall) (any, *problem) {
 	return openAIList(idPage(q, 10_000, own, func(f *file) string { return f.id }, (*file).show))
 }
 
-func (l *Server) oneFile(q *freeCall) (any, *problem) {
-	if f := l.fileOf(q, q.parts[0]); f != nil {
-		return f.show(), nil
-	}
-	return nil, noFile(q.parts[0])
-}
-
-func (l *Server) fileContent(q *freeCall) (any, *problem) {
-	if f := l.fileOf(q, q.parts[0]); f != nil {
-		return raw(f.text), nil
-	}
-	return nil, noFile(q.parts[0])
-}
-
-func (l *Server) deleteFile(q *freeCall) (any, *problem) {
-	f := l.fileOf(q, q.parts[0])
-	if f == nil {
-		return nil, noFile(q.parts[0])
-	}
+func (l *Server) deleteFile(f *file) any {
 	l.kept -= len(f.text)
 	l.files = slices.DeleteFunc(l.files, func(other *file) bool { return other == f })
-	return m{"id": f.id, "object": "file", "deleted": true}, nil
+	return m{"id": f.id, "object": "file", "deleted": true}
 }

@@ -177,8 +177,7 @@ func idPage[T any](q *freeCall, usual int, all []T, id func(T) string, show func
 	if s := query.Get("limit"); s != "" {
 		var err error
 		if n, err = strconv.Atoi(s); err != nil || n < 1 || n > 10_000 {
-			return nil, &problem{kind: badRequest, Problem: model.Problem{Param: "limit",
-				Text: fmt.Sprintf("limit: %.20q is not a number from 1 to 10000", s)}}
+			return nil, badParam("limit", "limit: %.20q is not a number from 1 to 10000", s)
 		}
 	}
 	for _, name := range []string{"after", "after_id", "before_id"} {
@@ -188,8 +187,7 @@ func idPage[T any](q *freeCall, usual int, all []T, id func(T) string, show func
 		}
 		at := slices.IndexFunc(all, func(one T) bool { return id(one) == s })
 		if at < 0 {
-			return nil, &problem{kind: badRequest, Problem: model.Problem{Param: name,
-				Text: fmt.Sprintf("%s: there is no %.100q", name, s)}}
+			return nil, badParam(name, "%s: there is no %.100q", name, s)
 		}
 		if name != "before_id" {
 			from = at + 1

@@ -144,6 +144,10 @@ func wrong(k kind, text string) *problem {
 	return &problem{kind: k, Problem: model.Problem{Text: text}}
 }
 
+func badParam(param, format string, args ...any) *problem {
+	return &problem{kind: badRequest, Problem: model.Problem{Param: param, Text: fmt.Sprintf(format, args...)}}
+}
+
 // speaker is a provider's language.
 type speaker interface {
 	model.Form

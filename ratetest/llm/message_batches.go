@@ -16,10 +16,10 @@ import (
 // results at an address.
 var messageBatchRoutes = []freeRoute{
 	{"POST /v1/messages/batches", (*Server).makeMessageBatch}, {"GET /v1/messages/batches", (*Server).listMessageBatches},
-	{"GET /v1/messages/batches/{}", (*Server).oneMessageBatch},
-	{"POST /v1/messages/batches/{}/cancel", (*Server).cancelMessageBatch},
-	{"GET /v1/messages/batches/{}/results", (*Server).messageBatchResults},
-	{"DELETE /v1/messages/batches/{}", (*Server).deleteMessageBatch},
+	{"GET /v1/messages/batches/{}", ofBatch((*Server).oneMessageBatch)},
+	{"POST /v1/messages/batches/{}/cancel", ofBatch((*Server).cancelMessageBatch)},
+	{"GET /v1/messages/batches/{}/results", ofBatch((*Server).messageBatchResults)},
+	{"DELETE /v1/messages/batches/{}", ofBatch((*Server).deleteMessageBatch)},
 }
 
 func (l *Server) makeMessageBatch(q *freeCall) (any, *problem) {
@@ -61,30 +61,18 @@ func (l *Server) listMessageBatches(q *freeCall) (any, *problem) {
 		func(b *batch) m { return l.showMessageBatch(q, b) })
 }
 
-func (l *Server) oneMessageBatch(q *freeCall) (any, *problem) {
-	b, p := l.batchOf(q)
-	if p != nil {
-		return nil, p
-	}
+func (l *Server) oneMessageBatch(q *freeCall, b *batch) (any, *problem) {
 	return l.showMessageBatch(q, b), nil
 }
 
-func (l *Server) cancelMessageBatch(q *freeCall) (any, *problem) {
-	b, p := l.batchOf(q)
-	if p != nil {
-		return nil, p
-	}
+func (l *Server) cancelMessageBatch(q *freeCall, b *batch) (any, *problem) {
 	if _, end := b.done(q.now); end > q.now {
 		b.canceled = min(b.canceled, q.now)
 	}
 	return l.showMessageBatch(q, b), nil
 }
 
-func (l *Server) deleteMessageBatch(q *freeCall) (any, *problem) {
-	b, p := l.batchOf(q)
-	if p != nil {
-		return nil, p
-	}
+func (l *Server) deleteMessageBatch(q *freeCall, b *batch) (any, *problem) {
 	if _, end := b.done(q.now); end > q.now {
 		return nil, wrong(badRequest, "The batch is in progress: cancel it first.")
 	}
@@ -93,11 +81,7 @@ func (l *Server) deleteMessageBatch(q *freeCall) (any, *problem) {
 }
 
 // messageBatchResults has a line for each request, in their order.
-func (l *Server) messageBatchResults(q *freeCall) (any, *problem) {
-	b, p := l.batchOf(q)
-	if p != nil {
-		return nil, p
-	}
+func (l *Server) messageBatchResults(q *freeCall, b *batch) (any, *problem) {
 	n, end := b.done(q.now)
 	if q.now < end {
 		return nil, wrong(notThere, "The batch has no results yet.")
