@@ -18,7 +18,8 @@ const mostLessons = 4096
 // notices find out that charges are wrong, by answers:
 //
 //   - The server states what is used. Between two answers one request was under way, and nothing else
-//     with its key. If that took more than its charge says, twice the same, the route costs that.
+//     that counts there: with its key, or at the host if the limit is of the address. If that took more
+//     than its charge says, twice the same, the route costs that.
 //   - The answer names another resource than the charge. The route counts there from now on.
 //
 // Costs only grow by that, and only for the route. Each lesson is logged once, with the line of a file
@@ -29,6 +30,7 @@ type notices struct {
 
 	mu      sync.Mutex
 	keys    map[Partition]*steps // by host and key
+	hosts   map[string]*steps
 	lessons map[charged]*lesson
 	states  map[string]bool // hosts whose answers state what is used
 }
@@ -47,7 +49,7 @@ type lesson struct {
 	resource string     // where it counts; empty: as its charge says
 }
 
-// steps are what a server stated of one key.
+// steps are what a server stated of one key, or of the address.
 type steps struct {
 	inFlight int
 	began    uint64 // how many attempts have begun
@@ -66,8 +68,8 @@ type usedAt struct {
 	at uint64
 }
 
-// seen is an attempt as the notices see it.
-type seen struct {
+// seen is an attempt as the notices see it: among those of its key, and among all at its host.
+type seen [2]struct {
 	of    *steps // nil: it is not looked at, or over
 	seq   uint64
 	alone bool
@@ -82,20 +84,31 @@ func (n *notices) began(s *sent) {
 	p = Partition{Host: p.Host, Key: p.Key}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	k := n.keys[p]
-	if k == nil {
-		if n.keys == nil {
-			n.keys = map[Partition]*steps{}
-		}
-		if len(n.keys) >= s.t.config.MaxPartitions {
-			maps.DeleteFunc(n.keys, func(_ Partition, k *steps) bool { return k.inFlight == 0 })
-		}
-		k = &steps{last: map[statement]usedAt{}}
-		n.keys[p.own()] = k
+	if n.keys == nil {
+		n.keys, n.hosts = map[Partition]*steps{}, map[string]*steps{}
 	}
-	k.inFlight++
-	k.began++
-	s.seen = seen{k, k.began, k.inFlight == 1}
+	key, host := n.keys[p], n.hosts[p.Host]
+	if host == nil {
+		host = began(n.hosts, strings.Clone(p.Host), s.t.config.MaxPartitions)
+	}
+	if key == nil {
+		key = began(n.keys, p.own(), s.t.config.MaxPartitions)
+	}
+	for i, k := range [...]*steps{key, host} {
+		k.inFlight++
+		k.began++
+		s.seen[i].of, s.seen[i].seq, s.seen[i].alone = k, k.began, k.inFlight == 1
+	}
+}
+
+// began makes the steps of one more, and forgets idle ones if there are too many.
+func began[K comparable](all map[K]*steps, of K, most int) *steps {
+	if len(all) >= most {
+		maps.DeleteFunc(all, func(_ K, k *steps) bool { return k.inFlight == 0 })
+	}
+	k := &steps{last: map[statement]usedAt{}}
+	all[of] = k
+	return k
 }
 
 // reads reports whether answers of a host state what is used.
@@ -110,13 +123,15 @@ func (n *notices) reads(host string) bool {
 
 // ends notes the end of an attempt, unless its answer was looked at.
 func (n *notices) ends(s *sent) {
-	if s.seen.of == nil {
+	if s.seen[0].of == nil {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s.seen.of.inFlight--
-	s.seen.of = nil
+	for i := range s.seen {
+		s.seen[i].of.inFlight--
+		s.seen[i].of = nil
+	}
 }
 
 // mostStatements bounds what is remembered of a key: servers name their limits as they like.
@@ -125,8 +140,7 @@ const mostStatements = 64
 // answered looks at what an answer states of the use of limits. An attempt that took more than its cost
 // settles with that.
 func (n *notices) answered(s *sent) {
-	k := s.seen.of
-	if k == nil {
+	if s.seen[0].of == nil {
 		return
 	}
 	route := routeOf(s.req)
@@ -134,11 +148,30 @@ func (n *notices) answered(s *sent) {
 		s.t.shapes.learn(s.finds, s.cost)
 	}
 	n.mu.Lock()
-	alone := s.seen.alone && k.began == s.seen.seq
-	k.inFlight--
-	s.seen.of = nil
-	var found [len(limit.Cost{})]bool
-	var step limit.Cost
+	found, step := n.steps(s)
+	if s.verdict.Result != limit.Accepted {
+		n.mu.Unlock()
+		return
+	}
+	is, wrong := charged{s.leaf.partition.Host, route, s.on()}, false
+	for u := range step {
+		wrong = n.step(is, limit.Unit(u), found[u], step[u], s.cost[u], s.first) || wrong
+		if o := &s.verdict.Outcome; found[u] && step[u] > s.cost[u] { // so much is used, whoever used it
+			if !o.Metered {
+				o.Metered, o.Actual = true, s.cost
+			}
+			o.Actual[u] = step[u]
+		}
+	}
+	n.mu.Unlock()
+	if wrong {
+		s.tellCost(route)
+	}
+}
+
+// steps returns by how much the stated use rose, since the answer before, of each unit that is stated. It
+// takes in the statements, and the end of the attempt. The lock is held.
+func (n *notices) steps(s *sent) (found [len(limit.Cost{})]bool, step limit.Cost) {
 	for i := range s.verdict.Said.Limits {
 		l := &s.verdict.Said.Limits[i]
 		u, ok := classify.UnitOf(l.Unit)
@@ -158,37 +191,31 @@ func (n *notices) answered(s *sent) {
 				continue
 			}
 		}
-		is := statement{l.Unit, strings.Clone(l.Policy), l.Resource}
-		was, known := k.last[is]
-		if len(k.last) < mostStatements || known {
-			k.last[is] = usedAt{used, s.seen.seq}
+		seen := &s.seen[0]
+		if l.Scope == provider.IP || provider.OfAddress(l.Resource) {
+			seen = &s.seen[1]
 		}
-		if !known || was.at != s.seen.seq-1 {
+		is := statement{l.Unit, strings.Clone(l.Policy), l.Resource}
+		was, known := seen.of.last[is]
+		if len(seen.of.last) < mostStatements || known {
+			seen.of.last[is] = usedAt{used, seen.seq}
+		}
+		if !known || was.at != seen.seq-1 || !seen.alone || seen.of.began != seen.seq {
 			continue
 		}
 		if !found[u] || used-was.n < step[u] {
 			found[u], step[u] = true, used-was.n
 		}
 	}
-	if !alone || s.verdict.Result != limit.Accepted {
-		clear(k.last) // others may have been counted between this answer and the next
-		n.mu.Unlock()
-		return
-	}
-	is, wrong := charged{s.leaf.partition.Host, route, s.on()}, false
-	for u := range step {
-		wrong = n.step(is, limit.Unit(u), found[u], step[u], s.cost[u], s.first) || wrong
-		if o := &s.verdict.Outcome; found[u] && step[u] > s.cost[u] { // so much is used, whoever used it
-			if !o.Metered {
-				o.Metered, o.Actual = true, s.cost
-			}
-			o.Actual[u] = step[u]
+	for i := range s.seen {
+		k := &s.seen[i]
+		if !k.alone || k.of.began != k.seq || s.verdict.Result != limit.Accepted {
+			clear(k.of.last) // others may have been counted between this answer and the next
 		}
+		k.of.inFlight--
+		k.of = nil
 	}
-	n.mu.Unlock()
-	if wrong {
-		s.tellCost(route)
-	}
+	return found, step
 }
 
 // step takes in the step of a unit, with the lock held. It reports whether the cost was wrong, and was not

@@ -118,6 +118,24 @@ func TestStepsOfOthersTeachNothing(t *testing.T) {
 	})
 }
 
+// What is used of the address is used by all keys. Of two keys that send in turn, each step has a
+// request of the other in it, and teaches nothing. Before, each seemed to cost twice as much.
+func TestStepsOfOtherKeysTeachNothing(t *testing.T) {
+	s := &spender{cost: map[string]int64{"/a": 20, "/b": 30}}
+	var costs []int64
+	tr := mustNew(t, transport.Config{Base: newBase(0, s.answer), Charges: []provider.Charge{{On: "GET /a", Cost: map[provider.Unit]int64{provider.Weight: 20}}},
+		Ended: func(a transport.Attempt) { costs = append(costs, a.Cost[limit.Weight]) }})
+	for _, path := range []string{"/a", "/a", "/a", "/b", "/b"} {
+		for _, key := range []string{"k", "l"} {
+			do(t, tr, get(t, "https://api.binance.com"+path, "Authorization", "Bearer "+key))
+		}
+	}
+	// A cost that no row names is noticed at once, whosever request it is.
+	if want := []int64{20, 20, 20, 20, 20, 20, 0, 30, 30, 30}; !slices.Equal(costs, want) {
+		t.Errorf("costs %v, want %v", costs, want)
+	}
+}
+
 // A route counts in the resource that its answer names.
 func TestRoutesMove(t *testing.T) {
 	var b bytes.Buffer
