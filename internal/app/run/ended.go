@@ -212,7 +212,7 @@ func (w *endings) write() {
 	clear(w.answers)
 	clear(w.ids)
 	clear(w.tallied)
-	w.of, w.lines, w.line = w.of[:0], w.lines[:0], format.Result{}
+	w.of, w.lines, w.line = w.of[:0], w.lines[:0], format.Result{Headers: w.line.Headers}
 }
 
 // ends describes the requests for the tally.
@@ -288,15 +288,20 @@ func (w *endings) journal() error {
 
 // result fills in the line about a request that has ended.
 func (w *endings) result(j *job, e *pool.Ended) {
-	line, at := &w.line, time.Now()
-	if e.State == pool.Done {
-		at = j.res.Ended
+	line, at := &w.line, j.res.Ended
+	if e.State != pool.Done {
+		at = time.Now()
 	}
+	headers := line.Headers
+	if w.c.Ended != nil {
+		headers = nil // the user of the results may keep it
+	}
+	clear(headers)
 	*line = format.Result{
 		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: format.Stamp(at), PossibleRepeat: j.repeat, Late: e.Late,
 		Key: j.key, Digest: j.r.Digest,
 		Status: j.res.Status, Partly: j.parts, Page: j.r.Page, Next: j.next, Refused: j.refusals.N,
-		RefusedAt: j.refusals.Texts(), Ceiling: w.ceiling.now(),
+		RefusedAt: j.refusals.Texts(), Ceiling: w.ceiling.now(), Headers: headers,
 	}
 	if j.usage != nil {
 		line.InputTokens, line.OutputTokens = int(j.usage.Input), int(j.usage.Output)

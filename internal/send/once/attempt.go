@@ -15,6 +15,8 @@ type Exchange struct {
 	Stops bool
 	// Expires means that Expire may be called. It is set before Send.
 	Expires bool
+	// Body means that Expire also ends the reading of the answer's body. It is set before Send.
+	Body bool
 	// Leave, if not nil, decides right before the first byte whether it may be written. If not,
 	// Send returns ErrLapsed, and nothing was written. Over HTTP/2, and over connections that are
 	// not ours, it is asked once there is a connection. It is called with a lock of the Exchange
@@ -90,11 +92,12 @@ func (a *Exchange) Stop(cause error) {
 
 // Expire ends the attempt, if its Expires is set and Send has not returned; Send then returns the
 // cause. If the answer's header came just before, Send may return that answer, and reading its body
-// may then fail. On an HTTP/1.1 connection of ours it needs no context.
+// may then fail. If Body is set, reading the body fails however long ago the header came, with an
+// error of the connection's choice. On an HTTP/1.1 connection of ours it needs no context.
 func (a *Exchange) Expire(cause error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.stopped != nil || a.ended {
+	if a.stopped != nil || a.ended && !a.Body {
 		return
 	}
 	a.stopped = cause
@@ -159,12 +162,14 @@ func (a *Exchange) mayLocked() bool {
 	return !a.lapsed
 }
 
-// returns notes that Send returns. The owner of the Leave may end it, so it is not asked any more,
-// and nothing is left that could expire.
+// returns notes that Send returns. The owner of the Leave may end it, so it is not asked any more.
+// Nothing is left that could expire, except a body.
 func (a *Exchange) returns() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.ended, a.under = true, nil
+	if a.ended = true; !a.Body {
+		a.under = nil
+	}
 }
 
 // asked notes that the RoundTripper reports its connections.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,6 +113,54 @@ func TestExpireAfterTheAnswer(t *testing.T) {
 	a.Expire(errLate)
 	if err := sent.Context().Err(); err != nil {
 		t.Errorf("its answer is being read, and its context has ended: %v", err)
+	}
+}
+
+// An attempt with Body set expires while its body is read, over each kind of connection. After that,
+// nothing is left that could expire.
+func TestExpireInTheBody(t *testing.T) {
+	over := make(chan struct{})
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "half")
+		if r.URL.Path == "/stuck" {
+			_ = http.NewResponseController(w).Flush()
+			<-over
+		}
+	}))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	defer close(over)
+	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+		t.Run(name, func(t *testing.T) {
+			p := new(http.Protocols)
+			p.SetHTTP1(!h2)
+			p.SetHTTP2(h2)
+			b := New(&http.Transport{Protocols: p, TLSClientConfig: srv.Client().Transport.(*http.Transport).TLSClientConfig})
+			defer b.CloseIdleConnections()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // never, if all is well
+			defer cancel()
+			a := &Exchange{Expires: true, Body: true}
+			resp, err := b.SendIn(ctx, shapes[0].request(t.Context(), srv.URL+"/stuck", 1), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if _, err := io.ReadFull(resp.Body, make([]byte, len("half"))); err != nil {
+				t.Fatal(err)
+			}
+			a.Expire(errLate)
+			if rest, err := io.ReadAll(resp.Body); err == nil || ctx.Err() != nil || len(rest) > 0 {
+				t.Errorf("%v after %q, ended by the test itself: %v", err, rest, ctx.Err() != nil)
+			}
+			first := &Exchange{Expires: true, Body: true}
+			for _, a := range []*Exchange{first, {}} {
+				if status, err := finish(b.SendIn(ctx, shapes[0].request(t.Context(), srv.URL, 2), a)); err != nil || status != 200 {
+					t.Fatal(status, err)
+				}
+				first.Expire(errLate) // its body has been read, and the next attempt has its connection
+			}
+		})
 	}
 }
 

@@ -84,6 +84,11 @@ func (b *Base) CloseIdleConnections() {
 // ErrTwice. Two goroutines must not call it for one attempt at a time. The body of the answer must
 // be closed.
 func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {
+	return b.SendIn(req.Context(), req, a)
+}
+
+// SendIn is Send with a context in place of the request's own. It saves a copy of the request.
+func (b *Base) SendIn(ctx context.Context, req *http.Request, a *Exchange) (*http.Response, error) {
 	rt, own := b.rt, b.own != nil
 	https := req.URL != nil && req.URL.Scheme == "https"
 	if own && !https && (req.URL == nil || req.URL.Scheme != "http") {
@@ -96,7 +101,6 @@ func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	ctx := req.Context()
 	t := &trip{base: b, attempt: a}
 	its := httptrace.ContextClientTrace(ctx)
 	// httptrace would join two traces by reflection, which is expensive, and httputil.ReverseProxy

@@ -52,7 +52,10 @@ func (r *Result) Append(b []byte) []byte {
 	o.some("finish", r.Finish)
 	if len(r.Headers) > 0 {
 		in := o.object("headers")
-		for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		var room [16]string
+		names := slices.AppendSeq(room[:0], maps.Keys(r.Headers))
+		slices.Sort(names)
+		for _, name := range names {
 			in.b = AppendText(in.anyName(name), r.Headers[name])
 		}
 		o.b = append(in.b, '}')

@@ -26,6 +26,7 @@ import (
 	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
+	"github.com/paceline-go/paceline/internal/send/timer"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider/classify"
 )
@@ -40,6 +41,7 @@ type Sender struct {
 	timeout     time.Duration
 	proxies     *outgoing.Proxies
 	late        lateError // of an attempt that took longer than timeout
+	watch       *timer.Watch
 	maxResponse int64
 	Memory      *memory
 	files       *output.Bodies // nil: bodies are in the results, cut at maxResponse
@@ -73,7 +75,7 @@ func New(c Config) *Sender {
 	return &Sender{
 		base: once.New(t), direct: c.Base, transport: t, proxies: c.Proxies, files: c.Files,
 		header: c.Header, query: c.Query, timeout: c.Timeout, late: lateError(fmt.Sprintf("no answer within %v", c.Timeout)),
-		maxResponse: c.MaxResponse, Memory: &memory{limit: heldAnswers},
+		watch: timer.New(max(c.Timeout, 1)), maxResponse: c.MaxResponse, Memory: &memory{limit: heldAnswers},
 		common:  http.Header{"User-Agent": {c.UserAgent}},
 		secrets: c.Secrets, places: c.Places,
 	}
@@ -138,47 +140,6 @@ func (r *Response) CutAt() secret.Cut {
 	return secret.Whole
 }
 
-// lateError says that an attempt took too long.
-type lateError string
-
-func (e lateError) Error() string { return string(e) }
-
-// patience ends an attempt after a time. Waits on this side do not count.
-type patience struct {
-	timer  *time.Timer
-	cancel context.CancelCauseFunc
-	late   error
-	until  time.Time
-	left   time.Duration // time left during a pause
-}
-
-// past is a context whose deadline has passed.
-var past, _ = context.WithDeadline(context.Background(), time.Unix(0, 0))
-
-func (s *Sender) patience(ctx context.Context) (context.Context, *patience) {
-	p := &patience{late: s.late, until: time.Now().Add(s.timeout)}
-	ctx, p.cancel = context.WithCancelCause(ctx)
-	p.timer = time.AfterFunc(s.timeout, func() { p.cancel(p.late) })
-	return ctx, p
-}
-
-func (p *patience) pause(on bool) {
-	if on {
-		p.left = time.Until(p.until)
-		p.timer.Stop()
-		return
-	}
-	p.until = time.Now().Add(p.left)
-	p.timer.Reset(p.left)
-}
-
-func (p *patience) isOver(ctx context.Context) bool { return context.Cause(ctx) == p.late }
-
-func (p *patience) end() {
-	p.timer.Stop()
-	p.cancel(nil)
-}
-
 // Fresh reports, right before the first byte is written, whether the attempt may go.
 type Fresh func() bool
 
@@ -188,7 +149,15 @@ func (f Fresh) Fresh() bool { return f() }
 // Send makes one attempt. It calls leave, if not nil, right before the first write. If leave
 // returns false, nothing is written and the response has lapsed.
 func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.Values, leave Fresh) Response {
-	ctx, p := s.patience(ctx)
+	p := &patience{s: s, wire: once.Exchange{Expires: true, Body: true}}
+	if leave != nil {
+		p.wire.Leave = leave
+	}
+	if s.direct != nil {
+		ctx, p.cancel = context.WithCancelCause(ctx)
+		defer p.cancel(nil)
+	}
+	p.begin()
 	defer p.end()
 
 	q := s.request(r, h, v)
@@ -199,7 +168,7 @@ func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.V
 		q.Body, _ = q.GetBody()
 	}
 	out := Response{Began: time.Now()}
-	res, wrote, err := s.trip(q.WithContext(ctx), leave, &out)
+	res, wrote, err := s.trip(ctx, q, &p.wire, &out)
 	if out.Lapsed = errors.Is(err, once.ErrLapsed); out.Lapsed {
 		return out
 	}
@@ -208,7 +177,7 @@ func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.V
 	}
 	out.Ended = time.Now()
 	if err != nil {
-		if p.isOver(ctx) { // the attempt took too long, though net/http calls it cancelled
+		if p.over.Load() { // the attempt took too long, though net/http calls it cancelled
 			out.Err, out.Sight = s.late, neterr.OfError(past, context.DeadlineExceeded)
 		} else {
 			out.Err, out.Sight = s.reason(ctx, s.secrets.Of(r), err), neterr.OfError(ctx, err)

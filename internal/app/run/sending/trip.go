@@ -1,6 +1,7 @@
 package sending
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -18,8 +19,10 @@ func (e *Unsent) Unwrap() error { return e.Err }
 
 // trip sends a request, at most once. It returns with the answer, or with the reason why there is
 // none, and notes in out what was written, and when.
-func (s *Sender) trip(q *http.Request, leave Fresh, out *Response) (*http.Response, func(ended time.Time), error) {
+func (s *Sender) trip(ctx context.Context, q *http.Request, a *once.Exchange, out *Response) (*http.Response,
+	func(ended time.Time), error) {
 	if s.direct != nil { // a client of its own: it decides when a request is written, and says if it was not
+		q = q.WithContext(ctx)
 		res, err := s.direct.RoundTrip(q)
 		unsent, is := errors.AsType[*Unsent](err)
 		if out.Written = !is; is {
@@ -30,11 +33,7 @@ func (s *Sender) trip(q *http.Request, leave Fresh, out *Response) (*http.Respon
 		}
 		return res, func(time.Time) {}, err
 	}
-	a := new(once.Exchange)
-	if leave != nil {
-		a.Leave = leave
-	}
-	res, err := s.base.Send(q, a)
+	res, err := s.base.SendIn(ctx, q, a)
 	return res, func(ended time.Time) {
 		var began time.Time
 		if out.Written, began, out.RTT = a.Times(ended); out.Written {

@@ -1,0 +1,63 @@
+package sending
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/send/timer"
+)
+
+// lateError says that an attempt took too long.
+type lateError string
+
+func (e lateError) Error() string { return string(e) }
+
+// past is a context whose deadline has passed.
+var past, _ = context.WithDeadline(context.Background(), time.Unix(0, 0))
+
+// patience ends an attempt after the Sender's timeout. Waits on this side do not count. All attempts
+// share one timer, except those that have waited.
+type patience struct {
+	s      *Sender
+	wire   once.Exchange           // the attempt
+	cancel context.CancelCauseFunc // ends the attempt if it is not on the wire of the Sender
+	over   atomic.Bool             // the attempt took too long
+	item   timer.Item
+	own    *time.Timer // after a wait
+	until  time.Time
+	left   time.Duration // time left during a wait
+}
+
+func (p *patience) begin() {
+	p.until, p.item.Of = time.Now().Add(p.s.timeout), p
+	p.s.watch.Begin(&p.item)
+}
+
+// Expired implements an interface of package timer.
+func (p *patience) Expired() {
+	p.over.Store(true)
+	if p.cancel != nil {
+		p.cancel(p.s.late)
+	} else {
+		p.wire.Expire(p.s.late)
+	}
+}
+
+func (p *patience) pause(on bool) {
+	if on {
+		p.left = time.Until(p.until)
+		p.end()
+		return
+	}
+	p.until = time.Now().Add(p.left)
+	p.own = time.AfterFunc(p.left, p.Expired)
+}
+
+func (p *patience) end() {
+	p.s.watch.End(&p.item)
+	if p.own != nil {
+		p.own.Stop()
+	}
+}
