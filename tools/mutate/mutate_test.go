@@ -3,6 +3,7 @@ package mutate
 import (
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -92,6 +93,17 @@ g: func g() (Box[int], any) { return Box[int]{}, Box[int]{} } → func g() (Box[
 		if !slices.Contains(got, "p/b.go "+w) {
 			t.Errorf("no %q in\n%s", w, strings.Join(got, "\n"))
 		}
+	}
+}
+
+// A diff without context names the lines that it adds, of files that changed, moved or are new.
+func TestReadDiff(t *testing.T) {
+	got := readDiff("diff --git a/p/a.go b/p/a.go\n--- a/p/a.go\n+++ b/p/a.go\n@@ -1,2 +1 @@ func f() {\n-a\n-b\n+c\n@@ -9 +8,0 @@\n-d\n" +
+		"@@ -11,0 +11,2 @@\n+e\n+f\ndiff --git a/gone.go b/gone.go\n--- a/gone.go\n+++ /dev/null\n@@ -1 +0,0 @@\n-g\n" +
+		"diff --git a/old.go b/new.go\nsimilarity index 90%\nrename from old.go\nrename to new.go\n--- a/old.go\n+++ b/new.go\n@@ -3 +3 @@\n-h\n+i\n")
+	want := lines{"p/a.go": {1: true, 11: true, 12: true}, "new.go": {3: true}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -25,6 +25,7 @@ var (
 	seed   = flag.Uint64("seed", 1, "which")
 	two    = flag.Int("two", 2, "how many at a time")
 	only   = flag.String("only", "", "plant where the name of the mutant matches this, and judge -sample of each package")
+	from   = flag.String("since", "", "plant in lines alone that changed since this revision of git")
 	budget = flag.Duration("budget", 24*time.Minute, "have none judged later than that")
 	own    = flag.Bool("own", false, "ask only the tests of the package itself: who survives is to be judged again")
 	dear   = flag.Duration("dear", 3*time.Minute, "do not ask tests that take longer without a fault")
@@ -74,6 +75,7 @@ type study struct {
 	late     bool          // not all were asked about them
 	sounding time.Duration // was spent on what is known
 	cpu      time.Duration // of all tests
+	short    int           // were found by the short form of the tests of their own package
 }
 
 type field struct {
@@ -104,12 +106,20 @@ func (s *study) draw() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	var changed lines
+	if *from != "" {
+		if changed, err = since(root, *from); err != nil {
+			s.t.Fatal(err)
+		}
+	}
 	for _, target := range Targets {
 		all, err := Folder(root, target.Package)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		all = slices.DeleteFunc(all, func(m Mutant) bool { return accepted.Why(m.String()) != "" || !which.MatchString(m.String()) })
+		all = slices.DeleteFunc(all, func(m Mutant) bool {
+			return accepted.Why(m.String()) != "" || !which.MatchString(m.String()) || changed != nil && !changed[m.File][m.Line]
+		})
 		rng := rand.New(rand.NewPCG(*seed, uint64(len(s.fields))))
 		rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		f := &field{Target: target, all: len(all), quota: (*sample*target.Share + 999) / 1000, ends: map[End]int{}}
@@ -275,8 +285,11 @@ func (s *study) look(ctx context.Context, a ask, c *candidate) {
 	}
 	c.end = r.End
 	c.of.ends[r.End]++
+	if a.short && a.pkg == c.of.Package && r.End != TooLong {
+		s.short++
+	}
 	s.doubtful = slices.DeleteFunc(s.doubtful, func(d *candidate) bool { return d == c })
-	s.t.Logf("%5.1f s  %-9s %s:%d  %s  (%s)", time.Since(began).Seconds(), words[r.End], c.File, c.Line, c, strings.TrimSpace(a.pkg+" "+r.Test))
+	s.t.Logf("%5.1f s  %-9s %s:%d  %s  (%s)", time.Since(began).Seconds(), words[r.End], c.File, c.Line, c, strings.TrimSpace(a.pkg+" "+r.Test+map[bool]string{false: ", in full"}[a.short]))
 }
 
 func (s *study) run(ctx context.Context, a ask, c *candidate) (*Result, error) {
@@ -341,6 +354,7 @@ func (s *study) report() {
 	low, high := wilson(k, judged)
 	s.t.Logf("%d of %d killed: %.1f %%, between %.1f and %.1f %% with a confidence of 95 %%; a sample of %d mutants by the shares of the packages. If each mutant counted alike: %.1f %%",
 		k, judged, 100*float64(k)/float64(judged), 100*low, 100*high, population, 100*weighted/float64(cmp.Or(population, 1)))
+	s.t.Logf("%d of %d killed by the short form of the tests of their own package: %.1f %%", s.short, judged, 100*float64(s.short)/float64(judged))
 	if k*100 < judged*least {
 		s.t.Errorf("want %d %%", least)
 	}
