@@ -295,74 +295,50 @@ func (s *scanner) inString(p []byte, i int) int {
 	return i + stop + 1
 }
 
+// same is the place of the object around.
+const same = places
+
+// children are the objects that are read, by what they are in. Others are skipped.
+var children = [...]map[string]frame{
+	isRoot: {
+		"usage": {isUsage, atTop}, "usageMetadata": {isUsage, atTop}, "meta": {isMeta, atTop},
+		"amazon-bedrock-invocationMetrics": {isUsage, measured},
+		"response":                         {role: isInner}, "message": {role: isInner}, "delta": {role: isInner}, "x_groq": {role: isInner},
+	},
+	isInner: {"usage": {isUsage, inside}},
+	isUsage: usageParts, isMeta: usageParts, isNothing: nil,
+}
+
+var usageParts = map[string]frame{
+	"tokens": {isTokens, same}, "billed_units": {isTokens, billed}, "cache_creation": {isCacheDetails, same},
+	"prompt_tokens_details": {isInputDetails, same}, "input_tokens_details": {isInputDetails, same},
+	"completion_tokens_details": {isOutputDetails, same}, "output_tokens_details": {isOutputDetails, same},
+}
+
 func (f frame) child(key []byte) frame {
-	switch f.role {
-	case isRoot:
-		switch string(key) {
-		case "usage", "usageMetadata":
-			return frame{role: isUsage, place: atTop}
-		case "meta":
-			return frame{role: isMeta, place: atTop}
-		case "amazon-bedrock-invocationMetrics":
-			return frame{role: isUsage, place: measured}
-		case "response", "message", "delta", "x_groq":
-			return frame{role: isInner}
-		}
-	case isInner:
-		switch string(key) {
-		case "usage":
-			return frame{role: isUsage, place: inside}
-		}
-	case isMeta, isUsage:
-		switch string(key) {
-		case "tokens":
-			return frame{role: isTokens, place: f.place}
-		case "billed_units":
-			return frame{role: isTokens, place: billed}
-		case "prompt_tokens_details", "input_tokens_details":
-			return frame{role: isInputDetails, place: f.place}
-		case "cache_creation":
-			return frame{role: isCacheDetails, place: f.place}
-		case "completion_tokens_details", "output_tokens_details":
-			return frame{role: isOutputDetails, place: f.place}
-		}
+	child, read := children[f.role][string(key)]
+	if !read {
+		return frame{role: isNothing}
 	}
-	return frame{role: isNothing}
+	if child.place == same {
+		child.place = f.place
+	}
+	return child
+}
+
+// members are the numbers that are read, by the object that they are in.
+var members = [...]map[string]count{
+	isRoot:  {"prompt_eval_count": countInput, "eval_count": countOutput}, // Ollama
+	isUsage: usageNames, isTokens: usageNames,
+	isInputDetails:  {"cached_tokens": countCached, "cache_write_tokens": countWrite, "audio_tokens": countAudioInput},
+	isCacheDetails:  {"ephemeral_1h_input_tokens": countHour},
+	isOutputDetails: {"reasoning_tokens": countReasoning, "thinking_tokens": countReasoning, "audio_tokens": countAudioOutput},
+	isNothing:       nil,
 }
 
 func (f frame) count(key []byte) count {
-	switch f.role {
-	case isRoot: // Ollama
-		switch string(key) {
-		case "prompt_eval_count":
-			return countInput
-		case "eval_count":
-			return countOutput
-		}
-	case isUsage, isTokens:
-		if k, ok := usageNames[string(key)]; ok {
-			return k
-		}
-	case isInputDetails:
-		switch string(key) {
-		case "cached_tokens":
-			return countCached
-		case "cache_write_tokens":
-			return countWrite
-		case "audio_tokens":
-			return countAudioInput
-		}
-	case isCacheDetails:
-		if string(key) == "ephemeral_1h_input_tokens" {
-			return countHour
-		}
-	case isOutputDetails:
-		switch string(key) {
-		case "reasoning_tokens", "thinking_tokens":
-			return countReasoning
-		case "audio_tokens":
-			return countAudioOutput
-		}
+	if k, ok := members[f.role][string(key)]; ok {
+		return k
 	}
 	return noCount
 }
