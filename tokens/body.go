@@ -220,61 +220,60 @@ type walker struct {
 }
 
 func (w *walker) request() {
-	b := w.body
-	each(b.raw, func(key, v []byte) {
-		switch b.API {
-		case Embeddings:
-			if string(key) == "input" {
-				w.embeddings(v)
-			}
-		case Chat:
-			switch string(key) {
-			case "messages":
-				items(v, w.message)
-			case "tools", "functions":
-				w.functions(v)
-			case "response_format":
-				w.schema(field(v, "json_schema"))
-			case "web_search_options":
-				b.Hidden = b.Hidden || !null(v)
-			}
-		case Responses:
-			switch string(key) {
-			case "input":
-				if first(v) == '"' {
-					b.messages++
-				}
-				w.content(v)
-			case "instructions":
-				if !null(v) {
-					b.messages++
-				}
-				w.content(v)
-			case "tools":
-				w.functions(v)
-			case "text":
-				w.schema(field(field(v, "format"), "schema"))
-			case "previous_response_id", "conversation", "prompt":
-				b.Hidden = b.Hidden || !null(v)
-			}
-		case Messages:
-			switch string(key) {
-			case "messages":
-				items(v, w.message)
-			case "system":
-				w.content(v)
-			case "tools":
-				w.claudeTools(v)
-			case "output_config", "output_format":
-				w.schema(field(v, "schema"))
-				w.schema(field(field(v, "format"), "schema"))
-			case "mcp_servers", "container":
-				b.Hidden = b.Hidden || !null(v)
-			}
-		default:
-			w.vendor(b.API, string(key), v)
+	read := members[min(w.body.API, apis)]
+	each(w.body.raw, func(key, v []byte) {
+		if f := read[string(key)]; f != nil {
+			f(w, v)
 		}
 	})
+}
+
+// The members of a body that the model reads, by the API. Others are ignored.
+var members = [apis + 1]map[string]func(*walker, []byte){
+	Chat: {
+		"messages": (*walker).messages, "tools": (*walker).functions, "functions": (*walker).functions,
+		"response_format":    func(w *walker, v []byte) { w.schema(field(v, "json_schema")) },
+		"web_search_options": (*walker).hidden,
+	},
+	Responses: {
+		"input": func(w *walker, v []byte) {
+			if first(v) == '"' {
+				w.body.messages++
+			}
+			w.content(v)
+		},
+		"instructions": func(w *walker, v []byte) {
+			if !null(v) {
+				w.body.messages++
+			}
+			w.content(v)
+		},
+		"tools":                (*walker).functions,
+		"text":                 func(w *walker, v []byte) { w.schema(field(field(v, "format"), "schema")) },
+		"previous_response_id": (*walker).hidden, "conversation": (*walker).hidden, "prompt": (*walker).hidden,
+	},
+	Messages: {
+		"messages": (*walker).messages, "system": (*walker).content, "tools": (*walker).claudeTools,
+		"output_config": (*walker).output, "output_format": (*walker).output,
+		"mcp_servers": (*walker).hidden, "container": (*walker).hidden,
+	},
+	Embeddings: {"input": (*walker).embeddings}, Moderations: {"input": (*walker).content},
+	Completions: {"prompt": (*walker).embeddings, "suffix": (*walker).embeddings},
+	Media:       {"prompt": (*walker).text, "input": (*walker).text, "instructions": (*walker).text},
+	Gemini:      geminiMembers, GeminiEmbed: geminiMembers,
+	Converse: bedrockMembers, Invoke: bedrockMembers,
+	CohereChat: cohereMembers, CohereEmbed: cohereMembers, CohereRerank: cohereMembers,
+	OllamaGenerate: ollamaMembers, OllamaChat: ollamaMembers, OllamaEmbed: ollamaMembers,
+}
+
+// hidden notes that the model reads more than the body has, if there is a value.
+func (w *walker) hidden(v []byte) { w.body.Hidden = w.body.Hidden || !null(v) }
+
+func (w *walker) messages(v []byte) { items(v, w.message) }
+
+func (w *walker) output(v []byte) {
+	w.schema(field(v, "schema"))
+	w.schema(field(field(v, "format"), "schema"))
 }
 
 // embeddings reads a string, a list of strings, a list of token numbers, or a list of such lists.

@@ -326,8 +326,8 @@ func (f frame) child(key []byte) frame {
 	return child
 }
 
-// members are the numbers that are read, by the object that they are in.
-var members = [...]map[string]count{
+// numbers are the members that are counted, by the object that they are in.
+var numbers = [...]map[string]count{
 	isRoot:  {"prompt_eval_count": countInput, "eval_count": countOutput}, // Ollama
 	isUsage: usageNames, isTokens: usageNames,
 	isInputDetails:  {"cached_tokens": countCached, "cache_write_tokens": countWrite, "audio_tokens": countAudioInput},
@@ -337,7 +337,7 @@ var members = [...]map[string]count{
 }
 
 func (f frame) count(key []byte) count {
-	if k, ok := members[f.role][string(key)]; ok {
+	if k, ok := numbers[f.role][string(key)]; ok {
 		return k
 	}
 	return noCount

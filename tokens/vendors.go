@@ -103,68 +103,30 @@ func limits(api API, raw []byte) (most, choices [][]byte) {
 	return nil, nil
 }
 
-// vendor reads a member of a body. It returns false if the API is none of those in this file.
-func (w *walker) vendor(api API, key string, v []byte) {
-	b := w.body
-	switch api {
-	case Completions:
-		switch key {
-		case "prompt", "suffix":
-			w.embeddings(v)
-		}
-	case Moderations:
-		if key == "input" {
-			w.content(v)
-		}
-	case Media:
-		switch key {
-		case "prompt", "input", "instructions":
-			w.text(v)
-		}
-	case Gemini, GeminiEmbed:
-		w.gemini(key, v)
-	case Converse, Invoke:
-		w.bedrock(key, v)
-	case CohereChat, CohereEmbed, CohereRerank:
-		switch key {
-		case "messages", "chat_history":
-			items(v, w.message)
-		case "message", "preamble", "texts", "inputs", "query", "documents":
-			w.visible(v, 0)
-		case "images":
-			items(v, func(v []byte) { w.image(v, false) })
-		case "tools":
-			w.functions(v)
-		case "connectors":
-			b.Hidden = b.Hidden || !null(v)
-		}
-	case OllamaGenerate, OllamaChat, OllamaEmbed:
-		switch key {
-		case "messages":
-			items(v, w.message)
-		case "prompt", "suffix", "system", "template", "input":
-			w.visible(v, 0)
-		case "images":
-			items(v, func(v []byte) { w.image(v, false) })
-		case "tools":
-			w.functions(v)
-		case "context":
-			items(v, func([]byte) { b.ids++ })
-		}
-	}
+func (w *walker) shown(v []byte) { w.visible(v, 0) }
+
+func (w *walker) images(v []byte) { items(v, func(v []byte) { w.image(v, false) }) }
+
+var cohereMembers = map[string]func(*walker, []byte){
+	"messages": (*walker).messages, "chat_history": (*walker).messages, "message": (*walker).shown,
+	"preamble": (*walker).shown, "texts": (*walker).shown, "inputs": (*walker).shown, "query": (*walker).shown,
+	"documents": (*walker).shown, "images": (*walker).images, "tools": (*walker).functions, "connectors": (*walker).hidden,
 }
 
-func (w *walker) gemini(key string, v []byte) {
-	switch key {
-	case "contents":
-		w.contents(v)
-	case "systemInstruction", "system_instruction", "content":
-		w.contents(v)
-	case "requests": // of embeddings
+var ollamaMembers = map[string]func(*walker, []byte){
+	"messages": (*walker).messages, "prompt": (*walker).shown, "suffix": (*walker).shown, "system": (*walker).shown,
+	"template": (*walker).shown, "input": (*walker).shown, "images": (*walker).images, "tools": (*walker).functions,
+	"context": func(w *walker, v []byte) { items(v, func([]byte) { w.body.ids++ }) },
+}
+
+var geminiMembers = map[string]func(*walker, []byte){
+	"contents": (*walker).contents, "content": (*walker).contents,
+	"systemInstruction": (*walker).contents, "system_instruction": (*walker).contents,
+	"requests": func(w *walker, v []byte) { // of embeddings
 		items(v, func(v []byte) { w.contents(field(v, "content")) })
-	case "instances": // of Vertex's embeddings
-		items(v, func(v []byte) { w.visible(v, 0) })
-	case "tools":
+	},
+	"instances": func(w *walker, v []byte) { items(v, w.shown) }, // of Vertex's embeddings
+	"tools": func(w *walker, v []byte) {
 		items(v, func(v []byte) {
 			declared := either(v, "functionDeclarations", "function_declarations")
 			if declared == nil {
@@ -172,11 +134,13 @@ func (w *walker) gemini(key string, v []byte) {
 			}
 			w.functions(declared)
 		})
-	case "generationConfig", "generation_config":
-		w.schema(either(v, "responseSchema", "response_schema", "responseJsonSchema"))
-	case "cachedContent", "cached_content":
-		w.body.Hidden = w.body.Hidden || !null(v)
-	}
+	},
+	"generationConfig": (*walker).geminiConfig, "generation_config": (*walker).geminiConfig,
+	"cachedContent": (*walker).hidden, "cached_content": (*walker).hidden,
+}
+
+func (w *walker) geminiConfig(v []byte) {
+	w.schema(either(v, "responseSchema", "response_schema", "responseJsonSchema"))
 }
 
 // contents reads a content, or a list of them: {"role", "parts"}.
@@ -253,9 +217,8 @@ func (w *walker) inline(mime string, data []byte) {
 	}
 }
 
-func (w *walker) bedrock(key string, v []byte) {
-	switch key {
-	case "messages":
+var bedrockMembers = map[string]func(*walker, []byte){
+	"messages": func(w *walker, v []byte) {
 		items(v, func(v []byte) {
 			w.body.messages++
 			content := field(v, "content")
@@ -270,16 +233,16 @@ func (w *walker) bedrock(key string, v []byte) {
 				}
 			})
 		})
-	case "system":
+	},
+	"system": func(w *walker, v []byte) {
 		if first(v) == '"' {
 			w.text(v)
 		}
 		items(v, func(v []byte) { w.vendorPart(v, 0) })
-	case "prompt", "inputText", "message", "chat_history", "texts":
-		w.visible(v, 0)
-	case "tools":
-		w.claudeTools(v)
-	case "toolConfig":
+	},
+	"prompt": (*walker).shown, "inputText": (*walker).shown, "message": (*walker).shown,
+	"chat_history": (*walker).shown, "texts": (*walker).shown, "tools": (*walker).claudeTools,
+	"toolConfig": func(w *walker, v []byte) {
 		items(field(v, "tools"), func(v []byte) {
 			spec := field(v, "toolSpec")
 			if spec == nil {
@@ -291,7 +254,6 @@ func (w *walker) bedrock(key string, v []byte) {
 			w.text(field(spec, "description"))
 			w.verbatim(field(field(spec, "inputSchema"), "json"))
 		})
-	case "promptVariables", "guardrailConfig":
-		w.body.Hidden = w.body.Hidden || !null(v)
-	}
+	},
+	"promptVariables": (*walker).hidden, "guardrailConfig": (*walker).hidden,
 }
