@@ -148,8 +148,10 @@ func shopify() *row {
 			Docs:  "https://shopify.dev/docs/api/usage/limits", AsOf: "2026",
 			Limited: Key, Banned: Key,
 			Published: []Preset{
-				{"shopify", "REST, standard plan, per app and shop", "https://shopify.dev/docs/api/usage/limits", "2026",
-					[]Policy{per(40, Requests, 20*time.Second, Bucket, Key)}},
+				{"shopify", "REST, standard plan, per app and shop; answers state the points of GraphQL",
+					"https://shopify.dev/docs/api/admin-rest/usage/rate-limits", "2026-11",
+					[]Policy{of("rest", per(40, Requests, 20*time.Second, Bucket, Resource)),
+						of("graphql", named("query cost", per(0, Weight, time.Second, Bucket, Resource)))}},
 			},
 			Charges: from("https://shopify.dev/docs/apps/build/apis/graphql-admin/rate-limits", "2026-11",
 				[]Charge{{On: "* */graphql.json", Resource: "graphql", Body: map[Unit]Expression{Weight: shopifyBound},
@@ -165,8 +167,8 @@ func shopify() *row {
 				used, size, both := strings.Cut(v, "/")
 				u, s := r.number(name, strings.TrimSpace(used)), r.number(name, strings.TrimSpace(size))
 				if both && u.OK && s.OK && s.N > 0 {
-					p := Policy{Unit: Requests, Scope: Key, Rule: Bucket, Limit: s.N, Window: 20 * time.Second, WindowSource: Documented}
-					r.add(p, ServiceLimit{Used: u, Remaining: Count{max(0, s.N-u.N), true}})
+					p := of("rest", Policy{Unit: Requests, Rule: Bucket, Limit: s.N, Window: 20 * time.Second, WindowSource: Documented})
+					r.add(p, ServiceLimit{Resource: p.Resource, Used: u, Remaining: Count{max(0, s.N-u.N), true}})
 				} else {
 					r.problem("%s: %q is not used/size; ignored", name, clip(v))
 				}
@@ -209,9 +211,9 @@ func (r *reading) shopifyCost() {
 	c := body.Extensions.Cost
 	t := c.Throttle
 	if t.Maximum >= 1 && t.Maximum <= MaxCount && t.Restore > 0 && t.Available >= 0 {
-		p := Policy{Name: "query cost", Unit: Weight, Scope: Key, Rule: Bucket, Limit: int64(t.Maximum), Window: wait(t.Maximum, t.Restore)}
+		p := of("graphql", Policy{Name: "query cost", Unit: Weight, Rule: Bucket, Limit: int64(t.Maximum), Window: wait(t.Maximum, t.Restore)})
 		left := min(t.Available, t.Maximum)
-		l := ServiceLimit{Remaining: Count{int64(left), true}, Whole: true}
+		l := ServiceLimit{Resource: p.Resource, Remaining: Count{int64(left), true}, Whole: true}
 		if left < t.Maximum {
 			l.Reset = r.now.Add(wait(t.Maximum-left, t.Restore))
 		}
