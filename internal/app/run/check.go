@@ -141,6 +141,9 @@ func (k *intake) read(from *format.Reader) (*format.Request, error) {
 	}
 	is := k.tally.Seen(q, from.Pass == format.Checked, clash)
 	if is.Right {
+		if from.Pass == format.Checking {
+			k.tally.Keep(q.Place(), is)
+		}
 		return q, nil
 	}
 	reason := ""

@@ -243,7 +243,7 @@ func (r *Reader) parse(line jsonl.Value) (*Request, error) {
 			q.Raw = withID(q.Raw, q.ID)
 		}
 	}
-	q.Digest = NewDigest(q.Method, q.URL.String(), q.Header, q.Body)
+	q.Digest = NewDigest(q.Method, p.address, q.Header, q.Body)
 	return q, nil
 }
 
@@ -251,6 +251,7 @@ func (r *Reader) parse(line jsonl.Value) (*Request, error) {
 type parts struct {
 	seen      [9]bool // which of fieldNames the line has had so far
 	bodyType  string
+	address   string // the text of the URL
 	url, cost jsonl.Value
 }
 
@@ -278,7 +279,7 @@ func (r *Reader) field(q *Request, p *parts, name string, key, v jsonl.Value) (e
 		return q.method(v)
 	case "url":
 		p.url = v
-		return q.url(v)
+		p.address, err = q.url(v)
 	case "headers":
 		return r.headers(q, v)
 	case "body":
@@ -396,17 +397,21 @@ func withID(raw []byte, id string) []byte {
 	return append(out, rest...)
 }
 
-func (q *Request) url(v jsonl.Value) error {
+// url reads the URL, and returns its text.
+func (q *Request) url(v jsonl.Value) (text string, err error) {
 	s, err := v.Text("url")
 	if err != nil {
-		return err
+		return "", err
+	}
+	if q.URL, q.URLAt = input.PlainURL(s), v.Column; q.URL != nil {
+		return s, nil
 	}
 	u, reason := input.ParseURL(s, true)
 	if reason != "" {
-		return v.Errorf("url %s", reason)
+		return "", v.Errorf("url %s", reason)
 	}
-	q.URL, q.URLAt = u, v.Column
-	return nil
+	q.URL = u
+	return u.String(), nil
 }
 
 // ours are the header fields that control how a request is put on the wire. net/http sets them.

@@ -39,9 +39,9 @@ func span(s string, class uint8) int {
 	return len(s)
 }
 
-// plainURL reads a URL in which each byte stands for itself, as most lines of an input have. It returns
-// nil for all others: url.Parse reads them.
-func plainURL(text string) *url.URL {
+// PlainURL reads a URL in which each byte stands for itself, as most lines of an input have: its String is
+// text. PlainURL returns nil for all others: ParseURL reads them.
+func PlainURL(text string) *url.URL {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok || scheme != "http" && scheme != "https" {
 		return nil

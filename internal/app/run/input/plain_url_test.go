@@ -17,11 +17,11 @@ func FuzzPlainURL(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		u := plainURL(text)
+		u := PlainURL(text)
 		if u == nil {
 			return
 		}
-		want, reason := parseURL(text, true)
+		want, reason := ParseURL(text, true)
 		if reason != "" || !reflect.DeepEqual(u, want) || u.String() != text {
 			t.Fatalf("%q: %#v, want %#v %s", text, u, want, reason)
 		}
@@ -34,7 +34,7 @@ func TestPlainURLs(t *testing.T) {
 		"https://127.0.0.1:45123/api/request?req_id=17": true, "http://a.test": true, "http://a.test/b?c=%20&d=https://e/": true,
 		"http://a.test/b?": false, "http://a.test/%20": false, "http://a.test/#b": false, "http://u:p@a.test/": false, "http://é.test/": false,
 	} {
-		if got := plainURL(text) != nil; got != plain {
+		if got := PlainURL(text) != nil; got != plain {
 			t.Errorf("%q: plain %v", text, got)
 		}
 	}

@@ -88,6 +88,14 @@ func members(text []byte, at, depth int) int {
 	}
 }
 
+// ordinary has the bytes that stand for themselves in a string.
+var ordinary = func() (is [256]bool) {
+	for c := range is {
+		is[c] = c >= ' ' && c != '"' && c != '\\'
+	}
+	return is
+}()
+
 // quoted returns the end of the string that begins at a place.
 func quoted(text []byte, at int) int {
 	if at == len(text) || text[at] != '"' {
@@ -95,12 +103,10 @@ func quoted(text []byte, at int) int {
 	}
 	for at++; at < len(text); at++ {
 		switch c := text[at]; {
+		case ordinary[c]:
 		case c == '"':
 			return at + 1
-		case c < ' ':
-			return invalid
-		case c != '\\':
-		case at+1 == len(text):
+		case c != '\\' || at+1 == len(text):
 			return invalid
 		default:
 			at++
