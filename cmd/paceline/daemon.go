@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/daemon"
+	"github.com/paceline-go/paceline/internal/app/permit"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
@@ -27,18 +29,20 @@ const endsIn = 10 * time.Second
 
 // daemonFlags are the flags of paceline daemon.
 type daemonFlags struct {
-	json bool
-	now  bool
+	json   bool
+	now    bool
+	limits limitFlags
 }
 
 func newDaemon() *cobra.Command {
 	var d daemonFlags
 	c := &cobra.Command{
 		Use: "daemon", Short: "Run the process that this user's runs share; show or stop it", Long: daemonLong,
-		Example: "  paceline daemon\n  paceline daemon status --json\n  paceline daemon stop",
+		Example: "  paceline daemon\n  paceline daemon --limit orders=50/s --limit mail=14/s\n  paceline daemon status --json\n  paceline daemon stop",
 		Args:    cli.NoArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return d.run(cmd) },
 	}
+	d.limits.add(c.Flags())
 	status := &cobra.Command{
 		Use: "status", Short: "Show whether a daemon of this user runs, and what it serves", Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.status(cmd) },
@@ -63,11 +67,23 @@ func newDaemon() *cobra.Command {
 
 // run is the daemon, in the foreground.
 func (d *daemonFlags) run(cmd *cobra.Command) error {
+	if d.limits.schema {
+		_, err := io.WriteString(cmd.OutOrStdout(), permit.Schema)
+		return err
+	}
+	if err := d.limits.check(); err != nil {
+		return cli.Usage(err)
+	}
 	s, err := daemon.Open(cmd.Context())
 	if err != nil {
 		return cli.Exit(cli.ExitConfig, err)
 	}
 	defer s.Close()
+	end, err := d.limits.mount(s, cli.Harmless(cmd.ErrOrStderr(), "text"))
+	if err != nil {
+		return cli.Exit(cli.ExitConfig, err)
+	}
+	defer end()
 	fmt.Fprintf(cli.Harmless(cmd.ErrOrStderr(), "text"), "listening at %s\n", s.Place().Socket())
 	signals, stop := notified()
 	defer stop()

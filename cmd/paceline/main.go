@@ -16,6 +16,7 @@
 //	signals.go           run: Ctrl-C, once and twice
 //	proxy*.go            proxy: flags, files, check, forward proxy and metrics
 //	minute_flags.go      run and proxy: --rpm and the flags like it
+//	permit*.go           permit: a command that waits for its turn
 //	exec*.go             exec: flags, and the proxy of a run
 //	daemon*.go           daemon: the process that runs share; status and stop
 //	serve*.go            serve: servers to test clients against
@@ -59,8 +60,8 @@ func newProgram() cli.Program {
 func verbs() []cli.Verb {
 	return []cli.Verb{
 		{Name: "try", New: newTry}, {Name: "run", New: newRun}, {Name: "proxy", New: newProxy},
-		{Name: "exec", New: newExec}, {Name: "daemon", New: newDaemon}, {Name: "share", New: newShare},
-		{Name: "chart", New: newChart}, {Name: "serve", New: newServe}, {Name: "explain", New: newExplain},
+		{Name: "exec", New: newExec}, {Name: "daemon", New: newDaemon}, {Name: "permit", New: newPermit},
+		{Name: "share", New: newShare}, {Name: "chart", New: newChart}, {Name: "serve", New: newServe}, {Name: "explain", New: newExplain},
 		{Name: "models", New: newModels},
 	}
 }

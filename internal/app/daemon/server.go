@@ -43,6 +43,7 @@ type Server struct {
 	mux      *http.ServeMux
 	began    time.Time
 	stopped  chan struct{}
+	tune     []func(*http.Server)
 
 	mu       sync.Mutex
 	stopping bool
@@ -117,6 +118,9 @@ func (s *Server) Place() Place { return s.place }
 // Serve. Bodies of requests are at most 1 MiB. PeerOf has the process that sent a request.
 func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
+// Tune lets f change the server of HTTP before it serves. Call it before Serve.
+func (s *Server) Tune(f func(*http.Server)) { s.tune = append(s.tune, f) }
+
 // Report adds a fact to the Status. f must be safe for concurrent use.
 func (s *Server) Report(name string, f func() any) {
 	s.mu.Lock()
@@ -183,6 +187,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	h := &http.Server{
 		Handler: http.MaxBytesHandler(s.mux, longestBody), ReadHeaderTimeout: 10 * time.Second,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+	}
+	for _, f := range s.tune {
+		f(h)
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(listener{s.listener}) }()

@@ -136,10 +136,24 @@ func (s *Server) Mount(handle func(pattern string, h http.Handler)) {
 	}
 }
 
+// Stop refuses the calls that wait, and all that come.
+func (s *Server) Stop() { s.stop(errStopping) }
+
+// Fact is what the daemon's status shows.
+func (s *Server) Fact() any {
+	all := s.listed()
+	return struct {
+		Limits     []about `json:"limits"`
+		Waiting    int     `json:"waiting"`
+		Held       int     `json:"held"`
+		UnknownIDs int64   `json:"unknown_ids"`
+	}{all.Named, all.Waiting, all.Held, all.UnknownIDs}
+}
+
 // Close refuses the calls that wait, and closes the state file. Permits that are held count for the
 // next process as of unknown end.
 func (s *Server) Close() error {
-	s.stop(errStopping)
+	s.Stop()
 	s.mu.Lock()
 	if s.timer != nil {
 		s.timer.Stop()
