@@ -64,6 +64,7 @@ var Table = []Package{
 
 	{Name: "observe", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: "cmp slices time"},
 
+	{Name: "internal/core/backlog", Core: true, Ours: "limit/mono", Std: pure + " container/heap"},
 	{Name: "internal/core/node", Core: true, Ours: "limit/mono limit", Std: pure + " encoding/binary hash/crc32"},
 
 	// What servers do, and virtual time.

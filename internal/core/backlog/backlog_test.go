@@ -1,0 +1,230 @@
+package backlog
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// storm runs a fleet through kills, stops and outages, and then without any until all has ended.
+func storm(seed uint64, r rules, jobs int) (w *world) {
+	w = newWorld(seed, r, jobs, 1+int(seed%3))
+	const faulty = 90 * time.Second
+	w.calm = mono.Time(faulty)
+	for range 4 {
+		w.start(20 * time.Millisecond)
+	}
+	var trouble func()
+	trouble = func() {
+		if w.now >= w.calm {
+			return
+		}
+		p := w.all[w.rng.IntN(len(w.all))]
+		switch w.rng.IntN(5) {
+		case 0, 1:
+			if !p.killed {
+				p.killed = true
+				w.at(nil, w.upTo(5*time.Second), func() { w.start(20 * time.Millisecond) })
+			}
+		case 2:
+			p.wakes = w.now.Add(w.upTo(40 * time.Second))
+		case 3:
+			w.away = w.now.Add(w.upTo(10 * time.Second))
+		case 4:
+			p.wakes = w.now.Add(w.upTo(3 * time.Second))
+		}
+		w.at(nil, w.upTo(6*time.Second), trouble)
+	}
+	w.at(nil, time.Second, trouble)
+	w.run(10 * time.Minute)
+	w.check(jobs)
+	return w
+}
+
+// check looks for requests that have no result, or several, and for repeats that nothing names.
+func (w *world) check(jobs int) {
+	for seq := int64(1); seq <= int64(jobs); seq++ {
+		switch results := w.store.results[seq]; {
+		case len(results) == 0:
+			w.break_("%d is lost", seq)
+		case len(results) > 1:
+			w.break_("law 1: %d has %d results", seq, len(results))
+		case w.sent[seq] > 1 && !results[0].repeat:
+			w.break_("%d was sent %d times, and nothing names it", seq, w.sent[seq])
+		}
+	}
+}
+
+// No storm loses a request, and each that was sent twice is named.
+func TestStorms(t *testing.T) {
+	seeds := uint64(24)
+	switch {
+	case need.Long():
+		seeds = 1000 // a million requests
+	case testing.Short():
+		seeds = 8
+	}
+	sent, named, twice := 0, 0, 0
+	const jobs = 1000
+	for seed := range seeds {
+		w := storm(seed, rules{}, jobs)
+		for i, f := range w.faults {
+			if i < 5 {
+				t.Errorf("seed %d: %s", seed, f)
+			}
+		}
+		for seq, all := range w.store.results {
+			sent += w.sent[seq]
+			if all[0].repeat {
+				named++
+			}
+			if w.sent[seq] > 1 {
+				twice++
+			}
+		}
+	}
+	t.Logf("%d requests, %d sends, %d twice, %d named", seeds*jobs, sent, twice, named)
+}
+
+// Each law that is broken shows in a few storms.
+func TestBrokenLaws(t *testing.T) {
+	for name, r := range map[string]rules{
+		"a result leaves its row":    {keepsRows: true},
+		"marked before the commit":   {marksBefore: true},
+		"given up after three looks": {givesUpEarly: true},
+		"written without Fresh":      {neverStale: true},
+		"turns of any number":        {anyBeat: true},
+		"given up without a doubt":   {unnamed: true},
+	} {
+		found := ""
+		for seed := range uint64(40) {
+			if w := storm(seed, r, 1000); len(w.faults) > 0 {
+				found = fmt.Sprintf("seed %d: %s", seed, w.faults[0])
+				break
+			}
+		}
+		if found == "" {
+			t.Errorf("%s: nothing shows it", name)
+		}
+		t.Logf("%s: %s", name, found)
+	}
+}
+
+// drained is when the last request was written, in a world without faults.
+func (w *world) drained() (last mono.Time) {
+	for _, at := range w.first {
+		last = max(last, at)
+	}
+	return last
+}
+
+// Without faults ten workers share the work evenly, and wait for nothing but their limits.
+func TestCalm(t *testing.T) {
+	w := newWorld(1, rules{}, 4000, 1)
+	for range 10 {
+		w.start(50 * time.Millisecond) // 20/s each, 200/s together
+	}
+	w.run(time.Minute)
+	w.check(4000)
+	for _, f := range w.faults {
+		t.Error(f)
+	}
+	// 4,000 at 200/s. A tenth are sent again, and a twentieth of the permits lapse: 23.1 s.
+	if last := w.drained(); last > mono.Time(24*time.Second) {
+		t.Errorf("the last one went after %v", time.Duration(last))
+	}
+	for _, p := range w.all {
+		if n := w.by[p]; n < 340 || n > 500 {
+			t.Errorf("a worker sent %d of 4000", n)
+		}
+	}
+}
+
+// A request that goes first by its place goes before the thousands that wait already.
+func TestUrgent(t *testing.T) {
+	w := newWorld(2, rules{}, 2500, 1)
+	for range 10 {
+		w.start(50 * time.Millisecond)
+	}
+	w.run(5 * time.Second)
+	began := w.now
+	const urgent = 200
+	for seq := int64(2501); seq <= 2500+urgent; seq++ {
+		w.store.queue[seq] = &row{Job: Job{Place: Place{10, seq}}}
+		w.store.order = append(w.store.order[:0:0], append([]int64{seq}, w.store.order...)...)
+	}
+	w.run(time.Minute)
+	w.check(2500 + urgent)
+	for _, f := range w.faults {
+		t.Error(f)
+	}
+	within := 0
+	for seq := int64(2501); seq <= 2500+urgent; seq++ {
+		if w.first[seq].Sub(began) <= 3*time.Second {
+			within++
+		}
+	}
+	if within < urgent/2 {
+		t.Errorf("%d of %d urgent ones went within 3 s", within, urgent)
+	}
+	t.Logf("%d of %d urgent ones went within 3 s", within, urgent)
+}
+
+// A lane without room holds up no other.
+func TestLanes(t *testing.T) {
+	w := newWorld(3, rules{}, 2000, 2)
+	for range 4 {
+		p := w.start(20 * time.Millisecond)
+		p.permit[0] = mono.Time(time.Hour) // nothing of the lane goes
+	}
+	w.run(time.Minute)
+	here, other := 0, 0
+	for seq := range w.first {
+		if w.store.queue[seq] != nil && w.store.queue[seq].Lane == 0 {
+			here++
+		} else {
+			other++
+		}
+	}
+	if here != 0 || other < 900 {
+		t.Errorf("%d of the lane that waits went, and %d of the other", here, other)
+	}
+	if last := w.drained(); last > mono.Time(8*time.Second) { // about 1,000 at 200/s
+		t.Errorf("the last one went after %v", time.Duration(last))
+	}
+}
+
+// A worker that stops gives back what it did not send, and ends when its answers are told.
+func TestStop(t *testing.T) {
+	w := newWorld(4, rules{}, 1000, 1)
+	for range 2 {
+		w.start(20 * time.Millisecond)
+	}
+	w.run(3 * time.Second)
+	first := w.all[0]
+	first.worker.Stop()
+	w.run(6 * time.Second)
+	if !first.worker.Over() {
+		all, flying := first.worker.Held()
+		t.Errorf("after 3 s it holds %d, %d of them in flight", all, flying)
+	}
+	first.killed = true
+	for seq, r := range w.store.queue {
+		if r.worker == first.worker.ID() {
+			t.Errorf("%d is its own still", seq)
+		}
+	}
+	w.run(2 * time.Minute)
+	w.check(1000)
+	for _, f := range w.faults {
+		t.Error(f)
+	}
+	for seq, all := range w.store.results {
+		if w.sent[seq] < 2 && all[0].repeat && !w.unsure[seq] {
+			t.Errorf("%d was sent once, by a worker that stopped in order, and is named", seq)
+		}
+	}
+}
