@@ -21,7 +21,7 @@ type vendor struct {
 	read func(endpoint, name string, body []byte) (model.Ask, *model.Problem)
 	// check returns the answer to a request without a key, or with another fault that its body does
 	// not show. Nil: there is none.
-	check func(a *asked, endpoint string) *answer
+	check func(a *asked) *answer
 	// bad is the answer to a request with a mistake in its body.
 	bad func(p *model.Problem) *answer
 	// models are the models in the list of models, and list and one are its forms.
@@ -64,7 +64,7 @@ func (v *vendor) api() func(*asked) *answer {
 		if endpoint == "" || lists != (a.Method == http.MethodGet) || !lists && a.Method != http.MethodPost {
 			return nil
 		}
-		if refused := v.check(a, endpoint); refused != nil {
+		if refused := v.check(a); refused != nil {
 			return refused
 		}
 		if lists {
@@ -151,12 +151,7 @@ func groqVendor() *vendor {
 			o["active"], o["context_window"], o["max_completion_tokens"], o["public_apps"] = true, 131_072, 32_768, nil
 			return o
 		},
-		check: func(a *asked, _ string) *answer {
-			if a.Keyed {
-				return nil
-			}
-			return noKey(openAIError(http.StatusUnauthorized, "Invalid API Key", "invalid_api_key"))
-		},
+		check: keyed(noKey(openAIError(http.StatusUnauthorized, "Invalid API Key", "invalid_api_key"))),
 		missing: func(name string) *answer {
 			return says(openAIError(http.StatusNotFound,
 				fmt.Sprintf("The model `%.200s` does not exist or you do not have access to it.", name), "model_not_found"))
@@ -179,13 +174,8 @@ func mistralVendor() *vendor {
 				"function_calling": chats, "fine_tuning": false, "vision": false, "classification": false}
 			return o
 		},
-		check: func(a *asked, _ string) *answer {
-			if a.Keyed {
-				return nil
-			}
-			return noKey(http.StatusUnauthorized, object{"detail": "Unauthorized"})
-		},
-		read: readMistral,
+		check: keyed(noKey(http.StatusUnauthorized, object{"detail": "Unauthorized"})),
+		read:  readMistral,
 		bad: func(p *model.Problem) *answer {
 			if p.Missing {
 				return says(http.StatusUnprocessableEntity, object{"object": "error", "type": model.InvalidRequest, "param": nil,
@@ -233,7 +223,7 @@ func azureVendor() *vendor {
 			o["capabilities"] = object{"inference": true, "chat_completion": true, "embeddings": false}
 			return o
 		},
-		check: func(a *asked, _ string) *answer {
+		check: func(a *asked) *answer {
 			switch old := strings.HasPrefix(a.path(), "/openai/deployments/"); {
 			case !a.Keyed:
 				return noKey(http.StatusUnauthorized, object{"error": object{"code": "401", "message": azureKey}})
@@ -273,14 +263,9 @@ func geminiVendor() *vendor {
 			}
 			return "", ""
 		},
-		check: func(a *asked, _ string) *answer {
-			if a.Keyed {
-				return nil
-			}
-			return noKey(geminiError(http.StatusForbidden, "PERMISSION_DENIED", "Method doesn't allow unregistered callers "+
-				"(callers without established identity). Please use API Key or other form of API consumer identity to call this "+
-				"API."))
-		},
+		check: keyed(noKey(geminiError(http.StatusForbidden, "PERMISSION_DENIED", "Method doesn't allow unregistered callers "+
+			"(callers without established identity). Please use API Key or other form of API consumer identity to call this "+
+			"API."))),
 		bad: func(p *model.Problem) *answer {
 			return says(geminiError(http.StatusBadRequest, "INVALID_ARGUMENT", p.Text))
 		},
