@@ -43,8 +43,8 @@ type Chart struct {
 	Title, Caption string
 	Label, Unit    string // what is measured, and in what: "sleep", "s"
 
-	X     []float64 // instants, in seconds from the beginning; they rise
-	Step  bool      // a value holds until the next instant
+	X     Values // instants, in seconds from the beginning; they rise
+	Step  bool   // a value holds until the next instant
 	Lines []Line
 
 	Bars     []Bar
@@ -53,13 +53,13 @@ type Chart struct {
 
 // Line is a series of values. Y has one for each X of its Chart, or NaN.
 type Line struct {
-	Name string
-	Kind Kind
-	Y    []float64
-	// Low, if not nil, makes the line the area between Low and Y.
-	Low []float64
+	Name string `json:"name"`
+	Kind Kind   `json:"kind"`
 	// Colour is one of blue, orange, green, pink, violet and brown. If empty, the chart chooses.
-	Colour string
+	Colour string `json:"colour"`
+	Y      Values `json:"y"`
+	// Low, if not nil, makes the line the area between Low and Y.
+	Low Values `json:"low,omitempty"`
 }
 
 // Kind says how a Line is drawn.
@@ -125,7 +125,7 @@ func (p Page) WriteHTML(w io.Writer) error {
 		}
 		views = append(views, viewOf(i, c))
 		if len(c.Lines) > 0 {
-			drawn = append(drawn, dataOf(i, c))
+			drawn = append(drawn, data{i, c.Title, c.Unit, c.Step, c.X, c.Lines})
 		}
 	}
 	text, err := new(page).write(&p, views, drawn)
@@ -253,35 +253,19 @@ func Number(v float64) string {
 
 // data are what the page's script draws.
 type data struct {
-	ID    int        `json:"id"`
-	Title string     `json:"title"`
-	Unit  string     `json:"unit"`
-	Step  bool       `json:"step"`
-	X     values     `json:"x"`
-	Lines []lineData `json:"lines"`
+	ID    int    `json:"id"`
+	Title string `json:"title"`
+	Unit  string `json:"unit"`
+	Step  bool   `json:"step"`
+	X     Values `json:"x"`
+	Lines []Line `json:"lines"`
 }
 
-type lineData struct {
-	Name   string `json:"name"`
-	Kind   Kind   `json:"kind"`
-	Colour string `json:"colour"`
-	Y      values `json:"y"`
-	Low    values `json:"low,omitempty"`
-}
-
-func dataOf(id int, c *Chart) data {
-	d := data{ID: id, Title: c.Title, Unit: c.Unit, Step: c.Step, X: c.X}
-	for _, l := range c.Lines {
-		d.Lines = append(d.Lines, lineData{l.Name, l.Kind, l.Colour, l.Y, l.Low})
-	}
-	return d
-}
-
-// values are numbers that are written with as many digits as anybody sees.
-type values []float64
+// Values are numbers that are written with as many digits as anybody sees.
+type Values []float64
 
 // MarshalJSON writes NaN as null.
-func (v values) MarshalJSON() ([]byte, error) {
+func (v Values) MarshalJSON() ([]byte, error) {
 	b := []byte{'['}
 	for i, f := range v {
 		if i > 0 {
