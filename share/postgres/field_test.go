@@ -22,7 +22,7 @@ import (
 // connection's.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
-	pooled := opener(need.PgBouncer(t, need.PostgreSQL(t)).URL)
+	pooled := opener(pgBouncer(t, need.PostgreSQL(t)).URL)
 	sharetest.Run(t, pooled)
 	var all sync.WaitGroup
 	for range 8 {
@@ -87,9 +87,9 @@ func TestWays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Give(filepath.Join("data", name), text)
+		give(t, s, filepath.Join("data", name), text)
 	}
-	s.Give("data/pg_hba.conf", []byte("local all all trust\nhost all paceline all trust\nhost all odd all scram-sha-256\n"))
+	give(t, s, "data/pg_hba.conf", []byte("local all all trust\nhost all paceline all trust\nhost all odd all scram-sha-256\n"))
 	rows(t, s.URL, `CREATE ROLE odd LOGIN SUPERUSER PASSWORD `+"'"+strings.ReplaceAll(password, "'", "''")+"'", `ALTER SYSTEM SET ssl_cert_file = 'cert.pem'`,
 		`ALTER SYSTEM SET ssl_key_file = 'key.pem'`, `ALTER SYSTEM SET ssl = on`, `SELECT pg_reload_conf()`)
 	time.Sleep(100 * time.Millisecond) // each backend reloads by itself

@@ -34,7 +34,7 @@ func puts(t *testing.T, address, key, blob string) (was string) {
 // Three servers are a cluster. Whichever of them the address names, the same limits are there.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	servers := need.RedisCluster(t)
+	servers := redisCluster(t)
 	var hosts []string
 	for _, s := range servers {
 		hosts = append(hosts, strings.TrimPrefix(s.URL, "redis://"))
@@ -97,7 +97,7 @@ func TestSentinel(t *testing.T) {
 	t.Parallel()
 	master := need.Redis(t)
 	replica := need.RedisWith(t, "--replicaof", "127.0.0.1", fmt.Sprint(master.Port))
-	watch := need.Sentinel(t, "limits", master)
+	watch := sentinel(t, "limits", master)
 	if was := puts(t, watch.URL+"/0?master_name=limits", "a", "one"); was != "" {
 		t.Errorf("a new key has %q", was)
 	}
@@ -121,7 +121,7 @@ func TestSentinel(t *testing.T) {
 	if err := turn(&first); err != nil {
 		t.Fatal(err)
 	}
-	if !watch.Knows("limits", replica) {
+	if !knows(watch, "limits", replica) {
 		t.Fatal("the Sentinel has not found the replica")
 	}
 	master.Crash()

@@ -3,7 +3,7 @@
 package need
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -24,13 +24,23 @@ type Service struct {
 	Port int
 	// Folder is the folder of a PostgreSQL's socket.
 	Folder string
+	// Command runs it, and Ready reports whether it answers.
+	Command func() *exec.Cmd
+	Ready   func() bool
+	// Crashes is the signal that gives it no time for anything. If nil, os.Kill.
+	Crashes os.Signal
 
-	t     testing.TB
-	run   func(name string, args ...string) *exec.Cmd
-	args  []string
-	crash os.Signal
-	ready func() bool
-	cmd   *exec.Cmd
+	t   testing.TB
+	cmd *exec.Cmd
+}
+
+// Begin starts a service for a test, and returns it when it answers.
+func (s *Service) Begin(t testing.TB) *Service {
+	t.Helper()
+	s.t = t
+	t.Cleanup(s.Crash)
+	s.Start()
+	return s
 }
 
 // Redis starts a Redis without a disk, with env beside the environment.
@@ -48,27 +58,24 @@ func RedisWith(t testing.TB, args ...string) *Service {
 func redis(t testing.TB, env []string, args ...string) *Service {
 	t.Helper()
 	port := FreePort(t)
-	s := &Service{URL: fmt.Sprintf("redis://127.0.0.1:%d", port), t: t, crash: os.Kill}
-	s.args = []string{Program(t, "redis-server"), "--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--save", "",
-		"--appendonly", "no", "--dir", t.TempDir()}
-	s.args = append(s.args, args...)
-	s.Port = port
-	s.run = func(name string, args ...string) *exec.Cmd {
-		c := exec.Command(name, args...)
+	s := &Service{URL: fmt.Sprintf("redis://127.0.0.1:%d", port), Port: port}
+	args = append([]string{"--bind", "127.0.0.1", "--port", fmt.Sprint(port), "--save", "", "--appendonly", "no", "--dir",
+		t.TempDir()}, args...)
+	program := Program(t, "redis-server")
+	s.Command = func() *exec.Cmd {
+		c := exec.Command(program, args...)
 		c.Env = append(os.Environ(), env...)
 		return c
 	}
-	s.ready = func() bool {
-		answer := s.ask("PING")
+	s.Ready = func() bool {
+		answer := s.Ask("PING")
 		return strings.HasPrefix(answer, "+PONG") || strings.HasPrefix(answer, "-NOAUTH")
 	}
-	t.Cleanup(s.Crash)
-	s.Start()
-	return s
+	return s.Begin(t)
 }
 
-// ask sends a Redis a command, and returns the beginning of its answer, or nothing.
-func (s *Service) ask(command string) string {
+// Ask sends a Redis a command, and returns the beginning of its answer, or nothing.
+func (s *Service) Ask(command string) string {
 	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.Port))
 	if err != nil {
 		return ""
@@ -83,103 +90,6 @@ func (s *Service) ask(command string) string {
 	return string(answer[:n])
 }
 
-// RedisCluster starts three Redis servers that are a cluster, and returns when all of them know it.
-func RedisCluster(t testing.TB) []*Service {
-	t.Helper()
-	const slots = 16384
-	var all []*Service
-	for i := range 3 {
-		s := RedisWith(t, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(FreePort(t)), "--cluster-node-timeout",
-			"2000")
-		all = append(all, s)
-		if answer := s.ask(fmt.Sprintf("CLUSTER ADDSLOTSRANGE %d %d", i*slots/3,
-			(i+1)*slots/3-1)); !strings.HasPrefix(answer, "+OK") {
-			t.Fatalf("CLUSTER ADDSLOTSRANGE: %s", answer)
-		}
-		if answer := s.ask(fmt.Sprintf("CLUSTER MEET 127.0.0.1 %d %s", all[0].Port,
-			all[0].args[slices.Index(all[0].args, "--cluster-port")+1])); !strings.HasPrefix(answer, "+OK") {
-			t.Fatalf("CLUSTER MEET: %s", answer)
-		}
-	}
-	for _, s := range all {
-		s.until(func() bool {
-			answer := s.ask("CLUSTER INFO")
-			return strings.Contains(answer, "cluster_state:ok") && strings.Contains(answer, "cluster_known_nodes:3")
-		})
-	}
-	return all
-}
-
-// Sentinel starts a Redis Sentinel that watches a Redis under the name of master.
-func Sentinel(t testing.TB, master string, of *Service) *Service {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "sentinel.conf")
-	text := fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 1\nsentinel down-after-milliseconds %s 500\nsentinel "+
-		"failover-timeout %s 1000\n", master, of.Port, master, master)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	port := FreePort(t)
-	s := &Service{URL: fmt.Sprintf("redis://127.0.0.1:%d", port), Port: port, t: t, crash: os.Kill, run: exec.Command}
-	s.args = []string{Program(t, "redis-server"), file, "--sentinel", "--bind", "127.0.0.1", "--port", fmt.Sprint(port),
-		"--dir", t.TempDir()}
-	s.ready = func() bool { return strings.HasPrefix(s.ask("PING"), "+PONG") }
-	t.Cleanup(s.Crash)
-	s.Start()
-	return s
-}
-
-// Knows waits until a Sentinel knows a replica of the master that can take over.
-func (s *Service) Knows(master string, replica *Service) bool {
-	for range 600 {
-		if answer := s.ask("SENTINEL REPLICAS " + master); strings.Contains(answer, fmt.Sprint(replica.Port)) &&
-			strings.Contains(answer, "master-link-status\r\n$2\r\nok") {
-			return true
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	return false
-}
-
-// PgBouncer starts a PgBouncer before a PostgreSQL, in transaction mode, with nothing else configured.
-func PgBouncer(t testing.TB, of *Service) *Service {
-	t.Helper()
-	program := Program(t, "pgbouncer")
-	dir, err := os.MkdirTemp("", "paceline-pgbouncer")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	as := asPostgres(t, dir)
-	port := FreePort(t)
-	file, users := filepath.Join(dir, "pgbouncer.ini"), filepath.Join(dir, "users.txt")
-	text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = "+
-		"%d\nunix_socket_dir =\n"+
-		"auth_type = trust\nauth_file = %s\npool_mode = transaction\ndefault_pool_size = 3\n", of.Port, port, users)
-	if err := errors.Join(os.WriteFile(file, []byte(text), 0o644),
-		os.WriteFile(users, []byte("\"paceline\" \"\"\n"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	s := &Service{URL: fmt.Sprintf("postgres://paceline@127.0.0.1:%d/postgres?sslmode=disable", port), Port: port, t: t,
-		crash: os.Kill}
-	s.args = []string{program, file}
-	s.run = func(name string, args ...string) *exec.Cmd {
-		c := exec.Command(name, args...)
-		c.Dir, c.SysProcAttr = dir, as
-		return c
-	}
-	s.ready = func() bool {
-		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	}
-	t.Cleanup(s.Crash)
-	s.Start()
-	return s
-}
-
 // PostgreSQL starts a PostgreSQL, not as root, with env beside the environment.
 func PostgreSQL(t testing.TB, env ...string) *Service {
 	t.Helper()
@@ -189,55 +99,42 @@ func PostgreSQL(t testing.TB, env ...string) *Service {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	as := asPostgres(t, dir)
-	port := FreePort(t)
-	// "immediate"
-	s := &Service{URL: fmt.Sprintf("postgres://paceline@127.0.0.1:%d/postgres?sslmode=disable", port), t: t,
-		crash: syscall.SIGQUIT}
-	data := filepath.Join(dir, "data")
-	s.Port, s.Folder = port, dir
-	s.args = []string{server, "-D", data, "-p", fmt.Sprint(port), "-h", "127.0.0.1", "-k", dir}
-	s.run = func(name string, args ...string) *exec.Cmd {
+	as := AsPostgres(t, dir)
+	port, data := FreePort(t), filepath.Join(dir, "data")
+	command := func(name string, args ...string) *exec.Cmd {
 		c := exec.Command(name, args...)
 		c.Dir, c.SysProcAttr, c.Env = dir, as, append(append(os.Environ(), "LC_ALL=C"), env...)
 		return c
 	}
-	if out, err := s.run(initdb, "-D", data, "-U", "paceline", "-A", "trust", "-N").CombinedOutput(); err != nil {
+	if out, err := command(initdb, "-D", data, "-U", "paceline", "-A", "trust", "-N").CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
-	s.ready = func() bool { // it says so in the file with its number
+	s := &Service{URL: fmt.Sprintf("postgres://paceline@127.0.0.1:%d/postgres?sslmode=disable", port), Port: port,
+		Folder: dir, Crashes: syscall.SIGQUIT} // "immediate"
+	s.Command = func() *exec.Cmd {
+		return command(server, "-D", data, "-p", fmt.Sprint(port), "-h", "127.0.0.1", "-k", dir)
+	}
+	s.Ready = func() bool { // it says so in the file with its number
 		text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 		lines := strings.Split(string(text), "\n")
 		return err == nil && len(lines) > 7 && lines[0] == fmt.Sprint(s.cmd.Process.Pid) &&
 			strings.TrimSpace(lines[7]) == "ready"
 	}
-	t.Cleanup(s.Crash)
-	s.Start()
-	return s
-}
-
-// Give writes a file into a PostgreSQL's folder, as its user.
-func (s *Service) Give(name string, text []byte) {
-	s.t.Helper()
-	path := filepath.Join(s.Folder, name)
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-	asPostgres(s.t, path)
+	return s.Begin(t)
 }
 
 // Start starts it, and returns when it answers.
 func (s *Service) Start() {
 	s.t.Helper()
-	s.cmd = s.run(s.args[0], s.args[1:]...)
+	s.cmd = s.Command()
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.until(s.ready)
+	s.Until(s.Ready)
 }
 
-// until waits until ready is true.
-func (s *Service) until(ready func() bool) {
+// Until waits until ready is true.
+func (s *Service) Until(ready func() bool) {
 	s.t.Helper()
 	for range 1200 {
 		if ready() {
@@ -245,13 +142,13 @@ func (s *Service) until(ready func() bool) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	s.t.Fatalf("%s does not answer", s.args[0])
+	s.t.Fatalf("%s does not answer", s.cmd.Path)
 }
 
 // Crash ends it without giving it time for anything. It may be started again.
 func (s *Service) Crash() {
 	if s.cmd != nil && s.cmd.ProcessState == nil {
-		s.cmd.Process.Signal(s.crash)
+		s.cmd.Process.Signal(cmp.Or(s.Crashes, os.Kill))
 		s.cmd.Wait()
 	}
 }
@@ -278,9 +175,9 @@ func postgresProgram(t testing.TB, name string) string {
 	return Program(t, name)
 }
 
-// asPostgres gives a file or a folder to the user postgres where the test runs as root, as whom
+// AsPostgres gives a file or a folder to the user postgres where the test runs as root, as whom
 // PostgreSQL does not run.
-func asPostgres(t testing.TB, path string) *syscall.SysProcAttr {
+func AsPostgres(t testing.TB, path string) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Getuid() != 0 {
 		return nil
