@@ -49,7 +49,7 @@ import (
 )
 
 // MaxLimits is the largest number of limits of a way.
-const MaxLimits = 12
+const MaxLimits = 13
 
 // Config describes a Scheduler.
 type Config struct {
@@ -175,7 +175,7 @@ type Pass struct {
 type kept struct {
 	limit.Sent
 	way     *Way
-	skipped uint8      // the limits that were silent, and have no Admit, as bits
+	skipped uint16     // the limits that were silent, and have no Admit, as bits
 	metered bool       // spare holds
 	spare   limit.Cost // reserved beyond the cost that is surely used
 }

@@ -39,7 +39,7 @@ func (m *Limit) skip() *bool {
 func (m *Limit) skipped(yield func(*limit.Sent) bool) {
 	give := func(k *kept) {
 		for i, on := range k.way.limits {
-			if bit := uint8(1) << i; on == m && k.skipped&bit != 0 {
+			if bit := uint16(1) << i; on == m && k.skipped&bit != 0 {
 				k.skipped &^= bit
 				m.unaware--
 				yield(&k.Sent)

@@ -122,3 +122,24 @@ func TestDueChanges(t *testing.T) {
 		t.Errorf("the end of a request leaves %d", sent)
 	}
 }
+
+// In the longest way, too, a limit that was silent at both ends of a request is not called.
+func TestSilentInTheLongestWay(t *testing.T) {
+	l := scheduler.New(scheduler.Config{})
+	var all []*shy
+	var way []*scheduler.Limit
+	for range scheduler.MaxLimits {
+		all = append(all, &shy{on: true})
+		way = append(way, l.Limit(all[len(all)-1], scheduler.Sharing{}))
+	}
+	p, _ := l.Try(0, l.Lane(scheduler.LaneConfig{}, way), &limit.One, &limit.One)
+	for _, s := range all {
+		s.calls = nil
+	}
+	l.Settle(1, p, &limit.Outcome{Result: limit.Accepted})
+	for k, s := range all {
+		if len(s.calls) > 0 {
+			t.Errorf("limit %d of %d: %q", k+1, len(all), s.calls)
+		}
+	}
+}
