@@ -61,7 +61,7 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 			return true
 		}
 	case ans.Result == limit.Limited:
-		return k.pauses && k.stack.Refusals() >= manyRefusals && d.queue.Info(a.Ticket).Returned < manyReturns
+		return k.pauses && d.refusals(a, ans) >= manyRefusals && d.queue.Info(a.Ticket).Returned < manyReturns
 	}
 	if len(d.denied) > 0 && d.lives(a) && (ans.Result == limit.Accepted || ans.Invalid) {
 		delete(d.denied, a.Ticket)

@@ -78,6 +78,12 @@ type Key struct {
 	// organization the same one. A key of unknown owner counts in all possible ones, until
 	// Dispatcher.Share decides.
 	Shared []*Shared
+	// Resource, if not nil, returns the key's limits for the requests of a resource (Request.Resource),
+	// in which these count besides; nil: none is known. A resource also learns from answers: see
+	// Answer.Resource. Limits of time zones need their epoch: see limit.SetEpoch.
+	Resource func(name string) limit.Limiter
+	// Apart means that Shared holds for requests without a resource alone.
+	Apart bool
 	// Nonce, if not nil, numbers the requests of this key.
 	Nonce *NonceConfig
 	// Gap is the least time between two sends of this key. With Nonce, it is the gap of a
@@ -140,6 +146,7 @@ type Attempt struct {
 	At        mono.Time // when the attempt was admitted
 
 	pass scheduler.Pass
+	part *part
 	host *host
 	era  uint64 // of its key: see keyring.Ring.Ban
 	life uint64 // queue.Info.Seq of its request
@@ -185,6 +192,9 @@ type Answer struct {
 	Capacity limit.Cost
 	// Stated is the answer's statements about limits, for a Limiter that learns from them: see learn.State.
 	Stated []limit.Rule
+	// Resource is what the answer says to the limits of the request's resource. The Outcome is then for
+	// the key alone. If nil, it says nothing of the resource.
+	Resource *limit.Outcome
 	// Reason is for the dead letter, or for the state of the key. If empty, the Result's name.
 	Reason string
 }
@@ -201,11 +211,12 @@ type Dispatcher struct {
 	keys    []key
 	hosts   hosts
 
-	// The line decides which key is next. It has one lane with a way for each key. The lane has one
-	// ticket, with the cost of the head of the queue.
-	line *scheduler.Scheduler
-	lane *scheduler.Lane
-	head scheduler.Ticket
+	// The line decides which key is next. It has one lane for each part, with a way for each key. A lane
+	// has one ticket, with the cost of the part's first request in the queue.
+	line  *scheduler.Scheduler
+	parts []*part
+	order []*part          // the same, by the places of their heads
+	of    map[string]*part // by resource
 
 	ring       *keyring.Ring // each key is an account of its own: which is next the line decides
 	denied     map[queue.Ticket]keyring.Denials
@@ -220,6 +231,9 @@ type key struct {
 	shared   []*Shared          // in place of its own limit; never changed, but replaced
 	stacks   []*stack.Stack     // its own, then the shared ones
 	way      []*scheduler.Limit // of the same
+	resource func(string) limit.Limiter
+	part     stack.Config // of its resources
+	apart    bool
 	nonce    *Nonce
 	inFlight int
 	sent     uint64
@@ -268,8 +282,10 @@ func New(c Config) (*Dispatcher, error) {
 			return nil, fmt.Errorf("dispatch: Keys[%d] %q: %w", i, k.Name, err)
 		}
 	}
-	d.open()
-	d.head.Deadline = limit.Never
+	usual := &part{}
+	usual.head.Deadline = limit.Never
+	d.lay(usual)
+	d.parts, d.of = []*part{usual}, map[string]*part{"": usual}
 	return d, nil
 }
 
@@ -282,7 +298,9 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 	if err != nil {
 		return err
 	}
-	made := key{name: k.Name, stack: g, limit: d.line.Limit(g, scheduler.Sharing{}), pauses: k.Pause >= 0}
+	made := key{name: k.Name, stack: g, limit: d.line.Limit(g, scheduler.Sharing{}), pauses: k.Pause >= 0,
+		resource: k.Resource, apart: k.Apart,
+		part: stack.Config{Slow: k.Slow, SlowAgain: true, Pause: pauses(k.Pause), Use: k.Use, Ramp: k.Ramp}}
 	if err := d.shares(&made, k.Shared); err != nil {
 		return err
 	}
@@ -307,36 +325,13 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 	d.expire(now)
 	d.hosts.release(now)
 	ready := limit.Never
-	for d.ring.InUse() > 0 {
-		t, r, ok := d.queue.Head(now)
-		if !ok {
-			break
-		}
-		info := d.queue.Info(t)
-		h := d.hosts.lets(now, info.Host, &r.Cost)
-		if h == nil {
-			continue
-		}
-		due, alone := limit.Never, false // due: when the head can no longer be answered in time
-		if info.Deadline != limit.Never {
-			if due, alone, ok = d.inTime(now, t, h, info.Deadline); !ok {
-				continue
-			}
-		}
-		state := d.ask(now, &r.Cost)
-		if state == scheduler.Granted {
-			a.Ticket, a.Request, a.Submitted, a.host, a.life = t, *r, info.Submitted, h, info.Seq
-			d.send(now, &a)
-			if alone {
-				d.hosts.goesAlone(h, t)
-			}
+	if d.ring.InUse() > 0 {
+		p, at := d.goes(now)
+		if p != nil {
+			d.send(now, p, &a)
 			return a, 0, true
 		}
-		if state == scheduler.Waiting {
-			ready = min(d.line.Wake(), limit.AfterSettle, due)
-			break
-		}
-		d.ended(d.queue.Kill(now, t, d.tooDear(r.Cost)))
+		ready = at
 	}
 	ready = min(ready, d.hosts.wake())
 	if ready == limit.Never && d.queue.Counts().InFlight > 0 {
@@ -346,19 +341,6 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		ready = min(ready, t)
 	}
 	return Attempt{}, ready, false
-}
-
-// ask gives the head of the queue to the line: Granted, Waiting, or Never.
-func (d *Dispatcher) ask(now mono.Time, cost *limit.Cost) scheduler.State {
-	switch {
-	case d.head.Cost != *cost:
-		d.line.Leave(now, &d.head)
-		d.head.Cost = *cost
-	case d.head.State == scheduler.Waiting:
-		d.line.Next(now)
-		return d.head.State
-	}
-	return d.line.Enter(now, d.lane, &d.head)
 }
 
 // Expire is for a driver that may not send now. It ends overdue requests, as Next would, and
@@ -393,9 +375,12 @@ func (d *Dispatcher) tooDear(cost limit.Cost) string {
 	return fmt.Sprintf("cost %s exceeds what any key allows", cost)
 }
 
-// send begins the attempt of the head of the queue, which the line and its host let go.
-func (d *Dispatcher) send(now mono.Time, a *Attempt) {
-	a.At, a.pass, a.Key = now, d.head.Pass, d.head.Pass.Way.Index
+// send begins the attempt of the head of a part, which the line and its host let go.
+func (d *Dispatcher) send(now mono.Time, p *part, a *Attempt) {
+	info := d.queue.Info(p.next)
+	a.Ticket, a.Request, a.Submitted, a.host, a.life, a.part = p.next, *info.Request, info.Submitted, p.host, info.Seq, p
+	a.At, a.pass, a.Key = now, p.head.Pass, p.head.Pass.Way.Index
+	p.head.State = scheduler.None
 	k := &d.keys[a.Key]
 	sent := d.line.Sent(a.pass)
 	a.era = d.ring.Era(keyring.Key(a.Key))
@@ -406,6 +391,9 @@ func (d *Dispatcher) send(now mono.Time, a *Attempt) {
 	a.Number = d.queue.Take(now, a.Ticket)
 	k.inFlight++
 	k.sent++
+	if p.alone {
+		d.hosts.goesAlone(p.host, p.next)
+	}
 }
 
 // Fresh reports whether an attempt that is not Done may still be sent, by the limits of its key:
@@ -540,6 +528,9 @@ func (d *Dispatcher) Hold(now mono.Time, key int, t mono.Time) {
 func (d *Dispatcher) Lift(now mono.Time, key int) {
 	for _, g := range d.keys[key].stacks {
 		g.Lift(now)
+	}
+	for _, p := range d.parts[1:] {
+		p.stacks[key].Lift(now)
 	}
 	d.touch(key)
 }

@@ -15,3 +15,6 @@ func (d *Dispatcher) KeyInfos(now mono.Time) (all []KeyInfo) {
 	}
 	return all
 }
+
+// Parts is how many resources are kept in mind, with the usual one.
+func (d *Dispatcher) Parts() int { return len(d.parts) }

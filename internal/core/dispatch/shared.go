@@ -38,7 +38,7 @@ type Shared struct {
 }
 
 // MaxShared is the most Shared in which a key may count at once.
-const MaxShared = scheduler.MaxLimits - 1
+const MaxShared = scheduler.MaxLimits - 2 // besides that of the key itself, and of a resource
 
 // limits returns the stacks with the configured limits: the shared ones, or the key's own.
 func (k *key) limits() []*stack.Stack {
@@ -107,9 +107,11 @@ func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 			d.line.Join(now, sent, s.limit)
 		}
 	}
-	d.line.Leave(now, &d.head)
-	d.line.Retire(d.lane)
-	d.open()
+	for _, p := range d.parts {
+		d.withdraw(now, p)
+		d.line.Retire(p.lane)
+		d.lay(p)
+	}
 	return nil
 }
 
@@ -181,27 +183,21 @@ func pauses(pause time.Duration) backoff.Policy {
 	return backoff.Policy{Base: pause, Max: max(pause, longestPause), Jitter: -1}
 }
 
-// open makes the lane, with a way for each key.
-func (d *Dispatcher) open() {
-	ways := make([][]*scheduler.Limit, len(d.keys))
-	for i := range ways {
-		ways[i] = d.keys[i].way
-	}
-	d.lane = d.line.Lane(scheduler.LaneConfig{}, ways...)
-}
-
 // touch reviews a key that was changed from outside, and the keys that share limits with it.
 // Requests that wait for a shared limit would miss a change of the key itself.
 func (d *Dispatcher) touch(key int) {
 	for _, m := range d.keys[key].way {
 		d.line.Touch(m)
 	}
+	for _, p := range d.parts[1:] {
+		d.line.Touch(p.limits[key])
+	}
 }
 
 // settle settles an attempt in all limits. For limits that its key has left, the attempt was never
 // sent. The result holds until the next request goes.
 func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) *limit.Sent {
-	if len(k.shared) == 0 {
+	if len(k.shared) == 0 && a.part.limits == nil {
 		d.outcome = ans.Outcome
 		return d.line.Settle(now, a.pass, &d.outcome)
 	}
@@ -209,6 +205,9 @@ func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) *lim
 	return d.line.SettleEach(now, a.pass, func(m *scheduler.Limit) *limit.Outcome {
 		d.outcome = ans.Outcome
 		switch {
+		case a.part.limits != nil && m == a.part.limits[a.Key]:
+			d.outcome = ans.ofResource()
+		case m == k.limit && len(k.shared) == 0:
 		case m == k.limit:
 			d.outcome.Refilled(units)
 			d.outcome.Known = 0 // the remainder belongs to all that share it

@@ -12,7 +12,7 @@ func (q *Queue) Verify() error {
 	if err := q.counts.Check(); err != nil {
 		return err
 	}
-	held, waiting := map[State]int{}, map[*host]int{}
+	held, waiting := map[State]int{}, map[*line]int{}
 	ids := 0
 	for n := range q.items {
 		i, it := uint32(n), &q.items[n]
@@ -24,17 +24,17 @@ func (q *Queue) Verify() error {
 			}
 		}
 		waits := it.state == Waiting
-		if waits != (it.host != nil) || waits != (q.later.spots.of[i] >= 0) {
-			return fmt.Errorf("item %d is %v: host %v, spot %d", i, it.state, it.host, q.later.spots.of[i])
+		if waits != (it.line != nil) || waits != (q.later.spots.of[i] >= 0) {
+			return fmt.Errorf("item %d is %v: host %v, spot %d", i, it.state, it.line, q.later.spots.of[i])
 		}
 		if waits {
-			waiting[it.host]++
-			h := &it.host.ready
+			waiting[it.line]++
+			h := &it.line.ready
 			switch {
 			case it.later:
 				h = &q.later
 			case it.aside:
-				h = &it.host.aside
+				h = &it.line.aside
 			}
 			if n := q.later.spots.of[i]; int(n) >= len(h.entries) || h.entries[n].index != i {
 				return fmt.Errorf("item %d (later %v): is not where it thinks, at %d", i, it.later, n)
@@ -51,11 +51,27 @@ func (q *Queue) Verify() error {
 	if held[Waiting] != c.Waiting || held[InFlight] != c.InFlight || held[Dead] != q.dead.len || held[None] != len(q.free) || ids != len(q.ids) {
 		return fmt.Errorf("held %v, %d dead letters, %d free, %d ids; counted %+v", held, q.dead.len, len(q.free), len(q.ids), c)
 	}
-	all := map[string]*heap{"later": &q.later, "deadlines": &q.deadlines, "heads": &q.hosts.heads}
+	all := map[string]*heap{"later": &q.later, "deadlines": &q.deadlines}
+	inParts := map[*part]int{}
 	for _, h := range q.hosts.all {
-		all["host "+h.name], all["aside of "+h.name] = &h.ready, &h.aside
-		if err := q.verifyHost(h, waiting[h]); err != nil {
-			return fmt.Errorf("host %q: %w", h.name, err)
+		sum := 0
+		for _, l := range h.lines {
+			name := h.name + " " + l.part.name
+			all["host "+name], all["aside of "+name] = &l.ready, &l.aside
+			if err := q.verifyLine(l, waiting[l]); err != nil {
+				return fmt.Errorf("host %q: %w", name, err)
+			}
+			sum += l.waiting
+			inParts[l.part] += l.waiting
+		}
+		if known := h.waiting > 0 || h.held || h.alone || h.index == 0; sum != h.waiting || known != (q.hosts.names[h.name] == h) {
+			return fmt.Errorf("host %q: %d wait, known %v: %+v", h.name, sum, !known, h)
+		}
+	}
+	for i, p := range q.hosts.parts {
+		all[fmt.Sprint("heads of ", i, p.name)] = &p.heads
+		if p.waiting != inParts[p] || q.hosts.of[p.name] != p {
+			return fmt.Errorf("part %q: %d wait, counted %d", p.name, inParts[p], p.waiting)
 		}
 	}
 	if live := len(q.hosts.all) - len(q.hosts.free); len(q.hosts.names) != live {
@@ -75,22 +91,19 @@ func (q *Queue) Verify() error {
 	return nil
 }
 
-func (q *Queue) verifyHost(h *host, waiting int) error {
-	if h.waiting != waiting {
-		return fmt.Errorf("%d wait, counted %d", waiting, h.waiting)
+func (q *Queue) verifyLine(l *line, waiting int) error {
+	if l.waiting != waiting {
+		return fmt.Errorf("%d wait, counted %d", waiting, l.waiting)
 	}
-	if known := h.waiting > 0 || h.held || h.alone || h.index == 0; known != (q.hosts.names[h.name] == h) {
-		return fmt.Errorf("known %v: %+v", !known, h)
+	spot := q.hosts.spots.of[l.index]
+	all := slices.Clone(l.ready.entries)
+	if !l.host.alone {
+		all = append(all, l.aside.entries...)
 	}
-	spot := q.hosts.heads.spots.of[h.index]
-	all := slices.Clone(h.ready.entries)
-	if !h.alone {
-		all = append(all, h.aside.entries...)
-	}
-	if leads := !h.held && len(all) > 0; leads != (spot >= 0) {
-		return fmt.Errorf("held %v, %d ready, among the heads at %d", h.held, len(all), spot)
+	if leads := !l.host.held && len(all) > 0; leads != (spot >= 0) {
+		return fmt.Errorf("held %v, %d ready, among the heads at %d", l.host.held, len(all), spot)
 	} else if leads {
-		e, first := q.hosts.heads.entries[spot], slices.MinFunc(all, func(a, b entry) int {
+		e, first := l.part.heads.entries[spot], slices.MinFunc(all, func(a, b entry) int {
 			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq))
 		})
 		if e.at != first.at || e.seq != first.seq {

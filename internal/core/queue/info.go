@@ -32,12 +32,15 @@ func (q *Queue) Info(t Ticket) Info {
 		return Info{}
 	}
 	host := ""
-	if it.host != nil {
-		host = it.host.name
+	if it.line != nil {
+		host = it.line.host.name
 	}
 	return Info{it.state, &it.request, it.submitted, it.deadline, it.notBefore, it.attempts, it.returned, it.reason,
 		host, it.seq}
 }
+
+// Place returns the place of a request in the line.
+func (q *Queue) Place(t Ticket) mono.Time { return q.in(Waiting, "Place", t).place }
 
 // Whole returns all of the time that a waiting request was given: its TTL, or what Request.Renewal
 // makes of that. If zero, the request has no deadline.
@@ -67,8 +70,8 @@ func (q *Queue) Lookup(id string) (Ticket, State, bool) {
 // held.
 func (q *Queue) Waiting() []Ticket {
 	all := make([]entry, 0, q.counts.Waiting)
-	for _, h := range q.hosts.all {
-		all = append(append(all, h.ready.entries...), h.aside.entries...)
+	for _, l := range q.hosts.lines {
+		all = append(append(all, l.ready.entries...), l.aside.entries...)
 	}
 	for _, e := range q.later.entries {
 		all = append(all, entry{q.items[e.index].place, e.seq, e.index})

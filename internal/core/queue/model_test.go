@@ -98,9 +98,9 @@ func (m *model) first(pass func(*modelled) bool, at func(*modelled) mono.Time) (
 	return best
 }
 
-func (m *model) head() *modelled {
+func (m *model) head(of ...string) *modelled {
 	return m.first(func(r *modelled) bool {
-		return r.state == queue.Waiting && r.notBefore <= m.now && !m.holds[r.host] && !(r.aside && m.alone[r.host])
+		return (len(of) == 0 || r.Resource == of[0]) && r.state == queue.Waiting && r.notBefore <= m.now && !m.holds[r.host] && !(r.aside && m.alone[r.host])
 	}, m.place)
 }
 
@@ -343,6 +343,7 @@ func (m *model) step(q *queue.Queue, p *program) (said string, err error) {
 			Cost:     limit.One,
 			Priority: pick(p, 0, 0, 0, 1, 2, -1, math.MaxInt, math.MinInt),
 			TTL:      pick[time.Duration](p, 0, 0, time.Second, 2*time.Second, -1, 1, math.MaxInt64, math.MinInt64),
+			Resource: pick(p, "", "", "search", "books"),
 			Value:    len(m.requests),
 		}}
 		if r.TTL != 0 {
@@ -554,6 +555,18 @@ func (m *model) compare(q *queue.Queue) error {
 	ticket, r, ok := q.Head(m.now)
 	if h := m.head(); ok != (h != nil) || ok && (ticket != h.ticket || *r != h.Request) {
 		return fmt.Errorf("head %v %v, want %+v", ticket, ok, h)
+	}
+	var named []string
+	q.Resources(func(resource string) { named = append(named, resource) })
+	for _, of := range []string{"", "search", "books"} {
+		ticket, r, ok := q.HeadOf(m.now, of)
+		h := m.head(of)
+		if ok != (h != nil) || ok && (ticket != h.ticket || *r != h.Request || q.Place(ticket) != m.place(h)) {
+			return fmt.Errorf("head of %q %v %v, want %+v", of, ticket, ok, h)
+		}
+		if ok && !slices.Contains(named, of) {
+			return fmt.Errorf("resources %q wait, without %q", named, of)
+		}
 	}
 	var waiting []*modelled
 	for _, r := range m.requests {

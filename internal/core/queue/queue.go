@@ -43,7 +43,7 @@
 //	queue.go        Queue, Config, Submit, the place in the line
 //	transitions.go  from one state to the next: Take, Done, Retry, Kill, Expire, Cancel
 //	info.go         what a request and the whole queue look like
-//	host.go         the ready requests of each host
+//	host.go         the ready requests of each host and resource
 //	heap.go         a heap by place
 //	dead.go         dead letters
 package queue
@@ -94,6 +94,9 @@ type Request struct {
 	// request has a single deadline, as with End. With End it may say how long the request is of
 	// use in all, if TTL is only the rest of that: see Whole.
 	Renewal time.Duration
+	// Resource names the part of a key's quota in which the request counts. Each has a head of its own:
+	// see HeadOf. If empty, the usual one.
+	Resource string
 	// Value belongs to the caller.
 	Value any
 }
@@ -202,7 +205,7 @@ type item struct {
 	deadline   mono.Time // limit.Never if none
 	notBefore  mono.Time
 	died       mono.Time
-	host       *host // its host, while it waits
+	line       *line // while it waits
 	attempts   int
 	returned   int
 	generation uint32
@@ -328,12 +331,12 @@ func (q *Queue) place(submitted mono.Time, priority int) mono.Time {
 func (q *Queue) enqueue(now mono.Time, i uint32, it *item) {
 	it.state = Waiting
 	q.counts.Waiting++
-	it.host = q.hosts.join(q.config.Host, &it.request)
+	it.line = q.hosts.join(q.config.Host, &it.request)
 	it.aside = false
 	if it.later = it.notBefore > now; it.later {
 		q.later.push(it.notBefore, it.seq, i)
 	} else {
-		q.hosts.push(it.host, it.place, it.seq, i)
+		q.hosts.push(it.line, it.place, it.seq, i)
 	}
 	if it.deadline != limit.Never {
 		q.deadlines.push(it.deadline, it.seq, i)
@@ -346,10 +349,10 @@ func (q *Queue) dequeue(i uint32, it *item) {
 	if it.later {
 		q.later.remove(i)
 	} else {
-		q.hosts.remove(it.host, i, it.aside)
+		q.hosts.remove(it.line, i, it.aside)
 	}
-	q.hosts.leave(it.host)
-	it.host = nil
+	q.hosts.leave(it.line)
+	it.line = nil
 	if it.deadline != limit.Never {
 		q.deadlines.remove(i)
 	}
@@ -370,6 +373,6 @@ func (q *Queue) promote() {
 		it := &q.items[i]
 		q.later.remove(i)
 		it.later = false
-		q.hosts.push(it.host, it.place, it.seq, i)
+		q.hosts.push(it.line, it.place, it.seq, i)
 	}
 }

@@ -13,13 +13,15 @@ import (
 // to the queue. It is valid until the next change of the queue, and must not be changed.
 func (q *Queue) Head(now mono.Time) (Ticket, *Request, bool) {
 	q.tick(now)
-	h := q.hosts.first()
-	if h == nil {
+	return q.ticket(q.hosts.first())
+}
+
+func (q *Queue) ticket(e *entry) (Ticket, *Request, bool) {
+	if e == nil {
 		return Ticket{}, nil, false
 	}
-	i := h.first().index
-	it := &q.items[i]
-	return Ticket{i, it.generation}, &it.request, true
+	it := &q.items[e.index]
+	return Ticket{e.index, it.generation}, &it.request, true
 }
 
 // Take begins an attempt and returns its number; the first is 1. The request is the one from Head,

@@ -1,0 +1,250 @@
+package dispatch
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/paceline-go/paceline/internal/core/queue"
+	"github.com/paceline-go/paceline/internal/core/scheduler"
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// mostParts is the most resources whose limits are kept. Requests of further ones wait until nothing
+// counts any more in one of them.
+const mostParts = 256
+
+// part is the requests of one resource. They have a place in the line of their own, so that no other
+// requests wait where the resource has no room. The first part is that of requests without a resource.
+type part struct {
+	resource string
+	lane     *scheduler.Lane // with a way for each key
+	head     scheduler.Ticket
+	stacks   []*stack.Stack     // the resource's limits for each key; nil: that of requests without one
+	limits   []*scheduler.Limit // of the same
+
+	place mono.Time // of its first request, and seq its order among those of one place
+	seq   uint64
+	// What the latest look found:
+	next  queue.Ticket
+	host  *host
+	due   mono.Time // when next can no longer be answered in time
+	alone bool      // it goes although all of its time may be too short
+}
+
+// lay makes the lane of a part.
+func (d *Dispatcher) lay(p *part) {
+	ways := make([][]*scheduler.Limit, len(d.keys))
+	for i := range ways {
+		k := &d.keys[i]
+		switch ways[i] = k.way; {
+		case p.limits != nil && k.apart:
+			ways[i] = []*scheduler.Limit{p.limits[i], k.limit}
+		case p.limits != nil:
+			ways[i] = slices.Concat(p.limits[i:i+1], k.way)
+		}
+	}
+	p.lane = d.line.Lane(scheduler.LaneConfig{}, ways...)
+}
+
+// meet makes the part of a resource if it is missing. If there is no room, it returns when there may be.
+func (d *Dispatcher) meet(now mono.Time, resource string) (at mono.Time) {
+	if resource == "" || d.of[resource] != nil {
+		return limit.Never
+	}
+	if len(d.parts) >= mostParts {
+		if at = d.forgetPart(now); at > now {
+			return at
+		}
+	}
+	p := &part{resource: resource}
+	p.head.Deadline = limit.Never
+	for i := range d.keys {
+		c := d.keys[i].part
+		if of := d.keys[i].resource; of != nil {
+			c.Limiter = of(resource)
+		}
+		g, err := stack.New(c)
+		if err != nil {
+			panic(err) // New has checked all but the Limiter
+		}
+		p.stacks, p.limits = append(p.stacks, g), append(p.limits, d.line.Limit(g, scheduler.Sharing{}))
+	}
+	d.lay(p)
+	d.parts = append(d.parts, p)
+	d.of[resource] = p
+	return limit.Never
+}
+
+// forgetPart forgets a part in which nothing counts any more. Otherwise it returns when that may be so.
+func (d *Dispatcher) forgetPart(now mono.Time) (at mono.Time) {
+	at = limit.AfterSettle
+	for n, p := range d.parts[1:] {
+		if _, _, waits := d.queue.HeadOf(now, p.resource); waits {
+			continue
+		}
+		counts := now
+		for _, g := range p.stacks {
+			idle, ok := g.Idle(now)
+			if counts = max(counts, idle.Counts); !ok {
+				counts = limit.AfterSettle
+			}
+		}
+		if counts <= now {
+			d.withdraw(now, p)
+			d.line.Retire(p.lane)
+			delete(d.of, p.resource)
+			d.parts = slices.Delete(d.parts, n+1, n+2)
+			return now
+		}
+		at = min(at, counts)
+	}
+	return at
+}
+
+// goes returns the part whose head goes now. Otherwise it returns when to ask again, as far as limits
+// and deadlines decide.
+func (d *Dispatcher) goes(now mono.Time) (next *part, at mono.Time) {
+	at = limit.Never
+	d.queue.Resources(func(resource string) {
+		if at == limit.Never { // otherwise there is no room for more
+			at = d.meet(now, resource)
+		}
+	})
+	for again := true; again; again = len(d.parts) > 1 && d.told(now) {
+		waits := false
+		for _, p := range d.inOrder(now) {
+			switch d.look(now, p) {
+			case scheduler.Granted:
+				return p, 0
+			case scheduler.Waiting:
+				waits, at = true, min(at, p.due)
+			}
+		}
+		if waits {
+			at = min(at, d.line.Wake(), limit.AfterSettle)
+		}
+	}
+	return nil, at
+}
+
+// inOrder returns the parts by the places of their heads. So none takes the room of an earlier request.
+func (d *Dispatcher) inOrder(now mono.Time) []*part {
+	if len(d.parts) == 1 {
+		return d.parts
+	}
+	for _, p := range d.parts {
+		p.place = limit.Never
+		if t, _, ok := d.queue.HeadOf(now, p.resource); ok {
+			p.place, p.seq = d.queue.Place(t), d.queue.Info(t).Seq
+		}
+	}
+	d.order = append(d.order[:0], d.parts...)
+	slices.SortStableFunc(d.order, func(a, b *part) int { return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.seq, b.seq)) })
+	return d.order
+}
+
+// told takes the verdicts of the line, which are in the tickets, and reports whether there was one.
+func (d *Dispatcher) told(now mono.Time) (any bool) {
+	for d.line.Next(now) != nil {
+		any = true
+	}
+	return any
+}
+
+// look finds the head of a part that its host lets go, and gives it to the line: Granted, Waiting, or
+// None.
+func (d *Dispatcher) look(now mono.Time, p *part) scheduler.State {
+	for {
+		t, r, ok := d.queue.HeadOf(now, p.resource)
+		if !ok {
+			if len(d.parts) > 1 {
+				d.withdraw(now, p)
+			}
+			return scheduler.None
+		}
+		info := d.queue.Info(t)
+		h := d.hosts.lets(now, info.Host, &r.Cost)
+		if h == nil {
+			continue
+		}
+		p.next, p.host, p.due, p.alone = t, h, limit.Never, false
+		if info.Deadline != limit.Never {
+			if p.due, p.alone, ok = d.inTime(now, t, h, info.Deadline); !ok {
+				continue
+			}
+		}
+		if state := d.ask(now, p, &r.Cost); state != scheduler.Never {
+			return state
+		}
+		d.ended(d.queue.Kill(now, t, d.tooDear(r.Cost)))
+	}
+}
+
+// ask gives the head of a part to the line: Granted, Waiting, or Never.
+func (d *Dispatcher) ask(now mono.Time, p *part, cost *limit.Cost) scheduler.State {
+	place, same := mono.Time(0), p.head.Cost == *cost
+	if len(d.parts) > 1 { // then the line decides between parts, too
+		d.told(now)
+		place = d.queue.Place(p.next)
+		same = same && p.head.Place == place
+	}
+	switch {
+	case same && p.head.State == scheduler.Waiting:
+		d.told(now)
+		return p.head.State
+	case same && p.head.State == scheduler.Granted: // while another part was asked
+		return scheduler.Granted
+	}
+	d.withdraw(now, p)
+	p.head.Cost, p.head.Place = *cost, place
+	return d.line.Enter(now, p.lane, &p.head)
+}
+
+// withdraw takes the head of a part out of the line.
+func (d *Dispatcher) withdraw(now mono.Time, p *part) {
+	d.line.Leave(now, &p.head)
+	if p.head.State == scheduler.Granted {
+		d.told(now) // the line must not keep the ticket
+		d.line.Settle(now, p.head.Pass, &limit.Outcome{Result: limit.Unsent})
+	}
+	p.head.State = scheduler.None
+}
+
+// ofResource returns what an answer says to the limits of its request's resource.
+func (ans *Answer) ofResource() limit.Outcome {
+	if ans.Resource != nil {
+		return *ans.Resource
+	}
+	return limit.Outcome{Result: ans.Result, Metered: ans.Metered, Actual: ans.Actual, ArrivedAgo: ans.ArrivedAgo, RTT: ans.RTT,
+		Elsewhere: ans.Result == limit.Limited}
+}
+
+// refusals returns how many times in a row the limits that refused an attempt have refused.
+func (d *Dispatcher) refusals(a *Attempt, ans *Answer) int {
+	if a.part.limits != nil && ans.Resource != nil && ans.Resource.Result == limit.Limited && !ans.Resource.Elsewhere {
+		return a.part.stacks[a.Key].Refusals()
+	}
+	return d.keys[a.Key].stack.Refusals()
+}
+
+// ExplainRequest is Explain for a request, whose resource has limits, too.
+func (d *Dispatcher) ExplainRequest(now mono.Time, key int, r *queue.Request) (at mono.Time, b limit.Rule) {
+	k := &d.keys[key]
+	p := d.of[r.Resource]
+	if p == nil || p.limits == nil {
+		return d.Explain(now, key, r.Cost)
+	}
+	at, b = p.stacks[key].Explain(now, r.Cost)
+	stacks := k.stacks
+	if k.apart {
+		stacks = stacks[:1]
+	}
+	for _, g := range stacks {
+		if its, binds := g.Explain(now, r.Cost); its > at {
+			at, b = its, binds
+		}
+	}
+	return at, b
+}

@@ -1,0 +1,286 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/dispatch"
+	"github.com/paceline-go/paceline/internal/core/queue"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/limittest"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// perMinute allows so many requests of a resource in any minute, each resource by itself.
+func perMinute(n int64) func(string) limit.Limiter {
+	return func(string) limit.Limiter {
+		l, err := limit.NewRolling(limit.RollingConfig{Limit: n, Window: time.Minute, Margin: -1})
+		if err != nil {
+			panic(err)
+		}
+		return l
+	}
+}
+
+func (r *rig) submitTo(now time.Duration, resource string, ids ...string) {
+	r.Helper()
+	for _, id := range ids {
+		if _, err := r.queue.Submit(at(now), queue.Request{ID: id, Resource: resource}); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// A request whose resource has no room holds up no others, and those of its resource keep their order.
+func TestAResourceWaitsAlone(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Limiter: perSecond(5), Resource: perMinute(1)})
+	r.submitTo(0, "search", "s1", "s2", "s3")
+	r.submit(0, "a", "b")
+	r.submitTo(0, "books", "k1", "k2")
+	open := r.sends(0, limit.AfterSettle, "s1/1 on 0", "a/1 on 0", "b/1 on 0", "k1/1 on 0")
+	r.submitTo(0, "search", "s0")
+	for _, a := range open {
+		r.done(0, a, accepted)
+	}
+	r.submit(ms, "c", "d")
+	for _, a := range r.sends(ms, at(time.Second), "c/1 on 0") { // the fifth of a second
+		r.done(ms, a, accepted)
+	}
+	for _, a := range r.sends(time.Minute, limit.AfterSettle, "s2/1 on 0", "k2/1 on 0", "d/1 on 0") {
+		r.done(time.Minute, a, accepted)
+	}
+	r.sends(2*time.Minute, limit.AfterSettle, "s3/1 on 0")
+}
+
+// What an answer says of a resource is that resource's. A refusal there leaves the key in use, and what
+// is left there is no remainder of the key.
+func TestAnswersOfAResource(t *testing.T) {
+	spent := limit.Outcome{Result: limit.Accepted, Known: 1, Reset: [len(limit.Cost{})]time.Duration{time.Minute}}
+	for name, resource := range map[string]limit.Outcome{
+		"refused": {Result: limit.Limited, RetryAfter: time.Minute}, "spent": spent,
+	} {
+		r := newRig(t, queue.Config{}, dispatch.Key{})
+		r.submitTo(0, "search", "s1", "s2")
+		r.submit(0, "a", "b")
+		open := r.sends(0, limit.AfterSettle, "s1/1 on 0", "s2/1 on 0", "a/1 on 0", "b/1 on 0")
+		key := limit.Outcome{Result: resource.Result, Elsewhere: resource.Result == limit.Limited}
+		r.done(ms, open[0], dispatch.Answer{Outcome: key, Resource: &resource})
+		if info := r.KeyInfo(at(ms), 0); info.State != dispatch.OK || info.Refusals != 0 {
+			t.Errorf("%s: the key is %v, with %d refusals", name, info.State, info.Refusals)
+		}
+		r.submitTo(ms, "search", "s3")
+		r.submit(ms, "c")
+		if a, _, ok := r.Next(at(ms)); !ok || a.Request.ID != "c" {
+			t.Errorf("%s: %q goes, %v, want c", name, a.Request.ID, ok)
+		}
+		if a, _, ok := r.Next(at(ms)); ok {
+			t.Errorf("%s: %q goes", name, a.Request.ID)
+		}
+		if at, _ := r.ExplainRequest(at(ms), 0, &queue.Request{Resource: "search", Cost: limit.One}); at < mono.Time(time.Minute) {
+			t.Errorf("%s: a search may go at %v, want in a minute", name, at)
+		}
+		for _, a := range open[1:] {
+			r.done(2*ms, a, accepted)
+		}
+		if a, _, ok := r.Next(at(time.Minute + 3*time.Second)); !ok || a.Request.Resource != "search" {
+			t.Errorf("%s: after a minute %q goes, %v", name, a.Request.ID, ok)
+		}
+	}
+}
+
+// The limits of the usual resource, as Shared, hold for its requests alone.
+func TestTheUsualResourceIsApart(t *testing.T) {
+	for apart, want := range map[bool][]string{true: {"a/1 on 0", "s1/1 on 0", "s2/1 on 0"}, false: {"a/1 on 0"}} {
+		core := &dispatch.Shared{Limiter: limit.MustRolling(1, time.Minute)}
+		r := newRig(t, queue.Config{}, dispatch.Key{Shared: []*dispatch.Shared{core}, Apart: apart, Resource: perMinute(2)})
+		r.submit(0, "a", "b")
+		r.submitTo(0, "search", "s1", "s2", "s3")
+		var got []string
+		for {
+			a, _, ok := r.Next(at(0))
+			if !ok {
+				break
+			}
+			got = append(got, fmt.Sprintf("%s/%d on %d", a.Request.ID, a.Number, a.Key))
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("apart %v: %q go, want %q", apart, got, want)
+		}
+	}
+}
+
+// More resources than are kept at once all get their turn, and memory is bounded.
+func TestTooManyResources(t *testing.T) {
+	const n = 400
+	r := newRig(t, queue.Config{}, dispatch.Key{Resource: func(string) limit.Limiter { return limit.MustRolling(1, time.Second) }})
+	for i := range n {
+		r.submitTo(0, fmt.Sprint("book ", i), fmt.Sprint(i))
+	}
+	sent, now := 0, time.Duration(0)
+	for sent < n && now < time.Hour {
+		a, wake, ok := r.Next(at(now))
+		if !ok {
+			if r.Parts() > 256 {
+				t.Fatalf("%d resources are kept", r.Parts())
+			}
+			if now = time.Duration(wake); wake >= limit.AfterSettle {
+				t.Fatalf("%d are sent, and none goes ever", sent)
+			}
+			continue
+		}
+		sent++
+		r.done(now, a, accepted)
+	}
+	if sent != n || now > 3*time.Second {
+		t.Errorf("%d of %d are sent, the last at %v", sent, n, now)
+	}
+}
+
+// timed is a request with all that happens to it.
+type timed struct {
+	id, resource string
+	at, takes    time.Duration
+	cost         int64
+}
+
+// play drives a Dispatcher through requests, and returns when each was sent, and with which key.
+func play(t *testing.T, seed uint64, keys []dispatch.Key, all []timed) map[string]string {
+	r := newRig(t, queue.Config{}, keys...)
+	sent := map[string]string{}
+	type flying struct {
+		dispatch.Attempt
+		ends time.Duration
+	}
+	var open []flying
+	now := time.Duration(0)
+	takes := map[string]time.Duration{}
+	for rest := all; ; {
+		for len(rest) > 0 && rest[0].at <= now {
+			q := rest[0]
+			rest = rest[1:]
+			takes[q.id] = q.takes
+			if _, err := r.queue.Submit(at(now), queue.Request{ID: q.id, Resource: q.resource, Cost: limit.Cost{limit.Requests: q.cost}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		open = slices.DeleteFunc(open, func(f flying) bool {
+			if f.ends > now {
+				return false
+			}
+			r.done(now, f.Attempt, accepted)
+			return true
+		})
+		wake := mono.Time(0)
+		for {
+			var a dispatch.Attempt
+			var ok bool
+			if a, wake, ok = r.Next(at(now)); !ok {
+				break
+			}
+			sent[a.Request.ID] = fmt.Sprintf("%v on %d", now, a.Key)
+			open = append(open, flying{a, now + takes[a.Request.ID]})
+		}
+		next := wake
+		for _, f := range open {
+			next = min(next, at(f.ends))
+		}
+		if len(rest) > 0 {
+			next = min(next, at(rest[0].at))
+		}
+		if next >= limit.AfterSettle {
+			break
+		}
+		now = max(time.Duration(next), now+1)
+	}
+	if len(sent) != len(all) {
+		t.Fatalf("seed %d: %d of %d are sent: %+v", seed, len(sent), len(all), r.queue.Counts())
+	}
+	return sent
+}
+
+// parts plays random requests of several resources, each of which has limits of its own for each key.
+func parts(t *testing.T, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	var all []timed
+	clock := time.Duration(0)
+	for i := range 100 {
+		clock += time.Duration(rng.IntN(3)/2*rng.IntN(500)) * ms
+		all = append(all, timed{id: fmt.Sprint(i), resource: []string{"", "search", "books"}[rng.IntN(3)], at: clock,
+			takes: time.Duration(rng.IntN(400)) * ms, cost: 1 + rng.Int64N(2)})
+	}
+	n := 1 + rng.IntN(3)
+	most := make([]int64, n)
+	for i := range most {
+		most[i] = 2 + rng.Int64N(4)
+	}
+	keys := func(of string, both bool) (keys []dispatch.Key) {
+		for i := range n {
+			k := dispatch.Key{Resource: func(string) limit.Limiter { return perSecond(most[i]) }}
+			if both {
+				k.Limiter = perSecond(most[i] + 1)
+			} else {
+				k.Shared, k.Apart = []*dispatch.Shared{{Limiter: perSecond(most[i])}}, true
+			}
+			keys = append(keys, k)
+		}
+		return keys
+	}
+	m := n
+	n = 1 // which of several keys goes depends on when they were asked
+	together := play(t, seed, keys("", false), all)
+	for _, of := range []string{"", "search", "books"} {
+		only := slices.DeleteFunc(slices.Clone(all), func(q timed) bool { return q.resource != of })
+		for id, want := range play(t, seed, keys(of, false), only) {
+			if together[id] != want {
+				t.Fatalf("seed %d, %d keys: %s of %q is sent at %s, and without other resources at %s", seed, n, id, of, together[id], want)
+			}
+		}
+	}
+	n = m
+	// With a limit of the key as well, no limit is exceeded, and each resource keeps its order.
+	sent := play(t, seed, keys("", true), all)
+	arrivals, latest := map[string][]limittest.Arrival{}, map[string]time.Duration{}
+	for _, q := range all {
+		var when time.Duration
+		at, key := "", 0
+		if _, err := fmt.Sscanf(sent[q.id], "%s on %d", &at, &key); err != nil {
+			t.Fatal(err)
+		}
+		when, _ = time.ParseDuration(at)
+		if when < latest[q.resource] {
+			t.Fatalf("seed %d: %s of %q is sent at %v, after a later one", seed, q.id, q.resource, when)
+		}
+		latest[q.resource] = when
+		for _, of := range []string{fmt.Sprint("key ", key), fmt.Sprint("key ", key, " ", q.resource)} {
+			arrivals[of] = append(arrivals[of], limittest.Arrival{At: mono.Time(when), Cost: limit.Cost{limit.Requests: q.cost}})
+		}
+	}
+	for of, all := range arrivals {
+		slices.SortFunc(all, func(a, b limittest.Arrival) int { return int(a.At - b.At) })
+		var key int
+		var resource string
+		fmt.Sscanf(of, "key %d %s", &key, &resource)
+		allows := most[key] + 1
+		if resource != "" {
+			allows = most[key]
+		}
+		if err := limittest.Rolling(allows, time.Second, limit.Requests)(all); err != nil {
+			t.Fatalf("seed %d: %s: %v", seed, of, err)
+		}
+	}
+}
+
+// Resources with limits of their own do as if each had all keys for itself.
+func TestResourcesAreApart(t *testing.T) {
+	for seed := range uint64(150) {
+		parts(t, seed)
+	}
+}
+
+func FuzzResourcesAreApart(f *testing.F) {
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { parts(t, seed) })
+}
