@@ -377,8 +377,7 @@ func (d *Dispatcher) tooDear(cost limit.Cost) string {
 
 // send begins the attempt of the head of a part, which the line and its host let go.
 func (d *Dispatcher) send(now mono.Time, p *part, a *Attempt) {
-	info := d.queue.Info(p.next)
-	a.Ticket, a.Request, a.Submitted, a.host, a.life, a.part = p.next, *info.Request, info.Submitted, p.host, info.Seq, p
+	a.Ticket, a.Request, a.Submitted, a.host, a.life, a.part = p.next, *p.request, p.submitted, p.host, p.life, p
 	a.At, a.pass, a.Key = now, p.head.Pass, p.head.Pass.Way.Index
 	p.head.State = scheduler.None
 	k := &d.keys[a.Key]

@@ -27,10 +27,13 @@ type part struct {
 	place mono.Time // of its first request, and seq its order among those of one place
 	seq   uint64
 	// What the latest look found:
-	next  queue.Ticket
-	host  *host
-	due   mono.Time // when next can no longer be answered in time
-	alone bool      // it goes although all of its time may be too short
+	next      queue.Ticket
+	request   *queue.Request // next; no end of another moves it
+	submitted mono.Time
+	life      uint64
+	host      *host
+	due       mono.Time // when next can no longer be answered in time
+	alone     bool      // it goes although all of its time may be too short
 }
 
 // lay makes the lane of a part.
@@ -106,6 +109,16 @@ func (d *Dispatcher) forgetPart(now mono.Time) (at mono.Time) {
 // goes returns the part whose head goes now. Otherwise it returns when to ask again, as far as limits
 // and deadlines decide.
 func (d *Dispatcher) goes(now mono.Time) (next *part, at mono.Time) {
+	if len(d.parts) == 1 && d.queue.OneResource() {
+		p := d.parts[0]
+		switch d.look(now, p) {
+		case scheduler.Granted:
+			return p, 0
+		case scheduler.Waiting:
+			return nil, min(p.due, d.line.Wake(), limit.AfterSettle)
+		}
+		return nil, limit.Never
+	}
 	at = limit.Never
 	d.queue.Resources(func(resource string) {
 		if at == limit.Never { // otherwise there is no room for more
@@ -131,9 +144,6 @@ func (d *Dispatcher) goes(now mono.Time) (next *part, at mono.Time) {
 
 // inOrder returns the parts by the places of their heads. So none takes the room of an earlier request.
 func (d *Dispatcher) inOrder(now mono.Time) []*part {
-	if len(d.parts) == 1 {
-		return d.parts
-	}
 	for _, p := range d.parts {
 		p.place = limit.Never
 		if t, _, ok := d.queue.HeadOf(now, p.resource); ok {
@@ -169,7 +179,8 @@ func (d *Dispatcher) look(now mono.Time, p *part) scheduler.State {
 		if h == nil {
 			continue
 		}
-		p.next, p.host, p.due, p.alone = t, h, limit.Never, false
+		p.next, p.request, p.submitted, p.life = t, r, info.Submitted, info.Seq
+		p.host, p.due, p.alone = h, limit.Never, false
 		if info.Deadline != limit.Never {
 			if p.due, p.alone, ok = d.inTime(now, t, h, info.Deadline); !ok {
 				continue
@@ -197,8 +208,10 @@ func (d *Dispatcher) ask(now mono.Time, p *part, cost *limit.Cost) scheduler.Sta
 	case same && p.head.State == scheduler.Granted: // while another part was asked
 		return scheduler.Granted
 	}
-	d.withdraw(now, p)
-	p.head.Cost, p.head.Place = *cost, place
+	if !same || p.head.State != scheduler.None {
+		d.withdraw(now, p)
+		p.head.Cost, p.head.Place = *cost, place
+	}
 	return d.line.Enter(now, p.lane, &p.head)
 }
 

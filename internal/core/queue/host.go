@@ -286,6 +286,9 @@ func (q *Queue) WaitFor(host string) int {
 	return 0
 }
 
+// OneResource reports whether all requests so far were without a Resource.
+func (q *Queue) OneResource() bool { return len(q.hosts.parts) == 1 }
+
 // Resources calls f with each Request.Resource of which requests wait; empty: of those without one. f may
 // take requests, and end them.
 func (q *Queue) Resources(f func(resource string)) {
