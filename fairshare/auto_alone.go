@@ -74,6 +74,19 @@ func (a *alone) ready(now mono.Time, cost limit.Cost) mono.Time {
 	return at
 }
 
+// ReadyLeaving implements limit.Leaver, for limits that nobody else uses, once they are stated. Of a
+// limit that is not known, and of a fair share, nothing is left free.
+func (a *Auto) ReadyLeaving(now mono.Time, first *limit.Cost, cost limit.Cost, free float64) mono.Time {
+	switch at := a.Ready(now, cost); {
+	case first != nil:
+		return limit.ReadyAfter(a, now, *first, cost)
+	case a.alone == nil || !a.alone.decides(now, a.config.Unit):
+		return at
+	default:
+		return max(at, limit.ReadyLeaving(a.alone.limits, now, nil, cost, free))
+	}
+}
+
 func (a *alone) admit(s *limit.Sent) {
 	for u := range s.Cost {
 		a.open[u] += unit(s.Cost[u])

@@ -286,6 +286,30 @@ func TestAutoIsTold(t *testing.T) {
 	}
 }
 
+// Of a limit that its server stated, an Auto for one client leaves a part free. Before it is known, and
+// for a fair share, there is no such part.
+func TestAutoLeaves(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		a := must(fairshare.NewAuto(fairshare.AutoConfig{Alone: alone, Rng: rand.New(rand.NewPCG(1, 2))}))
+		leaving := func() mono.Time { return limit.ReadyLeaving(a, 0, nil, limit.One, 0.25) }
+		if at := leaving(); at != a.Ready(0, limit.One) {
+			t.Errorf("alone %v: an unknown limit keeps a request until %v", alone, at)
+		}
+		a.State(0, []limit.Rule{{Name: "x", N: 8, Per: time.Minute}})
+		for i := uint64(1); i <= 6 && alone; i++ {
+			if at := leaving(); at > 0 {
+				t.Fatalf("request %d goes at %v", i, at)
+			}
+			s := limit.Sent{Number: i, Cost: limit.One}
+			a.Admit(&s)
+			a.Settle(0, &s, &limit.Outcome{Result: limit.Accepted})
+		}
+		if at := leaving(); alone && at < mono.Time(time.Minute) || !alone && at != a.Ready(0, limit.One) {
+			t.Errorf("alone %v: with two of 8 left, it goes at %v", alone, at)
+		}
+	}
+}
+
 // Answers about two limits under two names do not have it change its mind all the time: the
 // narrower one stays.
 func TestAutoOfTwoNames(t *testing.T) {
