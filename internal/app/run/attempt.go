@@ -103,13 +103,14 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 		patience := time.AfterFunc(trialPatience, func() { r.trials.set(j.r.Estimate.Model, right, "") })
 		defer patience.Stop()
 	}
-	res := r.sender.Send(ctx, j.r, j.hop,
+	before := j.res // of the attempt before
+	r.sender.Send(ctx, j.r, j.hop,
 		&format.Values{Key: key.Secret, Token: j.token.Value, ID: j.r.ID, Nonce: a.Nonce, Attempt: a.Number, Cells: j.r.Cell},
-		g.leave(&a))
-	if res.Lapsed {
+		g.leave(&a), &j.res)
+	if j.res.Lapsed {
+		j.res = before
 		return at.takeBack()
 	}
-	j.res = res
 	at.steps()
 	return at.turn()
 }

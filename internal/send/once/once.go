@@ -84,10 +84,15 @@ func (b *Base) CloseIdleConnections() {
 // ErrTwice. Two goroutines must not call it for one attempt at a time. The body of the answer must
 // be closed.
 func (b *Base) Send(req *http.Request, a *Exchange) (*http.Response, error) {
-	return b.SendIn(req.Context(), req, a)
+	resp, err := b.SendIn(req.Context(), req, a)
+	if resp != nil {
+		resp.Request = req
+	}
+	return resp, err
 }
 
-// SendIn is Send with a context in place of the request's own. It saves a copy of the request.
+// SendIn is Send with a context in place of the request's own. The Request of the answer is a copy of req,
+// which needs no place in memory after the call.
 func (b *Base) SendIn(ctx context.Context, req *http.Request, a *Exchange) (*http.Response, error) {
 	rt, own := b.rt, b.own != nil
 	https := req.URL != nil && req.URL.Scheme == "https"
@@ -150,7 +155,7 @@ func (b *Base) SendIn(ctx context.Context, req *http.Request, a *Exchange) (*htt
 		}
 	}
 	if resp != nil {
-		resp.Request = req
+		resp.Request = t.sent
 		t.held = ends && t.hold(resp)
 	}
 	return resp, err

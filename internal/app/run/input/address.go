@@ -18,6 +18,14 @@ import (
 // As curl does, it takes characters of a user and a password as they are where they should have
 // been escaped.
 func ParseURL(text string, quote bool) (u *url.URL, reason string) {
+	if u = PlainURL(text); u != nil {
+		return u, ""
+	}
+	return parseURL(text, quote)
+}
+
+// parseURL is ParseURL for any URL.
+func parseURL(text string, quote bool) (u *url.URL, reason string) {
 	shown := func() string { // for a mistake alone: most lines have none
 		if !quote {
 			return ""

@@ -21,7 +21,7 @@ func FuzzPlainURL(f *testing.F) {
 		if u == nil {
 			return
 		}
-		want, reason := ParseURL(text, true)
+		want, reason := parseURL(text, true)
 		if reason != "" || !reflect.DeepEqual(u, want) || u.String() != text {
 			t.Fatalf("%q: %#v, want %#v %s", text, u, want, reason)
 		}

@@ -55,7 +55,8 @@ func (r *Reader) Next() (Value, error) {
 			return Value{}, err
 		}
 		line = NoMarks(line)
-		v := r.at(line[blank(line, 0):], 1)
+		v := r.at(line, 1)
+		v.Raw = line[v.skip(0):]
 		if tooLong {
 			v.Column = r.most + 1
 			return v, r.TooLong()
@@ -67,7 +68,7 @@ func (r *Reader) Next() (Value, error) {
 			return v, err
 		}
 		v.Column += len(line) - len(v.Raw)
-		for isSpace(v.Raw[len(v.Raw)-1]) {
+		for spaces[v.Raw[len(v.Raw)-1]] {
 			v.Raw = v.Raw[:len(v.Raw)-1]
 		}
 		return v, nil
@@ -182,14 +183,14 @@ func (v Value) Integer(name string, least, most int64) (int64, error) {
 
 // Object calls each for every member of an object. key is the name as a Value, for errors.
 func (v Value) Object(each func(name string, key, member Value) error) error {
-	for at := blank(v.Raw, 1); v.Raw[at] != '}'; {
+	for at := v.skip(1); v.Raw[at] != '}'; {
 		key := v.part(at)
 		name, err := key.Text("name")
 		if err != nil {
 			return err
 		}
-		at = blank(v.Raw, at+len(key.Raw)) // to the colon
-		at = blank(v.Raw, at+1)
+		at = v.skip(at + len(key.Raw)) // to the colon
+		at = v.skip(at + 1)
 		member := v.part(at)
 		if err := each(name, key, member); err != nil {
 			return err
@@ -201,7 +202,7 @@ func (v Value) Object(each func(name string, key, member Value) error) error {
 
 // Array calls each for every element of an array.
 func (v Value) Array(each func(Value) error) error {
-	for at := blank(v.Raw, 1); v.Raw[at] != ']'; {
+	for at := v.skip(1); v.Raw[at] != ']'; {
 		element := v.part(at)
 		if err := each(element); err != nil {
 			return err
@@ -211,11 +212,19 @@ func (v Value) Array(each func(Value) error) error {
 	return nil
 }
 
+// skip returns the position after the white space that begins at a position.
+func (v Value) skip(at int) int {
+	for at < len(v.Raw) && spaces[v.Raw[at]] {
+		at++
+	}
+	return at
+}
+
 // comma returns the position after a comma, if one is at that position, and the white space around
 // it.
 func (v Value) comma(at int) int {
-	if at = blank(v.Raw, at); v.Raw[at] == ',' {
-		at = blank(v.Raw, at+1)
+	if at = v.skip(at); v.Raw[at] == ',' {
+		at = v.skip(at + 1)
 	}
 	return at
 }
@@ -244,7 +253,7 @@ func (v Value) part(at int) Value {
 				end++
 				continue
 			}
-			for end < len(text) && !isSpace(text[end]) && text[end] != ',' && text[end] != ']' && text[end] != '}' {
+			for end < len(text) && !spaces[text[end]] && text[end] != ',' && text[end] != ']' && text[end] != '}' {
 				end++
 			}
 		}

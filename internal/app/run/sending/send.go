@@ -146,9 +146,9 @@ type Fresh func() bool
 // Fresh implements an interface of package once.
 func (f Fresh) Fresh() bool { return f() }
 
-// Send makes one attempt. It calls leave, if not nil, right before the first write. If leave
-// returns false, nothing is written and the response has lapsed.
-func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.Values, leave Fresh) Response {
+// Send makes one attempt, and overwrites out with how it ended. It calls leave, if not nil, right before the
+// first write. If leave returns false, nothing is written and the response has lapsed.
+func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.Values, leave Fresh, out *Response) {
 	p := &patience{s: s, wire: once.Exchange{Expires: true, Body: true}}
 	if leave != nil {
 		p.wire.Leave = leave
@@ -160,20 +160,21 @@ func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.V
 	p.begin()
 	defer p.end()
 
-	q := s.request(r, h, v)
+	var q http.Request // it stays on the stack
+	s.request(&q, r, h, v)
 	if h.body && len(r.Body) > 0 {
 		q.ContentLength = int64(len(r.Body))
 		// net/http needs it if a kept connection fails before a byte was written.
 		q.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
 		q.Body, _ = q.GetBody()
 	}
-	out := Response{Began: time.Now()}
-	res, wrote, err := s.trip(ctx, q, &p.wire, &out)
+	*out = Response{Began: time.Now()}
+	res, err := s.trip(ctx, &q, &p.wire, out)
 	if out.Lapsed = errors.Is(err, once.ErrLapsed); out.Lapsed {
-		return out
+		return
 	}
 	if err == nil {
-		err = s.read(ctx, r, &out, res, p.pause)
+		err = s.read(ctx, r, out, res, p.pause)
 	}
 	out.Ended = time.Now()
 	if err != nil {
@@ -188,8 +189,7 @@ func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.V
 	} else {
 		out.Way = s.proxies.Answered(q.URL, out.Status)
 	}
-	wrote(out.Ended)
-	return out
+	s.wrote(&p.wire, out)
 }
 
 // read takes in an answer.
@@ -294,8 +294,8 @@ func (h *Hop) user(r *format.Request) *url.Userinfo {
 	return r.URL.User
 }
 
-// request returns the HTTP request that is sent, without its body.
-func (s *Sender) request(r *format.Request, h Hop, v *format.Values) *http.Request {
+// request makes q the HTTP request that is sent, without its body.
+func (s *Sender) request(q *http.Request, r *format.Request, h Hop, v *format.Values) {
 	header, query := s.header, s.query
 	if h.Foreign {
 		header, query = nil, nil
@@ -306,10 +306,10 @@ func (s *Sender) request(r *format.Request, h Hop, v *format.Values) *http.Reque
 		with.RawQuery = format.SetQuery(raw, query, v)
 		u = &with
 	}
-	q := &http.Request{Method: h.Method, URL: u, Header: s.common, Host: u.Host}
+	*q = http.Request{Method: h.Method, URL: u, Header: s.common, Host: u.Host}
 	user := h.user(r)
 	if len(header) == 0 && len(r.Header) == 0 && user == nil {
-		return q
+		return
 	}
 	q.Header = http.Header{}
 	for name, all := range r.Header {
@@ -338,7 +338,6 @@ func (s *Sender) request(r *format.Request, h Hop, v *format.Values) *http.Reque
 		password, _ := user.Password()
 		q.SetBasicAuth(user.Username(), password)
 	}
-	return q
 }
 
 // Follow returns the hop to which res redirects from h. Its method and body follow the rules of
@@ -451,7 +450,8 @@ func HostOf(u *url.URL) string {
 func (s *Sender) Sample(q *format.Request, key string) format.PlanRequest {
 	s.secrets.Conceal(q)
 	place := "[" + key + "]"
-	sent := s.request(q, FirstHop(q),
+	var sent http.Request
+	s.request(&sent, q, FirstHop(q),
 		&format.Values{Key: place, Token: "[token]", ID: q.ID, Attempt: 1, IsShown: true, Cells: q.Cell})
-	return s.secrets.Sample(q, sent, place)
+	return s.secrets.Sample(q, &sent, place)
 }

@@ -96,14 +96,14 @@ func TestNeverSentTwice(t *testing.T) {
 			for i := range 2 {
 				both.Go(func() {
 					warm, wh := target(t, "GET", fmt.Sprintf("http://%s/?warm-%d-%d", ln.Addr(), n, i), "")
-					if res := s.Send(context.Background(), warm, wh, &format.Values{}, nil); res.Status != 200 {
+					if res := sent(s, warm, wh); res.Status != 200 {
 						t.Errorf("first request on a connection: %+v", res)
 					}
 				})
 			}
 			both.Wait()
 		}
-		res := s.Send(context.Background(), r, h, &format.Values{}, nil)
+		res := sent(s, r, h)
 		if res.Status == 0 {
 			broken++
 			if !res.Written || res.Err == nil {
@@ -176,10 +176,10 @@ func TestOutcomes(t *testing.T) {
 		var res Response
 		if c.err == "no answer within " {
 			for timeout := 60 * time.Millisecond; !res.Written || res.Status != c.status; timeout *= 2 { // a slow machine is not as far by then
-				res = within(timeout).Send(context.Background(), r, h, &format.Values{}, nil)
+				res = sent(within(timeout), r, h)
 			}
 		} else {
-			res = s.Send(context.Background(), r, h, &format.Values{}, nil)
+			res = sent(s, r, h)
 		}
 		msg := ""
 		if res.Err != nil {
@@ -190,7 +190,7 @@ func TestOutcomes(t *testing.T) {
 		}
 		// Rarely, the answer arrives before the write returns. Then the round trip is not known.
 		for try := 0; c.err == "" && res.RTT == 0 && try < 20; try++ {
-			res = s.Send(context.Background(), r, h, &format.Values{}, nil)
+			res = sent(s, r, h)
 		}
 		if took := res.Ended.Sub(res.Began); c.err == "" && (res.RTT <= 0 || res.RTT > took) {
 			t.Errorf("%s: round trip %v of %v", c.address, res.RTT, took)
@@ -217,7 +217,7 @@ func TestTemplates(t *testing.T) {
 	s := &Sender{header: header, query: query, common: http.Header{"User-Agent": {"paceline"}}, secrets: format.NewSecrets(nil, header, query, nil)}
 	r, h := target(t, "POST", "http://h/p?b=%20&nonce=1&&c&api%5fkey=old#x", "body")
 	r.Header = http.Header{"X-Try": {"mine"}, "Cookie": {"c"}, "Content-Type": {"t"}}
-	q := s.request(r, h, &format.Values{Key: "a+b&c", ID: "7", Nonce: 12, Attempt: 3})
+	q := requested(s, r, h, &format.Values{Key: "a+b&c", ID: "7", Nonce: 12, Attempt: 3})
 	if got, want := q.URL.RawQuery, "b=%20&c&api_key=a%2Bb%26c&nonce=12"; got != want {
 		t.Errorf("query %s, want %s", got, want)
 	}
@@ -227,7 +227,7 @@ func TestTemplates(t *testing.T) {
 	for raw, want := range map[string]string{"q=ü&r=%C3%BC": "q=%C3%BC&r=%C3%BC", "日本=\xff": "%E6%97%A5%E6%9C%AC=%FF", "a=b c": "a=b c"} {
 		plain := &Sender{common: s.common, secrets: s.secrets}
 		other, to := target(t, "GET", "http://h/p?"+raw, "")
-		if got := plain.request(other, to, &format.Values{}).URL.RawQuery; got != want || other.URL.RawQuery != raw {
+		if got := requested(plain, other, to, &format.Values{}).URL.RawQuery; got != want || other.URL.RawQuery != raw {
 			t.Errorf("the query %q goes as %q, want %q", raw, got, want)
 		}
 	}
@@ -236,7 +236,7 @@ func TestTemplates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q = s.request(r, h, &format.Values{Key: "a+b&c", Nonce: 13})
+	q = requested(s, r, h, &format.Values{Key: "a+b&c", Nonce: 13})
 	if q.Header.Get("Authorization") != "" || q.Header.Get("Cookie") != "" || q.Header.Get("Content-Type") != "" ||
 		q.URL.String() != "http://elsewhere/x?nonce=1" || q.Method != "GET" || q.Body != nil {
 		t.Errorf("on another host: %s %s %v", q.Method, q.URL, q.Header)
@@ -296,4 +296,15 @@ func TestConnectionsStayOpen(t *testing.T) {
 			t.Errorf("for %d at a time %d stay open", concurrency, got)
 		}
 	}
+}
+
+func sent(s *Sender, r *format.Request, h Hop) (res Response) {
+	s.Send(context.Background(), r, h, &format.Values{}, nil, &res)
+	return res
+}
+
+func requested(s *Sender, r *format.Request, h Hop, v *format.Values) *http.Request {
+	q := new(http.Request)
+	s.request(q, r, h, v)
+	return q
 }

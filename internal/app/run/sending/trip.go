@@ -18,26 +18,31 @@ func (e *Unsent) Error() string { return e.Err.Error() }
 func (e *Unsent) Unwrap() error { return e.Err }
 
 // trip sends a request, at most once. It returns with the answer, or with the reason why there is
-// none, and notes in out what was written, and when.
-func (s *Sender) trip(ctx context.Context, q *http.Request, a *once.Exchange, out *Response) (*http.Response,
-	func(ended time.Time), error) {
-	if s.direct != nil { // a client of its own: it decides when a request is written, and says if it was not
-		q = q.WithContext(ctx)
-		res, err := s.direct.RoundTrip(q)
-		unsent, is := errors.AsType[*Unsent](err)
-		if out.Written = !is; is {
-			err = unsent.Err
-		}
-		if err == nil {
-			res.Request = q
-		}
-		return res, func(time.Time) {}, err
+// none.
+func (s *Sender) trip(ctx context.Context, q *http.Request, a *once.Exchange, out *Response) (*http.Response, error) {
+	if s.direct == nil {
+		return s.base.SendIn(ctx, q, a)
 	}
-	res, err := s.base.SendIn(ctx, q, a)
-	return res, func(ended time.Time) {
-		var began time.Time
-		if out.Written, began, out.RTT = a.Times(ended); out.Written {
-			out.Began = began
-		}
-	}, err
+	// A client of its own: it decides when a request is written, and says if it was not.
+	sent := q.WithContext(ctx)
+	res, err := s.direct.RoundTrip(sent)
+	unsent, is := errors.AsType[*Unsent](err)
+	if out.Written = !is; is {
+		err = unsent.Err
+	}
+	if err == nil {
+		res.Request = sent
+	}
+	return res, err
+}
+
+// wrote notes in out what was written, and when.
+func (s *Sender) wrote(a *once.Exchange, out *Response) {
+	if s.direct != nil {
+		return
+	}
+	var began time.Time
+	if out.Written, began, out.RTT = a.Times(out.Ended); out.Written {
+		out.Began = began
+	}
 }
