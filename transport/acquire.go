@@ -46,8 +46,10 @@ func (c *call) acquire() error {
 		if c.maxWait > 0 {
 			turn.MaxWait = max(c.maxWait-c.waited, 1)
 		}
-		if turn.Homes = c.homes(); turn.Homes != 0 {
-			turn.Hold = cmp.Or(c.t.config.Affinity.Hold, defaultHold)
+		if c.session != 0 {
+			if turn.Homes = c.homes(); turn.Homes != 0 {
+				turn.Hold = cmp.Or(c.t.config.Affinity.Hold, defaultHold)
+			}
 		}
 		if c.leaf.newcomer != nil {
 			turn = c.t.turn(c, turn)
@@ -60,7 +62,9 @@ func (c *call) acquire() error {
 		c.waits = c.waits.Add(waited)
 		c.waited += waited.Waited
 		ok := err == nil && c.ctx.Err() == nil && c.leaf.moved.Load() == nil
-		ok = c.t.enters(c, p, ok)
+		if c.visit = nil; c.leaf.newcomer != nil {
+			ok = c.t.enters(c, p, ok)
+		}
 		switch {
 		case ok:
 			c.permit, c.way = p, c.leaf.by(p.Way())
@@ -149,7 +153,7 @@ func (c *call) leave() {
 		c.body.Close()
 	}
 	c.retire()
-	if !c.begun { // otherwise its attempt ends that
+	if !c.begun && c.finds != nil { // otherwise its attempt ends that
 		c.t.shapes.ends(c.finds)
 	}
 	if c.leaf != nil {

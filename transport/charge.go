@@ -75,15 +75,23 @@ func (c *call) charge(p *Partition) error {
 	if p.Key == "" && len(c.t.accounts) == 0 {
 		of = charges.OfKeyless
 	}
-	charge, resource := of(c.req)
+	var charge *provider.Charge
+	var resource string
+	if charges != nil {
+		charge, resource = of(c.req)
+	}
 	c.row, c.rows, c.stated = charge, charges != nil, p.Resource != ""
 	if charge != nil {
 		c.worth = classify.CostOf(charge.Cost)
 	}
-	if err := c.introduce(p); err != nil {
-		return err
+	if c.rows {
+		if err := c.introduce(p); err != nil {
+			return err
+		}
 	}
-	c.t.notices.apply(c, p, &resource)
+	if c.t.notices.taught.Load() {
+		c.t.notices.apply(c, p, &resource)
+	}
 	if !c.stated {
 		p.Resource = resource
 	}
@@ -125,11 +133,8 @@ func (t *Transport) count(cost *limit.Cost, row *provider.Charge, where string,
 	return found
 }
 
-// charges returns a cost with that of the request's charge.
+// charges returns a cost with that of the request's charge, where its host has charges.
 func (c *call) charges(cost limit.Cost) limit.Cost {
-	if !c.rows {
-		return cost
-	}
 	for u, n := range c.worth {
 		if n != 0 {
 			cost[u], c.least[u] = n, n

@@ -58,7 +58,9 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 			*v = t.policy.Of(&in)
 		}
 	}
-	s.t.notices.answered(s)
+	if s.seen[0].of != nil {
+		s.t.notices.answered(s)
+	}
 	s.ofOthers()
 	if v.Shown != nil {
 		s.way.server.dialect.Store(&v.Shown)

@@ -77,9 +77,6 @@ type seen [2]struct {
 
 // began notes an attempt whose host has charges.
 func (n *notices) began(s *sent) {
-	if !s.rows {
-		return
-	}
 	p, _ := s.partition()
 	p = Partition{Host: p.Host, Key: p.Key}
 	n.mu.Lock()
@@ -121,11 +118,8 @@ func (n *notices) reads(host string) bool {
 	return n.states[host]
 }
 
-// ends notes the end of an attempt, unless its answer was looked at.
+// ends notes the end of an attempt that began, and whose answer was not looked at.
 func (n *notices) ends(s *sent) {
-	if s.seen[0].of == nil {
-		return
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i := range s.seen {
@@ -140,9 +134,6 @@ const mostStatements = 64
 // answered looks at what an answer states of the use of limits. An attempt that took more than its cost
 // settles with that.
 func (n *notices) answered(s *sent) {
-	if s.seen[0].of == nil {
-		return
-	}
 	route := routeOf(s.req)
 	if s.first && s.verdict.Result == limit.Accepted {
 		s.t.shapes.learn(s.finds, s.cost)
@@ -285,9 +276,6 @@ func (n *notices) moves(is charged, resource string) bool {
 
 // apply changes what a request costs, and where it counts, by the lessons.
 func (n *notices) apply(c *call, p *Partition, resource *string) {
-	if !n.taught.Load() {
-		return
-	}
 	is := charged{p.Host, routeOf(c.req), c.on()}
 	n.mu.Lock()
 	defer n.mu.Unlock()

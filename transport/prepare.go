@@ -124,7 +124,9 @@ func (c *call) costBy(w *way, body tokens.Body) {
 		c.least[limit.Input], c.least[limit.Output], c.least[limit.Tokens] = c.count.Least(c.est, body)
 		c.price(w, body)
 	}
-	c.cost = c.charges(c.cost)
+	if c.rows {
+		c.cost = c.charges(c.cost)
+	}
 	if c.t.config.Cost != nil {
 		ours := c.cost
 		c.cost = c.t.config.Cost(c.req, c.cost)

@@ -58,7 +58,9 @@ func (c *call) begin(number int) *sent {
 	}
 	s.wire.Leave, c.begun = s, true
 	s.leaf.active.Add(1)
-	s.t.notices.began(s)
+	if s.rows {
+		s.t.notices.began(s)
+	}
 	c.t.attempts.Add(1)
 	if number > 1 {
 		c.t.resent.Add(1)

@@ -102,7 +102,7 @@ func (c *call) attend() {
 
 // homes returns the ways to the target of the request's session, as paceline.Turn has them.
 func (c *call) homes() (ways uint64) {
-	if c.session == 0 || c.lane != nil {
+	if c.lane != nil {
 		return 0
 	}
 	target, ok := c.t.sessions.home(c.session, c.t.now())

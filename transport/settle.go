@@ -20,8 +20,12 @@ func (s *sent) settle(o limit.Outcome) {
 		return
 	}
 	defer s.leaf.release()
-	s.t.shapes.ends(s.finds)
-	s.t.notices.ends(s)
+	if s.finds != nil {
+		s.t.shapes.ends(s.finds)
+	}
+	if s.seen[0].of != nil {
+		s.t.notices.ends(s)
+	}
 	if s.more && o.Result == limit.Accepted && !o.Metered {
 		o.Metered, o.Actual = true, s.cost
 	}
