@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/daemon"
+	"github.com/paceline-go/paceline/internal/app/launch"
 	"github.com/paceline-go/paceline/internal/app/permit"
+	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
@@ -29,9 +32,10 @@ const endsIn = 10 * time.Second
 
 // daemonFlags are the flags of paceline daemon.
 type daemonFlags struct {
-	json   bool
-	now    bool
-	limits limitFlags
+	json, now bool
+	forRuns   bool // a run has started it
+	logLevel  string
+	limits    limitFlags
 }
 
 func newDaemon() *cobra.Command {
@@ -43,6 +47,9 @@ func newDaemon() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return d.run(cmd) },
 	}
 	d.limits.add(c.Flags())
+	c.Flags().StringVar(&d.logLevel, "log-level", "warn", "level of messages: debug, info, warn or error")
+	c.Flags().BoolVar(&d.forRuns, "for-runs", false, "of a run; for paceline itself")
+	_ = c.Flags().MarkHidden("for-runs")
 	status := &cobra.Command{
 		Use: "status", Short: "Show whether a daemon of this user runs, and what it serves", Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.status(cmd) },
@@ -65,7 +72,7 @@ func newDaemon() *cobra.Command {
 	return c
 }
 
-// run is the daemon, in the foreground.
+// run is the daemon: in the foreground, or that of runs.
 func (d *daemonFlags) run(cmd *cobra.Command) error {
 	if d.limits.schema {
 		_, err := io.WriteString(cmd.OutOrStdout(), permit.Schema)
@@ -74,22 +81,46 @@ func (d *daemonFlags) run(cmd *cobra.Command) error {
 	if err := d.limits.check(); err != nil {
 		return cli.Usage(err)
 	}
-	s, err := daemon.Open(cmd.Context())
-	if err != nil {
+	if d.forRuns {
+		launch.LeaveAll()
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(d.logLevel)); err != nil {
+		return cli.Usage(fmt.Errorf("--log-level %q, expected debug, info, warn or error", d.logLevel))
+	}
+	opening, cancel := context.WithTimeoutCause(cmd.Context(), endsIn, errors.New("the daemon does not begin"))
+	defer cancel()
+	s, err := daemon.Open(opening)
+	switch {
+	case d.forRuns && errors.Is(err, daemon.ErrRuns): // that of another run was quicker
+		return launch.Ready(launch.Made{})
+	case err != nil:
+		if d.forRuns {
+			launch.Fail(err, cli.ExitConfig)
+		}
 		return cli.Exit(cli.ExitConfig, err)
 	}
-	defer s.Close()
 	end, err := d.limits.mount(s, cli.Harmless(cmd.ErrOrStderr(), "text"))
 	if err != nil {
+		s.Close()
+		if d.forRuns {
+			launch.Fail(err, cli.ExitConfig)
+		}
 		return cli.Exit(cli.ExitConfig, err)
 	}
 	defer end()
-	fmt.Fprintf(cli.Harmless(cmd.ErrOrStderr(), "text"), "listening at %s\n", s.Place().Socket())
+	begun := func() error {
+		if d.forRuns {
+			return launch.Ready(launch.Made{})
+		}
+		_, err := fmt.Fprintf(cli.Harmless(cmd.ErrOrStderr(), "text"), "listening at %s\n", s.Place().Socket())
+		return err
+	}
 	signals, stop := notified()
 	defer stop()
 	ctx, cancel := closed(cmd.Context(), signals)
 	defer cancel()
-	return s.Serve(ctx)
+	return d.serveRuns(ctx, s, proxy.Config{Log: logOf(cmd, "text", level)}, begun)
 }
 
 func (d *daemonFlags) status(cmd *cobra.Command) error {

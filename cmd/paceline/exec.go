@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,13 +14,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/forward"
+	"github.com/paceline-go/paceline/internal/app/keeper"
 	"github.com/paceline-go/paceline/internal/app/launch"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/provider"
@@ -28,10 +29,11 @@ import (
 const execLong = `Run a program, in any language and as it is, within the limits of the servers that it calls. The program
 keeps its addresses. Its requests to the host of --to wait for their turn, and other hosts are reached unread.
 
-The command starts a proxy for this run and becomes the program: its exit code, signals and terminal are the
-program's. The environment leads the program to the proxy (HTTPS_PROXY and certificates; --print-env shows all
-of it). The certificates hold for the named hosts alone, and for this run. Nothing is installed, and nothing
-stays. At the end of the program, one line on standard error has the figures.`
+The command joins this user's daemon, which it starts where there is none, and becomes the program: its exit code,
+signals and terminal are the program's. Runs with the same host count together, also one after the other. The
+environment leads the program to the daemon (HTTPS_PROXY and certificates; --print-env shows all of it). The
+certificates hold for the named hosts alone, and for this run. Nothing is installed. At the end of the program,
+one line on standard error has the figures.`
 
 const execExample = `  paceline exec --to https://api.example.com --limit 100/m -- python job.py
   paceline exec --preset openai:tier1 -- node eval.mjs
@@ -42,9 +44,12 @@ type execFlags struct {
 	proxyFlags
 	hidden   []string // variables of the environment that the program does not get
 	keeper   int      // the process id of the program; 0: this is not the keeper
+	apart    bool     // a proxy of this run alone
+	client   proxy.Client
 	quiet    bool
 	summary  string // a file
 	printEnv bool
+	sum      string // of the file of --config
 }
 
 // notForExec are the flags of the proxy that are about other clients.
@@ -53,7 +58,13 @@ var notForExec = []string{"listen", "open", "client-key-env", "client-header", "
 	"max-connections", "max-frozen", "header-timeout", "idle-timeout", "stall", "admin", "log"}
 
 func newExec() *cobra.Command {
-	x := execFlags{proxyFlags: proxyFlags{maxHeader: 256 << 10, maxBody: 1 << 30, maxFrozen: 64 << 20}}
+	_, c := newExecFlags()
+	return c
+}
+
+// newExecFlags returns the command, and where it puts its flags.
+func newExecFlags() (*execFlags, *cobra.Command) {
+	x := &execFlags{proxyFlags: proxyFlags{maxHeader: 256 << 10, maxBody: 1 << 30, maxFrozen: 64 << 20}}
 	c := &cobra.Command{
 		Use:     "exec [flags] -- PROGRAM [ARGUMENT...]",
 		Short:   "Run a program as it is, within the limits of the servers that it calls",
@@ -77,12 +88,16 @@ func newExec() *cobra.Command {
 	p := c.Flags()
 	p.IntVar(&x.keeper, "keeper", 0, "the proxy of a run; for paceline itself")
 	_ = p.MarkHidden("keeper")
+	p.BoolVar(&x.apart, "apart", false, "a proxy of this run alone, which knows nothing of other runs")
+	p.Float64Var(&x.client.Weight, "weight", 1, "this run's share beside other runs, where they want more than the limits allow")
+	p.DurationVar(&x.client.HeadStart, "head-start", 0,
+		"the requests of this run count as earlier by so much than those of other runs")
 	p.BoolVarP(&x.quiet, "quiet", "q", false, "no line at the end")
 	p.StringVar(&x.summary, "summary", "", "file for the figures of the end, as JSON")
 	p.BoolVar(&x.printEnv, "print-env", false,
 		"print the variables that are set for a program, with the programs that read them, and end")
 	completeNames(c)
-	return c
+	return x, c
 }
 
 func (x *execFlags) arguments(c *cobra.Command, args []string) error {
@@ -99,9 +114,6 @@ func (x *execFlags) arguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// forever is longer than any program waits: a program's own timeout decides.
-const forever = 365 * 24 * time.Hour
-
 // configured returns the configuration of the proxy, with defaults filled in.
 func (x *execFlags) configured(cmd *cobra.Command) (c proxy.Config, err error) {
 	x.log, x.hidden = "off", x.keyEnv
@@ -110,16 +122,16 @@ func (x *execFlags) configured(cmd *cobra.Command) (c proxy.Config, err error) {
 			return c, err
 		}
 		if !cmd.Flag("max-wait").Changed {
-			x.maxWait = forever
+			x.maxWait = keeper.Forever
 		}
 		if c, err = x.proxyFlags.config(cmd); err != nil {
 			return c, err
 		}
 	} else {
-		if err := besideConfig(cmd, "keeper", "quiet", "summary", "log-level"); err != nil {
+		if err := besideConfig(cmd, "apart", "weight", "head-start", "keeper", "quiet", "summary", "log-level"); err != nil {
 			return c, err
 		}
-		file, err := loadProxy(x.file)
+		file, err := loadProxy(x.file, x.lookup())
 		if err != nil {
 			return c, err
 		}
@@ -128,14 +140,18 @@ func (x *execFlags) configured(cmd *cobra.Command) (c proxy.Config, err error) {
 				x.hidden = append(x.hidden, name)
 			}
 		}
-		c = file.Config
+		c, x.sum = file.Config, hex.EncodeToString(file.Sum[:])
 		if c.Log, c.Access, err = x.logs(cmd); err != nil {
 			return c, err
 		}
-		c.MaxWait = max(c.MaxWait, forever)
+		c.MaxWait = max(c.MaxWait, keeper.Forever)
 	}
 	c.Listen, c.Admin, c.Open, c.TLS = "127.0.0.1:0", proxy.Off, false, nil
-	c.Forward, c.Clients, c.Bounds.Stall = proxy.Forward{}, proxy.Clients{}, forever
+	c.Forward, c.Clients, c.Bounds.Stall = proxy.Forward{}, proxy.Clients{}, keeper.Forever
+	if !(x.client.Weight > 0 && x.client.Weight <= 1e6) || x.client.HeadStart < 0 {
+		return c, cli.Usage(fmt.Errorf("--weight %v and --head-start %v, expected above 0 and up to a million, and 0s or more",
+			x.client.Weight, x.client.HeadStart))
+	}
 	if c, err = c.Checked(); err != nil {
 		return c, cli.Usage(inFlags(err))
 	}
@@ -191,8 +207,15 @@ func (x *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	keeper := append([]string{self, "exec", "--keeper", strconv.Itoa(os.Getpid())}, given(cmd.Flags())...)
-	err = launch.Run(path, args, keeper, x.hidden)
+	if x.alone(&c) {
+		line := append([]string{self, "exec", "--keeper", strconv.Itoa(os.Getpid())}, given(cmd.Flags())...)
+		err = launch.Run(path, args, line, x.hidden)
+	} else {
+		var made launch.Made
+		if made, err = x.join(cmd, self, args[0]); err == nil {
+			err = launch.Become(path, args, made, x.hidden)
+		}
+	}
 	if k, ok := errors.AsType[*launch.KeeperError](err); ok {
 		return cli.Exit(k.Code, k)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/keeper"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 )
@@ -33,7 +34,7 @@ func execs(t *testing.T, s *lawful, ca string, args ...string) (stdout, stderr s
 	c.Env = append(c.Env, "TMPDIR="+t.TempDir(), "HOME="+t.TempDir())
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
-	err = c.Run() // ends when the keeper has, too: it has the same standard error
+	err = c.Run() // ends when the daemon has written its line, too: it has the same standard error
 	return out.String(), errs.String(), err
 }
 
@@ -159,8 +160,9 @@ func TestExecEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	summary := filepath.Join(dir, "summary.json")
 	c := program(t, "exec", "--to", s.URL, "--limit", "20/s", "--ca-file", ca, "--key-env", "REAL_KEY", "-H", "Authorization: {key}", "--quiet",
-		"--summary", summary, "--", "sh", "-c", `env; curl -s -H 'Authorization: placeholder' "$0"`, s.URL+"/?id=0")
-	c.Env = append(c.Env, "TMPDIR="+dir, "HOME="+dir, "REAL_KEY=real-key-1234567")
+		"--summary", "summary.json", "--", "sh", "-c", `env; curl -s -H 'Authorization: placeholder' "$0"`, s.URL+"/?id=0")
+	c.Dir = dir // the daemon is in another folder
+	c.Env = append(append(c.Env, ownDaemon(t)...), "TMPDIR="+dir, "HOME="+dir, "REAL_KEY=real-key-1234567")
 	out, err := c.CombinedOutput()
 	if err != nil || bytes.Contains(out, []byte("real-key")) || !bytes.Contains(out, []byte("of 0")) {
 		t.Errorf("%v\n%s", err, out)
@@ -170,7 +172,7 @@ func TestExecEnvironment(t *testing.T) {
 			t.Errorf("no %s in the environment", name)
 		}
 	}
-	var said runFigures
+	var said keeper.Figures
 	if b, err := os.ReadFile(summary); err != nil || json.Unmarshal(b, &said) != nil || said.Requests != 1 || said.Named != 1 {
 		t.Errorf("%+v, %v", said, err)
 	}
@@ -197,7 +199,7 @@ func TestExecKilledKeeper(t *testing.T) {
 	}
 	s, ca := strictTLS(t)
 	dir := t.TempDir()
-	c := program(t, "exec", "--to", s.URL, "--limit", "20/s", "--ca-file", ca, "--", "sh", "-c",
+	c := program(t, "exec", "--apart", "--to", s.URL, "--limit", "20/s", "--ca-file", ca, "--", "sh", "-c",
 		`for p in /proc/[0-9]*; do
 			if tr '\0' ' ' 2>/dev/null <$p/cmdline | grep -q -- "--keeper $$ "; then kill -9 ${p#/proc/}; found=1; fi
 		done; [ $found ] || exit 9; for i in 1 2 3 4 5 6 7 8 9; do curl -s "$0" && exit 8; done; exit 7`, s.URL+"/?id=0")
@@ -213,7 +215,7 @@ func TestExecKilledKeeper(t *testing.T) {
 	if len(left()) != 1 {
 		t.Fatal("the folder of a killed keeper is", left())
 	}
-	c = program(t, "exec", "--to", s.URL, "--limit", "20/s", "--ca-file", ca, "--", "true")
+	c = program(t, "exec", "--apart", "--to", s.URL, "--limit", "20/s", "--ca-file", ca, "--", "true")
 	c.Env = append(c.Env, "TMPDIR="+dir)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -50,6 +53,12 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	environment["PACELINE_RUNS"] = runs
+	for _, name := range []string{"XDG_RUNTIME_DIR", "XDG_STATE_HOME"} { // of a daemon of these tests
+		environment[name] = filepath.Join(runs, name)
+		if err := os.Mkdir(environment[name], 0o700); err != nil {
+			panic(err)
+		}
+	}
 	for name, value := range environment {
 		os.Setenv(name, value)
 	}
@@ -59,6 +68,7 @@ func TestMain(m *testing.M) {
 		_ = parallel.Value.Set("16")
 	}
 	code := m.Run()
+	execute(context.Background(), []string{"daemon", "stop", "--now"}, nil, io.Discard, io.Discard)
 	os.RemoveAll(runs)
 	os.Exit(code)
 }

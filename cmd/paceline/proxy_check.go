@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -51,7 +52,7 @@ func newProxyCheck() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := loadProxy(args[0])
+			f, err := loadProxy(args[0], os.LookupEnv)
 			if err != nil {
 				return err
 			}
@@ -101,8 +102,8 @@ func checkRoute(out io.Writer, c *proxy.Config, route string) error {
 }
 
 // loadProxy reads a configuration. Its error has an exit code.
-func loadProxy(name string) (config.File, error) {
-	f, err := config.Load(name)
+func loadProxy(name string, env func(string) (string, bool)) (config.File, error) {
+	f, err := config.Load(name, env)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*config.Error)):
 		return f, cli.Usage(cli.NoSuchFile(name, err))

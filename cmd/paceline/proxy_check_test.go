@@ -93,7 +93,7 @@ func TestProxyInit(t *testing.T) {
 		if err := os.WriteFile("tried.yaml", text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := config.Load("tried.yaml"); err != nil {
+		if _, err := config.Load("tried.yaml", os.LookupEnv); err != nil {
 			t.Errorf("%v in\n%s", err, text)
 		}
 		var v any

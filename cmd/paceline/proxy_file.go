@@ -28,7 +28,7 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	file, err := loadProxy(f.file)
+	file, err := loadProxy(f.file, os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (r *reload) run(ctx context.Context) {
 // again reads the file, and applies it if it has changed. asked means that a user sent SIGHUP and
 // expects an answer.
 func (r *reload) again(asked bool) {
-	file, err := loadProxy(r.name)
+	file, err := loadProxy(r.name, os.LookupEnv)
 	if err == nil && file.Sum == r.last.Sum && !asked {
 		return
 	}

@@ -32,7 +32,7 @@ func TestReload(t *testing.T) {
 		}
 		write("a.key", "secret-1\n")
 		write("p.yaml", with("1/s"))
-		file, err := loadProxy("p.yaml")
+		file, err := loadProxy("p.yaml", os.LookupEnv)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,6 +41,15 @@ type proxyFlags struct {
 	tlsCert, tlsKey, caFile       string
 	log, logLevel                 string
 	store                         shareflags.Flags
+	getenv                        func(string) (string, bool) // nil: that of this process
+}
+
+// lookup reads the environment of whoever has given the flags.
+func (f *proxyFlags) lookup() func(string) (string, bool) {
+	if f.getenv != nil {
+		return f.getenv
+	}
+	return os.LookupEnv
 }
 
 func (f *proxyFlags) add(c *cobra.Command) {
@@ -288,7 +297,7 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 	if u.Query, err = fields(f.query, "=", "name=value"); err != nil {
 		return usage("--query %w", err)
 	}
-	keys, err := format.KeysFromEnv(f.keyEnv, os.LookupEnv)
+	keys, err := format.KeysFromEnv(f.keyEnv, f.lookup())
 	if err != nil {
 		return u, cli.Exit(cli.ExitConfig, fmt.Errorf("--key-env: %w", err))
 	}

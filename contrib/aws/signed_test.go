@@ -158,7 +158,15 @@ func TestSignedRequests(t *testing.T) {
 	program := []string{os.Args[0], "-test.run", "^TestSigningProgram$", "-test.v"}
 
 	through := exec.Command(paceline, append([]string{"exec", "--config", file, "--"}, program...)...)
-	through.Env = append(os.Environ(), "PACELINE_TEST_SIGN_TO="+server.URL)
+	place := []string{"XDG_RUNTIME_DIR=" + dir, "XDG_STATE_HOME=" + dir}
+	through.Env = append(append(os.Environ(), place...), "PACELINE_TEST_SIGN_TO="+server.URL)
+	defer func() {
+		stop := exec.Command(paceline, "daemon", "stop", "--now")
+		stop.Env = append(os.Environ(), place...)
+		if out, err := stop.CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}()
 	if out, err := through.CombinedOutput(); err != nil || valid.Load() != 2 || refused.Load() != 0 || !bytes.Contains(out, []byte("2 requests to 127.0.0.1")) {
 		t.Errorf("through exec %d are valid and %d refused: %v\n%s", valid.Load(), refused.Load(), err, out)
 	}

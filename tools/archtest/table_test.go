@@ -156,6 +156,7 @@ var Table = []Package{
 	{Name: "internal/app/charge", Ours: "internal/text/rate provider provider/classify", Std: pure + " context encoding/json math/big strconv", Modules: "github.com/itchyny/gojq"},
 	{Name: "internal/app/forward", Ours: "internal/send/outgoing", Std: "any", Modules: "golang.org/x/net/proxy"},
 	{Name: "internal/app/daemon", Ours: "internal/app/cli internal/app/durable", Std: "any", Modules: "golang.org/x/sys/unix"},
+	{Name: "internal/app/keeper", Ours: "internal/app/forward internal/app/launch internal/app/proxy internal/text/sanitize observe", Std: "any"},
 	{Name: "internal/app/launch", Ours: "internal/app/forward internal/app/durable", Std: "any", Modules: "golang.org/x/sys/unix"},
 	{Name: "internal/app/permit/held", Core: true, Ours: "limit/mono", Std: pure + " container/heap encoding/base64"},
 	{Name: "internal/app/permit", Ours: "internal/app/journal internal/app/permit/held internal/boottime internal/core/stack internal/text/humanize internal/text/rate limit limit/mono observe paceline provider provider/classify", Std: "any"},

@@ -55,6 +55,18 @@ func (p Place) Lock() string { return filepath.Join(p.Folder, "daemon.lock") }
 // Log gets what a daemon writes that a run has started.
 func (p Place) Log() string { return filepath.Join(p.State, "daemon.log") }
 
+// longestLog is the size from which a log begins anew.
+const longestLog = 1 << 20
+
+// OpenLog opens the log for a daemon.
+func (p Place) OpenLog() (*os.File, error) {
+	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if about, err := os.Stat(p.Log()); err == nil && about.Size() > longestLog {
+		flags |= os.O_TRUNC
+	}
+	return os.OpenFile(p.Log(), flags, 0o600)
+}
+
 func isFolder(path string) bool {
 	about, err := os.Stat(path)
 	return err == nil && about.IsDir()

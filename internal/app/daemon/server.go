@@ -180,7 +180,11 @@ func (s *Server) Stop(now bool) (held []string) {
 	return nil
 }
 
-func (s *Server) heldLocked() []string { return slices.Sorted(maps.Values(s.held)) }
+func (s *Server) heldLocked() []string {
+	all := slices.AppendSeq([]string{}, maps.Values(s.held))
+	slices.Sort(all)
+	return all
+}
 
 // Serve answers until ctx ends, or Stop is called. Requests under way then have a second.
 func (s *Server) Serve(ctx context.Context) error {

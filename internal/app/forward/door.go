@@ -2,6 +2,7 @@ package forward
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,8 @@ type Config struct {
 	// Admits reports whether a client may connect, by its first request: CONNECT, or one with a whole
 	// URL.
 	Admits func(*http.Request) bool
+	// Credential is that of each client. If empty, a client has its own.
+	Credential string
 	// Tunnels says which other hosts clients reach.
 	Tunnels Tunnels
 	// Proxies are on the way out. If nil, there are none.
@@ -135,7 +138,7 @@ func (d *Door) Shutdown(ctx context.Context) {
 
 // ServeHTTP implements http.Handler.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	credential := r.Header.Get("Proxy-Authorization")
+	credential := cmp.Or(d.c.Credential, r.Header.Get("Proxy-Authorization"))
 	if r.Method == http.MethodConnect { // after a refusal, what comes next may be no request
 		w.Header().Set("Connection", "close")
 	}

@@ -80,7 +80,7 @@ func (d *Door) ServeOrigin(l net.Listener, host, port string) {
 				continue
 			}
 			d.figures.named.Add(1)
-			d.tunnels.Go(func() { d.takeNamed(&named{Conn: c, host: host, port: port}) })
+			d.tunnels.Go(func() { d.takeNamed(&named{Conn: c, host: host, port: port, credential: d.c.Credential}) })
 		}
 	})
 }

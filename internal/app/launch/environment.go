@@ -16,7 +16,7 @@ import (
 // Made is what the keeper made for the program. A command gets it as JSON.
 type Made struct {
 	forward.At
-	Folder *Folder `json:"-"`
+	Folder *Folder
 	// Named are the upstreams' hosts with their ports, and for each a port of this machine at which
 	// connections to it may begin without CONNECT.
 	Named map[string]int

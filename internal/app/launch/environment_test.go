@@ -57,7 +57,7 @@ func TestEnvironment(t *testing.T) {
 	if err := os.Mkdir(os.Getenv("TMPDIR"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	f, err := NewFolder()
+	f, err := NewFolder(os.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

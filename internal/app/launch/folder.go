@@ -22,10 +22,10 @@ type Folder struct {
 
 const prefix = "paceline-exec-"
 
-// NewFolder makes the folders, and removes those of keepers that were killed.
-func NewFolder() (*Folder, error) {
-	sweep(os.TempDir())
-	made, err := os.MkdirTemp(os.TempDir(), "."+prefix) // exclusively, whoever else may write there
+// NewFolder makes the folders in a temporary folder, and removes those of keepers that were killed.
+func NewFolder(temp string) (*Folder, error) {
+	sweep(temp)
+	made, err := os.MkdirTemp(temp, "."+prefix) // exclusively, whoever else may write there
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func NewFolder() (*Folder, error) {
 		err = os.Chmod(made, 0o755)
 	}
 	if err == nil { // only now others see it, when it is locked
-		f.Public = filepath.Join(os.TempDir(), strings.TrimPrefix(filepath.Base(made), "."))
+		f.Public = filepath.Join(temp, strings.TrimPrefix(filepath.Base(made), "."))
 		f.Private = filepath.Join(f.Public, "private")
 		err = os.Rename(made, f.Public)
 	}

@@ -20,7 +20,6 @@ const readyIn = time.Minute
 // ready is the first and only word of a keeper to the command that starts it.
 type ready struct {
 	Made
-	Public, Private string
 	// Error says why there is no keeper, and Code is the exit code for it.
 	Error string `json:",omitempty"`
 	Code  int    `json:",omitempty"`
@@ -42,10 +41,20 @@ func (e *KeeperError) Error() string { return e.Text }
 // The keeper gets its flags by Flags: others can read the arguments of a process, and flags may have
 // secrets.
 func Run(path string, program, keeper, hidden []string) error {
-	made, err := startKeeper(keeper)
+	const line = 4 // paceline exec --keeper PID; others can read it
+	flags, err := json.Marshal(keeper[line:])
 	if err != nil {
 		return err
 	}
+	made, err := Start(Process{Line: keeper[:line], Env: append(os.Environ(), flagsOf+"="+string(flags)), Stderr: os.Stderr})
+	if err != nil {
+		return err
+	}
+	return Become(path, program, made, hidden)
+}
+
+// Become becomes the program, with the variables that lead it. It returns only after an error.
+func Become(path string, program []string, made Made, hidden []string) error {
 	env, err := Environment(os.Environ(), made, hidden)
 	if err != nil {
 		return err
@@ -53,23 +62,25 @@ func Run(path string, program, keeper, hidden []string) error {
 	return &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, program, env)} // the keeper sees this process end
 }
 
-// startKeeper starts a keeper that is no child of this process: a shell starts it and ends. A
-// program that waits for all of its children would otherwise meet a stranger.
-func startKeeper(keeper []string) (Made, error) {
-	const program = 4 // paceline exec --keeper PID
+// Process is a command of paceline that goes on without this process.
+type Process struct {
+	Line, Env []string
+	Stderr    *os.File
+}
+
+// Start starts a process that is no child of this one, and waits until it is ready: a shell starts it
+// and ends. A program that waits for all of its children would otherwise meet a stranger.
+func Start(p Process) (Made, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return Made{}, err
 	}
 	defer r.Close()
-	c := exec.Command("/bin/sh", append([]string{"-c", `"$@" >/dev/null &`, "sh"}, keeper[:program]...)...)
-	c.ExtraFiles, c.Stderr = []*os.File{w}, os.Stderr
-	flags, err := json.Marshal(keeper[program:])
-	if err != nil {
-		return Made{}, err
-	}
-	c.Env = append(os.Environ(), flagsOf+"="+string(flags))
+	c := exec.Command("/bin/sh", append([]string{"-c", `"$@" >/dev/null &`, "sh"}, p.Line...)...)
+	c.ExtraFiles, c.Stderr, c.Env = []*os.File{w}, p.Stderr, p.Env
+	again := keepFiles()
 	err = c.Run()
+	again()
 	w.Close()
 	if err != nil {
 		return Made{}, err
@@ -79,9 +90,9 @@ func startKeeper(keeper []string) (Made, error) {
 	var said ready
 	switch {
 	case err != nil:
-		return Made{}, fmt.Errorf("the proxy of this run does not start: %w", err)
+		return Made{}, fmt.Errorf("the proxy does not start: %w", err)
 	case len(b) == 0:
-		return Made{}, errors.New("the proxy of this run ended before it was ready")
+		return Made{}, errors.New("the proxy ended before it was ready")
 	}
 	if err := json.Unmarshal(b, &said); err != nil {
 		return Made{}, err
@@ -89,11 +100,10 @@ func startKeeper(keeper []string) (Made, error) {
 	if said.Error != "" {
 		return Made{}, &KeeperError{said.Error, said.Code}
 	}
-	said.Folder = &Folder{Public: said.Public, Private: said.Private}
 	return said.Made, nil
 }
 
-// readyFile is the pipe to the command, as startKeeper passes it.
+// readyFile is the pipe to the command, as Start passes it.
 const readyFile = 3
 
 // flagsOf is the variable with the flags of a keeper, as JSON.
@@ -108,10 +118,16 @@ func Flags() (all []string, err error) {
 // Leave makes this process a keeper that no terminal reaches.
 func Leave() { _, _ = syscall.Setsid() }
 
-// Ready reports to the command that the program may begin.
-func Ready(m Made) error {
-	return report(ready{Made: m, Public: m.Folder.Public, Private: m.Folder.Private})
+// LeaveAll is Leave for a process that outlasts its program: it holds no folder, and its files are its
+// user's alone.
+func LeaveAll() {
+	Leave()
+	_ = os.Chdir("/")
+	syscall.Umask(0o077)
 }
+
+// Ready reports to the command that the program may begin.
+func Ready(m Made) error { return report(ready{Made: m}) }
 
 // Fail reports why there is no keeper.
 func Fail(err error, code int) { _ = report(ready{Error: err.Error(), Code: code}) }

@@ -203,7 +203,7 @@ func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err err
 	for _, each := range all {
 		if each.Name == u.Name && each.way.route == w.route {
 			was = each.way
-			if sameTLS(each.TLS, u.TLS) && each.ConnectTimeout == u.ConnectTimeout {
+			if SameTLS(each.TLS, u.TLS) && each.ConnectTimeout == u.ConnectTimeout {
 				w.base = was.base
 			}
 			w.governed, w.tokens = was.governed, was.tokens
@@ -259,7 +259,8 @@ func (w *way) change() {
 	})
 }
 
-func sameTLS(a, b *tls.Config) bool {
+// SameTLS reports whether two configurations are of the same certificates and authorities.
+func SameTLS(a, b *tls.Config) bool {
 	if a == nil || b == nil {
 		return a == b
 	}

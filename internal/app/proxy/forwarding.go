@@ -2,7 +2,10 @@ package proxy
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -62,15 +65,74 @@ type Forwarding struct {
 	Admits func(*http.Request) bool
 	// Days is how long it can run. If zero, a year.
 	Days int
+	// Upstreams are the addresses of those that are named. If nil, all are.
+	Upstreams []*url.URL
+	// Key is the key for the proxy of each client. If empty, a client has its own.
+	Key string
+	// Log gets what goes wrong. If nil, that of the Config.
+	Log *slog.Logger
 }
 
 // Forward makes the Server a forward proxy, too, and writes the bundle. Call it before Wait. Named
 // are the hosts of the upstreams that the Proxy has now.
 func (s *Server) Forward(f Forwarding) (*forward.Door, error) {
+	d, err := s.doorway(f)
+	if err != nil {
+		return nil, err
+	}
+	s.door, s.forward = d.Door, d.server
+	s.run(func() error { return d.serve(f.Listener) })
+	return d.Door, nil
+}
+
+// Doorway is a forward proxy of a Server that ends before it.
+type Doorway struct {
+	*forward.Door
+	server *http.Server
+	serve  func(net.Listener) error
+	ended  chan struct{}
+}
+
+// ForwardBeside makes a forward proxy beside others of the Server, and writes the bundle. Close it
+// before the Server stops.
+func (s *Server) ForwardBeside(f Forwarding) (*Doorway, error) {
+	d, err := s.doorway(f)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(d.ended)
+		if err := d.serve(f.Listener); !errors.Is(err, http.ErrServerClosed) {
+			s.proxy.config.Log.Error("a forward proxy ended", "err", err)
+		}
+	}()
+	return d, nil
+}
+
+// Close accepts nothing more, and breaks off at the end of ctx what is still under way.
+func (d *Doorway) Close(ctx context.Context) {
+	if d.server.Shutdown(ctx) != nil {
+		d.server.Close()
+	}
+	d.Shutdown(ctx)
+	<-d.ended
+}
+
+func (s *Server) doorway(f Forwarding) (*Doorway, error) {
 	p := s.proxy
 	var hosts []string
-	for _, u := range p.routes {
-		hosts = append(hosts, forward.CanonicalHost(u.To.Hostname()))
+	named := p.named
+	if f.Upstreams == nil {
+		for _, u := range p.routes {
+			hosts = append(hosts, forward.CanonicalHost(u.To.Hostname()))
+		}
+	} else {
+		for _, u := range f.Upstreams {
+			hosts = append(hosts, forward.CanonicalHost(u.Hostname()))
+		}
+		named = func(host, port string) bool {
+			return slices.ContainsFunc(f.Upstreams, func(u *url.URL) bool { return isAt(u, host, port) })
+		}
 	}
 	slices.Sort(hosts)
 	a, err := forward.NewAuthority(slices.Compact(hosts), cmp.Or(f.Days, forwardDays), time.Now())
@@ -83,14 +145,14 @@ func (s *Server) Forward(f Forwarding) (*forward.Door, error) {
 	if f.Admits == nil {
 		f.Admits = p.admits
 	}
-	s.door = forward.New(forward.Config{
-		Authority: a, Named: p.named, Serve: http.HandlerFunc(p.serveWhole), Server: s.server, Admits: f.Admits,
-		Tunnels: f.Tunnels, Proxies: p.config.proxies, Log: p.config.Log,
-	})
-	s.forward = s.server(s.door)
-	s.forward.Protocols.SetHTTP2(false)
-	s.run(func() error { return s.forward.Serve(newListener(f.Listener, &p.config.Bounds)) })
-	return s.door, nil
+	d := &Doorway{ended: make(chan struct{}), Door: forward.New(forward.Config{
+		Authority: a, Named: named, Serve: http.HandlerFunc(p.serveWhole), Server: s.server, Admits: f.Admits,
+		Credential: f.Key, Tunnels: f.Tunnels, Proxies: p.config.proxies, Log: cmp.Or(f.Log, p.config.Log),
+	})}
+	d.server = s.server(d.Door)
+	d.server.Protocols.SetHTTP2(false)
+	d.serve = func(l net.Listener) error { return d.server.Serve(newListener(l, &p.config.Bounds)) }
+	return d, nil
 }
 
 // admits reports whether a client may use the forward proxy, by its key.
@@ -109,12 +171,16 @@ func (p *Proxy) serveWhole(w http.ResponseWriter, r *http.Request) { p.visited(w
 // no port.
 func (all routes) at(host, port string) (there routes) {
 	for _, u := range all {
-		theirs := portOf(u.To)
-		if forward.CanonicalHost(u.To.Hostname()) == host && (theirs == port || isStandard(u.To) && (port == "80" || port == "443")) {
+		if isAt(u.To, host, port) {
 			there = append(there, u)
 		}
 	}
 	return there
+}
+
+func isAt(u *url.URL, host, port string) bool {
+	return forward.CanonicalHost(u.Hostname()) == host &&
+		(portOf(u) == port || isStandard(u) && (port == "80" || port == "443"))
 }
 
 // of returns the upstream of a whole URL: of those at its host, the one with the longest path that

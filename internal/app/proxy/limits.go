@@ -113,7 +113,7 @@ func (all limits) exchange(now mono.Time, had []limit.Limiter) []limit.Limiter {
 		named = append(named, all.automatic(had))
 	}
 	if all.inFlight > 0 {
-		named = append(named, limit.Named(fmt.Sprintf("%d in flight", all.inFlight), all.atOnce(now, had)))
+		named = append(named, limit.Named(inFlightName(all.inFlight), all.atOnce(now, had)))
 	}
 	return named
 }
@@ -225,6 +225,29 @@ func turns(now mono.Time, had limit.Limiter, l rate.Limit, sameTime bool) bool {
 	}
 	return false
 }
+
+// LimitNames are the limits of u, as they were given.
+func (u *Upstream) LimitNames() (all []string) {
+	if u.Preset != "" {
+		all = append(all, u.Preset)
+	}
+	for _, l := range u.Limits {
+		name := nameOf(l.Limit)
+		if l.Only != "" {
+			name = l.Only + ": " + name
+		}
+		all = append(all, name)
+	}
+	if u.InFlight > 0 {
+		all = append(all, inFlightName(u.InFlight))
+	}
+	if u.Auto {
+		all = append(all, "auto")
+	}
+	return all
+}
+
+func inFlightName(n int) string { return fmt.Sprintf("%d in flight", n) }
 
 // nameOf is the name of a limit in reports about waiting.
 func nameOf(l rate.Limit) string {

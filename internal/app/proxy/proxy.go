@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/jobs"
+	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/send/timer"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -190,6 +191,15 @@ func (c *Config) kept() (longest time.Duration) {
 		}
 	}
 	return longest + longest/8
+}
+
+// Counts is how long a request may count that is sent now, with all that is not known of its arrival.
+func (p *Proxy) Counts() (longest time.Duration) {
+	c := &p.latest.Load().config
+	for i := range c.Upstreams {
+		longest = max(longest, c.Upstreams[i].counted(c))
+	}
+	return longest + journal.Late
 }
 
 // slowest is the longest time of an attempt; 0: any time.

@@ -85,9 +85,8 @@ func (f *File) Locate(err error) error {
 	return r.Err()
 }
 
-// Load reads a file, with the environment of this process. Names in the file are relative to its
-// folder.
-func Load(name string) (File, error) {
+// Load reads a file, with an environment. Names in the file are relative to its folder.
+func Load(name string, env func(string) (string, bool)) (File, error) {
 	in, err := os.Open(name)
 	if err != nil {
 		return File{}, err
@@ -98,7 +97,7 @@ func Load(name string) (File, error) {
 		return File{}, err
 	}
 	return Read(in, Source{
-		Name: name, Env: os.LookupEnv,
+		Name: name, Env: env,
 		Private: about.Mode().Perm()&0o077 == 0 || runtime.GOOS == "windows", // which has no such mode
 		Open: func(other string) (io.ReadCloser, error) {
 			return os.Open(beside(name, other))

@@ -1,0 +1,171 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/daemon"
+	"github.com/paceline-go/paceline/internal/app/keeper"
+	"github.com/paceline-go/paceline/internal/app/launch"
+	"github.com/paceline-go/paceline/internal/app/proxy"
+)
+
+// daemonBounds are those of paceline exec without other flags.
+func daemonBounds() proxy.Bounds {
+	return proxy.Bounds{Header: 256 << 10, Body: 1 << 30, Kept: 32 << 20, KeptInAll: 512 << 20, Frozen: 64 << 20}
+}
+
+// leastIdle is how long a daemon waits for its first run, and for the next one.
+const leastIdle = 10 * time.Second
+
+// served are the runs of paceline exec that a daemon serves.
+type served struct {
+	server *daemon.Server
+	keeper *keeper.Keeper
+	over   context.Context // ends them all
+	runs   sync.WaitGroup
+}
+
+// mountRuns lets runs join. Until over ends, each is watched.
+func mountRuns(over context.Context, s *daemon.Server, c proxy.Config) *served {
+	c.Live, c.State, c.MaxWait = true, filepath.Join(s.Place().State, "daemon.state"), keeper.Forever
+	c.Bounds = daemonBounds()
+	p := &served{server: s, keeper: keeper.New(c), over: over}
+	s.Handle("POST /v1/runs", http.HandlerFunc(p.join))
+	s.Report("runs", func() any { return p.keeper.Names() })
+	return p
+}
+
+// close ends all runs, after over has ended.
+func (p *served) close() error {
+	p.runs.Wait()
+	return p.keeper.Close()
+}
+
+func (p *served) join(w http.ResponseWriter, r *http.Request) {
+	peer, _ := daemon.PeerOf(r.Context())
+	var said io.WriteCloser = discard{}
+	if f := daemon.TakeFile(r.Context()); f != nil {
+		said = f
+	}
+	run, x, err := p.read(r.Body, peer.PID, said)
+	if err != nil {
+		said.Close()
+		daemon.Refuse(w, http.StatusBadRequest, "%v", err)
+		return
+	}
+	release, ok := p.server.Hold(fmt.Sprintf("%s (process %d)", run.Program, run.PID))
+	if !ok {
+		said.Close()
+		daemon.Refuse(w, http.StatusServiceUnavailable, "the daemon ends")
+		return
+	}
+	if err := p.keeper.Join(run); err != nil {
+		release()
+		said.Close()
+		daemon.Refuse(w, http.StatusConflict, "%v", inExec(err))
+		return
+	}
+	p.runs.Go(func() {
+		defer release()
+		defer said.Close()
+		launch.Ended(p.over, run.PID)
+		figures := p.keeper.Leave(context.WithoutCancel(p.over), run)
+		if p.over.Err() != nil {
+			fmt.Fprintln(said, "paceline: the daemon was stopped, and connections to the named hosts are refused from now on")
+		}
+		if err := x.report(said, figures); err != nil {
+			fmt.Fprintln(said, "paceline:", err)
+		}
+	})
+	daemon.Answer(w, http.StatusOK, run.Made())
+}
+
+// read reads what a run says. said is the program's standard error.
+func (p *served) read(body io.Reader, pid int, said io.Writer) (*keeper.Run, *execFlags, error) {
+	var j joining
+	if err := json.NewDecoder(body).Decode(&j); err != nil {
+		return nil, nil, err
+	}
+	if pid <= 0 {
+		return nil, nil, errors.New("the process is in another namespace, and its end is not seen; expected --apart")
+	}
+	for _, name := range outward {
+		if j.Env[name] != os.Getenv(name) {
+			return nil, nil, fmt.Errorf("%s is another one than that of the daemon, which sends for all runs; expected the "+
+				"same, or --apart, or paceline daemon stop before", name)
+		}
+	}
+	x, cmd := newExecFlags()
+	cmd.SetErr(said)
+	x.getenv = func(name string) (string, bool) { value, ok := j.Env[name]; return value, ok }
+	if err := cmd.Flags().Parse(j.Flags); err != nil {
+		return nil, nil, err
+	}
+	c, err := x.configured(cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	run := x.runOf(c, j.Program, pid)
+	run.Temp = j.Temp
+	run.Settings = x.settings(j)
+	return run, x, nil
+}
+
+// settings is equal for two runs that say the same of their servers.
+func (x *execFlags) settings(j joining) string {
+	var b strings.Builder
+	b.WriteString(x.sum + "\n")
+	for _, f := range j.Flags {
+		switch name, _, _ := strings.Cut(f, "="); name {
+		case "--weight", "--head-start", "--quiet", "--summary", "--log-level", "--max-wait":
+		default:
+			fmt.Fprintf(&b, "%q\n", f)
+		}
+	}
+	for _, name := range x.hidden {
+		fmt.Fprintf(&b, "%q\n", j.Env[name])
+	}
+	return b.String()
+}
+
+// inExec turns an error about a field into one about a flag.
+func inExec(err error) error {
+	if c, ok := errors.AsType[*keeper.ConflictError](err); ok && proxyFields[c.Field] != "" {
+		c.Field = "--" + proxyFields[c.Field]
+	}
+	return inFlags(err)
+}
+
+// discard is standard error that is closed.
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+func (discard) Close() error                { return nil }
+
+// serveRuns is the daemon, also for runs. begun is called when it can be reached.
+func (d *daemonFlags) serveRuns(ctx context.Context, s *daemon.Server, c proxy.Config, begun func() error) error {
+	over, end := context.WithCancel(ctx)
+	defer end()
+	p := mountRuns(over, s, c)
+	if d.forRuns {
+		s.EndIdle(func() time.Duration { return max(p.keeper.Counts(), leastIdle) })
+	}
+	err := begun()
+	if err == nil {
+		err = s.Serve(ctx)
+	}
+	end()
+	return errors.Join(err, p.close(), s.Close())
+}
