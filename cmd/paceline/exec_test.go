@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/pem"
+	"io"
+	"log"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -21,103 +23,38 @@ import (
 )
 
 // strictTLS is a server of 20 a second over TLS, and the file of its certificate.
-func strictTLS(t *testing.T) (s *lawful, ca string) {
+func strictTLS(t *testing.T) (s *lawful, ca string) { return strictTLSOf(t, 20) }
+
+func strictTLSOf(t *testing.T, perSecond int64) (s *lawful, ca string) {
 	t.Helper()
-	s = newLawfulBy(t, 20, time.Second, (*httptest.Server).StartTLS)
-	return s, write(t, "server.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
+	s = newLawfulBy(t, perSecond, time.Second, func(s *httptest.Server) { ca = startTLS(t, s) })
+	return s, ca
+}
+
+// startTLS starts a server, and returns the file of its certificate.
+func startTLS(t *testing.T, s *httptest.Server) (ca string) {
+	t.Helper()
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return write(t, "server.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})))
 }
 
 // execs runs a program under paceline exec, and returns its standard output and error.
 func execs(t *testing.T, s *lawful, ca string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	c := program(t, append([]string{"exec", "--to", s.URL, "--limit", "20/s", "--ca-file", ca}, args...)...)
+	return execsAt(t, s, ca, "20/s", args...)
+}
+
+// execsAt is execs with another limit.
+func execsAt(t *testing.T, s *lawful, ca, limit string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	c := program(t, append([]string{"exec", "--to", s.URL, "--limit", limit, "--ca-file", ca}, args...)...)
 	c.Env = append(c.Env, "TMPDIR="+t.TempDir(), "HOME="+t.TempDir())
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs
 	err = c.Run() // ends when the daemon has written its line, too: it has the same standard error
 	return out.String(), errs.String(), err
-}
-
-// unchanged are programs that send 30 requests, and know nothing of paceline. URL is the server's
-// address, with a number to come.
-var unchanged = []struct {
-	name, needs string
-	args        []string
-	more        bool // only in CI
-}{
-	{"curl", "curl", []string{"sh", "-c", `curl -sf $(seq -f 'URL%g' 0 29) >/dev/null`}, false},
-	{"curl, h1", "curl", []string{"sh", "-c", `curl --http1.1 -sf $(seq -f 'URL%g' 0 29) >/dev/null`}, true},
-	{"wget", "wget", []string{"sh", "-c", `wget -q -O/dev/null $(seq -f 'URL%g' 0 29)`}, false},
-	{"node fetch", "node", []string{"node", "-e", `Promise.all(Array.from({length:30},(_,i)=>fetch('URL'+i).then(r=>{if(!r.ok)throw r.status}))).catch(e=>{console.error(e);process.exit(1)})`}, false},
-	{"node https", "node", []string{"node", "-e", `for(let i=0;i<30;i++)require('https').get('URL'+i,r=>{r.resume();if(r.statusCode!=200)process.exit(1)})`}, false},
-	{"requests", "python3-requests", []string{"python3", "-c", "import requests\ns=requests.Session()\nfor i in range(30): s.get('URL%d'%i,timeout=60).raise_for_status()"}, false},
-	{"httpx", "python3-httpx", []string{"python3", "-c", "import httpx\nc=httpx.Client(timeout=60)\nfor i in range(30): c.get('URL%d'%i).raise_for_status()"}, false},
-	{"httpx, all at once", "python3-httpx", []string{"python3", "-c", "import httpx,asyncio\nasync def main():\n  async with httpx.AsyncClient(timeout=60) as c:\n    for r in await asyncio.gather(*[c.get('URL%d'%i) for i in range(30)]): r.raise_for_status()\nasyncio.run(main())"}, true},
-	{"urllib", "python3-requests", []string{"python3", "-c", "import urllib.request\nfor i in range(30): urllib.request.urlopen('URL%d'%i).read()"}, false},
-	{"aiohttp", "python3-aiohttp", []string{"python3", "-c", "import aiohttp,asyncio\nasync def main():\n  async with aiohttp.ClientSession(trust_env=True) as s:\n    for i in range(30):\n      async with s.get('URL%d'%i) as r: assert r.status==200\nasyncio.run(main())"}, true},
-	{"Java HttpClient", "java", []string{"java", "JAVA/Client.java", "URL"}, true},
-	{"Java URLConnection", "java", []string{"java", "JAVA/Old.java", "URL"}, true},
-}
-
-// javaClients are two programs of Java, each a file that java runs.
-var javaClients = map[string]string{
-	"Client.java": `import java.net.URI; import java.net.http.*;
-public class Client { public static void main(String[] a) throws Exception {
-  var c = HttpClient.newHttpClient();
-  for (int i = 0; i < 30; i++) { var r = c.send(HttpRequest.newBuilder(URI.create(a[0] + i)).build(), HttpResponse.BodyHandlers.ofString());
-    if (r.statusCode() != 200) System.exit(1); } } }`,
-	"Old.java": `import java.net.*;
-public class Old { public static void main(String[] a) throws Exception {
-  for (int i = 0; i < 30; i++) { var c = (HttpURLConnection) new URL(a[0] + i).openConnection();
-    if (c.getResponseCode() != 200) System.exit(1); c.getInputStream().readAllBytes(); } } }`,
-}
-
-// Each program, as it is, is refused nothing by a strict server, and each of its requests is served
-// once. CI runs all of them, ./check those that start quickly.
-func TestExecPrograms(t *testing.T) {
-	t.Parallel()
-	race.Without(t)
-	for _, p := range unchanged {
-		t.Run(p.name, func(t *testing.T) {
-			t.Parallel()
-			if p.more {
-				need.WholeOnly(t, "it starts slowly")
-			}
-			args := append([]string{"--"}, p.args...)
-			switch module, isPython := strings.CutPrefix(p.needs, "python3-"); {
-			case isPython:
-				args[1] = need.Python(t, module)
-			default:
-				need.Program(t, p.needs)
-			}
-			dir := t.TempDir()
-			for name, text := range javaClients {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			s, ca := strictTLS(t)
-			for i := range args {
-				args[i] = strings.NewReplacer("URL", s.URL+"/?id=", "JAVA", dir).Replace(args[i])
-			}
-			_, stderr, err := execs(t, s, ca, args...)
-			if err != nil {
-				t.Errorf("%v\n%s", err, stderr)
-			}
-			refused, passed := s.told()
-			if len(refused) > 0 || passed != 30 {
-				t.Errorf("%d served, refused: %v\n%s", passed, refused, stderr)
-			}
-			for id := range passed {
-				if n := s.times(id); n != 1 {
-					t.Errorf("%d was served %d times", id, n)
-				}
-			}
-			if !strings.Contains(stderr, "30 requests to "+strings.TrimPrefix(s.URL, "https://")+", 0 refused") {
-				t.Errorf("it says %q", stderr)
-			}
-		})
-	}
 }
 
 // The command is the program: its exit code, its process id for signals, its input. Afterwards

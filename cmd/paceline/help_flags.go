@@ -106,6 +106,17 @@ var groupTable = cli.Groups{
 			print-env        print the variables that are set for a program`,
 			`log-level=LEVEL`},
 	},
+	"paceline daemon": {
+		{"Permits", `
+			limit=NAME=RATE  a limit that programs wait for, such as orders=50/s; repeatable
+			late=SPAN        how long after an unknown end a request may still arrive
+			state=FILE       what was granted, for the next daemon; off: none`,
+			`provider=NAME=PROVIDER client=NAME=WEIGHT head-start=NAME=SPAN schema`},
+		{"Who reaches it", `
+			listen=127.0.0.1:PORT  a port for permits, too
+			key-env=NAME     environment variable with the key for that port`, ""},
+		{"Watching", "", `log-level=LEVEL`},
+	},
 	"paceline serve *": {
 		{"What it allows", `
 			preset=NAME      which of its published limits

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -76,6 +77,18 @@ func (s *lawful) also(t *testing.T, limit int64, window time.Duration) {
 		}
 		return append(before(), rolling)
 	}
+}
+
+// anyURL takes requests without an id, too, and gives each the next number.
+func (s *lawful) anyURL() {
+	var next atomic.Int64
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if q := r.URL.Query(); !q.Has("id") {
+			q.Set("id", fmt.Sprint(next.Add(1)-1))
+			r.URL.RawQuery = q.Encode()
+		}
+		s.ServeHTTP(w, r)
+	})
 }
 
 // arrive judges a request.

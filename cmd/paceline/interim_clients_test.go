@@ -1,0 +1,204 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/race"
+)
+
+// nodeClients has the packages of Node that programs here need, and moreOfNode those of long forms.
+const (
+	nodeClients = "../../contrib/sdk/unchanged"
+	moreOfNode  = "../../contrib/sdk/more"
+)
+
+// crowds are clients that send COUNT requests at once, each with a timeout for reading of TIMEOUT
+// seconds. WHERE is the server's address, with a number to come. Each gets interim answers.
+var crowds = []struct {
+	name, needs string
+	script      string
+	long        bool // not in ./check
+}{
+	{"urllib", "python3-ssl", `
+import urllib.request, concurrent.futures as c
+def ask(i): assert urllib.request.urlopen('WHERE%d'%i, timeout=TIMEOUT).status==200
+list(c.ThreadPoolExecutor(COUNT).map(ask, range(COUNT)))`, false},
+	{"node fetch", "node", `
+const {Agent, fetch} = require('MODULES/undici')
+const dispatcher = new Agent({headersTimeout: TIMEOUT*1000, bodyTimeout: TIMEOUT*1000})
+const ask = i => fetch('WHERE'+i, {dispatcher}).then(r => {if (!r.ok) throw r.status; return r.text()})
+Promise.all(Array.from({length: COUNT}, (_, i) => ask(i))).catch(e => {console.error(e); process.exit(1)})`, true},
+	{"requests", "python3-requests", `
+import requests, concurrent.futures as c
+def ask(i): requests.get('WHERE%d'%i, timeout=TIMEOUT).raise_for_status()
+list(c.ThreadPoolExecutor(COUNT).map(ask, range(COUNT)))`, true},
+	{"httpx", "python3-httpx", `
+import httpx, asyncio
+async def main():
+  async with httpx.AsyncClient(timeout=httpx.Timeout(TIMEOUT, connect=60, pool=60), limits=httpx.Limits(max_connections=None)) as c:
+    for r in await asyncio.gather(*[c.get('WHERE%d'%i) for i in range(COUNT)]): r.raise_for_status()
+asyncio.run(main())`, true},
+	{"aiohttp", "python3-aiohttp", `
+import aiohttp, asyncio
+async def main():
+  t = aiohttp.ClientTimeout(total=None, sock_read=TIMEOUT)
+  async with aiohttp.ClientSession(trust_env=True, timeout=t, connector=aiohttp.TCPConnector(limit=0)) as s:
+    async def ask(i):
+      async with s.get('WHERE%d'%i) as r: assert r.status==200
+    await asyncio.gather(*[ask(i) for i in range(COUNT)])
+asyncio.run(main())`, true},
+	{"boto3", "python3-boto3", `
+import boto3, concurrent.futures as c
+from botocore.config import Config
+s3 = boto3.client('s3', endpoint_url='WHERE'.split('/?')[0], region_name='x', aws_access_key_id='a', aws_secret_access_key='b',
+  config=Config(read_timeout=TIMEOUT, retries={'total_max_attempts': 1}, max_pool_connections=COUNT, s3={'addressing_style': 'path'}))
+def ask(i): assert s3.get_object(Bucket='b', Key='k%d'%i)['Body'].read()
+list(c.ThreadPoolExecutor(COUNT).map(ask, range(COUNT)))`, true},
+	{"openai for Node", "node", `
+const {Agent, fetch} = require('MODULES/undici')
+const {OpenAI} = require('MODULES/openai')
+const dispatcher = new Agent({headersTimeout: TIMEOUT*1000, bodyTimeout: TIMEOUT*1000})
+const ai = new OpenAI({apiKey: 'sk-x', baseURL: 'WHERE'.split('/?')[0], maxRetries: 0, fetch, fetchOptions: {dispatcher}})
+Promise.all(Array.from({length: COUNT}, (_, i) => ai.get('/?id='+i))).catch(e => {console.error(e); process.exit(1)})`, true},
+}
+
+// Clients that send many requests at once are all served, although most of them wait for longer than
+// the client's timeout for reading. Without interim answers those are given up.
+func TestExecPatience(t *testing.T) {
+	t.Parallel()
+	race.Without(t)
+	count, timeout, limit := 45, 3, int64(10)
+	if need.Long() {
+		count, timeout, limit = 160, 5, 20
+	}
+	for _, p := range crowds {
+		t.Run(p.name, func(t *testing.T) {
+			if !need.Long() { // else by itself
+				t.Parallel()
+			}
+			if p.long {
+				need.WholeOnly(t, "a crowd of each client")
+			}
+			s, ca := strictTLSOf(t, limit)
+			s.anyURL()
+			s.more = func(w http.ResponseWriter, _ *http.Request, id int) bool {
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"id": %d}`, id)
+				return true
+			}
+			script := strings.NewReplacer("COUNT", fmt.Sprint(count), "TIMEOUT", fmt.Sprint(timeout), "WHERE", s.URL+"/?id=").Replace(p.script)
+			args := append([]string{"--"}, commandOf(t, t.TempDir(), p.needs, script)...)
+			began := time.Now()
+			if _, stderr, err := execsAt(t, s, ca, fmt.Sprintf("%d/s", limit), args...); err != nil {
+				t.Errorf("%v after %v\n%s", err, time.Since(began), stderr)
+			}
+			refused, passed := s.told()
+			if len(refused) > 0 || passed != count {
+				t.Errorf("%d of %d served, refused: %v", passed, count, refused)
+			}
+			t.Logf("%d of %d served in %v, timeouts of %d s", passed, count, time.Since(began).Round(time.Millisecond), timeout)
+		})
+	}
+}
+
+// clientsOf are real clients, and what each makes of interim answers while it waits for longer than
+// its timeout for reading: it is served or it fails. A client that passes over them without
+// beginning its timeout anew fails, too. The table of internal/app/proxy/interim.go is by this one.
+var clientsOf = []struct {
+	name, needs, script string
+	h2                  bool
+	by100, by102        bool // served
+}{
+	{"urllib", "python3-ssl", `
+import urllib.request, ssl
+print(urllib.request.urlopen('WHERE', timeout=1.2, context=ssl.create_default_context(cafile='CA')).read().decode())`, false, true, false},
+	{"requests", "python3-requests", `
+import requests
+print(requests.get('WHERE', timeout=1.2, verify='CA').text)`, false, true, false},
+	{"httpx", "python3-httpx", `
+import httpx
+print(httpx.Client(timeout=1.2, verify='CA').get('WHERE').text)`, false, true, true},
+	{"httpx, h2", "python3-httpx, h2", `
+import httpx
+print(httpx.Client(timeout=1.2, verify='CA', http2=True).get('WHERE').text)`, true, true, true},
+	{"aiohttp", "python3-aiohttp", `
+import aiohttp, asyncio, ssl
+async def main():
+  async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_read=1.2)) as s:
+    async with s.get('WHERE', ssl=ssl.create_default_context(cafile='CA')) as r: print(await r.text())
+asyncio.run(main())`, false, true, true},
+	{"boto3", "python3-boto3", `
+import boto3
+from botocore.config import Config
+print(boto3.client('s3', endpoint_url='WHERE', verify='CA', region_name='x', aws_access_key_id='a', aws_secret_access_key='b',
+  config=Config(read_timeout=1.2, retries={'total_max_attempts': 1}, s3={'addressing_style': 'path'})).get_object(Bucket='b', Key='k')['Body'].read().decode())`, false, true, false},
+	{"undici", "node", `
+const {Agent, fetch} = require('MODULES/undici')
+fetch('WHERE', {dispatcher: new Agent({headersTimeout: 1200})}).then(r => r.text()).then(console.log)`, false, false, true},
+	{"undici, h2", "node", `
+const {Agent, fetch} = require('MODULES/undici')
+fetch('WHERE', {dispatcher: new Agent({headersTimeout: 1200, allowH2: true})}).then(r => r.text()).then(console.log)`, true, true, true},
+	{"node https", "node", `
+const r = require('https').get('WHERE', {timeout: 1200}, r => r.on('data', b => console.log(String(b))))
+r.on('timeout', () => process.exit(1))`, false, true, true},
+	{"axios", "node", `
+require('MODULES/axios').get('WHERE', {timeout: 1200}).then(r => console.log(r.data)).catch(e => {console.log(e.code); process.exit(1)})`, false, false, false}, // it bounds the whole request
+	{"curl", "curl", "", false, false, false},
+}
+
+// A client that takes interim answers otherwise than the table has it is noticed.
+func TestInterimClients(t *testing.T) {
+	t.Parallel()
+	race.Without(t)
+	need.WholeOnly(t, "real clients")
+	for _, c := range clientsOf {
+		for status, want := range map[int]bool{100: c.by100, 102: c.by102} {
+			t.Run(fmt.Sprintf("%s, %d", c.name, status), func(t *testing.T) {
+				t.Parallel()
+				var mu sync.Mutex
+				var agent, proto string
+				s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					mu.Lock()
+					agent, proto = r.UserAgent(), r.Proto
+					mu.Unlock()
+					for range 6 {
+						select {
+						case <-time.After(400 * time.Millisecond):
+							w.WriteHeader(status)
+						case <-r.Context().Done():
+							return
+						}
+					}
+					fmt.Fprint(w, "whole")
+				}))
+				s.EnableHTTP2 = c.h2
+				ca := startTLS(t, s)
+				script := strings.NewReplacer("WHERE", s.URL, "CA", ca).Replace(c.script)
+				var args []string
+				if c.name == "curl" {
+					args = []string{need.Program(t, "curl"), "-sf", "-m", "1.2", "--cacert", ca, s.URL}
+				} else {
+					args = commandOf(t, t.TempDir(), c.needs, script)
+				}
+				p := exec.Command(args[0], args[1:]...)
+				p.Env = append(p.Environ(), "NODE_EXTRA_CA_CERTS="+ca)
+				out, err := p.CombinedOutput()
+				mu.Lock()
+				defer mu.Unlock()
+				if got := err == nil && strings.TrimSpace(string(out)) == "whole"; got != want || strings.HasPrefix(proto, "HTTP/2") != c.h2 {
+					t.Errorf("%s (%s): served: %v, want %v: %v\n%s", agent, proto, got, want, err, out)
+				}
+			})
+		}
+	}
+}
