@@ -53,7 +53,7 @@ func (v *visit) path() string {
 	for _, u := range v.proxy.routes { // v may have none, or the wrong one
 		p, _ = u.secrets.HideIn(p)
 	}
-	if v.repeats(p) {
+	if v.clientKey != "" && v.repeats(p) {
 		p = strings.ReplaceAll(p, v.clientKey, secret.Hidden)
 	}
 	return shortenedPath(p)

@@ -107,7 +107,7 @@ func (p *Proxy) visited(w http.ResponseWriter, r *http.Request, whole bool) {
 		v.refuse(refusal)
 		return
 	}
-	if v.keeps() {
+	if len(v.proxy.batches) > 0 && v.keeps() {
 		return
 	}
 	v.serve()
@@ -141,6 +141,9 @@ func (v *visit) enter() *refusal {
 	if v.patience, err = patienceOf(r.Header, most); err != nil {
 		return badField(err)
 	}
+	if r.Header[FieldCost] == nil { // so it is with most requests
+		return nil
+	}
 	if v.stated, err = statedOf(r.Header); err != nil {
 		return badField(err)
 	}
@@ -162,7 +165,7 @@ func (v *visit) find() *refusal {
 	if v.upstream = all.find(v.in); v.upstream == nil {
 		return noUpstream(all)
 	}
-	if all.leadsAside(v.in, v.upstream) {
+	if len(all) > 1 && all.leadsAside(v.in, v.upstream) {
 		return badPath("a path that may be one of another upstream")
 	}
 	return v.fromPage()

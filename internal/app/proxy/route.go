@@ -54,9 +54,6 @@ func hostname(hostport string) string {
 // leadsAside reports whether some server would take the path of a request for one of another
 // upstream.
 func (all routes) leadsAside(r *http.Request, found *upstream) bool {
-	if len(all) == 1 {
-		return false
-	}
 	as, host := folded(r.URL.Path), hostname(r.Host)
 	for _, u := range all {
 		if u.Host != "" && u.Host != host {

@@ -124,15 +124,17 @@ type intake struct {
 // request has changed since an earlier run ended it, or since the input was checked.
 func (k *intake) read(from *format.Reader) (*format.Request, error) {
 	q, err := from.Next()
-	if err == nil {
+	if err == nil && k.c.secret {
 		err = k.atHome(from, q)
 	}
 	if err != nil {
 		return nil, err
 	}
-	k.prices.charge(q)
-	if reason := k.c.fits(q); reason != "" {
-		return nil, &format.InputError{File: from.Name(), Line: q.Line, Column: q.Column, Reason: reason}
+	if k.prices.some {
+		k.prices.charge(q)
+		if reason := k.c.fits(q); reason != "" {
+			return nil, &format.InputError{File: from.Name(), Line: q.Line, Column: q.Column, Reason: reason}
+		}
 	}
 	q.ReadAt, q.Hash = time.Now(), format.HashOf(q.ID)
 	var clash func(func(format.Hash) int) string
@@ -167,8 +169,8 @@ func (k *intake) read(from *format.Reader) (*format.Request, error) {
 // Config.KeyHosts, or else to the host of the first request. Check and the feeder call it, never at
 // the same time.
 func (k *intake) atHome(from *format.Reader, q *format.Request) error {
-	if q.URL == nil || !k.c.secret {
-		return nil // the request has ended in an earlier run, or there are no keys
+	if q.URL == nil {
+		return nil // the request has ended in an earlier run
 	}
 	if len(k.homes) == 0 {
 		k.homes = secret.Places{secret.PlaceOf(q.URL)}

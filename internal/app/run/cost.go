@@ -25,6 +25,7 @@ type charging struct {
 	own  *provider.Charges
 	rows *provider.Charges // of Config.ChargedBy; nil: those of each host
 	any  bool              // some limit counts another unit than requests and tokens
+	some bool              // there is something to find: any, or charges of the user
 
 	mu    sync.Mutex
 	hosts map[string]*provider.Charges
@@ -47,6 +48,7 @@ func newCharging(c *Config) (*charging, error) {
 	for _, l := range c.Limits {
 		k.any = k.any || l.Unit == limit.Weight || l.Unit == limit.Orders
 	}
+	k.some = k.any || len(c.Charges) > 0
 	return k, nil
 }
 
@@ -109,9 +111,6 @@ func (c *Config) fits(q *format.Request) string {
 
 // states takes what the request cost from its answer, if its charge says where.
 func states(j *job, ans *pool.Answer) {
-	if j.r == nil || j.r.Charge == nil {
-		return
-	}
 	c := j.r.Charge
 	if c.Answer == nil || ans.Result != limit.Accepted || j.res.Cut {
 		return

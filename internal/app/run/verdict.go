@@ -182,7 +182,9 @@ func (r *judge) read(j *job, v *classify.Verdict, ans *pool.Answer) {
 	if j.parts != nil && ans.Result == limit.Accepted {
 		r.c.partly(j, v, ans)
 	}
-	states(j, ans)
+	if j.r != nil && j.r.Charge != nil {
+		states(j, ans)
+	}
 	err := r.c.succeeds(res, ans)
 	if err == nil && endsWell(ans) {
 		err = r.findNext(j)
