@@ -36,3 +36,27 @@ func TestResourcesOfEarlierVersions(t *testing.T) {
 		t.Errorf("the key %q, core %q, search %q", name(key), name(core), name(search))
 	}
 }
+
+// A limit of a resource holds for the requests that count in it. A pattern names several, and without one it is any
+// named resource, but not none.
+func TestCovers(t *testing.T) {
+	for _, c := range []struct {
+		scope    provider.Scope
+		only     string
+		resource string
+		want     bool
+	}{
+		{provider.Resource, "search", "search", true},
+		{provider.Resource, "search", "core", false},
+		{provider.Resource, "search", "", false},
+		{provider.Resource, "", "core", true},
+		{provider.Resource, "", "", false},
+		{provider.Key, "", "core", true},
+		{provider.Key, "", "", true},
+	} {
+		l := Limit{Scope: c.scope, Only: c.only}
+		if got := l.Covers(c.resource); got != c.want {
+			t.Errorf("a limit of %v, only %q, for %q: %v", c.scope, c.only, c.resource, got)
+		}
+	}
+}

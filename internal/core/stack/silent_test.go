@@ -3,6 +3,7 @@ package stack_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -304,5 +305,15 @@ func TestWhatIsNotSilent(t *testing.T) {
 		if change(g); silent(g) {
 			t.Errorf("after %s it is silent", name)
 		}
+	}
+}
+
+// A silent stack is not idle while a request is in flight that its driver skipped.
+func TestSkippedIsNotIdle(t *testing.T) {
+	g := must(stack.New(stack.Config{}))
+	flying := []*limit.Sent{{At: at(0), Number: 1, Cost: limit.One}}
+	g.Silent(slices.Values(flying))
+	if _, ok := g.Idle(at(ms)); ok {
+		t.Error("it is idle while a request is in flight")
 	}
 }

@@ -75,6 +75,18 @@ func TestWhatMayBeTooLargeIsCounted(t *testing.T) {
 	}
 }
 
+// A request costs as much as its estimate at least, whether its input is counted or guessed.
+func TestGuessesCost(t *testing.T) {
+	m := newMeter(t, Config{Limits: []rate.Limit{minuteLimit(2000, limit.Tokens)}})
+	b := parsed(t, tokens.Chat, `{"model":"gpt-4o","max_tokens":7,"messages":[{"role":"user","content":"rain falls on the plain"}]}`)
+	for n := range 300 { // from the 201st on it is guessed
+		q, err := m.Measure(b, true, false)
+		if least := q.Estimate.Input + 7; err != nil || q.Cost[limit.Tokens] < least || q.Cost[limit.Requests] != 1 {
+			t.Fatalf("request %d: %v of %+v, %v; want %d tokens at least", n, q.Cost, q.Estimate, err, least)
+		}
+	}
+}
+
 // What the input alone makes too large is only an estimate: it goes alone. Output that a request asks for is
 // none, and an answer since the check may have raised it.
 func TestTooLarge(t *testing.T) {

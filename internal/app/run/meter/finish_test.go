@@ -25,6 +25,7 @@ func TestIsCut(t *testing.T) {
 		{"data: {\"choices\":[{\"delta\":{\"content\":\"length\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", false},
 		{"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"max_tokens\"}}\n\n", true},
 		{"event: response.incomplete\ndata: {\"response\":{\"incomplete_details\":{\"reason\":\"max_output_tokens\"}}}\n\n", true},
+		{"{\"stop_reason\":\"end_turn\",\"quoted\":\n{\"stop_reason\":\"max_tokens\"}\n}", false},
 		{"", false},
 		{`"length"`, false},
 	} {

@@ -239,3 +239,27 @@ func TestTurned(t *testing.T) {
 		t.Error("a cursor is a key")
 	}
 }
+
+// The kept form of a page has no secret of the first page's query; the next run, whose input has it, adds it again.
+func TestKeptPagesHaveNoSecrets(t *testing.T) {
+	s := &Sender{secrets: format.NewSecrets(nil, nil, nil, nil)}
+	line, _ := url.Parse("https://api.example.com/items?api_key=aB3dE5gH7jK9mN1pQ&limit=2")
+	q := &format.Request{ID: "a", Method: "GET", URL: line}
+	q.Begin()
+	n, err := ParseNext("cursor=/c", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Turned(n, q, FirstHop(q), "c2", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := n.Keeps(p, "c2")
+	if want := "https://api.example.com/items?limit=2&cursor=c2"; kept != want {
+		t.Errorf("kept as %s, want %s", kept, want)
+	}
+	again, err := s.Turned(n, q, FirstHop(q), kept, true)
+	if err != nil || again.URL.Query().Get("api_key") != "aB3dE5gH7jK9mN1pQ" || again.URL.Query().Get("cursor") != "c2" {
+		t.Errorf("it leads to %v, %v", again.URL, err)
+	}
+}

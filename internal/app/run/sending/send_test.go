@@ -308,3 +308,21 @@ func requested(s *Sender, r *format.Request, h Hop, v *format.Values) *http.Requ
 	s.request(q, r, h, v)
 	return q
 }
+
+// A body that begins in the midst may have a half of a secret at both ends; one that broke off, at its end.
+func TestCutAt(t *testing.T) {
+	for _, c := range []struct {
+		r    Response
+		want secret.Cut
+	}{
+		{Response{Status: 200}, secret.Whole},
+		{Response{Status: 206}, secret.CutStart | secret.CutEnd},
+		{Response{Status: 206, Cut: true}, secret.CutStart | secret.CutEnd},
+		{Response{Status: 200, Cut: true}, secret.CutEnd},
+		{Response{Status: 200, Err: io.ErrUnexpectedEOF}, secret.CutEnd},
+	} {
+		if got := c.r.CutAt(); got != c.want {
+			t.Errorf("%d, cut: %v, error: %v: %v, want %v", c.r.Status, c.r.Cut, c.r.Err, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package tally
+
+import (
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// A request takes of a unit what the sent ones took on average, once twenty were sent, and until then what those that
+// are left take. It is one request in any case.
+func TestEach(t *testing.T) {
+	left := limit.Cost{limit.Requests: 10, limit.Tokens: 500}
+	for _, c := range []struct {
+		use        Use
+		each, sent float64 // tokens
+	}{
+		{Use{Remaining: left}, 50, 1},
+		{Use{Remaining: left, Spent: limit.Cost{limit.Requests: 19, limit.Tokens: 1900}}, 50, 100},
+		{Use{Remaining: left, Spent: limit.Cost{limit.Requests: 20, limit.Tokens: 1900}}, 95, 95},
+		{Use{Spent: limit.Cost{limit.Requests: 2, limit.Tokens: 30}}, 15, 15},
+		{Use{}, 0, 1},
+	} {
+		if each, sent := c.use.Each(limit.Tokens), c.use.SentEach(limit.Tokens); each != c.each || sent != c.sent {
+			t.Errorf("%v: %v and %v of those sent, want %v and %v", c.use, each, sent, c.each, c.sent)
+		}
+		if each, sent := c.use.Each(limit.Requests), c.use.SentEach(limit.Requests); each != 1 || sent != 1 {
+			t.Errorf("%v: %v and %v requests", c.use, each, sent)
+		}
+	}
+}
+
+// The first place of an id has it. A check and the sending after it find the same request there; a second place is
+// wrong, and so is another request at the first.
+func TestSeen(t *testing.T) {
+	tally := New(0, NewFigures([]format.Key{{Name: "A"}}, nil, 0, false))
+	at := func(line int, digest format.Digest) *format.Request {
+		return &format.Request{ID: "a", Hash: format.HashOf("a"), Line: line, Digest: digest}
+	}
+	for _, c := range []struct {
+		what    string
+		q       *format.Request
+		checked bool
+		want    seen
+	}{
+		{"the first", at(3, "01"), false, seen{Right: true}},
+		{"the same, checked", at(3, "01"), true, seen{Right: true, Line: 3}},
+		{"another place", at(4, "01"), false, seen{Line: 3}},
+		{"another request, checked", at(3, "02"), true, seen{Line: 3, Other: true}},
+	} {
+		if got := tally.Seen(c.q, c.checked, nil); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.what, got, c.want)
+		}
+	}
+}
