@@ -245,6 +245,9 @@ func (w *proxyWords) share(c *proxy.Config, k proxy.Client) {
 	if k.Reserve > 0 {
 		parts = append(parts, fmt.Sprintf("leaves %g %% of each limit free for others", k.Reserve*100))
 	}
+	if len(k.Models) > 0 {
+		parts = append(parts, "may use "+strings.Join(k.Models, ", ")+" alone")
+	}
 	if k.InFlight > 0 {
 		parts = append(parts, fmt.Sprintf("%d in flight", k.InFlight))
 	}

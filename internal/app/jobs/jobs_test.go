@@ -565,7 +565,7 @@ func FuzzMistakes(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			total, wrong, err := mistakes(l, endpoint, strings.NewReader(text))
+			total, wrong, err := mistakes(l, endpoint, strings.NewReader(text), func(*format.Request) string { return "" })
 			if err == nil && total == 0 && len(wrong) == 0 {
 				t.Fatalf("%q has nothing, and nothing is wrong", text)
 			}

@@ -49,6 +49,8 @@ type Config struct {
 	// Base returns the way on which a batch sends. The RoundTripper fails with a *sending.Unsent if it
 	// has written nothing, and only once the batch stops. It must be safe for concurrent use.
 	Base func(Way) http.RoundTripper
+	// Wrong says why an owner may not send a request, by its URL and body; empty: it may. If nil, all may.
+	Wrong func(owner string, to *url.URL, body []byte) string
 	// Log gets the events of batches. If nil, none.
 	Log *slog.Logger
 }

@@ -14,7 +14,7 @@ const mostMistakes = 100
 
 // mistakes reads the whole input of a batch as the engine will. It returns how many requests there
 // are, and what is wrong with them.
-func mistakes(l *format.LLM, endpoint string, in io.Reader) (total int, all []Mistake, err error) {
+func mistakes(l *format.LLM, endpoint string, in io.Reader, wrongs func(*format.Request) string) (total int, all []Mistake, err error) {
 	r := format.NewReader(l, "input", in, format.InputLimits{})
 	r.Pass = format.Checking // fast: the costs are the engine's affair
 	seen := map[format.Hash]int{}
@@ -47,6 +47,9 @@ func mistakes(l *format.LLM, endpoint string, in io.Reader) (total int, all []Mi
 			wrong(q.Line, "duplicate_custom_id", "custom_id %q is already on line %d, expected each once", q.ID, first)
 		case endpoint != "" && q.URL.Path != endpoint:
 			wrong(q.Line, "mismatched_url", "url %q is not the endpoint of the batch, %s", q.URL.Path, endpoint)
+		}
+		if why := wrongs(q); why != "" {
+			wrong(q.Line, "model_not_allowed", "%s", why)
 		}
 		seen[id] = q.Line
 	}

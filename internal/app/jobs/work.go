@@ -86,7 +86,12 @@ func (s *Store) check(b *Batch, path string) (total int, wrong []Mistake, err er
 		return 0, nil, err
 	}
 	defer in.Close()
-	return mistakes(l, b.Endpoint, in)
+	return mistakes(l, b.Endpoint, in, func(q *format.Request) string {
+		if s.c.Wrong == nil {
+			return ""
+		}
+		return s.c.Wrong(b.Owner, q.URL, q.Body)
+	})
 }
 
 // validate checks the input of a batch that was not checked yet.

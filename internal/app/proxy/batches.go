@@ -96,6 +96,12 @@ func (p *Proxy) openBatches() error {
 		}
 		s, err := jobs.Open(jobs.Config{Folder: u.Batches.Folder, Keep: u.Batches.Keep, Most: u.Batches.Most,
 			Concurrency: u.Batches.Concurrency, To: u.To, Log: p.config.Log,
+			Wrong: func(owner string, to *url.URL, body []byte) string {
+				if x := p.latest.Load().clients.named(owner).mayBatch(to, body); x != nil {
+					return x.detail
+				}
+				return ""
+			},
 			Base: func(w jobs.Way) http.RoundTripper { return &bulk{p.common, u.Name, w} }})
 		if err != nil {
 			return &ConfigError{Field: fmt.Sprintf("Upstreams[%d].Batches.Folder", i), Err: err}
@@ -201,6 +207,9 @@ func (b *bulk) RoundTrip(q *http.Request) (*http.Response, error) {
 	for rest := first; ; rest = min(2*rest, most) {
 		v := b.visit(q)
 		if v != nil {
+			if x := v.client.mayBatch(q.URL, bodyOf(q)); x != nil { // the file has changed since the batch was checked
+				return x.inBulk(q), nil
+			}
 			resp, x, err := v.sendsInBulk(b, q)
 			switch {
 			case err == nil:
@@ -225,6 +234,17 @@ func (b *bulk) RoundTrip(q *http.Request) (*http.Response, error) {
 			return nil, &sending.Unsent{Err: q.Context().Err()}
 		}
 	}
+}
+
+// bodyOf returns the body of a request of the engine, which has it in memory.
+func bodyOf(q *http.Request) (body []byte) {
+	if q.GetBody == nil {
+		return nil
+	}
+	if r, err := q.GetBody(); err == nil {
+		body, _ = io.ReadAll(r)
+	}
+	return body
 }
 
 // visit is a request of the batches at the upstream as it is configured now; nil: there is none.

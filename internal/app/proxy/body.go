@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -156,6 +157,14 @@ func (b *body) ahead(n int64) {
 		at = b.passed
 		b.mu.Unlock()
 	}
+}
+
+// held reads all of the body, and returns it. whole is false if it does not end, or is not kept.
+func (b *body) held() (all []byte, whole bool) {
+	b.ahead(math.MaxInt64)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kept, !b.lost && b.err == io.EOF
 }
 
 // close ends all reading from the client.

@@ -188,6 +188,8 @@ func (k *Client) check(at string) error {
 		return wrong(at+".Weight", "%v, expected above 0 and up to a million", k.Weight)
 	case !(k.Reserve >= 0 && k.Reserve <= 1):
 		return wrong(at+".Reserve", "%v, expected 0 to 1", k.Reserve)
+	case slices.Contains(k.Models, ""):
+		return wrong(at+".Models", "one is empty, expected the names of models, such as gpt-4o or gpt-4o*")
 	case k.InFlight < 0:
 		return wrong(at+".InFlight", "%d is negative", k.InFlight)
 	case k.HeadStart < 0:

@@ -38,6 +38,7 @@
 //	several_targets.go  several targets of an upstream
 //	key.go            keys of an upstream
 //	limits.go         limiters of a partition, and their change
+//	models.go         models that a client may use
 //	charge.go         what requests cost, by charges and by their clients
 //	price.go          costs in money
 //	shared_store.go   limits shared with other processes

@@ -179,6 +179,9 @@ type Client struct {
 	// Limits are the client's own, over all upstreams together: requests, tokens, or money (in
 	// millionths of a dollar).
 	Limits []rate.Limit
+	// Models are the models that the client may use, as requests name them. A * stands for any text.
+	// If nil, all.
+	Models []string
 	// MaySayCost lets the client choose the resource of its requests, and lower their cost, with
 	// FieldCost. Every client may raise a cost.
 	MaySayCost bool

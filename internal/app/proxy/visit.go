@@ -96,6 +96,10 @@ func (v *visit) serve() {
 	v.takeBody()
 	defer v.body.close()
 	defer v.w.calm()
+	if refusal := v.mayAsk(); refusal != nil {
+		v.refuse(refusal)
+		return
+	}
 	v.line.enter(v)
 	defer v.line.leave()
 	v.upstream.proxy.ServeHTTP(v.w, v.in)

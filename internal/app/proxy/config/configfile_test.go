@@ -67,6 +67,7 @@ clients:
       max_wait: 0
       reserve: 25%
       in_flight: 4
+      models: [gpt-4o, "claude-*"]
       limits: [1000/d, 200k tokens/d, 5USD/d]
     - name: batch
       addresses: [10.1.0.0/16, 192.0.2.7]
@@ -135,7 +136,7 @@ func TestEverything(t *testing.T) {
 		Admin: proxy.Off, Open: true, MaxWait: 30 * time.Second, FinalOnly: true, Grace: time.Minute, State: "proxy.state",
 		Bounds: proxy.Bounds{Header: 32 << 10, Body: -1, Kept: 1 << 20, KeptInAll: 64 << 20, Frozen: 8 << 20, Connections: 100, HeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, Stall: 20 * time.Second},
 		Clients: proxy.Clients{Header: "X-Client", Most: 50, Default: proxy.Client{Weight: 0.5, MaxWaiting: 10}, List: []proxy.Client{
-			{Name: "alice", Keys: []proxy.KeyHash{proxy.HashKey(clients), abc}, Weight: 2, HeadStart: 10 * time.Second, Reserve: 0.25, InFlight: 4, MaxWaiting: 500, MaxWait: -1, Limits: []rate.Limit{
+			{Name: "alice", Keys: []proxy.KeyHash{proxy.HashKey(clients), abc}, Weight: 2, HeadStart: 10 * time.Second, Reserve: 0.25, InFlight: 4, Models: []string{"gpt-4o", "claude-*"}, MaxWaiting: 500, MaxWait: -1, Limits: []rate.Limit{
 				{N: 1000, Per: day, Text: "1000/d"}, {N: 200_000, Per: day, Unit: limit.Tokens, Text: "200000 tokens/d"}, {N: 5_000_000, Per: day, Unit: limit.Money, Text: "5USD/d"}}},
 			{Name: "batch", Addresses: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("192.0.2.7/32")}, MaxWait: 2 * time.Hour, MaySayCost: true},
 		}},
@@ -385,6 +386,8 @@ func TestErrors(t *testing.T) {
 		{list + "    - name: a\n      keys: [{sha256: abc}]\n", []string{`proxy.yaml:7:23: sha256: want 64 hexadecimal digits`}},
 		{list + "    - {name: a, keys: [{env: ALICE_KEY}]}\n    - {name: b, keys: [{env: ALICE_KEY}]}\n", []string{`proxy.yaml:7:24: clients.list[1].keys[0]: the same key is a's`}},
 		{list + "    - {name: a}\n    - {name: a}\n  header: X-Client\n", []string{`proxy.yaml:7:14: clients.list[1].name: there are two clients "a"`}},
+		{list + "    - {name: a, models: [\"\", {}]}\n", []string{"proxy.yaml:6:26: models: \"\" is no name of a model", "proxy.yaml:6:30: models: a mapping is no name"}},
+		{list + "    - {name: a, models: []}\n", []string{"proxy.yaml:6:25: models: none: want one"}},
 		{list + "    - {name: a, reserve: 120%}\n", []string{
 			`proxy.yaml:6:26: reserve: "120%" is no part of a whole: want 75% or 0.75`}},
 		{one + "    use: a lot\n", []string{`proxy.yaml:4:10: use: "a lot" is no part of a whole: want 75% or 0.75`}},

@@ -107,6 +107,8 @@ var shareFields = []yamlfile.Field{
 	key("max_waiting", count, "how many of its requests may wait (default 10000)"),
 	key("max_wait", spanOrZero, "the longest that one of its requests waits (default: that of all); 0: none waits"),
 	key("limits", rates, "its own, of what it asks of all upstreams together: requests, tokens or money"),
+	key("models", yamlfile.Value(yamlfile.ListOf(form{"type": "string", "examples": []string{"gpt-4o", "claude-*"}}),
+		(*reader).modelNames), "the models that it may use, as requests name them; * is any text (default: all)"),
 	key("may_say_cost", yes, "it may choose the resource of a request, and lower the cost, with Paceline-Cost"),
 }
 

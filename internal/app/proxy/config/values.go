@@ -146,6 +146,20 @@ func (r *reader) addresses(n *node, what string) (all []netip.Prefix) {
 	return all
 }
 
+func (r *reader) modelNames(n *node, what string) (all []string) {
+	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		r.Refuse(n, "models: none: want one such as gpt-4o, or no models, for all")
+	}
+	for item := range yamlfile.Items(r, n, what) {
+		if item.Kind != yaml.ScalarNode || strings.TrimSpace(item.Value) == "" {
+			r.Refuse(item, "models: %s is no name of a model: want one such as gpt-4o, or gpt-4o*", yamlfile.Show(item))
+			continue
+		}
+		all = append(all, item.Value)
+	}
+	return all
+}
+
 // scopeNames are the scopes of limits in files.
 var scopeNames = []string{"key", "all", "model", "resource", "route"}
 
