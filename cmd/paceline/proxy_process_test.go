@@ -35,6 +35,8 @@ type lawful struct {
 	keys    map[string][]rule.Server
 	served  []uint8 // how often each id was
 	passed  int
+	first   time.Duration // when the first passed, after began
+	last    time.Duration
 	refused []string
 	later   string                                                    // Retry-After of what is refused
 	more    func(w http.ResponseWriter, r *http.Request, id int) bool // other than to say which id it was
@@ -106,6 +108,9 @@ func (s *lawful) arrive(key string, id int) (ok bool) {
 		s.refused = append(s.refused, fmt.Sprintf("%d with %s after %v", id, key, time.Since(s.began)))
 		return false
 	}
+	if s.last = time.Since(s.began); s.passed == 0 {
+		s.first = s.last
+	}
 	s.passed++
 	for len(s.served) <= id {
 		s.served = append(s.served, 0)
@@ -149,6 +154,13 @@ func (s *lawful) told() (refused []string, passed int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.refused), s.passed
+}
+
+// span is the time from the first passed request to the last.
+func (s *lawful) span() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last - s.first
 }
 
 // passing is a `paceline proxy` as a process of its own, which may be killed and started again at

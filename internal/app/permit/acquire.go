@@ -38,9 +38,7 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request) *refusal {
 	if x != nil {
 		return x
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(i.json(waited, s.c.SendWithin, s.c.TTL))
-	return nil
+	return answer(w, i.json(waited, s.c.SendWithin, s.c.TTL))
 }
 
 // turn waits until the first of the permits may go, and takes as many more as may go then.

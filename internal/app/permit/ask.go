@@ -25,7 +25,9 @@ type about struct {
 	Provider string `json:"provider,omitempty"`
 }
 
-func (s *Server) list(w http.ResponseWriter, _ *http.Request) *refusal { return answer(w, s.listed()) }
+func (s *Server) list(w http.ResponseWriter, _ *http.Request) *refusal {
+	return answerJSON(w, s.listed())
+}
 
 func (s *Server) listed() listed {
 	all := listed{Snapshot: s.group.Snapshot(), Held: s.Held(), Lapsed: s.lapsed.Load(), UnknownIDs: s.unread.Load()}
@@ -61,7 +63,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request) *refusal {
 	if !at.IsZero() {
 		wait = max(time.Until(at), 0)
 	}
-	return answer(w, struct {
+	return answerJSON(w, struct {
 		WaitMS int64 `json:"wait_ms"`
 		Ahead  int   `json:"ahead"`
 	}{int64((wait + time.Millisecond - 1) / time.Millisecond), ahead})

@@ -3,6 +3,7 @@ package permit
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -24,7 +25,7 @@ func (s *Server) settle(w http.ResponseWriter, r *http.Request) *refusal {
 		return badMessage(err)
 	}
 	settled, unknown := s.settleAll(client, all)
-	return answer(w, struct {
+	return answerJSON(w, struct {
 		Settled int `json:"settled"`
 		Unknown int `json:"unknown"`
 	}{settled, unknown})
@@ -95,7 +96,7 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request) *refusal {
 	}
 	s.mu.Unlock()
 	s.unread.Add(int64(unknown))
-	return answer(w, struct {
+	return answerJSON(w, struct {
 		Renewed int   `json:"renewed"`
 		Unknown int   `json:"unknown"`
 		TTLMS   int64 `json:"ttl_ms"`
@@ -111,12 +112,20 @@ func clientOf(r *http.Request) (string, *refusal) {
 	return client, nil
 }
 
-func answer(w http.ResponseWriter, v any) *refusal {
+// answerJSON answers with a value.
+func answerJSON(w http.ResponseWriter, v any) *refusal {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return refuse(http.StatusInternalServerError, "bad-message", "%v", err)
+		panic(err) // cannot fail: every field has a JSON form
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(b, '\n'))
+	return answer(w, append(b, '\n'))
+}
+
+// answer writes an answer, whose length simple clients want to know.
+func answer(w http.ResponseWriter, b []byte) *refusal {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	_, _ = w.Write(b)
 	return nil
 }

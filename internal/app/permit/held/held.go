@@ -59,8 +59,8 @@ type Line uint64
 type Book[V any] struct {
 	c     Config
 	byID  map[ID]*permit[V]
-	lines map[Line]map[ID]*permit[V]
-	due   queue[V] // all permits; the first to lapse in front
+	lines map[Line]*permit[V] // the first of a list
+	due   queue[V]            // all permits; the first to lapse in front
 }
 
 type permit[V any] struct {
@@ -68,14 +68,15 @@ type permit[V any] struct {
 	holder         string
 	line           Line
 	sendBy, lapses mono.Time
-	gone           bool // its connection is
+	gone           bool       // its connection is
+	before, after  *permit[V] // in the list of its connection
 	v              V
 	index          int // in due
 }
 
 // New returns an empty Book.
 func New[V any](c Config) *Book[V] {
-	return &Book[V]{c: c, byID: map[ID]*permit[V]{}, lines: map[Line]map[ID]*permit[V]{}}
+	return &Book[V]{c: c, byID: map[ID]*permit[V]{}, lines: map[Line]*permit[V]{}}
 }
 
 // Len is how many permits are not over.
@@ -124,7 +125,7 @@ func (b *Book[V]) Settle(id ID, holder string) (v V, ok bool) {
 
 // Gone notes that a connection is gone. Its permits lapse now, or at their SendBy if that is later.
 func (b *Book[V]) Gone(now mono.Time, line Line) {
-	for _, p := range b.lines[line] {
+	for p := b.lines[line]; p != nil; p = p.after {
 		p.gone = true
 		p.lapses = min(p.lapses, max(now, p.sendBy))
 		heap.Fix(&b.due, p.index)
@@ -159,19 +160,27 @@ func (b *Book[V]) of(id ID, holder string) *permit[V] {
 
 // tie makes a permit one of a connection.
 func (b *Book[V]) tie(p *permit[V], line Line) {
-	p.line = line
-	if b.lines[line] == nil {
-		b.lines[line] = map[ID]*permit[V]{}
+	first := b.lines[line]
+	p.line, p.before, p.after = line, nil, first
+	if first != nil {
+		first.before = p
 	}
-	b.lines[line][p.id] = p
+	b.lines[line] = p
 }
 
 func (b *Book[V]) untie(p *permit[V]) {
-	if p.gone {
+	switch {
+	case p.gone:
 		return
-	}
-	if delete(b.lines[p.line], p.id); len(b.lines[p.line]) == 0 {
+	case p.before != nil:
+		p.before.after = p.after
+	case p.after != nil:
+		b.lines[p.line] = p.after
+	default:
 		delete(b.lines, p.line)
+	}
+	if p.after != nil {
+		p.after.before = p.before
 	}
 }
 

@@ -1,0 +1,212 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/race"
+)
+
+// clientLimits are the limits that the tests of the clients want.
+var clientLimits = []string{"--limit", "fast=100000/s", "--limit", "pair=2/h", "--limit", "hour=1/h", "--limit", "left=1/h",
+	"--limit", "answers=100000/s", "--limit", "http=100000/s"}
+
+// client is a program of another language beside a daemon.
+func (p *permits) client(program string, args ...string) *exec.Cmd {
+	c := exec.Command(program, args...)
+	c.Env = append(c.Environ(), p.env...)
+	return c
+}
+
+const (
+	pythonTests = top + "/clients/python/tests/"
+	clientKey   = "a-key-that-nobody-guesses"
+)
+
+// newClients is newPermits with what the tests of the clients want.
+func newClients(t *testing.T) *permits {
+	t.Helper()
+	at := need.Address(t)
+	p := newPermits(t, append([]string{"--listen", at, "--key-env", "PERMIT_KEY"}, clientLimits...)...)
+	p.env = append(p.env, "PERMIT_KEY="+clientKey, "PERMIT_URL=http://"+at, "PACELINE_SOCKET="+p.socket())
+	return p.begin()
+}
+
+// The tests of the client of Python pass, at a real daemon.
+func TestPythonPermits(t *testing.T) {
+	t.Parallel()
+	race.Without(t)
+	python := "python3"
+	if need.Whole() {
+		python = need.Python(t, "httpx")
+	} else {
+		need.Program(t, python)
+	}
+	b, err := newClients(t).client(python, "-W", "error", pythonTests+"test_paceline.py").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, b)
+	}
+}
+
+// crowd is programs of Python that send by permits, each with 12 threads, to a strict server of 200 a
+// second.
+type crowd struct {
+	t      *testing.T
+	p      *permits
+	server *lawful
+	args   []string
+	first  int // id of the next program's first request
+
+	mu  sync.Mutex
+	all []*exec.Cmd
+}
+
+func (c *crowd) join(seconds time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x := c.p.client("python3", pythonTests+"strict.py", c.server.URL, "strict", fmt.Sprint(seconds.Seconds()), "12", strconv.Itoa(c.first))
+	c.first += 20_000
+	if err := x.Start(); err != nil {
+		c.t.Error(err)
+	}
+	c.all = append(c.all, x)
+}
+
+// Four programs of Python with 12 threads each keep to a strict limit, and use it.
+func TestPermitsStrict(t *testing.T) {
+	race.Without(t)
+	need.Program(t, "python3")
+	seconds := 4 * time.Second
+	if need.Whole() {
+		seconds = 20 * time.Second
+	}
+	c := &crowd{t: t, p: newPermits(t, "--limit", "strict=200/s", "--late", "2s").begin(), server: newLawful(t, 200, time.Second)}
+	c.p.env = append(c.p.env, "PACELINE_SOCKET="+c.p.socket())
+	for range 4 {
+		c.join(seconds)
+	}
+	for _, x := range c.all {
+		if err := x.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	refused, passed := c.server.told()
+	if len(refused) > 0 {
+		t.Errorf("%d are refused: %v", len(refused), refused[0])
+	}
+	spent := c.server.span()
+	ideal := time.Duration((passed+199)/200-1) * time.Second
+	t.Logf("%d requests in %v, 0 refused: %.1f %% of the ceiling", passed, spent, 100*ideal.Seconds()/spent.Seconds())
+	if passed < 200*int(seconds.Seconds())/2 { // this machine may be busy; the log has the figure
+		t.Errorf("%d requests in %v", passed, seconds)
+	}
+}
+
+// Kills of programs and of the daemon, and programs that are stopped for a while, put no more than the
+// limit into any window.
+func TestPermitsStrictKills(t *testing.T) {
+	need.LongOnly(t, "it takes a minute")
+	need.Program(t, "python3")
+	const seconds = 50 * time.Second
+	c := &crowd{t: t, p: newPermits(t, "--limit", "strict=200/s", "--late", "2s").begin(), server: newLawful(t, 200, time.Second)}
+	c.p.env = append(c.p.env, "PACELINE_SOCKET="+c.p.socket())
+	began := time.Now()
+	for range 4 {
+		c.join(seconds)
+	}
+	events := slices.Concat(slices.Repeat([]string{"kill"}, 15), slices.Repeat([]string{"stop"}, 9), slices.Repeat([]string{"daemon"}, 4))
+	rand.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
+	for _, event := range events {
+		time.Sleep(seconds / time.Duration(len(events)+2))
+		x := c.all[len(c.all)-1-rand.IntN(4)]
+		switch event {
+		case "kill":
+			_ = x.Process.Kill()
+			c.mu.Lock()
+			c.all = slices.DeleteFunc(c.all, func(y *exec.Cmd) bool { return x == y })
+			c.mu.Unlock()
+			_ = x.Wait()
+			c.join(seconds - time.Since(began))
+		case "stop":
+			_ = x.Process.Signal(syscall.SIGSTOP)
+			time.AfterFunc(time.Duration(rand.Int64N(int64(4*time.Second))), func() { _ = x.Process.Signal(syscall.SIGCONT) })
+		case "daemon":
+			c.p.kill()
+			c.p.begin()
+		}
+	}
+	for _, x := range c.all {
+		_ = x.Wait()
+	}
+	refused, passed := c.server.told()
+	t.Logf("%d requests in %v, %d refused", passed, time.Since(began), len(refused))
+	if len(refused) > 0 {
+		t.Errorf("%d are refused: %v", len(refused), refused[0])
+	}
+	if passed < 2000 {
+		t.Errorf("only %d were sent", passed)
+	}
+}
+
+// How many permits a second one program gets, by the call and in batches, beside a server that echoes
+// the same messages over a socket:
+//
+//	PACELINE_LONG=1 go test ./cmd/paceline -run TestPermitsPerSecond -v
+func TestPermitsPerSecond(t *testing.T) {
+	need.LongOnly(t, "it measures")
+	p := newPermits(t, append([]string{"--state", "off", "--late", "1ms"}, "--limit", "fast=100000000/s")...).begin()
+	echo := filepath.Join(filepath.Dir(p.socket()), "echo.sock")
+	l, err := net.Listen("unix", echo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+		_, _ = w.Write(b)
+	})}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { s.Close() })
+	p.env = append(p.env, "PACELINE_SOCKET="+p.socket(), "PERMIT_ECHO="+echo)
+	time.Sleep(3 * time.Second) // until what an earlier daemon may have granted counts no more
+	for _, language := range [][]string{{"python3", pythonTests + "speed.py"}} {
+		need.Program(t, language[0])
+		got := map[string][]float64{}
+		for range 5 {
+			b, err := p.client(language[0], append(language[1:], "1", "echo", "1", "10", "100", "1", "echo")...).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(string(b)) {
+				what, n, _ := strings.Cut(strings.TrimSpace(line), " ")
+				f, err := strconv.ParseFloat(n, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[what] = append(got[what], f)
+			}
+		}
+		median := func(what string) float64 {
+			slices.Sort(got[what])
+			return got[what][len(got[what])/2]
+		}
+		t.Logf("%s: echo %.0f, single %.0f (%.2f of it), batches of 10 %.0f (%.1f times single), of 100 %.0f (%.1f times)",
+			language[0], median("echo"), median("1"), median("1")/median("echo"), median("10"), median("10")/median("1"),
+			median("100"), median("100")/median("1"))
+	}
+}
