@@ -1,0 +1,56 @@
+package node
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// A request by a node's part counts in it until its answer has left the window, and no longer: the part serves as much
+// in the next window.
+func TestPartIsSettled(t *testing.T) {
+	s := &shelf{incarnation: "x"}
+	var a, b *Node
+	for id, n := range map[string]**Node{"a": &a, "b": &b} {
+		*n = New(Config{ID: id, Split: true, New: func() limit.Limiter { return limit.MustRolling(100, time.Second) }})
+		(*n).Line(1000, limit.One)
+	}
+	p := mono.Time(0)
+	for ; p < 60_000*ms; p += 250 * ms {
+		s.turn(t, a, p)
+		s.turn(t, b, p+100*ms)
+	}
+	fails := func(until mono.Time) {
+		for ; p < until; p += 250 * ms {
+			a.Begin(p)
+			a.End(p+ms, errors.New("the store is away"))
+		}
+	}
+	for {
+		if _, of, on := a.Alone(); on && of == 2 {
+			break
+		}
+		if fails(p + 250*ms); p > 600_000*ms {
+			t.Fatal("it never sends by its part")
+		}
+	}
+	fails(p + 5000*ms)
+	for window := range 2 {
+		var open []*limit.Sent
+		for a.Ready(p, limit.One) <= p {
+			sent := &limit.Sent{At: p, Number: uint64(100*window + len(open) + 1), Cost: limit.One}
+			a.Admit(sent)
+			open = append(open, sent)
+		}
+		if len(open) != 50 {
+			t.Fatalf("window %d: %d go by half of 100", window, len(open))
+		}
+		for _, sent := range open {
+			a.Settle(p+ms, sent, &limit.Outcome{Result: limit.Accepted})
+		}
+		fails(p + 1250*ms)
+	}
+}
