@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/paceline-go/paceline/internal/app/capture"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/forward"
 	"github.com/paceline-go/paceline/internal/app/keeper"
@@ -44,6 +45,9 @@ type execFlags struct {
 	proxyFlags
 	hidden   []string // variables of the environment that the program does not get
 	keeper   int      // the process id of the program; 0: this is not the keeper
+	inside   bool     // this process is in the namespaces of a captured program, and becomes it
+	capture  bool     // the program's connections are captured
+	local    []uint   // ports of this machine that a captured program reaches
 	apart    bool     // a proxy of this run alone
 	client   proxy.Client
 	quiet    bool
@@ -72,7 +76,10 @@ func newExecFlags() (*execFlags, *cobra.Command) {
 		Example: execExample,
 		Args:    x.arguments,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if x.keeper != 0 {
+			switch {
+			case x.inside:
+				return cli.Exit(cli.ExitConfig, launch.Inside(args))
+			case x.keeper != 0:
 				return x.keep(cmd)
 			}
 			return x.run(cmd, args)
@@ -88,6 +95,10 @@ func newExecFlags() (*execFlags, *cobra.Command) {
 	p := c.Flags()
 	p.IntVar(&x.keeper, "keeper", 0, "the proxy of a run; for paceline itself")
 	_ = p.MarkHidden("keeper")
+	p.BoolVar(&x.inside, "inside", false, "in the namespaces of a program; for paceline itself")
+	_ = p.MarkHidden("inside")
+	p.BoolVar(&x.capture, "capture", false, "lead all connections of the program here, whatever it reads (Linux)")
+	p.UintSliceVar(&x.local, "allow-local", nil, "ports of this machine that a captured program reaches")
 	p.BoolVar(&x.apart, "apart", false, "a proxy of this run alone, which knows nothing of other runs")
 	p.Float64Var(&x.client.Weight, "weight", 1, "this run's share beside other runs, where they want more than the limits allow")
 	p.DurationVar(&x.client.HeadStart, "head-start", 0,
@@ -128,7 +139,7 @@ func (x *execFlags) configured(cmd *cobra.Command) (c proxy.Config, err error) {
 			return c, err
 		}
 	} else {
-		if err := besideConfig(cmd, "apart", "weight", "head-start", "keeper", "quiet", "summary", "log-level"); err != nil {
+		if err := besideConfig(cmd, "apart", "capture", "allow-local", "weight", "head-start", "keeper", "quiet", "summary", "log-level"); err != nil {
 			return c, err
 		}
 		file, err := loadProxy(x.file, x.lookup())
@@ -151,6 +162,9 @@ func (x *execFlags) configured(cmd *cobra.Command) (c proxy.Config, err error) {
 	if !(x.client.Weight > 0 && x.client.Weight <= 1e6) || x.client.HeadStart < 0 {
 		return c, cli.Usage(fmt.Errorf("--weight %v and --head-start %v, expected above 0 and up to a million, and 0s or more",
 			x.client.Weight, x.client.HeadStart))
+	}
+	if i := slices.IndexFunc(x.local, func(p uint) bool { return p < 1 || p > 65535 }); i >= 0 {
+		return c, cli.Usage(fmt.Errorf("--allow-local %d, expected a port from 1 to 65535", x.local[i]))
 	}
 	if c, err = c.Checked(); err != nil {
 		return c, cli.Usage(inFlags(err))
@@ -191,7 +205,7 @@ func (x *execFlags) run(cmd *cobra.Command, args []string) error {
 	for _, u := range c.Upstreams {
 		hosts = append(hosts, u.To)
 	}
-	if what := launch.TakenOut(os.Environ(), hosts); what != "" {
+	if what := launch.TakenOut(os.Environ(), hosts); what != "" && !x.capture {
 		return cli.Exit(cli.ExitConfig,
 			fmt.Errorf("%s: the program would go past the limits; expected it without", what))
 	}
@@ -204,8 +218,11 @@ func (x *execFlags) run(cmd *cobra.Command, args []string) error {
 		return cli.Exit(notExecutable, err)
 	}
 	self, err := os.Executable()
+	if err == nil && x.capture {
+		_, _, err = capture.Command(self)
+	}
 	if err != nil {
-		return err
+		return cli.Exit(cli.ExitConfig, err)
 	}
 	if x.alone(&c) {
 		line := append([]string{self, "exec", "--keeper", strconv.Itoa(os.Getpid())}, given(cmd.Flags())...)

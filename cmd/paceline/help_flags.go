@@ -97,6 +97,9 @@ var groupTable = cli.Groups{
 			share-fallback=wait|split share-weight share-least state=FILE charge=CHARGE rpm tpm itpm otpm
 			limit-model=MODEL=LIMITS strangers rule=bucket|rolling per-second tokens rejects-free latency-max
 			in-flight use ramp max-wait final-only timeout attempts max-outage max-pause max-body`},
+		{"How it is led here", `
+			capture          all of its connections, whatever it reads (Linux)`,
+			`allow-local`},
 		{"Beside other runs", `
 			apart            a proxy of this run alone, which knows nothing of other runs`,
 			`weight head-start`},

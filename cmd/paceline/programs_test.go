@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,11 +24,13 @@ import (
 type often int
 
 const (
-	always    often = iota // in ./check
-	inCI                   // it starts slowly, or needs packages that .ci/run installs
-	long                   // with PACELINE_LONG
-	byCapture              // not yet: it heeds no variable, and exec has no --capture
+	always often = iota // in ./check
+	inCI                // it starts slowly, or needs packages that .ci/run installs
+	long                // with PACELINE_LONG
 )
+
+// captured marks programs that heed no variable, or not those of certificates.
+const captured = ", captured"
 
 // unchanged are programs that know nothing of paceline. Where they stand in a script: WHERE is the
 // server's address with a number to come, SITE its address alone, NAME the host example.com,
@@ -86,12 +89,29 @@ func main() {
 	{"rclone", "rclone", `rclone --config DIR/none copy --retries 1 --http-url https://NAME/ :http: DIR/in && test -f DIR/in/9`, long, true, fileTree},
 	{"Java HttpClient", "java", "Client", inCI, false, nil},
 	{"Java URLConnection", "java", "Old", inCI, false, nil},
-	{"aiohttp without trust_env", "", "", byCapture, false, nil},
-	{"Python websockets", "", "", byCapture, false, nil},
-	{"perl LWP without env_proxy", "", "", byCapture, false, nil},
-	{"php file_get_contents", "", "", byCapture, false, nil},
-	{"aria2", "", "", byCapture, false, nil},
-	{"Go without Proxy", "", "", byCapture, false, nil},
+	{"aiohttp without trust_env" + captured, "python3-aiohttp", "import aiohttp,asyncio\nasync def main():\n  async with aiohttp.ClientSession() as s:\n    for i in range(30):\n      async with s.get('WHERE%d'%i) as r: assert r.status==200\nasyncio.run(main())", inCI, false, nil},
+	{"Python websockets" + captured, "python3-websockets", "import asyncio,websockets\nasync def main():\n  for i in range(30):\n    async with websockets.connect('WHERE'.replace('https','wss')+str(i),close_timeout=0.1) as w: pass\nasyncio.run(main())", long, false, webSockets},
+	{"perl LWP without env_proxy" + captured, "perl", `use LWP::UserAgent; my $u=LWP::UserAgent->new; for my $i (0..29){my $r=$u->get("WHERE$i"); $r->is_success or die $r->status_line}`, long, false, nil},
+	{"php file_get_contents" + captured, "php", `for($i=0;$i<30;$i++){if(file_get_contents('WHERE'.$i)===false)exit(1);}`, long, false, nil},
+	{"aria2" + captured, "aria2c", `for i in $(seq 0 29); do echo "WHERE$i"; echo " out=$i"; done >DIR/list && aria2c -q --async-dns=false -i DIR/list -d DIR/in && test -s DIR/in/29`, long, true, nil},
+	{"Go without Proxy" + captured, "go", `package main
+
+import (
+	"fmt"
+	"net/http"
+)
+
+func main() {
+	c := &http.Client{Transport: &http.Transport{}}
+	for i := range 30 {
+		r, err := c.Get(fmt.Sprint("https://NAME/?id=", i))
+		if err != nil || r.StatusCode != 200 {
+			panic(err)
+		}
+		r.Body.Close()
+	}
+}
+`, inCI, false, nil},
 }
 
 // javaClients are two programs of Java, each a file that java runs.
@@ -171,8 +191,6 @@ func TestExecPrograms(t *testing.T) {
 				need.WholeOnly(t, "it starts slowly")
 			case long:
 				need.LongOnly(t, "ten others are in CI")
-			case byCapture:
-				t.Skip("it heeds no variable: it needs --capture, which is not built yet")
 			}
 			tried.Add(1)
 			dir := openFolder(t)
@@ -191,8 +209,15 @@ func TestExecPrograms(t *testing.T) {
 			if p.needs == "java" {
 				args = append(args, s.URL+"/?id=")
 			}
-			c := program(t, append([]string{"exec", "--to", to, "--limit", "20/s", "--ca-file", ca, "--"}, args...)...)
+			var by []string
+			if strings.HasSuffix(p.name, captured) {
+				by = []string{"--capture"}
+			}
+			c := program(t, slices.Concat([]string{"exec"}, by, []string{"--to", to, "--limit", "20/s", "--ca-file", ca, "--"}, args)...)
 			c.Env = append(c.Env, "TMPDIR="+openFolder(t), "HOME="+dir, env)
+			if to != s.URL { // another HTTPS_PROXY than that of the other runs' daemon
+				c.Env = append(c.Env, "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+dir)
+			}
 			stuck := time.AfterFunc(patient, func() { _ = c.Process.Kill() })
 			out, err := c.CombinedOutput()
 			stuck.Stop()

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// roots are where systems keep the certificates that they trust, in one file. The first that is
+// Roots are where systems keep the certificates that they trust, in one file. The first that is
 // there counts.
-var roots = []string{
+var Roots = []string{
 	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Arch
 	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", // Fedora
 	"/etc/ssl/ca-bundle.pem",                            // openSUSE
@@ -56,7 +56,7 @@ func otherRoots(getenv func(string) string) (all []byte, err error) {
 	}
 	names := map[string]bool{"": true}
 	for _, v := range Variables {
-		if own := getenv(v.Name); v.isBundle() && !names[own] {
+		if own := getenv(v.Name); v.IsBundle() && !names[own] {
 			names[own] = true
 			b, err := os.ReadFile(own)
 			if err != nil {
@@ -68,14 +68,14 @@ func otherRoots(getenv func(string) string) (all []byte, err error) {
 	if getenv("SSL_CERT_FILE") != "" { // it replaces the system's
 		return all, nil
 	}
-	for _, name := range roots {
+	for _, name := range Roots {
 		if b, err := os.ReadFile(name); err == nil {
 			add(b)
 			return all, nil
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no certificates of the system in %s: set SSL_CERT_FILE to a file of them", roots[0])
+		return nil, fmt.Errorf("no certificates of the system in %s: set SSL_CERT_FILE to a file of them", Roots[0])
 	}
 	return all, nil
 }

@@ -15,7 +15,11 @@ func TestPeerUser(t *testing.T) {
 			continue
 		}
 		defer l.Close()
-		go net.Dial("tcp", l.Addr().String())
+		out, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
 		c, err := l.Accept()
 		if err != nil {
 			t.Fatal(err)

@@ -17,8 +17,8 @@ type Variable struct {
 	For string
 }
 
-// isBundle reports whether the value is the bundle.
-func (v Variable) isBundle() bool { return v.Of(At{Bundle: "b"}) == "b" }
+// IsBundle reports whether the value is the bundle.
+func (v Variable) IsBundle() bool { return v.Of(At{Bundle: "b"}) == "b" }
 
 func proxyURL(a At) string { return a.URL }
 func bundle(a At) string   { return a.Bundle }

@@ -19,9 +19,12 @@ type Figures struct {
 	Named     int64    `json:"connections"`
 	Others    int64    `json:"other_connections"`
 	Elsewhere int      `json:"other_hosts"`
+
+	captured bool
 }
 
 func (r *Run) figures(p *proxy.Proxy) (f Figures) {
+	f.captured = r.Capture
 	for i := range r.Upstreams {
 		f.Hosts = append(f.Hosts, r.Upstreams[i].To.Host)
 	}
@@ -42,10 +45,13 @@ func (r *Run) figures(p *proxy.Proxy) (f Figures) {
 func (f Figures) Words() string {
 	hosts := sanitize.Some(f.Hosts, 3)
 	var b strings.Builder
-	if f.Named == 0 {
-		fmt.Fprintf(&b, "paceline: nothing of the program came for %s: it may not read HTTPS_PROXY, or it asked "+
+	switch {
+	case f.Named == 0 && f.captured:
+		fmt.Fprintf(&b, "paceline: the program asked nothing of %s", hosts)
+	case f.Named == 0:
+		fmt.Fprintf(&b, "paceline: nothing of the program came for %s: it may not read HTTPS_PROXY (try --capture), or it asked "+
 			"nothing there", hosts)
-	} else {
+	default:
 		fmt.Fprintf(&b, "paceline: %d requests to %s, %d refused", f.Requests, hosts, f.Refused)
 	}
 	if f.Others > 0 {

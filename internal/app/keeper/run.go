@@ -9,10 +9,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/capture"
 	"github.com/paceline-go/paceline/internal/app/forward"
 	"github.com/paceline-go/paceline/internal/app/launch"
 	"github.com/paceline-go/paceline/internal/app/proxy"
@@ -37,12 +41,18 @@ type Run struct {
 	Getenv func(string) string
 	// Temp is its temporary folder, for the run's files.
 	Temp string
-	Log  *slog.Logger
+	// Capture leads all of its connections here, and not its environment. Local are the ports of this
+	// machine that it then reaches.
+	Capture bool
+	Local   []uint16
+	Log     *slog.Logger
 
 	client proxy.Client // Client, with a name and a key
 	key    string
 	made   launch.Made
 	door   *proxy.Doorway
+
+	captured func() // ends the capture; nil: there is none
 }
 
 // Made is what the program needs, after Join.
@@ -79,7 +89,54 @@ func (r *Run) open(s *proxy.Server) (err error) {
 		l.Close()
 		return err
 	}
+	if r.Capture {
+		return r.openSocket(named)
+	}
 	return r.openNamed(named)
+}
+
+// openSocket waits for the listeners of the program's namespace.
+func (r *Run) openSocket(named []*url.URL) error {
+	r.made.Socket, r.made.Local = filepath.Join(r.made.Folder.Private, "capture"), r.Local
+	here := map[string]string{} // named ports of this machine, and the hosts as they are named
+	for _, u := range named {
+		host := forward.CanonicalHost(u.Hostname())
+		if a, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !a.IsLoopback()) {
+			continue
+		}
+		for _, port := range portsOf(u) {
+			n, err := strconv.ParseUint(port, 10, 16)
+			if err != nil {
+				return err
+			}
+			r.made.Local, here[port] = append(r.made.Local, uint16(n)), host
+		}
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: r.made.Socket, Net: "unix"})
+	if err != nil {
+		return fmt.Errorf("the socket of a captured program: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	r.captured = func() { cancel(); <-ended }
+	go func() {
+		defer close(ended)
+		err := capture.Serve(ctx, l, capture.Config{
+			Named: func(host string) bool {
+				return slices.ContainsFunc(named, func(u *url.URL) bool { return forward.CanonicalHost(u.Hostname()) == forward.CanonicalHost(host) })
+			},
+			Take: func(c net.Conn, host, port string) {
+				if a, err := netip.ParseAddr(host); err == nil && a.IsLoopback() && here[port] != "" {
+					host = here[port]
+				}
+				r.door.Captured(c, host, port)
+			},
+		})
+		if err != nil {
+			r.Log.Warn("a program is not captured", "err", err)
+		}
+	}()
+	return nil
 }
 
 // openNamed opens a port for each named host, at which connections begin without CONNECT.
@@ -113,6 +170,9 @@ func (r *Run) forget() {
 // close closes the ports at once, and breaks off at the end of ctx what is still under way.
 func (r *Run) close(ctx context.Context) {
 	r.forget()
+	if r.captured != nil {
+		r.captured()
+	}
 	if r.door == nil {
 		return
 	}

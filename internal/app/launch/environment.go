@@ -20,6 +20,10 @@ type Made struct {
 	// Named are the upstreams' hosts with their ports, and for each a port of this machine at which
 	// connections to it may begin without CONNECT.
 	Named map[string]int
+	// Socket is for a program whose connections are captured: see package capture. Local are ports of
+	// this machine that it reaches. Without a Socket it is led by its environment.
+	Socket string   `json:",omitempty"`
+	Local  []uint16 `json:",omitempty"`
 }
 
 // Environment returns the variables that lead a program to the keeper, as NAME=VALUE, and writes
@@ -28,7 +32,11 @@ type Made struct {
 func Environment(was []string, m Made, hidden []string) ([]string, error) {
 	set := map[string]string{}
 	for _, v := range forward.Variables {
-		set[v.Name] = v.Of(m.At)
+		if m.Socket == "" || v.IsBundle() {
+			set[v.Name] = v.Of(m.At)
+		} else { // a proxy of the user's own would be a way past the limits
+			hidden = append(hidden[:len(hidden):len(hidden)], v.Name)
+		}
 	}
 	get := func(name string) string { return valueOf(was, name) }
 	for _, v := range files {
@@ -39,7 +47,9 @@ func Environment(was []string, m Made, hidden []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		set[v.name] = value
+		if value != "" {
+			set[v.name] = value
+		}
 	}
 	all := slices.DeleteFunc(slices.Clone(was), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")

@@ -78,13 +78,16 @@ func phpIni(m Made, get func(string) string) (string, error) {
 	return get("PHP_INI_SCAN_DIR") + string(os.PathListSeparator) + filepath.Dir(path), err
 }
 
+// javaStore is the name of the file with the certificates in Java's form.
+const javaStore = "cacerts"
+
 // javaOptions empty the list of hosts without a proxy: this machine is in it otherwise.
 func javaOptions(m Made, get func(string) string) (string, error) {
 	bundle, err := os.ReadFile(m.Bundle)
 	if err != nil {
 		return "", err
 	}
-	store, err := m.Folder.write(m.Folder.Public, "cacerts", string(trustStore(bundle)), 0o644)
+	store, err := m.Folder.write(m.Folder.Public, javaStore, string(trustStore(bundle)), 0o644)
 	if err != nil {
 		return "", err
 	}
@@ -97,6 +100,9 @@ func javaOptions(m Made, get func(string) string) (string, error) {
 	if own := get("JAVA_TOOL_OPTIONS"); own != "" {
 		all = append([]string{own}, all...)
 	}
+	if m.Socket != "" {
+		return strings.Join(all, " "), nil
+	}
 	for _, scheme := range []string{"http", "https"} {
 		all = append(all, fmt.Sprintf("-D%s.proxyHost=%s -D%s.proxyPort=%s", scheme, u.Hostname(), scheme, u.Port()))
 	}
@@ -108,6 +114,9 @@ var nodeHook string
 
 // nodeOptions load a hook, since no version of Node leads all of its connections by a variable.
 func nodeOptions(m Made, get func(string) string) (string, error) {
+	if m.Socket != "" {
+		return get("NODE_OPTIONS"), nil
+	}
 	named, err := json.Marshal(m.Named)
 	if err != nil {
 		return "", err

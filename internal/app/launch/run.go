@@ -56,6 +56,9 @@ func Run(path string, program, keeper, hidden []string) error {
 // Become becomes the program, with the variables that lead it. It returns only after an error.
 func Become(path string, program []string, made Made, hidden []string) error {
 	env, err := Environment(os.Environ(), made, hidden)
+	if err == nil && made.Socket != "" {
+		path, program, env, err = captured(path, program, made, env)
+	}
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,36 @@
+// Package capture leads all connections of one program to the proxy of its run, whatever the
+// program reads of its environment. It is `paceline exec --capture`.
+//
+// The program runs in a network namespace of its own, where every address is local. Its names are
+// answered with addresses of 198.18.0.0/15, and its TCP connections arrive at one listener. That
+// listener is made inside, and handed over a Unix socket to the proxy outside. So nothing has a way
+// past the proxy. No root is needed where the system allows user namespaces.
+//
+// # Files
+//
+//	outside.go        Serve: the proxy's side
+//	names.go          names and their addresses inside
+//	resolver.go       answers to the questions of programs for names
+//	handover.go       listeners over a Unix socket
+//	inside_linux.go   Enter: the namespace, before the program begins
+//	redirect_linux.go packets of all connections lead to the listener
+//	command_linux.go  the command that makes the namespace
+//	other.go          systems without namespaces
+package capture
+
+import "errors"
+
+// ErrNot says that this system cannot capture. The error that wraps it says what to allow.
+var ErrNot = errors.New("--capture is not possible here")
+
+// Inside says what Enter makes for a program.
+type Inside struct {
+	// Socket is the Unix socket of the proxy.
+	Socket string
+	// Local are the ports at which the program reaches this machine's own loopback address, by the
+	// proxy. At all others it meets its own servers.
+	Local []uint16
+	// Files replace files of the system, for the program alone: by their path, the path of the
+	// replacement. A file that is not there is not made.
+	Files map[string]string
+}
