@@ -248,6 +248,21 @@ type Answer struct {
 	Actual *limit.Cost // if not nil, the final cost
 }
 
+// AnswerOf returns the record of an outcome that is known now.
+func AnswerOf(o *limit.Outcome) Answer {
+	a := Answer{Result: o.Result, Counts: time.Now()}
+	switch {
+	case o.ArrivedAgo != 0:
+		a.Counts = a.Counts.Add(-o.ArrivedAgo)
+	case o.Result == limit.Unknown:
+		a.Counts = a.Counts.Add(Late)
+	}
+	if o.Metered {
+		a.Actual = &o.Actual
+	}
+	return a
+}
+
 // Answered is how the send with a number ended.
 type Answered struct {
 	Send int64

@@ -113,17 +113,7 @@ func (s *state) settle(g grant, o *limit.Outcome) {
 	if s == nil || g.entry == 0 {
 		return
 	}
-	a := journal.Answer{Result: o.Result, Counts: time.Now()}
-	switch {
-	case o.ArrivedAgo != 0:
-		a.Counts = a.Counts.Add(-o.ArrivedAgo)
-	case o.Result == limit.Unknown:
-		a.Counts = a.Counts.Add(journal.Late)
-	}
-	if o.Metered {
-		a.Actual = &o.Actual
-	}
-	_ = s.journal.Answer(g.entry, a) // without it the permit counts longer
+	_ = s.journal.Answer(g.entry, journal.AnswerOf(o)) // without it the permit counts longer
 }
 
 func (s *state) close() error {

@@ -210,17 +210,7 @@ func (l ledger) Send(p transport.Partition, cost limit.Cost) (int64, error) {
 // Settle implements transport.Recorder. After a failed write the attempt counts until the end of
 // its process, and some time longer.
 func (l ledger) Settle(entry int64, cost limit.Cost, o limit.Outcome) {
-	a := journal.Answer{Result: o.Result, Counts: time.Now()}
-	switch {
-	case o.ArrivedAgo != 0:
-		a.Counts = a.Counts.Add(-o.ArrivedAgo)
-	case o.Result == limit.Unknown:
-		a.Counts = a.Counts.Add(journal.Late)
-	}
-	if o.Metered {
-		a.Actual = &o.Actual
-	}
-	if err := l.journal.Answer(entry, a); err != nil {
+	if err := l.journal.Answer(entry, journal.AnswerOf(&o)); err != nil {
 		l.unwritten(err)
 	}
 }
