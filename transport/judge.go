@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -82,29 +81,13 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 	return in
 }
 
-// ofOthers drops statements about another resource than that of the request: they are no news of
-// this one, nor of the key. A refusal by such a limit concerns the route alone.
+// ofOthers drops statements about another resource than that of the request. Its route counts there
+// from now on.
 func (s *sent) ofOthers() {
-	own, said := bare(s.leaf.partition.Resource), &s.verdict.Said
-	if own == "" {
-		return
-	}
-	other := func(scope provider.Scope, resource string) bool {
-		return scope == provider.Resource && resource != "" && resource != own
-	}
-	if l := said.Limits; len(l) == 1 && other(l[0].Scope, l[0].Resource) {
-		s.elsewhere(l[0].Resource)
-	}
-	limits := len(said.Limits)
-	said.Limits = slices.DeleteFunc(said.Limits, func(l provider.ServiceLimit) bool { return other(l.Scope, l.Resource) })
-	said.Policies = slices.DeleteFunc(said.Policies, func(p provider.Policy) bool { return other(p.Scope, p.Resource) })
-	if len(said.Limits) == limits {
-		return
-	}
-	all := s.verdict.For(func(provider.Scope) bool { return true })
-	s.verdict.Known, s.verdict.Remaining, s.verdict.Reset = all.Known, all.Remaining, all.Reset
-	if s.verdict.Scope == provider.Resource {
-		s.verdict.Scope = provider.Route
+	if own := bare(s.leaf.partition.Resource); own != "" {
+		if other := s.verdict.OfResource(own); other != "" {
+			s.elsewhere(other)
+		}
 	}
 }
 

@@ -123,16 +123,18 @@ func TestProxyChargeFlags(t *testing.T) {
 	}
 }
 
-// run takes presets of weight, charges, and limits of weight. It has no resources, and says so.
+// run takes presets of weight, charges, and limits of weight and of resources.
 func TestRunCharges(t *testing.T) {
 	t.Parallel()
 	const line = `{"url":"https://api.binance.com/api/v3/depth?limit=5000"}`
 	for want, args := range map[string][]string{
-		`--charge "GET /x=5 apples": "apples" is no unit of a cost`:                    {"--limit", "5/s", "--charge", "GET /x=5 apples"},
-		`--limit "search: 30/m" is of the resource search: run counts the requests of`: {"--limit", "search: 30/m"},
-		`no request fits the charge on "GET /x" but those of the one before it`:        {"--limit", "5/s", "--charge", "* *=5 weight", "--charge", "GET /x=6 weight"},
-		`cost 250 weight can never go: limit 200 weight/m allows 200 at once`:          {"--limit", "200 weight/m", "--dry-run"},
-		`1 to send`: {"--preset", "binance", "--dry-run"},
+		`--charge "GET /x=5 apples": "apples" is no unit of a cost`:             {"--limit", "5/s", "--charge", "GET /x=5 apples"},
+		`no charge of github, and no --charge, names the resource "serch"`:      {"--preset", "github", "--limit", "serch: 30/m"},
+		`a limit of the resource a with --share or --organization`:              {"--limit", "5/s", "--charge", "* /a=resource a", "--limit", "a: 3/m", "--key-env", "HOME", "--header", "A: {key}", "--organization", "HOME=x"},
+		`no request fits the charge on "GET /x" but those of the one before it`: {"--limit", "5/s", "--charge", "* *=5 weight", "--charge", "GET /x=6 weight"},
+		`cost 250 weight can never go: limit 200 weight/m allows 200 at once`:   {"--limit", "200 weight/m", "--dry-run"},
+		`1 to send`:                {"--preset", "binance", "--dry-run"},
+		`limit 5000/h requests  1`: {"--preset", "github", "--limit", "search: 20/m", "--dry-run"},
 	} {
 		_, stdout, stderr := paceline(line, append([]string{"run"}, args...)...)
 		if !strings.Contains(stdout+stderr, want) {

@@ -204,7 +204,7 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 	}
 	others := slices.ContainsFunc(c.Limits, func(l format.Rate) bool { return l.Model == "" })
 	switch {
-	case len(f.limits) > 0 || others:
+	case len(f.limits) > 0 || others || len(c.Resources) > 0:
 	case len(c.Limits) > 0:
 		return cli.Usage(errors.New("--limit-model is beside --limit, --preset or --rpm, which are for the other models; expected one of them, or --limit none"))
 	case f.llm.preset != "" && len(f.llm.bounded) == 0:
@@ -232,8 +232,8 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 			return cli.Usage(fmt.Errorf("--limit %w", err))
 		}
 		if l.Only != "" {
-			return cli.Usage(fmt.Errorf("--limit %q is of the resource %s: run counts the requests of a key together, and "+
-				"in no resources; expected a limit of the key, or paceline proxy", s, l.Only))
+			c.Resources = append(c.Resources, run.ResourceLimit{Resource: provider.Pattern(l.Only), Rate: l.Limit})
+			continue
 		}
 		c.Limits = append(c.Limits, l.Limit)
 	}
@@ -245,6 +245,21 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 	var err error
 	if c.Charges, err = charge.ParseAll(f.charges); err != nil {
 		return cli.Usage(fmt.Errorf("--charge %w", err))
+	}
+	return f.named(c)
+}
+
+// named checks that requests can count in the resources that have limits, as far as the provider is known.
+func (f *runFlags) named(c *run.Config) error {
+	own, err := provider.NewCharges(c.Charges)
+	if err != nil || c.ChargedBy == "" {
+		return nil // the run says what is wrong
+	}
+	for _, l := range c.Resources {
+		if !own.Names(l.Resource) && !provider.ChargesOf(c.ChargedBy).Names(l.Resource) {
+			return cli.Usage(fmt.Errorf("--limit %q: no charge of %s, and no --charge, names the resource %q",
+				string(l.Resource)+": "+l.Text, c.ChargedBy, l.Resource))
+		}
 	}
 	return nil
 }

@@ -130,6 +130,9 @@ func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
 			}
 		}
 	}
+	if err := f.ofResources(cmd, c); err != nil {
+		return err
+	}
 	all, counting := f.limits()
 	c.Limits, f.bounded = append(c.Limits, all...), append(f.bounded, counting...)
 	all, models, err := f.ofModels()
@@ -141,6 +144,23 @@ func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
 		f.bounded = append(f.bounded, "--limit-model "+name)
 	}
 	return f.alsoPerSecond(c, first)
+}
+
+// ofResources adds the limits of the preset's resources, but the usual one.
+func (f *llmFlags) ofResources(cmd *cobra.Command, c *run.Config) error {
+	preset, ok := provider.LookupPreset(f.preset)
+	if !ok {
+		return nil
+	}
+	who, _ := provider.Publisher(f.preset)
+	usual := provider.ChargesOf(who.Name).Usual()
+	for _, p := range preset.Policies {
+		if p.Scope != provider.Resource || p.Covers(usual) || p.Unpublished() || p.Rule == provider.Concurrency || !knows(p.Unit) {
+			continue
+		}
+		c.Resources = append(c.Resources, run.ResourceLimit{Resource: provider.Pattern(p.Resource), Rate: f.published(cmd, p), Published: true})
+	}
+	return nil
 }
 
 // alsoPerSecond applies --per-second to the limits from index first on.

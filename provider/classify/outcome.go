@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -21,6 +22,31 @@ func (v *Verdict) For(has func(provider.Scope) bool) limit.Outcome {
 		o.RetryAfter = 0
 	}
 	return o
+}
+
+// OfResource drops statements about other resources than that of the request: they are no news of this
+// one, nor of the key. A refusal by such a limit concerns the route alone. If the answer speaks of one
+// limit, of another resource, that is where the request counts.
+func (v *Verdict) OfResource(own string) (other string) {
+	another := func(scope provider.Scope, resource string) bool {
+		return scope == provider.Resource && resource != "" && resource != own
+	}
+	said := &v.Said
+	if l := said.Limits; len(l) == 1 && another(l[0].Scope, l[0].Resource) {
+		other = l[0].Resource
+	}
+	limits := len(said.Limits)
+	said.Limits = slices.DeleteFunc(said.Limits, func(l provider.ServiceLimit) bool { return another(l.Scope, l.Resource) })
+	said.Policies = slices.DeleteFunc(said.Policies, func(p provider.Policy) bool { return another(p.Scope, p.Resource) })
+	if len(said.Limits) == limits {
+		return other
+	}
+	all := v.For(everybody)
+	v.Known, v.Remaining, v.Reset = all.Known, all.Remaining, all.Reset
+	if v.Scope == provider.Resource {
+		v.Scope = provider.Route
+	}
+	return other
 }
 
 // hints adds the remainders of limits to an outcome, for the scopes that has reports. For each unit

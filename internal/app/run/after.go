@@ -104,6 +104,9 @@ func (at *attempt) hold() {
 	if d := at.g.holds(at.a.Key, &at.ans); d > 0 {
 		at.j.hold = at.j.res.Ended.Add(d)
 		at.r.TellHold(at.g.called(at.a.Key), at.j.hold, at.ans.Reason)
+	} else if o := at.ans.Resource; o != nil && holds(o, &at.ans.Capacity) > 0 {
+		until := at.j.res.Ended.Add(holds(o, &at.ans.Capacity))
+		at.r.TellHold(at.g.called(at.a.Key)+" ("+apart(at.j.r)+")", until, at.ans.Reason)
 	} else if at.ans.Result == limit.Limited {
 		reason := at.ans.Reason // a pointer into at would keep all of it
 		at.g.unsaid.Store(&reason)

@@ -130,7 +130,7 @@ func (k *intake) read(from *format.Reader) (*format.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.prices.some {
+	if k.prices.some || q.URL != nil && k.prices.of(q.URL.Host) != nil {
 		k.prices.charge(q)
 		if reason := k.c.fits(q); reason != "" {
 			return nil, &format.InputError{File: from.Name(), Line: q.Line, Column: q.Column, Reason: reason}

@@ -50,9 +50,12 @@ type Config struct {
 	Limits []format.Rate
 	// Charges are what requests cost besides the one, in weight and orders; the first that fits holds.
 	// They go before the rows of a provider: of that with the name ChargedBy, or else of that of the
-	// host. Resources are not heeded: requests count in the limits of their key alone.
+	// host. Requests of a resource have limits and pauses of their own for each key. If most requests to
+	// the servers of the keys count in one resource, Limits are its alone, and otherwise those of all.
 	Charges   []provider.Charge
 	ChargedBy string
+	// Resources are the limits of resources, for each key. Not with Share or Organizations.
+	Resources []ResourceLimit
 	// Arrivals states what requests prove about their arrival at the server. Late must be zero.
 	Arrivals limit.Arrivals
 	// Use is the part of the limits that is used, and Ramp the time in which the load rises to it: see
@@ -268,6 +271,18 @@ func (c *Config) unusable() error {
 		return fmt.Errorf("--charge: %w", err)
 	}
 	c.prices = made
+	for _, l := range c.Resources {
+		if _, err := c.made(l.Rate); err != nil {
+			return fmt.Errorf("limit %s of %s: %w", l.Text, l.Resource, err)
+		}
+	}
+	if c.Share != nil || len(c.Organizations) > 0 {
+		c.Resources = slices.DeleteFunc(c.Resources, func(l ResourceLimit) bool { return l.Published })
+		if len(c.Resources) > 0 {
+			return fmt.Errorf("a limit of the resource %s with --share or --organization: it holds for each key of one process",
+				c.Resources[0].Resource)
+		}
+	}
 	if c.Share != nil && len(c.Limits) == 0 {
 		return errors.New("--share without a limit: there is nothing to share")
 	}

@@ -5,12 +5,15 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/pricing"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
@@ -22,10 +25,11 @@ import (
 // charging finds what requests cost besides the one: by Config.Charges, and then by the rows of the
 // provider. It is safe for concurrent use.
 type charging struct {
-	own  *provider.Charges
-	rows *provider.Charges // of Config.ChargedBy; nil: those of each host
-	any  bool              // some limit counts another unit than requests and tokens
-	some bool              // there is something to find: any, or charges of the user
+	own     *provider.Charges
+	rows    *provider.Charges // of Config.ChargedBy; nil: those of each host
+	any     bool              // some limit counts another unit than requests and tokens
+	some    bool              // there is something to find: any, or charges of the user
+	keyless bool              // requests have a credential of their own, or none
 
 	mu    sync.Mutex
 	hosts map[string]*provider.Charges
@@ -41,11 +45,16 @@ func newCharging(c *Config) (*charging, error) {
 		return nil, fmt.Errorf("no request fits the charge on %q but those of the one before it, on %q",
 			c.Charges[hidden].On, c.Charges[by].On)
 	}
-	k := &charging{own: own, hosts: map[string]*provider.Charges{}}
+	k := &charging{own: own, hosts: map[string]*provider.Charges{}, keyless: c.keyless &&
+		secret.Credential(fixed(c.Header, http.CanonicalHeaderKey),
+			&url.URL{RawQuery: url.Values(fixed(c.Query, strings.Clone)).Encode()}) == ""}
 	if c.ChargedBy != "" { // the first look makes the table of providers
 		k.rows = provider.ChargesOf(c.ChargedBy)
 	}
 	for _, l := range c.Limits {
+		k.any = k.any || l.Unit == limit.Weight || l.Unit == limit.Orders
+	}
+	for _, l := range c.Resources {
 		k.any = k.any || l.Unit == limit.Weight || l.Unit == limit.Orders
 	}
 	k.some = k.any || len(c.Charges) > 0
@@ -75,10 +84,18 @@ func (k *charging) charge(q *format.Request) {
 		return
 	}
 	r := &http.Request{Method: q.Method, URL: q.URL}
-	c, _ := k.own.Of(r)
-	if c == nil && k.any {
-		c, _ = k.of(q.URL.Host).Of(r)
+	c, resource := k.own.Of(r)
+	if rows := k.of(q.URL.Host); c == nil && rows != nil {
+		of := rows.Of
+		if k.keyless && secret.Credential(q.Header, q.URL) == "" {
+			of = rows.OfKeyless
+		}
+		if c, resource = of(r); !k.any {
+			c = nil
+		}
+		q.Usual = strings.TrimPrefix(resource, "address ") == rows.Usual()
 	}
+	q.Resource = resource
 	if q.Charge = c; c == nil {
 		return
 	}

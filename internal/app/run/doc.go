@@ -20,6 +20,7 @@
 //	pages.go     a request goes on with its next page
 //
 //	organizations.go  keys that have limits together
+//	resource.go  parts of a key that have limits of their own
 //	lessons.go   makes the Pools, with what earlier runs sent and learned
 //	sharing.go   limits that strangers also use, and limits that a run finds out
 //	groups.go    models that have limits of their own, each with a Pool

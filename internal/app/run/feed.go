@@ -216,7 +216,7 @@ func (f *feeder) offer(ctx context.Context, q *format.Request) bool {
 	j.waited[0] = g.waits.Until(time.Now())
 	err := g.pool.Submit(ctx,
 		pool.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
-			Value: j})
+			Resource: apart(q), Value: j})
 	if err == nil {
 		return true
 	}

@@ -36,6 +36,7 @@ type group struct {
 	// the same. Every change of these needs the locks of Run.organizations and of the Pool.
 	allowances []*allowance
 	of         []*allowance
+	apart      bool // the limits are those of the usual resource alone
 	waits      telling.Waits
 	served     []telling.Servings // for each key
 	// unsaid is the latest refusal that did not say when to come back, until a wait after it is

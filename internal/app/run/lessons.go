@@ -194,11 +194,13 @@ func (r *Run) newPools() error {
 // of an earlier process still count.
 func (g *group) newPool() error {
 	r := g.r
+	g.apart = r.c.prices.usual(r.intake.homes) != ""
 	keys := make([]pool.Key, len(r.c.Keys))
 	for i, k := range r.c.Keys {
 		keys[i] = pool.Key{Name: k.Name, Limiter: g.of[i].fitted, Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0,
 			Use: r.c.Use, Ramp: r.c.Ramp}
-		if r.organizations.together() {
+		keys[i].Resource, keys[i].Apart = g.ofResource(i), g.apart
+		if r.organizations.together() || keys[i].Apart {
 			keys[i].Limiter, keys[i].Shared = nil, g.shares(i)
 		}
 		if len(keys) > 1 {

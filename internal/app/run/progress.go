@@ -182,7 +182,7 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 		if info.State == pool.KeyBanned {
 			continue
 		}
-		if at, s, t := g.whyKey(now, d, i, &info, head.Cost); at < best || best == limit.Never {
+		if at, s, t := g.whyKey(now, d, i, &info, head); at < best || best == limit.Never {
 			best, short, text = at, s, t
 		}
 	}
@@ -192,8 +192,8 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 	return best, short, text
 }
 
-// whyKey returns when a key may send a request of this cost, and why it waits until then.
-func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.KeyInfo, cost limit.Cost) (at mono.Time,
+// whyKey returns when a key may send a request, and why it waits until then.
+func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.KeyInfo, head *pool.Request) (at mono.Time,
 	short, text string) {
 	r := g.r
 	at = now
@@ -205,7 +205,7 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 		}
 	}
 	for n, l := range g.of[key].limiters {
-		if t := l.Ready(now, cost); t > at {
+		if t := l.Ready(now, head.Cost); t > at && (head.Resource == "" || !g.apart) {
 			at, short = t, limitOf+g.limits[n].Text
 			if text = short + ", "; !r.c.keyless {
 				text = fmt.Sprintf("%s of key %s, ", short, info.Name)
@@ -213,7 +213,7 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 		}
 	}
 	if at <= now {
-		at, short = g.bound(now, d, key, cost)
+		at, short = g.bound(now, d, key, head)
 		if text = short + ", "; !r.c.keyless {
 			text = fmt.Sprintf("%s of key %s, ", short, info.Name)
 		}
@@ -228,10 +228,13 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 }
 
 // bound returns why a key waits, if that is neither a limit of the user nor a pause.
-func (g *group) bound(now mono.Time, d *pool.Dispatcher, key int, cost limit.Cost) (at mono.Time, short string) {
-	at, b := d.Explain(now, key, cost)
+func (g *group) bound(now mono.Time, d *pool.Dispatcher, key int, head *pool.Request) (at mono.Time, short string) {
+	at, b := d.ExplainRequest(now, key, head)
 	if g.r.c.Share != nil && b.Name == g.sharedName(key) {
 		return at, "the shared limit " + b.Name
+	}
+	if head.Resource != "" {
+		return at, "the limit of " + head.Resource
 	}
 	switch b.Name {
 	case "told":

@@ -119,8 +119,16 @@ func (r *judge) of(j *job) (ans pool.Answer, final bool) {
 
 // answer is the part of judge that does not depend on the host of the answer.
 func (r *judge) answer(j *job) (ans pool.Answer) {
+	v := r.verdict(j)
+	ans = r.judged(j, &v)
+	r.divide(j, &v, &ans)
+	return ans
+}
+
+// judged is answer before it is divided.
+func (r *judge) judged(j *job, v *classify.Verdict) (ans pool.Answer) {
 	res := &j.res
-	v, again := r.verdict(j), r.token(j)
+	again := r.token(j)
 	ans = v.Answer()
 	j.unsure, j.held, j.unlike, j.parts, j.usage, j.cut = v.Doubt, false, false, nil, nil, false
 	if v.Said.Partly {
@@ -156,7 +164,7 @@ func (r *judge) answer(j *job) (ans pool.Answer) {
 		ans.Misordered, ans.Invalid, ans.Denied, j.unsure = true, false, false, false
 		ans.Reason = said(ans.Reason, res.Body, r.secrets.Of(j.r))
 	default:
-		r.read(j, &v, &ans)
+		r.read(j, v, &ans)
 	}
 	r.c.doubts(j, &ans)
 	return ans

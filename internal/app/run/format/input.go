@@ -28,14 +28,18 @@ import (
 
 // Request is one line of the input.
 type Request struct {
-	ID       string
-	Line     int
-	Method   string
-	URL      *url.URL
-	Header   http.Header
-	Body     []byte
-	Cost     limit.Cost
-	Charge   *provider.Charge // by which a Run has found the cost; nil: none fits
+	ID     string
+	Line   int
+	Method string
+	URL    *url.URL
+	Header http.Header
+	Body   []byte
+	Cost   limit.Cost
+	Charge *provider.Charge // by which a Run has found the cost; nil: none fits
+	// Resource is the part of its key's quota in which it counts, as its charge says; Usual says that most
+	// requests to its host count there.
+	Resource string
+	Usual    bool
 	Priority int
 	// TTL is the deadline as a duration, At as an instant; at most one of them is set. Created is
 	// when the duration began, if the line states it.

@@ -1,0 +1,139 @@
+package run
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/provider"
+)
+
+// hub is a server that counts searches apart from all else, as GitHub does, in windows of a minute by the
+// clock, and says so. It is written apart from the charges.
+type hub struct {
+	core, search int // in a minute
+	counted      map[string]int
+	refused      map[string]int
+	sent         map[string][]time.Duration
+	begin        time.Time
+}
+
+func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	resource, most := "core", h.core
+	if strings.HasPrefix(r.URL.Path, "/search/") {
+		resource, most = "search", h.search
+	}
+	now := time.Now()
+	window := fmt.Sprint(resource, now.Truncate(time.Minute))
+	h.counted[window]++
+	h.sent[resource] = append(h.sent[resource], now.Sub(h.begin).Truncate(time.Second))
+	w.Header().Set("X-GitHub-Media-Type", "github.v3")
+	w.Header().Set("X-RateLimit-Resource", resource)
+	w.Header().Set("X-RateLimit-Limit", fmt.Sprint(most))
+	w.Header().Set("X-RateLimit-Remaining", fmt.Sprint(max(most-h.counted[window], 0)))
+	w.Header().Set("X-RateLimit-Reset", fmt.Sprint(now.Truncate(time.Minute).Add(time.Minute).Unix()))
+	if h.counted[window] > most {
+		h.refused[resource]++
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"message":"API rate limit exceeded"}`)
+	}
+}
+
+// hubBench is a bench with a hub at api.github.com, of which a stranger has used something.
+func hubBench(t *testing.T, core, search, used int) (b *bench, h *hub) {
+	h = &hub{core: core, search: search, counted: map[string]int{}, refused: map[string]int{}, sent: map[string][]time.Duration{}, begin: time.Now()}
+	b, _, _ = virtualBench(t, h.ServeHTTP)
+	h.counted[fmt.Sprint("search", h.begin.Truncate(time.Minute))] = used
+	b.config.Keys = []format.Key{{Name: "K", Secret: "s3cret-9a7Kq"}}
+	b.config.Header, _ = format.ParseHeaders([]string{"Authorization: Bearer {key}"})
+	b.config.Concurrency = 1
+	return b, h
+}
+
+func lines(n int, path string) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf(`{"id":"%s%d","url":"http://api.github.com%s"}`, path, i, path))
+	}
+	return all
+}
+
+// A stranger has spent the searches. The rest of a run goes at the ceiling all the same, and nothing is
+// refused: searches wait for their next minute, and count in no limit of the key.
+func TestSearchIsSpent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, h := hubBench(t, 60, 3, 2)
+		b.config.Limits = []format.Rate{minutely(60, 0, false)}
+		input := slices.Concat(lines(1, "/search/a"), lines(30, "/user"), lines(4, "/search/b"), lines(90, "/repos"))
+		out := b.run(input...)
+		if out.err != nil || out.Done != len(input) || len(h.refused) > 0 {
+			t.Errorf("%v: %d of %d are done, refused %v\n%s", out.err, out.Done, len(input), h.refused, out.notices)
+		}
+		if last := h.sent["core"][119]; last != 60*time.Second { // 60 at once, and 60 in the next minute
+			t.Errorf("the last of 120 is sent at %v, want after a minute: %v", last, h.sent["core"])
+		}
+		want := []time.Duration{0, time.Minute, time.Minute, time.Minute, 2 * time.Minute}
+		if got := h.sent["search"]; !slices.Equal(got, want) {
+			t.Errorf("searches at %v, want %v", got, want)
+		}
+	})
+}
+
+// A refusal of a search keeps no other request away. That is said once.
+func TestASearchIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, h := hubBench(t, 60, 3, 3)
+		input := slices.Concat(lines(2, "/search/a"), lines(10, "/user"))
+		out := b.run(input...)
+		if out.err != nil || out.Done != len(input) || h.refused["search"] != 1 || h.sent["core"][9] != 0 {
+			t.Errorf("%v: %d of %d are done, refused %v, core at %v\n%s", out.err, out.Done, len(input), h.refused, h.sent["core"], out.notices)
+		}
+		if n := strings.Count(out.notices, "key K (search) is told to stay away"); n != 1 {
+			t.Errorf("said %d times: %s", n, out.notices)
+		}
+	})
+}
+
+// A limit of a resource holds for its requests alone, also for what earlier runs sent.
+func TestLimitOfAResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, h := hubBench(t, 60, 30, 0)
+		l, err := rate.ParseLimit("2/m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.config.Resources = []ResourceLimit{{Resource: "search", Rate: l}}
+		out := b.run(slices.Concat(lines(3, "/search/a"), lines(10, "/user"))...)
+		if want := []time.Duration{0, 0, time.Minute}; out.err != nil || !slices.Equal(h.sent["search"], want) || h.sent["core"][9] != 0 {
+			t.Errorf("%v: searches at %v, want %v; core at %v\n%s", out.err, h.sent["search"], want, h.sent["core"], out.notices)
+		}
+		out = b.run(slices.Concat(lines(3, "/search/a"), lines(3, "/search/b"))...) // it begins after a minute
+		if want := []time.Duration{time.Minute, 2 * time.Minute, 2 * time.Minute}; out.err != nil || !slices.Equal(h.sent["search"][3:], want) {
+			t.Errorf("%v: searches of the next run at %v, want %v", out.err, h.sent["search"][3:], want)
+		}
+		b.config.Organizations = map[string]string{"K": "acme"}
+		if _, err := New(b.config); err == nil || !strings.Contains(err.Error(), "a limit of the resource search with --share or --organization") {
+			t.Error(err)
+		}
+	})
+}
+
+// An answer that names another resource than the charge is no news of this one, and that is said once.
+func TestAnotherResourceIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, h := hubBench(t, 60, 30, 0)
+		b.config.Charges = []provider.Charge{{On: "GET /user", Resource: "users"}}
+		out := b.run(lines(10, "/user")...)
+		if out.err != nil || out.Done != 10 || len(h.refused) > 0 {
+			t.Errorf("%v: %d done, refused %v", out.err, out.Done, h.refused)
+		}
+		if n := strings.Count(out.notices, "GET /user counts in the resource core, and not in users, as its answer says: --charge 'GET /user=resource core'"); n != 1 {
+			t.Errorf("said %d times: %s", n, out.notices)
+		}
+	})
+}
