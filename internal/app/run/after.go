@@ -101,7 +101,11 @@ func (at *attempt) count() {
 // hold notes until when the answer keeps its key away.
 func (at *attempt) hold() {
 	at.j.hold = time.Time{}
-	if d := at.g.holds(at.a.Key, &at.ans); d > 0 {
+	own := &at.ans.Outcome
+	if at.ans.Resource != nil && apart(at.j.r) == "" {
+		own = at.ans.Resource
+	}
+	if d := at.g.holds(at.a.Key, &at.ans, own); d > 0 {
 		at.j.hold = at.j.res.Ended.Add(d)
 		at.r.TellHold(at.g.called(at.a.Key), at.j.hold, at.ans.Reason)
 	} else if o := at.ans.Resource; o != nil && holds(o, &at.ans.Capacity) > 0 {
@@ -128,12 +132,12 @@ func (at *attempt) record() {
 
 // holds returns how long an answer keeps its key away: as long as the answer asks, or until a
 // used-up quota has more. The next run keeps to that, too.
-func (g *group) holds(key int, ans *pool.Answer) time.Duration {
-	d := holds(&ans.Outcome, &ans.Capacity)
+func (g *group) holds(key int, ans *pool.Answer, own *limit.Outcome) time.Duration {
+	d := holds(own, &ans.Capacity)
 	if d == 0 || g.r.c.Strangers == nil && len(g.autos) == 0 { // others know only what answers state
 		return d
 	}
-	o, units := ans.Outcome, uint8(0)
+	o, units := *own, uint8(0)
 	g.pool.Update(func(_ mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
 		units = d.Refills(key, ans)
 	})

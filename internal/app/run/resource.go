@@ -68,7 +68,14 @@ func (g *group) ofResource(key int) func(name string) limit.Limiter {
 // divide gives the resource of a request what an answer says of it, and leaves the rest to the key.
 func (r *judge) divide(j *job, v *classify.Verdict, ans *pool.Answer) {
 	name := apart(j.r)
-	if name == "" || ans.Result != v.Result {
+	switch {
+	case ans.Result != v.Result:
+		return
+	case name == "": // a refusal of the usual resource is no news of the key
+		if v.Result == limit.Limited && v.Scope == provider.Resource && j.group != nil && j.group.apart {
+			all := ans.Outcome
+			ans.Outcome.Elsewhere, ans.Outcome.RetryAfter, ans.Resource = true, 0, &all
+		}
 		return
 	}
 	if other := v.OfResource(strings.TrimPrefix(name, "address ")); other != "" {
@@ -82,6 +89,9 @@ func (r *judge) divide(j *job, v *classify.Verdict, ans *pool.Answer) {
 	own, key := v.For(has), v.For(func(s provider.Scope) bool { return !has(s) })
 	for _, o := range []*limit.Outcome{&own, &key} {
 		o.Metered, o.Actual, o.ArrivedAgo = ans.Metered, ans.Actual, ans.ArrivedAgo
+	}
+	if ans.Result != limit.Limited { // a failure of the server concerns all of the key's requests
+		key.RetryAfter = ans.RetryAfter
 	}
 	ans.Outcome, ans.Resource = key, &own
 }

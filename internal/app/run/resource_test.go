@@ -99,6 +99,42 @@ func TestASearchIsRefused(t *testing.T) {
 	})
 }
 
+// A refusal of the usual resource keeps no search away.
+func TestCoreIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, h := hubBench(t, 3, 30, 0)
+		h.counted[fmt.Sprint("core", h.begin.Truncate(time.Minute))] = 3
+		b.config.Limits = []format.Rate{minutely(60, 0, false)}
+		out := b.run(slices.Concat(lines(3, "/user"), lines(5, "/search/a"))...)
+		want := []time.Duration{0, time.Minute, time.Minute, time.Minute}
+		if out.err != nil || out.Done != 8 || h.refused["core"] != 1 || h.sent["search"][4] != 0 || !slices.Equal(h.sent["core"], want) {
+			t.Errorf("%v: %d of 8 are done, refused %v, core at %v, want %v; searches at %v\n%s", out.err, out.Done, h.refused,
+				h.sent["core"], want, h.sent["search"], out.notices)
+		}
+	})
+}
+
+// A failure of the server that asks to stay away concerns the key, whatever the resource.
+func TestASearchFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, h := hubBench(t, 60, 30, 0)
+		fails := 1
+		served, _, _ := virtualBench(t, func(w http.ResponseWriter, r *http.Request) {
+			if fails--; fails == 0 {
+				w.Header().Set("Retry-After", "20")
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+		served.config = b.config
+		out := served.run(slices.Concat(lines(1, "/search/a"), lines(1, "/user"))...)
+		if out.err != nil || out.Done != 2 || h.sent["core"][0] != 20*time.Second {
+			t.Errorf("%v: %d of 2 are done, core at %v, want 20s\n%s", out.err, out.Done, h.sent["core"], out.notices)
+		}
+	})
+}
+
 // A limit of a resource holds for its requests alone, also for what earlier runs sent.
 func TestLimitOfAResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

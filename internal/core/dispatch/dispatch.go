@@ -192,8 +192,9 @@ type Answer struct {
 	Capacity limit.Cost
 	// Stated is the answer's statements about limits, for a Limiter that learns from them: see learn.State.
 	Stated []limit.Rule
-	// Resource is what the answer says to the limits of the request's resource. The Outcome is then for
-	// the key alone. If nil, it says nothing of the resource.
+	// Resource is what the answer says to the limits of the request's resource; without one, to the Shared
+	// of a key that is Apart. The Outcome is then for the key alone. If nil, the Outcome is for the key
+	// and its Shared, and the answer says nothing of a resource.
 	Resource *limit.Outcome
 	// Reason is for the dead letter, or for the state of the key. If empty, the Result's name.
 	Reason string
@@ -407,14 +408,18 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 		k.stack.Try()
 	}
 	for _, g := range k.limits() {
-		if len(ans.Stated) > 0 {
+		if len(ans.Stated) > 0 && (a.part.limits == nil || !k.apart) {
 			learn.State(g, now, ans.Stated)
 		}
 	}
 	sent := d.settle(now, k, &a, &ans)
 	learned := uint64(0)
 	for _, g := range k.limits() {
-		g.Contain(now, ans.Capacity, &ans.Outcome)
+		if a.part.limits == nil {
+			g.Contain(now, ans.Capacity, ans.ofLimits())
+		} else if !k.apart {
+			g.Contain(now, ans.Capacity, &ans.Outcome)
+		}
 		learned += g.Learned()
 	}
 	k.tally.Settled(&ans.Outcome)
@@ -438,19 +443,19 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	return e
 }
 
-// asked returns the earliest instant at which a key in use is asked again: now if one is not
-// paused.
-func (d *Dispatcher) asked(now mono.Time) mono.Time {
+// asked returns the earliest instant at which a key in use is asked again for requests of a part: now
+// if one is not paused.
+func (d *Dispatcher) asked(now mono.Time, p *part) mono.Time {
 	at := limit.Never
 	for i := range d.keys {
 		if d.isBanned(i) {
 			continue
 		}
-		p, paused := d.keys[i].paused(now)
+		next, paused := d.pausedFor(now, i, p)
 		if !paused {
 			return now
 		}
-		at = min(at, p.Next)
+		at = min(at, next)
 	}
 	if d.ring.InUse() == 0 {
 		return now
@@ -483,7 +488,7 @@ func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce
 		if ans.Denied {
 			wait = max(wait, d.othersFirst(a))
 		}
-		return d.queue.Return(now, a.Ticket, d.asked(now).Add(wait))
+		return d.queue.Return(now, a.Ticket, d.asked(now, a.part).Add(wait))
 	case ans.Result == limit.Accepted && ans.More:
 		return d.queue.More(now, a.Ticket)
 	case ans.Result == limit.Accepted:

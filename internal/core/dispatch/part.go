@@ -234,12 +234,36 @@ func (ans *Answer) ofResource() limit.Outcome {
 		Elsewhere: ans.Result == limit.Limited}
 }
 
+// ofLimits returns what an answer says to the limits of a request without a resource.
+func (ans *Answer) ofLimits() *limit.Outcome {
+	if ans.Resource != nil {
+		return ans.Resource
+	}
+	return &ans.Outcome
+}
+
+// pausedFor returns when a key is asked again for requests of a part, if it is paused for them.
+func (d *Dispatcher) pausedFor(now mono.Time, key int, p *part) (next mono.Time, paused bool) {
+	k := &d.keys[key]
+	if p.limits == nil || !k.apart {
+		pause, is := k.paused(now)
+		return pause.Next, is
+	}
+	pause, is := k.stack.Paused(now)
+	return pause.Next, is
+}
+
 // refusals returns how many times in a row the limits that refused an attempt have refused.
 func (d *Dispatcher) refusals(a *Attempt, ans *Answer) int {
-	if a.part.limits != nil && ans.Resource != nil && ans.Resource.Result == limit.Limited && !ans.Resource.Elsewhere {
+	k := &d.keys[a.Key]
+	switch o := ans.Resource; {
+	case o == nil || o.Result != limit.Limited || o.Elsewhere:
+	case a.part.limits != nil:
 		return a.part.stacks[a.Key].Refusals()
+	case k.apart && len(k.shared) > 0:
+		return k.shared[0].stack.Refusals()
 	}
-	return d.keys[a.Key].stack.Refusals()
+	return k.stack.Refusals()
 }
 
 // ExplainRequest is Explain for a request, whose resource has limits, too.

@@ -284,3 +284,28 @@ func FuzzResourcesAreApart(f *testing.F) {
 	f.Add(uint64(1))
 	f.Fuzz(func(t *testing.T, seed uint64) { parts(t, seed) })
 }
+
+// A refusal of the usual resource keeps no other away, and its request waits for that alone.
+func TestTheUsualResourceIsRefused(t *testing.T) {
+	core := &dispatch.Shared{}
+	r := newRig(t, queue.Config{}, dispatch.Key{Shared: []*dispatch.Shared{core}, Apart: true})
+	r.submit(0, "a", "b")
+	r.submitTo(0, "search", "s1", "s2")
+	open := r.sends(0, limit.AfterSettle, "a/1 on 0", "b/1 on 0", "s1/1 on 0", "s2/1 on 0")
+	refused := limit.Outcome{Result: limit.Limited, RetryAfter: time.Minute}
+	r.done(ms, open[0], dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited, Elsewhere: true}, Resource: &refused})
+	for _, a := range open[1:] {
+		r.done(ms, a, accepted)
+	}
+	r.submitTo(ms, "search", "s3")
+	r.submit(ms, "c")
+	if a, _, ok := r.Next(at(ms)); !ok || a.Request.ID != "s3" {
+		t.Errorf("%q goes, %v, want s3", a.Request.ID, ok)
+	}
+	if a, _, ok := r.Next(at(30 * time.Second)); ok {
+		t.Errorf("%q goes", a.Request.ID)
+	}
+	if a, _, ok := r.Next(at(time.Minute + ms)); !ok || a.Request.Resource != "" {
+		t.Errorf("%q goes after a minute, %v", a.Request.ID, ok)
+	}
+}

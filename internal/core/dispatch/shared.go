@@ -213,6 +213,8 @@ func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) *lim
 			d.outcome.Known = 0 // the remainder belongs to all that share it
 		case !slices.Contains(k.shared, m.Of.(*Shared)):
 			d.outcome = limit.Outcome{Result: limit.Unsent}
+		case a.part.limits == nil:
+			d.outcome = *ans.ofLimits()
 		}
 		return &d.outcome
 	})
