@@ -143,12 +143,12 @@ func shopifyRow() *tableRow {
 		name: "shopify", about: "Shopify's Admin API: REST by calls in a leaking bucket, GraphQL by the cost of queries",
 
 		limits: []limitSet{
-			set("shopify", policy("requests", 40, requests, 20*time.Second, inBucket, perKey)),
+			set("shopify", policy("requests", 40, requests, 20*time.Second, inBucket, perResource)),
 		},
-		extra: []provider.Policy{{Name: "query cost", Unit: provider.Weight, Scope: provider.Key, Rule: provider.Bucket,
+		extra: []provider.Policy{{Name: "query cost", Unit: provider.Weight, Scope: provider.Resource, Rule: provider.Bucket,
 			Limit: 50, Window: time.Second, Burst: 1000}},
 		cost: func(a *asked, p *provider.Policy) int64 {
-			switch graph := strings.HasSuffix(a.path(), "/graphql.json"); {
+			switch graph := queriesShopify(a); {
 			case graph != (p.Name == "query cost"):
 				return 0
 			case graph:
@@ -156,7 +156,8 @@ func shopifyRow() *tableRow {
 			}
 			return 1
 		},
-		api: shopifyAPI(),
+		resource: func(a *asked) string { return map[bool]string{true: "graphql", false: "rest"}[queriesShopify(a)] },
+		api:      shopifyAPI(),
 		speak: func(a *reply) {
 			a.set("X-Shopid", 1)
 			a.set("X-Shopify-Api-Version", "2025-01")
@@ -189,6 +190,8 @@ func shopifyRow() *tableRow {
 		},
 	}
 }
+
+func queriesShopify(a *asked) bool { return strings.HasSuffix(a.path(), "/graphql.json") }
 
 func stripeRow() *tableRow {
 	return &tableRow{
