@@ -56,7 +56,8 @@ func gitlab() *row {
 var gitlabEndpoints = append([]Policy{
 	of("GET projects", named("projects", per(2000, Requests, 10*time.Minute, "", Resource))),
 	of("address GET projects", named("projects without a key", per(400, Requests, 10*time.Minute, "", Resource))),
-}, ofClasses("", time.Minute, "60/min", "100/min", "120/min", "200/min", "240/min", "300/min", "400/min", "600/min")...)
+	of("300/10min *", named("300/10min", per(300, Requests, 10*time.Minute, "", Resource))),
+}, ofClasses("", time.Minute, "50/min", "60/min", "100/min", "120/min", "200/min", "240/min", "300/min", "400/min", "600/min")...)
 
 // gitlabCharges: some endpoints have a minute of their own for each user, over all projects. A row
 // without a resource is of what lies below the endpoint that follows.
@@ -69,23 +70,27 @@ func gitlabCharges() []Charge {
 			return Charge{On: on, Resource: class + " " + strings.ReplaceAll(strings.Replace(on, "/api/v4/", "", 1), "*", "ID")}
 		})
 	}
+	search := func(path string) Charge { return Charge{On: "GET /api/v4/" + path, Resource: "100/min GET search"} }
 	return slices.Concat(
-		from("https://docs.gitlab.com/user/gitlab_com/", "2026-11", endpoints(`
-			600/min GET projects/*/jobs
-			60/min POST projects/*/notes groups/*/notes`)),
-		from("https://docs.gitlab.com/administration/settings/rate_limit_on_projects_api", "2026-11", []Charge{{On: "GET /api/v4/projects", Keyless: true, Resource: "address GET projects"},
+		from("https://docs.gitlab.com/security/rate_limits/#project-jobs-api-endpoint", "2026-11", endpoints(`
+			600/min GET projects/*/jobs`)),
+		from("https://docs.gitlab.com/user/gitlab_com/rate_limits/#current-rate-limits", "2026-11", []Charge{
+			search("search"), search("projects/*/search"), search("groups/*/search"),
+			{On: "GET /api/v4/projects", Keyless: true, Resource: "address GET projects"},
 			{On: "GET /api/v4/projects", Resource: "GET projects"}}, endpoints(`
-			300/min GET users/*/projects
-			100/min GET users/*/contributed_projects users/*/starred_projects
+			60/min POST projects/*/notes groups/*/notes
+			200/min POST projects/*/issues
+			200/min GET projects/*/members/all
 			- GET projects/*/*
-			400/min GET projects/*`)),
-		from("https://docs.gitlab.com/administration/settings/rate_limit_on_users_api", "2026-11", endpoints(`
-			100/min GET users/*/followers users/*/following
+			400/min GET projects/*
+			300/min GET users/*/projects
+			100/min GET users/*/contributed_projects users/*/starred_projects users/*/followers users/*/following
 			240/min GET users/*/status
-			120/min GET users/*/keys users/*/keys/* users/*/gpg_keys users/*/gpg_keys/*`)),
-		from("https://docs.gitlab.com/administration/settings/rate_limit_on_groups_api", "2026-11", endpoints(`
+			120/min GET users/*/keys users/*/keys/* users/*/gpg_keys users/*/gpg_keys/*
+			- GET users/*/*
+			300/10min GET users/*
+			50/min GET groups
 			600/min GET groups/*/projects
-			200/min GET groups
 			- GET groups/*/*
 			400/min GET groups/*`)))
 }

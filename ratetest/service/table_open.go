@@ -22,8 +22,8 @@ func gitlab() *tableRow {
 			set("gitlab", policy("requests", 2000, requests, time.Minute, calendar, perKey)),
 			set("gitlab:unauthenticated", policy("requests", 500, requests, time.Minute, calendar, perIP)),
 		},
-		extra: append(classes(time.Minute, calendar, "60/min", "100/min", "120/min", "200/min", "240/min", "300/min", "400/min",
-			"600/min"), policy("projects", 2000, requests, 10*time.Minute, calendar, perResource),
+		extra: append(classes(time.Minute, calendar, "50/min", "60/min", "100/min", "120/min", "200/min", "240/min", "300/min", "400/min",
+			"600/min"), policy("300/10min", 300, requests, 10*time.Minute, calendar, perResource), policy("projects", 2000, requests, 10*time.Minute, calendar, perResource),
 			policy("projects without a key", 400, requests, 10*time.Minute, calendar, perResource)),
 		assumed: "in minutes of the clock; the limits of endpoints are of a user, over all projects",
 		cost: func(a *asked, p *provider.Policy) int64 {
@@ -72,6 +72,10 @@ func gitlabEndpoint(a *asked) (class, endpoint string) {
 		endpoint += "/" + first
 	}
 	switch {
+	case a.Method == http.MethodGet && (kind == "search" || below == "search"):
+		return "100/min", "a search"
+	case a.Method == http.MethodGet && kind == "projects" && below == "members/all":
+		return "200/min", "all members of a project"
 	case a.Method == http.MethodPost && strings.HasSuffix(below, "/notes"):
 		return "60/min", "POST notes of " + kind
 	case a.Method == http.MethodGet && below != "" && below != strings.TrimPrefix(endpoint, "GET "+kind+"/:id/") &&
@@ -83,7 +87,8 @@ func gitlabEndpoint(a *asked) (class, endpoint string) {
 		"GET users/:id/projects": "300/min", "GET users/:id/contributed_projects": "100/min",
 		"GET users/:id/starred_projects": "100/min", "GET users/:id/followers": "100/min", "GET users/:id/following": "100/min",
 		"GET users/:id/status": "240/min", "GET users/:id/keys": "120/min", "GET users/:id/gpg_keys": "120/min",
-		"GET groups": "200/min", "GET groups/:id": "400/min", "GET groups/:id/projects": "600/min",
+		"GET users/:id": "300/10min", "POST projects/:id/issues": "200/min",
+		"GET groups": "50/min", "GET groups/:id": "400/min", "GET groups/:id/projects": "600/min",
 	}[endpoint], endpoint
 }
 
