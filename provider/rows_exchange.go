@@ -168,7 +168,7 @@ func bybit() *row {
 			Limited: Route, Banned: IP, Refusers: []Refuser{{"address", IP}},
 			Published: []Preset{
 				{"bybit", "v5, per address, and each endpoint", "https://bybit-exchange.github.io/docs/v5/rate-limit", "2026",
-					append([]Policy{per(600, Requests, 5*time.Second, Rolling, IP)}, ofClasses(Rolling, time.Second, "1/s", "5/s", "10/s", "20/s", "50/s")...)},
+					append([]Policy{per(600, Requests, 5*time.Second, Rolling, IP)}, ofClasses(Rolling, time.Second, "1/s", "5/s", "10/s", "20/s", "25/s", "30/s", "50/s")...)},
 			},
 			Charges: bybitCharges(),
 		},
@@ -560,24 +560,40 @@ func binanceFuturesCharges() []Charge {
 // bybitCharges: an endpoint has a second of its own. Those of market data count per address alone.
 func bybitCharges() []Charge {
 	return from("https://bybit-exchange.github.io/docs/v5/rate-limit", "2026-11", each("/v5/", "{method} {path}", `
-		10/s POST order/create order/amend order/cancel order/cancel-all order/create-batch order/amend-batch order/cancel-batch
-		10/s GET  order/realtime order/history execution/list position/list position/closed-pnl
-		10/s POST position/set-leverage
-		10/s GET  account/wallet-balance account/contract-transaction-log
-		5/s  GET  account/fee-rate?category=spot account/fee-rate?category=option account/fee-rate?category=
-		10/s GET  account/fee-rate
+		10/s POST order/create order/amend order/cancel order/cancel-all order/create-batch order/amend-batch order/cancel-batch order/pre-check
+		5/s  POST order/disconnected-cancel-all
+		50/s GET  order/realtime order/history execution/list order/spot-borrow-check
+		50/s GET  position/list position/closed-pnl position/get-closed-positions
+		10/s GET  position/move-history
+		10/s POST position/set-leverage position/switch-mode position/trading-stop position/set-auto-add-margin
+		10/s POST position/add-margin position/confirm-pending-mmr position/move-positions
+		50/s GET  account/wallet-balance account/withdrawal account/borrow-history account/collateral-info account/info
+		50/s GET  account/pay-info account/trade-info-for-analysis account/user-setting-config asset/coin-greeks
+		25/s GET  account/transaction-log
+		10/s GET  account/instruments-info account/contract-transaction-log
+		5/s  GET  account/fee-rate account/query-dcp-info account/smp-group
+		1/s  *    account/borrow account/repay account/no-convert-repay
+		5/s  POST account/mmp-modify account/mmp-reset account/set-collateral-switch-batch account/set-margin-mode
+		1/s  POST account/quick-repayment account/upgrade-to-uta
+		10/s POST account/set-limit-px-action
 		1/s  GET  asset/transfer/query-asset-info asset/transfer/query-transfer-coin-list asset/transfer/query-inter-transfer-list
-		1/s  GET  asset/transfer/query-sub-member-list asset/deposit/query-record
+		1/s  GET  asset/transfer/query-sub-member-list asset/deposit/query-record asset/withdraw/vasp/list
 		5/s  GET  asset/transfer/query-universal-transfer-list asset/transfer/query-account-coins-balance
 		5/s  GET  asset/deposit/query-sub-member-record asset/deposit/query-address asset/deposit/query-sub-member-address
-		5/s  GET  asset/withdraw/query-record asset/coin/query-info
-		10/s GET  asset/exchange/order-record
+		5/s  GET  asset/withdraw/query-record asset/coin/query-info asset/covert/small-balance-history
+		10/s GET  asset/exchange/order-record asset/covert/small-balance-list
+		30/s GET  asset/exchange/query-coin-list asset/fundinghistory
+		50/s GET  asset/asset-overview asset/delivery-record asset/portfolio-margin asset/settlement-record asset/total-members-assets
+		50/s GET  asset/exchange/convert-result-query asset/exchange/query-convert-history
 		1/s  POST asset/transfer/inter-transfer asset/withdraw/cancel
-		20/s POST asset/transfer/save-transfer-sub-member
-		5/s  POST asset/transfer/universal-transfer asset/withdraw/create
+		20/s POST asset/transfer/save-transfer-sub-member asset/exchange/quote-apply asset/exchange/convert-execute
+		5/s  POST asset/transfer/universal-transfer asset/withdraw/create asset/covert/small-balance-execute asset/covert/get-quote
 		1/s  POST user/create-sub-member user/create-sub-api
-		5/s  POST user/frozen-sub-member user/update-api user/update-sub-api user/delete-api user/delete-sub-api
-		10/s GET  user/query-sub-members user/query-api user/aff-customer-info
+		5/s  POST user/frozen-sub-member user/update-api user/update-sub-api user/delete-api user/delete-sub-api user/del-submember
+		20/s POST user/agreement
+		10/s GET  user/query-sub-members user/query-api user/aff-customer-info user/sub-apikeys user/get-member-type
+		10/s GET  user/invitation/referrals
+		5/s  GET  user/submembers user/escrow_sub_members
 		50/s GET  spot-lever-token/order-record
 		20/s POST spot-lever-token/purchase spot-lever-token/redeem`))
 }

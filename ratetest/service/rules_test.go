@@ -329,7 +329,7 @@ func TestServiceShares(t *testing.T) {
 		{"gitlab", "600/min", "a", "GET /api/v4/projects/1/jobs", "a", "GET /api/v4/groups/2/projects", false},
 		{"okx", "20/2s", "a", "GET /api/v5/market/ticker?instId=A", "a", "GET /api/v5/market/ticker?instId=B", true},
 		{"okx", "10/2s", "a", "GET /api/v5/public/funding-rate?instId=A", "a", "GET /api/v5/public/funding-rate?instId=B", false},
-		{"bybit", "10/s", "a", "GET /v5/order/realtime", "a", "GET /v5/order/history", false},
+		{"bybit", "50/s", "a", "GET /v5/order/realtime", "a", "GET /v5/order/history", false},
 		{"kraken", "public", "a", "GET /0/public/Trades?pair=A", "a", "GET /0/public/Trades?pair=B", false},
 		{"kraken", "public", "a", "GET /0/public/Time", "a", "GET /0/public/Ticker?pair=B", true},
 		{"github", "requests", "a", "GET /user", "a", "GET /search/issues", false},

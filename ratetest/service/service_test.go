@@ -89,7 +89,7 @@ var providers = []spoken{
 	{provider: "binance-spot", requests: []string{"GET /api/v3/depth?limit=5000", "GET /api/v3/ping"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}}, refusal: provider.RateLimited, wait: sec},
 	{provider: "binance-spot", requests: []string{"POST /api/v3/order"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}, {"orders", "x-mbx-order-count-10s", true, true, true, ms}, {"orders per day", "x-mbx-order-count-1d", true, true, true, ms}}, refusal: provider.RateLimited, wait: sec},
 	{provider: "binance-futures", requests: []string{"GET /fapi/v1/depth?limit=1000"}, says: []said{{"weight", "x-mbx-used-weight-1m", true, true, true, ms}}, refusal: provider.RateLimited, wait: sec},
-	{provider: "bybit", requests: []string{"GET /v5/order/realtime"}, says: []said{{"10/s", "", true, true, false, 0}}, refusal: provider.RateLimited, wait: ms},
+	{provider: "bybit", requests: []string{"GET /v5/order/realtime"}, says: []said{{"50/s", "", true, true, false, 0}}, refusal: provider.RateLimited, wait: ms},
 	{provider: "kraken", requests: []string{"POST /0/private/Balance", "POST /0/private/Ledgers"}, refusal: provider.RateLimited, by: []string{"EAPI:Rate limit exceeded"}},
 	{provider: "kraken", preset: "kraken:pro", requests: []string{"POST /0/private/Balance"}, refusal: provider.RateLimited, by: []string{"EAPI:Rate limit exceeded"}},
 	{provider: "coinbase", requests: []string{"GET /orders"}, refusal: provider.RateLimited, by: []string{"key"}},

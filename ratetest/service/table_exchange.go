@@ -35,7 +35,7 @@ func bybitRow() *tableRow {
 		limits: []limitSet{
 			set("bybit", policy("requests", 600, requests, 5*time.Second, rolling, perIP)),
 		},
-		extra: append(classes(time.Second, rolling, "1/s", "5/s", "10/s", "20/s", "50/s"),
+		extra: append(classes(time.Second, rolling, "1/s", "5/s", "10/s", "20/s", "25/s", "30/s", "50/s"),
 			policy("endpoint", 50, requests, time.Second, rolling, perRoute)),
 		assumed: "an endpoint that the documentation does not list has 50 per second; a ban takes ten minutes, the least that " +
 			"is documented",
@@ -77,12 +77,6 @@ func bybitRow() *tableRow {
 // not in the table.
 func bybitClass(a *asked) string {
 	group, call, _ := strings.Cut(strings.TrimPrefix(a.path(), "/v5/"), "/")
-	if a.path() == "/v5/account/fee-rate" {
-		if a.URL != nil && strings.Contains(a.URL.Query().Get("category"), "e") && a.URL.Query().Get("category") != "" {
-			return "10/s" // linear and inverse
-		}
-		return "5/s"
-	}
 	for class, calls := range bybitCalls[group] {
 		if slices.Contains(strings.Fields(calls), call) {
 			return class
@@ -92,22 +86,35 @@ func bybitClass(a *asked) string {
 }
 
 var bybitCalls = map[string]map[string]string{
-	"order":     {"10/s": "create amend cancel cancel-all create-batch amend-batch cancel-batch realtime history"},
-	"execution": {"10/s": "list"},
-	"position":  {"10/s": "list closed-pnl set-leverage"},
-	"account":   {"10/s": "wallet-balance contract-transaction-log"},
+	"order": {"10/s": "create amend cancel cancel-all create-batch amend-batch cancel-batch pre-check",
+		"50/s": "realtime history spot-borrow-check", "5/s": "disconnected-cancel-all"},
+	"execution": {"50/s": "list"},
+	"position": {"50/s": "list closed-pnl get-closed-positions",
+		"10/s": "move-history set-leverage switch-mode trading-stop set-auto-add-margin add-margin confirm-pending-mmr " +
+			"move-positions"},
+	"account": {"10/s": "contract-transaction-log instruments-info set-limit-px-action", "25/s": "transaction-log",
+		"50/s": "wallet-balance withdrawal borrow-history collateral-info info pay-info trade-info-for-analysis " +
+			"user-setting-config",
+		"5/s": "fee-rate query-dcp-info smp-group mmp-modify mmp-reset set-collateral-switch-batch set-margin-mode",
+		"1/s": "borrow repay no-convert-repay quick-repayment upgrade-to-uta"},
 	"asset": {
 		"1/s": "transfer/query-asset-info transfer/query-transfer-coin-list transfer/query-inter-transfer-list " +
-			"transfer/query-sub-member-list deposit/query-record transfer/inter-transfer withdraw/cancel",
+			"transfer/query-sub-member-list deposit/query-record transfer/inter-transfer withdraw/cancel withdraw/vasp/list",
 		"5/s": "transfer/query-universal-transfer-list transfer/query-account-coins-balance deposit/query-sub-member-record " +
 			"deposit/query-address deposit/query-sub-member-address withdraw/query-record coin/query-info " +
-			"transfer/universal-transfer withdraw/create",
-		"10/s": "exchange/order-record", "20/s": "transfer/save-transfer-sub-member",
+			"transfer/universal-transfer withdraw/create covert/small-balance-history covert/small-balance-execute covert/get-quote",
+		"10/s": "exchange/order-record covert/small-balance-list",
+		"30/s": "exchange/query-coin-list fundinghistory",
+		"20/s": "transfer/save-transfer-sub-member exchange/quote-apply exchange/convert-execute",
+		"50/s": "coin-greeks asset-overview delivery-record portfolio-margin settlement-record total-members-assets " +
+			"exchange/convert-result-query exchange/query-convert-history",
 	},
 	"user": {
-		"1/s":  "create-sub-member create-sub-api",
-		"5/s":  "frozen-sub-member update-api update-sub-api delete-api delete-sub-api",
-		"10/s": "query-sub-members query-api aff-customer-info",
+		"1/s": "create-sub-member create-sub-api",
+		"5/s": "frozen-sub-member update-api update-sub-api delete-api delete-sub-api del-submember submembers " +
+			"escrow_sub_members",
+		"20/s": "agreement",
+		"10/s": "query-sub-members query-api aff-customer-info sub-apikeys get-member-type invitation/referrals",
 	},
 	"spot-lever-token": {"50/s": "order-record", "20/s": "purchase redeem"},
 }
