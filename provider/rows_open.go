@@ -404,8 +404,12 @@ func google() *row {
 			Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"*PerUser*", Key}, {"*", ""}},
 			Published: []Preset{
 				{"google:drive", "a user of a project, units", "https://developers.google.com/drive/api/guides/limits", "2026-11", []Policy{per(325_000, Weight, time.Minute, "", Key)}},
-				{"google:youtube", "a project, units, but for search.list and videos.insert", "https://developers.google.com/youtube/v3/determine_quota_cost", "2026-11", []Policy{local(pacificTime, per(10_000, Weight, day, Calendar, Key))}},
+				{"google:youtube", "a project, units; searches and new videos apart", "https://developers.google.com/youtube/v3/determine_quota_cost", "2026-11",
+					[]Policy{local(pacificTime, per(10_000, Weight, day, Calendar, Key)),
+						local(pacificTime, of("search.list", named("searches", per(100, Requests, day, Calendar, Resource)))),
+						local(pacificTime, of("videos.insert", named("new videos", per(100, Requests, day, Calendar, Resource))))}},
 			},
+			Charges: youtubeCharges(),
 		},
 		is:   func(r *Response) bool { return r.Status >= 400 && mentions(r, `"usageLimits"`) },
 		read: func(r *reading) { r.google() },
@@ -416,6 +420,18 @@ func google() *row {
 			{path: "error.errors.*.reason", is: []Pattern{"rateLimitExceeded", "userRateLimitExceeded"}, why: RateLimited, by: "="},
 		},
 	}
+}
+
+// youtubeCharges: a list costs a unit, a change fifty, and captions more. Uploads have a path of their own.
+func youtubeCharges() []Charge {
+	return from("https://developers.google.com/youtube/v3/determine_quota_cost", "2026-11", []Charge{
+		{On: "GET /youtube/v3/search", Resource: "search.list"},
+		{On: "POST /youtube/v3/videos", Resource: "videos.insert"}, {On: "POST /upload/youtube/v3/videos", Resource: "videos.insert"},
+		cost("POST /youtube/v3/captions", 400, Weight), cost("POST /upload/youtube/v3/captions", 400, Weight),
+		cost("PUT /youtube/v3/captions", 450, Weight), cost("PUT /upload/youtube/v3/captions", 450, Weight),
+		cost("GET /youtube/v3/captions*", 50, Weight),
+		cost("GET /youtube/v3/*", 1, Weight), cost("* /youtube/v3/*", 50, Weight), cost("* /upload/youtube/v3/*", 50, Weight),
+	})
 }
 
 // RapidAPI counts on behalf of the API behind it, mostly per month.
