@@ -144,7 +144,7 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 	if c.t.config.Begins != nil {
 		c.t.config.Begins(c.req)
 	}
-	resp, err = c.t.base.Send(r, &s.wire)
+	resp, err = c.t.base.SendIn(r.Context(), r, &s.wire)
 	inTime := late == nil || late.End(&s.late)
 	switch {
 	case err == nil && resp == nil:

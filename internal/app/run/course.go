@@ -9,12 +9,20 @@ import (
 // heldBytes bounds the bytes of all requests that are read ahead, whatever their number.
 const heldBytes = 256 << 20
 
+// severalOf is the part of what may be read ahead that is read at once, when the rest is there. A reader
+// that is woken for each request takes more time than the request in its queue.
+const severalOf = 16
+
 // course keeps whether a run goes on, why it ended, and how much is read ahead. Safe for concurrent
 // use.
 type course struct {
 	mu      sync.Mutex
 	changed *sync.Cond // signals changes of all fields but the errors
 	bytes   int64      // bytes of the requests that are held
+	held    int        // how many there are
+	most    int        // how many a reader holds before it waits for room for several; 0: it does not
+	several int        // that room
+	full    bool       // it waits for it
 	stopped bool       // nothing more is read
 	feeding bool       // the feeder has not returned
 	reading bool       // the feeder waits for input
@@ -76,16 +84,45 @@ func (c *course) isReading(now bool) bool {
 func (c *course) take(size int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.bytes > 0 && c.bytes+size > heldBytes && !c.stopped {
+	for !c.hasRoom(size) && !c.stopped {
 		c.changed.Wait()
 	}
 	if !c.stopped {
 		c.bytes += size
+		c.held++
 	}
 	return !c.stopped
 }
 
-func (c *course) free(size int64) { c.set(func() { c.bytes -= size }) }
+// hasRoom reports whether a request may be taken. It is called with the lock held.
+func (c *course) hasRoom(size int64) bool {
+	switch {
+	case c.bytes > 0 && c.bytes+size > heldBytes:
+		return false
+	case c.held <= c.most-c.several || c.several == 0:
+		c.full = false
+	case c.held >= c.most:
+		c.full = true
+	}
+	return !c.full
+}
+
+// ahead sets how many requests are read ahead, besides those in flight.
+func (c *course) ahead(queue, inFlight int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.most, c.several = queue+inFlight, queue/severalOf
+}
+
+// free gives back the bytes of requests that were taken.
+func (c *course) free(size int64, requests int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bytes -= size
+	if c.held -= requests; !c.full || c.held <= c.most-c.several {
+		c.changed.Broadcast()
+	}
+}
 
 // left waits until the feeder has returned, or is stuck in a read that cannot be ended. After such
 // a read the feeder changes nothing. gone reports that the feeder has returned.

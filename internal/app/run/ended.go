@@ -81,7 +81,7 @@ func (w *writer) ended(all []pool.Ended) {
 	e := w.endings()
 	for i := range all {
 		if j := all[i].Request.Value.(*job); j.told {
-			w.course.free(j.size)
+			w.course.free(j.size, 1)
 			continue
 		}
 		e.add(&all[i])
@@ -185,7 +185,7 @@ func (w *endings) write() {
 	}
 	results := w.results()
 	err := errors.Join(results, w.journal())
-	size := int64(0)
+	size, taken := int64(0), 0
 	if w.store.Files != nil {
 		err = errors.Join(err, w.files())
 	}
@@ -196,7 +196,9 @@ func (w *endings) write() {
 	w.tally.Ended(w.ends(), !w.to.Regular())
 	for i := range w.of {
 		j := w.of[i].job
-		size += j.size
+		if size += j.size; j.size > 0 { // otherwise it is a page of a line
+			taken++
+		}
 		w.lost = w.lost || !w.of[i].written
 		if j.first {
 			w.trials.set(j.r.Estimate.Model, untried, "") // no effect if its answer has decided
@@ -204,7 +206,7 @@ func (w *endings) write() {
 		w.release(j)
 		j.res.Body, j.r.Body, j.r.Raw = nil, nil, nil // the Pool and its queue remember a request for a while
 	}
-	w.course.free(size)
+	w.course.free(size, taken)
 	if err != nil {
 		w.course.fail(err)
 	}

@@ -170,6 +170,7 @@ func (r *Run) Open() error {
 	if err != nil {
 		r.store.Close()
 	}
+	r.course.ahead(len(r.groups)*r.c.Queue, len(r.groups)*r.c.Concurrency)
 	return err
 }
 
