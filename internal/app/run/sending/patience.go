@@ -25,13 +25,13 @@ type patience struct {
 	cancel context.CancelCauseFunc // ends the attempt if it is not on the wire of the Sender
 	over   atomic.Bool             // the attempt took too long
 	item   timer.Item
-	own    *time.Timer // after a wait
-	until  time.Time
-	left   time.Duration // time left during a wait
+	own    *time.Timer   // after a wait
+	began  time.Time     // or when the latest wait ended
+	left   time.Duration // time left then, and during a wait
 }
 
-func (p *patience) begin() {
-	p.until, p.item.Of = time.Now().Add(p.s.timeout), p
+func (p *patience) begin(now time.Time) {
+	p.began, p.left, p.item.Of = now, p.s.timeout, p
 	p.s.watch.Begin(&p.item)
 }
 
@@ -47,11 +47,11 @@ func (p *patience) Expired() {
 
 func (p *patience) pause(on bool) {
 	if on {
-		p.left = time.Until(p.until)
+		p.left -= time.Since(p.began)
 		p.end()
 		return
 	}
-	p.until = time.Now().Add(p.left)
+	p.began = time.Now()
 	p.own = time.AfterFunc(p.left, p.Expired)
 }
 

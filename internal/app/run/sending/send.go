@@ -157,7 +157,8 @@ func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.V
 		ctx, p.cancel = context.WithCancelCause(ctx)
 		defer p.cancel(nil)
 	}
-	p.begin()
+	*out = Response{Began: time.Now()}
+	p.begin(out.Began)
 	defer p.end()
 
 	var q http.Request // it stays on the stack
@@ -168,7 +169,6 @@ func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.V
 		q.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
 		q.Body, _ = q.GetBody()
 	}
-	*out = Response{Began: time.Now()}
 	res, err := s.trip(ctx, &q, &p.wire, out)
 	if out.Lapsed = errors.Is(err, once.ErrLapsed); out.Lapsed {
 		return
