@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -67,7 +68,7 @@ const (
 
 // encode writes the blob: a byte that marks it, the version, the fields, and a checksum.
 func (b *Book) encode() []byte {
-	w := writer{blobMagic, blobVersion}
+	w := append(make(writer, 0, 256+len(b.State)+128*len(b.Nodes)), blobMagic, blobVersion)
 	w.text(b.Incarnation)
 	w.text(b.Configuration)
 	w.number(b.Turn)
@@ -185,6 +186,8 @@ func Decode(blob []byte) (*Book, error) {
 	if n > nodesMost {
 		r.fail("%d nodes", n)
 	}
+	const least = 16 // bytes of an entry; a damaged blob may claim more entries than it has room for
+	b.Nodes = slices.Grow(b.Nodes, int(min(n, uint64(len(body)-r.at)/least)))
 	for i := uint64(0); i < n && r.err == nil; i++ {
 		var e Entry
 		e.ID, e.Name = r.text(), r.text()

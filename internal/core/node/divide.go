@@ -164,9 +164,11 @@ func (t *pending) heirsOf() (all []*Entry) {
 	if t.mine.Want > 0 {
 		all = append(all, &t.mine)
 	}
+	copies := make([]Entry, 0, len(t.others)) // never grows, since all points into it
 	for i := range t.others {
-		if e := t.others[i]; e.Want > 0 && e.Until > t.now && e.Mean != (limit.Cost{}) {
-			all = append(all, &e)
+		if e := &t.others[i]; e.Want > 0 && e.Until > t.now && e.Mean != (limit.Cost{}) {
+			copies = append(copies, *e)
+			all = append(all, &copies[len(copies)-1])
 		}
 	}
 	return all

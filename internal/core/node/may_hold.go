@@ -205,7 +205,7 @@ func (t *pending) ripe() int {
 		return len(t.answers)
 	}
 	left, bounded := t.mayTell()
-	var ripe, rest []answer
+	ripe, rest := t.answers[:0], []answer(nil) // ripe is written where it was read
 	for _, a := range t.answers {
 		o := t.outcome(&a)
 		switch {
@@ -221,7 +221,7 @@ func (t *pending) ripe() int {
 			ripe = append(ripe, a)
 		}
 	}
-	copy(t.answers[copy(t.answers, ripe):], rest)
+	copy(t.answers[len(ripe):], rest)
 	return len(ripe)
 }
 

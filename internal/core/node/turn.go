@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
@@ -234,6 +235,7 @@ func (n *Node) read(b *Book, began, read mono.Time, r *Reading, recalled bool) (
 	t := &pending{Node: n, book: b, now: now, began: began, bounds: known, mine: Entry{ID: n.config.ID}, steady: r.Steady}
 	there := false
 	t.came = nobody
+	t.others = slices.Grow(t.others, len(b.Nodes))
 	for i := range b.Nodes {
 		if e := &b.Nodes[i]; e.ID == n.config.ID {
 			there, t.mine = true, *e
