@@ -8,9 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -358,6 +358,9 @@ func (f *runFlags) check(r *run.Run, in *runInput, signals <-chan os.Signal) err
 // as much garbage as this between two collections.
 const ballastSize = 32 << 20
 
+// ballast is shared by the runs of a process, so that none has to clear memory that another one used.
+var ballast = sync.OnceValue(func() []byte { return make([]byte, ballastSize) })
+
 // send sends the requests of the input until its end or a signal, and prints the report.
 func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <-chan os.Signal, errs *screen.Screen) error {
 	ctx, abort := context.WithCancel(ctx)
@@ -367,9 +370,8 @@ func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <
 	go func() { interrupted <- listen(signals, done, r, abort, errs.Line) }()
 	stopProgress := errs.Follow(func() []screen.Line { return runLines(r.Progress()) })
 	began := time.Now()
-	ballast := make([]byte, ballastSize)
+	ballast()
 	err := r.Send(ctx, in.name, in.reader)
-	runtime.KeepAlive(ballast)
 	stopProgress()
 	close(done)
 	wasInterrupted := <-interrupted
