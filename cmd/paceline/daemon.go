@@ -100,9 +100,9 @@ func (d *daemonFlags) run(cmd *cobra.Command) error {
 		}
 		return cli.Exit(cli.ExitConfig, err)
 	}
+	defer s.Close() // after all files are closed that one daemon alone may have open
 	end, err := d.limits.mount(s, cli.Harmless(cmd.ErrOrStderr(), "text"))
 	if err != nil {
-		s.Close()
 		if d.forRuns {
 			launch.Fail(err, cli.ExitConfig)
 		}

@@ -167,5 +167,5 @@ func (d *daemonFlags) serveRuns(ctx context.Context, s *daemon.Server, c proxy.C
 		err = s.Serve(ctx)
 	}
 	end()
-	return errors.Join(err, p.close(), s.Close())
+	return errors.Join(err, p.close())
 }

@@ -345,3 +345,24 @@ func TestExecLeavesNothing(t *testing.T) {
 		t.Error(b, err)
 	}
 }
+
+// A run whose flags hold for a whole proxy has one of its own. All others join the daemon.
+func TestExecAlone(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]bool{
+		"": false, "--weight 3 --head-start 5s --max-wait 1m": false, "--attempts 1 --max-pause 5m": false,
+		"--apart": true, "--state /tmp/s": true, "--share sqlite:/tmp/s": true, "--max-body 1KiB": true, "--final-only": true,
+	} {
+		x, cmd := newExecFlags()
+		if err := cmd.ParseFlags(append(strings.Fields(args), "--to", "http://127.0.0.1:1", "--limit", "20/s")); err != nil {
+			t.Fatal(args, err)
+		}
+		c, err := x.configured(cmd)
+		if err != nil {
+			t.Fatal(args, err)
+		}
+		if got := x.alone(&c); got != want {
+			t.Errorf("%s: alone %v, want %v", args, got, want)
+		}
+	}
+}

@@ -47,7 +47,7 @@ var daemonEnvironment = append([]string{"HOME", "TMPDIR", "TZ", "XDG_RUNTIME_DIR
 // alone reports whether a run needs a proxy of its own: what it says holds for a whole proxy.
 func (x *execFlags) alone(c *proxy.Config) bool {
 	usual, own := daemonBounds(), c.Bounds
-	return x.apart || c.State != "" || c.Share.Store != "" ||
+	return x.apart || c.FinalOnly || c.State != "" || c.Share.Store != "" ||
 		own.Body != usual.Body || own.Kept != usual.Kept || own.KeptInAll != usual.KeptInAll || own.Frozen != usual.Frozen ||
 		slices.ContainsFunc(c.Upstreams, func(u proxy.Upstream) bool { return u.Batches.Folder != "" })
 }
