@@ -369,6 +369,13 @@ func (j *Journal) KeepFor(d time.Duration) {
 	j.run.Keep = int64(j.c.Keep)
 }
 
+// Kept is how far back sends are kept: as far as any run has asked for.
+func (j *Journal) Kept() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.c.Keep
+}
+
 // Sync makes the written lines durable, if they are at least atLeast.
 func (j *Journal) Sync(atLeast int) error {
 	j.mu.Lock()

@@ -4,8 +4,10 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -179,10 +181,27 @@ func (k *Keeper) applyLocked(runs []*Run, upstreams []proxy.Upstream) (err error
 	if k.proxy != nil {
 		return k.proxy.Apply(c)
 	}
-	if k.proxy, err = proxy.New(c); err == nil {
+	k.proxy, err = proxy.New(c)
+	if unread(err) && k.base.Live { // all that may have been sent counts, as the file is gone then
+		k.base.Log.Error("the state file is put aside", "to", c.State+aside, "err", err)
+		if moved := os.Rename(c.State, c.State+aside); moved != nil {
+			return errors.Join(err, moved)
+		}
+		k.proxy, err = proxy.New(c)
+	}
+	if err == nil {
 		k.server = k.proxy.Start(nowhere{make(chan struct{})}, nil)
 	}
 	return err
+}
+
+// aside is the end of the name of a state file that could not be read.
+const aside = ".unread"
+
+// unread reports whether a proxy did not begin because it cannot read its state file.
+func unread(err error) bool {
+	e, ok := errors.AsType[*proxy.ConfigError](err)
+	return ok && e.Field == "State"
 }
 
 // nowhere is a listener that nobody reaches: a program comes by the forward proxy alone.

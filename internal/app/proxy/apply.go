@@ -232,7 +232,7 @@ func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err err
 	}
 	if kept := common.state; kept != nil {
 		l := ledger{kept, u.Name}
-		t.Recorder, t.Partition = l, kept.partition
+		t.Recorder, t.Partition = limitedLedger{l, w.governed}, kept.partition
 		if w.auto {
 			t.Limit = func(p transport.Partition) limit.Limiter {
 				all := w.now.Load().of(p)

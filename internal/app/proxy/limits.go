@@ -11,6 +11,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -224,6 +225,23 @@ func turns(now mono.Time, had limit.Limiter, l rate.Limit, sameTime bool) bool {
 			(!changes || had.SetLimit(now, l.N) == nil) && had.SetBurst(now, l.Most()) == nil
 	}
 	return false
+}
+
+// most is the largest cost that the limits of a partition let go at once.
+func (u *Upstream) most(p transport.Partition) (cost limit.Cost) {
+	for _, l := range u.of(p).rates {
+		cost[l.Unit] = max(cost[l.Unit], l.Most())
+	}
+	if i := u.targetOf(p); i >= 0 {
+		u = u.at(i)
+	}
+	preset, _ := provider.LookupPreset(u.Preset)
+	for _, policy := range preset.Policies {
+		if unit, ok := classify.UnitOf(policy.Unit); ok && policy.Scope == p.Scope {
+			cost[unit] = max(cost[unit], policy.Limit, policy.Burst)
+		}
+	}
+	return cost
 }
 
 // LimitNames are the limits of u, as they were given.

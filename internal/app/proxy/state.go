@@ -35,6 +35,7 @@ type state struct {
 	began   time.Time
 	keep    time.Duration
 	all     bool // the file has everything that was sent
+	lost    bool // there was a file, and it is gone
 	salt    []byte
 	log     *slog.Logger
 	names   sync.Map // the name in the file of each place
@@ -67,6 +68,7 @@ const compactFrom = 8 << 20
 // how long an attempt may take, and clock the journal's clock.
 func openState(path string, keep, timeout time.Duration, log *slog.Logger,
 	clock func() (time.Time, boottime.Reading)) (*state, error) {
+	_, missing := os.Stat(path + ".salt")
 	salt, err := saltOf(path + ".salt")
 	if err != nil {
 		return nil, err
@@ -77,7 +79,8 @@ func openState(path string, keep, timeout time.Duration, log *slog.Logger,
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	s.journal, s.all = j, h.Last == 0
+	s.journal, s.all, s.keep = j, h.Last == 0, j.Kept() // a run before may have had longer windows
+	s.lost = h.Gone != "" && missing == nil
 	s.book = learned.NewBook(j, h, s.began, s.unwritten)
 	for i := range h.Sends {
 		sent := &h.Sends[i]
@@ -234,6 +237,25 @@ func (l ledger) finds(p transport.Partition, a *fairshare.Auto) limit.Limiter {
 	})
 }
 
+// limitedLedger is a ledger that knows the limits of its upstream.
+type limitedLedger struct {
+	ledger
+	*governed
+}
+
+// Earlier is that of the ledger. If the file is gone, all that a limit allows counts, and as a request
+// that may still arrive: so much may have been sent a moment ago.
+func (l limitedLedger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past, since mono.Time) {
+	all, since = l.ledger.Earlier(p, zero)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if cost := l.now.Load().most(p); l.lost && p.Scope != transport.ScopeClient && cost != (limit.Cost{}) {
+		all = append(all, limit.Past{At: mono.Of(zero, l.began.Add(journal.Late)), Sent: mono.Of(zero, l.began),
+			Cost: cost, Result: limit.Unknown})
+	}
+	return all, since
+}
+
 // Earlier implements transport.Recorder. A client's own limit counts its requests to all upstreams,
 // also to removed ones.
 func (l ledger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past, since mono.Time) {
@@ -244,7 +266,7 @@ func (l ledger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past
 		since = mono.Of(zero, l.began.Add(-l.keep))
 	}
 	if time.Since(l.began) > l.keep+journal.Late {
-		l.earlier, l.all = nil, true
+		l.earlier, l.all, l.lost = nil, true, false
 		return nil, mono.Min
 	}
 	for i := range l.earlier {

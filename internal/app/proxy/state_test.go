@@ -10,6 +10,8 @@ import (
 	"testing/quick"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -98,6 +100,66 @@ func copyState(t *testing.T, path string) string {
 		}
 	}
 	return to
+}
+
+// Where the file is gone, and its salt shows that there was one, nothing goes for a window and the
+// time in which a request may still arrive. The first of all files holds nothing up, nor does a file
+// of a run that sent nothing.
+func TestStateThatIsGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "proxy.state")
+	rolling, err := rate.ParseLimit("20/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket := rolling
+	bucket.Bucket = true
+	p := transport.Partition{Scope: provider.Key, Host: "server", Key: "A"}
+	waits := func(s *state, l rate.Limit) time.Duration {
+		u := &Upstream{Limits: []Limit{{Limit: l, Scope: provider.Key}}}
+		g := &governed{}
+		g.now.Store(u)
+		zero := time.Now()
+		all, since := limitedLedger{ledger{s, "api"}, g}.Earlier(p, zero)
+		own := u.of(p).limiter()
+		limit.Replay(own, 0, since, all)
+		return own.Ready(0, limit.Cost{limit.Requests: 20}).Sub(0)
+	}
+	first := open(t, path)
+	for _, l := range []rate.Limit{rolling, bucket} {
+		if d := waits(first, l); d > 0 {
+			t.Errorf("%+v: the first file of all: waits %v", l, d)
+		}
+		if d := waits(open(t, copyState(t, path)), l); d > 0 {
+			t.Errorf("%+v: nothing was sent before: waits %v", l, d)
+		}
+	}
+	for _, l := range []rate.Limit{rolling, bucket} {
+		copied := copyState(t, path)
+		if err := os.Remove(copied); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, copied)
+		if d := waits(s, l); d < journal.Late+time.Second-100*time.Millisecond || d > journal.Late+time.Second {
+			t.Errorf("%+v: waits %v, want %v and a window", l, d, journal.Late)
+		}
+		s.began = s.began.Add(-s.keep - time.Minute)
+		if d := waits(s, l); d > 0 {
+			t.Errorf("%+v: later it waits %v", l, d)
+		}
+	}
+}
+
+// A file of longer windows is kept for as long by a process of short ones, which may get long ones.
+func TestStateKeepsAsBefore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "proxy.state")
+	s, err := openState(path, 24*time.Hour, time.Minute, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	if s = open(t, path); s.keep != 24*time.Hour {
+		t.Errorf("it keeps what was sent for %v", s.keep)
+	}
 }
 
 // scope is the part of p that a scope has.
