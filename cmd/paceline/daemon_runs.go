@@ -77,6 +77,7 @@ func (p *served) join(w http.ResponseWriter, r *http.Request) {
 		daemon.Refuse(w, http.StatusConflict, "%v", inExec(err))
 		return
 	}
+	made := run.Made() // the program may end at once, and its run with it
 	p.runs.Go(func() {
 		defer release()
 		defer said.Close()
@@ -89,7 +90,7 @@ func (p *served) join(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintln(said, "paceline:", err)
 		}
 	})
-	daemon.Answer(w, http.StatusOK, run.Made())
+	daemon.Answer(w, http.StatusOK, made)
 }
 
 // read reads what a run says. said is the program's standard error.

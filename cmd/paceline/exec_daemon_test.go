@@ -148,6 +148,29 @@ func TestExecKilledDaemon(t *testing.T) {
 	}
 }
 
+// A program whose daemon is killed reaches nothing: its connections are refused, and nothing passes.
+func TestExecDaemonGone(t *testing.T) {
+	t.Parallel()
+	race.Without(t)
+	need.Program(t, "curl")
+	s, ca := strictTLS(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := program(t, "exec", "--to", s.URL, "--limit", "20/s", "--ca-file", ca, "--", "sh", "-c",
+		`kill -9 $("$1" daemon status --json | sed -n 's/.*"pid": \([0-9]*\).*/\1/p') || exit 9
+		for i in 1 2 3 4 5; do curl -s "$0" && exit 8; done; exit 7`, s.URL+"/?id=0", self)
+	c.Env = append(c.Env, ownDaemon(t)...)
+	out, err := c.CombinedOutput()
+	if e, ok := err.(*exec.ExitError); !ok || e.ExitCode() != 7 {
+		t.Errorf("%v, expected 7: %s", err, out)
+	}
+	if _, passed := s.told(); passed > 0 {
+		t.Error("a request went past the daemon")
+	}
+}
+
 // What goes wrong is an error before the program starts, which names it and the way out.
 func TestExecJoinErrors(t *testing.T) {
 	t.Parallel()
