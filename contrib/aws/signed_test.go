@@ -158,7 +158,7 @@ func TestSignedRequests(t *testing.T) {
 	program := []string{os.Args[0], "-test.run", "^TestSigningProgram$", "-test.v"}
 
 	through := exec.Command(paceline, append([]string{"exec", "--config", file, "--"}, program...)...)
-	place := []string{"XDG_RUNTIME_DIR=" + dir, "XDG_STATE_HOME=" + dir}
+	place := []string{"XDG_RUNTIME_DIR=" + t.TempDir(), "XDG_STATE_HOME=" + t.TempDir()}
 	through.Env = append(append(os.Environ(), place...), "PACELINE_TEST_SIGN_TO="+server.URL)
 	defer func() {
 		stop := exec.Command(paceline, "daemon", "stop", "--now")
