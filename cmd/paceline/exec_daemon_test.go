@@ -387,5 +387,9 @@ func TestExecAlone(t *testing.T) {
 		if got := x.alone(&c); got != want {
 			t.Errorf("%s: alone %v, want %v", args, got, want)
 		}
+		client := x.runOf(c, "job", 7).Client
+		if strings.Contains(args, "--weight") != (client.Weight == 3 && client.HeadStart == 5*time.Second && client.MaxWait == time.Minute) {
+			t.Errorf("%s: the run's client is %+v", args, client)
+		}
 	}
 }

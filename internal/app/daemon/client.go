@@ -21,7 +21,7 @@ import (
 const Base = "http://paceline"
 
 // patience is how long a daemon may take to say what it is.
-const patience = 5 * time.Second
+const patience = 15 * time.Second
 
 // ErrNone means that no daemon of this user runs.
 var ErrNone = errors.New("no daemon of this user runs; expected: paceline daemon")

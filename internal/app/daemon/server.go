@@ -33,7 +33,7 @@ const (
 )
 
 // ErrRuns means that this user's daemon runs already.
-var ErrRuns = errors.New("the daemon of this user runs already")
+var ErrRuns = errors.New("the daemon of this user runs already; expected none: paceline daemon stop")
 
 // Server is the daemon. Open makes it, and Close ends it. It is safe for concurrent use.
 type Server struct {
