@@ -162,6 +162,31 @@ func TestOneServer(t *testing.T) {
 	(<-made).Close()
 }
 
+// Two daemons of different folders do not write one state: the error of the second says where the first is.
+func TestOneState(t *testing.T) {
+	placed(t)
+	first, err := Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := Open(ctx); err == nil || !strings.Contains(err.Error(), first.Place().Socket()) {
+		t.Errorf("it says %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A file comes with a connection, and is the same one as the sender's.
 func TestTakeFile(t *testing.T) {
 	placed(t)

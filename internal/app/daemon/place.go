@@ -52,6 +52,9 @@ func (p Place) Socket() string { return filepath.Join(p.Folder, "daemon.sock") }
 // Lock is held by the daemon as long as it lives.
 func (p Place) Lock() string { return filepath.Join(p.Folder, "daemon.lock") }
 
+// stateLock is held by the daemon as well: two of different folders would write one State.
+func (p Place) stateLock() string { return filepath.Join(p.State, "state.lock") }
+
 // Log gets what a daemon writes that a run has started.
 func (p Place) Log() string { return filepath.Join(p.State, "daemon.log") }
 

@@ -39,6 +39,7 @@ var ErrRuns = errors.New("the daemon of this user runs already; expected none: p
 type Server struct {
 	place    Place
 	lock     *durable.File
+	state    *durable.File // its lock
 	listener *net.UnixListener
 	mux      *http.ServeMux
 	began    time.Time
@@ -78,6 +79,9 @@ func Open(ctx context.Context) (*Server, error) {
 	if s.lock, err = lock(ctx, place); err != nil {
 		return nil, err
 	}
+	if s.state, err = lockState(ctx, place); err != nil {
+		return nil, errors.Join(err, s.lock.Close())
+	}
 	_ = os.Remove(place.Socket()) // of a daemon that was killed: its lock is ours
 	s.listener, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: place.Socket()})
 	if err == nil {
@@ -106,6 +110,29 @@ func lock(ctx context.Context, place Place) (*durable.File, error) {
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("another process holds %s, and does not answer: %w", place.Lock(), context.Cause(ctx))
+		case <-time.After(retry):
+		}
+	}
+}
+
+// lockState takes the lock of the State, in which it writes where the daemon is.
+func lockState(ctx context.Context, place Place) (*durable.File, error) {
+	for {
+		f, err := durable.Open(place.stateLock())
+		if err == nil {
+			if err = f.SetSize(0); err == nil {
+				err = f.Append([]byte(place.Socket() + "\n"))
+			}
+			return f, err
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			at, _ := os.ReadFile(place.stateLock())
+			return nil, fmt.Errorf("another daemon of this user writes in %s, and listens at %s; expected the same XDG_RUNTIME_DIR",
+				place.State, strings.TrimSpace(string(at)))
 		case <-time.After(retry):
 		}
 	}
@@ -219,7 +246,7 @@ func (s *Server) Close() error {
 	if s.listener != nil {
 		s.listener.Close()
 	}
-	return s.lock.Close()
+	return errors.Join(s.state.Close(), s.lock.Close())
 }
 
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
