@@ -35,6 +35,7 @@ func (p *permits) client(program string, args ...string) *exec.Cmd {
 
 const (
 	pythonTests = top + "/clients/python/tests/"
+	scriptTests = top + "/clients/javascript/tests/"
 	clientKey   = "a-key-that-nobody-guesses"
 )
 
@@ -58,6 +59,17 @@ func TestPythonPermits(t *testing.T) {
 		need.Program(t, python)
 	}
 	b, err := newClients(t).client(python, "-W", "error", pythonTests+"test_paceline.py").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, b)
+	}
+}
+
+// The tests of the client of JavaScript pass, at a real daemon.
+func TestJavaScriptPermits(t *testing.T) {
+	t.Parallel()
+	race.Without(t)
+	need.Program(t, "node")
+	b, err := newClients(t).client("node", "--test", scriptTests+"paceline.test.mjs").CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, b)
 	}
@@ -184,7 +196,7 @@ func TestPermitsPerSecond(t *testing.T) {
 	t.Cleanup(func() { s.Close() })
 	p.env = append(p.env, "PACELINE_SOCKET="+p.socket(), "PERMIT_ECHO="+echo)
 	time.Sleep(3 * time.Second) // until what an earlier daemon may have granted counts no more
-	for _, language := range [][]string{{"python3", pythonTests + "speed.py"}} {
+	for _, language := range [][]string{{"python3", pythonTests + "speed.py"}, {"node", scriptTests + "speed.mjs"}} {
 		need.Program(t, language[0])
 		got := map[string][]float64{}
 		for range 5 {
