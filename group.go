@@ -344,6 +344,18 @@ func (p Permit) Fresh() bool {
 	return j.line.Fresh(p.pass)
 }
 
+// FreshFor is Fresh, also for a write that comes up to d later. It is for a permit that is passed on to
+// another process, which cannot ask.
+func (p Permit) FreshFor(d time.Duration) bool {
+	j := p.lane().group
+	if !j.lapses.Load() {
+		return true
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.line.FreshFor(p.pass, d)
+}
+
 // lane returns the lane of a Permit, and panics if it is the zero Permit.
 func (p Permit) lane() *Lane {
 	if p.pass.Way == nil {

@@ -281,6 +281,14 @@ func (m *Member) Fresh(s *limit.Sent) bool {
 	return m.node.Fresh(m.clock.now(), s)
 }
 
+// FreshFor is Fresh, also for a write that may come up to d later. It is for a permission that this
+// process passes on to another one.
+func (m *Member) FreshFor(s *limit.Sent, d time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.node.Fresh(m.clock.now().Add(d), s)
+}
+
 // Rules implements limit.Describer. Other processes use the rules, too. So their Counts is
 // CountsSomehow, and no Fitted tests them.
 func (m *Member) Rules() []limit.Rule {

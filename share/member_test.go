@@ -409,8 +409,15 @@ func TestFresh(t *testing.T) {
 		if err != nil || !p.Fresh() {
 			t.Fatal(err)
 		}
+		if !p.FreshFor(1900*time.Millisecond) || p.FreshFor(2*time.Second) {
+			t.Errorf("a new grant is for 2 s: 1.9 s %t, 2 s %t", p.FreshFor(1900*time.Millisecond), p.FreshFor(2*time.Second))
+		}
 		store.set(func() { store.away = fmt.Errorf("away") })
-		time.Sleep(3 * time.Second)
+		time.Sleep(1500 * time.Millisecond)
+		if !p.Fresh() || p.FreshFor(600*time.Millisecond) {
+			t.Errorf("after 1.5 s: fresh %t, and for 0.6 s %t", p.Fresh(), p.FreshFor(600*time.Millisecond))
+		}
+		time.Sleep(1500 * time.Millisecond)
 		if p.Fresh() {
 			t.Error("a permit is fresh after its grant has ended")
 		}

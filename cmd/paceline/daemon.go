@@ -78,7 +78,7 @@ func (d *daemonFlags) run(cmd *cobra.Command) error {
 		_, err := io.WriteString(cmd.OutOrStdout(), permit.Schema)
 		return err
 	}
-	if err := d.limits.check(); err != nil {
+	if err := d.limits.check(cmd); err != nil {
 		return cli.Usage(err)
 	}
 	if d.forRuns {
@@ -101,7 +101,7 @@ func (d *daemonFlags) run(cmd *cobra.Command) error {
 		return cli.Exit(cli.ExitConfig, err)
 	}
 	defer s.Close() // after all files are closed that one daemon alone may have open
-	end, err := d.limits.mount(s, cli.Harmless(cmd.ErrOrStderr(), "text"))
+	end, err := d.limits.mount(cmd.Context(), s, cli.Harmless(cmd.ErrOrStderr(), "text"))
 	if err != nil {
 		if d.forRuns {
 			launch.Fail(err, cli.ExitConfig)

@@ -18,11 +18,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/permit"
+	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // limitFlags are the flags of paceline daemon for permits.
@@ -32,6 +36,7 @@ type limitFlags struct {
 	state                                  string
 	listen, keyEnv                         string
 	schema                                 bool
+	share                                  shareflags.Flags
 
 	c permit.Config // what check reads
 }
@@ -49,13 +54,21 @@ func (f *limitFlags) add(p *pflag.FlagSet) {
 	p.DurationVar(&f.late, "late", 5*time.Second, "how long after an unknown end a request may still arrive")
 	p.StringVar(&f.state, "state", "", "file of what was granted, for the next daemon; off: none, and after a start nothing goes until "+
 		"what an earlier daemon granted counts no more (default: a file of this user)")
+	f.share.Add(p, "")
+	f.share.AddPart(p)
 	p.StringVar(&f.listen, "listen", "", "127.0.0.1:PORT: a port for permits, too, with the key of --key-env")
 	p.StringVar(&f.keyEnv, "key-env", "", "environment variable with the key that programs send to the port of --listen")
 	p.BoolVar(&f.schema, "schema", false, "print the JSON schema of the messages about permits, and end")
 }
 
 // check reads the flags.
-func (f *limitFlags) check() error {
+func (f *limitFlags) check(cmd *cobra.Command) error {
+	if err := f.share.Check(cmd); err != nil {
+		return err
+	}
+	if f.share.Address != "" && f.state != "" {
+		return errors.New("--state beside --share, expected one of them: the store has what was granted")
+	}
 	f.c.Late = f.late
 	if f.late <= 0 {
 		return fmt.Errorf("--late %v, expected a span above 0", f.late)
@@ -157,21 +170,29 @@ func named(flag, text, form string) (name, value string, err error) {
 }
 
 // mount mounts permits on a daemon, if there are limits. The caller calls end last.
-func (f *limitFlags) mount(d *daemon.Server, log io.Writer) (end func(), err error) {
+func (f *limitFlags) mount(ctx context.Context, d *daemon.Server, log io.Writer) (end func(), err error) {
 	if len(f.c.Limits) == 0 {
 		return func() {}, nil
 	}
 	f.c.Log = slog.New(slog.NewTextHandler(log, nil))
-	switch f.state {
-	case "":
+	shared, err := f.share.Open(ctx, f.c.Log)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case shared != nil:
+		f.c.Share = func(name string, made func() limit.Limiter) (limit.Limiter, error) {
+			return shared.Join(ctx, shared.Name(sharestore.Place{Resource: name}), made)
+		}
+	case f.state == "":
 		f.c.State = filepath.Join(d.Place().State, "permits.state")
-	case noState:
+	case f.state == noState:
 	default:
 		f.c.State = f.state
 	}
 	s, err := permit.New(f.c)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, shared.Close())
 	}
 	s.Mount(d.Handle)
 	d.Tune(permit.Track)
@@ -179,12 +200,12 @@ func (f *limitFlags) mount(d *daemon.Server, log io.Writer) (end func(), err err
 	d.Report("permits", s.Fact)
 	port, err := f.open(s)
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(err, s.Close(), shared.Close())
 	}
 	return func() {
 		port()
-		if err := s.Close(); err != nil {
-			f.c.Log.Error("the state file", "err", err)
+		if err := errors.Join(s.Close(), shared.Close()); err != nil {
+			f.c.Log.Error("what was granted", "err", err)
 		}
 	}, nil
 }

@@ -113,8 +113,10 @@ var groupTable = cli.Groups{
 		{"Permits", `
 			limit=NAME=RATE  a limit that programs wait for, such as orders=50/s; repeatable
 			late=SPAN        how long after an unknown end a request may still arrive
-			state=FILE       what was granted, for the next daemon; off: none`,
-			`provider=NAME=PROVIDER client=NAME=WEIGHT head-start=NAME=SPAN schema`},
+			state=FILE       what was granted, for the next daemon; off: none
+			share=STORE      share the limits by a store: sqlite:FILE, postgres://…, redis://…`,
+			`provider=NAME=PROVIDER client=NAME=WEIGHT head-start=NAME=SPAN schema share-name=NAME
+			share-fallback=wait|split share-weight share-least`},
 		{"Who reaches it", `
 			listen=127.0.0.1:PORT  a port for permits, too
 			key-env=NAME     environment variable with the key for that port`, ""},

@@ -129,6 +129,45 @@ func TestPermitsStrict(t *testing.T) {
 	}
 }
 
+// Two daemons with one store keep to a strict limit together, and a kill of one is not noticed.
+func TestPermitsShared(t *testing.T) {
+	race.Without(t)
+	need.WholeOnly(t, "a new store is silent for eight seconds")
+	need.Program(t, "python3")
+	const seconds = 25 * time.Second
+	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	server := newLawful(t, 200, time.Second)
+	var all []*crowd
+	for i := range 2 {
+		c := &crowd{t: t, p: newPermits(t, "--limit", "strict=200/s", "--late", "2s", "--share", store).begin(), server: server,
+			first: i * 100_000}
+		c.p.env = append(c.p.env, "PACELINE_SOCKET="+c.p.socket())
+		c.join(seconds)
+		c.join(seconds)
+		all = append(all, c)
+	}
+	time.Sleep(15 * time.Second)
+	before, _ := server.told()
+	all[0].p.kill()
+	all[0].p.begin()
+	for _, c := range all {
+		for _, x := range c.all {
+			if err := x.Wait(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	refused, passed := server.told()
+	spent := server.span()
+	t.Logf("%d requests in %v: %.1f %% of the limit, with a kill after 15 s", passed, spent, 100*float64(passed)/200/spent.Seconds())
+	if len(refused) > 0 {
+		t.Errorf("%d are refused, of them %d before the kill: %v", len(refused), len(before), refused[0])
+	}
+	if passed < 1000 {
+		t.Errorf("only %d were sent", passed)
+	}
+}
+
 // Kills of programs and of the daemon, and programs that are stopped for a while, put no more than the
 // limit into any window.
 func TestPermitsStrictKills(t *testing.T) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -70,10 +71,14 @@ func (p *permits) begin() *permits {
 	if err := p.at.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	line := make([]byte, 1024)
-	n, _ := says.Read(line)
-	if !strings.HasPrefix(string(line[:n]), "listening at ") {
-		p.t.Fatalf("the daemon says %q", line[:n])
+	lines := bufio.NewScanner(says)
+	for before := ""; ; before = lines.Text() {
+		if !lines.Scan() {
+			p.t.Fatalf("the daemon ends, and says %q", before)
+		}
+		if strings.HasPrefix(lines.Text(), "listening at ") {
+			break
+		}
 	}
 	go func() { _, _ = io.Copy(io.Discard, says) }()
 	return p
@@ -247,6 +252,8 @@ func TestDaemonLimitFlags(t *testing.T) {
 		{"an address of this machine", "--limit", "a=1/s", "--listen", "0.0.0.0:7881"},
 		{"without --key-env", "--limit", "a=1/s", "--listen", "127.0.0.1:7881"},
 		{"that nobody guesses", "--limit", "a=1/s", "--listen", "127.0.0.1:7881", "--key-env", "SECRET"},
+		{"--state beside --share", "--limit", "a=1/s", "--share", "sqlite:x.db", "--state", "off"},
+		{"--share-weight without --share", "--limit", "a=1/s", "--share-weight", "2"},
 		{"expected a span above 0", "--limit", "a=1/s", "--late", "0s"},
 	} {
 		b, err := p.program(append([]string{"daemon"}, row[1:]...)...).CombinedOutput()

@@ -49,7 +49,7 @@ var Table = []Package{
 	{Name: "pool/backoff", Core: true, Ours: "limit/mono", Std: pure},
 	{Name: "limit", Core: true, Ours: "limit/mono limit/window", Std: pure + " encoding/binary"},
 	{Name: "internal/core/learn", Core: true, Ours: "limit/mono limit"},
-	{Name: "internal/core/remote", Core: true, Ours: "limit"},
+	{Name: "internal/core/remote", Core: true, Ours: "limit", Std: "time"},
 	{Name: "internal/core/ceiling", Core: true, Ours: "limit/mono", Std: pure},
 	{Name: "internal/core/contention", Core: true, Std: "math"},
 	{Name: "fairshare", Core: true, Ours: "limit/mono limit limit/window internal/core/contention", Std: pure + " encoding/binary hash/crc32"},

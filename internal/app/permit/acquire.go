@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // acquire waits for the turn, and grants.
@@ -45,32 +46,62 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request) *refusal {
 func (s *Server) turn(ctx context.Context, l *namedLimit, lane *paceline.Lane, m *acquire) ([]paceline.Permit, *refusal) {
 	p, retry, ok := lane.TryWait(m.cost)
 	switch {
-	case ok:
-	case retry == paceline.RetryNever:
+	case ok && s.lasts(p):
+	case !ok && retry == paceline.RetryNever:
 		_, _, err := lane.Ask(m.cost)
 		return nil, s.noTurn(ctx, l, m.client, err, m.maxWait)
 	default:
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		defer context.AfterFunc(s.over, func() { cancel(context.Cause(s.over)) })()
-		turn := paceline.Turn{MaxWait: m.maxWait}
-		if m.bounded && m.maxWait == 0 {
-			turn.MaxWait = 1 // a wait of no time is one that does not come
-		}
 		var err error
-		if p, _, err = lane.WaitTurn(ctx, m.cost, turn); err != nil {
+		if p, err = s.wait(ctx, lane, m); err != nil {
 			return nil, s.noTurn(ctx, l, m.client, err, m.maxWait)
 		}
 	}
 	all := append(make([]paceline.Permit, 0, m.n), p)
 	for len(all) < m.n {
 		p, _, ok := lane.TryWait(m.cost)
-		if !ok {
+		if !ok || !s.lasts(p) {
 			break
 		}
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+// wait waits for a permit that lasts until its send.
+func (s *Server) wait(ctx context.Context, lane *paceline.Lane, m *acquire) (paceline.Permit, error) {
+	turn := paceline.Turn{Came: time.Now(), MaxWait: m.maxWait}
+	if m.bounded && m.maxWait == 0 {
+		turn.MaxWait = 1 // a wait of no time is one that does not come
+	}
+	for {
+		p, _, err := lane.WaitTurn(ctx, m.cost, turn)
+		if err != nil || s.lasts(p) {
+			return p, err
+		}
+		if m.bounded {
+			turn.MaxWait = max(m.maxWait-time.Since(turn.Came), 1)
+		}
+		select { // a turn at the store renews the term of this process
+		case <-ctx.Done():
+		case <-time.After(nextTurn):
+		}
+	}
+}
+
+// nextTurn is when a term that is about to end may be a new one.
+const nextTurn = 50 * time.Millisecond
+
+// lasts reports whether a permit may be used for SendWithin from now on. Otherwise it settles it: a part
+// of a shared limit is this process's for a term.
+func (s *Server) lasts(p paceline.Permit) bool {
+	if p.FreshFor(s.c.SendWithin) {
+		return true
+	}
+	p.Settle(limit.Outcome{Result: limit.Unsent})
+	return false
 }
 
 // json writes the answer to an acquire.

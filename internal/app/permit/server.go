@@ -26,7 +26,7 @@ type Config struct {
 	Limits []Limit
 	// Clients have a weight or a head start. Every other client has weight 1.
 	Clients []ClientConfig
-	// SendWithin is how long after its grant a permit may be used. If zero, 1 s.
+	// SendWithin is how long after its grant a permit may be used. If zero, 1 s; with Share, 0.5 s.
 	SendWithin time.Duration
 	// TTL is how long a permit is held that is neither settled nor renewed. If zero, 10 s. It is at
 	// least SendWithin.
@@ -40,6 +40,7 @@ type Config struct {
 	State string
 	// Share makes the limiter of a name one that other processes have, too. If nil, each limit is this
 	// process's own.
+	// With Share there is no State: the store has what was granted.
 	Share func(name string, made func() limit.Limiter) (limit.Limiter, error)
 	// Log gets what goes wrong. If nil, nothing is logged.
 	Log *slog.Logger
@@ -48,6 +49,7 @@ type Config struct {
 // Defaults of Config.
 const (
 	defaultSendWithin = time.Second
+	sharedSendWithin  = time.Second / 2 // a part of a shared limit is for a term of 2 s
 	defaultTTL        = 10 * time.Second
 	defaultMaxWaiting = 20_000
 )
@@ -84,6 +86,9 @@ var errStopping = errors.New("the daemon is stopping")
 
 // New checks the configuration and returns a Server. The error names what is wrong.
 func New(c Config) (*Server, error) {
+	if c.Share != nil {
+		c.SendWithin = cmp.Or(c.SendWithin, sharedSendWithin)
+	}
 	c.SendWithin, c.TTL = cmp.Or(c.SendWithin, defaultSendWithin), cmp.Or(c.TTL, defaultTTL)
 	c.Late, c.MaxWaiting = cmp.Or(c.Late, defaultLate), cmp.Or(c.MaxWaiting, defaultMaxWaiting)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))

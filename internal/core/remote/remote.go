@@ -2,7 +2,11 @@
 // processes have: share.Member. They may stand in another limiter. limit.Ask finds them there.
 package remote
 
-import "github.com/paceline-go/paceline/limit"
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+)
 
 // remote is a Limiter whose room comes from elsewhere. Its AfterSettle holds until it has fetched
 // room.
@@ -17,6 +21,12 @@ type remote interface {
 	Fresh(s *limit.Sent) bool
 }
 
+// foreseeing is a remote that knows for how long an open request may be written.
+type foreseeing interface {
+	// FreshFor is Fresh, also for a write that comes up to d later.
+	FreshFor(s *limit.Sent, d time.Duration) bool
+}
+
 // Supply gives each part of l whose room comes from elsewhere the functions of its driver.
 func Supply(l limit.Limiter, again func(), waiting func() int, note func(kind, text string)) {
 	limit.Ask(l, func(part remote) { part.Supply(again, waiting, note) })
@@ -28,6 +38,20 @@ func Supply(l limit.Limiter, again func(), waiting func() int, note func(kind, t
 func Fresh(l limit.Limiter, s *limit.Sent) bool {
 	fresh := true
 	limit.Ask(l, func(part remote) { fresh = fresh && part.Fresh(s) })
+	return fresh
+}
+
+// FreshFor is Fresh, also for a write that comes up to d later. A part that does not foresee is fresh for
+// no time but none.
+func FreshFor(l limit.Limiter, s *limit.Sent, d time.Duration) bool {
+	fresh := true
+	limit.Ask(l, func(part remote) {
+		if f, ok := part.(foreseeing); ok {
+			fresh = fresh && f.FreshFor(s, d)
+		} else {
+			fresh = fresh && d <= 0 && part.Fresh(s)
+		}
+	})
 	return fresh
 }
 

@@ -25,6 +25,24 @@ func (l *lapsing) Admit(s *limit.Sent) {
 	l.lapsed = cmp.Or(l.lapsed, s.Number)
 }
 
+// foreseeing is a lapsing that is fresh until an instant.
+type foreseeing struct {
+	*lapsing
+	left time.Duration
+}
+
+func (l *foreseeing) FreshFor(s *limit.Sent, d time.Duration) bool { return l.Fresh(s) && d < l.left }
+
+// A part that foresees is fresh for as long as it says, at any place.
+func TestFreshForOfAll(t *testing.T) {
+	l := limit.NewAll(limit.MustRolling(9, time.Second), &foreseeing{&lapsing{Limiter: limit.MustRolling(9, time.Second)}, 5})
+	first, second := limittest.Admit(l, 0, limit.One), limittest.Admit(l, 0, limit.One)
+	if !remote.FreshFor(l, second, 4) || remote.FreshFor(l, second, 5) || remote.FreshFor(l, first, 0) {
+		t.Errorf("of 5 it is fresh for 4: %t, for 5: %t; a lapsed one: %t", remote.FreshFor(l, second, 4), remote.FreshFor(l, second, 5),
+			remote.FreshFor(l, first, 0))
+	}
+}
+
 // Each limiter of an All says whether a request may still be sent, at any place in the All.
 func TestFreshOfAll(t *testing.T) {
 	roll := func() limit.Limiter { return limit.MustRolling(9, time.Second) }
@@ -47,6 +65,9 @@ func TestFreshOfAll(t *testing.T) {
 		}
 		if !remote.Lapses(l) {
 			t.Errorf("%s: something of it lapses", name)
+		}
+		if remote.FreshFor(l, second, 0) != remote.Fresh(l, second) || remote.FreshFor(l, first, 0) || remote.FreshFor(l, second, 1) {
+			t.Errorf("%s: a part that foresees nothing is fresh for some time, or not for none", name)
 		}
 		supplied := 0
 		if remote.Supply(l, func() { supplied++ }, nil, nil); supplied != 1 {

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/core/remote"
 	"github.com/paceline-go/paceline/limit"
@@ -156,6 +157,17 @@ func (l *Scheduler) Unsettled(m *Limit) (open int, oldest mono.Time) {
 		}
 	}
 	return open, oldest
+}
+
+// FreshFor is Fresh, also for a send that comes up to d later.
+func (l *Scheduler) FreshFor(p Pass, d time.Duration) bool {
+	sent := l.Sent(p)
+	for _, m := range p.Way.limits {
+		if !remote.FreshFor(m.Limiter, sent, d) {
+			return false
+		}
+	}
+	return true
 }
 
 // Fresh reports whether the request of an open pass may still be sent, by its limits.
