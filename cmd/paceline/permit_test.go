@@ -188,6 +188,19 @@ func TestPermitSignals(t *testing.T) {
 	}
 }
 
+// The permit of a command that runs for longer than a permit is held is renewed, and settled at its end.
+func TestPermitIsRenewed(t *testing.T) {
+	t.Parallel()
+	need.WholeOnly(t, "a permit is held for ten seconds")
+	p := newPermits(t, "--limit", "orders=1/h").begin()
+	if code, _, errs := p.runs("orders", "--", "sleep", "12"); code != 0 {
+		t.Fatalf("%d %q", code, errs)
+	}
+	if got := p.counts(); got.Accepted != 1 || got.Unknown != 0 {
+		t.Errorf("the daemon counts %+v", got)
+	}
+}
+
 // Without a daemon nothing runs. A daemon that comes later, or comes back, is waited for.
 func TestPermitWaitsForDaemon(t *testing.T) {
 	t.Parallel()
