@@ -134,8 +134,17 @@ func TestPermitsShared(t *testing.T) {
 	race.Without(t)
 	need.WholeOnly(t, "a new store is silent for eight seconds")
 	need.Program(t, "python3")
+	t.Run("sqlite", func(t *testing.T) { sharedPermits(t, "sqlite:"+filepath.Join(t.TempDir(), "limits.db")) })
+	t.Run("postgres", func(t *testing.T) {
+		need.LongOnly(t, "the daemon knows nothing of the kind of store")
+		address, _ := engines["postgres"](t)
+		sharedPermits(t, address)
+	})
+}
+
+// sharedPermits runs two daemons with one store, each with two programs.
+func sharedPermits(t *testing.T, store string) {
 	const seconds = 25 * time.Second
-	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	server := newLawful(t, 200, time.Second)
 	var all []*crowd
 	for i := range 2 {
