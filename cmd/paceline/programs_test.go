@@ -282,3 +282,19 @@ func proxyTo(t *testing.T, s *lawful) string {
 	t.Cleanup(p.Close)
 	return p.URL
 }
+
+// A setting that counts for more than the environment is an error before the program starts.
+func TestExecOverridden(t *testing.T) {
+	t.Parallel()
+	race.Without(t)
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, ".curlrc"), []byte("silent\nproxy = http://corp:3128\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := program(t, "exec", "--to", "https://api.example.com", "--limit", "20/s", "--", "sh", "-c", "echo started")
+	c.Env = append(c.Env, "HOME="+home, "TMPDIR="+home)
+	out, err := c.CombinedOutput()
+	if err == nil || strings.Contains(string(out), "started") || !strings.Contains(string(out), filepath.Join(home, ".curlrc")+":2: proxy") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

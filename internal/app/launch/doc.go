@@ -11,6 +11,7 @@
 //	inherited.go      files that only the program inherits
 //	folder.go         the run's files, and those that a killed keeper left
 //	environment.go    the environment of the program
+//	settings.go       settings of curl and git that count for more than the environment
 //	files.go          files for programs that heed no variable: wget, apt, PHP, Java, Node
 //	truststore.go     certificates in Java's form
 //	watch*.go         the end of a process

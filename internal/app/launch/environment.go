@@ -72,21 +72,33 @@ func valueOf(env []string, name string) (value string) {
 	return value
 }
 
-// TakenOut returns the host that NO_PROXY keeps from a proxy, with the variable; empty: none. A
-// program that reads it would go past the limits. Programs read it in many ways, so the widest counts:
-// entries between commas or spaces, with a dot or a star in front, a port behind, or a range.
+// TakenOut returns what keeps a program from the proxy; empty: nothing. It is NO_PROXY, with the host
+// that it takes out, or a file of curl's or git's settings. The program would go past the limits.
 func TakenOut(env []string, urls []*url.URL) string {
+	if what := inNoProxy(env, urls); what != "" {
+		return what
+	}
+	return overriding(env, urls)
+}
+
+// inNoProxy returns the variable that takes out a host. Programs read it in many ways, so the widest
+// counts: entries between commas or spaces, with a dot or a star in front, a port behind, or a range.
+func inNoProxy(env []string, urls []*url.URL) string {
 	for _, name := range []string{"NO_PROXY", "no_proxy"} {
 		value := valueOf(env, name)
-		entries := strings.FieldsFunc(strings.ToLower(value), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 		for _, u := range urls {
-			host := forward.CanonicalHost(u.Hostname())
-			if slices.ContainsFunc(entries, func(entry string) bool { return takes(entry, host) }) {
+			if host := forward.CanonicalHost(u.Hostname()); takesAny(value, host) {
 				return name + "=" + value + " takes out " + host
 			}
 		}
 	}
 	return ""
+}
+
+// takesAny reports whether an entry of a list is for a host.
+func takesAny(list, host string) bool {
+	entries := strings.FieldsFunc(strings.ToLower(list), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	return slices.ContainsFunc(entries, func(entry string) bool { return takes(entry, host) })
 }
 
 // takes reports whether an entry of NO_PROXY is for a host.

@@ -45,14 +45,14 @@ func interimFor(agent string) int {
 // interim is the status of the interim answers to this request; 0: it gets none.
 func (v *visit) interim() int {
 	h := v.in.Header
-	if !v.in.ProtoAtLeast(1, 1) || h["Upgrade"] != nil || v.proxy.config.FinalOnly {
+	status := interimFor(h.Get("User-Agent"))
+	if status == 0 || !v.in.ProtoAtLeast(1, 1) || h["Upgrade"] != nil || v.proxy.config.FinalOnly {
 		return 0
 	}
 	// A server between the client and the proxy may not pass interim answers on.
 	if !v.whole && (h["Via"] != nil || h["Forwarded"] != nil || h["X-Forwarded-For"] != nil) {
 		return 0
 	}
-	status := interimFor(h.Get("User-Agent"))
 	if h["Expect"] != nil && status != http.StatusContinue {
 		return 0 // net/http may answer 100 at the same time
 	}
