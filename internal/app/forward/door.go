@@ -197,7 +197,7 @@ func (d *Door) connect(w http.ResponseWriter, r *http.Request, credential string
 		return
 	}
 	d.figures.other(host)
-	d.tunnels.Go(func() { d.tunnel(c, out) })
+	d.tunnels.Go(func() { d.tunnel(lasting(c), out) })
 }
 
 // plain passes on a request by http.

@@ -101,6 +101,19 @@ func (d *Door) Figures() (named, others int64, hosts int) {
 	return d.figures.named.Load(), d.figures.others.Load(), len(d.figures.hosts)
 }
 
+// lasting lets a client pause for as long as it likes: nothing of a tunnel is kept here but what the
+// network keeps.
+func lasting(c net.Conn) net.Conn {
+	at := c
+	if h, ok := c.(*headed); ok {
+		at = h.Conn
+	}
+	if l, ok := at.(interface{ Last() error }); ok {
+		_ = l.Last() // if it fails, the next Write fails
+	}
+	return c
+}
+
 // tunnel copies bytes between a client and another host, both ways, until both have ended.
 func (d *Door) tunnel(client, other net.Conn) {
 	stop := context.AfterFunc(d.over, func() {

@@ -73,6 +73,7 @@ type conn struct {
 	net.Conn
 	listener *listener
 	closed   atomic.Bool
+	lasts    atomic.Bool  // its client may read nothing for as long as it likes
 	until    atomic.Int64 // the deadline of Writes, as Unix nanoseconds; 0: not known
 	lengths  lengths
 
@@ -128,8 +129,17 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
+// Last is for tunnels, whose clients may pause: no Write has a deadline any more.
+func (c *conn) Last() error {
+	c.lasts.Store(true)
+	return c.SetWriteDeadline(time.Time{})
+}
+
 // Write implements net.Conn. A client that reads nothing for the longest stall is given up.
 func (c *conn) Write(p []byte) (int, error) {
+	if c.lasts.Load() {
+		return c.Conn.Write(p)
+	}
 	stall := c.listener.stall
 	now := time.Now()
 	if until := now.Add(stall); until.UnixNano()-c.until.Load() > int64(stall/8) {

@@ -315,6 +315,42 @@ func TestForwardStreams(t *testing.T) {
 	}
 }
 
+// A reader of a tunnel may pause for longer than one of an answer.
+func TestForwardPausingReader(t *testing.T) {
+	const size = 16 << 20 // more than the network keeps
+	other := listen(t)
+	defer other.Close()
+	go func() {
+		c, err := other.Accept()
+		if err == nil {
+			_, _ = c.Write(make([]byte, size))
+			c.Close()
+		}
+	}()
+	c := to(mustURL(t, "https://example.com"), "1/s")
+	c.Bounds.Stall = 100 * time.Millisecond
+	l := listen(t)
+	c.Forward = Forward{Listen: l.Addr().String(), Bundle: filepath.Join(t.TempDir(), "bundle.pem")}
+	x := start(t, c)
+	if _, err := x.server.Forward(Forwarding{Listener: l, Bundle: c.Forward.Bundle, Getenv: func(string) string { return "" }, Tunnels: forward.AnyTunnels}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	fmt.Fprintf(at, "CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", other.Addr())
+	r := bufio.NewReader(at)
+	if resp, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect}); err != nil || resp.StatusCode != 200 {
+		t.Fatal(resp, err)
+	}
+	time.Sleep(5 * c.Bounds.Stall) // what is tested is that nothing happens in this time
+	if n, err := io.Copy(io.Discard, r); n != size || err != nil {
+		t.Errorf("%d of %d bytes, %v", n, size, err)
+	}
+}
+
 // A program that does not trust the bundle fails, and the log says why, once.
 func TestForwardUntrusted(t *testing.T) {
 	f := forwardTo(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }, nil)
