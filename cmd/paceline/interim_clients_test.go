@@ -77,7 +77,7 @@ Promise.all(Array.from({length: COUNT}, (_, i) => ai.get('/?id='+i))).catch(e =>
 func TestExecPatience(t *testing.T) {
 	t.Parallel()
 	race.Without(t)
-	count, timeout, limit := 45, 3, int64(10)
+	count, timeout, limit := 70, 3, int64(10)
 	if need.Long() {
 		count, timeout, limit = 160, 5, 20
 	}
