@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"iter"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -84,21 +85,17 @@ type reading struct {
 }
 
 var (
-	runs           = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}`)
-	hexes          = regexp.MustCompile(`(?:[0-9a-fA-F]{2}){9,}`)
 	escapes        = regexp.MustCompile(`\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|\\.`)
 	percentEscapes = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 )
 
 var readings = []reading{
 	{"base64", func(text []byte) (all [][]byte) {
-		found := runs.FindAll(text, -1)
-		if len(found) == 0 {
-			return nil
-		}
-		all = make([][]byte, 4) // of every fourth character on
-		for _, run := range found {
-			plain := []byte(strings.NewReplacer("-", "+", "_", "/").Replace(string(run)))
+		for run := range runs(text, 12, isBase64) {
+			if all == nil {
+				all = make([][]byte, 4) // of every fourth character on
+			}
+			plain := bytes.ReplaceAll(bytes.ReplaceAll(run, []byte("-"), []byte("+")), []byte("_"), []byte("/"))
 			for skip := range all {
 				piece := plain[skip:]
 				if b, err := base64.RawStdEncoding.AppendDecode(all[skip], piece[:len(piece)/4*4]); err == nil {
@@ -110,8 +107,8 @@ var readings = []reading{
 	}},
 	{"hexadecimal", func(text []byte) (all [][]byte) {
 		var b []byte
-		for _, run := range hexes.FindAll(text, -1) {
-			b, _ = hex.AppendDecode(b, run) // hexes has digits alone
+		for run := range runs(text, 18, isHex) {
+			b, _ = hex.AppendDecode(b, run[:len(run)/2*2]) // it has digits alone
 			b = append(b, '\n')
 		}
 		return [][]byte{b}
@@ -142,6 +139,24 @@ var readings = []reading{
 		return unpacked(text, "\x1f\x8b\x08", func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) })
 	}},
 	{"deflate", func(text []byte) [][]byte { return unpacked(text, "\x78", zlib.NewReader) }},
+}
+
+// runs are the longest parts of a text that have these bytes alone, if they are not shorter than least. An expression
+// would take a tenth of the time of all tests here.
+func runs(text []byte, least int, has func(rune) bool) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for run := range bytes.FieldsFuncSeq(text, func(c rune) bool { return !has(c) }) {
+			if len(run) >= least && !yield(run) {
+				return
+			}
+		}
+	}
+}
+
+func isHex(c rune) bool { return '0' <= c && c <= '9' || 'a' <= c|' ' && c|' ' <= 'f' }
+
+func isBase64(c rune) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '+' || c == '/' || c == '_' || c == '-'
 }
 
 // changed are those texts that differ from the one that was read.
