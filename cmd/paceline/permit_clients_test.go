@@ -81,7 +81,6 @@ type crowd struct {
 	t      *testing.T
 	p      *permits
 	server *lawful
-	args   []string
 	first  int // id of the next program's first request
 
 	mu  sync.Mutex

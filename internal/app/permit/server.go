@@ -97,7 +97,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("SendWithin %v, TTL %v: expected a positive SendWithin, and a TTL of at least that",
 			c.SendWithin, c.TTL)
 	case c.Late < 0:
-		return nil, fmt.Errorf("Late %v is negative", c.Late)
+		return nil, fmt.Errorf("a negative Late: %v", c.Late)
 	}
 	group, err := paceline.NewGroup(paceline.GroupConfig{MaxWaiting: c.MaxWaiting})
 	if err != nil {
