@@ -202,3 +202,40 @@ func TestInterimClients(t *testing.T) {
 		}
 	}
 }
+
+// A crowd uses a strict server in full: from the first arrival to the last, at least 99 % of what any
+// client could get. It is for a machine that does nothing else:
+//
+//	PACELINE_LONG=1 go test ./cmd/paceline -run TestExecCeiling -v
+func TestExecCeiling(t *testing.T) {
+	race.Without(t)
+	need.LongOnly(t, "it measures the machine")
+	const count, perSecond = 400, 20
+	for _, p := range crowds {
+		if p.name != "httpx" && p.name != "node fetch" {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			s, ca := strictTLSOf(t, perSecond)
+			var mu sync.Mutex
+			var first, last time.Time
+			s.more = func(http.ResponseWriter, *http.Request, int) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				if last = time.Now(); first.IsZero() {
+					first = last
+				}
+				return false
+			}
+			script := strings.NewReplacer("COUNT", fmt.Sprint(count), "TIMEOUT", "60", "WHERE", s.URL+"/?id=").Replace(p.script)
+			_, stderr, err := execs(t, s, ca, append([]string{"--"}, commandOf(t, t.TempDir(), p.needs, script)...)...)
+			refused, passed := s.told()
+			ideal := time.Duration((count-1)/perSecond) * time.Second
+			used := float64(ideal) / float64(last.Sub(first))
+			t.Logf("%d served, %d refused, %.1f %% of the ceiling", passed, len(refused), 100*used)
+			if err != nil || len(refused) > 0 || passed != count || used < 0.99 {
+				t.Errorf("%v: expected %d, none refused, 99 %% of the ceiling\n%s", err, count, stderr)
+			}
+		})
+	}
+}

@@ -62,6 +62,7 @@ var unchanged = []struct {
 	{"urllib", "python3-ssl", "import urllib.request\nfor i in range(30): urllib.request.urlopen('WHERE%d'%i).read()", always, false, nil},
 	{"aiohttp", "python3-aiohttp", "import aiohttp,asyncio\nasync def main():\n  async with aiohttp.ClientSession(trust_env=True) as s:\n    for i in range(30):\n      async with s.get('WHERE%d'%i) as r: assert r.status==200\nasyncio.run(main())", inCI, false, nil},
 	{"boto3", "python3-boto3", "import boto3\ns3=boto3.client('s3',endpoint_url='SITE',region_name='x',aws_access_key_id='a',aws_secret_access_key='b')\nfor i in range(15):\n  s3.put_object(Bucket='b',Key='k%d'%i,Body=b'v')\n  s3.get_object(Bucket='b',Key='k%d'%i)['Body'].read()", inCI, true, signed},
+	{"httplib2", "python3-httplib2", "import httplib2\nh=httplib2.Http()\nfor i in range(30): assert h.request('WHERE%d'%i)[0].status==200", long, false, nil},
 	{"grpcio", "python3-grpc", "import grpc\nc=grpc.secure_channel('NAME:443',grpc.ssl_channel_credentials())\nask=c.unary_unary('/pkg.Service/Method')\nfor i in range(30): assert ask(b'x',timeout=60)==b'answer'", long, true, grpcUnary},
 	{"pip", "python3-pip", "import subprocess,sys\nsubprocess.check_call([sys.executable,'-m','pip','download','-q','--disable-pip-version-check','--no-cache-dir','-d','DIR/in','--index-url','SITE/simple/']+['w%d'%i for i in range(5)])", long, true, wheels},
 	{"HTTPie", "http", `for i in 0 1 2; do http --check-status --ignore-stdin GET "WHERE$i" >/dev/null || exit 1; done`, long, true, nil},

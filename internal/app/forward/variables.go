@@ -46,7 +46,7 @@ var Variables = []Variable{
 	{"PERL_LWP_SSL_CA_FILE", bundle, "Perl's LWP"},
 	{"DENO_CERT", bundle, "Deno (not tried)"},
 	{"CARGO_HTTP_CAINFO", bundle, "Cargo (not tried)"},
-	{"HTTPLIB2_CA_CERTS", bundle, "httplib2 (not tried)"},
+	{"HTTPLIB2_CA_CERTS", bundle, "httplib2"},
 	{"NIX_SSL_CERT_FILE", bundle, "Nix (not tried)"},
 	{"CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", bundle, "gcloud (not tried)"},
 	{"BUNDLE_SSL_CA_CERT", bundle, "Bundler (not tried)"},
