@@ -309,3 +309,126 @@ func TestTheUsualResourceIsRefused(t *testing.T) {
 		t.Errorf("%q goes after a minute, %v", a.Request.ID, ok)
 	}
 }
+
+// goes is the id of the request that goes now; empty: none.
+func (r *rig) goes(now time.Duration) string {
+	a, _, ok := r.Next(at(now))
+	if !ok {
+		return ""
+	}
+	return a.Request.ID
+}
+
+// A request that is cancelled leaves its place in the line, and the room that it just got, to others.
+func TestACancelledHeadLeavesTheLine(t *testing.T) {
+	for n, sent := range []string{"", "b"} { // cancelled before, or after, the line has let both go
+		r := newRig(t, queue.Config{}, dispatch.Key{Limiter: perSecond(2)})
+		r.submit(0, "x", "y")
+		for range 2 {
+			a, _, _ := r.Next(at(0))
+			r.done(0, a, accepted)
+		}
+		r.submit(ms, "b", "c")
+		r.submitTo(2*ms, "search", "s1", "s2")
+		if id := r.goes(3 * ms); id != "" {
+			t.Fatalf("%q goes", id)
+		}
+		if sent != "" {
+			if id := r.goes(2 * time.Second); id != sent {
+				t.Fatalf("%q goes, want %q", id, sent)
+			}
+		}
+		for _, ticket := range r.queue.Waiting() {
+			if resource := r.queue.Info(ticket).Request.Resource; resource == "" == (n == 0) {
+				r.queue.Cancel(at(2*time.Second), ticket)
+			}
+		}
+		want := []string{"s1", "s2"}
+		if n == 1 {
+			want = []string{"c", ""}
+		}
+		if got := []string{r.goes(2 * time.Second), r.goes(2 * time.Second)}; !slices.Equal(got, want) {
+			t.Errorf("%d: %q go, want %q", n, got, want)
+		}
+	}
+}
+
+// An urgent request of one resource goes before earlier ones of another.
+func TestPriorityAmongResources(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Limiter: perSecond(1)})
+	r.submit(0, "x")
+	a, _, _ := r.Next(at(0))
+	r.done(0, a, accepted)
+	r.submit(ms, "a")
+	r.submitTo(2*ms, "search", "s1")
+	r.goes(3 * ms)
+	if _, err := r.queue.Submit(at(4*ms), queue.Request{ID: "s0", Resource: "search", Priority: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r.goes(5 * ms)
+	if id := r.goes(time.Second + ms); id != "s0" {
+		t.Errorf("%q goes, want s0", id)
+	}
+}
+
+// Refusals by a resource are no attempts from the second in a row on, and their request comes back when
+// the resource lets it, whatever pause the usual resource has.
+func TestRefusalsByAResource(t *testing.T) {
+	for _, resource := range []string{"", "search"} {
+		r := newRig(t, queue.Config{MaxAttempts: 2}, dispatch.Key{Shared: []*dispatch.Shared{{}}, Apart: true})
+		refuse := func(now time.Duration, a dispatch.Attempt, stay time.Duration) {
+			r.done(now, a, dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited, Elsewhere: true},
+				Resource: &limit.Outcome{Result: limit.Limited, RetryAfter: stay}})
+		}
+		if resource != "" {
+			r.submit(0, "usual")
+			a, _, _ := r.Next(at(0))
+			refuse(0, a, time.Hour)
+		}
+		r.submitTo(0, resource, "x")
+		now, n := time.Duration(0), 0
+		for ; n < 4 && now < 5*time.Minute; now += 100 * ms {
+			if a, _, ok := r.Next(at(now)); ok {
+				n++
+				refuse(now, a, time.Second)
+			}
+		}
+		if n != 4 || len(r.ended) > 0 {
+			t.Errorf("%q: %d attempts until %v, ended %q", resource, n, now, r.ended)
+		}
+	}
+}
+
+// A refusal that says nothing of the resource is the key's alone.
+func TestARefusalOfTheKey(t *testing.T) {
+	r := newRig(t, queue.Config{}, dispatch.Key{Pause: time.Minute})
+	r.submitTo(0, "search", "s1", "s2")
+	a, _, _ := r.Next(at(0))
+	r.Next(at(0))
+	r.done(ms, a, dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited, RetryAfter: 5 * time.Second}})
+	if ready, b := r.ExplainRequest(at(6*time.Second), 0, &queue.Request{Resource: "search", Cost: limit.One}); ready > at(6*time.Second) {
+		t.Errorf("after the key's pause a search waits until %v, for %v", ready, b)
+	}
+}
+
+// Beside another resource, too, a request is looked at when it can no longer be answered in time.
+func TestDeadlinesOfResources(t *testing.T) {
+	q, err := queue.New(queue.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := dispatch.New(dispatch.Config{Queue: q, AnswerTime: 100 * ms, Keys: []dispatch.Key{{Limiter: limit.MustRolling(1, time.Hour)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []queue.Request{{}, {}, {Resource: "search", TTL: time.Second}} {
+		if _, err := q.Submit(0, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, _, _ := d.Next(0)
+	d.Done(0, a, dispatch.Answer{Outcome: limit.Outcome{Result: limit.Accepted}})
+	if _, wake, ok := d.Next(0); ok || wake != at(900*ms) {
+		t.Errorf("wake %v, %v, want 900ms", wake, ok)
+	}
+}
