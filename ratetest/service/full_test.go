@@ -36,7 +36,7 @@ type fullRow struct {
 
 // midnight is the beginning of the provider's day, after midnight UTC.
 func (c fullRow) midnight() time.Duration {
-	return map[string]time.Duration{"gemini": 8 * time.Hour}[c.provider]
+	return map[string]time.Duration{"gemini": 8 * time.Hour, "google": 8 * time.Hour}[c.provider]
 }
 
 func (c fullRow) String() string { return fmt.Sprintf("%s %s %.40s", c.provider, c.preset, c.request) }
@@ -106,6 +106,7 @@ var fullRate = []fullRow{
 	{"replicate", "", "POST /v1/predictions", 3 * time.Minute},
 	{"sec-edgar", "", "GET /submissions/x.json", 20 * time.Second},
 	{"trello", "", "GET /1/boards/A", time.Minute},
+	{"google", "google:youtube", "GET /youtube/v3/search", 30 * time.Hour},
 }
 
 // defaultPreset has the default sets that are not named after their provider alone.

@@ -42,6 +42,9 @@ func TestServiceIsJudged(t *testing.T) {
 						if l.Window >= 24*time.Hour || l.Unit == provider.Tokens || l.Unit == provider.Input || l.Burst > 100 {
 							small.Limit, small.Burst = min(l.Limit, 40), min(l.Burst, 30)
 						}
+						if l.Unit == provider.Weight && l.Window >= 24*time.Hour { // a change at YouTube costs 50
+							small.Limit = 400
+						}
 						config.Limits = append(config.Limits, small)
 						if l.Window > 0 {
 							window = min(window, l.Window)

@@ -11,7 +11,7 @@ import (
 
 // opens are providers of code, videos, songs and games.
 func opens() []*tableRow {
-	return []*tableRow{gitlab(), twitch(), strava(), spotify(), riot()}
+	return []*tableRow{gitlab(), twitch(), strava(), spotify(), riot(), youtube()}
 }
 
 func gitlab() *tableRow {
@@ -176,4 +176,51 @@ func riot() *tableRow {
 			}
 		},
 	}
+}
+
+func youtube() *tableRow {
+	return &tableRow{
+		name: "google", about: "YouTube's Data API: units of a day of a project; searches and new videos apart",
+		limits: []limitSet{set("google:youtube", policy("weight", 10_000, weight, day, calendar, perKey))},
+		extra: []provider.Policy{policy("searches", 100, requests, day, calendar, perResource),
+			policy("new videos", 100, requests, day, calendar, perResource)},
+		assumed:  "days begin at midnight Pacific Standard Time, in summer too",
+		midnight: 8 * time.Hour,
+		cost: func(a *asked, p *provider.Policy) int64 {
+			if call := youtubeCall(a); call != "weight" || p.Name != "weight" {
+				return one(call == p.Name)
+			}
+			list := a.Method == http.MethodGet
+			switch captions := strings.Contains(a.path(), "/captions"); {
+			case captions && a.Method == http.MethodPost:
+				return 400
+			case captions && a.Method == http.MethodPut:
+				return 450
+			case captions, !list:
+				return 50
+			}
+			return 1
+		},
+		resource: youtubeCall,
+		speak: func(a *reply) {
+			if a.refused(object{"error": object{"code": 403, "message": "The request cannot be completed because you have " +
+				"exceeded your quota.", "errors": []object{{"domain": "youtube.quota", "reason": "quotaExceeded"}}}}) {
+				a.status = http.StatusForbidden
+			}
+		},
+	}
+}
+
+// youtubeCall returns the limit in which a call counts; empty: none.
+func youtubeCall(a *asked) string {
+	switch path := strings.TrimPrefix(a.path(), "/upload"); {
+	case a.Method == http.MethodGet && path == "/youtube/v3/search":
+		return "searches"
+	case a.Method == http.MethodPost && path == "/youtube/v3/videos":
+		return "new videos"
+	}
+	if strings.HasPrefix(a.path(), "/drive/") { // another API
+		return ""
+	}
+	return "weight" // invalid requests, too
 }
