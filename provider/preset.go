@@ -33,6 +33,9 @@ func Presets() []Preset {
 
 // LookupPreset returns the preset of a name.
 func LookupPreset(name string) (Preset, bool) {
+	if name == "" { // the first look makes the table
+		return Preset{}, false
+	}
 	for _, d := range rows() {
 		for _, p := range d.Published {
 			if p.Name == name {

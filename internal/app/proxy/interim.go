@@ -65,7 +65,7 @@ func (v *visit) interim() int {
 type line struct {
 	mu     sync.Mutex // guards waits, and is held during writes
 	waits  bool
-	status int // of the answers; 0: none
+	status int // of the answers, set before all else; 0: none
 	to     http.ResponseWriter
 	every  *timer.Watch
 	item   timer.Item
@@ -73,7 +73,7 @@ type line struct {
 
 // enter begins the time in line.
 func (l *line) enter(v *visit) {
-	if l.status = v.interim(); l.status == 0 {
+	if l.status == 0 {
 		return
 	}
 	l.mu.Lock()

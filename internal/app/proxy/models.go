@@ -20,9 +20,6 @@ import (
 // each request with a body in which no model is found, since the server may find one there. A path that
 // names a model is enough.
 func (v *visit) mayAsk() *refusal {
-	if len(v.client.Models) == 0 {
-		return nil
-	}
 	r, u := v.in, *v.in.URL
 	u.Path, u.RawPath = strings.TrimPrefix(u.Path, v.upstream.Path), strings.TrimPrefix(u.RawPath, v.upstream.Path)
 	all, path := namesIn(&u)

@@ -48,7 +48,10 @@ func (u *Upstream) cost() func(*http.Request, limit.Cost) limit.Cost {
 	each := int64(math.Ceil(u.RequestPrice * 1e6))
 	return func(r *http.Request, c limit.Cost) limit.Cost {
 		c[limit.Money] += each
-		return visitOf(r.Context()).over(c)
+		if v := visitOf(r.Context()); v.stated.cost != (limit.Cost{}) {
+			c = v.over(c)
+		}
+		return c
 	}
 }
 

@@ -96,19 +96,25 @@ func (v *visit) serve() {
 	v.takeBody()
 	defer v.body.close()
 	defer v.w.calm()
-	if refusal := v.mayAsk(); refusal != nil {
-		v.refuse(refusal)
-		return
+	if len(v.client.Models) != 0 {
+		if refusal := v.mayAsk(); refusal != nil {
+			v.refuse(refusal)
+			return
+		}
 	}
-	v.line.enter(v)
-	defer v.line.leave()
+	if v.line.status = v.interim(); v.line.status != 0 {
+		v.line.enter(v)
+		defer v.line.leave()
+	}
 	v.upstream.proxy.ServeHTTP(v.w, v.in)
 }
 
 // begins notes that an attempt is handed over: the request is not in line any more.
 func (v *visit) begins() {
 	v.sending.Store(true)
-	v.line.leave()
+	if v.line.status != 0 {
+		v.line.leave()
+	}
 }
 
 const (
@@ -223,7 +229,9 @@ func (v *visit) ended(a transport.Attempt) {
 // answered adds the proxy's own fields to an answer of the upstream. It returns an error if the
 // answer is not the upstream's, but that of the proxy on the way out.
 func (v *visit) answered(r *http.Response) error {
-	v.line.leave()
+	if v.line.status != 0 {
+		v.line.leave()
+	}
 	if r.StatusCode == http.StatusSwitchingProtocols {
 		v.upgraded.Store(true)
 	}

@@ -68,10 +68,7 @@ func (g *group) ofResource(key int) func(name string) limit.Limiter {
 // divide gives the resource of a request what an answer says of it, and leaves the rest to the key.
 func (r *judge) divide(j *job, v *classify.Verdict, ans *pool.Answer) {
 	name := apart(j.r)
-	switch {
-	case ans.Result != v.Result:
-		return
-	case name == "": // a refusal of the usual resource is no news of the key
+	if name == "" { // a refusal of the usual resource is no news of the key
 		if v.Result == limit.Limited && v.Scope == provider.Resource && j.group != nil && j.group.apart {
 			all := ans.Outcome
 			ans.Outcome.Elsewhere, ans.Outcome.RetryAfter, ans.Resource = true, 0, &all

@@ -121,7 +121,9 @@ func (r *judge) of(j *job) (ans pool.Answer, final bool) {
 func (r *judge) answer(j *job) (ans pool.Answer) {
 	v := r.verdict(j)
 	ans = r.judged(j, &v)
-	r.divide(j, &v, &ans)
+	if ans.Result == v.Result {
+		r.divide(j, &v, &ans)
+	}
 	return ans
 }
 

@@ -118,11 +118,12 @@ func beside(name, other string) string {
 func Read(in io.Reader, from Source) (File, error) {
 	f := File{From: map[any]string{}, Names: []string{from.Name}}
 	r := &reader{Reader: yamlfile.New(from.Name), source: from, file: &f, sum: sha256.New()}
-	root, err := r.Root(io.TeeReader(in, r.sum), "configuration", yamlfile.Keys(configFields))
+	fields := configFields()
+	root, err := r.Root(io.TeeReader(in, r.sum), "configuration", yamlfile.Keys(fields))
 	if err != nil || root == nil {
 		return File{}, cmp.Or(err, r.Err())
 	}
-	yamlfile.Mapping(r, root, "", configFields, &f.Config)
+	yamlfile.Mapping(r, root, "", fields, &f.Config)
 	if r.Ok() {
 		r.reachable(root, &f.Config)
 		_, err := f.Config.Checked()
@@ -181,5 +182,5 @@ func (r *reader) check(root *node, err error) {
 // Schema returns the format as a JSON schema, for editors. It is made from the tables of Read. It
 // checks the form of values only.
 func Schema() []byte {
-	return yamlfile.Schema("What paceline proxy is told", yamlfile.Object(configFields))
+	return yamlfile.Schema("What paceline proxy is told", yamlfile.Object(configFields()))
 }
