@@ -54,18 +54,18 @@ func TestAnswers(t *testing.T) {
 	} {
 		m := new(dns.Msg).SetQuestion(test.name, test.kind)
 		a := r.answer(t.Context(), m)
-		got := dns.RcodeToString[a.Rcode]
+		words := []string{dns.RcodeToString[a.Rcode]}
 		for _, rr := range a.Answer {
 			switch rr := rr.(type) {
 			case *dns.A:
-				got += " " + rr.A.String()
+				words = append(words, rr.A.String())
 			case *dns.PTR:
-				got += " " + rr.Ptr
+				words = append(words, rr.Ptr)
 			case *dns.TXT:
-				got += " " + rr.Txt[0]
+				words = append(words, rr.Txt[0])
 			}
 		}
-		if got != test.want || a.Id != m.Id || !a.Response {
+		if got := strings.Join(words, " "); got != test.want || a.Id != m.Id || !a.Response {
 			t.Errorf("%s %s: %s, want %s", test.name, dns.TypeToString[test.kind], got, test.want)
 		}
 	}
