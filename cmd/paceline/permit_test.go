@@ -204,7 +204,7 @@ func TestPermitIsRenewed(t *testing.T) {
 // Without a daemon nothing runs. A daemon that comes later, or comes back, is waited for.
 func TestPermitWaitsForDaemon(t *testing.T) {
 	t.Parallel()
-	p := newPermits(t, "--limit", "orders=2/s", "--late", "100ms")
+	p := newPermits(t, "--limit", "orders=2/m", "--late", "100ms") // none of the calls waits a window
 	if code, out, errs := p.runs("orders", "--daemon-wait", "100ms", "--", "echo", "sent"); code != cli.ExitFailure || out != "" ||
 		!strings.Contains(errs, "the daemon is away for 100ms, and nothing goes without a permit") {
 		t.Errorf("without a daemon: %d %q %q", code, out, errs)

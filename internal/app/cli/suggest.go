@@ -111,7 +111,7 @@ func (p Program) otherFlag(c *cobra.Command, name string) string {
 		}
 	})
 	if len(others) > 0 {
-		said = cmp.Or(said, ";") + " " + dashes + name + " is a flag of " + sanitize.Some(others, 3)
+		said = cmp.Or(said, ";") + " " + dashes + name + " is a flag of " + sanitize.Some(others, 4)
 	}
 	return said
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,11 +29,14 @@ import (
 type base struct {
 	server http.Handler
 	hook   func(r *http.Request) (*http.Response, error) // nil, or its first result is nil: the server answers
+	mu     sync.Mutex                                    // guards seen
 	seen   map[string]int
 }
 
 func (b *base) RoundTrip(r *http.Request) (*http.Response, error) {
+	b.mu.Lock()
 	b.seen[r.Method+" "+r.URL.Path[:min(len(r.URL.Path), 20)]]++
+	b.mu.Unlock()
 	if b.hook != nil {
 		if resp, err := b.hook(r); resp != nil || err != nil {
 			return resp, err

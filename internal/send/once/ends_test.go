@@ -136,7 +136,9 @@ func TestExpireInTheBody(t *testing.T) {
 			p := new(http.Protocols)
 			p.SetHTTP1(!h2)
 			p.SetHTTP2(h2)
-			b := New(&http.Transport{Protocols: p, TLSClientConfig: srv.Client().Transport.(*http.Transport).TLSClientConfig})
+			trusts := srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone() // net/http adds protocols to it
+			trusts.NextProtos = nil
+			b := New(&http.Transport{Protocols: p, TLSClientConfig: trusts})
 			defer b.CloseIdleConnections()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // never, if all is well
 			defer cancel()
