@@ -4,6 +4,7 @@ package need
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -153,15 +154,16 @@ func (s *Service) Crash() {
 	}
 }
 
-// FreePort returns a port at which nobody listens now.
+// FreePort returns the port of an Address: a port that a program gets which asks for any may be that of
+// a connection by the time that a service listens.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	_, text, err := net.SplitHostPort(Address(t))
+	port, err2 := strconv.Atoi(text)
+	if err = errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	return port
 }
 
 // postgresProgram finds a program of PostgreSQL, which Debian keeps where no PATH looks: the newest.
