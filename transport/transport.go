@@ -343,7 +343,7 @@ type Config struct {
 	Recorder Recorder
 
 	// Begins is called for each attempt right before the Base gets it, with the request as the caller
-	// gave it, on the goroutine of RoundTrip or of the copy (see Hedge). If nil, none.
+	// gave it. It runs on the goroutine of RoundTrip, or on that of the copy (see Hedge). If nil, none.
 	Begins func(*http.Request)
 	// Ended is called for each attempt when its header or error has come, on the goroutine of
 	// RoundTrip. The losing one of two copies (see Hedge) is reported on another goroutine. If nil,

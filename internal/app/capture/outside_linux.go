@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
@@ -71,14 +72,8 @@ func accept(ctx context.Context, l net.Listener, known *names, take func(c net.C
 			c.Close()
 			continue
 		}
-		at := netip.AddrPortFrom(to.Addr().Unmap(), to.Port())
-		take(c, known.name(at.Addr()), portText(at.Port()))
+		take(c, known.name(to.Addr()), strconv.Itoa(int(to.Port())))
 	}
-}
-
-func portText(p uint16) string {
-	_, text, _ := net.SplitHostPort(netip.AddrPortFrom(first, p).String())
-	return text
 }
 
 // wanted is where a connection was to go before it was led here.

@@ -49,11 +49,11 @@ func (w *world) check(jobs int) {
 	for seq := int64(1); seq <= int64(jobs); seq++ {
 		switch results := w.store.results[seq]; {
 		case len(results) == 0:
-			w.break_("%d is lost", seq)
+			w.broke("%d is lost", seq)
 		case len(results) > 1:
-			w.break_("law 1: %d has %d results", seq, len(results))
+			w.broke("law 1: %d has %d results", seq, len(results))
 		case w.sent[seq] > 1 && !results[0].repeat:
-			w.break_("%d was sent %d times, and nothing names it", seq, w.sent[seq])
+			w.broke("%d was sent %d times, and nothing names it", seq, w.sent[seq])
 		}
 	}
 }

@@ -183,7 +183,7 @@ func newWorld(seed uint64, r rules, jobs, lanes int) *world {
 	return w
 }
 
-func (w *world) break_(format string, args ...any) {
+func (w *world) broke(format string, args ...any) {
 	w.faults = append(w.faults, fmt.Sprintf(format, args...))
 }
 
@@ -347,9 +347,9 @@ func (p *process) send(j Job) {
 		switch row := w.store.workers[k.ID()]; {
 		case row == nil:
 		case row.dead:
-			w.break_("law 5: %d was given up, and sends %d", k.ID(), j.Seq)
+			w.broke("law 5: %d was given up, and sends %d", k.ID(), j.Seq)
 		case !slices.Contains(row.sending, j.Seq):
-			w.break_("law 2: %d sends %d, which it has not marked", k.ID(), j.Seq)
+			w.broke("law 2: %d sends %d, which it has not marked", k.ID(), j.Seq)
 		}
 		w.at(p, w.upTo(time.Millisecond), func() { p.write(j) })
 	})
