@@ -10,13 +10,17 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
+// said returns the client of a call about its permits, and the call's body.
+func said(w http.ResponseWriter, r *http.Request) (client string, b []byte, x *refusal) {
+	if client, x = clientOf(r); x == nil {
+		b, x = body(w, r)
+	}
+	return client, b, x
+}
+
 // settle ends permits as their holder reports.
 func (s *Server) settle(w http.ResponseWriter, r *http.Request) *refusal {
-	client, x := clientOf(r)
-	if x != nil {
-		return x
-	}
-	b, x := body(w, r)
+	client, b, x := said(w, r)
 	if x != nil {
 		return x
 	}
@@ -69,11 +73,7 @@ func (m *settlement) outcome(l *namedLimit) limit.Outcome {
 
 // renew lets permits be held for a TTL more, by the connection that asks.
 func (s *Server) renew(w http.ResponseWriter, r *http.Request) *refusal {
-	client, x := clientOf(r)
-	if x != nil {
-		return x
-	}
-	b, x := body(w, r)
+	client, b, x := said(w, r)
 	if x != nil {
 		return x
 	}
