@@ -53,6 +53,6 @@
 //	wait_error.go     WaitError: why a Wait failed
 //	wait_stats.go     WaitStats: how long a Wait took, and for which limit
 //	hint.go           the last refusal of a TryWait, repeated without the lock
-//	notice.go         lines of the log: the next instant, and permits that stay unsettled
+//	unsettled.go      lines of the log: the next instant, and permits that stay unsettled
 //	gate_snapshot.go  View, Snapshot and Stats
 package paceline

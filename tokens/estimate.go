@@ -15,11 +15,11 @@
 // # Files
 //
 //	estimate.go        Estimator: estimates requests and learns from answers
-//	body.go            API and Body: the reader of request bodies
+//	api_body.go        API and Body: the reader of request bodies
 //	vendors.go         bodies of Gemini, Bedrock, Cohere and Ollama
 //	json_values.go     reads JSON values in place
 //	pdf.go             counts the pages of a PDF
-//	shape.go           features of a text, from which its tokens are guessed
+//	text_shape.go      features of a text, from which its tokens are guessed
 //	likeness.go        which vocabulary a model's answers resemble
 //	quantile.go        an upper bound for the next ratio, with a stated chance
 //	model_families.go  published facts about models: vocabulary, images, most output

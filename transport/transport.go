@@ -48,7 +48,7 @@
 //	hedge.go               second copies of slow requests
 //	call.go                one RoundTrip, as the list of its stations
 //	prepare.go             what a request counts in, and what it costs
-//	charge.go              what a request costs by the charges of its host, and its resource
+//	host_charges.go        what a request costs by the charges of its host, and its resource
 //	notice.go              charges that answers show to be wrong
 //	shape.go               costs that only an answer knows
 //	acquire.go             its turn: one permit of all its limits
@@ -56,7 +56,7 @@
 //	judge.go               what the exchange proves, and whether to send again
 //	settle.go              each limit learns the outcome and the server's statements
 //	price.go               cost in money
-//	owners.go              whose limits a key counts in, as answers show, and how it moves there
+//	key_owners.go          whose limits a key counts in, as answers show, and how it moves there
 //	newcomer.go            keys whose organization is unknown until their first answer
 //	key.go                 Config.Keys: turns, and keys that are out of use
 //	target.go              Config.Targets: several servers behind one name

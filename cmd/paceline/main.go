@@ -6,29 +6,29 @@
 //
 // # Files
 //
-//	main.go              the list of verbs
-//	try.go               try: run against a server of its own
-//	run*.go              run: flags, input, output, plan and report
-//	given.go             run: inputs that were not written for paceline
-//	progress_run.go      run: the live line
-//	watch.go             run: the page on which a run can be watched
-//	success.go           run: --success, a jq expression
-//	signals.go           run: Ctrl-C, once and twice
-//	proxy*.go            proxy: flags, files, check, forward proxy and metrics
-//	minute_flags.go      run and proxy: --rpm and the flags like it
-//	permit*.go           permit: a command that waits for its turn
-//	exec*.go             exec: flags, and the proxy of a run
-//	daemon*.go           daemon: the process that runs share; status and stop
-//	serve*.go            serve: servers to test clients against
-//	share*.go            share: limits in a store
-//	explain*.go          explain: the meaning of an answer
-//	models.go            models: known models and their prices
-//	provider_names.go    names for --provider and --preset
-//	chart.go             chart: a page about a run
-//	flag_values.go       values of flags, for completions
-//	byte_size.go         flags for numbers of bytes
-//	notify_*.go          SIGUSR1, by system
-//	help_flags.go        groups of flags, for help
+//	main.go            the list of verbs
+//	try.go             try: run against a server of its own
+//	run*.go            run: flags, input, output, plan and report
+//	given.go           run: inputs that were not written for paceline
+//	progress_run.go    run: the live line
+//	watch_page.go      run: the page on which a run can be watched
+//	success.go         run: --success, a jq expression
+//	signals.go         run: Ctrl-C, once and twice
+//	proxy*.go          proxy: flags, files, check, forward proxy and metrics
+//	minute_flags.go    run and proxy: --rpm and the flags like it
+//	permit*.go         permit: a command that waits for its turn
+//	exec*.go           exec: flags, and the proxy of a run
+//	daemon*.go         daemon: the process that runs share; status and stop
+//	serve*.go          serve: servers to test clients against
+//	share*.go          share: limits in a store
+//	explain*.go        explain: the meaning of an answer
+//	models.go          models: known models and their prices
+//	provider_names.go  names for --provider and --preset
+//	chart.go           chart: a page about a run
+//	flag_values.go     values of flags, for completions
+//	byte_size.go       flags for numbers of bytes
+//	notify_*.go        SIGUSR1, by system
+//	help_flags.go      groups of flags, for help
 package main
 
 import (

@@ -15,9 +15,9 @@
 // a module of its own, so that programs without Envoy do not depend on its protobufs.
 //
 //	paceenvoy.go   Config, Processor, New
-//	stream.go      one request: the messages of its stream, in their order
-//	message.go     what messages are as requests and answers, and back
-//	refuse.go      answers to requests that have no turn
+//	processing.go  one request: the messages of its stream, in their order
+//	header_map.go  what messages are as requests and answers, and back
+//	problem.go     answers to requests that have no turn
 package paceenvoy
 
 import (

@@ -10,15 +10,15 @@
 //
 // # Files
 //
-//	secret.go        Set: its construction, and the search for echoes
-//	form.go          the forms of an echo: escapes, base64, a part at a cut
-//	match.go         one pattern against one text
-//	guess.go         values that are too easy to guess for a search
-//	name.go          names of fields and parameters that hold secrets
-//	credential.go    the credential of a request
-//	url.go           URLs and queries without their secrets
-//	place.go         Places: the servers that may get keys
-//	address.go       addresses of servers and stores, without passwords
+//	secret.go            Set: its construction, and the search for echoes
+//	form.go              the forms of an echo: escapes, base64, a part at a cut
+//	match.go             one pattern against one text
+//	guess.go             values that are too easy to guess for a search
+//	name.go              names of fields and parameters that hold secrets
+//	credential.go        the credential of a request
+//	url.go               URLs and queries without their secrets
+//	place.go             Places: the servers that may get keys
+//	without_password.go  addresses of servers and stores, without passwords
 package secret
 
 import "unicode/utf8"

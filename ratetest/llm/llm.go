@@ -6,10 +6,10 @@
 //
 //	llm.go              Server: the way of a request through latency, check and answer
 //	llm_config.go       Config, and Law: the true usage of requests
-//	limits.go           Limits and Counting: the limits of a key for a model
+//	enforced_limits.go  Limits and Counting: the limits of a key for a model
 //	free.go             endpoints that count in no limit
-//	files.go            OpenAI's files
-//	batches.go          OpenAI's batches
+//	uploads.go          OpenAI's files
+//	batch_api.go        OpenAI's batches
 //	message_batches.go  Anthropic's batches
 //	fault.go            Fault: the faults that a server injects
 //	respond.go          answers, whole or as a stream

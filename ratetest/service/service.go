@@ -15,7 +15,7 @@
 //	api_shops.go       endpoints of Stripe and Shopify
 //	api_exchange.go    endpoints of exchanges
 //	api_work.go        endpoints of Notion, Slack, GitHub and HubSpot
-//	graphql.go         queries in GraphQL, and data for them
+//	graphql_query.go   queries in GraphQL, and data for them
 //	table_row.go       the form of a provider's row, and helpers for answers
 //	table_business.go  providers of business software
 //	table_exchange.go  exchanges

@@ -50,6 +50,21 @@ func TestSizes(t *testing.T) {
 }
 
 // At most five lines of a thousand are wider than 120 columns.
+func TestSharedNames(t *testing.T) {
+	shared, err := SharedNames(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d names of files are in several folders", len(shared))
+	if len(shared) > mostShared {
+		t.Errorf("%d names of files are in several folders, expected %d at most: %v", len(shared), mostShared, shared)
+	}
+	odd := fstest.MapFS{"a/doc.go": {}, "b/doc.go": {}, "a/a.go": {}, "b/a.go": {}, "a/x.go": {}, "c/x.go": {}}
+	if shared, err := SharedNames(odd); err != nil || len(shared) != 1 || len(shared["x.go"]) != 2 {
+		t.Errorf("of the planted names: %v, %v, expected x.go twice", shared, err)
+	}
+}
+
 func TestColumns(t *testing.T) {
 	lines, wide, err := Columns(os.DirFS(root))
 	if err != nil || lines < 50_000 {

@@ -22,7 +22,24 @@ const (
 	// mostColumns is the width of a line, a tab being one. Of a thousand lines wideLines may have more:
 	// a text for people that reads worse in two halves.
 	mostColumns, wideLines = 120, 5
+	// mostShared is how many names of files may be in several folders. A reader is to guess the file from its name.
+	mostShared = 40
 )
+
+// SharedNames returns the names that files of several folders have, each with its files. Not counted are tests, doc.go,
+// main.go, and the file that is named like its folder.
+func SharedNames(fsys fs.FS) (map[string][]string, error) {
+	all := map[string][]string{}
+	err := goFiles(fsys, true, func(name string) error {
+		base := path.Base(name)
+		if !isTest(name) && base != "doc.go" && base != "main.go" && base != path.Base(path.Dir(name))+".go" {
+			all[base] = append(all[base], name)
+		}
+		return nil
+	})
+	maps.DeleteFunc(all, func(_ string, names []string) bool { return len(names) < 2 })
+	return all, err
+}
 
 // Columns counts the lines of the Go files below fsys that are no tests, and names those that are
 // too wide.

@@ -9,7 +9,7 @@
 // # Files
 //
 //	outside.go        Serve: the proxy's side
-//	names.go          names and their addresses inside
+//	dns_names.go      names and their addresses inside
 //	resolver.go       answers to the questions of programs for names
 //	handover.go       listeners over a Unix socket
 //	inside_linux.go   Enter: the namespace, before the program begins

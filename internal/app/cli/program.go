@@ -6,20 +6,20 @@
 //
 // # Files
 //
-//	program.go        Program, Verb, Execute
-//	exit.go           exit codes, and errors with an exit code
-//	help.go           the text of --help and --help-all
-//	help_groups.go    groups of flags in a help
-//	suggest.go        errors that suggest the right command, flag or value
-//	complete.go       completions for shells
-//	initial.go        --init and --schema
-//	manual.go         man pages, for a release
-//	output.go         -o json, and text that a terminal cannot obey
-//	overhear.go       lines that other packages write to package log
-//	paths.go          errors about missing files and folders
-//	process_*.go      processor time and process groups, by system
-//	progress.go       progress of computing verbs
-//	version.go        --version and version
+//	program.go      Program, Verb, Execute
+//	exit.go         exit codes, and errors with an exit code
+//	help.go         the text of --help and --help-all
+//	help_groups.go  groups of flags in a help
+//	suggest.go      errors that suggest the right command, flag or value
+//	complete.go     completions for shells
+//	initial.go      --init and --schema
+//	manual.go       man pages, for a release
+//	output.go       -o json, and text that a terminal cannot obey
+//	overhear.go     lines that other packages write to package log
+//	file_names.go   errors about missing files and folders
+//	process_*.go    processor time and process groups, by system
+//	computing.go    progress of computing verbs
+//	version.go      --version and version
 package cli
 
 import (

@@ -6,9 +6,9 @@
 //
 // # Files
 //
-//	place.go          Place: the folders, which are the user's alone
-//	server.go         Server: the lock, the socket, status and stop
-//	client.go         Dial, Stop: the client's side
-//	conn.go           connections, and a file that comes with one
-//	peer_*.go         the process at the other end, by system
+//	runtime_folder.go  Place: the folders, which are the user's alone
+//	server.go          Server: the lock, the socket, status and stop
+//	call_daemon.go     Dial, Stop: the client's side
+//	peer_conn.go       connections, and a file that comes with one
+//	peer_*.go          the process at the other end, by system
 package daemon

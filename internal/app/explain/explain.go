@@ -7,13 +7,13 @@
 // one about limits or with a refusal counts. A text that is cut off is read as far as it goes. The
 // package is for users with one answer at a time, and not fast.
 //
-//	explain.go  Answer, and Parse, which chooses the form
-//	wire.go     answers as curl, HTTPie and wget print them
-//	coded.go    bodies in a content coding
-//	fields.go   header fields without a status line, and key=value
-//	json.go     JSON in a text
-//	harvest.go  finds answers in JSON
-//	unread.go   forms that are not read, and their errors
+//	explain.go      Answer, and Parse, which chooses the form
+//	wire.go         answers as curl, HTTPie and wget print them
+//	coded.go        bodies in a content coding
+//	fields.go       header fields without a status line, and key=value
+//	json_answer.go  JSON in a text
+//	harvest.go      finds answers in JSON
+//	unread.go       forms that are not read, and their errors
 package explain
 
 import (

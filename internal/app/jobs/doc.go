@@ -13,12 +13,12 @@
 // An owner is a client, by its name. It sees what it owns, and nothing else. Ids are 128 random bits.
 // No id and no name from outside becomes a part of a path before it was found among the known ones.
 //
-//	store.go     Config, Store: Open, Start, Stop, Wait
-//	owner.go     owners, and how much room they have
-//	ids.go       ids
-//	file.go      files, and uploads
-//	batch.go     batches and their states
-//	validate.go  mistakes in an input
-//	work.go      a batch from its validation to its end, over the engine
-//	finish.go    the files that a batch makes
+//	jobs_store.go  Config, Store: Open, Start, Stop, Wait
+//	owner.go       owners, and how much room they have
+//	ids.go         ids
+//	file.go        files, and uploads
+//	batch.go       batches and their states
+//	validate.go    mistakes in an input
+//	work.go        a batch from its validation to its end, over the engine
+//	finish.go      the files that a batch makes
 package jobs

@@ -4,11 +4,11 @@
 //
 // # Files
 //
-//	journal.go          Config, Open, and the records that a run writes
-//	record.go           the form of a line, and the History that a journal holds
-//	group.go            records of many goroutines in one write
-//	encode.go           lines of sends and answers, written by hand
-//	decode_record.go    lines of sends and answers, read by hand
+//	journal.go        Config, Open, and the records that a run writes
+//	record.go         the form of a line, and the History that a journal holds
+//	record_group.go   records of many goroutines in one write
+//	encode.go         lines of sends and answers, written by hand
+//	decode_record.go  lines of sends and answers, read by hand
 package journal
 
 import (

@@ -3,9 +3,9 @@
 //
 // # Files
 //
-//	keeper.go         Keeper: one proxy for the upstreams of all runs
-//	run.go            Run: its port, token, certificates and files
-//	entrance.go       who may enter by a port
-//	same.go           runs that differ in the limits of one host
-//	figures.go        the figures of a run's end
+//	keeper.go    Keeper: one proxy for the upstreams of all runs
+//	exec_run.go  Run: its port, token, certificates and files
+//	entrance.go  who may enter by a port
+//	same.go      runs that differ in the limits of one host
+//	summary.go   the figures of a run's end
 package keeper

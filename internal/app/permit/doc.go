@@ -9,20 +9,20 @@
 //
 // # Files
 //
-//	server.go       Server: the limits, and the permits that other processes hold
-//	limits.go       named limits, and a lane for each client
-//	acquire.go      POST /v1/acquire: waits for the turn
-//	settle.go       POST /v1/settle and /v1/renew
-//	ask.go          GET /v1/limits and /v1/ask
-//	refusal.go      answers in place of a permit, as problem+json
-//	message.go      the messages of the calls
-//	strict.go       JSON, with errors that name a field
-//	cost.go         costs as flags and URLs have them
-//	schema.json     the messages, as a JSON schema
-//	connection.go   the end of a connection
-//	state.go        a file of what was granted, for the next process
-//	loopback.go     a port with a key
-//	client.go       Client: the calls, from Go
+//	permits.go        Server: the limits, and the permits that other processes hold
+//	named_limit.go    named limits, and a lane for each client
+//	grant.go          POST /v1/acquire: waits for the turn
+//	settlement.go     POST /v1/settle and /v1/renew
+//	ask_limits.go     GET /v1/limits and /v1/ask
+//	refusal.go        answers in place of a permit, as problem+json
+//	message.go        the messages of the calls
+//	strict_json.go    JSON, with errors that name a field
+//	cost_flag.go      costs as flags and URLs have them
+//	schema.json       the messages, as a JSON schema
+//	connection.go     the end of a connection
+//	state_file.go     a file of what was granted, for the next process
+//	loopback.go       a port with a key
+//	permit_client.go  Client: the calls, from Go
 //
 // Package held has the lives of the permits.
 package permit

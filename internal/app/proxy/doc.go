@@ -8,41 +8,41 @@
 //
 // # Files
 //
-//	proxy_config.go   Config and its parts: Bounds, Clients, Upstream, Key, Limit, Price
-//	check.go          defaults, and the checks of a Config
-//	proxy.go          Proxy, New, ServeHTTP
-//	apply.go          Apply: another Config while the proxy runs
-//	listen.go         Server: Start, Stop, Wait
-//	conn.go           connections of clients: their number, and stalls
-//	forwarding.go     the forward proxy: upstreams by their own addresses
-//	systemd.go        listeners from systemd, and notices to it
-//	admin.go          the admin listener
-//	visit.go          one request, from its arrival to the end of its answer
-//	target.go         requests that no upstream may get
-//	paths.go          paths as servers may read them
-//	lengths.go        requests with a length and chunks
-//	pages.go          requests of web pages, and preflights
-//	withhold.go       what of a request the upstream must not get
-//	client.go         the client of a request, and its own limits
-//	route.go          the upstream of a request, by host and path
-//	patience.go       the longest wait of a request
-//	interim.go        interim answers to a request in line, as a table of clients
-//	hangups.go        clients that hang up in line
-//	body.go           bodies of requests, kept so that they can be sent again
-//	writer.go         answers, flushed in time
-//	buffers.go        buffers for answers
-//	refuse.go         answers of the proxy itself: problems and gRPC statuses
-//	links.go          addresses in answers that lead past the proxy
-//	access.go         the log line of a request
-//	upstream.go       an upstream and its transport
+//	proxy_config.go     Config and its parts: Bounds, Clients, Upstream, Key, Limit, Price
+//	check.go            defaults, and the checks of a Config
+//	proxy.go            Proxy, New, ServeHTTP
+//	apply.go            Apply: another Config while the proxy runs
+//	listen.go           Server: Start, Stop, Wait
+//	conn.go             connections of clients: their number, and stalls
+//	forwarding.go       the forward proxy: upstreams by their own addresses
+//	systemd.go          listeners from systemd, and notices to it
+//	admin.go            the admin listener
+//	visit.go            one request, from its arrival to the end of its answer
+//	target.go           requests that no upstream may get
+//	paths.go            paths as servers may read them
+//	lengths.go          requests with a length and chunks
+//	pages.go            requests of web pages, and preflights
+//	withhold.go         what of a request the upstream must not get
+//	clientele.go        the client of a request, and its own limits
+//	route.go            the upstream of a request, by host and path
+//	patience.go         the longest wait of a request
+//	interim.go          interim answers to a request in line, as a table of clients
+//	hangups.go          clients that hang up in line
+//	kept_body.go        bodies of requests, kept so that they can be sent again
+//	writer.go           answers, flushed in time
+//	buffers.go          buffers for answers
+//	refuse.go           answers of the proxy itself: problems and gRPC statuses
+//	links.go            addresses in answers that lead past the proxy
+//	access.go           the log line of a request
+//	upstream.go         an upstream and its transport
 //	several_targets.go  several targets of an upstream
-//	key.go            keys of an upstream
-//	limits.go         limiters of a partition, and their change
-//	models.go         models that a client may use
-//	charge.go         what requests cost, by charges and by their clients
-//	price.go          costs in money
-//	shared_store.go   limits shared with other processes
-//	state.go          the state file: sent requests that may still count
-//	batches.go        files and batches, which package jobs keeps: their requests have a line of their own
-//	sources.go        snapshots of the upstreams
+//	upstream_keys.go    keys of an upstream
+//	limits.go           limiters of a partition, and their change
+//	allowed_models.go   models that a client may use
+//	stated_cost.go      what requests cost, by charges and by their clients
+//	upstream_price.go   costs in money
+//	shared_store.go     limits shared with other processes
+//	state.go            the state file: sent requests that may still count
+//	batches.go          files and batches, which package jobs keeps: their requests have a line of their own
+//	sources.go          snapshots of the upstreams
 package proxy

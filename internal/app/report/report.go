@@ -4,7 +4,7 @@
 //
 //	report.go      what such a file shows, and the HTML of it
 //	crowd.go       many lines as a band and a few of them
-//	file.go        the file is written all at once
+//	html_file.go   the file is written all at once
 //	server_log.go  results and logs are read
 //	charts.go      what is drawn of a log
 //

@@ -1,23 +1,23 @@
 // Package run sends a file of requests. It is all of `paceline run` but the flags and the terminal.
 //
-//	run.go       the four steps: New, Open, Send, Close
-//	config.go    the options of a run
-//	earlier.go   what earlier runs did: their results, and the journal
-//	check.go     checks the input, before a run and while it is read
-//	feed.go      reads the input and hands the requests to a pool.Pool
-//	look.go      makes snapshots; notes why requests wait, and midnights after a sleep of the machine
-//	plan.go      what a run would send, and how long the limits make it take
-//	progress.go  how far the run is, why it waits, and how much the limits allow
-//	eta.go       how long the rest takes
+//	run.go          the four steps: New, Open, Send, Close
+//	config.go       the options of a run
+//	earlier.go      what earlier runs did: their results, and the journal
+//	check_input.go  checks the input, before a run and while it is read
+//	feed.go         reads the input and hands the requests to a pool.Pool
+//	snapshots.go    makes snapshots; notes why requests wait, and midnights after a sleep of the machine
+//	plan.go         what a run would send, and how long the limits make it take
+//	progress.go     how far the run is, why it waits, and how much the limits allow
+//	eta.go          how long the rest takes
 //
-//	attempt.go   one request is sent
-//	after.go     the steps after an answer, in their order
-//	ended.go     writes results, many together, and the journal of attempts
-//	bearer.go    tokens that are renewed
-//	verdict.go   what an answer proves about the request, the limits and the key
-//	cost.go      what requests cost, by charges and prices, and the budget
-//	host.go      hosts where nothing arrives, and servers that deny all
-//	pages.go     a request goes on with its next page
+//	attempt.go       one request is sent
+//	after.go         the steps after an answer, in their order
+//	ended.go         writes results, many together, and the journal of attempts
+//	bearer.go        tokens that are renewed
+//	judge_answer.go  what an answer proves about the request, the limits and the key
+//	cost.go          what requests cost, by charges and prices, and the budget
+//	known_hosts.go   hosts where nothing arrives, and servers that deny all
+//	next_pages.go    a request goes on with its next page
 //
 //	organizations.go  keys that have limits together
 //	resource.go  parts of a key that have limits of their own

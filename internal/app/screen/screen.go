@@ -1,6 +1,6 @@
 // Package screen writes what a verb that takes long shows on standard error. It writes lines. On a
 // terminal there are one or two more lines below those, which tell how far the verb is and are
-// rewritten. Their text is computed from a state and a width (parts.go, fraction.go), each time
+// rewritten. Their text is computed from a state and a width (coloured_line.go, fraction.go), each time
 // that a timer in this package ticks.
 //
 // It is not for results: those go to standard output as they are.

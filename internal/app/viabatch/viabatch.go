@@ -7,12 +7,12 @@
 // made, and again with its id. So a later command goes on with the same batches, whenever the one
 // before was killed.
 //
-//	viabatch.go  Config, Run: the input becomes batches, and these become results
-//	ledger.go    the file with the batches
-//	chunk.go     the requests of one batch
-//	remote.go    requests to the provider
-//	apis.go      the batch APIs of OpenAI and Anthropic
-//	merge.go     the results of a batch that has ended
+//	viabatch.go       Config, Run: the input becomes batches, and these become results
+//	ledger.go         the file with the batches
+//	chunk.go          the requests of one batch
+//	remote.go         requests to the provider
+//	apis.go           the batch APIs of OpenAI and Anthropic
+//	merge_answers.go  the results of a batch that has ended
 package viabatch
 
 import (

@@ -7,7 +7,7 @@
 // It is arithmetic on text: the caller opens the file. The table's owner knows what values mean together.
 //
 //	yamlfile.go  Reader, which collects errors, and the file as a tree
-//	table.go     rows of tables, and the mappings that they read
+//	mappings.go  rows of tables, and the mappings that they read
 //	scalars.go   values: texts, times, numbers, rates
 //	schema.go    the JSON schema of a table
 //	locate.go    the place of a Go field in the file

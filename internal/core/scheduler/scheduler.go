@@ -35,7 +35,7 @@
 //	door.go        ways that open later than others of their lane
 //	keyed_heap.go  the heap of limits and of ways, and their orders
 //	weights.go     Class: parties of a fair limit, by weight
-//	headroom.go    what a lane leaves free, and what of a limit a ticket does not use
+//	leave_free.go  what a lane leaves free, and what of a limit a ticket does not use
 //	boost.go       how a head start translates into virtual time of fair queueing
 //	expect.go      Expect: a guess when a cost would go
 //	last_goes.go   LastGoes: a guess when the last ticket of a lane goes

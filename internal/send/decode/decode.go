@@ -1,11 +1,11 @@
 // Package decode reads answers without their content codings: gzip, deflate, br and zstd, at most
 // two in a row. The bytes on their way to a client stay as they came.
 //
-//	decode.go   Codings: the codings of an answer, by its header
-//	reader.go   NewReader, and Prefix for the beginning of a body
-//	stages.go   one coding
-//	decoder.go  Decoder: decodes beside a stream, piece by piece
-//	memory.go   bounds what all Decoders take together
+//	decode.go        Codings: the codings of an answer, by its header
+//	reader.go        NewReader, and Prefix for the beginning of a body
+//	stages.go        one coding
+//	decoder.go       Decoder: decodes beside a stream, piece by piece
+//	memory_bound.go  bounds what all Decoders take together
 //
 // A server may name a coding and send plain text. Gateways do so when they decode an answer and
 // forward its old header. Text is then read as it is.

@@ -3,15 +3,15 @@
 // became of them. Each client follows a throttle.Strategy, which may be one of your own.
 //
 //	scenario.go, quota.go, scenario_check.go  what is run, and what is wrong with it
-//	fleet.go         runs it
-//	population.go    the clients
-//	quota_server.go  the quota; headers.go what its answers say
-//	shared_store.go  processes that share one exact limit
-//	measure.go       what is counted
-//	settle.go        how long it took to settle
-//	shares.go        who had how much
-//	fleet_report.go  what is made of that
-//	standard.go      the scenarios that strategies are compared in
+//	fleet.go                                  runs it
+//	population.go                             the clients
+//	quota_server.go                           the quota; headers.go what its answers say
+//	fleet_store.go                            processes that share one exact limit
+//	steadiness.go                             what is counted
+//	settling_time.go                          how long it took to settle
+//	shares.go                                 who had how much
+//	fleet_report.go                           what is made of that
+//	standard.go                               the scenarios that strategies are compared in
 //
 // Package lab/sim/scenario reads scenarios from files. Package lab/sim/compare runs many and has
 // the table.

@@ -5,15 +5,15 @@
 //
 // # Files
 //
-//	model.go      Answer: the facts that an answer shows
-//	ask.go        Ask: the reader of request bodies
-//	bounds.go     published models, and the bounds on numbers in requests
-//	tools.go      calls of tools
-//	schema.go     values that fit a JSON schema
-//	openai.go     the form of OpenAI's answers
-//	anthropic.go  the form of Anthropic's answers
-//	gemini.go     the form of the Gemini API's answers
-//	vendors.go    forms that differ little from OpenAI's
+//	model.go             Answer: the facts that an answer shows
+//	ask.go               Ask: the reader of request bodies
+//	output_bounds.go     published models, and the bounds on numbers in requests
+//	tools.go             calls of tools
+//	schema_example.go    values that fit a JSON schema
+//	openai_answer.go     the form of OpenAI's answers
+//	anthropic_answer.go  the form of Anthropic's answers
+//	gemini.go            the form of the Gemini API's answers
+//	other_answers.go     forms that differ little from OpenAI's
 package model
 
 import (

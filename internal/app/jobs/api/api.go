@@ -1,10 +1,10 @@
 // Package api speaks the APIs of files and batches of OpenAI and Anthropic for a jobs.Store. Answers
 // and errors have the words of these APIs, so that their SDKs work as with the provider.
 //
-//	api.go        which requests are the Store's, and JSON answers
-//	openai.go     /v1/files and /v1/batches
-//	anthropic.go  /v1/messages/batches
-//	page.go       pages of lists
+//	api.go                which requests are the Store's, and JSON answers
+//	openai_batches.go     /v1/files and /v1/batches
+//	anthropic_batches.go  /v1/messages/batches
+//	list_page.go          pages of lists
 package api
 
 import (

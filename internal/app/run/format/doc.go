@@ -4,20 +4,20 @@
 // Result as a line, and reads of such a line the Entry that a rerun needs. The package sends nothing, and owns
 // no clock and no file.
 //
-//	format.go         Format, and Plain: this program's own lines
-//	input.go          Request and Reader; a request from one line of JSON
-//	items.go          requests from lists of URLs, tables, arrays and curl commands
-//	llm.go            batch files of OpenAI and Anthropic
-//	llm_result.go     results in the forms of these batches
-//	measure.go        what a request to a language model costs, by package meter
-//	first.go          the first request of an input
-//	skipped.go        lines of a batch that are no requests
-//	no_model.go       answers that say that there is no such model
-//	limits.go         limits as flags give them, and those of one model
-//	sample.go         a request as it would be sent, for people
-//	hidden.go         the secrets of requests, left out of what is shown
-//	template.go       keys, and the places of their values and nonces
-//	entry.go          what a rerun reads of a result
-//	result.go         a result; result_append.go writes it as a line
-//	digest.go         what stands for a request, and for its id
+//	format.go           Format, and Plain: this program's own lines
+//	input.go            Request and Reader; a request from one line of JSON
+//	items.go            requests from lists of URLs, tables, arrays and curl commands
+//	llm.go              batch files of OpenAI and Anthropic
+//	llm_result.go       results in the forms of these batches
+//	measure.go          what a request to a language model costs, by package meter
+//	first.go            the first request of an input
+//	skipped.go          lines of a batch that are no requests
+//	no_model.go         answers that say that there is no such model
+//	per_second.go       limits as flags give them, and those of one model
+//	sample.go           a request as it would be sent, for people
+//	hidden.go           the secrets of requests, left out of what is shown
+//	header_template.go  keys, and the places of their values and nonces
+//	entry.go            what a rerun reads of a result
+//	result.go           a result; result_append.go writes it as a line
+//	digest.go           what stands for a request, and for its id
 package format

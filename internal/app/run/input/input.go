@@ -9,18 +9,18 @@
 // The package does not check requests: the sender decides whether a URL or a header is right. It
 // owns no clock and opens no file.
 //
-//	input.go      Form, Item and Reader
-//	recognize.go  finds the form of an input
-//	decode.go     gzip and UTF-16
-//	address.go    the URL of a request, and what is wrong with it
-//	list.go       lists of URLs and other lines
-//	table.go      CSV and TSV
-//	json.go       JSON, as lines and as an array
-//	shell.go      splits curl commands into words, as a shell does
-//	curl.go       a request from the words of a curl command
-//	row.go        the columns of an item
-//	template.go   templates of URLs, bodies and ids
-//	make.go       a request from a row and its templates
+//	input.go        Form, Item and Reader
+//	recognize.go    finds the form of an input
+//	decode.go       gzip and UTF-16
+//	request_url.go  the URL of a request, and what is wrong with it
+//	list.go         lists of URLs and other lines
+//	table.go        CSV and TSV
+//	json.go         JSON, as lines and as an array
+//	shell.go        splits curl commands into words, as a shell does
+//	curl.go         a request from the words of a curl command
+//	row.go          the columns of an item
+//	template.go     templates of URLs, bodies and ids
+//	make.go         a request from a row and its templates
 package input
 
 import (

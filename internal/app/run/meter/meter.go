@@ -3,11 +3,11 @@
 //
 // A Meter counts with one provider's rules. It owns no clock, no limit and no file.
 //
-//	meter.go   Meter, and the provider whose rules it has
-//	cost.go    what a request may cost before it is sent
-//	bound.go   sets the bound of its output
-//	usage.go   what its answer used
-//	finish.go  whether an answer was cut at the bound of its output
+//	meter.go       Meter, and the provider whose rules it has
+//	measured.go    what a request may cost before it is sent
+//	bound.go       sets the bound of its output
+//	read_usage.go  what its answer used
+//	cut_answer.go  whether an answer was cut at the bound of its output
 package meter
 
 import (

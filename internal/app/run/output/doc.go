@@ -4,12 +4,12 @@
 // A Store opens them, passes what earlier runs wrote to its caller, and syncs results before the journal. It
 // knows requests by their ids alone, and says nothing to the user but by the function that Open gets.
 //
-//	config.go       the files of a run by their names
-//	store.go        results and dead letters, those of earlier runs, and when they are synced
-//	rows_view.go    results as rows or in order
-//	order.go        keeps the order
-//	bodies.go       a file for each answer
-//	lost_end.go     results and journal that have both lost their ends
-//	distinct.go     no two files of a run may be the same
-//	dead_beside.go  the name of the file of dead letters
+//	output_config.go  the files of a run by their names
+//	results_store.go  results and dead letters, those of earlier runs, and when they are synced
+//	rows_view.go      results as rows or in order
+//	order.go          keeps the order
+//	bodies.go         a file for each answer
+//	lost_end.go       results and journal that have both lost their ends
+//	distinct.go       no two files of a run may be the same
+//	dead_beside.go    the name of the file of dead letters
 package output

@@ -4,8 +4,8 @@
 // next page, with what keys may go there. It bounds the memory that the bodies of answers take together. A
 // Budget bounds the money.
 //
-//	send.go     sends one attempt; trip.go gives it to the network, or to a Base
-//	patience.go ends an attempt that takes too long
+//	sender.go   sends one attempt; trip.go gives it to the network, or to a Base
+//	late.go ends an attempt that takes too long
 //	next.go     finds the next page in an answer, and makes its request
 //	pointer.go  reads its address in JSON; weblink.go reads it in a Link
 //	memory.go   bounds the memory for the bodies of answers

@@ -4,10 +4,10 @@
 // have ended, and in the end that none is lost. Beside it are the figures: per key, per model, per way to fail,
 // and how fast requests ended of late. It reads the clock, and sends nothing.
 //
-//	tally.go     the totals, and which ids are in the results or the dead letters
-//	model.go     the totals of each model
-//	use.go       what the requests of a group cost
-//	figures.go   latency, figures per key, and the ceiling of nonces
-//	failures.go  how attempts failed
-//	pace.go      how fast requests ended of late
+//	tally.go         the totals, and which ids are in the results or the dead letters
+//	model_totals.go  the totals of each model
+//	use.go           what the requests of a group cost
+//	figures.go       latency, figures per key, and the ceiling of nonces
+//	failures.go      how attempts failed
+//	pace.go          how fast requests ended of late
 package tally
