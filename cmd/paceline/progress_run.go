@@ -1,15 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
@@ -32,9 +38,37 @@ func newScreen(w io.Writer, f *runFlags) (*screen.Screen, error) {
 	return screen.New(w, c), nil
 }
 
-// runLines are the lines about the progress of a run: one of progress, and one of recent failures.
-func runLines(p run.Progress) []screen.Line {
-	return []screen.Line{runLine(&p), failedLine(p.Lately)}
+// runLines returns what makes the lines about a run: one of progress, and one of recent failures.
+func runLines(progress func() run.Progress) func() []screen.Line {
+	var why reasons
+	return func() []screen.Line {
+		p := progress()
+		if usual := why.usual(p.Why); usual != p.Why {
+			p.Why, p.WaitLeft = usual, 0
+		}
+		return []screen.Line{runLine(&p), failedLine(p.Lately)}
+	}
+}
+
+// reasons keeps why requests waited at the last looks. At a limit of 20/s the reason changes many times a second, and a
+// line that shows each cannot be read.
+type reasons [10]string
+
+// usual adds a reason, and returns the most frequent of the last looks.
+func (r *reasons) usual(why string) (most string) {
+	copy(r[1:], r[:])
+	r[0] = why
+	count := map[string]int{}
+	for _, text := range r {
+		count[text]++
+	}
+	delete(count, "")
+	for _, text := range slices.Backward(r[:]) { // of two that are as frequent, the earlier
+		if count[text] > count[most] {
+			most = text
+		}
+	}
+	return most
 }
 
 // Parts with a higher rank matter less, and go first if there is little room.
@@ -43,14 +77,18 @@ const (
 	rankETA
 	rankRate
 	rankRejected
+	rankBar
 	rankFailed
 	rankDown
-	rankToGo
 	rankWhy
+	rankAnswers
+	rankToGo
 	rankInFlight
-	rankNone // failed
 	rankBefore
 )
+
+// barCells is the length of the bar.
+const barCells = 10
 
 func runLine(p *run.Progress) (l screen.Line) {
 	keep := func(rank int, color string, forms ...string) {
@@ -59,27 +97,22 @@ func runLine(p *run.Progress) (l screen.Line) {
 	add := func(rank int, color, format string, args ...any) {
 		l = append(l, screen.Part{Rank: rank, Color: color, Forms: []string{fmt.Sprintf(format, args...)}})
 	}
-	atLeast := ""
+	done := humanize.Thousands(int64(p.Done))
 	if p.Total > 0 {
-		keep(rankDone, "", fmt.Sprintf("%d of %d done", p.Done, p.Total), fmt.Sprintf("%d/%d done", p.Done, p.Total),
-			fmt.Sprintf("%d/%d", p.Done, p.Total))
+		add(rankBar, "", "%s", bar(p.Done+p.Dead+p.Expired, p.Total))
+		of := done + "/" + humanize.Thousands(int64(p.Total))
+		keep(rankDone, "", of, of, fmt.Sprintf("%d/%d", p.Done, p.Total))
 	} else {
-		atLeast = "at least "
-		keep(rankDone, "", fmt.Sprintf("%d done, of how many is not known yet", p.Done),
-			fmt.Sprintf("%d of ? done", p.Done), fmt.Sprintf("%d/?", p.Done))
+		keep(rankDone, "", done+" done, of how many is not known yet", done+" of ?", fmt.Sprintf("%d/?", p.Done))
 	}
-	if rate := fmt.Sprintf("%.1f/s", p.Rate); p.Ceiling > 0 {
-		keep(rankRate, "", fmt.Sprintf("%s (%.0f %% of the ceiling)", rate, p.Percent),
-			fmt.Sprintf("%s (%.0f %%)", rate, p.Percent), fmt.Sprintf("%s %.0f%%", rate, p.Percent))
-	} else {
-		keep(rankRate, "", rate)
-	}
+	rate, of := rates(p.Lasting, p.Allowed)
+	keep(rankRate, "", rate+of, rate+of, rate)
 	color := screen.Green
 	if p.Rejected > 0 {
 		color = screen.Red
 	}
-	keep(rankRejected, color, fmt.Sprintf("%d rejected", p.Rejected), fmt.Sprintf("%d rejected", p.Rejected),
-		fmt.Sprintf("%d rej", p.Rejected))
+	rejected := fmt.Sprintf("%d rejected", p.Rejected)
+	keep(rankRejected, color, rejected, rejected, fmt.Sprintf("%d rej", p.Rejected))
 	switch {
 	case p.ETA > 0:
 		l = append(l, screen.ETA(p.ETA))
@@ -88,8 +121,6 @@ func runLine(p *run.Progress) (l screen.Line) {
 	}
 	if failed := p.Dead + p.Expired; failed > 0 {
 		add(rankFailed, screen.Red, "%d failed", failed)
-	} else {
-		add(rankNone, "", "0 failed")
 	}
 	if len(p.Down) > 0 {
 		text := "nothing arrives at " + sanitize.Text(p.Down[0])
@@ -98,15 +129,53 @@ func runLine(p *run.Progress) (l screen.Line) {
 		}
 		l = append(l, screen.Part{Rank: rankDown, Color: screen.Red, Forms: []string{text}, Least: 24})
 	}
-	add(rankToGo, "", "%s%d to go", atLeast, p.ToGo)
 	if p.Why != "" {
-		l = append(l, screen.Part{Rank: rankWhy, Forms: []string{"waiting for " + sanitize.Text(p.Why)}, Least: 20})
+		l = append(l, screen.Part{Rank: rankWhy, Forms: []string{"waiting: " + waitText(p)}, Least: 12})
+	}
+	if p.Latency != nil {
+		add(rankAnswers, "", "answers in %s", humanize.Span(max(time.Duration(p.Latency.P50), 1)*time.Millisecond))
+	}
+	if p.Total == 0 {
+		add(rankToGo, "", "at least %s to go", humanize.Thousands(int64(p.ToGo)))
 	}
 	add(rankInFlight, "", "%d in flight", p.InFlight)
 	if p.SkippedDone > 0 {
-		add(rankBefore, "", "%d done before", p.SkippedDone)
+		add(rankBefore, "", "%s done before", humanize.Thousands(int64(p.SkippedDone)))
 	}
 	return l
+}
+
+func bar(ended, total int) string {
+	full := min(ended*barCells/total, barCells)
+	return "[" + strings.Repeat("#", full) + strings.Repeat("-", barCells-full) + "]"
+}
+
+// waitText is why a request waits, and how long if a reader can see the time pass.
+func waitText(p *run.Progress) string {
+	text := strings.TrimPrefix(sanitize.Text(p.Why), "limit ")
+	if p.WaitLeft >= 2*time.Second {
+		text += ", " + screen.Length(p.WaitLeft)
+	}
+	return text
+}
+
+// rates writes how many requests end and, if a limit binds, how many it allows in the long run, by the second, minute or
+// hour. A window that began full may be ahead of that for a while; then nothing is beside the rate.
+func rates(rate, allowed float64) (text, of string) {
+	each, unit := 1.0, "/s"
+	switch slow := cmp.Or(allowed, rate); {
+	case slow == 0 || slow >= 1:
+	case slow*60 >= 1:
+		each, unit = 60, "/min"
+	default:
+		each, unit = 3600, "/h"
+	}
+	text = strconv.FormatFloat(rate*each, 'f', 1, 64) + unit
+	const ahead = 1.02
+	if allowed == 0 || rate > allowed*ahead {
+		return text, ""
+	}
+	return text, " of " + strconv.FormatFloat(math.Round(allowed*each*10)/10, 'f', -1, 64)
 }
 
 // failedLine shows the recent failures; it is empty if there were none.

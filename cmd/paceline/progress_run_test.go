@@ -13,8 +13,10 @@ import (
 func unpainted(_, text string) string { return text }
 
 func TestRunLine(t *testing.T) {
-	of37000 := run.Progress{Totals: tally.Totals{Done: 12003, Rate: 9.92, Ceiling: 10, Percent: 99.2}, Total: 37000, ToGo: 24997, InFlight: 2, Waiting: 1000,
-		ETA: 41*time.Minute + 40*time.Second, Why: "limit 10/s of key A, 0.3 s left"}
+	of37000 := run.Progress{Totals: tally.Totals{Done: 12003, Latency: &tally.LatencyMS{P50: 51.7}}, Total: 37000, ToGo: 24997, InFlight: 2, Waiting: 1000,
+		Lasting: 9.92, Allowed: 10, ETA: 41*time.Minute + 40*time.Second, Why: "limit 10/s of key A", WaitLeft: 300 * time.Millisecond}
+	long := of37000
+	long.WaitLeft = 12 * time.Second
 	piped := of37000
 	piped.Total, piped.ETA, piped.ToGo = 0, 0, 1002
 	down := of37000
@@ -28,16 +30,16 @@ func TestRunLine(t *testing.T) {
 		columns int
 		want    string
 	}{
-		{"all of it", of37000, 0, "12003 of 37000 done, 9.9/s (99 % of the ceiling), 0 rejected, ETA 41m40s, 0 failed, 24997 to go, waiting for limit 10/s of key A, 0.3 s left, 2 in flight"},
-		{"120", of37000, 120, "12003 of 37000 done, 9.9/s (99 %), 0 rejected, ETA 41m40s, 24997 to go, waiting for limit 10/s of key A, 0.3 s left"},
-		{"100", of37000, 100, "12003/37000 done, 9.9/s (99 %), 0 rejected, ETA 41m40s, 24997 to go, waiting for limit 10/s of key…"},
-		{"80", of37000, 80, "12003/37000 done, 9.9/s (99 %), 0 rejected, ETA 41m40s, 24997 to go, 2 in flight"},
-		{"60", of37000, 60, "12003 of 37000 done, 9.9/s (99 %), 0 rejected, ETA 41m40s"},
-		{"30", of37000, 30, "12003/37000, 0 rej, ETA 41m40s"},
-		{"no total", piped, 0, "12003 done, of how many is not known yet, 9.9/s (99 % of the ceiling), 0 rejected, ETA not known, 0 failed, at least 1002 to go, waiting for limit 10/s of key A, 0.3 s left, 2 in flight"},
-		{"no total, 60", piped, 60, "12003 of ? done, 9.9/s (99 %), 0 rejected, ETA ?, 0 failed"},
-		{"down", down, 110, "12003/37000 done, 9.9/s (99 %), 3 rejected, ETA 41m40s, 1 failed, nothing arrives at api.a-very-long-name.exa…"},
-		{"resumed", resumed, 250, "12003 of 37000 done, 9.9/s (99 % of the ceiling), 0 rejected, ETA 41m40s, 0 failed, 24997 to go, waiting for limit 10/s of key A, 0.3 s left, 2 in flight, 17000 done before"},
+		{"all of it", of37000, 0, "[###-------]  12,003/37,000  9.9/s of 10  0 rejected  ETA 41m40s  waiting: 10/s of key A  answers in 51 ms  2 in flight"},
+		{"100", of37000, 100, "[###-------]  12,003/37,000  9.9/s of 10  0 rejected  ETA 41m40s  waiting: 10/s of key A"},
+		{"80", of37000, 80, "[###-------]  12,003/37,000  9.9/s of 10  0 rejected  ETA 41m40s  waiting: 10/s…"},
+		{"a long wait", long, 100, "[###-------]  12,003/37,000  9.9/s of 10  0 rejected  ETA 41m40s  waiting: 10/s of key A, 12s"},
+		{"60", of37000, 60, "12,003/37,000  9.9/s of 10  0 rejected  ETA 41m40s"},
+		{"30", of37000, 30, "12003/37000  9.9/s  ETA 41m40s"},
+		{"no total", piped, 0, "12,003 done, of how many is not known yet  9.9/s of 10  0 rejected  ETA not known  waiting: 10/s of key A  answers in 51 ms  at least 1,002 to go  2 in flight"},
+		{"no total, 60", piped, 60, "12,003 of ?  9.9/s of 10  0 rejected  ETA ?  waiting: 10/s…"},
+		{"down", down, 110, "[###-------]  12,003/37,000  9.9/s of 10  3 rejected  ETA 41m40s  1 failed  nothing arrives at api.a-very-lon…"},
+		{"resumed", resumed, 250, "[###-------]  12,003/37,000  9.9/s of 10  0 rejected  ETA 41m40s  waiting: 10/s of key A  answers in 51 ms  2 in flight  17,000 done before"},
 	} {
 		if got := runLine(&c.p).Fit(c.columns, unpainted); got != c.want {
 			t.Errorf("%s:\n%s, want\n%s", c.name, got, c.want)
@@ -45,19 +47,62 @@ func TestRunLine(t *testing.T) {
 	}
 }
 
+func TestRates(t *testing.T) {
+	for _, c := range []struct {
+		rate, allowed float64
+		want          string
+	}{
+		{9.92, 10, "9.9/s of 10"}, {4.9, 5, "4.9/s of 5"}, {16.5, 1000. / 60, "16.5/s of 16.7"}, {0.05, 1. / 15, "3.0/min of 4"},
+		{0.0010, 4. / 3600, "3.6/h of 4"}, {64, 5000. / 3600, "64.0/s"}, {3, 0, "3.0/s"}, {0, 0, "0.0/s"}, {0.5, 0, "30.0/min"},
+	} {
+		if text, of := rates(c.rate, c.allowed); text+of != c.want {
+			t.Errorf("%v of %v: %s, want %s", c.rate, c.allowed, text+of, c.want)
+		}
+	}
+}
+
+// A reason that lasts is shown within a second; one that comes and goes is not.
+func TestReasons(t *testing.T) {
+	var r reasons
+	for i := range 40 {
+		why, want := "limit 20/s", "limit 20/s"
+		if i%4 == 1 {
+			why = "nonce order"
+		}
+		if i%5 == 2 {
+			why = ""
+		}
+		if i >= 30 {
+			why = "the pause that the server asked for"
+		}
+		if i >= 35 {
+			want = why
+		}
+		if got := r.usual(why); (i < 30 || i >= 35) && got != want {
+			t.Errorf("look %d: %q, want %q", i, got, want)
+		}
+	}
+	for range len(r) {
+		r.usual("")
+	}
+	if got := r.usual(""); got != "" {
+		t.Errorf("nothing waits: %q", got)
+	}
+}
+
 // The most important parts are there at every width, for all figures, and no line is wider than the
 // terminal.
 func TestRunLineFitsEveryWidth(t *testing.T) {
 	t.Parallel()
-	long := run.Progress{Totals: tally.Totals{Done: 1234567, Rejected: 12345, Dead: 999, Rate: 1234.5, Ceiling: 2000, Percent: 61.7, SkippedDone: 5}, Total: 9876543,
-		ToGo: 8640000, InFlight: 64, ETA: 26 * time.Hour, Why: "limit 2000/s of key 鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵, 0.1 s left", Down: []string{"日本語のとても長い名前.example for 5s: connection refused"}}
+	long := run.Progress{Totals: tally.Totals{Done: 1234567, Rejected: 12345, Dead: 999, SkippedDone: 5}, Total: 9876543,
+		Lasting: 1234.5, Allowed: 2000, ToGo: 8640000, InFlight: 64, ETA: 26 * time.Hour, Why: "limit 2000/s of key 鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵", Down: []string{"日本語のとても長い名前.example for 5s: connection refused"}}
 	for wide := 60; wide <= 250; wide++ {
 		line := runLine(&long).Fit(wide, unpainted)
 		if n := width.Of(line); n > wide {
 			t.Errorf("%d columns take %d: %s", wide, n, line)
 		}
-		for _, want := range []string{"1234567", "9876543", "1234.5/s", "62", "12345 rej", "ETA 1d2h"} {
-			if !strings.Contains(line, want) {
+		for _, want := range []string{"1234567/9876543", "1234.5/s", "12345 rej", "ETA 1d2h"} {
+			if !strings.Contains(strings.ReplaceAll(line, ",", ""), want) {
 				t.Errorf("%d columns do not say %s: %s", wide, want, line)
 			}
 		}
@@ -79,9 +124,9 @@ func TestRunLineColours(t *testing.T) {
 func TestFailedLine(t *testing.T) {
 	all := []tally.Failure{{What: "503", Attempts: 12}, {What: "timeout", Attempts: 3, Dead: 1}, {What: "400", Attempts: 2, Dead: 2}}
 	for wide, want := range map[int]string{
-		0:  "last errors: 12 × 503 (retrying), 3 × timeout (1 dead), 2 × 400 (dead)",
-		60: "last errors: 12 × 503 (retrying), 3 × timeout, 2 × 400",
-		40: "last errors: 12 × 503, 3 × timeout",
+		0:  "last errors: 12 × 503 (retrying)  3 × timeout (1 dead)  2 × 400 (dead)",
+		60: "last errors: 12 × 503 (retrying)  3 × timeout  2 × 400",
+		40: "last errors: 12 × 503  3 × timeout",
 		24: "last errors: 12 × 503",
 	} {
 		if got := failedLine(all).Fit(wide, unpainted); got != want {

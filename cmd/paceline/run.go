@@ -368,7 +368,7 @@ func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <
 	done := make(chan struct{})
 	interrupted := make(chan bool, 1)
 	go func() { interrupted <- listen(signals, done, r, abort, errs.Line) }()
-	stopProgress := errs.Follow(func() []screen.Line { return runLines(r.Progress()) })
+	stopProgress := errs.Follow(runLines(r.Progress))
 	began := time.Now()
 	ballast()
 	err := r.Send(ctx, in.name, in.reader)

@@ -203,8 +203,8 @@ func inWords(h *pool.HostInfo) string {
 	return cause
 }
 
-// probe says in words when the next request tries a host that is down, if no other request can go.
-func probe(now mono.Time, down []pool.HostInfo) string {
+// probe returns when the next request tries a host that is down, if no other request can go, and the wait in words.
+func probe(down []pool.HostInfo) (at mono.Time, text string) {
 	next := down[0]
 	for _, h := range down[1:] {
 		if !h.Probing && h.Next < next.Next || next.Probing {
@@ -212,9 +212,9 @@ func probe(now mono.Time, down []pool.HostInfo) string {
 		}
 	}
 	if next.Probing {
-		return "the answer of " + called(next.Host)
+		return next.Next, "the answer of " + called(next.Host)
 	}
-	return "the next request that goes to see, " + left(next.Next.Sub(now))
+	return next.Next, "the next request that goes to see"
 }
 
 const (

@@ -37,10 +37,7 @@ func (s *gauge) quotas() int {
 // For d above 0 it is the average over the first d of the run, with buckets full at the start, as
 // in percent. For d of 0 it is the rate in the long run.
 func (s *gauge) ceiling(d time.Duration, goesOn bool) float64 {
-	least := 0.0
-	for i := range s.groups {
-		least += s.ceilingOf(s.groups[i], d, goesOn)
-	}
+	least := s.allowed(d, goesOn)
 	if ordered := s.tally.Figures.InOrder(); ordered > 0 {
 		least = min(least, ordered)
 	}
@@ -48,6 +45,14 @@ func (s *gauge) ceiling(d time.Duration, goesOn bool) float64 {
 		return 0
 	}
 	return least
+}
+
+// allowed is ceiling without the order of nonces. It is infinite if there is no limit.
+func (s *gauge) allowed(d time.Duration, goesOn bool) (sum float64) {
+	for i := range s.groups {
+		sum += s.ceilingOf(s.groups[i], d, goesOn)
+	}
+	return sum
 }
 
 // ceilingOf is ceiling for one group. It is infinite if there is no limit.
@@ -91,7 +96,10 @@ type Progress struct {
 	InFlight int
 	Waiting  int             // requests that were read and not sent
 	ETA      time.Duration   // 0: not known, or no request ends
+	Lasting  float64         // requests that end per second, as the line shows them
+	Allowed  float64         // requests per second that the limits allow in the long run; 0: no limit
 	Why      string          // why the next request waits; empty: it does not
+	WaitLeft time.Duration   // how long it will wait; 0: not known
 	Down     []string        // hosts where nothing arrives, each with the reason and the duration
 	Lately   []tally.Failure // the attempts that failed in the last minute
 }
@@ -112,6 +120,7 @@ func (s *gauge) progress() Progress {
 				var next mono.Time
 				next, short, p.Why = g.why(now, q, d)
 				least = max(next.Sub(now), 0)
+				p.WaitLeft = least
 			}
 			if i == 0 { // one group is enough: all groups send to the same hosts
 				for _, h := range d.Down(now) {
@@ -131,6 +140,11 @@ func (s *gauge) progress() Progress {
 		p.Seconds = d.Seconds()
 		p.Rate = float64(p.Done) / p.Seconds
 		p.Ceiling, p.Sustained, p.Percent = s.ceiling(d, true), s.ceiling(0, true), s.percent(d, true)
+		if allowed := s.allowed(0, true); !math.IsInf(allowed, 1) {
+			p.Allowed = allowed / s.tally.CostOfOne()
+		}
+		p.Lasting = s.tally.Pace.ForPeople(time.Now(), s.tally.First, p.Done)
+		p.Latency = s.tally.Figures.All()
 	}
 	p.Lately = s.tally.Failed.Lately(time.Now())
 	p.ToGo = p.NotEnded()
@@ -144,8 +158,8 @@ func (s *gauge) progress() Progress {
 	return p
 }
 
-// limitOf begins the reason of a wait for a limit.
-const limitOf = "limit "
+// limitOf begins the reason of a wait for a limit. nonceOrder is the reason while a key has a request in flight.
+const limitOf, nonceOrder = "limit ", "nonce order"
 
 func isLimit(waits string) bool { return strings.HasPrefix(waits, limitOf) }
 
@@ -169,11 +183,12 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 	_, head, ok := q.Head(now)
 	if !ok {
 		if down := d.Down(now); len(down) > 0 {
-			return now, "outage of " + called(down[0].Host), probe(now, down)
+			at, text := probe(down)
+			return max(at, now), "outage of " + called(down[0].Host), text
 		}
 		wake, _ := q.Wake(now)
 		return min(wake, now.Add(r.c.Backoff.Max)), "backoff",
-			"the next attempt of a request that failed, " + left(wake.Sub(now))
+			"the next attempt of a request that failed"
 	}
 	best := limit.Never
 	short, text = "ban", "a key that is not banned"
@@ -198,33 +213,32 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 	r := g.r
 	at = now
 	if info.State == pool.KeyCooling {
-		at, short, text = info.Until, "pause of "+info.Name,
-			fmt.Sprintf("key %s, which the server told to stay away, ", info.Name)
+		at, short, text = info.Until, "pause of "+info.Name, fmt.Sprintf("the pause of key %s that the server asked for", info.Name)
 		if r.c.keyless {
-			short, text = "pause", "the server, which asked to stay away, "
+			short, text = "pause", "the pause that the server asked for"
 		}
 	}
 	for n, l := range g.of[key].limiters {
 		if t := l.Ready(now, head.Cost); t > at && (head.Resource == "" || !g.apart) {
 			at, short = t, limitOf+g.limits[n].Text
-			if text = short + ", "; !r.c.keyless {
-				text = fmt.Sprintf("%s of key %s, ", short, info.Name)
+			if text = short; !r.c.keyless {
+				text = fmt.Sprintf("%s of key %s", short, info.Name)
 			}
 		}
 	}
 	if at <= now {
 		at, short = g.bound(now, d, key, head)
-		if text = short + ", "; !r.c.keyless {
-			text = fmt.Sprintf("%s of key %s, ", short, info.Name)
+		if text = short; !r.c.keyless {
+			text = fmt.Sprintf("%s of key %s", short, info.Name)
 		}
 	}
 	switch {
 	case at <= now:
 		return at, "", ""
-	case at == limit.AfterSettle:
-		return at, short, text + "until an answer comes"
+	case at == limit.AfterSettle && short != nonceOrder:
+		return at, short, text + ", until an answer comes"
 	}
-	return at, short, text + left(at.Sub(now))
+	return at, short, text
 }
 
 // bound returns why a key waits, if that is neither a limit of the user nor a pause.
@@ -246,16 +260,9 @@ func (g *group) bound(now mono.Time, d *pool.Dispatcher, key int, head *pool.Req
 	case "spacing":
 		return at, "nonce gap"
 	case "concurrency", "sequence":
-		return at, "nonce order"
+		return at, nonceOrder
 	}
 	return at, "what fits" // the dispatcher keeps a lower rate, since a limit proved too high
-}
-
-func left(d time.Duration) string {
-	if d >= 10*time.Minute {
-		return d.Round(time.Second).String() + " left"
-	}
-	return fmt.Sprintf("%.1f s left", max(d.Seconds(), 0))
 }
 
 // DeadBecause names the file of this run's dead letters and their most frequent reason. It is empty

@@ -337,7 +337,7 @@ func TestWhy(t *testing.T) {
 		}
 		wait(0, "limit 2/h, until an answer comes")
 		close(release)
-		if p := wait(2, "limit 2/h, 1h0m"); p.Total != 3 || p.ETA <= 3590*time.Second || p.ETA > time.Hour+time.Minute || p.Percent != 100 {
+		if p := wait(2, "limit 2/h"); p.WaitLeft <= 3590*time.Second || p.WaitLeft > time.Hour+time.Minute || p.Total != 3 || p.ETA <= 3590*time.Second || p.ETA > time.Hour+time.Minute || p.Percent != 100 {
 			t.Errorf("%+v", p)
 		}
 		r.Drain()

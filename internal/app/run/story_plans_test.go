@@ -122,7 +122,7 @@ func TestStoryOfProgress(t *testing.T) {
 			}
 			s.watched = func(p *Progress) {
 				p.Latency = nil
-				s.note("  after %.1f s: %d of %d to go, %d wait, %d sent, %d done, %.4g cost/s of %.4g (%.4g sustained, %.4g %%), for %v more, as %s; %v", p.Seconds, p.ToGo, p.Total, p.Waiting, p.Sends, p.Done, float64(p.Cost)/p.Seconds, p.Ceiling, p.Sustained, p.Percent, p.ETA.Round(time.Millisecond), p.Why, p.Lately)
+				s.note("  after %.1f s: %d of %d to go, %d wait, %d sent, %d done, %.4g cost/s of %.4g (%.4g sustained, %.4g %%), for %v more, as %s, %.1f s left; %v", p.Seconds, p.ToGo, p.Total, p.Waiting, p.Sends, p.Done, float64(p.Cost)/p.Seconds, p.Ceiling, p.Sustained, p.Percent, p.ETA.Round(time.Millisecond), p.Why, p.WaitLeft.Seconds(), p.Lately)
 			}
 			s.run("thirty", input.String())
 		})

@@ -32,7 +32,7 @@ type Part struct {
 // Line is one line to be shown: its parts in this order.
 type Line []Part
 
-const between = ", "
+const between = "  "
 
 // Fit returns the line in at most so many columns; 0: in any number. Parts that matter least give
 // way first. paint puts a text in a colour, which takes no columns.

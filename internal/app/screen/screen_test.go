@@ -20,18 +20,18 @@ func TestFit(t *testing.T) {
 		columns int
 		want    string
 	}{
-		{0, "first, the longest, a detail that is long, <second>, short"},
-		{56, "first, the longest, a detail that is long, <second>, short"},
-		{55, "first, the longest, a detail that is long, <2>, short"},
-		{43, "first, a detail that is long, <second>, short"},
-		{41, "first, a detail that is long, <2>, short"}, // to say it at all is worth more than to say another at length
-		{28, "first, a detail t…, <2>, short"},
-		{25, "first, a detai…, <2>, short"}, // no fewer columns than Least
-		{24, "first, <second>, short"},
-		{20, "first, <second>, short"}, // what was shortened before grows again
-		{13, "first, <second>"},
-		{12, "first, <2>"},
-		{4, "1, <2>"},
+		{0, "first, the longest  a detail that is long  <second>  short"},
+		{56, "first, the longest  a detail that is long  <second>  short"},
+		{55, "first, the longest  a detail that is long  <2>  short"},
+		{43, "first  a detail that is long  <second>  short"},
+		{41, "first  a detail that is long  <2>  short"}, // to say it at all is worth more than to say another at length
+		{28, "first  a detail t…  <2>  short"},
+		{25, "first  a detai…  <2>  short"}, // no fewer columns than Least
+		{24, "first  <second>  short"},
+		{20, "first  <second>  short"}, // what was shortened before grows again
+		{13, "first  <second>"},
+		{12, "first  <2>"},
+		{4, "1  <2>"},
 		{3, "1"},
 		{1, "1"},
 	} {
@@ -50,7 +50,7 @@ func TestFit(t *testing.T) {
 	}
 	// What matters more is cut before what matters less is said at all, even to one column.
 	cut := Line{{Forms: []string{"keep"}, Keep: true}, {Forms: []string{"detail"}, Rank: 1, Least: 1}, {Forms: []string{"x"}, Rank: 2}}
-	for most, want := range map[int]string{12: "keep, detail", 9: "keep, de…", 7: "keep, …", 6: "keep"} {
+	for most, want := range map[int]string{12: "keep  detail", 9: "keep  de…", 7: "keep  …", 6: "keep"} {
 		if got := cut.Fit(most, nil); got != want {
 			t.Errorf("%d: %s, want %s", most, got, want)
 		}
@@ -80,23 +80,23 @@ func TestCounter(t *testing.T) {
 	line := func(elapsed time.Duration) string {
 		return c.At(elapsed).Line().Fit(0, func(_, text string) string { return text })
 	}
-	if got, want := line(time.Second), "beginning, 0 %, ETA not known yet, 1s so far"; got != want {
+	if got, want := line(time.Second), "beginning  0 %  ETA not known yet  1s so far"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	c.Set(5, 20, Part{Forms: []string{"none rejected"}})
-	if got, want := line(10*time.Second), "5 of 20 runs, 25 %, ETA 30s, none rejected, 10s so far"; got != want {
+	if got, want := line(10*time.Second), "5 of 20 runs  25 %  ETA 30s  none rejected  10s so far"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	c.Count(20, 20)
-	if got, want := line(40*time.Second), "20 of 20 runs, 100 %, 40s so far"; got != want {
+	if got, want := line(40*time.Second), "20 of 20 runs  100 %  40s so far"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	c.Count(0, 7) // another one
-	if got, want := line(40*time.Second), "0 of 7 runs, 0 %, ETA not known yet, 1s so far"; got != want {
+	if got, want := line(40*time.Second), "0 of 7 runs  0 %  ETA not known yet  1s so far"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	c.Count(1, 7)
-	if got, want := line(50*time.Second), "1 of 7 runs, 14 %, ETA 1m0s, 10s so far"; got != want {
+	if got, want := line(50*time.Second), "1 of 7 runs  14 %  ETA 1m0s  10s so far"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -215,7 +215,7 @@ func TestScreenPiped(t *testing.T) {
 		})
 		time.Sleep(26 * time.Second)
 		stop()
-		line := strings.Repeat("x", 300) + ", n\n"
+		line := strings.Repeat("x", 300) + "  n\n"
 		if got, want := b.String(), line+"last errors: 1\n"+line+line+"last errors: 2\n"+line; n != 4 || got != want {
 			t.Errorf("%d times: %q, want %q", n, got, want)
 		}

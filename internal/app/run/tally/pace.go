@@ -12,6 +12,7 @@ const paceSlots = 30
 // pace counts the requests that ended lately. The tally's lock guards it.
 type pace struct {
 	slot  time.Duration // the length of a slot; the latest paceSlots slots are counted
+	least time.Duration // what ended in a shorter time says nothing of the rate: a window of a limit may begin full
 	began time.Time
 	Last  time.Time // when the last request ended
 	ends  [paceSlots + 1]int
@@ -21,15 +22,16 @@ type pace struct {
 // Begin starts the count. It looks back over 30 s. If a limit has a longer period it looks back
 // over twice that, so that bursts even out.
 func (p *pace) Begin(now time.Time, limits []format.Rate) {
-	span := paceSlots * time.Second
+	span, least := paceSlots*time.Second, time.Second
 	for _, l := range limits {
 		if l.Bucket {
 			span = max(span, 2*l.Per/time.Duration(l.N))
 		} else {
 			span = max(span, 2*l.Per)
 		}
+		least = max(least, min(l.Per, time.Minute))
 	}
-	*p = pace{slot: span / paceSlots, began: now, Last: now}
+	*p = pace{slot: span / paceSlots, least: least, began: now, Last: now}
 }
 
 func (p *pace) turn(now time.Time) {
@@ -56,4 +58,13 @@ func (p *pace) PerSecond(now time.Time) (float64, bool) {
 		}
 	}
 	return float64(n) / (paceSlots * p.slot).Seconds(), p.at >= paceSlots
+}
+
+// ForPeople returns the rate to write: that of PerSecond, or until it is known the average since first,
+// of n ended requests. The burst with which a window may begin does not look like a rate.
+func (p *pace) ForPeople(now, first time.Time, n int) float64 {
+	if perSecond, known := p.PerSecond(now); known {
+		return perSecond
+	}
+	return float64(n) / max(now.Sub(first), p.least).Seconds()
 }
