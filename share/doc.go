@@ -108,7 +108,6 @@
 //	fallback.go  behaviour while the store cannot be reached
 //	store.go     Store and Reading, and Retry for stores whose turns lose races
 //	lister.go    Lister: a Store that lists and removes limits
-//	clock.go     the node's own clock, which goes on while the machine sleeps
 //
 // Package internal/core/node decides; it has no clock and no store.
 package share

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -59,7 +60,7 @@ type Config struct {
 // returns. Safe for concurrent use, by one driver at a time.
 type Member struct {
 	config Config
-	clock  *clock
+	clock  *boottime.Clock
 	nudge  chan struct{}
 	done   chan struct{} // closed by Close
 
@@ -115,7 +116,7 @@ func New(c Config) (*Member, error) {
 		host, _ := os.Hostname()
 		c.Who = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
-	m := &Member{config: c, clock: newClock(), nudge: make(chan struct{}, 1), done: make(chan struct{}),
+	m := &Member{config: c, clock: boottime.NewClock(), nudge: make(chan struct{}, 1), done: make(chan struct{}),
 		planned: limit.Never}
 	m.node = node.New(node.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least,
 		Poll: c.Poll, Split: c.Fallback == Split})
@@ -175,6 +176,9 @@ func Shareable(l limit.Limiter) error {
 	return nil
 }
 
+// now reads the node's own clock.
+func (m *Member) now() mono.Time { return mono.Time(m.clock.Now()) }
+
 // Attach makes the Member wake d whenever there may be something new to send. It is for a driver
 // that does not call Supply. Call it once, before the first request.
 func (m *Member) Attach(d Driver) {
@@ -199,7 +203,7 @@ func (m *Member) Supply(again func(), waiting func() int, note func(kind, text s
 func (m *Member) Ready(now mono.Time, cost limit.Cost) mono.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := m.clock.now()
+	p := m.now()
 	at := m.node.Ready(p, cost)
 	switch {
 	case at <= p:
@@ -260,7 +264,7 @@ func (m *Member) Admit(s *limit.Sent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	own := *s
-	own.At = m.clock.now()
+	own.At = m.now()
 	m.node.Admit(&own)
 	m.replanLocked()
 }
@@ -269,7 +273,7 @@ func (m *Member) Admit(s *limit.Sent) {
 func (m *Member) Settle(_ mono.Time, s *limit.Sent, o *limit.Outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.node.Settle(m.clock.now(), s, o)
+	m.node.Settle(m.now(), s, o)
 	m.replanLocked()
 }
 
@@ -278,7 +282,7 @@ func (m *Member) Settle(_ mono.Time, s *limit.Sent, o *limit.Outcome) {
 func (m *Member) Fresh(s *limit.Sent) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.node.Fresh(m.clock.now(), s)
+	return m.node.Fresh(m.now(), s)
 }
 
 // FreshFor is Fresh, also for a write that may come up to d later. It is for a permission that this
@@ -286,7 +290,7 @@ func (m *Member) Fresh(s *limit.Sent) bool {
 func (m *Member) FreshFor(s *limit.Sent, d time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.node.Fresh(m.clock.now().Add(d), s)
+	return m.node.Fresh(m.now().Add(d), s)
 }
 
 // Rules implements limit.Describer. Other processes use the rules, too. So their Counts is
@@ -309,7 +313,7 @@ func (m *Member) AppendUsage(to []limit.Usage, _ mono.Time) []limit.Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	first := len(to)
-	to = m.node.AppendUsage(to, m.clock.now())
+	to = m.node.AppendUsage(to, m.now())
 	half := (len(to) - first) / 2
 	for i := range half {
 		to[first+i].Limit, to[first+half+i].Limit = m.config.Name, m.config.Name+", here"
@@ -422,7 +426,7 @@ func (m *Member) run(ended chan struct{}) {
 	defer cancel()
 	for {
 		m.mu.Lock()
-		next, p := m.node.Next(), m.clock.now()
+		next, p := m.node.Next(), m.now()
 		m.planned = next
 		if next == limit.Never && !m.closing {
 			m.ended = nil
@@ -475,18 +479,18 @@ func (m *Member) turn(ctx context.Context) error {
 		m.mu.Unlock()
 	}
 	m.mu.Lock()
-	began := m.clock.now()
+	began := m.now()
 	m.node.Begin(began)
 	m.mu.Unlock()
 	err := m.config.Store.Turn(ctx, m.config.Name, func(r Reading) ([]byte, error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		blob, err := m.node.Read(began, m.clock.now(), r)
-		began = m.clock.now() // for the next reading, if there is one
+		blob, err := m.node.Read(began, m.now(), r)
+		began = m.now() // for the next reading, if there is one
 		return blob, err
 	})
 	m.mu.Lock()
-	p, tell := m.clock.now(), func() {}
+	p, tell := m.now(), func() {}
 	m.node.End(p, err)
 	if !m.closing {
 		m.news.turned(p, m.node, m.config.Fallback, err)
