@@ -21,6 +21,7 @@ var foreign = map[string]string{
 	"ratetest/service": "github.com/dunglas/httpsfv",
 	"share":            "golang.org/x/sys", // a clock that goes on in sleep
 	"share/sharetest":  "golang.org/x/sys",
+	"backlog":          "golang.org/x/sys",
 }
 
 // heavy is what engines of package share need. Only who imports one has it: no other package may.

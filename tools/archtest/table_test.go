@@ -113,6 +113,8 @@ var Table = []Package{
 	{Name: "share/postgres", Ours: "internal/secret share", Std: "any", Modules: "github.com/jackc/pgx/v5"},
 	{Name: "share/redis", Ours: "internal/secret share", Std: "any", Modules: "github.com/redis/go-redis/v9"},
 
+	{Name: "backlog", Ours: "paceline limit limit/mono internal/core/backlog internal/boottime", Std: pure + " context os sync sync/atomic"},
+
 	// Edges: HTTP, files, pictures.
 	{Name: "internal/send/neterr", Ours: "limit", Std: "any"},
 	{Name: "internal/send/pricing", Ours: "provider tokens", Std: "bytes"},

@@ -24,7 +24,10 @@ type Job struct {
 	// sent it, so its result names it.
 	Attempts int
 	Doubt    bool
-	// Deadline is for the driver: the core does not look at it.
+	// ID, Data and Deadline are for the driver: the core does not look at them. Deadline is in
+	// milliseconds since 1970; 0: there is none.
+	ID       string
+	Data     []byte
 	Deadline int64
 }
 
@@ -33,12 +36,15 @@ type End struct {
 	Seq      int64
 	Lane     int32
 	Attempts int
-	// Doubt says that one of the worker's own attempts before may have been served. Ended sets it.
+	// Doubt says that one of the worker's own attempts before may have been served. Ended sets it, if
+	// the driver has not.
 	Doubt bool
-	// State and Class are the driver's words.
-	State uint8
-	Class string
-	Line  []byte
+	// State, Class and Unsure are the driver's words. Unsure says that the last attempt may have been
+	// served. That matters only if the request is sent again after all.
+	State  uint8
+	Class  string
+	Unsure bool
+	Line   []byte
 }
 
 // Return gives a request back, to be claimed by any worker once due has come.
@@ -111,6 +117,21 @@ func (w *Worker) Has(now mono.Time, of int32) bool {
 	return l != nil && w.open(now) && (len(l.marked) > 0 || w.rested(now, l) >= 0)
 }
 
+// Waiting returns how many requests of a lane the worker holds that may go, once they are marked.
+func (w *Worker) Waiting(now mono.Time, of int32) int {
+	l := w.lanes[of]
+	if l == nil || !w.open(now) {
+		return 0
+	}
+	n := len(l.idle) + len(l.marked)
+	for _, h := range w.resting {
+		if h.of == l && h.until <= now {
+			n++
+		}
+	}
+	return n
+}
+
 func (w *Worker) open(now mono.Time) bool { return w.fresh(now) && !w.paused && !w.stopping }
 
 // Next takes the request of a lane that goes next. It is in flight from then on: end it by Ended, Again
@@ -147,7 +168,7 @@ func (w *Worker) Ended(e End) {
 	if h == nil || !h.flying {
 		return // nobody's: the driver ended it twice
 	}
-	e.Lane, e.Doubt = h.Lane, h.Doubt
+	e.Lane, e.Doubt = h.Lane, e.Doubt || h.Doubt
 	w.forget(h)
 	w.ends[e.Seq] = e
 }
@@ -203,7 +224,21 @@ func (w *Worker) Stop() {
 // named reports whether the turn under way marks a request. It is given back after that turn.
 func (w *Worker) named(h *held) bool { return w.turn != nil && slices.Contains(w.turn.fresh, h) }
 
-// Over reports, after Stop, whether nothing is left to do.
+// Beat returns the number of the worker's row, and its beat: with both the worker gives itself up.
+func (w *Worker) Beat() Beat { return Beat{w.id, w.beat} }
+
+// Rested returns when the next request that rests may go; Max: none rests.
+func (w *Worker) Rested(now mono.Time) mono.Time {
+	at := mono.Max
+	for _, h := range w.resting {
+		if h.until > now {
+			at = min(at, h.until)
+		}
+	}
+	return at
+}
+
+// Over reports whether nothing is left to send, to report or to give back.
 func (w *Worker) Over() bool {
 	return w.turn == nil && len(w.jobs) == 0 && len(w.ends) == 0 && len(w.returns) == 0
 }
@@ -251,7 +286,9 @@ func (w *Worker) leave(h *held) {
 }
 
 func (w *Worker) forget(h *held) {
-	w.leave(h)
+	if !h.flying { // what is in flight is in no line
+		w.leave(h)
+	}
 	if w.jobs[h.Seq] == h {
 		delete(w.jobs, h.Seq)
 		h.of.held--
