@@ -122,7 +122,7 @@ func Entries(now time.Time, jobs []Job) ([]Entry, error) {
 			entered = now
 		}
 		all[i] = Entry{ID: j.ID, Data: j.Data, Lane: j.Lane, Due: millis(j.Due), Deadline: millis(j.Deadline),
-			Place: entered.UnixMilli() - int64(j.Priority)*priorityStep}
+			Place: max(1, entered.UnixMilli()-int64(j.Priority)*priorityStep)}
 	}
 	return all, nil
 }

@@ -18,14 +18,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/internal/sqlitefile"
 	"github.com/paceline-go/paceline/share"
 	engine "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
@@ -47,7 +46,7 @@ const schema = `CREATE TABLE IF NOT EXISTS share (name TEXT PRIMARY KEY, version
 
 // Open opens the file, or makes it. The error names the file and the cause.
 func Open(file string) (*Store, error) {
-	if inMemory.MatchString(file) {
+	if sqlitefile.InMemory(file) {
 		return nil, fmt.Errorf("share/sqlite: %s: a database in memory is of one process alone, which no other can share: "+
 			"expected a file", file)
 	}
@@ -56,9 +55,6 @@ func Open(file string) (*Store, error) {
 	defer s.mu.Unlock()
 	return s, s.openLocked()
 }
-
-// inMemory matches the names that SQLite has for databases in memory.
-var inMemory = regexp.MustCompile(`(?i):memory:|[?&](mode=memory|vfs=memdb)`)
 
 // current returns the open database. It opens the file again if another one is in its place.
 func (s *Store) current() (*sql.DB, error) {
@@ -128,54 +124,22 @@ func isReplaced(err error) bool {
 }
 
 func (s *Store) openLocked() error {
-	file := s.file
-	q := url.Values{}
-	for _, p := range []string{"busy_timeout(2000)", "journal_mode(WAL)", "synchronous(NORMAL)"} {
-		q.Add("_pragma", p)
-	}
-	db, err := sql.Open("sqlite",
-		(&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: q.Encode()}).String())
+	db, err := sqlitefile.Open(sqlitefile.Config{
+		File: s.file, Conns: 2,
+		Pragmas: []string{"busy_timeout(2000)", "journal_mode(WAL)", "synchronous(NORMAL)"},
+		First: func(ctx context.Context, db *sql.DB) error {
+			_, err := db.ExecContext(ctx, schema)
+			return err
+		},
+	})
 	if err != nil {
 		return s.wrap(err)
 	}
-	db.SetMaxOpenConns(2)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	err = share.Retry(ctx, func() (bool, error) {
-		_, err := db.ExecContext(ctx, schema)
-		if isBusy(err) && ctx.Err() == nil {
-			return false, nil
-		}
-		return true, err
-	})
-	if err != nil {
-		return errors.Join(s.wrap(because(file, err)), db.Close())
-	}
-	if s.info, err = os.Stat(file); err != nil {
+	if s.info, err = os.Stat(s.file); err != nil {
 		return errors.Join(s.wrap(err), db.Close())
 	}
 	s.db = db
 	return nil
-}
-
-// isBusy reports that another process had the file, and that nothing was done. If two processes
-// make the file at once, SQLite does not wait for its busy_timeout, since each could wait for the
-// other.
-func isBusy(err error) bool {
-	e, ok := errors.AsType[*engine.Error](err)
-	return ok && e.Code()&0xff == lib.SQLITE_BUSY
-}
-
-// because adds the reason why a file cannot be opened. The engine does not report it.
-func because(file string, err error) error {
-	if e, ok := errors.AsType[*engine.Error](err); !ok || e.Code()&0xff != lib.SQLITE_CANTOPEN {
-		return err
-	}
-	f, why := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o666)
-	if e, ok := errors.AsType[*os.PathError](why); ok {
-		return fmt.Errorf("%w: %w", err, e.Err)
-	}
-	return errors.Join(err, f.Close())
 }
 
 // Close closes the file. Close the Members first.

@@ -18,17 +18,19 @@ var foreign = map[string]string{
 	"transport":         "github.com/andybalholm/brotli github.com/dunglas/httpsfv github.com/klauspost/compress", // codings of answers
 	"observe/prom": "github.com/beorn7/perks github.com/cespare/xxhash/v2 github.com/munnerz/goautoneg github.com/prometheus/client_golang " +
 		"github.com/prometheus/client_model github.com/prometheus/common github.com/prometheus/procfs golang.org/x/sys google.golang.org/protobuf", // of Prometheus
-	"ratetest/service": "github.com/dunglas/httpsfv",
-	"share":            "golang.org/x/sys", // a clock that goes on in sleep
-	"share/sharetest":  "golang.org/x/sys",
-	"backlog":          "golang.org/x/sys",
+	"ratetest/service":    "github.com/dunglas/httpsfv",
+	"share":               "golang.org/x/sys", // a clock that goes on in sleep
+	"share/sharetest":     "golang.org/x/sys",
+	"backlog":             "golang.org/x/sys",
+	"backlog/backlogtest": "golang.org/x/sys",
 }
 
-// heavy is what engines of package share need. Only who imports one has it: no other package may.
+// heavy is what the stores of packages share and backlog need. Only who imports one has it: no other package may.
 var heavy = map[string]string{
 	"share/sqlite":   "modernc.org/sqlite",
 	"share/postgres": "github.com/jackc/pgx/v5",
 	"share/redis":    "github.com/redis/go-redis/v9",
+	"backlog/sqlite": "modernc.org/sqlite",
 }
 
 // alone are the packages of the promise by name, so that it cannot shrink unseen.

@@ -109,11 +109,14 @@ var Table = []Package{
 	{Name: "share", Ours: "observe limit/mono limit internal/core/node internal/text/humanize internal/boottime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
 	{Name: "internal/app/sharestore", Ours: "limit/mono limit share internal/core/node internal/secret internal/text/humanize", Std: "context crypto/sha256 encoding/hex errors fmt io log/slog net/url slices strings sync time weak"},
 	{Name: "share/sharetest", Ours: "paceline internal/core/node limit share", Std: "any"},
-	{Name: "share/sqlite", Ours: "share internal/boottime", Std: "any", Modules: "modernc.org/sqlite"},
+	{Name: "internal/sqlitefile", Std: "any", Modules: "modernc.org/sqlite"},
+	{Name: "share/sqlite", Ours: "share internal/boottime internal/sqlitefile", Std: "any", Modules: "modernc.org/sqlite"},
 	{Name: "share/postgres", Ours: "internal/secret share", Std: "any", Modules: "github.com/jackc/pgx/v5"},
 	{Name: "share/redis", Ours: "internal/secret share", Std: "any", Modules: "github.com/redis/go-redis/v9"},
 
 	{Name: "backlog", Ours: "paceline limit limit/mono internal/core/backlog internal/boottime", Std: pure + " context os sync sync/atomic"},
+	{Name: "backlog/backlogtest", Ours: "backlog", Std: "any"},
+	{Name: "backlog/sqlite", Ours: "backlog internal/sqlitefile", Std: "any"},
 
 	// Edges: HTTP, files, pictures.
 	{Name: "internal/send/neterr", Ours: "limit", Std: "any"},
