@@ -69,6 +69,21 @@ func (a *Attempt) Again(rest time.Duration, doubt bool) {
 	a.finish(func(s *Session) { s.worker.Again(s.now(), a.Seq, rest, doubt) })
 }
 
+// Tried says that this attempt failed, and that the caller makes another one itself: the request stays in
+// flight. doubt says that this attempt may have been served. Attempts and Doubt are those before the next one
+// then.
+func (a *Attempt) Tried(doubt bool) {
+	s := a.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.over {
+		return
+	}
+	s.worker.Tried(a.Seq, doubt)
+	a.Attempts++
+	a.Doubt = a.Doubt || doubt
+}
+
 // Unsent says that nothing of the request was written. It goes next.
 func (a *Attempt) Unsent() {
 	a.finish(func(s *Session) { s.worker.Unsent(a.Seq) })

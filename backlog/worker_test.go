@@ -252,6 +252,52 @@ func TestWorkerDies(t *testing.T) {
 	})
 }
 
+// What a program of its own retries keeps its attempts and its doubt, also if another worker goes on.
+func TestSessionTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, 2)
+		s, err := backlog.NewSession(backlog.SessionConfig{Backlog: b, UntilEmpty: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err1 := s.Take(t.Context(), 0)
+		two, err2 := s.Take(t.Context(), 0)
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		one.Tried(false)
+		one.Tried(true)
+		two.Tried(true)
+		one.End(backlog.Answer{State: backlog.Done})
+		one.End(backlog.Answer{State: backlog.Dead})
+		two.Unsent()
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Take(t.Context(), 0); !errors.Is(err, backlog.ErrStopped) {
+			t.Errorf("after Stop: %v", err)
+		}
+		if s, err = backlog.NewSession(backlog.SessionConfig{Backlog: b, UntilEmpty: true}); err != nil {
+			t.Fatal(err)
+		}
+		if two, err = s.Take(t.Context(), 0); err != nil || two.ID != "2" || two.Attempts != 1 || !two.Doubt {
+			t.Errorf("another session takes %+v, %v", two, err)
+		}
+		two.End(backlog.Answer{State: backlog.Done})
+		if _, err := s.Take(t.Context(), 0); !errors.Is(err, backlog.ErrEmpty) {
+			t.Errorf("at the end: %v", err)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for i, r := range results(t, b) {
+			if r.State != backlog.Done || !r.Repeat || r.Attempts != 3-i {
+				t.Errorf("result %d is %+v", i, r)
+			}
+		}
+	})
+}
+
 const backlogFresh = 10 * time.Second
 
 // Of a backlog that is removed nothing goes any more.

@@ -142,11 +142,11 @@ func ids(all []backlog.Claimed) (list []string) {
 	return list
 }
 
-// expect compares the requests that were claimed.
+// expect compares the requests that were claimed, and ends the test if they are others.
 func (b *bench) expect(what string, got []backlog.Claimed, want ...string) {
 	b.Helper()
 	if !slices.Equal(ids(got), want) {
-		b.Errorf("%s: %q, expected %q", what, ids(got), want)
+		b.Fatalf("%s: %q, expected %q", what, ids(got), want)
 	}
 }
 

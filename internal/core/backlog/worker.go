@@ -194,6 +194,15 @@ func (w *Worker) Again(now mono.Time, seq int64, rest time.Duration, doubt bool)
 	}
 }
 
+// Tried reports that an attempt failed and that its driver makes another one, without a mark in between: the
+// request stays in flight. doubt says that this attempt may have been served.
+func (w *Worker) Tried(seq int64, doubt bool) {
+	if h := w.jobs[seq]; h != nil && h.flying {
+		h.Attempts++
+		h.Doubt = h.Doubt || doubt
+	}
+}
+
 // Unsent reports that nothing of a request in flight was written. It stays marked, and goes next.
 func (w *Worker) Unsent(seq int64) {
 	h := w.jobs[seq]
