@@ -65,6 +65,7 @@ var Table = []Package{
 	{Name: "observe", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: "cmp slices time"},
 
 	{Name: "internal/core/backlog", Core: true, Ours: "limit/mono", Std: pure + " container/heap"},
+	{Name: "internal/core/snooze", Core: true, Ours: "limit/mono limit", Std: pure + " container/heap"},
 	{Name: "internal/core/node", Core: true, Ours: "limit/mono limit", Std: pure + " encoding/binary hash/crc32"},
 
 	// What servers do, and virtual time.
@@ -122,6 +123,7 @@ var Table = []Package{
 	{Name: "internal/send/neterr", Ours: "limit", Std: "any"},
 	{Name: "internal/send/pricing", Ours: "provider tokens", Std: "bytes"},
 	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/keyring internal/core/stack internal/core/breaker internal/core/frozen internal/core/histogram internal/text/suggest internal/send/timer internal/secret internal/send/neterr internal/text/humanize internal/send/once internal/send/decode internal/text/describe internal/core/learn fairshare", Std: "any"},
+	{Name: "internal/queued", Ours: "paceline observe limit/mono limit pool/backoff provider provider/classify internal/core/snooze internal/core/stack", Std: "bytes cmp context errors fmt io math/rand/v2 net/http sync time"},
 	{Name: "internal/web", Std: "embed"},
 	{Name: "observe/dashboard", Ours: "observe internal/text/humanize internal/web", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
 	{Name: "observe/prom", Ours: "observe observe/labels", Std: "any", Modules: "github.com/prometheus/client_golang"},
@@ -194,6 +196,7 @@ var Table = []Package{
 	{Name: "internal/testkit/need", Std: "any"},
 	{Name: "internal/testkit/pages", Ours: "internal/testkit/need", Std: "any", Modules: "github.com/spf13/cobra mvdan.cc/sh/v3"},
 	{Name: "internal/testkit/race", Std: "testing"},
+	{Name: "internal/testkit/tenants", Ours: "limit limit/mono ratetest/rule", Std: "any"},
 	{Name: "internal/testkit/realserver", Ours: "limit internal/testkit/daemon internal/testkit/need", Std: "any"},
 	{Name: "tools/check", Std: "any"},
 	{Name: "tools/archtest", Std: "any"},

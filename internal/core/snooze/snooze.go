@@ -1,0 +1,247 @@
+// Package snooze decides when a job that has to wait leaves its worker, and when it comes back.
+//
+// A job queue hands jobs to workers. A worker that only waits for a limit is lost for other jobs. So a
+// job whose turn is not near goes away until an instant of its own, and its worker is free. The
+// queue brings it back then, more or less in time.
+//
+// A Book has the jobs of one key that are away. Each has a place, the instant at which it first
+// came, and keeps it for all its naps. A job waits for those with an earlier place alone. So jobs
+// come back one after the other, and no job starves behind newer ones.
+//
+// The forecast is a bound: a job may come back too early, but hardly too late. One that is too early
+// goes away again, and keeps its place.
+//
+// The package owns no clock and no lock.
+package snooze
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+const (
+	// DefaultMaxWait and DefaultSpread are the values of a zero Config.
+	DefaultMaxWait = 250 * time.Millisecond
+	DefaultSpread  = 10 * time.Millisecond
+	// late is how long after its instant a job still holds up those behind it. After that it was
+	// cancelled, or another process works on it, or the queue is slow.
+	late = 2 * time.Second
+	// kept is how long after its instant the place of a job is remembered.
+	kept = 10 * time.Minute
+	// blind is the nap of a job whose turn depends on an answer.
+	blind = time.Second
+	// least is the shortest nap.
+	least = time.Millisecond
+)
+
+// Config describes a Book. The zero value is ready.
+type Config struct {
+	// MaxWait is the longest time that a job waits in its worker. A job comes back by half of it
+	// before its turn, since queues are late. If zero, DefaultMaxWait.
+	MaxWait time.Duration
+	// Spread is the least time between two jobs that come back, so that a limit with room for many
+	// at once does not take all workers. If zero, DefaultSpread. It must not be more than the time
+	// that the limit needs for a job.
+	Spread time.Duration
+}
+
+// Place is a job's place among all jobs of its key. Earlier ones go first.
+type Place struct {
+	// Came is when the job was made, or first seen.
+	Came mono.Time
+	// Order decides between equal instants: a number that rises from job to job.
+	Order int64
+}
+
+// Before reports whether p goes before q.
+func (p Place) Before(q Place) bool { return p.compare(q) < 0 }
+
+func (p Place) compare(q Place) int {
+	return cmp.Or(cmp.Compare(p.Came, q.Came), cmp.Compare(p.Order, q.Order))
+}
+
+// Forecast returns the earliest instant at which a cost may go if n jobs that cost ahead together go
+// before it. limit.AfterSettle: only an answer can tell.
+type Forecast func(n int, ahead limit.Cost) mono.Time
+
+// Book has the jobs of a key that are away. New makes it. Not safe for concurrent use.
+type Book struct {
+	maxWait, spread time.Duration
+	jobs            map[string]*job
+	away            []*job // those that others wait for, by their place
+	due             dueHeap
+	cost            limit.Cost // of those in away
+}
+
+// job is one that is away, or was and has not come back.
+type job struct {
+	id     string
+	place  Place
+	cost   limit.Cost
+	looked mono.Time // when it is looked at if it has not come back
+	counts bool      // it is in Book.away
+	index  int       // in Book.due
+}
+
+// New returns an empty Book.
+func New(c Config) *Book {
+	return &Book{maxWait: cmp.Or(c.MaxWait, DefaultMaxWait), spread: cmp.Or(c.Spread, DefaultSpread), jobs: map[string]*job{}}
+}
+
+// MaxWait returns the longest time that a job waits in its worker.
+func (b *Book) MaxWait() time.Duration { return b.maxWait }
+
+// Away returns how many jobs are away and expected back.
+func (b *Book) Away() int { return len(b.away) }
+
+// Came notes that a job is in a worker, and returns its place: the one that it had, or that of first.
+func (b *Book) Came(now mono.Time, id string, first Place) Place {
+	b.sweep(now)
+	j := b.jobs[id]
+	if j == nil {
+		return first
+	}
+	b.forget(j)
+	if j.place.Before(first) {
+		return j.place
+	}
+	return first
+}
+
+// Turn returns the instant at which a job with that place may go, as far as is known, and whether it
+// is near enough to wait in the worker. inLine are the jobs that wait in workers now, each at the
+// same cost. limit.Never: the cost never fits.
+func (b *Book) Turn(now mono.Time, p Place, inLine int, cost limit.Cost, f Forecast) (at mono.Time, near bool) {
+	b.sweep(now)
+	n, ahead := b.ahead(p)
+	for u := range ahead {
+		ahead[u] += int64(inLine) * cost[u]
+	}
+	n += inLine
+	at = f(n, ahead)
+	switch {
+	case at == limit.Never:
+		return at, false
+	case at == limit.AfterSettle:
+		return at, n == 0
+	case at > now:
+		at = at.Add(time.Duration(together(n, ahead, at, f)) * b.spread)
+	}
+	return at, at <= now.Add(b.maxWait)
+}
+
+// together returns how many of the n jobs ahead may go at the same instant as the one behind them.
+// Those that come back at one instant would take all workers.
+func together(n int, ahead limit.Cost, at mono.Time, f Forecast) int {
+	return n - sort.Search(n, func(m int) bool {
+		some := ahead
+		for u := range some {
+			some[u] = int64(float64(some[u]) * float64(m) / float64(n))
+		}
+		return f(m, some) >= at
+	})
+}
+
+// Leave notes that a job goes away, since its turn comes at at, and returns how long for.
+func (b *Book) Leave(now mono.Time, id string, p Place, cost limit.Cost, at mono.Time) time.Duration {
+	b.sweep(now)
+	if j := b.jobs[id]; j != nil { // it was given to two workers
+		b.forget(j)
+	}
+	nap := at.Sub(now) - b.maxWait/2
+	if at == limit.AfterSettle {
+		nap = blind + time.Duration(min(len(b.away), 1<<20))*b.spread
+	}
+	nap = max(nap, least)
+	j := &job{id: id, place: p, cost: cost, looked: now.Add(nap).Add(late), counts: true}
+	b.jobs[id] = j
+	b.away = slices.Insert(b.away, b.find(j), j)
+	for u := range cost {
+		b.cost[u] += cost[u]
+	}
+	heap.Push(&b.due, j)
+	return nap
+}
+
+// ahead returns the jobs with an earlier place, and their cost. Costs that differ are taken for
+// their mean.
+func (b *Book) ahead(p Place) (n int, cost limit.Cost) {
+	n, _ = slices.BinarySearchFunc(b.away, p, func(j *job, p Place) int { return j.place.compare(p) })
+	if n == 0 {
+		return 0, cost
+	}
+	part := float64(n) / float64(len(b.away))
+	for u := range cost {
+		cost[u] = int64(math.Ceil(float64(b.cost[u]) * part))
+	}
+	return n, cost
+}
+
+// find returns the index in away at which j is, or belongs.
+func (b *Book) find(j *job) int {
+	i, _ := slices.BinarySearchFunc(b.away, j, func(a, j *job) int {
+		return cmp.Or(a.place.compare(j.place), cmp.Compare(a.id, j.id))
+	})
+	return i
+}
+
+// forget removes a job from the Book.
+func (b *Book) forget(j *job) {
+	b.miss(j)
+	heap.Remove(&b.due, j.index)
+	delete(b.jobs, j.id)
+}
+
+// miss lets nobody wait for a job any more.
+func (b *Book) miss(j *job) {
+	if !j.counts {
+		return
+	}
+	i := b.find(j)
+	b.away = slices.Delete(b.away, i, i+1)
+	for u := range j.cost {
+		b.cost[u] -= j.cost[u]
+	}
+	j.counts = false
+}
+
+// sweep looks at the jobs that have not come back.
+func (b *Book) sweep(now mono.Time) {
+	for len(b.due) > 0 && b.due[0].looked <= now {
+		j := b.due[0]
+		if !j.counts {
+			b.forget(j)
+			continue
+		}
+		b.miss(j)
+		j.looked = j.looked.Add(kept)
+		heap.Fix(&b.due, 0)
+	}
+}
+
+// dueHeap has jobs by the instant at which they are looked at.
+type dueHeap []*job
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, k int) bool { return h[i].looked < h[k].looked }
+func (h dueHeap) Swap(i, k int) {
+	h[i], h[k] = h[k], h[i]
+	h[i].index, h[k].index = i, k
+}
+func (h *dueHeap) Push(x any) {
+	j := x.(*job)
+	j.index = len(*h)
+	*h = append(*h, j)
+}
+func (h *dueHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}

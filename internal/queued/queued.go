@@ -1,0 +1,296 @@
+// Package queued gives the jobs of somebody else's queue their turns at limits. The adapters for River,
+// Asynq and Temporal, in contrib, are made of it.
+//
+// Keys.Do is called in a worker, around a job's work. If the turn is near, it waits at the Gate of the
+// job's key. Otherwise it returns a Later at once. The adapter then has its queue bring the job back at
+// that instant, and the worker is free. Package snooze decides. The work sends its request by Send, or
+// reports an answer by Answered. A refusal pauses all jobs of the key, and the refused job comes back
+// when its turn is.
+//
+// Nothing here is written to a store. Naps that the queue keeps outlive the process; places in line do
+// as far as the queue knows when a job was made.
+package queued
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/snooze"
+	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
+	"github.com/paceline-go/paceline/pool/backoff"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
+)
+
+// Config describes the limits of all keys.
+type Config struct {
+	// Limiter makes the server's rule for a key, once. nil without an error: the key has no limit of
+	// its own, and follows those in answers. It must not be nil.
+	Limiter func(key string) (limit.Limiter, error)
+	// MaxWait is the longest time that a job waits in its worker. If zero, 250 ms.
+	MaxWait time.Duration
+	// Spread is the least time between two jobs of a key that come back from a nap. If zero, 10 ms.
+	Spread time.Duration
+	// Backoff is the pause of a key after a refusal without a stated time.
+	Backoff backoff.Policy
+	// Dialect reads the answers. If nil, the host of each request decides.
+	Dialect provider.Dialect
+}
+
+// Keys has the limits of all keys. New makes it. Safe for concurrent use.
+type Keys struct {
+	config Config
+	policy classify.Policy
+	mu     sync.Mutex // guards doors
+	doors  map[string]*door
+}
+
+// door is the way of one key's jobs to the server.
+type door struct {
+	gate  *paceline.Group
+	lane  *paceline.Lane
+	own   limit.Limiter // may be nil
+	stack *stack.Stack  // guarded by the Group's lock
+	base  time.Time     // epoch of the Group's instants
+
+	mu   sync.Mutex // guards book; taken before the Group's lock
+	book *snooze.Book
+}
+
+// Job is a job in a worker.
+type Job struct {
+	// ID names the job in its queue.
+	ID string
+	// Key names the limit in which it counts.
+	Key string
+	// Came is when the job was made; zero: when it is first seen. Order decides between equal
+	// instants.
+	Came  time.Time
+	Order int64
+	// Cost is the cost of its request.
+	Cost limit.Cost
+}
+
+// Later is the error of a job whose turn is not near. Its queue has to bring the job back.
+type Later struct {
+	// In is how long the job stays away.
+	In time.Duration
+	// Err is the error of the work, if a server refused its request.
+	Err error
+}
+
+func (l *Later) Error() string {
+	if l.Err != nil {
+		return fmt.Sprintf("its turn comes in %v: %v", l.In, l.Err)
+	}
+	return fmt.Sprintf("its turn comes in %v", l.In)
+}
+
+// Unwrap returns Err.
+func (l *Later) Unwrap() error { return l.Err }
+
+// New returns Keys without a key. The error names the field.
+func New(c Config) (*Keys, error) {
+	switch {
+	case c.Limiter == nil:
+		return nil, errors.New("the Limiter is nil")
+	case c.MaxWait < 0:
+		return nil, fmt.Errorf("MaxWait %v is negative", c.MaxWait)
+	case c.Spread < 0:
+		return nil, fmt.Errorf("Spread %v is negative", c.Spread)
+	}
+	if err := c.Backoff.Check(); err != nil {
+		return nil, fmt.Errorf("Backoff: %w", err)
+	}
+	return &Keys{config: c, policy: classify.Policy{Dialect: c.Dialect}, doors: map[string]*door{}}, nil
+}
+
+// door returns that of a key.
+func (k *Keys) door(key string) (*door, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if d := k.doors[key]; d != nil {
+		return d, nil
+	}
+	own, err := k.config.Limiter(key)
+	if err != nil {
+		return nil, fmt.Errorf("the limit of %q: %w", key, err)
+	}
+	d := &door{own: own}
+	d.stack, err = stack.New(stack.Config{Limiter: own, Slow: own == nil, Pause: k.config.Backoff,
+		Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
+	if err != nil {
+		return nil, fmt.Errorf("the limit of %q: %w", key, err)
+	}
+	if d.gate, err = paceline.NewGroup(paceline.GroupConfig{}); err != nil {
+		return nil, err
+	}
+	d.base = d.gate.Time(0)
+	of := d.gate.Limit(paceline.LimitConfig{Limiter: d.stack})
+	d.lane = d.gate.Lane(paceline.LaneConfig{Client: key}, []*paceline.Limit{of})
+	d.book = snooze.New(snooze.Config{MaxWait: k.config.MaxWait, Spread: min(spread(own), cmp.Or(k.config.Spread, snooze.DefaultSpread))})
+	k.doors[key] = d
+	return d, nil
+}
+
+// spread returns the time that a limit needs for a request at its slowest rate.
+func spread(own limit.Limiter) time.Duration {
+	longest := time.Duration(0)
+	rules, _ := limit.Rules(own)
+	for _, r := range rules {
+		if r.N > 0 && r.Unit == limit.Requests {
+			longest = max(longest, r.Per/time.Duration(r.N))
+		}
+	}
+	return cmp.Or(longest, snooze.DefaultSpread)
+}
+
+// Stats returns what the jobs of a key did so far, and how many are away. ok is false for a key
+// without a job so far.
+func (k *Keys) Stats(key string) (s observe.Stats, away int, ok bool) {
+	k.mu.Lock()
+	d := k.doors[key]
+	k.mu.Unlock()
+	if d == nil {
+		return s, 0, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lane.Stats(), d.book.Away(), true
+}
+
+// Do runs work when it is the job's turn. It returns a *Later if the job has to go away first, or
+// again, and otherwise the error of work, or a *paceline.WaitError.
+func (k *Keys) Do(ctx context.Context, j Job, work func(context.Context) error) error {
+	d, err := k.door(j.Key)
+	if err != nil {
+		return err
+	}
+	place, came := d.came(&j)
+	permit, err := d.turn(ctx, &j, place, came)
+	if err != nil {
+		return err
+	}
+	a := &Attempt{keys: k, door: d, job: &j, came: came, permit: permit, open: true}
+	returned := false
+	defer func() {
+		if !returned { // work panics
+			a.settle(limit.Outcome{})
+		}
+	}()
+	err = work(context.WithValue(ctx, attemptKey{}, a))
+	returned = true
+	refused := a.end(err)
+	if err == nil || !refused {
+		return err
+	}
+	in := d.leave(&j, place, 0)
+	return &Later{In: in, Err: err}
+}
+
+// came returns the place of a job, and its instant.
+func (d *door) came(j *Job) (p snooze.Place, came time.Time) {
+	if came = j.Came; came.IsZero() {
+		came = time.Now()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.now()
+	p = d.book.Came(now, j.ID, snooze.Place{Came: min(mono.Of(d.base, came), now), Order: j.Order})
+	return p, d.gate.Time(p.Came)
+}
+
+// turn returns a permit if the turn is near, and otherwise a *Later.
+func (d *door) turn(ctx context.Context, j *Job, p snooze.Place, came time.Time) (paceline.Permit, error) {
+	at, near := d.when(j, p)
+	if at == limit.Never {
+		near = true // the lane says which limit stands in the way
+	}
+	if near {
+		permit, _, err := d.lane.WaitTurn(ctx, j.Cost, paceline.Turn{Came: came, MaxWait: d.book.MaxWait()})
+		var w *paceline.WaitError
+		switch {
+		case err == nil:
+			return permit, nil
+		case ctx.Err() != nil || !errors.As(err, &w) || w.Reason != paceline.ErrDeadline:
+			return paceline.Permit{}, err
+		}
+	}
+	return paceline.Permit{}, &Later{In: d.leave(j, p, d.book.MaxWait()/4)}
+}
+
+func (d *door) now() mono.Time { return mono.Of(d.base, time.Now()) }
+
+// when returns the instant of a job's turn, and whether it is near.
+func (d *door) when(j *Job, p snooze.Place) (at mono.Time, near bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, inLine := d.lane.Expect(j.Cost)
+	d.gate.Update(func(now mono.Time) {
+		at, near = d.book.Turn(now, p, inLine, j.Cost, func(n int, ahead limit.Cost) mono.Time {
+			return d.forecast(now, n, ahead, j.Cost)
+		})
+	})
+	return at, near
+}
+
+// leave notes that a job goes away for least at least, and returns how long for.
+func (d *door) leave(j *Job, p snooze.Place, least time.Duration) time.Duration {
+	at, _ := d.when(j, p)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.now()
+	if at < limit.AfterSettle {
+		at = max(at, now.Add(least+d.book.MaxWait()/2))
+	}
+	return d.book.Leave(now, j.ID, p, j.Cost, at)
+}
+
+// forecast is a snooze.Forecast, under the Group's lock.
+func (d *door) forecast(now mono.Time, n int, ahead, cost limit.Cost) mono.Time {
+	ready := d.stack.Ready(now, cost)
+	if ready == limit.Never {
+		return ready
+	}
+	from := now
+	if pause, on := d.stack.Paused(now); on { // those ahead wait for its end, too
+		from = max(from, pause.Next)
+	}
+	at := limit.NotBefore(d.stack, from, n, ahead, cost)
+	if ready < limit.AfterSettle {
+		at = max(at, ready)
+	}
+	if d.own != nil && !limit.Forecasts(d.own) {
+		at = max(at, cycles(d.own, max(from, at), n, ahead))
+	}
+	if at <= now && ready == limit.AfterSettle {
+		return ready
+	}
+	return at
+}
+
+// cycles returns when n requests have gone by the rules of a limiter that does not forecast, such as
+// one that several processes share.
+func cycles(l limit.Limiter, from mono.Time, n int, ahead limit.Cost) mono.Time {
+	rules, _ := limit.Rules(l)
+	at := from
+	for _, r := range rules {
+		use := ahead[r.Unit]
+		if r.Unit == limit.Requests && use == 0 {
+			use = int64(n)
+		}
+		if r.N > 0 {
+			at = max(at, from.Add(time.Duration(float64(use)/float64(r.N)*float64(r.Per))))
+		}
+	}
+	return at
+}

@@ -1,0 +1,168 @@
+package queued
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/testkit/tenants"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/ratetest"
+)
+
+// queue is a job queue in memory. Workers look for a job that is due once in poll.
+type queue struct {
+	poll time.Duration
+
+	mu    sync.Mutex
+	jobs  []*queuedJob
+	naps  int
+	order []string // of the paused tenant's jobs, as they were served
+}
+
+type queuedJob struct {
+	tenants.Job
+	due  time.Time
+	made time.Time
+	n    int
+	busy bool
+}
+
+func (q *queue) next() *queuedJob {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var best *queuedJob
+	now := time.Now()
+	for _, j := range q.jobs {
+		if !j.busy && !j.due.After(now) && (best == nil || j.due.Before(best.due)) {
+			best = j
+		}
+	}
+	if best != nil {
+		best.busy = true
+	}
+	return best
+}
+
+// again gives a job back for later, or removes it.
+func (q *queue) again(j *queuedJob, in time.Duration, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err == nil {
+		if j.Tenant == tenants.Paused {
+			q.order = append(q.order, j.ID)
+		}
+		for i := range q.jobs {
+			if q.jobs[i] == j {
+				q.jobs[i] = q.jobs[len(q.jobs)-1]
+				q.jobs = q.jobs[:len(q.jobs)-1]
+				break
+			}
+		}
+		return
+	}
+	q.naps++
+	j.busy, j.due = false, time.Now().Add(in)
+}
+
+func (q *queue) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.jobs)
+}
+
+func (q *queue) work(t *testing.T, keys *Keys, do func(ctx context.Context, j tenants.Job) error) {
+	var all sync.WaitGroup
+	for range tenants.Workers {
+		all.Go(func() {
+			for q.len() > 0 {
+				j := q.next()
+				if j == nil {
+					time.Sleep(q.poll)
+					continue
+				}
+				time.Sleep(time.Millisecond) // the store
+				err := keys.Do(t.Context(), Job{ID: j.ID, Key: j.Tenant, Came: j.made, Order: int64(j.n), Cost: limit.One},
+					func(ctx context.Context) error { return do(ctx, j.Job) })
+				later, ok := errors.AsType[*Later](err)
+				if err != nil && !ok {
+					t.Error(err)
+				}
+				in := time.Duration(0)
+				if ok {
+					in = later.In
+				}
+				q.again(j, in, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// One tenant has 1,000 jobs and is asked to stay away for a minute. The other one uses its limit
+// meanwhile, nothing is refused, and no job starves.
+func TestStory(t *testing.T) {
+	for _, poll := range []time.Duration{20 * time.Millisecond, 200 * time.Millisecond} {
+		t.Run(fmt.Sprint(poll), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, q := tell(t, poll, Config{})
+				s.Hold(t, 0.95)
+				if worst := s.Order(q.order); worst > 0.1 {
+					t.Errorf("a job of the paused tenant came %.0f %% of all jobs out of its turn", 100*worst)
+				}
+				t.Logf("%.2f naps a job, order %.3f", float64(q.naps)/float64(len(s.All())), s.Order(q.order))
+			})
+		})
+	}
+}
+
+// A middleware that only waits gives its workers to the tenant that is paused. So the Story notices it.
+func TestOnlyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := tell(t, 20*time.Millisecond, Config{MaxWait: time.Hour})
+		if f := s.Figures(); f.Busy > 0.1 {
+			t.Errorf("%+v: the busy tenant used its limit although all workers wait", f)
+		}
+	})
+}
+
+// tell works all jobs of the Story.
+func tell(t *testing.T, poll time.Duration, c Config) (*tenants.Server, *queue) {
+	s := tenants.NewServer(t, tenants.Long)
+	client := &http.Client{Transport: ratetest.InMemory(s)}
+	c.Limiter = s.Limiter
+	keys, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &queue{poll: poll}
+	now := time.Now()
+	for i, j := range s.All() {
+		q.jobs = append(q.jobs, &queuedJob{Job: j, due: now, made: now, n: i})
+	}
+	q.work(t, keys, func(ctx context.Context, j tenants.Job) error {
+		a, err := From(ctx)
+		if err != nil {
+			return err
+		}
+		r, err := tenants.Request(ctx, "http://server", j)
+		if err != nil {
+			return err
+		}
+		resp, v, err := a.Send(client, r)
+		if err != nil {
+			return err
+		}
+		resp.Body.Close()
+		if v.Again {
+			return errors.New("refused")
+		}
+		return nil
+	})
+	return s, q
+}
