@@ -78,6 +78,9 @@ type Job struct {
 	Order int64
 	// Cost is the cost of its request.
 	Cost limit.Cost
+	// Stays means that the job must not go away: it waits in its worker, and is worked again there if a
+	// server refused its request.
+	Stays bool
 }
 
 // Later is the error of a job whose turn is not near. Its queue has to bring the job back.
@@ -176,25 +179,27 @@ func (k *Keys) Do(ctx context.Context, j Job, work func(context.Context) error) 
 		return err
 	}
 	place, came := d.came(&j)
-	permit, err := d.turn(ctx, &j, place, came)
-	if err != nil {
-		return err
-	}
-	a := &Attempt{keys: k, door: d, job: &j, came: came, permit: permit, open: true}
-	returned := false
-	defer func() {
-		if !returned { // work panics
-			a.settle(limit.Outcome{})
+	for {
+		permit, err := d.turn(ctx, &j, place, came)
+		if err != nil {
+			return err
 		}
-	}()
-	err = work(context.WithValue(ctx, attemptKey{}, a))
-	returned = true
-	refused := a.end(err)
-	if err == nil || !refused {
-		return err
+		refused, err := k.attempt(ctx, &Attempt{keys: k, door: d, job: &j, came: came, permit: permit, open: true}, work)
+		switch {
+		case !refused:
+			return err
+		case !j.Stays:
+			return &Later{In: d.leave(&j, place, 0), Err: err}
+		}
 	}
-	in := d.leave(&j, place, 0)
-	return &Later{In: in, Err: err}
+}
+
+// attempt runs work in its turn. refused means that work returned an error since a limit refused its
+// request, which may be sent again.
+func (k *Keys) attempt(ctx context.Context, a *Attempt, work func(context.Context) error) (refused bool, err error) {
+	defer func() { a.settle(limit.Outcome{}) }() // if work panics
+	err = work(context.WithValue(ctx, attemptKey{}, a))
+	return a.end(err) && err != nil, err
 }
 
 // came returns the place of a job, and its instant.
@@ -212,16 +217,17 @@ func (d *door) came(j *Job) (p snooze.Place, came time.Time) {
 // turn returns a permit if the turn is near, and otherwise a *Later.
 func (d *door) turn(ctx context.Context, j *Job, p snooze.Place, came time.Time) (paceline.Permit, error) {
 	at, near := d.when(j, p)
-	if at == limit.Never {
-		near = true // the lane says which limit stands in the way
+	turn := paceline.Turn{Came: came, MaxWait: d.book.MaxWait()}
+	if j.Stays {
+		turn.MaxWait = 0
 	}
-	if near {
-		permit, _, err := d.lane.WaitTurn(ctx, j.Cost, paceline.Turn{Came: came, MaxWait: d.book.MaxWait()})
+	if near || j.Stays || at == limit.Never { // then the lane says which limit stands in the way
+		permit, _, err := d.lane.WaitTurn(ctx, j.Cost, turn)
 		var w *paceline.WaitError
 		switch {
 		case err == nil:
 			return permit, nil
-		case ctx.Err() != nil || !errors.As(err, &w) || w.Reason != paceline.ErrDeadline:
+		case j.Stays || ctx.Err() != nil || !errors.As(err, &w) || w.Reason != paceline.ErrDeadline:
 			return paceline.Permit{}, err
 		}
 	}
