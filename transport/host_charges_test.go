@@ -45,6 +45,24 @@ func TestResources(t *testing.T) {
 	})
 }
 
+// What an answer says by Config.Actual replaces the admitted cost, and nothing else does.
+func TestActualCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, ok)
+		costs := limit.Cost{limit.Weight: 1}
+		tr := mustNew(t, transport.Config{Base: b, Limiter: rolling(t, 10, time.Second, limit.Weight),
+			Cost:   func(*http.Request, limit.Cost) limit.Cost { return limit.Cost{limit.Weight: 6} },
+			Actual: func(a *http.Response) (limit.Cost, bool) { return costs, a.Request.URL.Path == "/cheap" }})
+		for _, path := range []string{"/cheap", "/cheap", "/dear", "/dear"} {
+			do(t, tr, get(t, "http://a.test"+path))
+		}
+		// 1 and 1 and 6 are within 10 at once; the last has to wait.
+		if want := seconds(0, 0, 0, 1); !slices.Equal(b.at(), want) {
+			t.Errorf("sent at %v, want %v", b.at(), want)
+		}
+	})
+}
+
 // The charge of a request counts in limits of weight and orders, before Config.Cost.
 func TestChargesCost(t *testing.T) {
 	for _, c := range []struct {

@@ -57,6 +57,11 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 			*v = t.policy.Of(&in)
 		}
 	}
+	if t.config.Actual != nil && resp != nil && v.Result == limit.Accepted {
+		if cost, ok := t.config.Actual(resp); ok {
+			v.Outcome.Metered, v.Outcome.Actual = true, cost
+		}
+	}
 	if s.seen[0].of != nil {
 		s.t.notices.answered(s)
 	}

@@ -106,7 +106,7 @@ import (
 //
 //	limits    Limiter, Limit, Preset, PerSecond, Adaptive, Fill, UntilBody, Use, Ramp, Share, Adopt
 //	whose     Partition, Organization, Keys, Targets, Affinity, Client, Clients
-//	cost      Cost, Charges, Tokens, Counting, MaxBody, Uncounted, Price
+//	cost      Cost, Actual, Charges, Tokens, Counting, MaxBody, Uncounted, Price
 //	waits     MaxWaiting, MaxWait, MaxRetryAfter, MaxPause, MaxOutage
 //	attempts  Base, Attempts, AttemptTimeout, Backoff, CheckRetry, Hedge
 //	answers   Provider, Scope
@@ -222,6 +222,10 @@ type Config struct {
 	// Cost changes the cost of a request. c is one request and, with Tokens, the estimated tokens.
 	// Of weight and orders, c has what the request's charge says. If nil, the cost is c.
 	Cost func(r *http.Request, c limit.Cost) limit.Cost
+	// Actual returns what a served request has cost, if its answer says so in a way that no row of the
+	// provider knows. It replaces the admitted cost. It must not read the body. If nil, or if ok is
+	// false, the admitted cost stands, or that of Tokens and Charges.
+	Actual func(answer *http.Response) (cost limit.Cost, ok bool)
 	// Charges are what requests cost besides the one, and in which resource they count. They go before
 	// the rows of the provider: that of Preset, Provider, or the host. Their costs go before those of
 	// Cost. The body of a request whose charge has a Body is read, up to MaxBody, and so is that of the
