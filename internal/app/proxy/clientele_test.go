@@ -48,7 +48,7 @@ func TestClientsByKey(t *testing.T) {
 			got = nil
 			resp, body := x.do("GET", "/", "", c.field, c.value, "X-Fixed", "2")
 			if c.want == "" {
-				if p := refused(t, resp, body); resp.StatusCode != 401 || p.Type != kinds+"no-key" || got != nil || resp.Header.Get("WWW-Authenticate") == "" {
+				if p := refused(t, resp, body); resp.StatusCode != 401 || p.Type != Kinds+"no-key" || got != nil || resp.Header.Get("WWW-Authenticate") == "" {
 					t.Errorf("%+v: %d %s", c, resp.StatusCode, body)
 				}
 				continue

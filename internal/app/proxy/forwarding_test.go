@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -425,5 +426,17 @@ func TestForwardNames(t *testing.T) {
 			t.Error(at)
 		}
 		p.close()
+	}
+}
+
+// A program whose host cannot be reached gets an answer, also for a path that is shorter than the
+// upstream's own.
+func TestForwardUnreachable(t *testing.T) {
+	f := forwardTo(t, nil, func(c *Config) {
+		c.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") }
+		c.Upstreams[0].Path, c.Upstreams[0].MaxOutage = "/long/path", -1
+	})
+	if resp, text := fetch(t, f.program(""), "https://example.com/"); resp.StatusCode != http.StatusBadGateway || !strings.Contains(text, "nobody is there") {
+		t.Errorf("%d %s", resp.StatusCode, text)
 	}
 }

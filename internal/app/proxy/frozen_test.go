@@ -55,7 +55,7 @@ func (x *proxied) asks(path, field, value string) (status int, kind string, wait
 	var p problem
 	_ = json.Unmarshal(w.Body.Bytes(), &p)
 	seconds, _ := strconv.Atoi(w.Header().Get("Retry-After"))
-	return w.Code, strings.TrimPrefix(p.Type, kinds), time.Duration(seconds) * time.Second
+	return w.Code, strings.TrimPrefix(p.Type, Kinds), time.Duration(seconds) * time.Second
 }
 
 // An app goes round the keys of more tenants than are at hand, with two an hour each, also by ten

@@ -29,7 +29,7 @@ func TestPointlessRefusals(t *testing.T) {
 		{"bad-field", "/api", "", 400, []string{FieldKey, theirs, FieldMaxWait, "soon"}},
 	} {
 		resp, body := x.do("POST", c.path, c.body, c.fields...)
-		if p := refused(t, resp, body); resp.StatusCode != c.status || p.Type != kinds+c.kind || resp.Header.Get("X-Should-Retry") != "false" {
+		if p := refused(t, resp, body); resp.StatusCode != c.status || p.Type != Kinds+c.kind || resp.Header.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: %d, X-Should-Retry %q, %s", c.kind, resp.StatusCode, resp.Header.Get("X-Should-Retry"), body)
 		}
 	}

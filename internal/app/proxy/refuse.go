@@ -33,8 +33,8 @@ type refusal struct {
 	judged, pointless bool
 }
 
-// kinds is the page that explains the kinds of refusals.
-const kinds = "https://github.com/paceline-go/paceline/blob/main/docs/proxy.md#"
+// Kinds is the page that explains the kinds of refusals.
+const Kinds = "https://github.com/paceline-go/paceline/blob/main/docs/proxy.md#"
 
 // mostRetry is the longest Retry-After that all SDKs respect. Some ignore a longer one and come
 // back after half a second; others sleep for all of it.
@@ -88,7 +88,7 @@ func (v *visit) refuse(x *refusal) {
 		return
 	}
 	p := problem{
-		Type: kinds + x.kind, Title: x.title, Status: x.status, Detail: x.detail, Limit: x.limit,
+		Type: Kinds + x.kind, Title: x.title, Status: x.status, Detail: x.detail, Limit: x.limit,
 		WaitMS: ceil(x.wait, time.Millisecond),
 		Error:  forPeople{"paceline: " + x.detail, "paceline_" + strings.ReplaceAll(x.kind, "-", "_"), x.kind},
 	}
@@ -235,7 +235,11 @@ func (v *visit) why(err error) *refusal {
 // said is the text of an error, without the values of keys. Of an error of the proxy on the way out
 // it is what is wrong with that.
 func (v *visit) said(err error) string {
-	if way := v.proxy.config.proxies.Blame(v.upstream.outgoing(v.in.URL), err); way != nil {
+	at := wholeOf(v.in.URL)
+	if !v.whole {
+		at = v.upstream.outgoing(v.in.URL)
+	}
+	if way := v.proxy.config.proxies.Blame(at, err); way != nil {
 		err = way
 	}
 	text, _ := v.upstream.secrets.Hide([]byte(err.Error()), secret.Whole)

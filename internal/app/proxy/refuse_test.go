@@ -74,7 +74,7 @@ func TestRefusesLongWaits(t *testing.T) {
 			if wait := time.Duration(p.WaitMS) * time.Millisecond; wait > l.Per+l.Per/100 || wait < l.Per {
 				t.Errorf("%+v: it says %v", c, wait)
 			}
-			if p.Type != kinds+"wait-too-long" || p.Limit != c.limit || p.Ahead == nil || *p.Ahead != 0 || p.Client != "me" || p.Upstream != "server.test" || resp.Header.Get("X-Should-Retry") != c.again {
+			if p.Type != Kinds+"wait-too-long" || p.Limit != c.limit || p.Ahead == nil || *p.Ahead != 0 || p.Client != "me" || p.Upstream != "server.test" || resp.Header.Get("X-Should-Retry") != c.again {
 				t.Errorf("%+v: %v %s", c, resp.Header, body)
 			}
 			// Retry-After is true: a client that comes back then goes.
@@ -115,11 +115,11 @@ func TestRefusesFullLines(t *testing.T) {
 	go func() { defer close(gone); x.try(ctx, "GET", "/", "", "X-Who", "a") }()
 	until(t, func() bool { return x.proxy.visits.count() == 1 && waiting(x) == 1 })
 	resp, body := x.do("GET", "/", "", "X-Who", "a")
-	if p := refused(t, resp, body); resp.StatusCode != 429 || p.Type != kinds+"line-full" || p.Client != "a" {
+	if p := refused(t, resp, body); resp.StatusCode != 429 || p.Type != Kinds+"line-full" || p.Client != "a" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	resp, body = x.do("GET", "/", "", "X-Who", "b", FieldMaxWait, "0")
-	if p := refused(t, resp, body); p.Type != kinds+"wait-too-long" {
+	if p := refused(t, resp, body); p.Type != Kinds+"wait-too-long" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	cancel()
@@ -213,7 +213,7 @@ func TestUpstreamsThatFail(t *testing.T) {
 		x := start(t, conf)
 		resp, body := x.do("POST", "/", "{}")
 		p := refused(t, resp, body)
-		if resp.StatusCode != c.status || p.Type != kinds+c.kind || !strings.Contains(p.Detail, c.says) {
+		if resp.StatusCode != c.status || p.Type != Kinds+c.kind || !strings.Contains(p.Detail, c.says) {
 			t.Errorf("%s: %d %s", c.to, resp.StatusCode, body)
 		}
 		for range 3 { // two may be sent in an hour, and what has not gone out does not count
