@@ -88,39 +88,68 @@ func (d *daemonFlags) run(cmd *cobra.Command) error {
 	if err := level.UnmarshalText([]byte(d.logLevel)); err != nil {
 		return cli.Usage(fmt.Errorf("--log-level %q, expected debug, info, warn or error", d.logLevel))
 	}
-	opening, cancel := context.WithTimeoutCause(cmd.Context(), endsIn, errors.New("the daemon does not begin"))
-	defer cancel()
-	s, err := daemon.Open(opening)
-	switch {
-	case d.forRuns && errors.Is(err, daemon.ErrRuns): // that of another run was quicker
-		return launch.Ready(launch.Made{})
-	case err != nil:
-		if d.forRuns {
-			launch.Fail(err, cli.ExitConfig)
-		}
-		return cli.Exit(cli.ExitConfig, err)
-	}
-	defer s.Close() // after all files are closed that one daemon alone may have open
-	end, err := d.limits.mount(cmd.Context(), s, cli.Harmless(cmd.ErrOrStderr(), "text"))
-	if err != nil {
-		if d.forRuns {
-			launch.Fail(err, cli.ExitConfig)
-		}
-		return cli.Exit(cli.ExitConfig, err)
-	}
-	defer end()
-	begun := func() error {
-		if d.forRuns {
+	log := logOf(cmd, "text", level)
+	for {
+		s, err := d.open(cmd.Context())
+		switch {
+		case err == nil:
+			return d.serve(cmd, s, log)
+		case d.forRuns && errors.Is(err, daemon.ErrRuns): // that of another run was quicker
 			return launch.Ready(launch.Made{})
+		case errors.Is(err, daemon.ErrRuns) && len(d.limits.limits) > 0:
+			if err = d.limits.join(cmd); err == nil {
+				return nil
+			}
+			again, err := endsSoon(err)
+			if !again {
+				return err
+			}
+		default:
+			return d.fails(err)
 		}
-		_, err := fmt.Fprintf(cli.Harmless(cmd.ErrOrStderr(), "text"), "listening at %s\n", s.Place().Socket())
-		return err
 	}
+}
+
+func (d *daemonFlags) open(ctx context.Context) (*daemon.Server, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, endsIn, errors.New("the daemon does not begin"))
+	defer cancel()
+	return daemon.Open(ctx)
+}
+
+// fails reports an error of the beginning.
+func (d *daemonFlags) fails(err error) error {
+	if d.forRuns {
+		launch.Fail(err, cli.ExitConfig)
+	}
+	return cli.Exit(cli.ExitConfig, err)
+}
+
+// serve is the daemon, until a signal or a stop.
+func (d *daemonFlags) serve(cmd *cobra.Command, s *daemon.Server, log *slog.Logger) error {
+	defer s.Close() // after all files are closed that one daemon alone may have open
 	signals, stop := notified()
 	defer stop()
 	ctx, cancel := closed(cmd.Context(), signals)
 	defer cancel()
-	return d.serveRuns(ctx, s, proxy.Config{Log: logOf(cmd, "text", level)}, begun)
+	over, endRuns := context.WithCancel(ctx)
+	defer endRuns()
+	runs := mountRuns(over, s, proxy.Config{Log: log})
+	end, err := d.limits.mount(cmd.Context(), s, runs, cli.Harmless(cmd.ErrOrStderr(), "text"))
+	if err != nil {
+		return d.fails(err)
+	}
+	if d.forRuns {
+		s.EndIdle(runs.counts)
+		err = launch.Ready(launch.Made{})
+	} else {
+		_, err = fmt.Fprintf(cli.Harmless(cmd.ErrOrStderr(), "text"), "listening at %s\n", s.Place().Socket())
+	}
+	if err == nil {
+		err = s.Serve(ctx)
+	}
+	endRuns()
+	end()
+	return errors.Join(err, runs.close())
 }
 
 func (d *daemonFlags) status(cmd *cobra.Command) error {

@@ -44,13 +44,18 @@ type limitFlags struct {
 // noState is the --state without a file.
 const noState = "off"
 
-func (f *limitFlags) add(p *pflag.FlagSet) {
+// addNamed adds the flags that a daemon takes also while it runs.
+func (f *limitFlags) addNamed(p *pflag.FlagSet) {
 	p.StringArrayVar(&f.limits, "limit", nil, "NAME=RATE: a limit that programs wait for, such as orders=50/s; repeatable, also for a name")
 	p.StringArrayVar(&f.providers, "provider", nil, "NAME=PROVIDER: in whose words the answers of a limit are read; repeatable")
 	p.StringArrayVar(&f.clients, "client", nil, "NAME=WEIGHT: the part of a client where several want more than there is, such as "+
 		"nightly=0.25; of all others it is 1; repeatable")
 	p.StringArrayVar(&f.headStarts, "head-start", nil, "NAME=SPAN: how much earlier a client's calls count as having come, such as "+
 		"ops=10s; repeatable")
+}
+
+func (f *limitFlags) add(p *pflag.FlagSet) {
+	f.addNamed(p)
 	p.DurationVar(&f.late, "late", 5*time.Second, "how long after an unknown end a request may still arrive")
 	p.StringVar(&f.state, "state", "", "file of what was granted, for the next daemon; off: none, and after a start nothing goes until "+
 		"what an earlier daemon granted counts no more (default: a file of this user)")
@@ -73,6 +78,17 @@ func (f *limitFlags) check(cmd *cobra.Command) error {
 	if f.late <= 0 {
 		return fmt.Errorf("--late %v, expected a span above 0", f.late)
 	}
+	if err := f.read(); err != nil {
+		return err
+	}
+	if len(f.limits) == 0 && (len(f.clients) > 0 || len(f.headStarts) > 0 || f.listen != "" || f.state != "") {
+		return errors.New("no --limit, expected a limit that programs wait for, such as --limit orders=50/s")
+	}
+	return f.checkPort()
+}
+
+// read reads the limits and the clients.
+func (f *limitFlags) read() error {
 	for _, text := range f.limits {
 		name, value, err := named("--limit", text, "NAME=RATE, such as orders=50/s")
 		if err != nil {
@@ -99,13 +115,7 @@ func (f *limitFlags) check(cmd *cobra.Command) error {
 		}
 		f.c.Limits[i].Provider = value
 	}
-	if err := f.checkClients(); err != nil {
-		return err
-	}
-	if len(f.limits) == 0 && (len(f.clients) > 0 || len(f.headStarts) > 0 || f.listen != "" || f.state != "") {
-		return errors.New("no --limit, expected a limit that programs wait for, such as --limit orders=50/s")
-	}
-	return f.checkPort()
+	return f.checkClients()
 }
 
 // checkClients reads the parts of clients.
@@ -169,11 +179,10 @@ func named(flag, text, form string) (name, value string, err error) {
 	return name, value, nil
 }
 
-// mount mounts permits on a daemon, if there are limits. The caller calls end last.
-func (f *limitFlags) mount(ctx context.Context, d *daemon.Server, log io.Writer) (end func(), err error) {
-	if len(f.c.Limits) == 0 {
-		return func() {}, nil
-	}
+// mount mounts permits on a daemon: those of its limits, and of the upstreams of runs. The caller calls
+// end before it ends the runs.
+func (f *limitFlags) mount(ctx context.Context, d *daemon.Server, runs *served, log io.Writer) (end func(), err error) {
+	f.c.Proxy = runs.keeper.Proxy
 	f.c.Log = slog.New(slog.NewTextHandler(log, nil))
 	shared, err := f.share.Open(ctx, f.c.Log)
 	if err != nil {
@@ -194,7 +203,14 @@ func (f *limitFlags) mount(ctx context.Context, d *daemon.Server, log io.Writer)
 	if err != nil {
 		return nil, errors.Join(err, shared.Close())
 	}
-	s.Mount(d.Handle)
+	s.Mount(func(pattern string, h http.Handler) {
+		d.Handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			d.Use()
+			h.ServeHTTP(w, r)
+		}))
+	})
+	d.Handle("POST /v1/limits", takeLimits(d, s))
+	runs.permits = s
 	d.Tune(permit.Track)
 	d.Tune(func(h *http.Server) { h.RegisterOnShutdown(s.Stop) })
 	d.Report("permits", s.Fact)

@@ -18,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/keeper"
 	"github.com/paceline-go/paceline/internal/app/launch"
+	"github.com/paceline-go/paceline/internal/app/permit"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 )
 
@@ -35,7 +36,12 @@ type served struct {
 	keeper *keeper.Keeper
 	over   context.Context // ends them all
 	runs   sync.WaitGroup
+
+	permits *permit.Server
 }
+
+// counts is how long something that is sent now may count.
+func (p *served) counts() time.Duration { return max(p.keeper.Counts(), p.permits.Counts(), leastIdle) }
 
 // mountRuns lets runs join. Until over ends, each is watched.
 func mountRuns(over context.Context, s *daemon.Server, c proxy.Config) *served {
@@ -154,19 +160,3 @@ type discard struct{}
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 func (discard) Close() error                { return nil }
-
-// serveRuns is the daemon, also for runs. begun is called when it can be reached.
-func (d *daemonFlags) serveRuns(ctx context.Context, s *daemon.Server, c proxy.Config, begun func() error) error {
-	over, end := context.WithCancel(ctx)
-	defer end()
-	p := mountRuns(over, s, c)
-	if d.forRuns {
-		s.EndIdle(func() time.Duration { return max(p.keeper.Counts(), leastIdle) })
-	}
-	err := begun()
-	if err == nil {
-		err = s.Serve(ctx)
-	}
-	end()
-	return errors.Join(err, p.close())
-}

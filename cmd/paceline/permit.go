@@ -24,6 +24,7 @@ import (
 
 const permitLong = `Wait for the turn at a limit of paceline daemon, run a command, and report how it ended.
 
+NAME is that of a --limit, or a server to which paceline exec leads programs: then HTTP and permits count in one limit.
 It is for what is not HTTP: a mail, a query, an order, a call by somebody else's program. The command is one request.
 Exit code 0 is an accepted request, and a code of --refused-code is a refused one. With any other code the request
 may have been sent, and counts. The exit code is the command's; signals reach the command.
@@ -41,6 +42,8 @@ type permitFlags struct {
 	client  string
 	refused []int
 	away    time.Duration
+
+	credentialEnv string
 }
 
 func newPermit() *cobra.Command {
@@ -57,6 +60,8 @@ func newPermit() *cobra.Command {
 	p.StringVar(&f.cost, "cost", "", "what the request costs beside one request: "+permit.CostForms)
 	p.DurationVar(&f.maxWait, "max-wait", 0, "longest wait for the turn; if more is expected, the command ends at once (default: as "+
 		"long as it takes)")
+	p.StringVar(&f.credentialEnv, "credential-env", "", "for a server of paceline exec: environment variable with what its requests send "+
+		"as their key, such as Bearer KEY")
 	p.StringVar(&f.client, "client", "", "name of the client whose turn it is: clients get turns by weight")
 	p.IntSliceVar(&f.refused, "refused-code", nil, "exit codes of the command that mean a refused request, such as 75")
 	p.DurationVar(&f.away, "daemon-wait", 30*time.Second, "how long to wait for a daemon that is away")
@@ -92,6 +97,11 @@ func (f *permitFlags) run(cmd *cobra.Command, args []string) error {
 		return cli.Usage(fmt.Errorf("--cost %w", err))
 	}
 	w := permit.Want{Limit: args[0], Cost: cost, Bounded: cmd.Flag("max-wait").Changed, MaxWait: f.maxWait}
+	if f.credentialEnv != "" {
+		if w.Credential = os.Getenv(f.credentialEnv); w.Credential == "" {
+			return cli.Exit(cli.ExitConfig, fmt.Errorf("--credential-env %s: it is not set or empty", f.credentialEnv))
+		}
+	}
 	child := exec.Command(args[1], args[2:]...)
 	switch {
 	case errors.Is(child.Err, exec.ErrNotFound):
@@ -183,8 +193,6 @@ func (f *permitFlags) again(err error, away time.Duration) (bool, error) {
 	if x, ok := errors.AsType[*permit.RefusedError](err); ok {
 		switch {
 		case x.Kind == "stopping":
-		case x.Kind == "unexpected" && x.Status == 404:
-			return false, cli.Exit(cli.ExitConfig, errors.New("the daemon has no limits, expected paceline daemon --limit NAME=RATE"))
 		case x.Status == 429:
 			return false, cli.Exit(cli.ExitBudget, x)
 		default:

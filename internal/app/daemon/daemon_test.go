@@ -337,3 +337,38 @@ func TestPlaceWithoutRuntimeFolder(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
+
+// A Stay keeps it from ending by itself, and from no stop. A Use delays the end.
+func TestServerStays(t *testing.T) {
+	placed(t)
+	s, ended := served(t, func(s *Server) {
+		release, ok := s.Stay()
+		s.EndIdle(func() time.Duration { return time.Minute })
+		if !ok || s.timer != nil {
+			t.Error("it ends by itself, although it is to stay")
+		}
+		release()
+		s.Use()
+		s.rest() // as if a minute had passed
+	})
+	select {
+	case <-ended:
+		t.Fatal("it ended while it was used")
+	case <-time.After(10 * time.Millisecond):
+	}
+	s.EndIdle(func() time.Duration { return time.Nanosecond })
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	s, ended = served(t, func(s *Server) {
+		if _, ok := s.Stay(); !ok {
+			t.Error("it does not stay")
+		}
+	})
+	if held := s.Stop(false); held != nil {
+		t.Errorf("%v keeps it from a stop", held)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -51,7 +52,10 @@ type Server struct {
 	held     map[*string]string // what needs the daemon
 	facts    map[string]func() any
 	idle     func() time.Duration // nil: it does not end by itself
+	stays    int                  // what keeps it from that, and from nothing else
 	timer    *time.Timer
+
+	used atomic.Int64 // the latest Use, after began
 }
 
 // Status is what `paceline daemon status` shows.
@@ -174,8 +178,29 @@ func (s *Server) Hold(what string) (release func(), ok bool) {
 	}), true
 }
 
-// EndIdle lets the Server end by itself, once nothing has held it for the time that after returns,
-// or for an hour.
+// Stay keeps the Server from ending by itself, until release is called. If it stops already, ok is
+// false.
+func (s *Server) Stay() (release func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return nil, false
+	}
+	s.stays++
+	s.armLocked()
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stays--
+		s.armLocked()
+	}), true
+}
+
+// Use notes that the Server is not idle at this instant.
+func (s *Server) Use() { s.used.Store(int64(time.Since(s.began))) }
+
+// EndIdle lets the Server end by itself, once nothing has held or used it for the time that after
+// returns, or for an hour.
 func (s *Server) EndIdle(after func() time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,10 +212,27 @@ func (s *Server) armLocked() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	if s.idle == nil || len(s.held) > 0 {
+	if s.idle == nil || len(s.held) > 0 || s.stays > 0 {
 		return
 	}
-	s.timer = time.AfterFunc(min(s.idle(), longestIdle), func() { s.Stop(false) })
+	s.timer = time.AfterFunc(min(s.idle(), longestIdle), s.rest)
+}
+
+// rest ends the Server, unless it was used a moment ago.
+func (s *Server) rest() {
+	s.mu.Lock()
+	if len(s.held) > 0 || s.stays > 0 {
+		s.mu.Unlock()
+		return
+	}
+	left := min(s.idle(), longestIdle) - (time.Since(s.began) - time.Duration(s.used.Load()))
+	if s.used.Load() > 0 && left > 0 {
+		s.timer = time.AfterFunc(left, s.rest)
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	s.Stop(false)
 }
 
 // Stop ends Serve. Without now it does nothing if something holds the Server. It returns what does.

@@ -98,6 +98,13 @@ func (k *Keeper) Names() []string {
 	return all
 }
 
+// Proxy is the proxy of all runs; nil: no run has come.
+func (k *Keeper) Proxy() *proxy.Proxy {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.proxy
+}
+
 // Counts is how long a request may count that is sent now.
 func (k *Keeper) Counts() time.Duration {
 	k.mu.Lock()

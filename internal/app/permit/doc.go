@@ -11,6 +11,8 @@
 //
 //	permits.go        Server: the limits, and the permits that other processes hold
 //	named_limit.go    named limits, and a lane for each client
+//	add.go            limits and clients that come later
+//	upstream.go       limits that are an upstream's of the proxy
 //	grant.go          POST /v1/acquire: waits for the turn
 //	settlement.go     POST /v1/settle and /v1/renew
 //	ask_limits.go     GET /v1/limits and /v1/ask

@@ -23,23 +23,38 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request) *refusal {
 	}
 	k := connectionOf(r.Context())
 	s.settleAll(m.client, m.settle) // even if there is no permit: these requests are over
-	l := s.limits[m.limit]
-	if l == nil {
-		return s.noLimit(m.limit)
-	}
-	lane, release := s.lane(l, m.client)
-	defer release()
 	began := time.Now()
-	all, x := s.turn(r.Context(), l, lane, &m)
+	var all []grant
+	if l := s.limit(m.limit); l != nil {
+		all, x = s.turnHere(r.Context(), l, &m)
+	} else {
+		all, x = s.turnThere(r.Context(), &m)
+	}
 	if x != nil {
 		return x
 	}
 	waited := time.Since(began)
-	i, x := s.issue(k, m.client, l, m.cost, all)
+	i, x := s.issue(k, m.client, all)
 	if x != nil {
 		return x
 	}
 	return answer(w, i.json(waited, s.c.SendWithin, s.c.TTL))
+}
+
+// turnHere waits for the turn at a limit of the Server, and records what is about to be granted.
+func (s *Server) turnHere(ctx context.Context, l *namedLimit, m *acquire) ([]grant, *refusal) {
+	lane, release := s.lane(l, m.client)
+	defer release()
+	all, x := s.turn(ctx, l, lane, m)
+	if x != nil {
+		return nil, x
+	}
+	grants, err := s.record(l, all, m.cost)
+	if err != nil {
+		s.takeBack(grants)
+		return nil, refuse(http.StatusServiceUnavailable, "no-state", "the state file cannot be written, so nothing is granted")
+	}
+	return grants, nil
 }
 
 // turn waits until the first of the permits may go, and takes as many more as may go then.

@@ -41,6 +41,8 @@ type acquire struct {
 	bounded bool // maxWait is given
 	maxWait time.Duration
 	settle  []settlement
+	// credential is that of the request, for the limits of an upstream.
+	credential string
 }
 
 // settlement is how one request ended, or several alike.
@@ -68,6 +70,9 @@ var resultWords = []string{"accepted", "refused", "failed", "unsent", "unknown"}
 // limitName is a name of a limit. It needs no escape in a file or a URL.
 var limitName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._:-]{0,63}$`)
 
+// lineName is a name of a limit, or that of an upstream: its host, with a port and a path if it has some.
+var lineName = regexp.MustCompile(`^[A-Za-z0-9_\[][A-Za-z0-9._:\]/%~@+#-]{0,254}$`)
+
 // nameForms says in errors what limitName takes.
 const nameForms = "a name of up to 64 letters, digits and . _ : -"
 
@@ -80,7 +85,7 @@ func checkClient(name string) error {
 }
 
 var (
-	acquireFields = []string{"limit", "client", "n", "cost", "max_wait", "settle"}
+	acquireFields = []string{"limit", "client", "n", "cost", "max_wait", "settle", "credential"}
 	settleFields  = []string{"id", "ids", "result", "actual", "retry_after", "status", "header", "body", "took_ms"}
 )
 
@@ -91,8 +96,8 @@ func parseAcquire(b []byte) (m acquire, err error) {
 	err = s.object(acquireFields, func(i int) (err error) {
 		switch acquireFields[i] {
 		case "limit":
-			if m.limit, err = s.text(); err == nil && !limitName.MatchString(m.limit) {
-				err = wrong("%.80q, expected %s", m.limit, nameForms)
+			if m.limit, err = s.text(); err == nil && !lineName.MatchString(m.limit) {
+				err = wrong("%.80q, expected %s, or the name of an upstream", m.limit, nameForms)
 			}
 		case "client":
 			if m.client, err = s.text(); err == nil {
@@ -111,6 +116,10 @@ func parseAcquire(b []byte) (m acquire, err error) {
 			m.maxWait, err = s.seconds()
 		case "settle":
 			m.settle, err = s.settlements()
+		case "credential":
+			if m.credential, err = s.text(); err == nil && (len(m.credential) > longestField || strings.ContainsFunc(m.credential, unicode.IsControl)) {
+				err = wrong("expected the value of a header field, of up to %d bytes", longestField)
+			}
 		}
 		return err
 	})

@@ -58,15 +58,8 @@ type lane struct {
 // named makes a limit. known is what an earlier process granted.
 func (s *Server) named(c Limit, known *known) (*namedLimit, error) {
 	l := &namedLimit{Limit: c, lanes: map[string]*lane{}}
-	if !limitName.MatchString(c.Name) {
-		return nil, fmt.Errorf("%q, expected %s", c.Name, nameForms)
-	}
 	if c.Provider != "" {
-		var ok bool
-		if l.dialect, ok = provider.Lookup(c.Provider); !ok {
-			return nil, fmt.Errorf("provider %q is not known, expected one of %s", c.Provider,
-				strings.Join(provider.Names(), ", "))
-		}
+		l.dialect, _ = provider.Lookup(c.Provider) // it was checked
 	}
 	made, err := c.limiter(s.c.Late)
 	if err != nil {
@@ -108,6 +101,18 @@ func (s *Server) named(c Limit, known *known) (*namedLimit, error) {
 	return l, nil
 }
 
+// check says what is wrong with a limit.
+func (c *Limit) check(late time.Duration) error {
+	if !limitName.MatchString(c.Name) {
+		return fmt.Errorf("%q, expected %s", c.Name, nameForms)
+	}
+	if _, ok := provider.Lookup(c.Provider); c.Provider != "" && !ok {
+		return fmt.Errorf("provider %q is not known, expected one of %s", c.Provider, strings.Join(provider.Names(), ", "))
+	}
+	_, err := c.limiter(late)
+	return err
+}
+
 // limiter makes the limiter of all rates.
 func (c *Limit) limiter(late time.Duration) (limit.Limiter, error) {
 	if len(c.Rates) == 0 {
@@ -144,12 +149,7 @@ func (s *Server) lane(l *namedLimit, client string) (line *paceline.Lane, releas
 		if len(l.lanes) >= mostLanes {
 			l.pruneLocked()
 		}
-		var about ClientConfig
-		for _, c := range s.c.Clients {
-			if c.Name == client {
-				about = c
-			}
-		}
+		about := s.aboutLocked(client)
 		class := s.group.Class(paceline.ClassConfig{Weight: about.Weight, HeadStart: about.HeadStart})
 		a = &lane{Lane: s.group.Lane(paceline.LaneConfig{Share: class, Client: client}, []*paceline.Limit{l.limit})}
 		l.lanes[client] = a

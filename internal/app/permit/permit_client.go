@@ -22,12 +22,14 @@ type Client struct {
 	Name string
 }
 
-// Want is what to acquire. MaxWait bounds the wait, if Bounded.
+// Want is what to acquire. MaxWait bounds the wait, if Bounded. Credential is for an upstream whose
+// requests have a key of the program.
 type Want struct {
-	Limit   string
-	Cost    limit.Cost
-	Bounded bool
-	MaxWait time.Duration
+	Limit      string
+	Cost       limit.Cost
+	Bounded    bool
+	MaxWait    time.Duration
+	Credential string
 }
 
 // Granted is a permit that the Client holds. It lapses TTL after the latest renewal.
@@ -55,6 +57,9 @@ func (c *Client) Acquire(ctx context.Context, w Want) (g Granted, err error) {
 	message := map[string]any{"limit": w.Limit, "client": c.Name, "cost": cost}
 	if w.Bounded {
 		message["max_wait"] = w.MaxWait.Seconds()
+	}
+	if w.Credential != "" {
+		message["credential"] = w.Credential
 	}
 	var a struct {
 		Permits []string `json:"permits"`

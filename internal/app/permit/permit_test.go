@@ -415,7 +415,7 @@ func TestRestart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := first.limits["orders"]
+			l := first.limit("orders")
 			line, release := first.lane(l, "")
 			for i := range 2 {
 				p, _, ok := line.TryWait(costOf(t, ""))
@@ -423,7 +423,11 @@ func TestRestart(t *testing.T) {
 					t.Fatal("a new file, and nothing goes")
 				}
 				k := &connection{line: 1}
-				issued, x := first.issue(k, "", l, costOf(t, ""), pass(p))
+				grants, err := first.record(l, pass(p), costOf(t, ""))
+				if err != nil {
+					t.Fatal(err)
+				}
+				issued, x := first.issue(k, "", grants)
 				if x != nil {
 					t.Fatal(x)
 				}
@@ -445,7 +449,7 @@ func TestRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer next.Close()
-			line, _ = next.lane(next.limits["orders"], "")
+			line, _ = next.lane(next.limit("orders"), "")
 			n := 0
 			for {
 				if _, _, ok := line.TryWait(costOf(t, "")); !ok {
@@ -456,7 +460,7 @@ func TestRestart(t *testing.T) {
 			if n != row.most {
 				t.Errorf("%d go, want %d of 3", n, row.most)
 			}
-			line, _ = next.lane(next.limits["mail"], "")
+			line, _ = next.lane(next.limit("mail"), "")
 			_, _, err = line.Ask(costOf(t, ""))
 			at, _, _ := line.Ask(costOf(t, ""))
 			if wait := time.Until(at); err != nil || row.quiet != (wait > 6*time.Second) || row.quiet && wait > 7010*time.Millisecond {

@@ -8,21 +8,21 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/app/permit/held"
+	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Config describes a Server. Only Limits has no default.
+// Config describes a Server. All of it has a default.
 type Config struct {
-	// Limits have different names.
+	// Limits have different names. Add adds more.
 	Limits []Limit
 	// Clients have a weight or a head start. Every other client has weight 1.
 	Clients []ClientConfig
@@ -42,6 +42,9 @@ type Config struct {
 	// process's own.
 	// With Share there is no State: the store has what was granted.
 	Share func(name string, made func() limit.Limiter) (limit.Limiter, error)
+	// Proxy returns the proxy whose upstreams give permits, too, by their names; nil: there is none now.
+	// If nil, there is never one.
+	Proxy func() *proxy.Proxy
 	// Log gets what goes wrong. If nil, nothing is logged.
 	Log *slog.Logger
 }
@@ -60,15 +63,16 @@ type Server struct {
 	c      Config
 	base   time.Time
 	group  *paceline.Group
-	limits map[string]*namedLimit
-	names  []string // of limits, sorted
-	state  *state   // nil: none
+	limits atomic.Pointer[map[string]*namedLimit] // replaced as a whole
+	state  *state                                 // nil: none
 	over   context.Context
 	stop   context.CancelCauseFunc
 	unread atomic.Int64 // ids that were settled or renewed, and were nobody's
 	lapsed atomic.Int64 // permits of unknown end
 
-	mu      sync.Mutex // guards what follows, and the lanes of limits
+	adding  sync.Mutex // held while limits are added; taken before mu
+	known   *known     // what an earlier process granted, once recalled
+	mu      sync.Mutex // guards what follows, the clients, and the lanes of limits
 	book    *held.Book[grant]
 	watched map[*connection]bool // whose end is awaited
 	timer   *time.Timer          // for the next permit that lapses
@@ -80,6 +84,7 @@ type grant struct {
 	permit paceline.Permit
 	entry  int64 // its number in the state file
 	limit  *namedLimit
+	leave  *proxy.Leave // of an upstream, in place of all else; nil: it is of a limit here
 }
 
 var errStopping = errors.New("the daemon is stopping")
@@ -103,26 +108,15 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{c: c, base: time.Now(), group: group, limits: map[string]*namedLimit{},
+	s := &Server{c: c, base: time.Now(), group: group,
 		book:    held.New[grant](held.Config{SendWithin: c.SendWithin, TTL: c.TTL}),
 		watched: map[*connection]bool{}, armed: limit.Never}
 	s.over, s.stop = context.WithCancelCause(context.Background())
-	known, err := s.recall()
-	if err != nil {
-		return nil, err
+	s.c.Limits, s.c.Clients = nil, nil
+	s.limits.Store(&map[string]*namedLimit{})
+	if err := s.Add(c.Limits, c.Clients); err != nil {
+		return nil, errors.Join(err, s.state.close())
 	}
-	for _, l := range c.Limits {
-		if s.limits[l.Name] != nil {
-			err = errors.New("it is there twice, expected all rates of a name in one limit")
-		} else {
-			s.limits[l.Name], err = s.named(l, known)
-		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("limit %s: %w", l.Name, err), s.state.close())
-		}
-		s.names = append(s.names, l.Name)
-	}
-	slices.Sort(s.names)
 	return s, nil
 }
 
@@ -156,15 +150,24 @@ func (s *Server) Fact() any {
 }
 
 // Close refuses the calls that wait, and closes the state file. Permits that are held count for the
-// next process as of unknown end.
+// next process as of unknown end. Close it before the proxy.
 func (s *Server) Close() error {
 	s.Stop()
+	var there []*proxy.Leave
 	s.mu.Lock()
 	if s.timer != nil {
 		s.timer.Stop()
 	}
 	s.armed = mono.Min // for good
+	for g, ok := s.book.Lapsed(limit.Never); ok; g, ok = s.book.Lapsed(limit.Never) {
+		if g.leave != nil {
+			there = append(there, g.leave)
+		}
+	}
 	s.mu.Unlock()
+	for _, l := range there {
+		l.Lost()
+	}
 	return s.state.close()
 }
 
@@ -183,39 +186,37 @@ type issued struct {
 	sendBy int64 // by the clock of boottime, in ns
 }
 
-// issue begins the lives of permits of this cost. If their holder is gone, or the state file cannot be
-// written, it settles them, and nothing is granted.
-func (s *Server) issue(k *connection, client string, l *namedLimit, cost limit.Cost,
-	all []paceline.Permit) (i issued, x *refusal) {
-	grants, err := s.record(l, all, cost)
-	if err != nil {
-		x = refuse(http.StatusServiceUnavailable, "no-state", "the state file cannot be written, so nothing is granted")
-	} else {
-		i.ids = make([]held.ID, len(all))
-		for n := range i.ids {
-			_, _ = rand.Read(i.ids[n][:]) // never fails
-		}
-		s.mu.Lock()
-		if s.watchLocked(k) {
-			now := s.now()
-			i.sendBy = int64(boottime.Read().Awake) + int64(s.c.SendWithin)
-			for n := range grants {
-				if !s.book.Grant(now, i.ids[n], client, k.line, grants[n]) {
-					panic("permit: 128 random bits came twice")
-				}
-			}
-			s.armLocked()
-		} else {
-			x = &refusal{gone: true}
-		}
-		s.mu.Unlock()
+// issue begins the lives of permits. If their holder is gone, it settles them, and nothing is granted.
+func (s *Server) issue(k *connection, client string, grants []grant) (i issued, x *refusal) {
+	i.ids = make([]held.ID, len(grants))
+	for n := range i.ids {
+		_, _ = rand.Read(i.ids[n][:]) // never fails
 	}
-	if x != nil {
-		for _, g := range grants {
-			s.finish(g, limit.Outcome{Result: limit.Unsent})
+	s.mu.Lock()
+	if s.watchLocked(k) {
+		now := s.now()
+		i.sendBy = int64(boottime.Read().Awake) + int64(s.c.SendWithin)
+		for n := range grants {
+			if !s.book.Grant(now, i.ids[n], client, k.line, grants[n]) {
+				panic("permit: 128 random bits came twice")
+			}
 		}
+		s.armLocked()
+	} else {
+		x = &refusal{gone: true}
+	}
+	s.mu.Unlock()
+	if x != nil {
+		s.takeBack(grants)
 	}
 	return i, x
+}
+
+// takeBack settles permits that nobody got.
+func (s *Server) takeBack(grants []grant) {
+	for _, g := range grants {
+		s.finish(g, &settlement{result: "unsent"})
+	}
 }
 
 // watchLocked awaits the end of a connection. It returns false if that has come.
@@ -268,13 +269,18 @@ func (s *Server) lapse() {
 	}
 	s.mu.Unlock()
 	for _, g := range all {
-		s.finish(g, limit.Outcome{})
+		s.finish(g, &settlement{result: "unknown"})
 	}
 	s.lapsed.Add(int64(len(all)))
 }
 
 // finish settles a permit whose life is over.
-func (s *Server) finish(g grant, o limit.Outcome) {
+func (s *Server) finish(g grant, m *settlement) {
+	if g.leave != nil {
+		m.settle(g.leave)
+		return
+	}
+	o := m.outcome(g.limit)
 	s.state.settle(g, &o)
 	g.permit.Settle(o)
 }

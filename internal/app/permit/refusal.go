@@ -46,6 +46,8 @@ var titles = map[string]string{
 	"no-state":      "The state file cannot be written",
 	"no-key":        "The key is not the expected one",
 	"no-browser":    "Browsers have no permits",
+
+	"several-targets": "The server has several targets",
 }
 
 // kindOf is the kind of a refusal that was read.
@@ -107,8 +109,11 @@ func badMessage(err error) *refusal { return refuse(http.StatusBadRequest, "bad-
 
 // noLimit names the limits that there are.
 func (s *Server) noLimit(name string) *refusal {
-	return refuse(http.StatusNotFound, "no-limit", "no limit is called %q, expected one of %s", name,
-		strings.Join(s.names, ", "))
+	names := s.names()
+	if len(names) == 0 {
+		return refuse(http.StatusNotFound, "no-limit", "the daemon has no limits, expected paceline daemon --limit %s=RATE", name)
+	}
+	return refuse(http.StatusNotFound, "no-limit", "no limit is called %q, expected one of %s", name, strings.Join(names, ", "))
 }
 
 // noTurn is why a cost does not go, by the error of a wait.

@@ -49,7 +49,7 @@ func (s *Server) settleAll(client string, all []settlement) (settled, unknown in
 				continue
 			}
 			settled++
-			s.finish(g, m.outcome(g.limit))
+			s.finish(g, m)
 		}
 	}
 	s.unread.Add(int64(unknown))

@@ -31,27 +31,32 @@ type known struct {
 // compactFrom is the size from which the file is compacted.
 const compactFrom = 8 << 20
 
-// recall opens the state file, and reads what an earlier process granted.
-func (s *Server) recall() (*known, error) {
+// recall opens the state file, for the first limits of the Server, and reads what an earlier process
+// granted.
+func (s *Server) recall(limits []Limit) error {
 	if s.c.State == "" {
-		return nil, nil
+		return nil
 	}
 	keep := time.Duration(0)
-	for _, l := range s.c.Limits {
+	for _, l := range limits {
 		for _, r := range l.Rates {
 			keep = max(keep, r.Remembers())
 		}
+	}
+	if s.state != nil {
+		s.state.journal.KeepFor(keep)
+		return nil
 	}
 	_, missing := os.Stat(s.c.State)
 	j, h, err := journal.Open(journal.Config{Path: s.c.State, Keep: keep, CompactFrom: compactFrom,
 		Forget: func(string) bool { return true }}, s.base)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.c.State, err)
+		return fmt.Errorf("%s: %w", s.c.State, err)
 	}
 	s.state = &state{journal: j}
 	if h.Gone != "" && !errors.Is(missing, os.ErrNotExist) { // without a file there was no process
 		s.c.Log.Warn("the state file is not readable: nothing goes until what was granted counts no more", "why", h.Gone)
-		return nil, nil
+		return nil
 	}
 	zero, all := s.group.Time(0), &known{past: map[string][]limit.Past{}}
 	for i := range h.Sends {
@@ -70,7 +75,8 @@ func (s *Server) recall() (*known, error) {
 	if h.Last > 0 {
 		all.since = s.base.Add(-keep)
 	}
-	return all, nil
+	s.known = all
+	return nil
 }
 
 // replay makes a new limiter count what was granted of its limit. zero is the zero of its instants.

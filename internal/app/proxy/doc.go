@@ -27,6 +27,7 @@
 //	route.go            the upstream of a request, by host and path
 //	patience.go         the longest wait of a request
 //	interim.go          interim answers to a request in line, as a table of clients
+//	leave.go            requests that other programs send, in the line of an upstream
 //	hangups.go          clients that hang up in line
 //	kept_body.go        bodies of requests, kept so that they can be sent again
 //	writer.go           answers, flushed in time

@@ -74,7 +74,7 @@ func (u *Upstream) settings(c *Config) transport.Config {
 		MaxOutage: u.MaxOutage, Use: u.Use, Ramp: u.Ramp, UntilBody: c.Clients.boundsInFlight(),
 		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, MaxPartitions: c.atHand, MaxFrozen: c.Bounds.Frozen,
 		Idle: c.idle(), Fill: fill, Logger: c.Log,
-		Keys: u.keys(), Price: u.price, Cost: u.cost(), Charges: u.Charges,
+		Keys: u.keys(), Price: u.price, Cost: u.cost(), Actual: actual, Charges: u.Charges,
 		CheckRetry: again, Begins: begins, Ended: ended, MaxWait: maxWait, Client: asker,
 		Partition: partitionOf,
 	}
@@ -189,6 +189,7 @@ func (u *Upstream) base(c *Config) *http.Transport {
 		Protocols:             new(http.Protocols),
 	}
 	c.proxies.Set(t)
+	t.RegisterProtocol(leaveScheme, parked{})
 	t.Protocols.SetHTTP1(!u.H2C)
 	t.Protocols.SetHTTP2(!u.H2C)
 	t.Protocols.SetUnencryptedHTTP2(u.H2C)
@@ -220,9 +221,10 @@ func (l *Limit) Covers(resource string) bool {
 // closeIdle closes connections that are not in use.
 func (u *upstream) closeIdle() { u.transport.CloseIdleConnections() }
 
-// again stops another attempt of a request whose body is gone.
+// again stops another attempt of a request whose body is gone, or which another program sends.
 func again(ctx context.Context, a transport.Attempt, _ *http.Response) (bool, error) {
-	return a.Again && visitOf(ctx).body.whole(), nil
+	v := visitOf(ctx)
+	return a.Again && v.leave == nil && v.body.whole(), nil
 }
 
 // maxWait is how long a request waits. "No wait" is a bound, too.

@@ -50,7 +50,8 @@ type visit struct {
 	upgraded   atomic.Bool // it has become a connection, which may last
 	patience   patience
 	stated     stated
-	line       line // until it is sent
+	line       line   // until it is sent
+	leave      *Leave // another program sends it; nil: the proxy does
 
 	waited   time.Duration // for its turn, in all
 	attempts int
