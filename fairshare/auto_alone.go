@@ -74,7 +74,7 @@ func (a *alone) ready(now mono.Time, cost limit.Cost) mono.Time {
 	return at
 }
 
-// ReadyLeaving implements limit.Leaver, for limits that nobody else uses, once they are stated. Of a
+// ReadyLeaving answers limit.ReadyLeaving for limits that nobody else uses, once they are stated. Of a
 // limit that is not known, and of a fair share, nothing is left free.
 func (a *Auto) ReadyLeaving(now mono.Time, first *limit.Cost, cost limit.Cost, free float64) mono.Time {
 	switch at := a.Ready(now, cost); {

@@ -118,7 +118,7 @@ func (h *Hints) When(now mono.Time, first, cost *limit.Cost) mono.Time {
 	return h.when(now, first, cost, 0)
 }
 
-// ReadyLeaving implements limit.Leaver. The part is one of the most that was ever left.
+// ReadyLeaving answers limit.ReadyLeaving. The part is one of the most that was ever left.
 func (h *Hints) ReadyLeaving(now mono.Time, first *limit.Cost, cost limit.Cost, free float64) mono.Time {
 	return h.when(now, first, &cost, free)
 }

@@ -117,7 +117,7 @@ func (a *Adaptive) ReadyAfter(now mono.Time, first, cost Cost) mono.Time {
 	return a.ReadyLeaving(now, &first, cost, 0)
 }
 
-// ReadyLeaving implements Leaver. The free part is one of the places, and one place is never free.
+// ReadyLeaving is the function ReadyLeaving. The free part is one of the places, and one place is never free.
 func (a *Adaptive) ReadyLeaving(now mono.Time, first *Cost, _ Cost, free float64) mono.Time {
 	most := a.Most()
 	if int64(a.open)+one(first) >= most-Leaves(most, free) {

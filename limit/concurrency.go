@@ -99,7 +99,7 @@ func (c *Concurrency) ReadyAfter(now mono.Time, _, _ Cost) mono.Time {
 	return c.beside(now, c.open+1, c.limit)
 }
 
-// ReadyLeaving implements Leaver. The free part is one of the places, and one place is never free.
+// ReadyLeaving is the function ReadyLeaving. The free part is one of the places, and one place is never free.
 func (c *Concurrency) ReadyLeaving(now mono.Time, first *Cost, _ Cost, free float64) mono.Time {
 	return c.beside(now, c.open+one(first), c.limit-Leaves(c.limit, free))
 }

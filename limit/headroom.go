@@ -41,7 +41,7 @@ type Headroom struct {
 
 // HeadroomConfig describes a Headroom. Only Limiter has no default.
 type HeadroomConfig struct {
-	// Limiter has the limits, which others use, too. It may be of any kind. A part that is no Leaver,
+	// Limiter has the limits, which others use, too. It may be of any kind. A part without ReadyLeaving,
 	// such as a share.Member, is used as a whole.
 	Limiter Limiter
 	// Use is the part of each limit that is used, above 0 and at most 1. If zero, 1.
@@ -233,7 +233,7 @@ func (h *Headroom) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	return t
 }
 
-// ReadyLeaving implements Leaver. What is left free is not the same for all, so the larger part counts.
+// ReadyLeaving is the function ReadyLeaving. What is left free is not the same for all, so the larger part counts.
 func (h *Headroom) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
 	return max(plainly(h, now, first, cost), ReadyLeaving(h.limiter, max(now, h.last), first, cost, free))
 }

@@ -502,7 +502,7 @@ func (f faulty) Ready(now mono.Time, c limit.Cost) mono.Time {
 
 func (f faulty) ReadyLeaving(now mono.Time, first *limit.Cost, c limit.Cost, free float64) mono.Time {
 	if first != nil {
-		return f.Rolling.ReadyLeaving(now, first, c, free)
+		return limit.ReadyLeaving(f.Rolling, now, first, c, free)
 	}
 	room := c[limit.Requests] + limit.Leaves(5, free)
 	switch f.fault {

@@ -6,27 +6,38 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Leaver is a Limiter that knows when a cost may go and leave a part of its limit free. All limiters
-// of this package that count are Leavers.
-type Leaver interface {
-	Limiter
-	// ReadyLeaving is Ready for a cost that leaves the part free, from 0 to 1, of each limit: see the
-	// function ReadyLeaving. If first is not nil, the answer is that after an Admit of *first at now,
-	// as of ReadyAfter. It changes nothing.
-	ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time
-}
-
 // ReadyLeaving returns the instant at which cost may go and leave a part of each limit in l free. The
-// room is asked for and not taken: with N the limit, it is the instant at which cost + free·N could
-// go, but at most N. So a cost that would leave less goes when all of the limit is free, and none
-// becomes Never. It is never before Ready. A limiter that is no Leaver, such as a share.Member, leaves
-// nothing free.
+// part is from 0 to 1. The room is asked for and not taken: with N the limit, it is the instant at
+// which cost + free·N could go, but at most N. So a cost that would leave less goes when all of the
+// limit is free, and none becomes Never. It is never before Ready.
 //
-// If first is not nil, it is what ReadyLeaving would return after an Admit of *first at now. It
-// changes nothing.
+// If first is not nil, it is what ReadyLeaving would return after an Admit of *first at now, as of
+// ReadyAfter. It changes nothing.
+//
+// The kinds of this package that count leave a part free. A Limiter of another kind, or with a bound
+// of its own, answers by a method
+//
+//	ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time
+//
+// Without it, its parts are asked, and the rest of it is used as a whole.
 func ReadyLeaving(l Limiter, now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
-	if f, ok := l.(Leaver); ok {
-		return f.ReadyLeaving(now, first, cost, free)
+	switch l := l.(type) {
+	case *Rolling:
+		return leaving(l, l.unit, l.limit, now, first, cost, free)
+	case *Calendar:
+		return leaving(l, l.unit, l.limit, now, first, cost, free)
+	case *Anchored:
+		return leaving(l, l.unit, l.limit, now, first, cost, free)
+	case *Weighted:
+		return leaving(l, l.unit, l.limit, now, first, cost, free)
+	case *Bucket: // a part of the Burst; the refill is not lower for it
+		return leaving(l, l.unit, l.limit, now, first, cost, free)
+	case *Produced:
+		return leaving(l, l.unit, l.burst, now, first, cost, free)
+	case interface {
+		ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time
+	}:
+		return l.ReadyLeaving(now, first, cost, free)
 	}
 	t := plainly(l, now, first, cost)
 	if w, ok := l.(wrapper); ok {
@@ -76,37 +87,7 @@ func leaving(l Limiter, u Unit, n int64, now mono.Time, first *Cost, cost Cost, 
 	return plainly(l, now, first, cost)
 }
 
-// ReadyLeaving implements Leaver.
-func (r *Rolling) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
-	return leaving(r, r.unit, r.limit, now, first, cost, free)
-}
-
-// ReadyLeaving implements Leaver.
-func (c *Calendar) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
-	return leaving(c, c.unit, c.limit, now, first, cost, free)
-}
-
-// ReadyLeaving implements Leaver.
-func (a *Anchored) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
-	return leaving(a, a.unit, a.limit, now, first, cost, free)
-}
-
-// ReadyLeaving implements Leaver.
-func (l *Weighted) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
-	return leaving(l, l.unit, l.limit, now, first, cost, free)
-}
-
-// ReadyLeaving implements Leaver. The free part is one of the Burst. The refill is not lower for it.
-func (b *Bucket) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
-	return leaving(b, b.unit, b.limit, now, first, cost, free)
-}
-
-// ReadyLeaving implements Leaver. The free part is one of the Burst. The refill is not lower for it.
-func (p *Produced) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
-	return leaving(p, p.unit, p.burst, now, first, cost, free)
-}
-
-// ReadyLeaving implements Leaver. Of a limit that proved wrong, the part is one of the fit.
+// ReadyLeaving is the function ReadyLeaving. Of a limit that proved wrong, the part is one of the fit.
 func (f *Fitted) ReadyLeaving(now mono.Time, first *Cost, cost Cost, part float64) mono.Time {
 	t := max(plainly(f, now, first, cost), ReadyLeaving(f.own, now, first, cost, part))
 	if !f.bound {

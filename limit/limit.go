@@ -60,7 +60,7 @@
 //	fitted.go         Fitted: finds out when a configured limit is wrong
 //	lesson.go         the state of a Fitted, for the next process
 //	wrap.go           Unwrap and Ask: the search through wrappers
-//	leaving.go        Leaver: when a cost leaves a part of the limit free
+//	leaving.go        ReadyLeaving: when a cost leaves a part of the limit free
 //	forecast.go       Forecaster: Ready after one more Admit, or behind many requests
 //	rule.go           Rule: so much of a unit per window
 //	describe.go       Describer: the rules of a limiter, their usage, the rule behind a verdict

@@ -54,7 +54,7 @@
 //	admit.go         Admit, for tests that drive a limiter themselves; law 16
 //	law_forecast.go  law 12: Forecaster
 //	law_restore.go   law 14: Keeper
-//	law_leaving.go   law 17: Leaver
+//	law_leaving.go   law 17: ReadyLeaving
 //	gauge.go         law 15: AppendUsage
 //	promise.go       the promises of law 9, for each kind of server
 //	wraps.go         Wraps: a limiter that is made of another one

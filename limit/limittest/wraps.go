@@ -78,10 +78,6 @@ var questions = map[string]func(w limit.Limiter, sent *limit.Sent, p *probe) str
 		return ""
 	},
 	"Keeper": func(w limit.Limiter, sent *limit.Sent, p *probe) string { return restores(w, sent, p) },
-	"Leaver": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
-		limit.ReadyLeaving(w, 0, nil, limit.One, 0.5)
-		return p.reached("ReadyLeaving")
-	},
 	"Unwrap": func(w limit.Limiter, _ *limit.Sent, p *probe) string {
 		found := false
 		if limit.Ask(w, func(part *probe) { found = part == p }); !found {
@@ -89,7 +85,8 @@ var questions = map[string]func(w limit.Limiter, sent *limit.Sent, p *probe) str
 		}
 		limit.Trust(w, 0)
 		limit.Replay(w, 0, mono.Min, nil)
-		return cmp.Or(p.reached("Trust"), p.reached("Resume"))
+		limit.ReadyLeaving(w, 0, nil, limit.One, 0.5)
+		return cmp.Or(p.reached("Trust"), p.reached("Resume"), p.reached("ReadyLeaving"))
 	},
 }
 
@@ -129,7 +126,7 @@ func (p *probe) Trust(mono.Time)                { p.note("Trust") }
 func (p *probe) Resume(mono.Time, []limit.Past) { p.note("Resume") }
 func (p *probe) ReadyLeaving(now mono.Time, first *limit.Cost, c limit.Cost, free float64) mono.Time {
 	p.note("ReadyLeaving")
-	return p.Rolling.ReadyLeaving(now, first, c, free)
+	return limit.ReadyLeaving(p.Rolling, now, first, c, free)
 }
 
 func (p *probe) AppendState(b []byte) []byte { p.note("AppendState"); return p.Rolling.AppendState(b) }

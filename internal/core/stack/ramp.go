@@ -59,7 +59,7 @@ func (g *Stack) Surged(now mono.Time) {
 	}
 }
 
-// ReadyLeaving implements limit.Leaver, also for what the server says is left.
+// ReadyLeaving answers limit.ReadyLeaving, also for what the server says is left.
 func (g *Stack) ReadyLeaving(now mono.Time, first *limit.Cost, cost limit.Cost, free float64) mono.Time {
 	now = max(now, g.last)
 	t := now
