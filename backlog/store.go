@@ -25,7 +25,7 @@ type (
 	//
 	//  1. If the row of Turn.Worker is alive and has the beat Turn.Beat, the row gets Turn.Beat+1 and
 	//     Turn.Sending. Then the turn fits.
-	//  2. Ends: the row of each waiting request goes, and its result is written, with Repeat if the row or
+	//  2. Ends, each Seq at most once: the row of each waiting request goes, and its result is written, with Repeat if the row or
 	//     the End has a Doubt. That holds whether the turn fits or not. A request whose row has gone has a
 	//     result already, and the End counts for nothing.
 	//  3. If the turn fits, Returns: of requests that the worker has. They wait until their Rest is over.

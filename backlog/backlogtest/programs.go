@@ -218,7 +218,7 @@ func workers(t testing.TB, open func(testing.TB) backlog.Store) {
 	b := at(t, open(t), 6)
 	one, two, three := b.register(), b.register(), b.register()
 	had, others := one.claim(2), two.claim(3)
-	one.turn(backlog.Turn{Ends: []backlog.End{end(had[0], ""), end(had[0], "")}, Sending: []int64{had[1].Seq}})
+	one.turn(backlog.Turn{Ends: []backlog.End{end(had[0], ""), {Seq: 1 << 40}}, Sending: []int64{had[1].Seq}})
 	two.turn(backlog.Turn{Sending: []int64{others[0].Seq, others[1].Seq}})
 	for _, w := range []*worker{one, three} {
 		if done, err := b.GiveUp(b.ctx(), w.Beat); !done || err != nil {

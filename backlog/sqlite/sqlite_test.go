@@ -1,7 +1,12 @@
 package sqlite_test
 
 import (
+	"database/sql"
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/paceline-go/paceline/backlog"
@@ -19,4 +24,72 @@ func TestStore(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		return s
 	})
+}
+
+// What cannot be used is said, with the file: no file, a file without tables, tables of another version, a
+// file that is no database.
+func TestUnusable(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "jobs.db")
+	if _, err := sqlite.OpenExisting(file); !errors.Is(err, backlog.ErrNoStore) || !strings.Contains(err.Error(), file) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("it was made")
+	}
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	exec := func(query string) {
+		t.Helper()
+		if _, err := db.Exec(query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(`CREATE TABLE users (id INTEGER)`)
+	if _, err := sqlite.OpenExisting(file); !errors.Is(err, backlog.ErrNoStore) {
+		t.Errorf("a file without tables: %v", err)
+	}
+	s, err := sqlite.Open(file) // beside the user's own
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	exec(`UPDATE paceline_backlog_version SET version = 99`)
+	if _, err := sqlite.Open(file); !errors.Is(err, backlog.ErrVersion) || !strings.Contains(err.Error(), "99, expected 1") {
+		t.Errorf("tables of another version: %v", err)
+	}
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte(strings.Repeat("this is no database. ", 100)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for file, says := range map[string]string{text: "not a database", filepath.Join(dir, "none", "x.db"): "no such file", ":memory:": "expected a file"} {
+		if _, err := sqlite.Open(file); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// Processes start together, at a file that none has made yet.
+func TestOpenedAtOnce(t *testing.T) {
+	for range 5 {
+		file := filepath.Join(t.TempDir(), "jobs.db")
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				s, err := sqlite.Open(file)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer s.Close()
+				if _, err := backlog.Open(t.Context(), s, "jobs", backlog.Options{Format: "x"}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
 }

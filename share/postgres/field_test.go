@@ -22,7 +22,7 @@ import (
 // connection's.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
-	pooled := opener(pgBouncer(t, need.PostgreSQL(t)).URL)
+	pooled := opener(need.PgBouncer(t, need.PostgreSQL(t)).URL)
 	sharetest.Run(t, pooled)
 	var all sync.WaitGroup
 	for range 8 {

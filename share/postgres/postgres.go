@@ -24,7 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/pgaddress"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -40,7 +40,7 @@ type Store struct{ pool *pgxpool.Pool }
 // Open connects to a database, postgres://user:password@host/name, and makes the table if it is not
 // there. It uses up to 4 connections, unless url sets pool_max_conns.
 func Open(ctx context.Context, url string) (*Store, error) {
-	c, err := parse(url)
+	c, err := pgaddress.Parse(url)
 	if err != nil {
 		return nil, fmt.Errorf("share/postgres: %w", err)
 	}
@@ -98,25 +98,6 @@ func (s *Store) again(ctx context.Context, err error) error {
 		return fmt.Errorf("share/postgres: %w", err)
 	}
 	return nil
-}
-
-// parse is pgxpool.ParseConfig, whose error quotes the address with parts of odd passwords.
-func parse(url string) (*pgxpool.Config, error) {
-	_, wrong := secret.ParseAddress(url)
-	isURL := strings.Contains(url, "://")
-	if isURL && wrong != nil {
-		return nil, wrong
-	}
-	c, err := pgxpool.ParseConfig(url)
-	if err == nil {
-		return c, nil
-	}
-	const quoted = "`: " // the end of the address in the error
-	text := err.Error()
-	if i := strings.LastIndex(text, quoted); isURL && i >= 0 {
-		return nil, errors.New(text[i+len(quoted):])
-	}
-	return nil, errors.New("the address cannot be read, expected postgres://USER:PASSWORD@HOST/NAME")
 }
 
 // Close closes the connections. Close the Members first.

@@ -1,51 +1,12 @@
 package postgres_test
 
 import (
-	"errors"
-	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/testkit/need"
 )
-
-// pgBouncer starts a PgBouncer before a PostgreSQL, in transaction mode, with nothing else configured.
-func pgBouncer(t testing.TB, of *need.Service) *need.Service {
-	t.Helper()
-	program := need.Program(t, "pgbouncer")
-	dir, err := os.MkdirTemp("", "paceline-pgbouncer")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	as := need.AsPostgres(t, dir)
-	port := need.FreePort(t)
-	file, users := filepath.Join(dir, "pgbouncer.ini"), filepath.Join(dir, "users.txt")
-	text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = "+
-		"%d\nunix_socket_dir =\n"+
-		"auth_type = trust\nauth_file = %s\npool_mode = transaction\ndefault_pool_size = 3\n", of.Port, port, users)
-	if err := errors.Join(os.WriteFile(file, []byte(text), 0o644),
-		os.WriteFile(users, []byte("\"paceline\" \"\"\n"), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	s := &need.Service{URL: fmt.Sprintf("postgres://paceline@127.0.0.1:%d/postgres?sslmode=disable", port), Port: port}
-	s.Command = func() *exec.Cmd {
-		c := exec.Command(program, file)
-		c.Dir, c.SysProcAttr = dir, as
-		return c
-	}
-	s.Ready = func() bool {
-		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	}
-	return s.Begin(t)
-}
 
 // give writes a file into a PostgreSQL's folder, as its user.
 func give(t *testing.T, s *need.Service, name string, text []byte) {

@@ -27,10 +27,11 @@ var foreign = map[string]string{
 
 // heavy is what the stores of packages share and backlog need. Only who imports one has it: no other package may.
 var heavy = map[string]string{
-	"share/sqlite":   "modernc.org/sqlite",
-	"share/postgres": "github.com/jackc/pgx/v5",
-	"share/redis":    "github.com/redis/go-redis/v9",
-	"backlog/sqlite": "modernc.org/sqlite",
+	"share/sqlite":     "modernc.org/sqlite",
+	"share/postgres":   "github.com/jackc/pgx/v5",
+	"share/redis":      "github.com/redis/go-redis/v9",
+	"backlog/sqlite":   "modernc.org/sqlite",
+	"backlog/postgres": "github.com/jackc/pgx/v5",
 }
 
 // alone are the packages of the promise by name, so that it cannot shrink unseen.

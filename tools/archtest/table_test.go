@@ -112,11 +112,13 @@ var Table = []Package{
 	{Name: "share/sharetest", Ours: "paceline internal/core/node limit share", Std: "any"},
 	{Name: "internal/sqlitefile", Std: "any", Modules: "modernc.org/sqlite"},
 	{Name: "share/sqlite", Ours: "share internal/boottime internal/sqlitefile", Std: "any", Modules: "modernc.org/sqlite"},
-	{Name: "share/postgres", Ours: "internal/secret share", Std: "any", Modules: "github.com/jackc/pgx/v5"},
+	{Name: "internal/pgaddress", Ours: "internal/secret", Std: "errors strings", Modules: "github.com/jackc/pgx/v5"},
+	{Name: "share/postgres", Ours: "internal/pgaddress share", Std: "any", Modules: "github.com/jackc/pgx/v5"},
 	{Name: "share/redis", Ours: "internal/secret share", Std: "any", Modules: "github.com/redis/go-redis/v9"},
 
 	{Name: "backlog", Ours: "paceline limit limit/mono internal/core/backlog internal/boottime", Std: pure + " context os sync sync/atomic"},
 	{Name: "backlog/backlogtest", Ours: "backlog", Std: "any"},
+	{Name: "backlog/postgres", Ours: "backlog internal/pgaddress", Std: "any", Modules: "github.com/jackc/pgx/v5"},
 	{Name: "backlog/sqlite", Ours: "backlog internal/sqlitefile", Std: "any"},
 
 	// Edges: HTTP, files, pictures.

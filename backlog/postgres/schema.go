@@ -1,0 +1,128 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/paceline-go/paceline/backlog"
+)
+
+// version is that of the tables. Tables of another version are refused.
+const version = 1
+
+// Schema makes the tables, and the functions by which SQL adds requests. Give it to an administrator if the
+// processes may not make tables. Run it in one transaction.
+const Schema = `
+CREATE TABLE paceline_backlog (
+  id bigserial PRIMARY KEY, name text NOT NULL UNIQUE, format text NOT NULL, state smallint NOT NULL DEFAULT 0,
+  note bytea);
+CREATE TABLE paceline_request (
+  seq bigserial PRIMARY KEY, backlog bigint NOT NULL, deadline bigint NOT NULL, lane int NOT NULL, id text NOT NULL,
+  data bytea, UNIQUE (backlog, id));
+CREATE TABLE paceline_queue (
+  seq bigint PRIMARY KEY, backlog bigint NOT NULL, place bigint NOT NULL, deadline bigint NOT NULL, due bigint,
+  worker bigint, lane int NOT NULL, attempts int NOT NULL DEFAULT 0, doubt boolean NOT NULL DEFAULT false)
+WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+  autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX paceline_ready ON paceline_queue (backlog, lane, place, seq) WHERE worker IS NULL AND due IS NULL;
+CREATE INDEX paceline_held ON paceline_queue (worker) WHERE worker IS NOT NULL;
+CREATE INDEX paceline_later ON paceline_queue (backlog, due) WHERE due IS NOT NULL;
+CREATE TABLE paceline_result (
+  seq bigint NOT NULL, backlog bigint NOT NULL, worker bigint NOT NULL, at bigint NOT NULL, attempts int NOT NULL,
+  state smallint NOT NULL, repeat boolean NOT NULL, unsure boolean NOT NULL, class text NOT NULL, line bytea,
+  PRIMARY KEY (backlog, seq) INCLUDE (state, repeat));
+CREATE INDEX paceline_dead ON paceline_result (backlog, class) WHERE state = 2;
+CREATE TABLE paceline_earlier (
+  seq bigint NOT NULL, round bigint NOT NULL, at bigint NOT NULL, attempts int NOT NULL, class text NOT NULL,
+  line bytea, PRIMARY KEY (seq, round));
+CREATE TABLE paceline_worker (
+  id bigserial PRIMARY KEY, backlog bigint NOT NULL, beat bigint NOT NULL DEFAULT 0, results bigint NOT NULL DEFAULT 0,
+  pid bigint NOT NULL, dead boolean NOT NULL DEFAULT false, host text NOT NULL, sending bigint[] NOT NULL DEFAULT '{}')
+WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+CREATE INDEX paceline_workers ON paceline_worker (backlog) WHERE NOT dead;
+CREATE TABLE paceline_backlog_version (version int NOT NULL);
+INSERT INTO paceline_backlog_version VALUES (1);
+
+CREATE FUNCTION paceline_enqueue(backlog text, id text, data bytea, priority int DEFAULT 0, lane int DEFAULT 0,
+  due timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL) RETURNS bigint LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  list bigint; added bigint;
+  now_ms bigint := (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+BEGIN
+  IF length($2) = 0 OR octet_length($2) > 500 OR $4 NOT BETWEEN -1000000 AND 1000000 THEN
+    RAISE EXCEPTION 'paceline_enqueue: an id has 1 to 500 bytes, and a priority is between -1000000 and 1000000';
+  END IF;
+  SELECT b.id INTO list FROM paceline_backlog b WHERE b.name = $1 AND b.state < 2;
+  IF list IS NULL THEN
+    RAISE EXCEPTION 'paceline_enqueue: there is no backlog %', $1;
+  END IF;
+  INSERT INTO paceline_request AS r (backlog, id, lane, deadline, data)
+    VALUES (list, $2, $5, coalesce((extract(epoch FROM $7) * 1000)::bigint, 0), $3)
+    ON CONFLICT DO NOTHING RETURNING r.seq INTO added;
+  IF added IS NOT NULL THEN
+    INSERT INTO paceline_queue (seq, backlog, lane, place, deadline, due)
+      VALUES (added, list, $5, greatest(1, now_ms - $4 * 60000::bigint),
+        coalesce((extract(epoch FROM $7) * 1000)::bigint, 0), (extract(epoch FROM $6) * 1000)::bigint);
+  END IF;
+  RETURN added;
+END $$;
+CREATE FUNCTION paceline_enqueue(backlog text, id text, data text, priority int DEFAULT 0, lane int DEFAULT 0,
+  due timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL) RETURNS bigint LANGUAGE sql AS
+  'SELECT paceline_enqueue($1, $2, convert_to($3, ''UTF8''), $4, $5, $6, $7)';
+`
+
+// The states of a backlog.
+const (
+	stateOpen = iota
+	statePaused
+	stateRemoved // its rows go
+)
+
+// codeNoTable is the error undefined_table of PostgreSQL.
+const codeNoTable = "42P01"
+
+// tablesLock is the number of the lock under which processes make the tables, one at a time.
+const tablesLock = 0x7061_6365 // "pace"
+
+// makeTables makes the tables, or looks whether those that are there are of this version.
+func (s *Store) makeTables(ctx context.Context, existing bool) error {
+	err := s.checkVersion(ctx, s.pool)
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	if err == nil || !ok || e.Code != codeNoTable {
+		return err
+	}
+	if existing {
+		return backlog.ErrNoStore
+	}
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::bigint)`, tablesLock); err != nil {
+			return err
+		}
+		var there bool
+		if err := tx.QueryRow(ctx, `SELECT to_regclass('paceline_backlog_version') IS NOT NULL`).Scan(&there); err != nil {
+			return err
+		}
+		if there { // another process was quicker
+			return s.checkVersion(ctx, tx)
+		}
+		if _, err := tx.Conn().PgConn().Exec(ctx, Schema).ReadAll(); err != nil {
+			return fmt.Errorf("the tables are not there, and cannot be made: %w", err)
+		}
+		return nil
+	})
+}
+
+func (s *Store) checkVersion(ctx context.Context, from interface {
+	QueryRow(context.Context, string, ...any) pgx.Row
+}) error {
+	var has int
+	err := from.QueryRow(ctx, `SELECT version FROM paceline_backlog_version`).Scan(&has)
+	if err == nil && has != version || errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%w: %d, expected %d", backlog.ErrVersion, has, version)
+	}
+	return err
+}
