@@ -1,6 +1,10 @@
 package backlog
 
-import "time"
+import (
+	"time"
+
+	"github.com/paceline-go/paceline"
+)
 
 // Attempt is a request in the hands of a worker, to be sent once. End it by End, Again or Unsent, exactly
 // one of them; a second call does nothing. Safe for concurrent use.
@@ -18,7 +22,9 @@ type Attempt struct {
 	Deadline time.Time
 
 	session *Session
-	over    bool // guarded by the session's lock
+	permit  paceline.Permit // of a Worker with a Gate
+	limited bool            // there is one
+	over    bool            // guarded by the session's lock
 }
 
 // Answer is the end of a request.
@@ -40,8 +46,12 @@ type Answer struct {
 }
 
 // Fresh reports whether the request may be written now. Ask it right before the write, after any wait. If
-// it may not, call Unsent: the worker could not take a turn in the last 10 s, so others may send it.
+// it may not, call Unsent: the worker could not take a turn in the last 10 s, so others may send it. In a
+// Worker with a Gate it also says that the Permit is Fresh.
 func (a *Attempt) Fresh() bool {
+	if a.limited && !a.permit.Fresh() {
+		return false
+	}
 	s := a.session
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -202,7 +202,8 @@ func (l *sender) one(ctx, calls context.Context) {
 		l.settle(permit, limit.Outcome{Result: limit.Unsent})
 		return
 	}
-	if l.gate != nil && !permit.Fresh() || !a.Fresh() {
+	a.permit, a.limited = permit, l.gate != nil
+	if !a.Fresh() {
 		a.Unsent()
 		l.settle(permit, limit.Outcome{Result: limit.Unsent})
 		return

@@ -1,0 +1,386 @@
+package backlog_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/backlog"
+	"github.com/paceline-go/paceline/backlog/postgres"
+	"github.com/paceline-go/paceline/backlog/sqlite"
+	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/ratetest/rule"
+	"github.com/paceline-go/paceline/share"
+	sharepostgres "github.com/paceline-go/paceline/share/postgres"
+	sharesqlite "github.com/paceline-go/paceline/share/sqlite"
+)
+
+// TestMain is a worker of a storm, where that has started it.
+func TestMain(m *testing.M) {
+	if os.Getenv("PACELINE_STORM_STORE") != "" {
+		if err := storming(); err != nil {
+			fmt.Fprintln(os.Stderr, os.Getpid(), err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// storming sends what the backlog has, until it is empty.
+func storming() error {
+	ctx := context.Background()
+	store, err := openStore(os.Getenv("PACELINE_STORM_STORE"), true)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	b, err := backlog.Open(ctx, store, "jobs", backlog.Options{Existing: true})
+	if err != nil {
+		return err
+	}
+	perSecond, err := strconv.Atoi(os.Getenv("PACELINE_STORM_LIMIT"))
+	if err != nil {
+		return err
+	}
+	own := func() limit.Limiter { return limit.MustRolling(int64(perSecond), time.Second) }
+	limiter := own()
+	if address := os.Getenv("PACELINE_STORM_SHARE"); address != "" {
+		member, done, err := member(ctx, address, own)
+		if err != nil {
+			return err
+		}
+		defer done()
+		limiter = member
+	}
+	url := os.Getenv("PACELINE_STORM_URL")
+	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	w, err := backlog.NewWorker(backlog.WorkerConfig{
+		Backlog: b, Gate: paceline.NewGate(limiter), UntilEmpty: true, Attempts: 50,
+		Do: func(ctx context.Context, a *backlog.Attempt) backlog.Reply { return post(ctx, client, url, a) },
+	})
+	if err != nil {
+		return err
+	}
+	return w.Run(ctx)
+}
+
+// post sends one request. It is a POST, which net/http does not send twice by itself.
+func post(ctx context.Context, client *http.Client, url string, a *backlog.Attempt) backlog.Reply {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/"+a.ID, strings.NewReader(string(a.Data)))
+	if err != nil {
+		return backlog.Finished(backlog.Answer{State: backlog.Dead, Class: err.Error()})
+	}
+	if !a.Fresh() {
+		return backlog.NotSent()
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return backlog.Retry(0, true, backlog.Answer{})
+	}
+	defer resp.Body.Close()
+	line, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return backlog.Retry(0, true, backlog.Answer{})
+	}
+	return backlog.Finished(backlog.Answer{State: backlog.Done, Line: line})
+}
+
+func openStore(address string, existing bool) (backlog.Store, error) {
+	file, isFile := strings.CutPrefix(address, "sqlite:")
+	switch {
+	case isFile && existing:
+		return sqlite.OpenExisting(file)
+	case isFile:
+		return sqlite.Open(file)
+	}
+	for try := 0; ; try++ { // the database may be restarting
+		s, err := postgres.Open(context.Background(), address)
+		if err == nil || try == 100 {
+			return s, err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// member returns the part of a shared limit, and a function that gives it back.
+func member(ctx context.Context, address string, own func() limit.Limiter) (*share.Member, func(), error) {
+	var store share.Store
+	closes := func() {}
+	if file, ok := strings.CutPrefix(address, "sqlite:"); ok {
+		s, err := sharesqlite.Open(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		store, closes = s, func() { s.Close() }
+	} else {
+		var s *sharepostgres.Store
+		var err error
+		for range 100 { // the database may be restarting
+			if s, err = sharepostgres.Open(ctx, address); err == nil {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		store, closes = s, s.Close
+	}
+	m, err := share.Limiter(store, "the server", own)
+	return m, func() { m.Close(ctx); closes() }, err
+}
+
+// server counts requests by their ids, and refuses what is over its limit.
+type server struct {
+	*httptest.Server
+	mu      sync.Mutex
+	counts  map[string]int
+	sent    int
+	refused int
+	last    time.Time
+}
+
+func newServer(t *testing.T, perSecond int) *server {
+	r, err := rule.NewRolling(rule.RollingConfig{Limit: int64(perSecond), Window: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{counts: map[string]int{}}
+	base := time.Now()
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		s.mu.Lock()
+		s.sent++
+		s.last = time.Now()
+		s.counts[strings.TrimPrefix(req.URL.Path, "/")]++
+		if !r.Arrive(mono.Of(base, s.last), 1) {
+			s.refused++
+		}
+		s.mu.Unlock()
+		time.Sleep(5*time.Millisecond + rand.N(50*time.Millisecond))
+		fmt.Fprint(w, "answer")
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) arrived() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent
+}
+
+// storm is processes that send one backlog to one server.
+type storm struct {
+	*testing.T
+	server  *server
+	address string
+	share   string // where the limit is; empty: each process has its own
+	each    int    // the limit of a process, or of all
+	jobs    int
+	store   backlog.Store
+	list    *backlog.Backlog
+	all     []*exec.Cmd
+}
+
+func newStorm(t *testing.T, s storm) *storm {
+	t.Helper()
+	s.T, s.server = t, newServer(t, 200)
+	var err error
+	if s.store, err = openStore(s.address, false); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.store.Close() })
+	if s.list, err = backlog.Open(t.Context(), s.store, "jobs", backlog.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	jobs := make([]backlog.Job, s.jobs)
+	for i := range jobs {
+		jobs[i] = backlog.Job{ID: strconv.Itoa(i), Data: []byte("the body")}
+	}
+	if _, err := s.list.Enqueue(t.Context(), jobs...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, c := range s.all {
+			c.Process.Kill()
+			c.Wait()
+		}
+	})
+	return &s
+}
+
+func (s *storm) start(n int) {
+	s.Helper()
+	for range n {
+		c := exec.Command(os.Args[0])
+		c.Env = append(os.Environ(), "PACELINE_STORM_STORE="+s.address, "PACELINE_STORM_SHARE="+s.share,
+			"PACELINE_STORM_URL="+s.server.URL, fmt.Sprint("PACELINE_STORM_LIMIT=", s.each))
+		c.Stderr = os.Stderr
+		if err := c.Start(); err != nil {
+			s.Fatal(err)
+		}
+		s.all = append(s.all, c)
+	}
+}
+
+// until waits until so many requests have arrived.
+func (s *storm) until(n int) {
+	s.Helper()
+	for deadline := time.Now().Add(3 * time.Minute); s.server.arrived() < n; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.Fatalf("%d of %d requests have arrived", s.server.arrived(), n)
+		}
+	}
+}
+
+// kill ends a process at once.
+func (s *storm) kill(i int) *exec.Cmd {
+	c := s.all[i]
+	s.all = append(s.all[:i:i], s.all[i+1:]...)
+	c.Process.Kill()
+	c.Wait()
+	return c
+}
+
+// check waits for the processes, and compares what they sent with what the backlog says.
+func (s *storm) check(mostNamed int) {
+	s.Helper()
+	for _, c := range s.all {
+		if err := c.Wait(); err != nil {
+			s.Errorf("a worker ended with %v", err)
+		}
+	}
+	s.all = nil
+	results, named, twice, unnamed := 0, 0, 0, 0
+	for r, err := range s.list.Results(context.Background(), 0) {
+		if err != nil {
+			s.Fatal(err)
+		}
+		if results++; r.ID != strconv.Itoa(results-1) || r.State != backlog.Done || string(r.Line) != "answer" {
+			s.Errorf("result %d is %+v", results, r)
+		}
+		n := s.server.counts[r.ID]
+		if n == 0 {
+			s.Errorf("%s has a result, and was not sent", r.ID)
+		}
+		if r.Repeat {
+			named++
+		}
+		if n > 1 {
+			if twice++; !r.Repeat {
+				unnamed++
+			}
+		}
+	}
+	s.Logf("%d results of %d, %d sent, %d refused, %d twice, %d of these not named, %d named", results, s.jobs,
+		s.server.sent, s.server.refused, twice, unnamed, named)
+	if results != s.jobs || s.server.refused > 0 || unnamed > 0 || named > mostNamed {
+		s.Errorf("expected %d results, nothing refused, nothing that is not named, and at most %d named", s.jobs, mostNamed)
+	}
+}
+
+// Three processes send one file's backlog at a strict server. One is killed, and one is stopped for a
+// while: nothing is lost or refused, and what went twice is named. Each has its part of the limit. The
+// killed one is given up by this test as soon as it is dead: others would do so 15 s later.
+func TestStorm(t *testing.T) {
+	dir := t.TempDir()
+	s := newStorm(t, storm{address: "sqlite:" + filepath.Join(dir, "jobs.db"), each: 60, jobs: 500})
+	s.start(3)
+	s.until(100)
+	killed := s.kill(0)
+	all, err := s.list.Workers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range all {
+		if w.PID == killed.Process.Pid {
+			if done, err := s.store.GiveUp(t.Context(), backlog.Beat{Worker: w.ID, Beat: w.Beat}); !done || err != nil {
+				t.Fatalf("the killed worker is not given up: %v", err)
+			}
+		}
+	}
+	if err := s.all[0].Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1100 * time.Millisecond) // what the killed one sent counts no more at the server
+	s.start(1)
+	if err := s.all[0].Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	s.check(60 + 20) // what one may have in flight, and marked
+}
+
+// Ten processes share 200 a second and one backlog, at each store, through kills, stops, and restarts of the
+// database.
+func TestLongStorm(t *testing.T) {
+	need.WholeOnly(t, "a storm takes half a minute")
+	jobs, faults := 3000, 4
+	if need.Long() {
+		jobs, faults = 20_000, 20
+	}
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			s := storm{each: 200, jobs: jobs}
+			var db *need.Service
+			if engine == "postgres" {
+				db = need.PostgreSQL(t)
+				s.address, s.share = db.URL, db.URL
+			} else {
+				dir := t.TempDir()
+				s.address, s.share = "sqlite:"+filepath.Join(dir, "jobs.db"), "sqlite:"+filepath.Join(dir, "limits.db")
+			}
+			newStorm(t, s).blow(db, faults)
+		})
+	}
+}
+
+// blow does faults, evenly over the requests.
+func (s *storm) blow(db *need.Service, faults int) {
+	const workers = 10
+	s.start(workers)
+	began := time.Now()
+	for i := range faults {
+		s.until((i + 1) * s.jobs * 2 / (faults * 3))
+		switch i % 4 {
+		case 0, 2:
+			s.kill(rand.IntN(len(s.all)))
+			s.start(1)
+		case 1: // shorter and longer than 15 s
+			stopped, d := s.all[rand.IntN(len(s.all))].Process, 5*time.Second
+			if i%8 == 1 {
+				d = 20 * time.Second
+			}
+			if db == nil { // it may be stopped within a turn, which holds up all others
+				d = min(d, 5*time.Second)
+			}
+			stopped.Signal(syscall.SIGSTOP)
+			time.AfterFunc(d, func() { stopped.Signal(syscall.SIGCONT) })
+		case 3:
+			if db != nil {
+				db.Crash()
+				time.Sleep(2 * time.Second)
+				db.Start()
+			}
+		}
+	}
+	s.check(faults * 80)
+	d := s.server.last.Sub(began)
+	s.Logf("%v, %.0f a second", d.Round(time.Second), float64(s.server.sent)/d.Seconds())
+}
