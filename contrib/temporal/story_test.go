@@ -49,7 +49,9 @@ func (c *calls) Call(ctx context.Context, job tenants.Job) (string, error) {
 	return string(body), err
 }
 
-func tenantOf(_ context.Context, _ activity.Info, args []any) string { return args[0].(tenants.Job).Tenant }
+func tenantOf(_ context.Context, _ activity.Info, args []any) string {
+	return args[0].(tenants.Job).Tenant
+}
 
 // callAll runs an activity for each job.
 func callAll(ctx workflow.Context, jobs []tenants.Job) error {
