@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"testing"
@@ -18,6 +19,8 @@ import (
 // queue is a job queue in memory. Workers look for a job that is due once in poll.
 type queue struct {
 	poll time.Duration
+	late time.Duration // by which jobs come back too late, on average
+	rng  *rand.Rand
 
 	mu    sync.Mutex
 	jobs  []*queuedJob
@@ -67,6 +70,9 @@ func (q *queue) again(j *queuedJob, in time.Duration, err error) {
 		return
 	}
 	q.naps++
+	if q.late > 0 {
+		in += time.Duration(q.rng.ExpFloat64() * float64(q.late))
+	}
 	j.busy, j.due = false, time.Now().Add(in)
 }
 
@@ -107,10 +113,12 @@ func (q *queue) work(t *testing.T, keys *Keys, do func(ctx context.Context, j te
 // One tenant has 1,000 jobs and is asked to stay away for a minute. The other one uses its limit
 // meanwhile, nothing is refused, and no job starves.
 func TestStory(t *testing.T) {
-	for _, poll := range []time.Duration{20 * time.Millisecond, 200 * time.Millisecond} {
-		t.Run(fmt.Sprint(poll), func(t *testing.T) {
+	for _, c := range []struct{ poll, late time.Duration }{
+		{20 * time.Millisecond, 0}, {200 * time.Millisecond, 0}, {20 * time.Millisecond, 200 * time.Millisecond},
+	} {
+		t.Run(fmt.Sprintf("%v, late %v", c.poll, c.late), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, q := tell(t, poll, Config{})
+				s, q := tell(t, c.poll, c.late, Config{})
 				s.Hold(t, 0.95)
 				if worst := s.Order(q.order); worst > 0.1 {
 					t.Errorf("a job of the paused tenant came %.0f %% of all jobs out of its turn", 100*worst)
@@ -124,7 +132,7 @@ func TestStory(t *testing.T) {
 // A middleware that only waits gives its workers to the tenant that is paused. So the Story notices it.
 func TestOnlyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, _ := tell(t, 20*time.Millisecond, Config{MaxWait: time.Hour})
+		s, _ := tell(t, 20*time.Millisecond, 0, Config{MaxWait: time.Hour})
 		if f := s.Figures(); f.Busy > 0.1 {
 			t.Errorf("%+v: the busy tenant used its limit although all workers wait", f)
 		}
@@ -132,7 +140,7 @@ func TestOnlyWaiting(t *testing.T) {
 }
 
 // tell works all jobs of the Story.
-func tell(t *testing.T, poll time.Duration, c Config) (*tenants.Server, *queue) {
+func tell(t *testing.T, poll, late time.Duration, c Config) (*tenants.Server, *queue) {
 	s := tenants.NewServer(t, tenants.Long)
 	client := &http.Client{Transport: ratetest.InMemory(s)}
 	c.Limiter = s.Limiter
@@ -140,7 +148,7 @@ func tell(t *testing.T, poll time.Duration, c Config) (*tenants.Server, *queue) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := &queue{poll: poll}
+	q := &queue{poll: poll, late: late, rng: rand.New(rand.NewPCG(1, 1))}
 	now := time.Now()
 	for i, j := range s.All() {
 		q.jobs = append(q.jobs, &queuedJob{Job: j, due: now, made: now, n: i})

@@ -43,8 +43,8 @@ const (
 
 // Config describes a Book. The zero value is ready.
 type Config struct {
-	// MaxWait is the longest time that a job waits in its worker. A job comes back by half of it
-	// before its turn, since queues are late. If zero, DefaultMaxWait.
+	// MaxWait is the longest time that a job waits in its worker. If zero, DefaultMaxWait. A job comes
+	// back before its turn, by half of it and by as much as jobs came back late so far.
 	MaxWait time.Duration
 	// Spread is the least time between two jobs that come back, so that a limit with room for many
 	// at once does not take all workers. If zero, DefaultSpread. It must not be more than the time
@@ -77,7 +77,8 @@ type Book struct {
 	jobs            map[string]*job
 	away            []*job // those that others wait for, by their place
 	due             dueHeap
-	cost            limit.Cost // of those in away
+	cost            limit.Cost    // of those in away
+	lateness        time.Duration // by which jobs come back after the end of their nap, on average
 }
 
 // job is one that is away, or was and has not come back.
@@ -108,12 +109,21 @@ func (b *Book) Came(now mono.Time, id string, first Place) Place {
 	if j == nil {
 		return first
 	}
+	b.learn(now.Sub(j.looked) + late)
 	b.forget(j)
 	if j.place.Before(first) {
 		return j.place
 	}
 	return first
 }
+
+// learn takes in how late a job came back.
+func (b *Book) learn(d time.Duration) {
+	b.lateness += (min(max(d, 0), late) - b.lateness) / 16
+}
+
+// lead returns how long before its turn a job comes back.
+func (b *Book) lead() time.Duration { return b.lateness + b.maxWait/2 }
 
 // Turn returns the instant at which a job with that place may go, as far as is known, and whether it
 // is near enough to wait in the worker. inLine are the jobs that wait in workers now, each at the
@@ -155,7 +165,7 @@ func (b *Book) Leave(now mono.Time, id string, p Place, cost limit.Cost, at mono
 	if j := b.jobs[id]; j != nil { // it was given to two workers
 		b.forget(j)
 	}
-	nap := at.Sub(now) - b.maxWait/2
+	nap := at.Sub(now) - b.lead()
 	if at == limit.AfterSettle {
 		nap = blind + time.Duration(min(len(b.away), 1<<20))*b.spread
 	}

@@ -127,6 +127,20 @@ func TestTurn(t *testing.T) {
 	}
 }
 
+// A queue that brings jobs back late has them leave for less, so that they are in time.
+func TestLateness(t *testing.T) {
+	b, now := New(Config{}), mono.Time(0)
+	for range 100 {
+		nap := b.Leave(now, "it", Place{}, limit.One, now+10*second)
+		now = now.Add(nap + 300*time.Millisecond)
+		b.Came(now, "it", Place{})
+	}
+	nap := b.Leave(now, "it", Place{}, limit.One, now+10*second)
+	if early := 10*time.Second - nap - 300*time.Millisecond; early < 115*time.Millisecond || early > 125*time.Millisecond {
+		t.Errorf("it comes back %v before its turn", early)
+	}
+}
+
 // FuzzBook compares a Book with a list of all jobs, and holds it to its laws: an earlier place has no
 // later turn, and who is away is counted once.
 func FuzzBook(f *testing.F) {
