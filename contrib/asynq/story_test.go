@@ -108,7 +108,7 @@ func TestStory(t *testing.T) {
 	}
 	begin(t, redis, pace, asynq.Config{Concurrency: tenants.Workers}, &worker{host.URL, host.Client()})
 	server.Until(t, len(all), server.Pause+time.Minute)
-	server.Hold(t, least)
+	server.Hold(t, least, 1)
 
 	inspector := asynq.NewInspector(redis)
 	defer inspector.Close()

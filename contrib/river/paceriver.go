@@ -54,7 +54,8 @@ type Config struct {
 	// Cost is the cost of a job's request. If nil, one request.
 	Cost func(*rivertype.JobRow) limit.Cost
 	// MaxWait is the longest time that a job waits in its worker. If zero, 250 ms. It should be more
-	// than the FetchPollInterval of the client, by which jobs come back late.
+	// than the FetchPollInterval of the client, by which jobs come back late. With a share.Member it is
+	// at least 500 ms, in which room is fetched.
 	MaxWait time.Duration
 	// Spread is the least time between two jobs of a key that come back from a nap, so that they do
 	// not take all workers at once. If zero, 10 ms, or the limit's time for a job if that is less.

@@ -145,7 +145,7 @@ func story[T any](t *testing.T, driver riverdriver.Driver[T]) {
 	if err := client.Stop(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
 	}
-	server.Hold(t, least)
+	server.Hold(t, least, 1)
 }
 
 // Another tenant's jobs use their limit while 1,000 jobs are away: see package tenants.

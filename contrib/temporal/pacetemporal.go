@@ -61,6 +61,7 @@ type Config struct {
 	// Cost is the cost of an activity's request. If nil, one request.
 	Cost func(ctx context.Context, info activity.Info, args []any) limit.Cost
 	// MaxWait is the longest time that an activity waits in its worker. If zero, 250 ms.
+	// With a share.Member it is at least 500 ms, in which room is fetched.
 	MaxWait time.Duration
 	// Spread is the least time between two activities of a key that come back. If zero, 10 ms, or the
 	// limit's time for an activity if that is less.

@@ -114,5 +114,5 @@ func TestStory(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	server.Hold(t, 0.95)
+	server.Hold(t, 0.95, 1)
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/remote"
 	"github.com/paceline-go/paceline/internal/core/snooze"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
@@ -56,11 +57,13 @@ type Keys struct {
 
 // door is the way of one key's jobs to the server.
 type door struct {
-	gate  *paceline.Group
-	lane  *paceline.Lane
-	own   limit.Limiter // may be nil
-	stack *stack.Stack  // guarded by the Group's lock
-	base  time.Time     // epoch of the Group's instants
+	gate *paceline.Group
+	lane *paceline.Lane
+	own  limit.Limiter // may be nil
+	// shared means that its room comes from a store, for those that are here or come soon.
+	shared bool
+	stack  *stack.Stack // guarded by the Group's lock
+	base   time.Time    // epoch of the Group's instants
 
 	mu   sync.Mutex // guards book; taken before the Group's lock
 	book *snooze.Book
@@ -140,7 +143,12 @@ func (k *Keys) door(key string) (*door, error) {
 	d.base = d.gate.Time(0)
 	of := d.gate.Limit(paceline.LimitConfig{Limiter: d.stack})
 	d.lane = d.gate.Lane(paceline.LaneConfig{Client: key}, []*paceline.Limit{of})
-	d.book = snooze.New(snooze.Config{MaxWait: k.config.MaxWait, Spread: min(spread(own), cmp.Or(k.config.Spread, snooze.DefaultSpread))})
+	wait := cmp.Or(k.config.MaxWait, snooze.DefaultMaxWait)
+	if d.shared = own != nil && remote.Lapses(own); d.shared {
+		wait = max(wait, 2*fetch)
+		remote.Supply(own, func() { d.gate.Update(func(mono.Time) {}, of) }, d.soon, nil)
+	}
+	d.book = snooze.New(snooze.Config{MaxWait: wait, Many: d.shared, Spread: min(spread(own), cmp.Or(k.config.Spread, snooze.DefaultSpread))})
 	k.doors[key] = d
 	return d, nil
 }
@@ -261,6 +269,16 @@ func (d *door) leave(j *Job, p snooze.Place, least time.Duration) time.Duration 
 	return d.book.Leave(now, j.ID, p, j.Cost, at)
 }
 
+// fetch is how long the room of a shared limit takes to come.
+const fetch = 250 * time.Millisecond
+
+// soon returns how many jobs wait, or come back before room could be fetched for them.
+func (d *door) soon() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.lane.Stats().Waiting + d.book.Soon(d.now().Add(2*fetch))
+}
+
 // forecast is a snooze.Forecast, under the Group's lock.
 func (d *door) forecast(now mono.Time, n int, ahead, cost limit.Cost) mono.Time {
 	ready := d.stack.Ready(now, cost)
@@ -271,12 +289,15 @@ func (d *door) forecast(now mono.Time, n int, ahead, cost limit.Cost) mono.Time 
 	if pause, on := d.stack.Paused(now); on { // those ahead wait for its end, too
 		from = max(from, pause.Next)
 	}
+	if d.shared { // it forecasts nothing, by a clock of its own, and its room has to be fetched
+		if ready == limit.AfterSettle {
+			ready = now.Add(fetch)
+		}
+		return cycles(d.own, max(ready, from), n, ahead)
+	}
 	at := limit.NotBefore(d.stack, from, n, ahead, cost)
 	if ready < limit.AfterSettle {
 		at = max(at, ready)
-	}
-	if d.own != nil && !limit.Forecasts(d.own) {
-		at = max(at, cycles(d.own, max(from, at), n, ahead))
 	}
 	if at <= now && ready == limit.AfterSettle {
 		return ready

@@ -14,6 +14,8 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/tenants"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/share"
+	"github.com/paceline-go/paceline/share/sharetest"
 )
 
 // queue is a job queue in memory. Workers look for a job that is due once in poll.
@@ -110,6 +112,16 @@ func (q *queue) work(t *testing.T, keys *Keys, do func(ctx context.Context, j te
 	all.Wait()
 }
 
+// hold fails the test if a job of the paused tenant came too far before or after its turn.
+func (q *queue) hold(t *testing.T, s *tenants.Server, mostEarly, mostLate float64) {
+	t.Helper()
+	early, late := s.Order(q.order)
+	t.Logf("%.2f naps a job, at most %.3f early and %.3f late", float64(q.naps)/float64(len(s.All())), early, late)
+	if early > mostEarly || late > mostLate {
+		t.Errorf("a job came %.3f of all jobs before its turn, and one %.3f after it", early, late)
+	}
+}
+
 // One tenant has 1,000 jobs and is asked to stay away for a minute. The other one uses its limit
 // meanwhile, nothing is refused, and no job starves.
 func TestStory(t *testing.T) {
@@ -119,11 +131,8 @@ func TestStory(t *testing.T) {
 		t.Run(fmt.Sprintf("%v, late %v", c.poll, c.late), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, q := tell(t, c.poll, c.late, Config{})
-				s.Hold(t, 0.95)
-				if worst := s.Order(q.order); worst > 0.1 {
-					t.Errorf("a job of the paused tenant came %.0f %% of all jobs out of its turn", 100*worst)
-				}
-				t.Logf("%.2f naps a job, order %.3f", float64(q.naps)/float64(len(s.All())), s.Order(q.order))
+				s.Hold(t, 0.95, 1)
+				q.hold(t, s, 0.1, 0.1)
 			})
 		})
 	}
@@ -139,38 +148,87 @@ func TestOnlyWaiting(t *testing.T) {
 	})
 }
 
-// tell works all jobs of the Story.
+// Two processes share the limits in a store. Each knows the jobs that it sent away alone, so the order
+// holds within a process only, and each learns of the pause by itself.
+func TestShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := tenants.NewServer(t, tenants.Long)
+		var store sharetest.Memory
+		var all []*Keys
+		for range 2 {
+			keys, err := New(Config{Limiter: func(tenant string) (limit.Limiter, error) {
+				m, err := share.Limiter(&store, tenant, func() limit.Limiter {
+					l, err := s.Limiter(tenant)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return l
+				})
+				if err == nil {
+					t.Cleanup(func() { m.Close(context.Background()) })
+				}
+				return m, err
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, keys)
+		}
+		q := work(t, s, 20*time.Millisecond, 0, all...)
+		s.Hold(t, 0.95, 2)
+		q.hold(t, s, 1, 1)
+		if f := s.Figures(); f.After > f.Least*5/4 {
+			t.Errorf("the paused tenant was done after %v, where %v are enough", f.After, f.Least)
+		}
+	})
+}
+
+// tell works all jobs of the Story in one process.
 func tell(t *testing.T, poll, late time.Duration, c Config) (*tenants.Server, *queue) {
 	s := tenants.NewServer(t, tenants.Long)
-	client := &http.Client{Transport: ratetest.InMemory(s)}
 	c.Limiter = s.Limiter
 	keys, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s, work(t, s, poll, late, keys)
+}
+
+// work works all jobs of a Story in processes, with ten workers each.
+func work(t *testing.T, s *tenants.Server, poll, late time.Duration, processes ...*Keys) *queue {
+	client := &http.Client{Transport: ratetest.InMemory(s)}
 	q := &queue{poll: poll, late: late, rng: rand.New(rand.NewPCG(1, 1))}
 	now := time.Now()
 	for i, j := range s.All() {
 		q.jobs = append(q.jobs, &queuedJob{Job: j, due: now, made: now, n: i})
 	}
-	q.work(t, keys, func(ctx context.Context, j tenants.Job) error {
-		a, err := From(ctx)
-		if err != nil {
-			return err
-		}
-		r, err := tenants.Request(ctx, "http://server", j)
-		if err != nil {
-			return err
-		}
-		resp, v, err := a.Send(client, r)
-		if err != nil {
-			return err
-		}
-		resp.Body.Close()
-		if v.Again {
-			return errors.New("refused")
-		}
-		return nil
-	})
-	return s, q
+	var all sync.WaitGroup
+	for _, keys := range processes {
+		all.Go(func() {
+			q.work(t, keys, func(ctx context.Context, j tenants.Job) error { return call(ctx, client, j) })
+		})
+	}
+	all.Wait()
+	return q
+}
+
+// call sends the request of a job.
+func call(ctx context.Context, client *http.Client, j tenants.Job) error {
+	a, err := From(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := tenants.Request(ctx, "http://server", j)
+	if err != nil {
+		return err
+	}
+	resp, v, err := a.Send(client, r)
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	if v.Again {
+		return errors.New("refused")
+	}
+	return nil
 }

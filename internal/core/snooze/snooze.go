@@ -30,8 +30,8 @@ const (
 	// DefaultMaxWait and DefaultSpread are the values of a zero Config.
 	DefaultMaxWait = 250 * time.Millisecond
 	DefaultSpread  = 10 * time.Millisecond
-	// late is how long after its instant a job still holds up those behind it. After that it was
-	// cancelled, or another process works on it, or the queue is slow.
+	// late is how long after its nap a job still holds up those behind it. After that it was cancelled,
+	// or the queue is slow.
 	late = 2 * time.Second
 	// kept is how long after its instant the place of a job is remembered.
 	kept = 10 * time.Minute
@@ -50,6 +50,9 @@ type Config struct {
 	// at once does not take all workers. If zero, DefaultSpread. It must not be more than the time
 	// that the limit needs for a job.
 	Spread time.Duration
+	// Many means that other processes work on the jobs, too. Half of those away may come back there, so
+	// a job holds up others for its nap alone.
+	Many bool
 }
 
 // Place is a job's place among all jobs of its key. Earlier ones go first.
@@ -73,12 +76,13 @@ type Forecast func(n int, ahead limit.Cost) mono.Time
 
 // Book has the jobs of a key that are away. New makes it. Not safe for concurrent use.
 type Book struct {
-	maxWait, spread time.Duration
-	jobs            map[string]*job
-	away            []*job // those that others wait for, by their place
-	due             dueHeap
-	cost            limit.Cost    // of those in away
-	lateness        time.Duration // by which jobs come back after the end of their nap, on average
+	maxWait, spread, late time.Duration
+	many                  bool
+	jobs                  map[string]*job
+	away                  []*job // those that others wait for, by their place
+	due                   dueHeap
+	cost                  limit.Cost    // of those in away
+	lateness              time.Duration // by which jobs come back after the end of their nap, on average
 }
 
 // job is one that is away, or was and has not come back.
@@ -86,6 +90,7 @@ type job struct {
 	id     string
 	place  Place
 	cost   limit.Cost
+	ends   mono.Time // of its nap
 	looked mono.Time // when it is looked at if it has not come back
 	counts bool      // it is in Book.away
 	index  int       // in Book.due
@@ -93,7 +98,11 @@ type job struct {
 
 // New returns an empty Book.
 func New(c Config) *Book {
-	return &Book{maxWait: cmp.Or(c.MaxWait, DefaultMaxWait), spread: cmp.Or(c.Spread, DefaultSpread), jobs: map[string]*job{}}
+	b := &Book{many: c.Many, maxWait: cmp.Or(c.MaxWait, DefaultMaxWait), spread: cmp.Or(c.Spread, DefaultSpread), jobs: map[string]*job{}, late: late}
+	if c.Many {
+		b.late = 0
+	}
+	return b
 }
 
 // MaxWait returns the longest time that a job waits in its worker.
@@ -102,6 +111,16 @@ func (b *Book) MaxWait() time.Duration { return b.maxWait }
 // Away returns how many jobs are away and expected back.
 func (b *Book) Away() int { return len(b.away) }
 
+// Soon returns how many jobs come back by t, from those that are away.
+func (b *Book) Soon(t mono.Time) (n int) {
+	for _, j := range b.away {
+		if j.ends <= t {
+			n++
+		}
+	}
+	return n
+}
+
 // Came notes that a job is in a worker, and returns its place: the one that it had, or that of first.
 func (b *Book) Came(now mono.Time, id string, first Place) Place {
 	b.sweep(now)
@@ -109,7 +128,9 @@ func (b *Book) Came(now mono.Time, id string, first Place) Place {
 	if j == nil {
 		return first
 	}
-	b.learn(now.Sub(j.looked) + late)
+	if !b.many { // it may have been elsewhere since
+		b.learn(now.Sub(j.ends))
+	}
 	b.forget(j)
 	if j.place.Before(first) {
 		return j.place
@@ -170,7 +191,7 @@ func (b *Book) Leave(now mono.Time, id string, p Place, cost limit.Cost, at mono
 		nap = blind + time.Duration(min(len(b.away), 1<<20))*b.spread
 	}
 	nap = max(nap, least)
-	j := &job{id: id, place: p, cost: cost, looked: now.Add(nap).Add(late), counts: true}
+	j := &job{id: id, place: p, cost: cost, ends: now.Add(nap), looked: now.Add(nap).Add(b.late), counts: true}
 	b.jobs[id] = j
 	b.away = slices.Insert(b.away, b.find(j), j)
 	for u := range cost {

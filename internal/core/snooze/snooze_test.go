@@ -141,6 +141,22 @@ func TestLateness(t *testing.T) {
 	}
 }
 
+// Where other processes work on the jobs, too, nobody waits for one whose nap is over.
+func TestMany(t *testing.T) {
+	for many, want := range map[bool]int{false: 1, true: 0} {
+		b := New(Config{Many: many})
+		b.Leave(0, "it", Place{}, limit.One, second)
+		b.Leave(0, "other", Place{}, limit.One, 3*second)
+		if n := b.Soon(2 * second); n != 1 {
+			t.Errorf("%d jobs come back within 2 s", n)
+		}
+		b.Came(second, "none", Place{})
+		if n := b.Away() - 1; n != want {
+			t.Errorf("many %v: %d jobs hold up others after their nap", many, n)
+		}
+	}
+}
+
 // FuzzBook compares a Book with a list of all jobs, and holds it to its laws: an earlier place has no
 // later turn, and who is away is counted once.
 func FuzzBook(f *testing.F) {

@@ -85,7 +85,8 @@ type Server struct {
 	known   time.Duration // when the first refusal had surely come
 	served  map[string][]time.Duration
 	counts  map[string]int // by the id of a job
-	refused int            // by a limit, or by the pause after it was known
+	refused int            // by a limit
+	late    int            // refused in the pause after it was known
 }
 
 // NewServer returns a Server of a Story.
@@ -128,7 +129,7 @@ func (x *Server) decide(tenant, id string) (left time.Duration, ok bool) {
 	switch {
 	case tenant == Paused && now < x.pause:
 		if now > x.known {
-			x.refused++
+			x.late++
 		}
 		return x.pause - now, false
 	case !x.rules[tenant].Arrive(mono.Time(now), 1):
@@ -147,8 +148,9 @@ type Figures struct {
 	// After is how long after the pause the last job of the paused tenant was served, and Least the
 	// least that its limit needs for so many.
 	After, Least time.Duration
-	// Refused were refused by a limit, or in a pause that the client knew.
-	Refused int
+	// Refused were refused by a limit, and InPause after the pause was known to those who were refused
+	// first. Another process does not know it, and has ten workers.
+	Refused, InPause int
 	// Served is how many jobs were served, and Doubled how many of them more than once.
 	Served, Doubled int
 }
@@ -157,7 +159,7 @@ type Figures struct {
 func (x *Server) Figures() (f Figures) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	f.Refused = x.refused
+	f.Refused, f.InPause = x.refused, x.late
 	for _, n := range x.counts {
 		f.Served++
 		if n > 1 {
@@ -189,26 +191,26 @@ func (x *Server) Until(t testing.TB, n int, most time.Duration) {
 	}
 }
 
-// Hold fails the test if the adapter did not do what is asked of it.
-func (x *Server) Hold(t testing.TB, least float64) {
+// Hold fails the test if an adapter in so many processes did not do what is asked of it.
+func (x *Server) Hold(t testing.TB, least float64, processes int) {
 	t.Helper()
 	f := x.Figures()
 	t.Logf("busy %.1f %% of its limit in the pause of %v; then paused was done in %v, where its limit needs %v: %+v", 100*f.Busy,
 		x.Pause, f.After.Round(time.Millisecond), f.Least, f)
-	if all := len(x.All()); f.Busy < least || f.Refused != 0 || f.Served != all || f.Doubled != 0 {
+	if all := len(x.All()); f.Busy < least || f.Refused != 0 || f.InPause > (processes-1)*Workers || f.Served != all || f.Doubled != 0 {
 		t.Errorf("%+v: want at least %v of the busy limit, no refusal, and each of %d jobs once", f, least, all)
 	}
 }
 
-// Order returns how far the jobs of the paused tenant came before or after their turn, as the largest
-// part of all of them.
-func (x *Server) Order(order []string) float64 {
-	worst := 0
+// Order returns how far the jobs of the paused tenant came before and after their turn at most, as parts
+// of all of them. order has their names.
+func (x *Server) Order(order []string) (early, late float64) {
 	for i, id := range order {
 		n, _ := strconv.Atoi(id[1:])
-		worst = max(worst, max(n-i, i-n))
+		early, late = max(early, float64(n-i)), max(late, float64(i-n))
 	}
-	return float64(worst) / float64(max(len(order), 1))
+	all := float64(max(len(order), 1))
+	return early / all, late / all
 }
 
 // Request returns the request of a job.
