@@ -77,7 +77,11 @@ export class Limit {
 
 export class Paceline {
   constructor(options?: Options);
-  limit(name: string, client?: string): Limit;
+  /**
+   * The limit of a name, or that of a server to which `paceline exec` leads programs: "api.example.com". credential is for
+   * a server that tells keys apart: what requests send as the key, such as "Bearer KEY".
+   */
+  limit(name: string, client?: string, credential?: string): Limit;
   /** The state of all limits. */
   limits(): Promise<Record<string, any>>;
   /** Reports what was settled and not reported yet. It happens by itself a moment later. */

@@ -1,6 +1,6 @@
 // Permits of `paceline daemon`: leave to send, for what a proxy cannot hold.
 //
-//   import { Paceline } from 'paceline';
+//   import { Paceline } from '@paceline/client';
 //   const orders = new Paceline().limit('orders');
 //   await orders.run(async (permit) => { … }, { cost: { tokens: 900 } });
 //   const paced = orders.fetch();   // a fetch that waits for its turn and settles by the answer
@@ -164,11 +164,11 @@ const neverSent = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ConnectionRefused'
 export class Limit {
   #of; #plain;
 
-  constructor(of, name, client) {
+  constructor(of, name, client, credential) {
     this.#of = of;
     this.name = name;
     this.client = client;
-    this.#plain = JSON.stringify({ limit: name, client }).slice(0, -1);
+    this.#plain = JSON.stringify({ limit: name, client, credential }).slice(0, -1);
   }
 
   async acquire(n = 1, { cost, maxWait, signal } = {}) {
@@ -271,7 +271,7 @@ export class Paceline {
     this.#fields = `Host: ${host}\r\n${key ? `Authorization: Bearer ${key}\r\n` : ''}`;
   }
 
-  limit(name, client = this.#client) { return new Limit(this, name, client); }
+  limit(name, client = this.#client, credential = undefined) { return new Limit(this, name, client, credential); }
 
   limits() { return this._get('/v1/limits'); }
 

@@ -230,9 +230,10 @@ class Paceline:
         self._ttl = 10.0
         atexit.register(self._end)
 
-    def limit(self, name: str, *, client: Optional[str] = None) -> "Limit":
-        """The limit of a name."""
-        return Limit(self, name, self._client if client is None else client)
+    def limit(self, name: str, *, client: Optional[str] = None, credential: Optional[str] = None) -> "Limit":
+        """The limit of a name, or that of a server to which ``paceline exec`` leads programs: "api.example.com".
+        credential is for a server that tells keys apart: what requests send as the key, such as "Bearer KEY"."""
+        return Limit(self, name, self._client if client is None else client, credential)
 
     def limits(self) -> Dict[str, Any]:
         """The state of all limits."""
@@ -545,9 +546,12 @@ def _checked(cost: Mapping[str, int]) -> Dict[str, int]:
 class Limit:
     """A limit of the daemon. Calling it gives a turn, or makes a function wait for its turn."""
 
-    def __init__(self, of: Paceline, name: str, client: str) -> None:
+    def __init__(self, of: Paceline, name: str, client: str, credential: Optional[str] = None) -> None:
         self._of, self.name, self.client = of, name, client
-        self._plain = json.dumps({"limit": name, "client": client})[:-1]
+        self._base: Dict[str, Any] = {"limit": name, "client": client}
+        if credential is not None:
+            self._base["credential"] = credential
+        self._plain = json.dumps(self._base)[:-1]
 
     def __call__(self, func: Optional[Callable[..., Any]] = None, /, *, max_wait: Optional[float] = None,
                  **cost: int) -> Any:
@@ -599,7 +603,7 @@ class Limit:
         """The beginning of a message."""
         if n == 1 and max_wait is None and not cost:
             return self._plain
-        want: Dict[str, Any] = {"limit": self.name, "client": self.client, "n": n}
+        want = dict(self._base, n=n)
         if cost:
             want["cost"] = _checked(cost)
         if max_wait is not None:

@@ -45,7 +45,8 @@ func newClients(t *testing.T) *permits {
 	at := need.Address(t)
 	p := newPermits(t, append([]string{"--listen", at, "--key-env", "PERMIT_KEY"}, clientLimits...)...)
 	p.env = append(p.env, "PERMIT_KEY="+clientKey, "PERMIT_URL=http://"+at, "PACELINE_SOCKET="+p.socket())
-	return p.begin()
+	p.begin().runOf("--to", "http://127.0.0.1:9", "--limit", "1/h")
+	return p
 }
 
 // The tests of the client of Python pass, at a real daemon.

@@ -1,7 +1,7 @@
 // Command release builds what a release of Paceline consists of, from a clean clone: for Linux,
 // macOS and Windows on amd64 and arm64 an archive with the programs, their man pages and
-// completions; packages for Debian; an image for containers; npm packages; and SHA256SUMS of them
-// all. The programs are paceline and, for the laboratory, paceline-lab; the image and npm have
+// completions; packages for Debian; an image for containers; npm packages; the clients for permits as
+// a wheel and an npm package; and SHA256SUMS of them all. The programs are paceline and, for the laboratory, paceline-lab; the image and npm have
 // paceline alone. It needs Go and git, and the network only for Go modules.
 //
 //	tools/release/build DIR
@@ -99,6 +99,9 @@ func release(out, tag, only string) error {
 		return err
 	}
 	if err := b.npm(paceline); err != nil {
+		return err
+	}
+	if err := b.clients(); err != nil {
 		return err
 	}
 	return b.sums()

@@ -159,7 +159,7 @@ func TestMain(m *testing.M) {
 func TestReproducible(t *testing.T) {
 	t.Parallel()
 	one, other := outs(t)
-	names := []string{"SHA256SUMS", "npm_paceline-0.9.8.tgz"}
+	names := []string{"SHA256SUMS", "npm_paceline-0.9.8.tgz", "npm_paceline-client-0.9.8.tgz", "paceline-0.9.8-py3-none-any.whl"}
 	for _, p := range built() {
 		kind := map[string]string{"windows": "zip"}[p.os]
 		if kind == "" {

@@ -122,3 +122,14 @@ test('a port with a key', async () => {
   await p.flush();
   p.close();
 });
+
+test('a server tells keys apart', async () => {
+  const p = new Paceline();
+  for (const key of ['one', 'two']) {
+    const limit = p.limit('127.0.0.1:9', undefined, `Bearer ${key}`);
+    await limit.run(() => {}, { maxWait: 0 });
+    await assert.rejects(limit.acquire(2, { maxWait: 0 }), (error) => error instanceof Refused && error.kind === 'wait-too-long');
+  }
+  await p.flush();
+  p.close();
+});

@@ -335,6 +335,17 @@ class Adapters(unittest.TestCase):
         self.assertEqual(more(self.p, before).get("unsent"), 1)
 
 
+class Servers(unittest.TestCase):
+    def test_credential(self):
+        p = Paceline()
+        for key in ("one", "two"):
+            limit = p.limit("127.0.0.1:9", credential="Bearer " + key)
+            limit.acquire(max_wait=0)[0].accepted()
+            with self.assertRaises(Refused) as said:
+                limit.acquire(max_wait=0, tokens=3)
+            self.assertEqual((said.exception.status, said.exception.kind), (429, "wait-too-long"))
+
+
 def module(name):
     try:
         return importlib.import_module(name)
