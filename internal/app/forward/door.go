@@ -71,6 +71,7 @@ type Door struct {
 	within  *http.Server // of connections to named hosts
 	queue   *queue
 	others  *httputil.ReverseProxy
+	dialer  net.Dialer
 	dial    func(ctx context.Context, network, address string) (net.Conn, error) // to other hosts
 	over    context.Context                                                      // ends tunnels
 	end     context.CancelFunc
@@ -84,11 +85,11 @@ type Door struct {
 func New(c Config) *Door {
 	d := &Door{c: c, queue: &queue{conns: make(chan net.Conn), over: make(chan struct{})}, ended: make(chan struct{})}
 	d.over, d.end = context.WithCancel(context.Background())
-	dialer := &net.Dialer{Timeout: reach}
+	d.dialer.Timeout = reach
 	if c.Tunnels != AnyTunnels {
-		dialer.Control = publicOnly
+		d.dialer.Control = publicOnly
 	}
-	d.dial = dialer.DialContext
+	d.dial = d.dialer.DialContext
 	d.others = &httputil.ReverseProxy{
 		Rewrite: func(pr *httputil.ProxyRequest) { // as it came: ReverseProxy takes some things out
 			pr.Out.URL.RawQuery = pr.In.URL.RawQuery

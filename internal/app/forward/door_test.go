@@ -17,15 +17,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+var discarded = slog.New(slog.DiscardHandler)
+
+func serverOf(h http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Server{Handler: h, Protocols: protocols}
+}
+
 // startDoor serves a Door that names nobody. Other hosts are at other.
 func startDoor(t *testing.T, other net.Listener) (d *Door, address string) {
 	t.Helper()
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
 	d = New(Config{
 		Named: func(string, string) bool { return false }, Admits: func(*http.Request) bool { return true }, Tunnels: PublicTunnels,
-		Server: func(h http.Handler) *http.Server { return &http.Server{Handler: h, Protocols: protocols} },
-		Log:    slog.New(slog.DiscardHandler),
+		Server: serverOf, Log: discarded,
 	})
 	d.dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, other.Addr().String())
