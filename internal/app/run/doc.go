@@ -20,10 +20,9 @@
 //	next_pages.go    a request goes on with its next page
 //
 //	organizations.go  keys that have limits together
-//	resource.go  parts of a key that have limits of their own
 //	lessons.go   makes the Pools, with what earlier runs sent and learned
 //	sharing.go   limits that strangers also use, and limits that a run finds out
-//	groups.go    models that have limits of their own, each with a Pool
+//	groups.go    models that have limits of their own, each with a Pool; resources of a key
 //	deadline.go  when the time of a request begins, and how much of it is left
 //	trial.go     the first request of each model goes alone
 //	course.go    whether the run goes on, and how much is read ahead
