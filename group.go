@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -231,6 +232,8 @@ type LaneConfig struct {
 	After []time.Duration
 	// Homes means that goroutines may prefer some of the ways: see Turn.Homes.
 	Homes bool
+	// Classes, if not nil, has for each way the index of its cost in Turn.Costs, from 0 to 126.
+	Classes []int
 	// Told means that the owner of the lane reports refusals itself, by Group.Note. If false, the
 	// Group notes an Event for each refusal that is settled.
 	Told bool
@@ -239,7 +242,7 @@ type LaneConfig struct {
 // Lane adds a lane. A way is 1 to 8 different limits of this Group, narrowest first; a goroutine
 // passes all of them at once. Each goroutine goes by one way: the one that lets it go first, of those
 // that are open (LaneConfig.After). Lane panics if there is no way, or if a way has no limit or too
-// many, or if After does not have one span for each way.
+// many, or if After or Classes does not have one value for each way.
 func (j *Group) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	all, logs := make([][]*scheduler.Limit, len(ways)), c.Logger != nil
 	for i, way := range ways {
@@ -252,7 +255,7 @@ func (j *Group) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	a := &Lane{group: j, view: cmp.Or(c.View, &j.view), share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs,
 		watch: watch{bound: -1, round: mono.Min, stuck: stuck{since: limit.Never, look: limit.Never}}}
 	a.lane = j.line.Lane(scheduler.LaneConfig{Weight: c.Weight, Share: c.Share.of(), Size: c.MaxWaiting, Fill: c.Fill,
-		After: c.After, Homes: c.Homes, Reserve: c.Reserve}, all...)
+		After: c.After, Homes: c.Homes, Classes: c.Classes, Reserve: c.Reserve}, all...)
 	a.lane.Of = a
 	for _, w := range a.lane.Ways() {
 		w.Of = a
@@ -424,6 +427,10 @@ type Turn struct {
 	// LaneConfig.After). If zero, it prefers none.
 	Homes uint64
 	Hold  time.Duration
+	// Costs, if not nil, has the cost by each class of ways, in a lane with LaneConfig.Classes. The cost of
+	// the Wait is then the largest of each unit. The Permit has the cost of its way. Costs must not change
+	// during the Wait. If nil, all ways have one cost.
+	Costs []limit.Cost
 }
 
 // WaitTurn is WaitWithStats for a goroutine with an earlier arrival or a bounded wait.
@@ -431,6 +438,16 @@ func (a *Lane) WaitTurn(ctx context.Context, cost limit.Cost, t Turn) (p Permit,
 	came := limit.Never
 	if !t.Came.IsZero() {
 		came = mono.Of(a.group.base, t.Came)
+	}
+	if t.Costs != nil {
+		if missing := func(class int) bool { return class >= len(t.Costs) }; slices.ContainsFunc(a.lane.Classes(), missing) {
+			panic(fmt.Sprintf("paceline: Turn: %d Costs, and the lane has more Classes", len(t.Costs)))
+		}
+		for i := range t.Costs {
+			if t.Costs[i].Negative() {
+				return Permit{}, s, a.negative(&t.Costs[i])
+			}
+		}
 	}
 	p, err = a.waitTurn(ctx, &cost, came, &t, &s)
 	return p, s, err
@@ -449,7 +466,7 @@ func (a *Lane) Ask(cost limit.Cost) (at time.Time, ahead int, err error) {
 	switch {
 	case t == limit.Never:
 		e := &WaitError{Reason: ErrNever, Cost: cost, Ahead: n}
-		e.Limit, e.Rule = a.boundLocked(now, &cost)
+		e.Limit, e.Rule, _ = a.boundLocked(now, &scheduler.Ticket{Cost: cost})
 		return time.Time{}, n, e
 	case t <= now || t == limit.AfterSettle:
 		return time.Time{}, n, nil

@@ -103,8 +103,8 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, turn
 	j.mu.Lock()
 	defer j.unlock()
 	now := j.now()
-	homes := turn != nil && turn.Homes != 0
-	if a.lane.Len() == 0 && !homes { // a cost that can go at once needs no place in line
+	chooses := turn != nil && (turn.Homes != 0 || turn.Costs != nil)
+	if a.lane.Len() == 0 && !chooses { // a cost that can go at once needs no place in line
 		if pass, at := j.line.Try(now, a.lane, cost, nil); at <= now {
 			j.deliverLocked(now)
 			return Permit{pass}, nil, nil
@@ -112,22 +112,24 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, turn
 	}
 	w := j.takeLocked()
 	t := &w.ticket
-	t.Ask(cost)
 	t.Came = min(came, now)
 	t.Place, t.Deadline = t.Came.Add(-a.headLocked()), limit.Never
 	if d, ok := ctx.Deadline(); ok {
 		t.Deadline = mono.Of(j.base, d)
 	}
 	t.Homes = 0
-	if homes {
+	if chooses {
 		t.Homes, t.Hold = turn.Homes, turn.Hold
+		t.AskEach(cost, turn.Costs)
+	} else {
+		t.Ask(cost)
 	}
 	w.lane, w.asked, w.measured = a, now, false
 	state := scheduler.None
 	if turn != nil && turn.MaxWait > 0 {
 		most := turn.MaxWait
 		t.Deadline = min(t.Deadline, now.Add(most))
-		if at, n := j.line.Expect(now, a.lane, cost, t.Place); at > now.Add(most) && at < limit.AfterSettle {
+		if at, n := j.line.ExpectOf(now, a.lane, t); at > now.Add(most) && at < limit.AfterSettle {
 			t.At, t.Ahead, state = at, n, scheduler.Late
 			t.State = state
 		}

@@ -68,17 +68,17 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 	switch t.State {
 	case scheduler.Never:
 		e.Reason = ErrNever
-		e.Limit, e.Rule = a.boundLocked(now, &t.Cost)
+		e.Limit, e.Rule, e.Cost = a.boundLocked(now, t)
 	case scheduler.Late:
 		e.Reason, e.Ready = ErrDeadline, a.group.base.Add(time.Duration(t.At))
-		e.Limit, e.Rule = a.turnLocked(now, &t.Cost)
+		e.Limit, e.Rule = a.turnLocked(now, t)
 	case scheduler.Full:
 		e.Reason = ErrFull
-		at, n := a.group.line.Expect(now, a.lane, &t.Cost, t.Place)
+		at, n := a.group.line.ExpectOf(now, a.lane, t)
 		if e.Ahead = max(e.Ahead, n); at > now && at < limit.AfterSettle {
 			e.Ready = a.group.Time(at)
 		}
-		e.Limit, e.Rule = a.turnLocked(now, &t.Cost)
+		e.Limit, e.Rule = a.turnLocked(now, t)
 	}
 	e.owed(a.unsettledLocked(now))
 	a.counts.refused(e.Reason)
@@ -95,7 +95,7 @@ func (a *Lane) negative(cost *limit.Cost) error {
 func (a *Lane) gaveUpLocked(ctx context.Context, now mono.Time, w *waiter) *WaitError {
 	e := &WaitError{Cost: w.ticket.Cost, Ahead: w.ticket.Ahead, Waited: now.Sub(w.asked)}
 	e.ended(ctx)
-	e.Limit, e.Rule = a.turnLocked(now, &w.ticket.Cost)
+	e.Limit, e.Rule = a.turnLocked(now, &w.ticket)
 	if _, at := a.lane.At(); at > now && at < limit.AfterSettle {
 		e.Ready = a.group.base.Add(time.Duration(at))
 	}
@@ -107,37 +107,37 @@ func (a *Lane) gaveUpLocked(ctx context.Context, now mono.Time, w *waiter) *Wait
 func (e *WaitError) owed(u unsettled) { e.Unsettled, e.Oldest = u.permits, u.oldest }
 
 // turnLocked returns the limit for which the first in line waits. With no line, it is the limit for
-// which cost would wait.
-func (a *Lane) turnLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Rule) {
+// which t would wait.
+func (a *Lane) turnLocked(now mono.Time, t *scheduler.Ticket) (on *Limit, rule limit.Rule) {
 	first := a.lane.First()
-	if first == nil {
-		return a.boundLocked(now, cost)
+	if m, _ := a.lane.At(); first != nil && m != nil {
+		return m.Of.(*Limit), m.Rule(now)
+	} else if first != nil {
+		t = first
 	}
-	on, _ := a.lane.At()
-	if on == nil {
-		return a.boundLocked(now, &first.Cost)
-	}
-	return on.Of.(*Limit), on.Rule(now)
+	on, rule, _ = a.boundLocked(now, t)
+	return on, rule
 }
 
-// boundLocked returns the limit for which cost would wait if it were alone. That is the last limit
-// to be ready, of the first way to be ready.
-func (a *Lane) boundLocked(now mono.Time, cost *limit.Cost) (*Limit, limit.Rule) {
+// boundLocked returns the limit for which t would wait if it were alone, and its cost there. That is the
+// last limit to be ready, of the first way to be ready.
+func (a *Lane) boundLocked(now mono.Time, t *scheduler.Ticket) (*Limit, limit.Rule, limit.Cost) {
 	var on *scheduler.Limit
+	var cost limit.Cost
 	soonest := limit.Never
 	for _, w := range a.lane.Ways() {
 		var last *scheduler.Limit
-		at := now
+		at, own := now, *w.Cost(t)
 		for _, m := range w.Limits() {
-			if r := m.Limiter.Ready(now, *cost); last == nil || r > at {
+			if r := m.Limiter.Ready(now, own); last == nil || r > at {
 				last, at = m, max(at, r)
 			}
 		}
 		if on == nil || at < soonest {
-			on, soonest = last, at
+			on, soonest, cost = last, at, own
 		}
 	}
-	return on.Of.(*Limit), on.Binds(now, *cost)
+	return on.Of.(*Limit), on.Binds(now, cost), cost
 }
 
 // ended fills in the reason for the end of ctx, which is done.

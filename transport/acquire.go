@@ -42,7 +42,7 @@ func (c *call) acquire() error {
 		if err := c.within(); err != nil {
 			return err
 		}
-		turn := paceline.Turn{Came: c.came}
+		turn := paceline.Turn{Came: c.came, Costs: c.costs}
 		if c.maxWait > 0 {
 			turn.MaxWait = max(c.maxWait-c.waited, 1)
 		}
@@ -86,7 +86,7 @@ func (c *call) acquire() error {
 		n := c.leaf.node(err)
 		if len(c.leaf.more) > 0 && errors.Is(err, paceline.ErrNever) {
 			if c.retire(); n.shut.Load() {
-				if n = c.leaf.narrow(c.cost); n == nil { // no way is open any more, or one is open again
+				if n = c.narrow(); n == nil { // no way is open any more, or one is open again
 					continue
 				}
 			}
@@ -97,7 +97,7 @@ func (c *call) acquire() error {
 		if c.ctx.Err() == nil && !errors.Is(err, paceline.ErrFull) && c.t.alone(c.leaf) {
 			continue
 		}
-		e := n.refuse(err, c.cost)
+		e := n.refuse(err, *c.asksOf(n))
 		e.Client = c.leaf.partition.Client
 		if c.maxWait > 0 && errors.Is(err, paceline.ErrDeadline) && c.left() > c.maxWait-c.waited {
 			e.MaxWait = c.maxWait
@@ -125,14 +125,20 @@ func (c *call) move() error {
 // output of a body that states no maximum. So the request waits for the whole limit and goes alone.
 // It reports whether the cost is less now.
 func (c *call) shrink(n *node) bool {
-	changed := false
+	if c.costs != nil {
+		return c.shrinkEach(n)
+	}
+	return c.shrinks(n, &c.cost, &c.least)
+}
+
+func (c *call) shrinks(n *node, cost, least *limit.Cost) (changed bool) {
 	for _, u := range [...]limit.Unit{limit.Input, limit.Output, limit.Tokens, limit.Money, limit.Weight, limit.Orders} {
 		var alone limit.Cost
-		alone[u] = c.cost[u]
-		if _, most, ok := n.most(alone); ok && c.cost[u] > c.least[u] {
+		alone[u] = cost[u]
+		if _, most, ok := n.most(alone); ok && cost[u] > least[u] {
 			c.t.log.Debug("a cost by estimate is more than the whole limit: it goes alone", "partition", n.partition,
-				"unit", u.String(), "cost", c.cost[u], "limit", most)
-			c.cost[u] = max(most, c.least[u])
+				"unit", u.String(), "cost", cost[u], "limit", most)
+			cost[u] = max(most, least[u])
 			changed = true
 		}
 	}

@@ -98,7 +98,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // the body of the answer is to. If a.Again, the request is sent again after the wait.
 func (c *call) attempt(number int, last bool) (resp *http.Response, a Attempt, wait time.Duration, err error) {
 	s := c.begin(number)
-	a = Attempt{Request: c.req, Number: number, Cost: c.cost, Waits: c.waits, Sent: s.began}
+	a = Attempt{Request: c.req, Number: number, Cost: s.cost, Waits: c.waits, Sent: s.began}
 	a.Partition, a.Key = s.partition()
 	c.waits = paceline.WaitStats{}
 	returns := false

@@ -182,6 +182,7 @@ func (c *call) hedge(s *sent, number int, last bool) *pair {
 	}
 	c.t.hedges.ask()
 	own := *c
+	own.costs = nil // a copy goes at once or not at all, by any way with the largest cost
 	p := &pair{c: &own, req: c.req, body: c.req.Body != nil, number: number, last: last, first: s, start: time.Now(),
 		ended: make(chan struct{})}
 	after := h.After

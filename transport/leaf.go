@@ -138,7 +138,7 @@ func (t *Transport) newLeafLocked(p Partition, who *Client, full bool) (*leaf, e
 		}
 	}
 	config := t.lanes(l)
-	config.After, config.Homes = afterOf(all), t.keeps()
+	config.After, config.Classes, config.Homes = afterOf(all), classesOf(all), t.keeps()
 	l.lane = t.group.Lane(config, ways...)
 	t.leaves[p] = l
 	return l, nil

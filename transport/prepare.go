@@ -98,7 +98,7 @@ func (c *call) place(p Partition, said bool, body tokens.Body) (err error) {
 		c.leaf.belongs.Store(true)
 	}
 	if len(c.t.targets) > 0 {
-		return c.costs(body)
+		return c.findCosts(body)
 	}
 	if c.costBy(&c.leaf.way, body); c.bill.unknown != "" {
 		return c.unpriced(&c.leaf.way)

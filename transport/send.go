@@ -47,11 +47,12 @@ type sent struct {
 func (c *call) begin(number int) *sent {
 	s := &sent{t: c.t, leaf: c.leaf, way: c.way, visit: c.visit, permit: c.permit, priced: c.priced, req: c.req}
 	if g := c.way.target; g != nil {
-		s.priced = c.at[g.in]
-		for u, n := range c.cost { // it may have shrunk
+		s.priced = c.at[g.in].priced
+		waited := c.asks(g)
+		for u, n := range waited { // it may have shrunk
 			s.cost[u] = min(s.cost[u], n)
 		}
-		s.more = s.cost != c.cost
+		s.more = s.cost != *waited
 	}
 	if c.way.account != nil {
 		s.key, s.era = c.t.take(c.way.account, &c.denied)

@@ -242,10 +242,11 @@ type targeted struct {
 	model  string // as its body or its path names it; empty: unknown
 	inPath bool   // the path names it
 	raw    []byte // the body, if it was read
-	at     []priced
-	barred uint64 // targets where its price is unknown, and a limit counts money
-	failed uint64 // targets where an attempt of it failed or was refused
-	moves  bool   // the next attempt leaves those out
+	at     []atTarget
+	costs  []limit.Cost // by Target, if they differ: see target_cost.go
+	barred uint64       // targets where its price is unknown, and a limit counts money
+	failed uint64       // targets where an attempt of it failed or was refused
+	moves  bool         // the next attempt leaves those out
 
 	session uint64 // by Config.Affinity; 0: none
 }
@@ -281,47 +282,6 @@ func (c *call) readModel() error {
 	return nil
 }
 
-// costs finds the cost of a request at each Target. It waits with the largest of all costs, and settles
-// with its own.
-func (c *call) costs(body tokens.Body) (err error) {
-	l, base, least, read := c.leaf, c.priced, c.least, body
-	c.at = make([]priced, len(c.t.targets))
-	var sum, sure limit.Cost
-	last := -1
-	for k := range l.ways() {
-		w := l.by(k)
-		if w.target.in == last {
-			continue
-		}
-		last = w.target.in
-		c.priced, c.least, body = base, least, read
-		if name := w.target.renames(c.model); c.api != tokens.NoAPI && name != body.Model &&
-			(tokens.Known(name) || !tokens.Known(body.Model)) { // a name of one's own tells less
-			body.Model = name
-			c.est = c.t.config.Tokens.Of(body)
-		}
-		c.costBy(w, body)
-		c.at[last] = c.priced
-		if c.bill.unknown != "" {
-			if e := c.unpriced(w); e != nil {
-				err = e
-				c.barred |= 1 << last
-				continue
-			}
-		}
-		for u, n := range c.cost {
-			sum[u], sure[u] = max(sum[u], n), max(sure[u], c.least[u])
-		}
-	}
-	c.cost, c.least = sum, sure
-	for k := range l.ways() {
-		if c.affords(l.by(k)) {
-			return nil
-		}
-	}
-	return err
-}
-
 // affords reports whether the request may go by a way, as far as its price is concerned.
 func (c *call) affords(w *way) bool { return w.target == nil || c.barred>>w.target.in&1 == 0 }
 
@@ -343,7 +303,7 @@ func (c *call) reroute(goes func(w *way) bool) bool {
 	}
 	c.retire()
 	config := c.t.lanes(l)
-	config.After = afterOf(only)
+	config.After, config.Classes = afterOf(only), classesOf(only)
 	c.only, c.lane = only, c.t.group.Lane(config, ways...)
 	return true
 }

@@ -60,6 +60,7 @@
 //	newcomer.go            keys whose organization is unknown until their first answer
 //	key.go                 Config.Keys: turns, and keys that are out of use
 //	target.go              Config.Targets: several servers behind one name
+//	target_cost.go         costs that differ from target to target
 //	session.go             Config.Affinity: sessions that stay at one target
 //	renamed_path.go        models in paths, and their names at a target
 //	body.go                bodies that are read again, looked into or watched

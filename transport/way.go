@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -120,23 +119,6 @@ func (l *leaf) node(err error) *node {
 		return l.server
 	}
 	return l.nodes[0]
-}
-
-// narrow is for a leaf with several ways. It returns the node that never lets a cost go by one of
-// the open ways; nil: there is none, or no way is open.
-func (l *leaf) narrow(cost limit.Cost) *node {
-	for k := range l.ways() {
-		w := l.by(k)
-		if w.look() != nil {
-			continue
-		}
-		for _, n := range w.nodes[:w.count] {
-			if _, _, found := n.most(cost); found {
-				return n
-			}
-		}
-	}
-	return nil
 }
 
 // look returns why no request may wait in line here; nil: it may. Of several ways, the first to

@@ -73,6 +73,9 @@ func (l *Scheduler) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	}
 	l.seq++
 	t.lane, t.seq, t.passed, t.stolen = a, l.seq, 0, 0
+	if a.sole != nil && t.Costs != nil {
+		t.Ask(a.sole.Cost(t))
+	}
 	n, ahead := a.ahead(t.Place)
 	t.Ahead = n
 	first := a.count == 0 || t.before(a.First())
@@ -86,7 +89,7 @@ func (l *Scheduler) Enter(now mono.Time, a *Lane, t *Ticket) State {
 	case at <= now && a.count == 0:
 		a.granted++
 		t.State = Granted
-	case at == limit.Never && a.never(now, &t.Cost):
+	case at == limit.Never && a.never(now, t):
 		t.State = Never
 	case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, ahead):
 		t.State = Late
@@ -101,7 +104,7 @@ func (l *Scheduler) Enter(now mono.Time, a *Lane, t *Ticket) State {
 			l.empty(a)
 		}
 		if t.State == Granted {
-			t.Pass = l.admit(now, w, &t.Cost, t.uses())
+			t.Pass = l.pass(now, w, t)
 		}
 		return t.State
 	}
@@ -127,7 +130,7 @@ func (l *Scheduler) Enter(now mono.Time, a *Lane, t *Ticket) State {
 
 // late reports whether t cannot go by its deadline, behind n tickets with the least use ahead.
 func (l *Scheduler) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) bool {
-	bound := l.soonest(now, a, &t.Cost, n, ahead)
+	bound := l.soonest(now, a, t, n, ahead)
 	if bound <= t.Deadline || bound == limit.AfterSettle {
 		return false
 	}
@@ -135,22 +138,23 @@ func (l *Scheduler) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.
 	return true
 }
 
-// soonest returns an instant before which cost cannot go by any way, behind n tickets with the
+// soonest returns an instant before which t cannot go by any way, behind n tickets with the
 // least use ahead. The instant of the first ticket is no such bound. An answer that its limit did
 // not foresee may make room earlier. So may a ticket of another lane that moves on to wait at
 // another limit.
-func (l *Scheduler) soonest(now mono.Time, a *Lane, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
+func (l *Scheduler) soonest(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) mono.Time {
 	at := limit.Never
 	for _, w := range a.ways {
-		at = min(at, l.bound(now, w, cost, n, ahead))
+		at = min(at, l.bound(now, w, w.Cost(t), n, ahead))
 	}
 	// Only the next Fill tickets may pass the first, and only until it was passed Fill times.
-	if n == 0 || n < 2*int(a.fill) || within(&a.ends[0].head.Cost, cost) {
+	h := a.ends[0].head
+	if n == 0 || n < 2*int(a.fill) || h.Costs == nil && within(&h.Cost, &t.Cost) {
 		return at
 	}
 	turn := limit.Never
 	for _, w := range a.ways {
-		turn = min(turn, l.bound(now, w, &a.ends[0].head.Cost, 0, new(limit.Cost)))
+		turn = min(turn, l.bound(now, w, w.Cost(h), 0, new(limit.Cost)))
 	}
 	return max(at, turn)
 }
@@ -207,7 +211,8 @@ func (l *Scheduler) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mon
 		at = max(at, limit.AfterSettle)
 	}
 	if at < limit.AfterSettle {
-		at = l.soonest(now, a, cost, a.count, &a.least)
+		l.asker.Cost = *cost
+		at = l.soonest(now, a, &l.asker, a.count, &a.least)
 	}
 	return at, a.count
 }
@@ -273,7 +278,7 @@ func (l *Scheduler) review(now mono.Time, m *Limit, a *Lane) {
 	for t != nil {
 		next := t.next[0]
 		switch {
-		case a.never(now, &t.Cost):
+		case a.never(now, t):
 			l.refuse(t, Never)
 		case a.sole != nil && t.Deadline < limit.AfterSettle && l.late(now, a, t, n, &ahead):
 			l.refuse(t, Late)
@@ -449,7 +454,7 @@ func (l *Scheduler) end(t *Ticket, s State) {
 func (l *Scheduler) serve(now mono.Time) {
 	for len(l.agenda.all) > 0 {
 		m := l.agenda.first()
-		if w := m.top(); w == nil || !l.look(now, m, w) {
+		if w := m.top(); w == nil || !l.look(now, m, w) && !(w.lane.classes && l.lookBeside(now, m, w)) {
 			l.agenda.remove(&m.due)
 		}
 	}
@@ -467,10 +472,10 @@ func (l *Scheduler) look(now mono.Time, m *Limit, w *Way) (more bool) {
 		return true
 	case a.sole != nil && l.hopeless(now, w, t, at):
 		return true
-	case at == limit.Never && a.never(now, &t.Cost):
+	case at == limit.Never && a.never(now, t):
 		// The next ticket may cost the same, and no event would make the scheduler look at it
 		// again.
-		for a.count > 0 && a.never(now, &a.ends[0].head.Cost) {
+		for a.count > 0 && a.never(now, a.ends[0].head) {
 			l.refuse(a.ends[0].head, Never)
 		}
 		return true
@@ -527,7 +532,7 @@ func (l *Scheduler) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) boo
 	if at >= limit.AfterSettle || at <= t.Deadline {
 		return false
 	}
-	b := l.bound(now, w, &t.Cost, 0, new(limit.Cost))
+	b := l.bound(now, w, w.Cost(t), 0, new(limit.Cost))
 	if b <= t.Deadline || b >= limit.AfterSettle {
 		return false
 	}
@@ -539,7 +544,7 @@ func (l *Scheduler) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) boo
 // grant lets the first ticket of a lane go.
 func (l *Scheduler) grant(now mono.Time, w *Way, t *Ticket) {
 	w.lane.granted++
-	t.Pass = l.admit(now, w, &t.Cost, t.uses())
+	t.Pass = l.pass(now, w, t)
 	l.end(t, Granted)
 	l.tell(t)
 }
@@ -566,7 +571,7 @@ func (l *Scheduler) fill(now mono.Time, w *Way, t *Ticket, at mono.Time) (again 
 			v.passed++
 		}
 		w.lane.granted++
-		u.Pass = l.admit(now, w, &u.Cost, u.uses())
+		u.Pass = l.pass(now, w, u)
 		l.end(u, Granted)
 		l.tell(u)
 		// A ticket that may not pass now may not pass after another did, either, so one walk is
@@ -596,14 +601,14 @@ func (l *Scheduler) foremost(now mono.Time, w *Way, t *Ticket, at mono.Time) (*W
 // not, when is the instant at which u may, before that, or limit.Never. t does not need the limits
 // of w that first does not have.
 func (l *Scheduler) mayPass(now mono.Time, w *Way, u, t *Ticket, first *Way, at mono.Time) (may bool, when mono.Time) {
-	own := now
+	own, cost, waits := now, w.Cost(u), first.Cost(t)
 	if w.door != nil {
 		own = l.opens(now, w, u)
 	}
 	for _, m := range w.limits {
-		r := m.Limiter.Ready(now, u.Cost)
+		r := m.Limiter.Ready(now, *cost)
 		if w.lane.reserves {
-			r = max(r, m.leaving(now, w, nil, &u.Cost))
+			r = max(r, m.leaving(now, w, nil, cost))
 		}
 		if r <= now {
 			r = m.held(now, w, u)
@@ -617,8 +622,8 @@ func (l *Scheduler) mayPass(now mono.Time, w *Way, u, t *Ticket, first *Way, at 
 		if w != first && !slices.Contains(first.limits, m) {
 			continue
 		}
-		if !limit.MayPass(m.Limiter, own, u.Cost, t.Cost, at) ||
-			w.lane.reserves && m.leaving(own, w, &u.Cost, &t.Cost) > at {
+		if !limit.MayPass(m.Limiter, own, *cost, *waits, at) ||
+			w.lane.reserves && m.leaving(own, w, cost, waits) > at {
 			return false, limit.Never // nor later, unless something changes: it needs the room that t needs
 		}
 	}

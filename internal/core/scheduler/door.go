@@ -110,7 +110,7 @@ func (l *Scheduler) open(now mono.Time, v *Way, t *Ticket) bool {
 		if *m.silent {
 			continue
 		}
-		if at := m.Limiter.Ready(now, t.Cost); at == limit.Never || at > t.Deadline && at < limit.AfterSettle {
+		if at := m.Limiter.Ready(now, *v.Cost(t)); at == limit.Never || at > t.Deadline && at < limit.AfterSettle {
 			return false
 		}
 		if s, ok := m.Limiter.(shutter); ok && s.Shut(now) {

@@ -17,13 +17,23 @@ const lookedAt = 256
 // makes room. At limit.AfterSettle or limit.Never no instant is known. ahead is the number of
 // waiting tickets in the lane, or in all lanes of its class. Expect changes nothing.
 func (l *Scheduler) Expect(now mono.Time, a *Lane, cost *limit.Cost, place mono.Time) (at mono.Time, ahead int) {
+	l.asker.Cost = *cost
+	return l.expect(now, a, &l.asker, place)
+}
+
+// ExpectOf is Expect for a ticket, at its place. The ticket need not wait.
+func (l *Scheduler) ExpectOf(now mono.Time, a *Lane, t *Ticket) (at mono.Time, ahead int) {
+	return l.expect(now, a, t, t.Place)
+}
+
+func (l *Scheduler) expect(now mono.Time, a *Lane, of *Ticket, place mono.Time) (at mono.Time, ahead int) {
 	now = max(now, l.last)
 	if ahead = a.count; a.share != nil {
 		ahead = max(ahead, a.share.count)
 	}
 	at = limit.Never
 	for _, w := range a.ways {
-		t := now
+		t, cost := now, w.Cost(of)
 		for k, m := range w.limits {
 			n, some := m.before(w, k, now, place)
 			less(&some, &m.spare)

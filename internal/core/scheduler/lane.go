@@ -29,6 +29,7 @@ type Lane struct {
 	// its instant comes.
 	own      bool
 	reserves bool // reserve is above 0
+	classes  bool // its ways have classes: see costs.go
 	ends     [levels]struct{ head, tail *Ticket }
 
 	least    limit.Cost // the cost that its waiting tickets surely use

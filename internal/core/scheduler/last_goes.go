@@ -17,10 +17,10 @@ func (l *Scheduler) LastGoes(now mono.Time, a *Lane) mono.Time {
 	}
 	t := a.ends[0].tail
 	if !a.isAlone() {
-		at, _ := l.Expect(now, a, &t.Cost, mono.Max)
+		at, _ := l.expect(now, a, t, mono.Max)
 		return at
 	}
 	ahead := a.least
 	less(&ahead, t.uses())
-	return max(l.soonest(now, a, &t.Cost, a.count-1, &ahead), turn)
+	return max(l.soonest(now, a, t, a.count-1, &ahead), turn)
 }

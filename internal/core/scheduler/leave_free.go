@@ -52,11 +52,12 @@ func (m *Limit) yields(now mono.Time, h, w *Way, t *Ticket) bool {
 	if h.lane.reserves && m.leaves(h) > w.lane.reserve {
 		return true
 	}
-	if m.uses(&t.Cost) {
+	cost := w.Cost(t)
+	if m.uses(cost) {
 		return false
 	}
-	waits := h.lane.ends[0].head.Cost
-	return limit.ReadyAfter(m.Limiter, now, t.Cost, waits) <= m.Limiter.Ready(now, waits)
+	waits := *h.Cost(h.lane.ends[0].head)
+	return limit.ReadyAfter(m.Limiter, now, *cost, waits) <= m.Limiter.Ready(now, waits)
 }
 
 // everything is the units of a limiter that counts all requests, or may.

@@ -61,6 +61,7 @@ type netConfig struct {
 	limits, lanes, ways, fill int
 	fair                      bool // some limits are
 	own                       bool // most lanes share no limit, nor do their ways
+	classes                   bool // most tickets have other costs by other ways
 	// Limits change, lanes come and go, some have deadlines, each limit reads an outcome of its
 	// own.
 	churn bool
@@ -75,6 +76,7 @@ type net struct {
 	limits []*scheduler.Limit
 	lanes  []*scheduler.Lane
 	ways   [][][]int
+	class  [][]int // of each way of a lane
 	now    mono.Time
 	waits  []*guest // all that wait
 	open   []*guest
@@ -118,7 +120,7 @@ func newNet(seed uint64, c netConfig) *net {
 		w := &watched{Limiter: l, id: i, net: n, fair: c.fair && rng.IntN(2) == 0}
 		n.limits = append(n.limits, n.line.Limit(w, scheduler.Sharing{Fair: w.fair}))
 	}
-	n.lanes, n.ways = make([]*scheduler.Lane, c.lanes), make([][][]int, c.lanes)
+	n.lanes, n.ways, n.class = make([]*scheduler.Lane, c.lanes), make([][][]int, c.lanes), make([][]int, c.lanes)
 	for a := range c.lanes {
 		n.join(a)
 	}
@@ -128,7 +130,7 @@ func newNet(seed uint64, c netConfig) *net {
 // join makes lane a, or another in its place.
 func (n *net) join(a int) {
 	var all [][]*scheduler.Limit
-	n.ways[a] = nil
+	n.ways[a], n.class[a] = nil, nil
 	own := n.own && (!n.churn || n.rng.IntN(6) > 0)
 	for k := range n.rng.IntN(n.netConfig.ways) + 1 {
 		var way []*scheduler.Limit
@@ -143,15 +145,30 @@ func (n *net) join(a int) {
 		}
 		all, n.ways[a] = append(all, way), append(n.ways[a], id)
 	}
-	n.lanes[a] = n.line.Lane(scheduler.LaneConfig{Weight: float64([]int{1, 2, 5}[n.rng.IntN(3)])}, all...)
+	if n.classes {
+		for range all {
+			n.class[a] = append(n.class[a], n.rng.IntN(costClasses))
+		}
+	}
+	n.lanes[a] = n.line.Lane(scheduler.LaneConfig{Weight: float64([]int{1, 2, 5}[n.rng.IntN(3)]), Classes: n.class[a]}, all...)
+}
+
+const costClasses = 3
+
+// cost is what g costs by way k.
+func (n *net) cost(g *guest, k int) limit.Cost {
+	if g.Costs == nil {
+		return g.Cost
+	}
+	return g.Costs[n.class[g.lane][k]]
 }
 
 // could reports whether g may go now by one of its ways.
 func (n *net) could(g *guest) bool {
-	for _, way := range n.ways[g.lane] {
+	for k, way := range n.ways[g.lane] {
 		all := true
 		for _, i := range way {
-			all = all && n.limits[i].Limiter.Ready(n.now, g.Cost) <= n.now
+			all = all && n.limits[i].Limiter.Ready(n.now, n.cost(g, k)) <= n.now
 		}
 		if all {
 			return true
@@ -222,6 +239,9 @@ func (n *net) enter() {
 	if n.named {
 		g.Cost[limit.Other] = int64(g.n)
 	}
+	if n.classes && rng.IntN(4) > 0 {
+		n.differ(g)
+	}
 	if n.fill == 0 && rng.IntN(4) == 0 {
 		g.Place -= mono.Time(rng.IntN(30)) * ms // a head start
 	}
@@ -235,6 +255,19 @@ func (n *net) enter() {
 		n.verdict(g)
 	}
 	n.drain()
+}
+
+// differ gives g costs by classes of ways.
+func (n *net) differ(g *guest) {
+	costs := make([]limit.Cost, costClasses)
+	for i := range costs {
+		costs[i] = g.Cost
+		costs[i][limit.Requests] = int64(n.rng.IntN(3) + 1)
+	}
+	for i := range costs {
+		g.Cost[limit.Requests] = max(g.Cost[limit.Requests], costs[i][limit.Requests])
+	}
+	g.AskEach(&g.Cost, costs)
 }
 
 // try lets a ticket go at once or not at all, behind all that wait.
@@ -275,8 +308,9 @@ func (n *net) verdict(g *guest) {
 		n.open = append(n.open, g)
 		return
 	case scheduler.Never:
-		for _, way := range n.ways[g.lane] {
-			if !slices.ContainsFunc(way, func(i int) bool { return n.limits[i].Limiter.Ready(n.now, g.Cost) == limit.Never }) {
+		for k, way := range n.ways[g.lane] {
+			cost := n.cost(g, k)
+			if !slices.ContainsFunc(way, func(i int) bool { return n.limits[i].Limiter.Ready(n.now, cost) == limit.Never }) {
 				n.fail("%d is to go never, but %v has room for it", g.n, way)
 			}
 		}
@@ -346,7 +380,7 @@ func (n *net) settleEach(g *guest) {
 		}
 		return &o
 	})
-	if *sent != open || sent.Cost != g.Cost {
+	if *sent != open || sent.Cost != *g.Pass.Way.Cost(&g.Ticket) {
 		n.fail("%d: %+v was open, and %+v is closed", g.n, open, *sent)
 	}
 }
@@ -467,6 +501,9 @@ func TestNets(t *testing.T) {
 			{limits: 8, lanes: 1, ways: 4, own: true}, {limits: 24, lanes: 3, ways: 4, own: true, churn: true}, {limits: 8, lanes: 1, ways: 4, own: true, churn: true},
 			{limits: 3, lanes: 4, ways: 1, fill: 3, churn: true}, {limits: 4, lanes: 5, ways: 2, fair: true, churn: true},
 			{limits: 4, lanes: 2, ways: 3, fill: 4}, {limits: 8, lanes: 1, ways: 4, own: true, fill: 4}, {limits: 4, lanes: 4, ways: 3, fill: 4, churn: true},
+			{limits: 4, lanes: 6, ways: 3, classes: true}, {limits: 5, lanes: 1, ways: 5, classes: true}, {limits: 8, lanes: 1, ways: 4, own: true, classes: true},
+			{limits: 24, lanes: 3, ways: 4, own: true, churn: true, classes: true}, {limits: 4, lanes: 5, ways: 2, fair: true, churn: true, classes: true},
+			{limits: 4, lanes: 4, ways: 3, fill: 4, churn: true, classes: true},
 		} {
 			if err := runNet(seed, c); err != nil {
 				t.Fatalf("seed %d, %+v: %v", seed, c, err)
@@ -479,9 +516,10 @@ func FuzzNets(f *testing.F) {
 	f.Add(uint64(1), uint8(3), uint8(4), uint8(2), uint8(0))
 	f.Add(uint64(2), uint8(1), uint8(1), uint8(1), uint8(8))
 	f.Add(uint64(3), uint8(131), uint8(132), uint8(2), uint8(0))
+	f.Add(uint64(4), uint8(131), uint8(132), uint8(131), uint8(0))
 	f.Fuzz(func(t *testing.T, seed uint64, limits, lanes, ways, fill uint8) {
 		c := netConfig{limits: int(limits%8) + 1, lanes: int(lanes%8) + 1, ways: int(ways%6) + 1, fill: int(fill % 16)}
-		c.fair, c.churn = limits >= 128, lanes >= 128
+		c.fair, c.churn, c.classes = limits >= 128, lanes >= 128, ways >= 128
 		if err := runNet(seed, c); err != nil {
 			t.Fatal(err)
 		}

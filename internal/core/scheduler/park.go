@@ -21,13 +21,13 @@ const thefts = 8
 func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Limit) {
 	at = now
 	reserves := w.lane.reserves
-	cost := t.Cost // passed on from a pointer it would be copied twice each time
+	cost := *w.Cost(t) // passed on from a pointer it would be copied twice each time
 	for _, m := range w.limits {
 		r := now
 		if !*m.silent {
 			r = m.Limiter.Ready(now, cost)
 			if reserves {
-				r = max(r, m.leaving(now, w, nil, &t.Cost))
+				r = max(r, m.leaving(now, w, nil, w.Cost(t)))
 			}
 		}
 		if r <= now && (len(m.parked.all) > 0 || m.claims != nil) {
@@ -95,10 +95,11 @@ func (m *Limit) claimed(now mono.Time, w *Way, t *Ticket) mono.Time {
 		if c.ready < limit.AfterSettle {
 			goes = max(now, c.ready)
 		}
-		if limit.ReadyAfter(m.Limiter, now, t.Cost, h.Cost) <= goes {
+		own, waits := w.Cost(t), c.Cost(h)
+		if limit.ReadyAfter(m.Limiter, now, *own, *waits) <= goes {
 			continue
 		}
-		at = min(max(at, limit.ReadyAfter(m.Limiter, now, h.Cost, t.Cost)), limit.AfterSettle)
+		at = min(max(at, limit.ReadyAfter(m.Limiter, now, *waits, *own)), limit.AfterSettle)
 		if at <= now {
 			return limit.AfterSettle
 		}
@@ -138,12 +139,12 @@ func (l *Scheduler) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) 
 	if a.count > 0 { // it stands behind others, and the ways wait for those
 		return nil, limit.AfterSettle
 	}
+	same := a.asks(t)
 	switch {
-	case a.own && t.Cost != a.asked:
+	case a.own && !same:
 		l.reask(now, a, t)
-	case !a.own && (t.Cost != a.asked || !a.isAlone()):
+	case !a.own && (!same || !a.isAlone()):
 		a.loosenAll()
-		a.asked = t.Cost
 	}
 	if len(a.loose) > 1 {
 		slices.SortFunc(a.loose, func(v, w *Way) int { return cmp.Or(cmp.Compare(v.used, w.used), v.Index-w.Index) })
@@ -177,7 +178,6 @@ func (l *Scheduler) choose(now mono.Time, a *Lane, t *Ticket) (*Way, mono.Time) 
 // reask asks the ways of a lane, whose limits no other way has, for another cost. Ready ways are
 // asked when their turn comes.
 func (l *Scheduler) reask(now mono.Time, a *Lane, t *Ticket) {
-	a.asked = t.Cost
 	for _, w := range a.ways {
 		if w.state == parked && !w.doubted {
 			l.put(now, w, t)
@@ -249,11 +249,10 @@ func (l *Scheduler) renew(a *Lane) {
 		l.inherit(a.sole, t)
 		return
 	}
-	if t.Cost == a.asked && a.isAlone() && a.fill == 0 {
+	if a.asks(t) && a.isAlone() && a.fill == 0 {
 		// The limits' answers for the ticket before hold for this one, and no other lane is there.
 		return
 	}
-	a.asked = t.Cost
 	for _, w := range a.ways {
 		l.inherit(w, t)
 	}
@@ -291,7 +290,7 @@ func (l *Scheduler) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
 		l.rouse(m, at)
 		l.reorder(m)
 	}
-	if l.reserve > 0 { // those that leave more free than t are to be asked for less
+	if l.reserve > 0 || w.lane.classes { // those that leave more free than t, or cost less, are to be asked
 		l.mark(m)
 	}
 }
@@ -301,7 +300,7 @@ func (l *Scheduler) park(w *Way, m *Limit, at mono.Time, t *Ticket) {
 // nothing of m, it ranks before all others: it delays none of them.
 func (w *Way) rank(m *Limit, t *Ticket) {
 	w.place, w.seq, w.start = t.Place, t.seq, 0
-	if w.unused = !m.uses(&t.Cost); w.unused {
+	if w.unused = !m.uses(w.Cost(t)); w.unused {
 		w.place = mono.Min
 	}
 	if m.fair != nil {
@@ -470,9 +469,10 @@ func (l *Scheduler) disclaim(w *Way) {
 
 // The following functions are for lanes of several ways: they note which ways to ask again.
 
-// never reports whether no way ever has room for cost.
-func (a *Lane) never(now mono.Time, cost *limit.Cost) bool {
+// never reports whether no way ever has room for t.
+func (a *Lane) never(now mono.Time, t *Ticket) bool {
 	return !slices.ContainsFunc(a.ways, func(w *Way) bool {
+		cost := w.Cost(t)
 		return !slices.ContainsFunc(w.limits, func(m *Limit) bool { return m.Limiter.Ready(now, *cost) == limit.Never })
 	})
 }
@@ -527,7 +527,7 @@ func (m *Limit) Rule(now mono.Time) limit.Rule {
 	if w == nil {
 		return limit.Rule{}
 	}
-	return m.Binds(now, w.lane.ends[0].head.Cost)
+	return m.Binds(now, *w.Cost(w.lane.ends[0].head))
 }
 
 // Binds returns the rule at m that a cost waits for. A limiter with a method Explain, as a stack and

@@ -29,6 +29,7 @@
 //
 //	scheduler.go   Scheduler, Ticket, Limit, Way and Lane: made and retired
 //	admit.go       Try, Enter and Next: the verdict on a ticket
+//	costs.go       costs that differ from way to way
 //	settle.go      Settle, and Silent: limits that are skipped while they decide nothing
 //	park.go        at which limit a way waits, and in which order
 //	lane.go        the tickets of a lane, in a skip list
@@ -128,8 +129,8 @@ type Ticket struct {
 	stolen   uint8 // how often another ticket took the room that it waited for
 	passed   int32 // how many tickets went ahead of it
 	Pass     Pass  // Granted
-	Ahead    int   // how many tickets of its lane were before it when it came
-	_        [16]byte
+	// Costs, if not nil, has the cost by each class of ways: see AskEach.
+	Costs []limit.Cost
 
 	// Of belongs to the driver.
 	Of any
@@ -140,20 +141,21 @@ type Ticket struct {
 	// after it came. 0: it prefers none. Only lanes with LaneConfig.Homes read them.
 	Homes uint64
 	Hold  time.Duration
-	_     [16]byte // what follows is a cache line, too
+	Ahead int     // how many tickets of its lane were before it when it came
+	_     [8]byte // what follows is a cache line, too
 
 	Least limit.Cost // the cost that it surely uses: see limit.Cost.Least
 }
 
 // Ask sets the cost of t, and the least that t will surely have used once it is settled.
 func (t *Ticket) Ask(cost *limit.Cost) {
-	t.Cost = *cost
+	t.Cost, t.Costs = *cost, nil
 	if t.Metered = !sure(cost); t.Metered {
 		t.Least = cost.Least()
 	}
 }
 
-// uses returns the cost that t surely uses.
+// uses returns the cost that t surely uses, by whichever way.
 func (t *Ticket) uses() *limit.Cost {
 	if t.Metered {
 		return &t.Least
@@ -261,6 +263,7 @@ type Way struct {
 	barred  bool // the lane's first ticket wants more than the limit where it is parked ever has
 	fair    bool // one of its limits is fair
 	unused  bool // the lane's first ticket uses nothing of the limit where it is parked
+	class   int8 // by LaneConfig.Classes, from 1; 0: there are none
 
 	flows      []*flow // if fair: its share at each limit; nil: that limit is not fair
 	spots      []int32 // its index in the ways of each limit
@@ -306,13 +309,16 @@ type LaneConfig struct {
 	After []time.Duration
 	// Homes means that tickets may prefer some of the ways.
 	Homes bool
+	// Classes, if not nil, has for each way the index in Ticket.Costs, at most mostClass. So a ticket may
+	// cost something else by each class of ways.
+	Classes []int
 }
 
 // Lane adds a lane. Its tickets go by any one of the ways. There is at least one way, each of 1 to
 // MaxLimits different limits, narrowest first. Lane panics otherwise.
 func (l *Scheduler) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
-	if len(ways) == 0 || c.After != nil && len(c.After) != len(ways) {
-		panic("line: a lane without a way, or After for other ways")
+	if len(ways) == 0 || c.After != nil && len(c.After) != len(ways) || c.Classes != nil && len(c.Classes) != len(ways) {
+		panic("line: a lane without a way, or After or Classes for other ways")
 	}
 	a := &Lane{line: l, config: c, ways: make([]*Way, len(ways)), own: len(ways) > 1,
 		fill: int32(max(c.Fill, l.config.Fill))}
@@ -322,6 +328,7 @@ func (l *Scheduler) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 		}
 		w := &Way{Index: i, lane: a, spots: make([]int32, len(limits)), spot: -1}
 		w.limits = append(w.few[:0], limits...)
+		w.classify(c.Classes)
 		for k, m := range w.limits {
 			for _, v := range m.ways {
 				l.share(v.lane)

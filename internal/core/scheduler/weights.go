@@ -300,17 +300,17 @@ func (a *Lane) tally(t *Ticket, n float64) {
 	for _, w := range a.ways {
 		for _, f := range w.flows {
 			if f != nil {
-				f.count(t, part, n > 0)
+				f.count(w.Cost(t), t.uses(), part, n > 0)
 			}
 		}
 	}
 }
 
-func (f *flow) count(t *Ticket, part float64, comes bool) {
+func (f *flow) count(cost, least *limit.Cost, part float64, comes bool) {
 	q := f.limit.fair
 	f.waiting += part
-	f.uses += part * q.uses(&t.Cost)
-	for u, n := range t.uses() {
+	f.uses += part * q.uses(cost)
+	for u, n := range least {
 		f.least[u] += part * float64(n)
 	}
 	switch {

@@ -1,0 +1,62 @@
+package transport_test
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// priced is a target with a price of input, and a limit of so many millionths of a dollar a minute.
+func priced(t testing.TB, name string, millionths int64) transport.Target {
+	return transport.Target{Name: name, Host: name + ".test", Limit: func(p transport.Partition) limit.Limiter {
+		if p.Scope != provider.Key {
+			return nil
+		}
+		return rolling(t, millionths, time.Minute, limit.Money)
+	}}
+}
+
+// A request waits at each target with its cost there. So a cheap target takes at once what it can, also
+// where the dear one's cost would never fit it.
+func TestEachTargetAsksForItsCost(t *testing.T) {
+	prices := map[string]float64{"dear": 5, "cheap": 1}
+	size := int64(len(chatOf("m"))) // the most input tokens that it may have
+	for _, c := range []struct {
+		dear, cheap int64 // how many requests each target may take in a minute
+	}{{2, 10}, {1, 3}, {4, 4}} {
+		synctest.Test(t, func(t *testing.T) {
+			d := deploy("dear.test", "cheap.test")
+			slow := roundTripper(func(r *http.Request) (*http.Response, error) {
+				time.Sleep(time.Second)
+				return d.RoundTrip(r)
+			})
+			tr := mustNew(t, transport.Config{Base: slow, Tokens: estimator(t), Attempts: 1,
+				Price: func(p transport.Partition, _ string) (provider.ModelInfo, bool) {
+					return provider.ModelInfo{Input: prices[p.Target]}, true
+				},
+				Targets: []transport.Target{priced(t, "dear", 5*size*c.dear), priced(t, "cheap", size*c.cheap)}})
+			var all sync.WaitGroup
+			for range c.dear + c.cheap {
+				all.Go(func() {
+					status, _, err := do(t, tr, request(t, "POST", "https://llm.test/v1/chat/completions", chatOf("m")))
+					if status != 200 || err != nil {
+						t.Error(status, err)
+					}
+				})
+			}
+			all.Wait()
+			if took := time.Since(d.began); took != time.Second {
+				t.Errorf("the last answer came after %v, want all of them after 1s", took)
+			}
+			if n := len(d.of["dear.test"].answered); n != int(c.dear) {
+				t.Errorf("%d went to the dear target, want %d", n, c.dear)
+			}
+		})
+	}
+}
