@@ -23,8 +23,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/screen"
-	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/pool/backoff"
 )
 
 const runLong = `Send the HTTP requests of FILE as fast as the limits allow and no faster. FILE has URLs, one a line; a table or rows of JSON, with --url;
@@ -50,7 +48,7 @@ const runExample = `  paceline run urls.txt --limit 100/min
   paceline run --preset openai:tier1 --key-env OPENAI_API_KEY --out results.jsonl prompts.jsonl`
 
 func newRun() *cobra.Command {
-	f := runFlags{maxLine: 16 << 20, maxHeader: 64 << 10, maxBody: 16 << 20, maxResponse: 1 << 20}
+	f := newRunFlags()
 	c := &cobra.Command{
 		Use:     "run [FILE|-]",
 		Short:   "Send a file of HTTP requests within the server's limits",
@@ -81,66 +79,7 @@ func newRun() *cobra.Command {
 			return f.run(cmd, name)
 		},
 	}
-	p := c.Flags()
-	p.StringArrayVar(&f.limits, "limit", nil, "the server's limit, per key: "+rate.Forms+", or "+rate.ZoneForm+" for the days of a place; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
-	p.StringArrayVar(&f.charges, "charge", nil, chargeUsage+". run counts in no resources")
-	f.sharing.add(p)
-	f.results.add(p)
-	f.drawn.add(p)
-	f.token.add(p)
-	f.pages.add(p)
-	f.given.add(p)
-	f.prompt.add(p)
-	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count requests that it refuses with 429")
-	p.DurationVar(&f.latencyMax, "latency-max", 0, "your promise: the server counts each request within this time of its send. The run is a little faster, and as safe as the promise")
-	p.StringSliceVar(&f.keyEnv, "key-env", nil, "environment variables with an API key each, A,B. Each key has the limits for itself, except keys of one organization")
-	p.StringToStringVar(&f.organizations, "organization", nil, "the organization of each key, A=NAME,B=NAME. Keys of one organization share the limits (default: from the answers of OpenAI and Anthropic)")
-	p.StringSliceVar(&f.keyHosts, "key-host", nil, "a host that keys may go to: HOST, HOST:PORT or https://HOST; repeatable (default: the host of the first line, or of --base-url)")
-	p.StringArrayVarP(&f.headers, "header", "H", nil, "'Name: value' for every request; {key}, {token}, {nonce}, {id}, {attempt} are filled in; repeatable")
-	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
-	p.DurationVar(&f.nonceUnit, "nonce-unit", time.Millisecond, "unit of a {nonce}")
-	p.DurationVar(&f.nonceGap, "nonce-gap", 0, "least time between two nonces of a key. It allows several requests of a key in flight, if the one-way latency varies by less than this (default: one in flight per key)")
-	p.IntVar(&f.concurrency, "concurrency", 64, "most requests in flight")
-	p.IntVar(&f.attempts, "attempts", 5, "attempts of a request before it is a dead letter")
-	p.DurationVar(&f.timeout, "timeout", 30*time.Second, "longest time for an attempt")
-	p.DurationVar(&f.ttl, "ttl", 0, "deadline of requests without their own, as a duration. It begins at the field created; without that, when the line of a pipe, or the file, was first read (default: for ever)")
-	p.DurationVar(&f.answerTime, "answer-time", 0, "expected time of an answer. A request is not sent if its answer would come after its deadline; 0s: send until the deadline (default: measured, for each host)")
-	p.BoolVar(&f.renew, "renew", false, "a deadline that is a duration begins anew at each retry. A deadline that passes uses up an attempt")
-	p.StringVar(&f.until, "until", "", "end of sending: a time of day (09:00), an instant as in RFC 3339, or a duration. The run ends with exit code 5, and can be resumed")
-	p.Var(&f.budget, "budget", "most money to spend, such as 20USD, over all runs with one --out. Language models have their prices (paceline models, or --price-input and --price-output), other requests --price")
-	p.Float64Var(&f.price, "price", 0, "USD per attempt of cost 1, for --budget; not for language models")
-	p.DurationVar(&f.maxOutage, "max-outage", 0, "longest outage. The run ends with exit code 5 if nothing arrives at a host for this time, and nothing else is left to do. It ends with 6 if keys answer 401 or 403 to all for this time. 0s: at once (default: for ever; keys: 1m, or 1h once something was served)")
-	p.DurationVar(&f.backoff.Base, "backoff-base", backoff.DefaultBase, "longest delay before the second attempt; it doubles")
-	p.DurationVar(&f.backoff.Max, "backoff-max", backoff.DefaultMax, "longest delay before any attempt")
-	p.IntVar(&f.redirects, "redirects", 0, "redirects to follow, each with a permit of its own")
-	p.IntSliceVar(&f.banStatus, "ban-status", []int{401, 418}, "statuses that take the key out of use (with --key-env)")
-	p.IntSliceVar(&f.nonceStatus, "nonce-status", nil, "statuses for a {nonce} that did not rise, in addition to known texts. Such a request goes again with a new nonce")
-	p.StringVar(&f.provider, "provider", "", "provider whose forms of refusals are known, such as refusals with status 200 (default: by host, by --preset, or by the answers); see paceline explain --providers")
-	p.StringVar(&f.success, "success", "", "jq expression on the JSON of an answer, such as '.status == \"OK\"'. If it is not true, an answer 2xx is a failed attempt")
-	p.IntVar(&f.queue, "queue", 1000, "requests to read ahead")
-	p.StringVarP(&f.out, "out", "O", "-", "file for the results. The same command again resumes, and appends to this file; - is standard output, without resuming")
-	p.StringVar(&f.dead, "dead", "", "file for dead letters (default: beside --out, its name with .dead.jsonl; or among the results on standard output)")
-	p.Var((*deadSet)(&f.retryDead), "retry-dead", "send dead letters of earlier runs again: all, or some classes, as in --retry-dead=outage,limited (classes: see docs/results.md)")
-	p.Lookup("retry-dead").NoOptDefVal = "all"
-	p.StringVar(&f.unanswered, "unanswered", "resend", "a request without an answer that may have been served: resend it, or hold it as a dead letter")
-	p.StringVar(&f.partly, "partly", "done", "a request that a limit refused in part: done, with a note in its result (it goes again if it only reads); again; or hold it as a dead letter")
-	p.StringVar(&f.sync, "sync", "group", "group: write to the disk within 100 ms, sooner at 64 lines; always: also before each send, safe even in a power cut")
-	p.BoolVar(&f.trustClock, "trust-clock", false, "measure the time since the run before by the wall clock, also over a reboot. Use it only if nobody set that clock")
-	p.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave out invalid lines instead of not starting")
-	p.StringSliceVar(&f.keepHeaders, "keep-headers", nil, "more fields of the answers to keep; * for all")
-	p.Var(&f.maxLine, "max-line", "longest line of the input")
-	p.Var(&f.maxHeader, "max-header", "largest headers of a request")
-	p.Var(&f.maxBody, "max-body", "largest body of a request")
-	p.Var(&f.maxResponse, "max-response", "longest part of an answer's body to keep")
-	p.StringVar(&f.progress, "progress", "auto", "auto: one line, rewritten, on a terminal; a time: a new line so often, without a terminal; off")
-	p.StringVar(&f.color, "color", "auto", "auto, always or never")
-	p.StringVar(&f.logLevel, "log-level", "warn", "level of standard error; debug has a line for each answer and expired request")
-	p.StringVar(&f.summary, "summary", "", "file to write the summary to, as JSON")
-	p.StringVarP(&f.output, "output", "o", "text", "the summary on standard error, or the plan: text or json")
-	f.llm.add(c)
-	f.via.add(p)
-	f.console.add(p)
-	f.watch.add(p)
+	f.add(c)
 	completeNames(c)
 	return c
 }

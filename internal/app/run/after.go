@@ -123,6 +123,9 @@ func (at *attempt) record() {
 	if at.final {
 		return
 	}
+	if r.c.Backlog != nil && !at.ans.Returned && !at.ans.Banned {
+		r.c.Backlog.Tried(j.r.ID, j.unsure)
+	}
 	r.writer.answered(j)
 	if at.a.Number < r.c.Attempts {
 		j.res.Shorten()

@@ -79,6 +79,9 @@ type attempt struct {
 // unsent is the answer of an attempt that was not made. Its request goes back to the queue.
 var unsent = pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
 
+// gone is the answer of an attempt at a request that another process has. The request ends here, and has no result.
+var gone = pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Invalid: true, Reason: "another process has it"}
+
 // send makes one attempt. It gets all that the attempt needs, sends the request, and takes the steps after its
 // answer.
 func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
@@ -89,6 +92,12 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 		return unsent
 	}
 	defer land()
+	if !at.isOurs(ctx) {
+		if at.j.told {
+			return gone
+		}
+		return unsent
+	}
 	if !at.mayGo(ctx) {
 		return unsent
 	}
@@ -113,6 +122,24 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	}
 	at.steps()
 	return at.turn()
+}
+
+// isOurs waits until the backlog lets the request go. It returns false if the request does not go now. If another
+// process has it, nothing more is told of it here.
+func (at *attempt) isOurs(ctx context.Context) bool {
+	r, j := at.r, at.j
+	if r.c.Backlog == nil {
+		return true
+	}
+	ok, gone := r.c.Backlog.Await(ctx, j.r.ID)
+	if gone {
+		j.told = true
+		r.tally.Gone()
+		if j.first {
+			r.trials.set(j.r.Estimate.Model, untried, "")
+		}
+	}
+	return ok
 }
 
 // mayGo gets all that an attempt needs beside its permit: room for its answer, money, a token, and
@@ -144,10 +171,11 @@ func (at *attempt) mayGo(ctx context.Context) (ok bool) {
 
 // leave decides, right before an attempt is written, whether it may go. Nil: it may.
 func (g *group) leave(a *pool.Attempt) sending.Fresh {
-	if g.r.c.Share == nil {
+	c := &g.r.c
+	if c.Share == nil && c.Backlog == nil {
 		return nil
 	}
-	return func() bool { return g.pool.Fresh(a) }
+	return func() bool { return g.pool.Fresh(a) && (c.Backlog == nil || c.Backlog.Fresh(a.Request.ID)) }
 }
 
 // takeBack returns a request to the queue. The leave for it had lapsed, and nothing was written.

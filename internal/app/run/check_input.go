@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -110,6 +111,39 @@ func (r *Run) Check(name string, in io.Reader) error {
 	return r.planning.tellModels(r.Teller)
 }
 
+// Each passes the requests of the input to each, and sends nothing: a backlog keeps them. Of an input that can be
+// read twice, Check comes first. Otherwise a wrong line ends it, unless invalid lines are skipped.
+func (r *Run) Each(name string, in io.Reader, each func(*format.Request) error) error {
+	reader := format.NewReader(r.c.Format, name, in, r.c.Input)
+	reader.Meter = r.c.Meter
+	if r.tally.Checked {
+		reader.Pass = format.Checked
+	}
+	for {
+		q, err := r.intake.read(reader)
+		_, invalid := errors.AsType[*format.InputError](err)
+		switch {
+		case err == io.EOF:
+			return nil
+		case invalid && r.c.SkipInvalid:
+			if !r.tally.Checked {
+				r.c.Notice(err.Error())
+			}
+			continue
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrInput, err)
+		}
+		if err := each(q); err != nil {
+			return err
+		}
+	}
+}
+
+// Stored returns a request as a backlog keeps it.
+func (r *Run) Stored(q *format.Request, c format.Storing) (json.RawMessage, error) {
+	return r.secrets.Stored(q, c)
+}
+
 // intake takes in the requests of the input, and refuses those that cannot be sent with the others.
 type intake struct {
 	c      *Config
@@ -137,6 +171,9 @@ func (k *intake) read(from *format.Reader) (*format.Request, error) {
 		}
 	}
 	q.ReadAt, q.Hash = time.Now(), format.HashOf(q.ID)
+	if k.c.Backlog != nil { // it has each id once, and may hand out a request again
+		return q, nil
+	}
 	var clash func(func(format.Hash) int) string
 	if k.c.Next != nil {
 		clash = func(line func(format.Hash) int) string { return k.chains.clashes(line, q) }

@@ -126,6 +126,10 @@ type Config struct {
 	// wrote nothing fails with a *sending.Unsent, and goes back in line.
 	Base http.RoundTripper
 
+	// Backlog, if not nil, has the requests of several processes, and this run sends those of this one:
+	// they are its input. Their results go to the Backlog, and Out must be "-".
+	Backlog Backlog
+
 	// Format is the format of the input and of the results. If nil, Plain.
 	Format format.Format
 	// Meter, if not nil, says that all requests are to language models, and counts their tokens. For an
@@ -175,6 +179,33 @@ type Config struct {
 	// Notice gets a line at a time for the user. Log gets a line for each answer at debug level.
 	Notice func(string)
 	Log    *slog.Logger
+}
+
+// Backlog is a list of requests that several processes send together: see package internal/app/backlog.
+// It knows requests by their ids. Its methods are safe for concurrent use.
+type Backlog interface {
+	// Before returns how many attempts other processes made at a request, and whether one of them may
+	// have been served.
+	Before(id string) (attempts int, doubt bool)
+	// Await waits, before an attempt, until the request may be written. It returns false if ctx ends
+	// first, or if the request is gone: then another process has it.
+	Await(ctx context.Context, id string) (ok, gone bool)
+	// Fresh reports, right before the first byte is written, whether the request may be written.
+	Fresh(id string) bool
+	// Tried takes an attempt that failed; doubt: it may have been served. The request waits for another one,
+	// or ends.
+	Tried(id string, doubt bool)
+	// Ended takes the end of a request, with its result.
+	Ended(id string, e BacklogEnd)
+}
+
+// BacklogEnd is how a request of a Backlog ended.
+type BacklogEnd struct {
+	State    pool.State
+	Class    dead.Class // of a dead letter
+	Attempts int        // of all processes
+	Repeat   bool       // it may have been served more than once
+	Line     []byte     // the result; valid during the call
 }
 
 func (c *Config) defaults() {
@@ -239,6 +270,11 @@ func (c *Config) contradiction() error {
 	if c.Base != nil && (!c.keyless || len(c.Limits) > 0 || c.Auto != nil || c.Share != nil || c.Bearer != nil ||
 		c.TLS != nil || c.Dial != nil) {
 		return errors.New("a Base has the keys, the limits and the connections: the run cannot have its own beside it")
+	}
+	if c.Backlog != nil && (c.Out != "-" || c.files.IsView() || c.Next != nil || c.Auto != nil || c.nonces || c.Budget > 0 ||
+		c.RetryDead != 0 || c.secret && len(c.KeyHosts) == 0) {
+		return errors.New("a backlog goes with results of its own, limits that are known, and keys whose servers are " +
+			"named; not with pages, nonces, a budget, or dead letters to send again")
 	}
 	if c.OutDir != "" && c.files.IsView() {
 		return errors.New("files of bodies with rows, or in order")

@@ -193,7 +193,7 @@ func (w *endings) write() {
 		w.pass()
 	}
 	w.store.Wake()
-	w.tally.Ended(w.ends(), !w.to.Regular())
+	w.tally.Ended(w.ends(), !w.to.Regular() && w.c.Backlog == nil)
 	for i := range w.of {
 		j := w.of[i].job
 		if size += j.size; j.size > 0 { // otherwise it is a page of a line
@@ -236,6 +236,18 @@ func (w *endings) ends() []tally.End {
 // results writes the lines together. If that fails, perhaps because the disk is almost full, it
 // writes them one by one. It does not do so with a stream, which may have a part of them already.
 func (w *endings) results() error {
+	if b := w.c.Backlog; b != nil {
+		for i := range w.of {
+			e := &w.of[i]
+			end := BacklogEnd{State: e.State, Attempts: e.Attempts, Repeat: e.job.repeat, Line: w.lines[e.from:e.to]}
+			if e.State == pool.Dead {
+				end.Class = deadOf(e.job, e.Ended)
+			}
+			b.Ended(e.job.r.ID, end)
+			e.written = true
+		}
+		return nil
+	}
 	err := w.to.Append(w.lines)
 	for i := range w.of {
 		e := &w.of[i]

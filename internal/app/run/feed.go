@@ -186,7 +186,10 @@ func (f *feeder) offer(ctx context.Context, q *format.Request) bool {
 	f.secrets.Conceal(q)
 	g := f.groups.of(f.c.Meter, q.Estimate.Model)
 	j := &job{r: q, group: g, hop: sending.FirstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
-	j.repeat = f.store.Lost.MayHave(q.ID, f.store.History)
+	earlier := 0
+	if j.repeat = f.store.Lost.MayHave(q.ID, f.store.History); f.c.Backlog != nil {
+		earlier, j.repeat = f.c.Backlog.Before(q.ID)
+	}
 	if f.noBudget(q) {
 		return false
 	}
@@ -197,26 +200,31 @@ func (f *feeder) offer(ctx context.Context, q *format.Request) bool {
 	f.hosts.note(j.hop.Host, named)
 	if e, ok := errors.AsType[sending.Straying](stray); ok {
 		j.class, j.reason = e.Class, e.Reason
-		f.deadUnsent(j)
+		f.deadUnsent(j, 0)
 		return true
 	}
 	if f.c.HoldUnanswered && j.repeat {
 		j.repeat = false
 		j.class, j.reason = dead.Held, "sent by a run before, and never answered: held back (--unanswered hold)"
-		f.deadUnsent(j)
+		f.deadUnsent(j, earlier)
+		return true
+	}
+	if earlier >= f.c.Attempts {
+		j.class, j.reason = dead.Outage, "its attempts ended with the processes that made them, and no answer is known"
+		f.deadUnsent(j, earlier)
 		return true
 	}
 	if j.first, j.reason = f.trials.enter(q.Estimate.Model); j.reason != "" {
 		j.class, j.reason = dead.NoModel,
 			"not sent: "+strings.TrimSuffix(j.reason, ".")+", to another request of model "+q.Estimate.Model
-		f.deadUnsent(j)
+		f.deadUnsent(j, earlier)
 		return true
 	}
 	ttl, renewal := f.starts.due(q)
 	j.waited[0] = g.waits.Until(time.Now())
 	err := g.pool.Submit(ctx,
 		pool.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
-			Resource: apart(q), Value: j})
+			Resource: apart(q), Attempts: earlier, Value: j})
 	if err == nil {
 		return true
 	}
@@ -240,9 +248,9 @@ func (f *feeder) noBudget(q *format.Request) bool {
 	return true
 }
 
-// deadUnsent makes a request a dead letter without sending it.
-func (f *feeder) deadUnsent(j *job) {
-	f.writer.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: j.r.ID, Value: j},
+// deadUnsent makes a request a dead letter without sending it. Other processes may have made attempts at it.
+func (f *feeder) deadUnsent(j *job, attempts int) {
+	f.writer.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: j.r.ID, Value: j}, Attempts: attempts,
 		Submitted: f.groups[0].pool.Now(), Reason: j.reason}})
 }
 

@@ -100,6 +100,7 @@ func New(c Config) (*Run, error) {
 		store: output.New(c.files),
 		tally: tally.New(c.RetryDead, tally.NewFigures(c.Keys, c.Limits, c.Gap, c.nonces)),
 	}
+	r.tally.Elsewhere = c.Backlog != nil
 	r.assemble()
 	notice := r.c.Notice
 	r.c.Notice = func(s string) {

@@ -41,6 +41,7 @@ func (q *Queue) Requeue(now mono.Time, t Ticket) error {
 	}
 	q.unlink(t.index)
 	q.counts.Dead--
+	it.request.Attempts = 0
 	q.begin(now, now, t.index, it)
 	return nil
 }

@@ -97,6 +97,8 @@ type Request struct {
 	// Resource names the part of a key's quota in which the request counts. Each has a head of its own:
 	// see HeadOf. If empty, the usual one.
 	Resource string
+	// Attempts is how many attempts were made before, elsewhere. They count as the request's first ones.
+	Attempts int
 	// Value belongs to the caller.
 	Value any
 }
@@ -295,7 +297,7 @@ func (q *Queue) begin(now, came mono.Time, i uint32, it *item) {
 	it.place = q.place(came, it.request.Priority)
 	it.deadline = deadline(came, it.request.TTL)
 	it.notBefore = now
-	it.attempts, it.returned = 0, 0
+	it.attempts, it.returned = it.request.Attempts, 0
 	it.reason = ""
 	q.enqueue(now, i, it)
 }

@@ -384,16 +384,19 @@ func (r *Reader) fits(name string, size int, v jsonl.Value) error {
 }
 
 // withID adds an id in front of the members of an object. An id that is null is removed.
-func withID(raw []byte, id string) []byte {
+func withID(raw []byte, id string) []byte { return withMember(raw, "id", id) }
+
+// withMember adds a member with a text in front of the members of an object. One that is null is removed.
+func withMember(raw []byte, name, text string) []byte {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(raw, &all) == nil {
-		if _, isNull := all["id"]; isNull {
-			delete(all, "id")
+		if _, isNull := all[name]; isNull {
+			delete(all, name)
 			raw, _ = json.Marshal(all)
 		}
 	}
-	quoted, _ := json.Marshal(id)
-	out := append([]byte(`{"id":`), quoted...)
+	quoted, _ := json.Marshal(text)
+	out := append([]byte(`{"`+name+`":`), quoted...)
 	rest := bytes.TrimLeft(raw[1:], " \t\r")
 	if rest[0] != '}' {
 		out = append(out, ',')

@@ -176,17 +176,19 @@ type Tally struct {
 	resumes bool     // the ledger has marks of earlier runs
 	places  []placed // by the check; read without Mu
 	Checked bool     // the first pass counted the input
-	Totals  Totals
-	Uses    []Use              // one for each group
-	Busy    time.Duration      // sum of the latencies of all answers
-	reasons map[string]*reason // reasons for dead requests; similar reasons are one
-	Bad     dead.Ends          // of this run, with the dead letters of earlier runs that are not sent again
-	First   time.Time          // when the first attempt was sent
-	Final   time.Time          // when the latest answer came
-	Figures figures
-	Failed  failures
-	Pace    pace
-	Models  map[string]*ModelTotals
+	// Elsewhere says that others know which requests have ended: the ledger is empty.
+	Elsewhere bool
+	Totals    Totals
+	Uses      []Use              // one for each group
+	Busy      time.Duration      // sum of the latencies of all answers
+	reasons   map[string]*reason // reasons for dead requests; similar reasons are one
+	Bad       dead.Ends          // of this run, with the dead letters of earlier runs that are not sent again
+	First     time.Time          // when the first attempt was sent
+	Final     time.Time          // when the latest answer came
+	Figures   figures
+	Failed    failures
+	Pace      pace
+	Models    map[string]*ModelTotals
 }
 
 // New counts nothing yet. Dead letters in again are sent again.
@@ -414,6 +416,14 @@ func (t *Tally) Seen(q *format.Request, checked bool, clash func(line func(forma
 	return s
 }
 
+// Gone counts a request that was read as if it had not been: another process has it.
+func (t *Tally) Gone() {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
+	t.Totals.Input--
+	t.Totals.Offered--
+}
+
 // IsDone reports whether a request was done in an earlier run.
 func (t *Tally) IsDone(d format.Hash) bool {
 	t.Mu.Lock()
@@ -581,7 +591,9 @@ func (t *Tally) Close(waiting int) (Totals, error) {
 	n := t.Totals
 	missing := t.ledger.missing()
 	unread := n.Input - n.Offered - n.Before()
-	n.Left = waiting + unread + n.Unwritten
+	if n.Left = waiting + unread + n.Unwritten; t.Elsewhere {
+		return n, nil
+	}
 	n.Lost = missing - n.Left
 	if n.Lost < 0 {
 		n.Lost = 0

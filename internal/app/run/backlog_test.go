@@ -1,0 +1,199 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/pool"
+)
+
+// shelf is a Backlog that a test fills.
+type shelf struct {
+	attempts map[string]int
+	doubts   map[string]bool
+	gone     map[string]bool // from the moment of the write on, if its request is not fresh
+	unfresh  map[string]int  // how many writes are not fresh
+
+	mu    sync.Mutex
+	tried []string
+	ended map[string]BacklogEnd
+}
+
+func (s *shelf) Before(id string) (int, bool) { return s.attempts[id], s.doubts[id] }
+
+func (s *shelf) Await(_ context.Context, id string) (ok, gone bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone = s.gone[id] && s.unfresh[id] == 0
+	return !gone, gone
+}
+
+func (s *shelf) Fresh(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unfresh[id] > 0 {
+		s.unfresh[id]--
+		return false
+	}
+	return true
+}
+
+func (s *shelf) Tried(id string, doubt bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tried = append(s.tried, fmt.Sprint(id, " ", doubt))
+}
+
+func (s *shelf) Ended(id string, e BacklogEnd) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, twice := s.ended[id]; twice {
+		panic(id + " ended twice")
+	}
+	e.Line = bytes.Clone(e.Line)
+	s.ended[id] = e
+}
+
+// sent runs lines whose ids are their paths, and returns how often the server got each.
+func (s *shelf) sent(t *testing.T, c Config, ids ...string) (map[string]int, map[string]format.Result) {
+	t.Helper()
+	var mu sync.Mutex
+	arrived := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		id := strings.TrimPrefix(q.URL.Path, "/")
+		mu.Lock()
+		arrived[id]++
+		mu.Unlock()
+		if strings.HasPrefix(id, "bad") {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	defer server.Close()
+	s.ended = map[string]BacklogEnd{}
+	c.Backlog, c.Out, c.Stdout = s, "-", failingWriter{t}
+	c.Backoff = pool.Backoff{Base: -1}
+	r, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Open(); err != nil {
+		t.Fatal(err)
+	}
+	var in strings.Builder
+	for _, id := range ids {
+		fmt.Fprintf(&in, `{"id":%q,"url":"%s/%s"}`+"\n", id, server.URL, id)
+	}
+	if err := r.Send(t.Context(), "backlog", strings.NewReader(in.String())); err != nil {
+		t.Fatal(err)
+	}
+	totals, err := r.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ended := totals.Done + totals.Dead + totals.Expired; ended != len(s.ended) || totals.Input != ended || totals.Left+totals.Lost > 0 {
+		t.Errorf("counted %d ends of %d requests, %d left, %d lost; expected %d", ended, totals.Input, totals.Left, totals.Lost,
+			len(s.ended))
+	}
+	lines := map[string]format.Result{}
+	for id, e := range s.ended {
+		var line format.Result
+		if err := json.Unmarshal(e.Line, &line); err != nil || line.ID != id || line.State != e.State.String() ||
+			line.Attempts != e.Attempts || line.PossibleRepeat != e.Repeat || line.Class != e.Class.String() {
+			t.Errorf("the line of %s is %s (%v), expected what its end says: %+v", id, e.Line, err, e)
+		}
+		lines[id] = line
+	}
+	return arrived, lines
+}
+
+// failingWriter fails a test whose run writes results.
+type failingWriter struct{ t *testing.T }
+
+func (w failingWriter) Write(b []byte) (int, error) {
+	w.t.Errorf("the run wrote %q, expected its results in the backlog alone", b)
+	return len(b), nil
+}
+
+func TestBacklogGetsTheEnds(t *testing.T) {
+	s := &shelf{attempts: map[string]int{"bad-twice": 3}, doubts: map[string]bool{"doubt": true}}
+	arrived, lines := s.sent(t, Config{}, "one", "two", "doubt", "bad-twice", "bad")
+	for id, n := range map[string]int{"one": 1, "two": 1, "doubt": 1, "bad-twice": 2, "bad": 5} {
+		if arrived[id] != n {
+			t.Errorf("%s was sent %d times, expected %d", id, arrived[id], n)
+		}
+	}
+	if l := lines["bad-twice"]; l.State != "dead" || l.Attempts != 5 || l.Class != dead.Failed.String() {
+		t.Errorf("a request with 3 attempts elsewhere is %s after %d, of class %q; expected dead after 5, failed", l.State, l.Attempts, l.Class)
+	}
+	if !lines["doubt"].PossibleRepeat || lines["one"].PossibleRepeat {
+		t.Error("expected possible_repeat in the result of the request that another process may have sent, and in no other")
+	}
+	if n := len(slices.DeleteFunc(slices.Clone(s.tried), func(tried string) bool { return tried != "bad-twice true" })); n != 2 {
+		t.Errorf("the backlog learned of %v; expected two attempts at bad-twice, which may have been served", s.tried)
+	}
+}
+
+// A request that another process has got in the meantime is not written, and has no result here. One whose turn is
+// only late goes again.
+func TestBacklogTakesRequestsBack(t *testing.T) {
+	s := &shelf{gone: map[string]bool{"gone": true}, unfresh: map[string]int{"gone": 1, "late": 2}}
+	arrived, lines := s.sent(t, Config{}, "one", "gone", "late", "two")
+	if arrived["gone"] != 0 || arrived["late"] != 1 || arrived["one"] != 1 || arrived["two"] != 1 {
+		t.Errorf("sent %v, expected one, late and two once each", arrived)
+	}
+	if l := lines["late"]; l.State != "done" || l.Attempts != 1 || len(lines) != 3 {
+		t.Errorf("late: %+v; in all %d results; expected it done at its first attempt, and 3", l, len(lines))
+	}
+}
+
+// All attempts of a request may have ended with their processes. It is a dead letter then, and is not sent again.
+func TestBacklogAttemptsAreUsedUp(t *testing.T) {
+	s := &shelf{attempts: map[string]int{"deadly": 5, "held": 1}, doubts: map[string]bool{"deadly": true, "held": true}}
+	arrived, lines := s.sent(t, Config{HoldUnanswered: true, Timeout: time.Second}, "deadly", "held", "one")
+	if len(arrived) != 1 {
+		t.Errorf("sent %v, expected one alone", arrived)
+	}
+	if l := lines["held"]; l.Class != dead.Held.String() || l.Attempts != 1 {
+		t.Errorf("held: %+v; expected a dead letter of class held after one attempt", l)
+	}
+	s = &shelf{attempts: map[string]int{"deadly": 5}, doubts: map[string]bool{"deadly": true}}
+	if arrived, lines = s.sent(t, Config{}, "deadly"); len(arrived) != 0 || lines["deadly"].Class != dead.Outage.String() ||
+		!lines["deadly"].PossibleRepeat || lines["deadly"].Attempts != 5 {
+		t.Errorf("sent %v; deadly: %+v; expected nothing sent, and a dead letter of class outage after 5 attempts", arrived, lines["deadly"])
+	}
+}
+
+func TestBacklogRefusesWhatItCannotKeep(t *testing.T) {
+	for name, c := range map[string]Config{
+		"a file":  {Out: "results.jsonl"},
+		"order":   {Out: "-", Ordered: true},
+		"nonces":  {Out: "-", Header: []format.Template{must(format.ParseHeaders([]string{"N: {nonce}"}))[0]}},
+		"budget":  {Out: "-", Budget: 1},
+		"unknown": {Out: "-", Auto: &Auto{}},
+		"homes": {Out: "-", Keys: []format.Key{{Name: "A", Secret: "s3cret-Of-9a7Kq"}},
+			Header: must(format.ParseHeaders([]string{"X-Key: {key}"}))},
+	} {
+		c.Backlog, c.Stdout = &shelf{}, failingWriter{t}
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), "backlog") {
+			t.Errorf("%s: %v, expected a refusal", name, err)
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

@@ -1,0 +1,116 @@
+package format
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/input"
+	"github.com/paceline-go/paceline/internal/secret"
+)
+
+// stored reads a text in a form, and returns each request as a backlog keeps it.
+func stored(t *testing.T, f Format, s *Secrets, text string, c Storing) (lines []string, err error) {
+	t.Helper()
+	for r := NewReader(f, "in", strings.NewReader(text), InputLimits{}); ; {
+		q, rerr := r.Next()
+		if rerr != nil {
+			return lines, err
+		}
+		line, serr := s.Stored(q, c)
+		if serr != nil {
+			err = serr
+			continue
+		}
+		back, berr := NewReader(Plain{}, "backlog", strings.NewReader(string(line)), InputLimits{}).Next()
+		if berr != nil || back.ID != q.ID || back.Method != q.Method || back.Cost != q.Cost || string(back.Body) != string(q.Body) {
+			t.Errorf("%s reads back as %+v (%v), expected %+v", line, back, berr, q)
+		}
+		lines = append(lines, string(line))
+	}
+}
+
+func TestStoredFormsAreLinesOfPlain(t *testing.T) {
+	header, err := ParseHeaders([]string{"X-Row: {row.b}", "Authorization: Bearer {key}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := NewItems(ItemsConfig{Read: input.Config{Form: input.CSV, Comma: ','}, URL: "http://h/{row.a}",
+		Body: `{"b": "{row.b}"}`, HasBody: true, ID: "{row.a}", Header: header})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands, err := NewItems(ItemsConfig{Read: input.Config{Form: input.Curl}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 7, 3, 14, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		f      Format
+		text   string
+		how    Storing
+		expect string
+	}{
+		"plain": {Plain{}, `{"id":"a","url":"http://h/","cost":3,"priority":2}`, Storing{Read: at},
+			`{"id":"a","url":"http://h/","cost":3,"priority":2}`},
+		"no id": {Plain{}, `{"url":"http://h/"}`, Storing{Read: at}, `{"id":"line-1-26d4a0c1c4a7","url":"http://h/"}`},
+		"a duration begins": {Plain{}, `{"id":"a","url":"http://h/","deadline":"1m"}`, Storing{Read: at},
+			`{"created":"2026-07-03T14:00:00Z","id":"a","url":"http://h/","deadline":"1m"}`},
+		"--ttl": {Plain{}, `{"id":"a","url":"http://h/"}`, Storing{Read: at, TTL: time.Hour},
+			`{"created":"2026-07-03T14:00:00Z","deadline":"1h0m0s","id":"a","url":"http://h/"}`},
+		"an instant stays": {Plain{}, `{"id":"a","url":"http://h/","deadline":"2026-07-03T15:00:00Z"}`,
+			Storing{Read: at, TTL: time.Hour}, `{"id":"a","url":"http://h/","deadline":"2026-07-03T15:00:00Z"}`},
+		"table": {table, "a,b\n7,x\n", Storing{Read: at},
+			`{"id":"7","method":"POST","url":"http://h/7","headers":{"Content-Type":"application/json","X-Row":"x"},"body":"{\"b\": \"x\"}"}`},
+		"curl": {commands, `curl -X PUT http://h/a -d x=1`, Storing{Read: at}, ""},
+		"secrets on purpose": {commands, `curl http://h/a -H 'Authorization: Bearer abcdefgh12345'`, Storing{Read: at, Secrets: true},
+			""},
+	} {
+		s := NewSecrets([]secret.Key{{Name: "K", Value: "s3cret-Of-9a7Kq"}}, header, nil, c.f)
+		lines, err := stored(t, c.f, s, c.text, c.how)
+		if err != nil || len(lines) != 1 {
+			t.Errorf("%s: %q, %v; expected a line", name, lines, err)
+			continue
+		}
+		if name == "no id" {
+			c.expect = lines[0]
+		}
+		if c.expect != "" && lines[0] != c.expect {
+			t.Errorf("%s:\n%s, expected\n%s", name, lines[0], c.expect)
+		}
+	}
+}
+
+// No secret gets into a backlog by accident.
+func TestStoredSecretsAreRefused(t *testing.T) {
+	mixed, err := ParseHeaders([]string{"X-Mixed: {row.a}-{key}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := NewItems(ItemsConfig{Read: input.Config{Form: input.CSV, Comma: ','}, URL: "http://h/{row.a}", Header: mixed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands, err := NewItems(ItemsConfig{Read: input.Config{Form: input.Curl}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		f              Format
+		header         []Template
+		text, expected string
+	}{
+		{Plain{}, nil, `{"url":"http://h/","headers":{"Authorization":"Bearer abcdefgh12345"}}`, "header Authorization"},
+		{Plain{}, nil, `{"url":"http://ann:abcdefgh12345@h/"}`, "url"},
+		{Plain{}, nil, `{"url":"http://h/?api_key=abcdefgh12345"}`, "url"},
+		{Plain{}, nil, `{"url":"http://h/","body":{"note":"s3cret-Of-9a7Kq"}}`, "the value of a key"},
+		{commands, nil, `curl http://h/a -H 'Cookie: session=abcdefgh12345'`, "header Cookie"},
+		{rows, mixed, "a\n7\n", "{row.a}"},
+	} {
+		s := NewSecrets([]secret.Key{{Name: "K", Value: "s3cret-Of-9a7Kq"}}, c.header, nil, c.f)
+		lines, err := stored(t, c.f, s, c.text, Storing{})
+		if err == nil || !strings.Contains(err.Error(), c.expected) || len(lines) > 0 {
+			t.Errorf("%s: stored %q, %v; expected a refusal that names %q", c.text, lines, err, c.expected)
+		}
+	}
+}
