@@ -79,8 +79,8 @@ type attempt struct {
 // unsent is the answer of an attempt that was not made. Its request goes back to the queue.
 var unsent = pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Returned: true}
 
-// gone is the answer of an attempt at a request that another process has. The request ends here, and has no result.
-var gone = pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Invalid: true, Reason: "another process has it"}
+// gone is the answer of an attempt at a request that the backlog has taken back. It ends here, without a result.
+var gone = pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Invalid: true, Reason: "it is back in the backlog"}
 
 // send makes one attempt. It gets all that the attempt needs, sends the request, and takes the steps after its
 // answer.
@@ -92,11 +92,8 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 		return unsent
 	}
 	defer land()
-	if !at.isOurs(ctx) {
-		if at.j.told {
-			return gone
-		}
-		return unsent
+	if at.isGone() {
+		return gone
 	}
 	if !at.mayGo(ctx) {
 		return unsent
@@ -124,22 +121,18 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	return at.turn()
 }
 
-// isOurs waits until the backlog lets the request go. It returns false if the request does not go now. If another
-// process has it, nothing more is told of it here.
-func (at *attempt) isOurs(ctx context.Context) bool {
+// isGone reports whether the backlog has taken the request back. Nothing more is told of it here then.
+func (at *attempt) isGone() bool {
 	r, j := at.r, at.j
-	if r.c.Backlog == nil {
-		return true
+	if r.c.Backlog == nil || r.c.Backlog.May(j.r.ID) {
+		return false
 	}
-	ok, gone := r.c.Backlog.Await(ctx, j.r.ID)
-	if gone {
-		j.told = true
-		r.tally.Gone()
-		if j.first {
-			r.trials.set(j.r.Estimate.Model, untried, "")
-		}
+	j.told = true
+	r.tally.Gone()
+	if j.first {
+		r.trials.set(j.r.Estimate.Model, untried, "")
 	}
-	return ok
+	return true
 }
 
 // mayGo gets all that an attempt needs beside its permit: room for its answer, money, a token, and

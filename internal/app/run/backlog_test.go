@@ -2,9 +2,9 @@ package run
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -25,18 +25,35 @@ type shelf struct {
 	gone     map[string]bool // from the moment of the write on, if its request is not fresh
 	unfresh  map[string]int  // how many writes are not fresh
 
+	url    string
+	ids    []string
+	latest string
+
 	mu    sync.Mutex
 	tried []string
 	ended map[string]BacklogEnd
 }
 
-func (s *shelf) Before(id string) (int, bool) { return s.attempts[id], s.doubts[id] }
+// Read gives a line at a time.
+func (s *shelf) Read(b []byte) (int, error) {
+	if len(s.ids) == 0 {
+		return 0, io.EOF
+	}
+	s.latest, s.ids = s.ids[0], s.ids[1:]
+	if s.latest == "broken" {
+		return copy(b, `{"url":"ftp://server/"}`+"\n"), nil
+	}
+	return copy(b, fmt.Sprintf(`{"url":"%s/%s"}`+"\n", s.url, s.latest)), nil
+}
 
-func (s *shelf) Await(_ context.Context, id string) (ok, gone bool) {
+func (s *shelf) Latest() (string, int, bool) {
+	return s.latest, s.attempts[s.latest], s.doubts[s.latest]
+}
+
+func (s *shelf) May(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gone = s.gone[id] && s.unfresh[id] == 0
-	return !gone, gone
+	return !s.gone[id] || s.unfresh[id] > 0
 }
 
 func (s *shelf) Fresh(id string) bool {
@@ -90,11 +107,8 @@ func (s *shelf) sent(t *testing.T, c Config, ids ...string) (map[string]int, map
 	if err := r.Open(); err != nil {
 		t.Fatal(err)
 	}
-	var in strings.Builder
-	for _, id := range ids {
-		fmt.Fprintf(&in, `{"id":%q,"url":"%s/%s"}`+"\n", id, server.URL, id)
-	}
-	if err := r.Send(t.Context(), "backlog", strings.NewReader(in.String())); err != nil {
+	s.url, s.ids = server.URL, ids
+	if err := r.Send(t.Context(), "backlog", s); err != nil {
 		t.Fatal(err)
 	}
 	totals, err := r.Close()
@@ -171,6 +185,19 @@ func TestBacklogAttemptsAreUsedUp(t *testing.T) {
 	if arrived, lines = s.sent(t, Config{}, "deadly"); len(arrived) != 0 || lines["deadly"].Class != dead.Outage.String() ||
 		!lines["deadly"].PossibleRepeat || lines["deadly"].Attempts != 5 {
 		t.Errorf("sent %v; deadly: %+v; expected nothing sent, and a dead letter of class outage after 5 attempts", arrived, lines["deadly"])
+	}
+}
+
+// A line that cannot be sent is a dead letter, and those behind it go on.
+func TestBacklogWithABrokenLine(t *testing.T) {
+	s := &shelf{}
+	arrived, lines := s.sent(t, Config{}, "one", "broken", "two")
+	if l := lines["broken"]; l.State != "dead" || l.Class != dead.Invalid.String() || !strings.Contains(l.Error, "url") ||
+		string(l.Request) != `{"url":"ftp://server/"}` {
+		t.Errorf("broken: %+v, expected a dead letter of class invalid that says why", l)
+	}
+	if arrived["one"] != 1 || arrived["two"] != 1 || len(lines) != 3 {
+		t.Errorf("sent %v, expected the others", arrived)
 	}
 }
 

@@ -172,6 +172,8 @@ func (k *intake) read(from *format.Reader) (*format.Request, error) {
 	}
 	q.ReadAt, q.Hash = time.Now(), format.HashOf(q.ID)
 	if k.c.Backlog != nil { // it has each id once, and may hand out a request again
+		q.ID, _, _ = k.c.Backlog.Latest()
+		q.Hash = format.HashOf(q.ID)
 		return q, nil
 	}
 	var clash func(func(format.Hash) int) string

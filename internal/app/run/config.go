@@ -181,16 +181,17 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Backlog is a list of requests that several processes send together: see package internal/app/backlog.
-// It knows requests by their ids. Its methods are safe for concurrent use.
+// Backlog is a list of requests that several processes send together: see package internal/app/work. A run
+// reads a line of its input at a time from it, and knows the requests by their ids. Its methods are safe for
+// concurrent use.
 type Backlog interface {
-	// Before returns how many attempts other processes made at a request, and whether one of them may
-	// have been served.
-	Before(id string) (attempts int, doubt bool)
-	// Await waits, before an attempt, until the request may be written. It returns false if ctx ends
-	// first, or if the request is gone: then another process has it.
-	Await(ctx context.Context, id string) (ok, gone bool)
-	// Fresh reports, right before the first byte is written, whether the request may be written.
+	// Latest describes the request of the latest line: its id, how many attempts other processes made at
+	// it, and whether one of those may have been served.
+	Latest() (id string, attempts int, doubt bool)
+	// May reports, before an attempt, whether a request may be sent. If not, the Backlog has it back, and
+	// the run is done with it.
+	May(id string) bool
+	// Fresh reports, right before the first byte is written, whether a request may be written.
 	Fresh(id string) bool
 	// Tried takes an attempt that failed; doubt: it may have been served. The request waits for another one,
 	// or ends.
@@ -205,6 +206,7 @@ type BacklogEnd struct {
 	Class    dead.Class // of a dead letter
 	Attempts int        // of all processes
 	Repeat   bool       // it may have been served more than once
+	Unsure   bool       // its last attempt may have been served
 	Line     []byte     // the result; valid during the call
 }
 

@@ -239,7 +239,8 @@ func (w *endings) results() error {
 	if b := w.c.Backlog; b != nil {
 		for i := range w.of {
 			e := &w.of[i]
-			end := BacklogEnd{State: e.State, Attempts: e.Attempts, Repeat: e.job.repeat, Line: w.lines[e.from:e.to]}
+			end := BacklogEnd{State: e.State, Attempts: e.Attempts, Repeat: e.job.repeat,
+				Unsure: e.job.unsure, Line: w.lines[e.from:e.to]}
 			if e.State == pool.Dead {
 				end.Class = deadOf(e.job, e.Ended)
 			}

@@ -2,8 +2,10 @@ package run
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -108,6 +110,8 @@ func (f *feeder) feed(ctx context.Context, name string, in io.Reader, of *group)
 			return
 		}
 		switch {
+		case invalid && f.c.Backlog != nil:
+			f.broken(reader.Raw(), err)
 		case err == nil && q.Passed, skip && !isFirst:
 		case err != nil && !isFirst:
 			return
@@ -188,7 +192,7 @@ func (f *feeder) offer(ctx context.Context, q *format.Request) bool {
 	j := &job{r: q, group: g, hop: sending.FirstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
 	earlier := 0
 	if j.repeat = f.store.Lost.MayHave(q.ID, f.store.History); f.c.Backlog != nil {
-		earlier, j.repeat = f.c.Backlog.Before(q.ID)
+		_, earlier, j.repeat = f.c.Backlog.Latest()
 	}
 	if f.noBudget(q) {
 		return false
@@ -252,6 +256,18 @@ func (f *feeder) noBudget(q *format.Request) bool {
 func (f *feeder) deadUnsent(j *job, attempts int) {
 	f.writer.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: j.r.ID, Value: j}, Attempts: attempts,
 		Submitted: f.groups[0].pool.Now(), Reason: j.reason}})
+}
+
+// broken makes the request of a backlog a dead letter, whose line is no request that can be sent.
+func (f *feeder) broken(line []byte, why error) {
+	id, earlier, _ := f.c.Backlog.Latest()
+	j := &job{r: &format.Request{ID: id, Cost: limit.One}, group: f.groups[0], class: dead.Invalid, reason: why.Error()}
+	if json.Valid(line) {
+		j.r.Raw = bytes.Clone(line)
+	}
+	f.tally.Read(j.r)
+	f.tally.Count(&f.tally.Totals.Offered, 1)
+	f.deadUnsent(j, earlier)
 }
 
 // skipped writes a line that is no request to the errors, if the format has a place for it. That is
