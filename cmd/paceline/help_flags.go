@@ -17,7 +17,7 @@ var groupTable = cli.Groups{
 			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
 			preset=NAME      published limits by name, such as github or openai:tier1
 			share=STORE      share the limits by a store: sqlite:FILE, postgres://…, redis://…`,
-			`charge=CHARGE concurrency share-name=NAME share-fallback=wait|split share-weight share-least
+			`backlog=STORE backlog-name=NAME charge=CHARGE concurrency share-name=NAME share-fallback=wait|split share-weight share-least
 			strangers=KIND sharers=N rejects-free latency-max use=PART ramp`},
 		{"Keys", `
 			key-env=A,B      environment variables with an API key each, for {key}
@@ -51,6 +51,51 @@ var groupTable = cli.Groups{
 			quiet
 			verbose`,
 			`progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json`},
+	},
+	"paceline enqueue": {
+		{"What to add", `
+			backlog=STORE    where the list is: sqlite:FILE, postgres://…
+			backlog-name=NAME  name of the list in the store
+			url=URL          where to send, for each line of the input; {row.NAME} is a column
+			body=TEXT|@FILE  of each request, {row.NAME} filled in
+			curl             the input has lines of curl, as copied from a browser`,
+			`header=FIELD query=PARAMETER method=METHOD id=TEMPLATE input-format=FORMAT no-header skip-invalid store-secrets
+			max-line max-header max-body`},
+		{"When it goes", `
+			priority=N       each step puts the requests a minute before others
+			ttl              how long they are of use
+			at=WHEN          nothing goes before`, ``},
+	},
+	"paceline work": {
+		{"What to send", `
+			backlog=STORE    where the list is: sqlite:FILE, postgres://…
+			backlog-name=NAME  name of the list in the store
+			until-empty      end when each request has a result
+			header=FIELD     'Name: value' for every request; {key} is filled in`,
+			`query=PARAMETER redirects`},
+		{"Limits", `
+			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
+			preset=NAME      published limits by name, such as github
+			share=STORE      where the limits are (default: beside the backlog)`,
+			`charge=CHARGE concurrency share-name=NAME share-fallback=wait|split share-weight share-least rejects-free
+			latency-max`},
+		{"Keys", `
+			key-env=A,B      environment variables with an API key each, for {key}
+			key-host=HOST    where keys may go`,
+			`organization=KEY=NAME auth-command=COMMAND auth-every ban-status=CODES oauth-token-url=URL
+			oauth-client-id-env=NAME oauth-client-secret-env=NAME oauth-scopes=A,B oauth-param=NAME=VALUE`},
+		{"Answers", `
+			attempts
+			timeout
+			success=JQ       what a served answer has, as in jq`,
+			`provider=NAME keep-headers=NAMES max-response unanswered=resend|hold partly=done|again|hold until=WHEN ttl
+			answer-time renew max-outage backoff-base backoff-max max-line max-header max-body`},
+		{"Watching", `
+			page=ADDR        a page about this process, at HOST:PORT or a PORT of this machine
+			quiet
+			verbose`,
+			`summary=FILE progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json price-input price-output
+			per-second rule=bucket|rolling`},
 	},
 	"paceline proxy": {
 		{"Where requests go", `

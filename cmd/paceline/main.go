@@ -9,6 +9,9 @@
 //	main.go            the list of verbs
 //	try.go             try: run against a server of its own
 //	run*.go            run: flags, input, output, plan and report
+//	enqueue.go         enqueue: the requests of a file get into a backlog
+//	work.go            work: the requests of a backlog are sent
+//	backlog*.go        backlog: what is in a store; run and others: --backlog
 //	given.go           run: inputs that were not written for paceline
 //	progress_run.go    run: the live line
 //	watch_page.go      run: the page on which a run can be watched
@@ -59,7 +62,8 @@ func newProgram() cli.Program {
 
 func verbs() []cli.Verb {
 	return []cli.Verb{
-		{Name: "try", New: newTry}, {Name: "run", New: newRun}, {Name: "proxy", New: newProxy},
+		{Name: "try", New: newTry}, {Name: "run", New: newRun}, {Name: "enqueue", New: newEnqueue}, {Name: "work", New: newWork},
+		{Name: "backlog", New: newBacklog}, {Name: "proxy", New: newProxy},
 		{Name: "exec", New: newExec}, {Name: "daemon", New: newDaemon}, {Name: "permit", New: newPermit},
 		{Name: "share", New: newShare}, {Name: "chart", New: newChart}, {Name: "serve", New: newServe}, {Name: "explain", New: newExplain},
 		{Name: "models", New: newModels},

@@ -71,6 +71,20 @@ func (r *reasons) usual(why string) (most string) {
 	return most
 }
 
+// lines returns what makes the lines of a run, and one about all processes of a backlog.
+func (in *runInput) lines(own func() []screen.Line) func() []screen.Line {
+	if in.whole == nil {
+		return own
+	}
+	return func() []screen.Line {
+		lines := own()
+		if text := in.whole(); text != "" {
+			lines = append(lines, screen.Line{{Keep: true, Forms: []string{text}}})
+		}
+		return lines
+	}
+}
+
 // Parts with a higher rank matter less, and go first if there is little room.
 const (
 	rankDone = iota

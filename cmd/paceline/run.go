@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -117,9 +116,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	if f.dead != "" && f.dead != "-" && f.out != "-" && output.IsNowhere(f.dead) {
 		errs.Line(fmt.Sprintf("dead letters are thrown away (--dead %s), so the same command again sends them again", f.dead))
 	}
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(f.logLevel)) // config has checked it
-	c.Log = slog.New(slog.NewTextHandler(f.console.log(cmd, errs), &slog.HandlerOptions{Level: level}))
+	c.Log = f.logger(cmd, errs)
 
 	in, err := openRunInput(cmd, name)
 	if err != nil {
@@ -130,11 +127,13 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	if f.llm.dryRun {
 		f.watch.addr = ""
 	}
-	watch, err := f.watch.listen()
-	if err != nil {
-		return err
+	var watch *watching
+	if f.backlog.store == "" { // otherwise the page begins when the backlog is there
+		if watch, err = f.watch.listen(); err != nil {
+			return err
+		}
+		defer watch.close()
 	}
-	defer watch.close()
 	c.InputInfo = in.info
 	if err := f.format(cmd, in, &c); err != nil {
 		return err
@@ -142,6 +141,9 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 
 	signals, stop := notified()
 	defer stop()
+	if f.backlog.store != "" {
+		return f.viaBacklog(cmd, in, c, signals, errs)
+	}
 	if err := f.via.run(cmd.Context(), in, &c, signals); err != nil {
 		return err
 	}
@@ -190,6 +192,7 @@ type runInput struct {
 	// isMetered says that the tokens of its requests are counted.
 	isMetered bool
 	close     func() error
+	whole     func() string // how far all processes of a backlog are; nil: there is no backlog
 }
 
 // smallInput is the size of a file up to which the memory of a run is small, some hundred bytes for each of its lines.
@@ -307,7 +310,7 @@ func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <
 	done := make(chan struct{})
 	interrupted := make(chan bool, 1)
 	go func() { interrupted <- listen(signals, done, r, abort, errs.Line) }()
-	stopProgress := errs.Follow(runLines(r.Progress))
+	stopProgress := errs.Follow(in.lines(runLines(r.Progress)))
 	began := time.Now()
 	ballast()
 	err := r.Send(ctx, in.name, in.reader)

@@ -68,6 +68,7 @@ type runFlags struct {
 	results                      resultFlags
 	llm                          llmFlags
 	via                          viaFlags
+	backlog                      backlogFlags
 }
 
 func newRunFlags() runFlags {
@@ -134,6 +135,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.StringVarP(&f.output, "output", "o", "text", "the summary on standard error, or the plan: text or json")
 	f.llm.add(c)
 	f.via.add(p)
+	f.backlog.add(p)
 	f.console.add(p)
 	f.watch.add(p)
 }
@@ -265,9 +267,10 @@ func (f *runFlags) whose() error {
 
 // allLimits collects the limits of batches for language models, and those of --limit.
 func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
-	if err := f.via.check(cmd, f); err != nil {
+	if err := errors.Join(f.via.check(cmd, f), f.backlog.check(cmd)); err != nil {
 		return cli.Usage(err)
 	}
+	f.backlog.shares(f)
 	if err := f.llm.check(cmd, c); err != nil {
 		return err
 	}

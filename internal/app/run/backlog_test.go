@@ -31,6 +31,7 @@ type shelf struct {
 
 	mu    sync.Mutex
 	tried []string
+	back  []string
 	ended map[string]BacklogEnd
 }
 
@@ -54,6 +55,12 @@ func (s *shelf) May(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.gone[id] || s.unfresh[id] > 0
+}
+
+func (s *shelf) Return(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.back = append(s.back, id)
 }
 
 func (s *shelf) Fresh(id string) bool {
@@ -165,6 +172,9 @@ func TestBacklogTakesRequestsBack(t *testing.T) {
 	arrived, lines := s.sent(t, Config{}, "one", "gone", "late", "two")
 	if arrived["gone"] != 0 || arrived["late"] != 1 || arrived["one"] != 1 || arrived["two"] != 1 {
 		t.Errorf("sent %v, expected one, late and two once each", arrived)
+	}
+	if !slices.Equal(s.back, []string{"gone"}) {
+		t.Errorf("given back: %q, expected the request that may not be sent, once", s.back)
 	}
 	if l := lines["late"]; l.State != "done" || l.Attempts != 1 || len(lines) != 3 {
 		t.Errorf("late: %+v; in all %d results; expected it done at its first attempt, and 3", l, len(lines))

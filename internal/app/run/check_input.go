@@ -139,6 +139,14 @@ func (r *Run) Each(name string, in io.Reader, each func(*format.Request) error) 
 	}
 }
 
+// Home returns the server of the first request that Check or Each has read; nil: none, or no key is used.
+func (r *Run) Home() *secret.Place {
+	if len(r.intake.homes) == 0 {
+		return nil
+	}
+	return &r.intake.homes[0]
+}
+
 // Stored returns a request as a backlog keeps it.
 func (r *Run) Stored(q *format.Request, c format.Storing) (json.RawMessage, error) {
 	return r.secrets.Stored(q, c)

@@ -188,9 +188,11 @@ type Backlog interface {
 	// Latest describes the request of the latest line: its id, how many attempts other processes made at
 	// it, and whether one of those may have been served.
 	Latest() (id string, attempts int, doubt bool)
-	// May reports, before an attempt, whether a request may be sent. If not, the Backlog has it back, and
-	// the run is done with it.
+	// May reports, before an attempt, whether a request may be sent. If not, the run makes no attempt at it,
+	// and calls Return soon.
 	May(id string) bool
+	// Return gives such a request back.
+	Return(id string)
 	// Fresh reports, right before the first byte is written, whether a request may be written.
 	Fresh(id string) bool
 	// Tried takes an attempt that failed; doubt: it may have been served. The request waits for another one,

@@ -82,6 +82,9 @@ func (w *writer) ended(all []pool.Ended) {
 	for i := range all {
 		if j := all[i].Request.Value.(*job); j.told {
 			w.course.free(j.size, 1)
+			if w.c.Backlog != nil {
+				w.c.Backlog.Return(j.r.ID)
+			}
 			continue
 		}
 		e.add(&all[i])

@@ -68,6 +68,16 @@ func Parse(s string) (set Set, err error) {
 	return set, nil
 }
 
+// Names are the names of the classes in a set.
+func (d Set) Names() (all []string) {
+	for c := Outage; c < classes; c++ {
+		if d.Has(c) {
+			all = append(all, c.String())
+		}
+	}
+	return all
+}
+
 func (d Set) Has(c Class) bool { return d>>c&1 != 0 }
 
 // Named is the class of a result: the one that it names, or else that of its status.

@@ -138,6 +138,14 @@ func (t Template) uses(word string) bool {
 	return false
 }
 
+// Has reports whether the template has the placeholder.
+func (t Template) Has(word string) bool { return t.uses(word) }
+
+// WithoutRows returns the templates that use no column of a row.
+func WithoutRows(all []Template) []Template {
+	return slices.DeleteFunc(slices.Clone(all), Template.ofRow)
+}
+
 // Columns returns the columns that the templates use, each once.
 func Columns(all ...Template) (columns []string) {
 	for _, t := range all {

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/backlog"
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text/table"
+)
+
+const backlogLong = `Look at backlogs, and change them. A backlog is a list of requests that many processes send together (paceline enqueue, paceline
+work, paceline run --backlog). A STORE is sqlite:FILE or postgres://…. Without a NAME it is the backlog "default".`
+
+func newBacklog() *cobra.Command {
+	return cli.Family(&cobra.Command{Use: "backlog", Short: "Look at lists of requests that many processes send together", Long: backlogLong},
+		&cobra.Command{
+			Use: "ls STORE", Short: "List the backlogs of a store, with how much of each is left", Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				s, err := openBacklogs(cmd.Context(), args[0], true)
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				return failed(listBacklogs(cmd.Context(), s, cli.Harmless(cmd.OutOrStdout(), "text")))
+			},
+		},
+		backlogVerb("show", "Show how far a backlog is, and its workers", showBacklog),
+		backlogVerb("pause", "Let nothing more of a backlog go, within a second", func(ctx context.Context, o *opened, out io.Writer) error {
+			if err := o.Pause(ctx); err != nil {
+				return err
+			}
+			return sayOf(out, o, "paused: what is in flight is still answered, and workers wait")
+		}),
+		backlogVerb("resume", "Let a backlog go on after a pause", func(ctx context.Context, o *opened, out io.Writer) error {
+			if err := o.Resume(ctx); err != nil {
+				return err
+			}
+			return sayOf(out, o, "goes on within a second")
+		}),
+		newBacklogCancel(), newBacklogRetry(), newBacklogResults(), newBacklogRemove())
+}
+
+// backlogVerb is a verb for one backlog that is there.
+func backlogVerb(name, short string, f func(context.Context, *opened, io.Writer) error) *cobra.Command {
+	return &cobra.Command{Use: name + " STORE [NAME]", Short: short, Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error { return withBacklog(cmd, args, f) }}
+}
+
+// withBacklog calls f with the backlog of STORE and NAME.
+func withBacklog(cmd *cobra.Command, args []string, f func(context.Context, *opened, io.Writer) error) error {
+	flags := backlogFlags{store: args[0], name: defaultBacklog}
+	if len(args) > 1 {
+		flags.name = args[1]
+	}
+	o, err := flags.open(cmd.Context(), true)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	return failed(f(cmd.Context(), o, cli.Harmless(cmd.OutOrStdout(), "text")))
+}
+
+func failed(err error) error {
+	if err == nil || cli.Code(err) != cli.ExitFailure {
+		return err
+	}
+	return cli.Exit(cli.ExitFailure, err)
+}
+
+func sayOf(out io.Writer, o *opened, text string) error {
+	_, err := fmt.Fprintf(out, "%s: %s\n", sanitize.Text(o.Name()), text)
+	return err
+}
+
+func listBacklogs(ctx context.Context, s backlog.Store, out io.Writer) error {
+	all, err := s.List(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, "there is no backlog yet: paceline enqueue makes one")
+		return err
+	}
+	var rows table.Table
+	rows.Head("name", "state", "requests", "left", "dead", "workers")
+	for _, info := range all {
+		n, err := s.Count(ctx, info.ID)
+		if err != nil {
+			return err
+		}
+		workers, err := s.Workers(ctx, info.ID)
+		if err != nil {
+			return err
+		}
+		rows.Row(shortName(info.Name), stateOf(&info, &n), humanize.Thousands(n.Total), humanize.Thousands(n.Left()),
+			humanize.Thousands(n.Dead), strconv.Itoa(len(livingOf(workers))))
+	}
+	return rows.Write(out, table.Width)
+}
+
+func stateOf(info *backlog.Info, n *backlog.Counts) string {
+	switch {
+	case info.Paused:
+		return "paused"
+	case n.Left() == 0:
+		return "finished"
+	}
+	return "open"
+}
+
+func livingOf(all []backlog.WorkerStatus) []backlog.WorkerStatus {
+	return slices.DeleteFunc(slices.Clone(all), func(w backlog.WorkerStatus) bool { return w.Dead })
+}
+
+func showBacklog(ctx context.Context, o *opened, out io.Writer) error {
+	info, err := o.Info(ctx)
+	if err != nil {
+		return err
+	}
+	n, err := o.Count(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := o.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: %s\n", sanitize.Text(info.Name), stateOf(&info, &n))
+	var counts []string
+	for _, c := range []struct {
+		n    int64
+		what string
+	}{
+		{n.Total, "requests"}, {n.Done, "done"}, {n.Dead, "dead"}, {n.Expired, "expired"}, {n.Cancelled, "cancelled"},
+		{n.Ready, "ready"}, {n.Held, "with workers"}, {n.Later, "later"}, {n.Repeats, "possible repeats"},
+	} {
+		if c.n > 0 || c.what == "requests" {
+			counts = append(counts, humanize.Thousands(c.n)+" "+c.what)
+		}
+	}
+	fmt.Fprintln(out, table.Fit("  "+strings.Join(counts, ", "), table.Width))
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(out, "  no worker was there yet")
+		return err
+	}
+	var rows table.Table
+	rows.Head("worker", "process", "has", "may have sent", "results", "")
+	for _, w := range all {
+		is := ""
+		if w.Dead {
+			is = "gone"
+		}
+		rows.Row(strconv.FormatInt(w.ID, 10), fmt.Sprintf("%d on %s", w.PID, sanitize.Text(w.Host)), humanize.Thousands(w.Held),
+			humanize.Thousands(w.Sending), humanize.Thousands(w.Results), is)
+	}
+	return rows.Write(out, table.Width)
+}
+
+func newBacklogCancel() *cobra.Command {
+	all := false
+	c := &cobra.Command{Use: "cancel STORE NAME ID…", Short: "Cancel requests that no worker has", Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ids := args[2:]
+			if all == (len(ids) > 0) {
+				return cli.Usage(errors.New("expected the ids of requests, or --all"))
+			}
+			return withBacklog(cmd, args[:2], func(ctx context.Context, o *opened, out io.Writer) error {
+				n, err := o.Cancel(ctx, ids...)
+				if err != nil {
+					return err
+				}
+				text := sanitize.Count(n, "request is cancelled", "requests are cancelled")
+				if n < len(ids) {
+					text += "; the others are with a worker, have a result, or are not there"
+				}
+				return sayOf(out, o, text)
+			})
+		}}
+	c.Flags().BoolVar(&all, "all", false, "all requests that no worker has and that have no result")
+	return c
+}
+
+func newBacklogRetry() *cobra.Command {
+	classes := ""
+	c := &cobra.Command{Use: "retry-dead STORE [NAME]", Short: "Send dead requests again", Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			set, err := dead.Parse(classes)
+			if err != nil || set.Has(dead.Length) {
+				return cli.Usage(fmt.Errorf("--class %s, expected all, or some of %s", classes, strings.Join(dead.All.Names(), ", ")))
+			}
+			names := set.Names()
+			if classes == "all" {
+				names = nil
+			}
+			return withBacklog(cmd, args, func(ctx context.Context, o *opened, out io.Writer) error {
+				n, err := o.RetryDead(ctx, names...)
+				if err != nil {
+					return err
+				}
+				return sayOf(out, o, sanitize.Count(n, "request waits again", "requests wait again"))
+			})
+		}}
+	c.Flags().StringVar(&classes, "class", "all", "classes of the dead: outage, limited and others (see docs/results.md)")
+	return c
+}
+
+func newBacklogRemove() *cobra.Command {
+	force := false
+	c := &cobra.Command{Use: "rm STORE NAME", Short: "Remove a backlog, with all its requests and results", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withBacklog(cmd, args, func(ctx context.Context, o *opened, out io.Writer) error {
+				all, err := o.Workers(ctx)
+				if err != nil {
+					return err
+				}
+				if n := len(livingOf(all)); n > 0 && !force {
+					return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %s there, and would lose what is in flight; expected it without them, "+
+						"or --force", o.Name(), sanitize.Count(n, "worker is", "workers are")))
+				}
+				if err := o.Remove(ctx); err != nil {
+					return err
+				}
+				return sayOf(out, o, "removed")
+			})
+		}}
+	c.Flags().BoolVar(&force, "force", false, "also while workers are there: they end, and what they have in flight is lost")
+	return c
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/backlog"
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/work"
+)
+
+// defaultBacklog is the name of a backlog if none is given.
+const defaultBacklog = "default"
+
+// backlogFlags name a backlog.
+type backlogFlags struct{ store, name string }
+
+func (f *backlogFlags) add(p *pflag.FlagSet) {
+	p.StringVar(&f.store, "backlog", "", "a store with a list of requests that many processes send together: sqlite:FILE on "+
+		"one machine, or postgres://USER@HOST/NAME")
+	p.StringVar(&f.name, "backlog-name", defaultBacklog, "name of the backlog in the store")
+}
+
+// check refuses flags that do not go with a backlog.
+func (f *backlogFlags) check(cmd *cobra.Command) error {
+	if f.store == "" {
+		if cmd.Flag("backlog-name").Changed {
+			return errors.New("--backlog-name without --backlog, expected sqlite:FILE or postgres://…")
+		}
+		return nil
+	}
+	return refuses(cmd, notWithBacklog, "--backlog")
+}
+
+// givenOf are the given flags of some names.
+func givenOf(cmd *cobra.Command, names string) (all []string) {
+	for name := range strings.FieldsSeq(names) {
+		if flag := cmd.Flag(name); flag != nil && flag.Changed {
+			all = append(all, "--"+name)
+		}
+	}
+	return all
+}
+
+// refusals are flags that do not go with something, and why.
+type refusals []struct{ flags, why string }
+
+func refuses(cmd *cobra.Command, all refusals, with string) error {
+	for _, r := range all {
+		if flags := givenOf(cmd, r.flags); len(flags) > 0 {
+			return fmt.Errorf("%s with %s: %s", flags[0], with, r.why)
+		}
+	}
+	return nil
+}
+
+// notWithBacklog are the flags of run that do not go with --backlog.
+var notWithBacklog = refusals{
+	{"ordered", "results of a backlog are in the order of the input anyway"},
+	{"out-dir max-file", "answers are kept in the store, and not in files; expected --out"},
+	{"via enqueued poll", "a batch of a provider is of one process"},
+	{"next next-while max-pages", "the next page is known only to the process that read the one before"},
+	{"budget price", "each process knows only what it has spent itself"},
+	{"retry-dead", "expected paceline backlog retry-dead"},
+	{"strangers sharers use ramp", "the limits are shared by a store"},
+	{"limit-model rpm tpm itpm otpm count estimate max-output", "limits of tokens and of models are not shared over a backlog yet"},
+	{"nonce-unit nonce-gap nonce-status", "nonces rise in the order of one process"},
+	{"sync trust-clock", "it is of the journal of a run, and a backlog needs none"},
+	{"report", "it has the results of one process alone"},
+	{"base-url format", "batches for language models are not kept in a backlog yet"},
+}
+
+// notAtWork are the flags of run that are of the input or of the results.
+var notAtWork = refusals{
+	{"url method body id no-header curl input-format skip-invalid prompt-column model system max-tokens dry-run queue",
+		"the requests are in the backlog; expected it with paceline enqueue"},
+	{"out dead errors select out-format", "the results are in the backlog; expected paceline backlog results"},
+}
+
+// hide hides flags from help.
+func hide(c *cobra.Command, names string) {
+	for name := range strings.FieldsSeq(names) {
+		if flag := c.Flag(name); flag != nil {
+			flag.Hidden = true
+		}
+	}
+}
+
+// opened is an open backlog.
+type opened struct {
+	*backlog.Backlog
+	store backlog.Store
+	shown string // the address without a password
+}
+
+// open opens the backlog. With existing, neither a store nor a backlog is made.
+func (f *backlogFlags) open(ctx context.Context, existing bool) (*opened, error) {
+	s, err := openBacklogs(ctx, f.store, existing)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	b, err := backlog.Open(ctx, s, f.name, backlog.Options{Format: work.Format, Existing: existing})
+	if err != nil {
+		shown := shareflags.Redacted(f.store)
+		err = fmt.Errorf("%s: %w", shown, err)
+		if errors.Is(err, backlog.ErrNoBacklog) {
+			err = fmt.Errorf("%s: there is no backlog %q: paceline enqueue FILE --backlog %s --backlog-name %s makes it, and "+
+				"paceline backlog ls %s says what is there", shown, f.name, shown, f.name, shown)
+		}
+		return nil, cli.Exit(cli.ExitConfig, errors.Join(err, s.Close()))
+	}
+	return &opened{b, s, shareflags.Redacted(f.store)}, nil
+}
+
+func (o *opened) close() { _ = o.store.Close() }
+
+// shares makes the limits those of all processes: by a file beside a SQLite backlog, by the same database otherwise.
+func (f *backlogFlags) shares(of *runFlags) {
+	s := &of.sharing.store
+	if f.store == "" || s.Address != "" || slices.Contains(of.limits, "none") || slices.Contains(of.limits, "auto") {
+		return
+	}
+	if s.Address = f.store; s.Name == "" {
+		s.Name = f.name
+	}
+	if file, ok := shareflags.File(f.store); ok {
+		s.Address = "sqlite:" + file + ".limits"
+	}
+}
+
+// suits reports what of a run's configuration does not go with a backlog.
+func (f *backlogFlags) suits(c *run.Config) error {
+	switch {
+	case f.store == "":
+		return nil
+	case c.Auto != nil:
+		return errors.New("--limit auto with --backlog: a limit that one process finds out is not that of all; expected a limit")
+	case c.Meter != nil:
+		return errors.New("limits of tokens with --backlog are not shared yet; expected --limit")
+	}
+	for _, t := range slices.Concat(c.Header, c.Query) {
+		if t.Has("nonce") {
+			return fmt.Errorf("{nonce} in %s with --backlog: nonces rise in the order of one process", t.Name())
+		}
+	}
+	return nil
+}

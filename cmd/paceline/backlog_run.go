@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/app/work"
+	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+)
+
+// viaBacklog is run FILE --backlog: it adds the requests of FILE, sends those of the backlog beside others,
+// and writes the results.
+func (f *runFlags) viaBacklog(cmd *cobra.Command, in *runInput, c run.Config, signals <-chan os.Signal, errs *screen.Screen) error {
+	if err := f.backlog.suits(&c); err != nil {
+		return cli.Usage(err)
+	}
+	results := resultFiles(&c)
+	if err := results.check(&c); err != nil {
+		return cli.Exit(cli.ExitConfig, err)
+	}
+	r, err := newUnsent(c)
+	if err != nil {
+		return err
+	}
+	if err := f.check(r, in, signals); err != nil {
+		return err
+	}
+	if f.llm.dryRun {
+		return f.llm.printPlan(cli.Harmless(cmd.OutOrStdout(), f.output), f.plan(r, &c), f.output)
+	}
+	o, err := f.backlog.open(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	a := &work.Adder{Backlog: o.Backlog, Storing: format.Storing{TTL: f.ttl}}
+	if err := adding(cmd.Context(), a, r, in); err != nil {
+		return err
+	}
+	errs.Line(addedWords(a, o))
+	if home := r.Home(); len(c.Keys) > 0 && len(c.KeyHosts) == 0 && home != nil {
+		c.KeyHosts = secret.Places{*home}
+	}
+	err = f.drain(cmd, c, o, true, signals, errs)
+	if code := cli.Code(err); code != cli.ExitOK && code != cli.ExitSomeFailed {
+		return err
+	}
+	return results.write(cmd.Context(), o, errs)
+}
+
+// backlogResults are the files of the results of run --backlog.
+type backlogResults struct {
+	out, dead string
+	shape     output.Shape
+	stdout    io.Writer
+}
+
+func resultFiles(c *run.Config) *backlogResults {
+	names := output.Config{Out: c.Out, Dead: c.Dead, Format: format.Plain{}}
+	names.Name()
+	return &backlogResults{names.Out, names.Dead, c.Shape, c.Stdout}
+}
+
+// check refuses to write over files that are not results.
+func (r *backlogResults) check(c *run.Config) error {
+	for _, path := range []string{r.out, r.dead} {
+		if path == "-" {
+			continue
+		}
+		file, err := os.Open(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		info, err := file.Stat()
+		line, rerr := bufio.NewReaderSize(file, 1<<20).ReadSlice('\n')
+		file.Close()
+		switch _, is := format.SlowEntry(line); {
+		case err != nil:
+			return err
+		case c.InputInfo != nil && os.SameFile(info, c.InputInfo):
+			return fmt.Errorf("%s is the input, and results would replace it", path)
+		case rerr == io.EOF && len(line) == 0, is:
+		case r.shape != nil && path == r.out && (len(r.shape.Head()) == 0 && bytes.HasPrefix(line, []byte("{")) ||
+			len(r.shape.Head()) > 0 && bytes.Equal(line, r.shape.Head())):
+		default:
+			return fmt.Errorf("%s is there, and has no results of paceline: is this the right file?", path)
+		}
+	}
+	return nil
+}
+
+// write writes the results of the whole backlog, and returns the error of a run that has finished.
+func (r *backlogResults) write(ctx context.Context, o *opened, errs *screen.Screen) error {
+	n, err := o.Count(ctx)
+	if err != nil {
+		return cli.Exit(cli.ExitFailure, fmt.Errorf("%s: %w", o.shown, err))
+	}
+	w := work.Results{Backlog: o.Backlog, Shape: r.shape, Failed: func(id string, err error) {
+		errs.Line(fmt.Sprintf("--select %v, of the answer to %q: that is null", err, id))
+	}}
+	out, err := replacing(r.out, sanitize.JSONTo(r.stdout))
+	if err == nil && r.dead != r.out {
+		var letters *replaced
+		if letters, err = replacing(r.dead, sanitize.JSONTo(r.stdout)); err == nil {
+			w.Dead = letters
+			defer letters.drop()
+		}
+	}
+	if err == nil {
+		defer out.drop()
+		w.Out = out
+		_, err = w.Write(ctx)
+	}
+	if letters, is := w.Dead.(*replaced); err == nil && is {
+		err = letters.done()
+	}
+	if err == nil {
+		err = out.done()
+	}
+	switch {
+	case err != nil:
+		return cli.Exit(cli.ExitFailure, fmt.Errorf("%w; the results are in %s, backlog %s (paceline backlog results)", err, o.shown, o.Name()))
+	case n.Left() > 0:
+		errs.Line(sanitize.Count(int(n.Left()), "request has", "requests have") + " no result yet; the same command again goes on")
+		return cli.Exit(cli.ExitFailure, nil)
+	case n.Dead+n.Expired+n.Cancelled > 0:
+		return cli.Exit(cli.ExitSomeFailed, nil)
+	}
+	return nil
+}
+
+// replaced is a file that takes the place of another one once it is complete, or a stream.
+type replaced struct {
+	*bufio.Writer
+	file *os.File // nil: a stream
+	path string
+}
+
+func replacing(path string, stream io.Writer) (*replaced, error) {
+	if path == "-" || output.IsNowhere(path) {
+		return &replaced{Writer: bufio.NewWriter(stream)}, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return nil, err
+	}
+	return &replaced{bufio.NewWriterSize(file, 256<<10), file, path}, nil
+}
+
+func (r *replaced) done() error {
+	err := r.Flush()
+	if r.file == nil {
+		return err
+	}
+	if err == nil {
+		err = r.file.Sync()
+	}
+	if cerr := r.file.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(r.file.Name(), r.path)
+	}
+	if err == nil {
+		r.file = nil
+	}
+	return err
+}
+
+// drop removes what was not completed.
+func (r *replaced) drop() {
+	if r.file != nil {
+		_ = r.file.Close()
+		_ = os.Remove(r.file.Name())
+	}
+}

@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/run/format"
+)
+
+// said runs a command line, and returns what it wrote. It fails if the exit code is another one.
+func said(t *testing.T, code int, args ...string) (out, errs string) {
+	t.Helper()
+	var o, e strings.Builder
+	if got := execute(context.Background(), args, strings.NewReader(""), &o, &e); got != code {
+		t.Fatalf("%q: exit %d, expected %d\n%s%s", args, got, code, &o, &e)
+	}
+	return o.String(), e.String()
+}
+
+// counting is a server that counts the requests of each path. Paths with "missing" are not there.
+type counting struct {
+	*httptest.Server
+	mu   sync.Mutex
+	seen map[string]int
+	auth string // the latest
+}
+
+func countingServer(t *testing.T) *counting {
+	c := &counting{seen: map[string]int{}}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.seen[q.URL.Path]++
+		c.auth = q.Header.Get("Authorization")
+		if strings.Contains(q.URL.Path, "missing") {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprintf(w, `{"path":%q}`, q.URL.Path)
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (c *counting) once(t *testing.T, n int) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.seen) != n {
+		t.Errorf("%d paths were asked for, expected %d", len(c.seen), n)
+	}
+	for path, times := range c.seen {
+		if times != 1 {
+			t.Errorf("%s was sent %d times, expected once", path, times)
+		}
+	}
+}
+
+// inOrder reads lines of results, and checks that they are those of ids in their order.
+func inOrder(t *testing.T, text string, ids ...string) (all []format.Result) {
+	t.Helper()
+	var got []string
+	for line := range strings.Lines(text) {
+		var r format.Result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		all, got = append(all, r), append(got, r.ID)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(ids) {
+		t.Errorf("results of %q, expected %q", got, ids)
+	}
+	return all
+}
+
+func TestBacklogEnqueueWorkResults(t *testing.T) {
+	t.Parallel()
+	server, dir := countingServer(t), t.TempDir()
+	store := "sqlite:" + filepath.Join(dir, "jobs.db")
+	file := linesFile(t, dir, "requests.jsonl", `{"id":"a","url":"`+server.URL+`/a"}`, `{"id":"b","method":"POST","url":"`+server.URL+`/missing","body":{"x":1}}`,
+		`{"id":"c","url":"`+server.URL+`/c","priority":1}`)
+	if out, _ := said(t, cli.ExitOK, "enqueue", file, "--backlog", store); !strings.Contains(out, "3 of 3 requests added") {
+		t.Errorf("enqueue says %q", out)
+	}
+	if out, _ := said(t, cli.ExitOK, "enqueue", file, "--backlog", store); !strings.Contains(out, "0 of 3 requests added") || !strings.Contains(out, "3 were there already") {
+		t.Errorf("the same enqueue says %q", out)
+	}
+	out, errs := said(t, cli.ExitOK, "backlog", "results", store)
+	if out != "" || !strings.Contains(errs, "3 of 3 requests have no result yet") {
+		t.Errorf("results before work: %q, %q", out, errs)
+	}
+	_, errs = said(t, cli.ExitSomeFailed, "work", "--backlog", store, "--limit", "none", "--until-empty", "--progress", "off")
+	if !strings.Contains(errs, "3 requests, 0 ended before; 0 workers here before this one") {
+		t.Errorf("work says %q", errs)
+	}
+	server.once(t, 3)
+	out, errs = said(t, cli.ExitOK, "backlog", "results", store)
+	all := inOrder(t, out, "a", "b", "c")
+	if all[0].State != "done" || all[1].State != "dead" || all[1].Class != "invalid" || errs != "" {
+		t.Errorf("results: %+v; %q", all, errs)
+	}
+	if out, _ = said(t, cli.ExitOK, "backlog", "results", store, "--select", "id=.id, path=.body.path", "--format", "csv"); out != "id,path\na,/a\nc,/c\n" {
+		t.Errorf("as a table: %q", out)
+	}
+	if out, _ = said(t, cli.ExitOK, "backlog", "results", store, "--state", "dead"); inOrder(t, out, "b") == nil {
+		t.Error("expected the dead one")
+	}
+	if out, _ = said(t, cli.ExitOK, "backlog", "ls", store); !strings.Contains(out, "finished") || !strings.Contains(out, "default") {
+		t.Errorf("ls: %q", out)
+	}
+}
+
+func linesFile(t *testing.T, dir, name string, lines ...string) string {
+	t.Helper()
+	name = filepath.Join(dir, name)
+	if err := os.WriteFile(name, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestBacklogRun(t *testing.T) {
+	t.Parallel()
+	server, dir := countingServer(t), t.TempDir()
+	store, out := "sqlite:"+filepath.Join(dir, "jobs.db"), filepath.Join(dir, "results.jsonl")
+	file := linesFile(t, dir, "people.csv", "name,at", "ann,a", "bob,missing", "cid,c")
+	args := []string{"run", file, "--url", server.URL + "/{row.at}", "--id", "{row.name}", "-H", "X-Name: {row.name}", "--backlog", store,
+		"--limit", "none", "--out", out, "--progress", "off"}
+	said(t, cli.ExitSomeFailed, args...)
+	said(t, cli.ExitSomeFailed, args...) // it goes on where the other ended: there is nothing to do
+	server.once(t, 3)
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inOrder(t, string(text), "ann", "cid")
+	if text, err = os.ReadFile(filepath.Join(dir, "results.dead.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	if letters := inOrder(t, string(text), "bob"); !strings.Contains(string(letters[0].Request), `"X-Name":"bob"`) {
+		t.Errorf("the dead letter has the request %s, expected what the template took from its row", letters[0].Request)
+	}
+	if _, errs := said(t, cli.ExitConfig, "run", file, "--url", server.URL+"/{row.at}", "--backlog", store, "--limit", "none", "--select", "id=.id", "--out", file); !strings.Contains(errs, "is the input") {
+		t.Errorf("results over the input: %q", errs)
+	}
+	other := linesFile(t, dir, "other.txt", "not results")
+	if _, errs := said(t, cli.ExitConfig, "run", file, "--url", server.URL+"/{row.at}", "--backlog", store, "--limit", "none", "--out", other); !strings.Contains(errs, "is this the right file?") {
+		t.Errorf("results over another file: %q", errs)
+	}
+}
+
+// A key is filled in when a request is sent, and goes only to servers that are named. The file of the backlog does not
+// have it.
+func TestBacklogKeysStayOut(t *testing.T) {
+	server, dir := countingServer(t), t.TempDir()
+	db := filepath.Join(dir, "jobs.db")
+	const key = "s3cret-Of-9a7Kq-backlog"
+	t.Setenv("BACKLOG_KEY", key)
+	file := linesFile(t, dir, "requests.jsonl", `{"id":"a","url":"`+server.URL+`/a"}`)
+	said(t, cli.ExitOK, "enqueue", file, "--backlog", "sqlite:"+db)
+	args := []string{"work", "--backlog", "sqlite:" + db, "--limit", "none", "--until-empty", "--key-env", "BACKLOG_KEY", "-H", "Authorization: Bearer {key}"}
+	if _, errs := said(t, cli.ExitUsage, args...); !strings.Contains(errs, "--key-host") {
+		t.Errorf("without --key-host: %q", errs)
+	}
+	said(t, cli.ExitOK, append(args, "--key-host", strings.TrimPrefix(server.URL, "http://"))...)
+	if server.auth != "Bearer "+key {
+		t.Errorf("the server got %q", server.auth)
+	}
+	all, err := filepath.Glob(db + "*")
+	if err != nil || len(all) == 0 {
+		t.Fatal(err, all)
+	}
+	for _, name := range all {
+		if text, err := os.ReadFile(name); err != nil || strings.Contains(string(text), key) {
+			t.Errorf("%s has the key (%v)", name, err)
+		}
+	}
+	secret := linesFile(t, dir, "secret.jsonl", `{"id":"s","url":"`+server.URL+`/s","headers":{"Authorization":"Bearer abcdefgh12345"}}`)
+	if _, errs := said(t, cli.ExitConfig, "enqueue", secret, "--backlog", "sqlite:"+db); !strings.Contains(errs, "header Authorization") || !strings.Contains(errs, "nothing was added") {
+		t.Errorf("a secret of its own: %q", errs)
+	}
+	said(t, cli.ExitOK, "enqueue", secret, "--backlog", "sqlite:"+db, "--store-secrets")
+}
+
+func TestBacklogVerbs(t *testing.T) {
+	t.Parallel()
+	server, dir := countingServer(t), t.TempDir()
+	store := "sqlite:" + filepath.Join(dir, "jobs.db")
+	file := linesFile(t, dir, "urls.jsonl", `{"id":"a","url":"`+server.URL+`/a"}`, `{"id":"b","url":"`+server.URL+`/missing"}`, `{"id":"c","url":"`+server.URL+`/c"}`)
+	said(t, cli.ExitOK, "enqueue", file, "--backlog", store, "--backlog-name", "mails")
+	says := func(expected string, args ...string) {
+		t.Helper()
+		if out, _ := said(t, cli.ExitOK, append([]string{"backlog"}, args...)...); !strings.Contains(out, expected) {
+			t.Errorf("backlog %q says %q, expected %q", args, out, expected)
+		}
+	}
+	says("3 requests, 3 ready", "show", store, "mails")
+	says("paused", "pause", store, "mails")
+	says("mails: paused", "show", store, "mails")
+	says("goes on", "resume", store, "mails")
+	says("1 request is cancelled; the others", "cancel", store, "mails", "c", "nobody")
+	work := []string{"work", "--backlog", store, "--backlog-name", "mails", "--limit", "none", "--until-empty", "--progress", "off"}
+	said(t, cli.ExitSomeFailed, work...)
+	says("2 ", "results", store, "mails", "--select", `text="2 \(.id)"`, "--state", "done,dead")
+	says(`"state":"cancelled"`, "results", store, "mails", "--state", "cancelled")
+	says("0 requests wait again", "retry-dead", store, "mails", "--class", "outage")
+	says("1 request waits again", "retry-dead", store, "mails")
+	said(t, cli.ExitSomeFailed, work...)
+	if server.seen["/missing"] != 2 || server.seen["/c"] != 0 || server.seen["/a"] != 1 {
+		t.Errorf("sent %v, expected the dead one twice and the cancelled one never", server.seen)
+	}
+	says("removed", "rm", store, "mails")
+	said(t, cli.ExitConfig, "backlog", "show", store, "mails")
+}
+
+func TestBacklogBadInput(t *testing.T) {
+	t.Parallel()
+	server, dir := countingServer(t), t.TempDir()
+	db := filepath.Join(dir, "jobs.db")
+	store := "sqlite:" + db
+	good := linesFile(t, dir, "good.jsonl", `{"id":"a","url":"`+server.URL+`/a"}`)
+	twice := linesFile(t, dir, "twice.jsonl", `{"id":"a","url":"`+server.URL+`/a"}`, `{"id":"b","url":"`+server.URL+`/b"}`, `{"id":"a","url":"`+server.URL+`/c"}`)
+	none := "sqlite:" + filepath.Join(dir, "none.db")
+	for _, c := range []struct {
+		code     int
+		expected string
+		args     []string
+	}{
+		{cli.ExitConfig, "there is no store of backlogs", []string{"work", "--backlog", none, "--limit", "none"}},
+		{cli.ExitConfig, "there is no store of backlogs", []string{"backlog", "ls", none}},
+		{cli.ExitConfig, "there is no store of backlogs", []string{"backlog", "results", none}},
+		{cli.ExitConfig, `id "a" is already on line 1`, []string{"enqueue", twice, "--backlog", store}},
+		{cli.ExitUsage, "--backlog is required", []string{"enqueue", good}},
+		{cli.ExitUsage, "--backlog is required", []string{"work", "--limit", "none"}},
+		{cli.ExitConfig, "expected sqlite:FILE or postgres://", []string{"enqueue", good, "--backlog", "jobs.db"}},
+		{cli.ExitUsage, "--via with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--via", "batch"}},
+		{cli.ExitUsage, "--ordered with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--ordered"}},
+		{cli.ExitUsage, "--out-dir with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--out-dir", dir}},
+		{cli.ExitUsage, "--budget with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--budget", "1"}},
+		{cli.ExitUsage, "--retry-dead with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--retry-dead"}},
+		{cli.ExitUsage, "--next with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--next", "link"}},
+		{cli.ExitUsage, "--tpm with --backlog", []string{"run", good, "--backlog", store, "--tpm", "1000"}},
+		{cli.ExitUsage, "--limit auto with --backlog", []string{"run", good, "--limit", "auto", "--backlog", store}},
+		{cli.ExitUsage, "{nonce} in N with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "-H", "N: {nonce}"}},
+		{cli.ExitUsage, "--backlog-name without --backlog", []string{"run", good, "--limit", "none", "--backlog-name", "x"}},
+		{cli.ExitUsage, "--out with paceline work", []string{"work", "--limit", "none", "--backlog", store, "--out", "x"}},
+		{cli.ExitUsage, "--url with paceline work", []string{"work", "--limit", "none", "--backlog", store, "--url", "x"}},
+		{cli.ExitUsage, "--format csv without --select", []string{"backlog", "results", store, "--format", "csv"}},
+		{cli.ExitUsage, "expected done, dead, expired or cancelled", []string{"backlog", "results", store, "--state", "lost"}},
+		{cli.ExitUsage, "expected the ids of requests, or --all", []string{"backlog", "cancel", store, "default"}},
+		{cli.ExitUsage, "--class nobody", []string{"backlog", "retry-dead", store, "--class", "nobody"}},
+	} {
+		if out, errs := said(t, c.code, c.args...); !strings.Contains(errs, c.expected) || out != "" {
+			t.Errorf("%q says %q, expected %q", c.args, out+errs, c.expected)
+		}
+	}
+	for _, name := range []string{db, filepath.Join(dir, "none.db")} {
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("%s is there, expected that what is refused makes no store", name)
+		}
+	}
+	said(t, cli.ExitOK, "enqueue", good, "--backlog", store)
+	if _, errs := said(t, cli.ExitConfig, "work", "--backlog", store, "--backlog-name", "mails", "--limit", "none"); !strings.Contains(errs, `there is no backlog "mails"`) {
+		t.Errorf("a name that is not there: %q", errs)
+	}
+	server.once(t, 0)
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/work"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+)
+
+const enqueueLong = `Add the requests of FILE to a backlog: a list that many processes send together, with paceline work. FILE has any of the
+forms that paceline run reads. The whole file is checked before its first request is added. Requests whose ids are there already
+are passed over, so the same command may run again.
+
+Keys stay out of the backlog: paceline work fills {key} in when it sends.`
+
+// enqueueFlags are the flags of enqueue.
+type enqueueFlags struct {
+	runFlags
+	priority int
+	at       string
+	secrets  bool
+}
+
+func newEnqueue() *cobra.Command {
+	f := enqueueFlags{runFlags: newRunFlags()}
+	f.llm.format, f.limits = "auto", []string{"none"}
+	c := &cobra.Command{
+		Use: "enqueue [FILE|-]", Short: "Add a file of HTTP requests to a backlog", Long: enqueueLong,
+		Example: "  paceline enqueue requests.jsonl --backlog sqlite:jobs.db\n" +
+			"  paceline enqueue people.csv --url 'https://h.example/{row.email}' --backlog postgres://db/jobs",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && cmd.Flags().NFlag() == 0 {
+				return cli.Usage(errors.New("expected a FILE of requests (- is standard input) and --backlog sqlite:FILE or postgres://…"))
+			}
+			return f.run(cmd, append(args, "-")[0])
+		},
+	}
+	p := c.Flags()
+	f.backlog.add(p)
+	f.given.add(p)
+	p.StringArrayVarP(&f.headers, "header", "H", nil, "'Name: value' with {row.COLUMN} for every request, kept in the backlog; repeatable")
+	p.StringArrayVar(&f.query, "query", nil, "'name=value' with {row.COLUMN} for the query of every request, likewise; repeatable")
+	p.IntVar(&f.priority, "priority", 0, "added to the priority of each request: a step puts it a minute before others")
+	p.DurationVar(&f.ttl, "ttl", 0, "deadline of requests without their own, as a duration from now, or from their field created (default: for ever)")
+	p.StringVar(&f.at, "at", "", "nothing goes before: a time of day (22:00), an instant as in RFC 3339, or a duration")
+	p.BoolVar(&f.secrets, "store-secrets", false, "keep requests that have secrets of their own, such as an Authorization. All who read the store see them")
+	p.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave out invalid lines instead of adding nothing")
+	p.Var(&f.maxLine, "max-line", "longest line of the input")
+	p.Var(&f.maxHeader, "max-header", "largest headers of a request")
+	p.Var(&f.maxBody, "max-body", "largest body of a request")
+	return c
+}
+
+func (f *enqueueFlags) run(cmd *cobra.Command, name string) error {
+	if f.backlog.store == "" {
+		return cli.Usage(errors.New("--backlog is required, expected sqlite:FILE or postgres://…"))
+	}
+	if f.ttl < 0 {
+		return cli.Usage(fmt.Errorf("--ttl %v, expected at least 0s", f.ttl))
+	}
+	due, err := parseUntil(f.at, time.Now())
+	if err != nil {
+		return cli.Usage(fmt.Errorf("--at %w", err))
+	}
+	c := run.Config{SkipInvalid: f.skipInvalid, TTL: f.ttl,
+		Input:  format.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
+		Notice: func(s string) { fmt.Fprintln(cmd.ErrOrStderr(), s) }}
+	if c.Header, err = format.ParseHeaders(f.headers); err != nil {
+		return cli.Usage(fmt.Errorf("--header %w", err))
+	}
+	if c.Query, err = format.ParseQuery(f.query); err != nil {
+		return cli.Usage(fmt.Errorf("--query %w", err))
+	}
+	in, err := openRunInput(cmd, name)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	taken, err := f.take(cmd, in, &c)
+	if err == nil && !taken {
+		err = f.plain(in)
+	}
+	if err != nil {
+		return err
+	}
+	signals, stop := notified()
+	defer stop()
+	r, err := newUnsent(c)
+	if err != nil {
+		return err
+	}
+	if err := f.check(r, in, signals); err != nil {
+		return err
+	}
+	o, err := f.backlog.open(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	a := &work.Adder{Backlog: o.Backlog, Priority: f.priority, Due: due, Storing: format.Storing{TTL: f.ttl, Secrets: f.secrets}}
+	if err := adding(cmd.Context(), a, r, in); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), addedWords(a, o))
+	return err
+}
+
+// plain refuses an input that is a batch for language models.
+func (f *runFlags) plain(in *runInput) error {
+	_, isLLM, reader, err := f.llm.readFormat(in.reader, int(f.maxLine))
+	if in.reader = reader; err == nil && isLLM {
+		err = cli.Usage(fmt.Errorf("%s is a batch for language models, which is not kept in a backlog yet; expected whole requests, a "+
+			"line each", in.name))
+	}
+	return err
+}
+
+// newUnsent returns a run that only reads its input.
+func newUnsent(c run.Config) (*run.Run, error) {
+	c.Out, c.Dead, c.Shape, c.Stdout, c.Backlog, c.Share = "-", "", nil, io.Discard, nil, nil
+	r, err := run.New(c)
+	if err != nil {
+		return nil, codeOf(err)
+	}
+	return r, nil
+}
+
+// adding adds the requests of an input.
+func adding(ctx context.Context, a *work.Adder, r *run.Run, in *runInput) error {
+	err := a.From(ctx, r, in.name, in.reader)
+	switch {
+	case errors.Is(err, run.ErrInput), isInputError(err):
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("%w; %s", err, addedText(a.Added)))
+	case err != nil:
+		return cli.Exit(cli.ExitFailure, fmt.Errorf("%w; %s, and the same command again adds the rest", err, addedText(a.Added)))
+	}
+	return nil
+}
+
+func isInputError(err error) bool {
+	_, is := errors.AsType[*format.InputError](err)
+	return is
+}
+
+func addedText(n int) string {
+	if n == 0 {
+		return "nothing was added"
+	}
+	return humanize.Thousands(int64(n)) + " were added"
+}
+
+// addedWords say what was added.
+func addedWords(a *work.Adder, o *opened) string {
+	text := fmt.Sprintf("%s of %s requests added to %s, backlog %s", humanize.Thousands(int64(a.Added)),
+		humanize.Thousands(int64(a.Read)), o.shown, o.Name())
+	if there := a.Read - a.Added; there > 0 {
+		text += fmt.Sprintf("; %s were there already", humanize.Thousands(int64(there)))
+	}
+	return text
+}

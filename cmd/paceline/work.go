@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/backlog"
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/app/work"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
+)
+
+const workLong = `Send the requests of a backlog, beside any number of other processes that do the same. All of them keep to the limits together.
+Each request has one result. What may have been sent twice is named (possible_repeat), and nothing else is.
+
+A process that dies or is stopped loses nothing: others send what it had, 15 s later. The first Ctrl-C waits for the requests in
+flight, and gives the others back.
+
+Exit codes are those of paceline run.`
+
+func newWork() *cobra.Command {
+	f := newRunFlags()
+	untilEmpty := false
+	c := &cobra.Command{
+		Use: "work", Short: "Send the requests of a backlog, with others, within one limit", Long: workLong,
+		Example: "  paceline work --backlog sqlite:jobs.db --limit 20/s --until-empty\n" +
+			"  paceline work --backlog postgres://db/jobs --backlog-name mails --limit 200/s",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.work(cmd, untilEmpty) },
+	}
+	f.add(c)
+	c.Flags().BoolVar(&untilEmpty, "until-empty", false, "end when each request of the backlog has a result (default: wait for more)")
+	for _, all := range []refusals{notWithBacklog, notAtWork} {
+		for _, r := range all {
+			hide(c, r.flags)
+		}
+	}
+	return c
+}
+
+// work is the verb work.
+func (f *runFlags) work(cmd *cobra.Command, untilEmpty bool) error {
+	if f.backlog.store == "" {
+		return cli.Usage(errors.New("--backlog is required, expected sqlite:FILE or postgres://…"))
+	}
+	if err := refuses(cmd, notAtWork, "paceline work"); err != nil {
+		return cli.Usage(err)
+	}
+	c, err := f.config(cmd)
+	if err != nil {
+		return err
+	}
+	if err := f.backlog.suits(&c); err != nil {
+		return cli.Usage(err)
+	}
+	if len(c.Keys) > 0 && len(c.KeyHosts) == 0 {
+		return cli.Usage(errors.New("--key-env without --key-host: a backlog has requests of any origin, and keys go only to servers " +
+			"that are named; expected --key-host HOST"))
+	}
+	if err := f.suits(cmd, &runInput{name: "the backlog"}, &c); err != nil {
+		return err
+	}
+	errs, err := newScreen(f.console.screen(cmd), f)
+	if err != nil {
+		return err
+	}
+	c.Notice = errs.Line
+	c.Log = f.logger(cmd, errs)
+	o, err := f.backlog.open(cmd.Context(), true)
+	if err != nil {
+		return err
+	}
+	defer o.close()
+	signals, stop := notified()
+	defer stop()
+	return f.drain(cmd, c, o, untilEmpty, signals, errs)
+}
+
+// drain sends requests of a backlog until it is empty, or a signal comes.
+func (f *runFlags) drain(cmd *cobra.Command, c run.Config, o *opened, untilEmpty bool, signals <-chan os.Signal, errs *screen.Screen) (err error) {
+	ctx := cmd.Context()
+	watch, err := f.watch.listen()
+	if err != nil {
+		return err
+	}
+	defer watch.close()
+	if c.Share, err = f.sharing.store.Open(ctx, c.Log); err != nil {
+		return err
+	}
+	defer c.Share.Close()
+	before, err := beforeWords(ctx, o)
+	if err != nil {
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", o.shown, err))
+	}
+	session, err := backlog.NewSession(backlog.SessionConfig{Backlog: o.Backlog, UntilEmpty: untilEmpty, Notice: func(err error) {
+		if err != nil {
+			errs.Line(fmt.Sprintf("%s: %v; nothing new is sent until it answers", o.shown, err))
+		} else {
+			errs.Line(o.shown + " answers again")
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	source := work.NewSource(ctx, session, max(leastAhead, c.Concurrency/8))
+	c.Backlog, c.Format, c.Shape, c.Out, c.Dead, c.Stdout, c.InputInfo = source, nil, nil, "-", "", io.Discard, nil
+	c.Header, c.Query = format.WithoutRows(c.Header), format.WithoutRows(c.Query)
+	defer func() { err = errors.Join(err, givenBack(source, o)) }()
+	r, err := run.New(c)
+	if err != nil {
+		return codeOf(err)
+	}
+	defer cli.Overhear(r.Tell)()
+	if err := r.Open(); err != nil {
+		return codeOf(err)
+	}
+	errs.Line(before)
+	if err := watch.serve("paceline work "+o.Name(), r, errs.Line); err != nil {
+		return err
+	}
+	whole := work.Watch(ctx, o.Backlog)
+	defer whole.Stop()
+	in := &runInput{reader: source, name: "the backlog", whole: whole.Words}
+	if err := f.send(ctx, r, in, signals, errs); err != nil {
+		return err
+	}
+	return source.Err()
+}
+
+// leastAhead is how many requests wait in the process for their turn, so that none is late.
+const leastAhead = 4
+
+// closing is how long the end of a process waits for the store.
+const closing = 20 * time.Second
+
+// givenBack gives back what was not sent.
+func givenBack(s *work.Source, o *opened) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	if err := s.Close(ctx); err != nil {
+		return cli.Exit(cli.ExitFailure, fmt.Errorf("%s: %w; what it does not know is sent again by others, and named", o.shown, err))
+	}
+	return nil
+}
+
+// beforeWords say how far a backlog is.
+func beforeWords(ctx context.Context, o *opened) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	n, err := o.Count(ctx)
+	if err != nil {
+		return "", err
+	}
+	all, err := o.Workers(ctx)
+	if err != nil {
+		return "", err
+	}
+	living := 0
+	for i := range all {
+		if !all[i].Dead {
+			living++
+		}
+	}
+	text := fmt.Sprintf("backlog %s: %s requests, %s ended before; %s here before this one", sanitize.Text(o.Name()), humanize.Thousands(n.Total),
+		humanize.Thousands(n.Total-n.Left()), sanitize.Count(living, "worker", "workers"))
+	info, err := o.Info(ctx)
+	if err == nil && info.Paused {
+		text += "; it is paused (paceline backlog resume)"
+	}
+	return text, err
+}
+
+// logger is the log on standard error.
+func (f *runFlags) logger(cmd *cobra.Command, errs *screen.Screen) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(f.logLevel)) // config has checked it
+	return slog.New(slog.NewTextHandler(f.console.log(cmd, errs), &slog.HandlerOptions{Level: level}))
+}
