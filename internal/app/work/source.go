@@ -37,8 +37,6 @@ type Source struct {
 // job is a request in the hands of the run.
 type job struct {
 	*backlog.Attempt
-	tried int  // attempts of this process that failed
-	doubt bool // one of them may have been served
 	began bool // its first attempt, or its end
 }
 
@@ -111,10 +109,6 @@ func (s *Source) Close(ctx context.Context) error {
 func (s *Source) releaseLocked(j *job) {
 	s.beganLocked(j)
 	delete(s.jobs, j.ID)
-	if j.tried > 0 {
-		j.Again(0, j.doubt)
-		return
-	}
 	j.Unsent()
 }
 
@@ -168,8 +162,7 @@ func (s *Source) Tried(id string, doubt bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j := s.jobs[id]; j != nil {
-		j.tried++
-		j.doubt = j.doubt || doubt
+		j.Attempt.Tried(doubt)
 	}
 }
 

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/backlog"
+	"github.com/paceline-go/paceline/backlog/sqlite"
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/work"
+	"github.com/paceline-go/paceline/internal/testkit/need"
+)
+
+// storm is processes of work on one backlog, at a strict server that counts the requests of each path.
+type storm struct {
+	t      *testing.T
+	db     string
+	server *strictly
+	url    string
+	n      int
+
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+// newStorm adds n requests to a backlog whose limit is per second.
+func newStorm(t *testing.T, n int, limit int64) *storm {
+	t.Helper()
+	s := &storm{t: t, db: filepath.Join(t.TempDir(), "jobs.db"), server: serveStrictly(t, limit, time.Second), n: n, seen: map[string]int{}}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		s.mu.Lock()
+		s.seen[q.URL.Path]++
+		s.mu.Unlock()
+		s.server.Config.Handler.ServeHTTP(w, q)
+	}))
+	t.Cleanup(front.Close)
+	s.url = front.URL
+	ripeStore(t, s.limits(), defaultBacklog, perSecondKeeper(limit))
+	said(t, cli.ExitOK, "enqueue", urlFile(t, s.url, n), "--backlog", "sqlite:"+s.db)
+	return s
+}
+
+func (s *storm) limits() string { return "sqlite:" + s.db + ".limits" }
+
+func (s *storm) worker(limit int64) (*exec.Cmd, *bytes.Buffer) {
+	return process(s.t, "work", "--backlog", "sqlite:"+s.db, "--limit", fmt.Sprintf("%d/s", limit), "--until-empty", "--progress", "off")
+}
+
+func (s *storm) open() (*sqlite.Store, *backlog.Backlog) {
+	s.t.Helper()
+	store, err := sqlite.OpenExisting(s.db)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	b, err := backlog.Open(s.t.Context(), store, defaultBacklog, backlog.Options{Existing: true, Format: work.Format})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return store, b
+}
+
+// giveUp does at once what the others do after 15 s without a beat of a process. That process must have ended.
+func (s *storm) giveUp(dead *exec.Cmd) {
+	s.t.Helper()
+	store, b := s.open()
+	defer store.Close()
+	all, err := b.Workers(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, w := range all {
+		if w.PID == dead.Process.Pid && !w.Dead {
+			if done, err := store.GiveUp(s.t.Context(), backlog.Beat{Worker: w.ID, Beat: w.Beat}); err != nil || !done {
+				s.t.Fatal(done, err)
+			}
+		}
+	}
+}
+
+// judge checks the promises: each request has one result, those that arrived twice are named, and nothing was refused. It
+// returns how many arrived twice, and how many are named.
+func (s *storm) judge() (twice, named int) {
+	s.t.Helper()
+	var out, errs strings.Builder
+	if code := execute(context.Background(), []string{"backlog", "results", "sqlite:" + s.db}, strings.NewReader(""), &out, &errs); code != cli.ExitOK || errs.Len() > 0 {
+		s.t.Fatalf("results: exit %d, %s", code, &errs)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := map[string]int{}
+	for line := range strings.Lines(out.String()) {
+		var r format.Result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			s.t.Fatal(err)
+		}
+		got[r.ID]++
+		var n int
+		if _, err := fmt.Sscanf(r.ID, "line-%d-", &n); err != nil {
+			s.t.Fatal(err)
+		}
+		if r.PossibleRepeat {
+			named++
+		}
+		if times := s.seen[fmt.Sprintf("/%d", n-1)]; times > 1 {
+			if twice++; !r.PossibleRepeat {
+				s.t.Errorf("%s arrived %d times, and is not named", r.ID, times)
+			}
+		} else if times == 0 || r.State != "done" {
+			s.t.Errorf("%s is %s, and arrived %d times", r.ID, r.State, times)
+		}
+	}
+	if len(got) != s.n {
+		s.t.Errorf("%d requests have results, expected %d", len(got), s.n)
+	}
+	for id, times := range got {
+		if times != 1 {
+			s.t.Errorf("%s has %d results", id, times)
+		}
+	}
+	if _, refused := s.server.count(); refused > 0 {
+		s.t.Errorf("%d were refused", refused)
+	}
+	return twice, named
+}
+
+// Three processes drain one backlog within one limit, while one is killed and one is stopped for a while. Each request
+// has one result, and nothing is refused.
+func TestBacklogProcesses(t *testing.T) {
+	t.Parallel()
+	const limit = 200
+	s := newStorm(t, 500, limit)
+	var workers []*exec.Cmd
+	var words []*bytes.Buffer
+	for range 3 {
+		w, errs := s.worker(limit)
+		workers, words = append(workers, w), append(words, errs)
+	}
+	s.server.wait(100)
+	workers[0].Process.Kill()
+	workers[0].Wait()
+	s.giveUp(workers[0])
+	workers[1].Process.Signal(syscall.SIGSTOP)
+	time.Sleep(time.Second)
+	workers[1].Process.Signal(syscall.SIGCONT)
+	for i, w := range workers[1:] {
+		if err := w.Wait(); err != nil {
+			t.Errorf("worker %d: %v\n%s", i+1, err, words[i+1])
+		}
+	}
+	twice, named := s.judge()
+	t.Logf("%d arrived twice, %d are named, %.0f/s", twice, named, s.server.rate())
+}
+
+// The long form: kills, stops of 9 and 20 s, and new workers.
+func TestBacklogStorm(t *testing.T) {
+	t.Parallel()
+	need.LongOnly(t, "a dead worker is given up after 15 s")
+	const limit, n = 200, 12000
+	s := newStorm(t, n, limit)
+	var workers []*exec.Cmd
+	start := func() { w, _ := s.worker(limit); workers = append(workers, w) }
+	for range 8 {
+		start()
+	}
+	kills, stops := 0, 0
+	for served := 0; served < n*8/10; served, _ = s.server.count() {
+		time.Sleep(4 * time.Second)
+		i := rand.IntN(len(workers))
+		w := workers[i]
+		if rand.IntN(2) == 0 {
+			kills++
+			w.Process.Kill()
+			w.Wait()
+			workers = append(workers[:i], workers[i+1:]...)
+			start()
+			continue
+		}
+		stops++
+		w.Process.Signal(syscall.SIGSTOP)
+		time.AfterFunc(time.Duration(9+11*rand.IntN(2))*time.Second, func() { w.Process.Signal(syscall.SIGCONT) })
+	}
+	for _, w := range workers {
+		if err := w.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	twice, named := s.judge()
+	t.Logf("%d kills, %d stops: %d arrived twice, %d are named, %.0f/s", kills, stops, twice, named, s.server.rate())
+}
