@@ -43,7 +43,7 @@ var meant = map[string]string{
 	"data": "body", "payload": "body", "d": "body", "request": "method", "verb": "method", "X": "method",
 	"file": "out", "save": "out", "output-file": "out", "out-file": "out", "results": "out",
 	"key": "key-env", "keys": "key-env", "api-key": "key-env", "token": "key-env",
-	"cost": "budget", "deadline": "until", "silent": "quiet", "s": "quiet", "debug": "verbose", "plan": "dry-run",
+	"cost": "budget", "deadline": "ttl or --until", "silent": "quiet", "s": "quiet", "debug": "verbose", "plan": "dry-run",
 	"n":    "dry-run",
 	"port": "addr", "listen": "addr", "address": "addr", "bind": "addr", "host": "addr", "p": "addr", "rpm": "limit",
 }

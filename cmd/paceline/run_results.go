@@ -39,6 +39,9 @@ func (f *resultFlags) add(p *pflag.FlagSet) {
 
 // config sets the results of the run as in the flags. out is the value of --out.
 func (f *resultFlags) config(cmd *cobra.Command, out *string, c *run.Config) error {
+	if err := noSheet(*out); err != nil {
+		return err
+	}
 	if err := f.shape(cmd, *out, c); err != nil {
 		return err
 	}
@@ -64,6 +67,16 @@ func (f *resultFlags) config(cmd *cobra.Command, out *string, c *run.Config) err
 	}
 	*out = output.IndexOf(f.outDir)
 	c.OutDir, c.MaxFile = f.outDir, int64(f.maxFile)
+	return nil
+}
+
+// noSheet refuses a name whose ending promises another form than results have.
+func noSheet(out string) error {
+	switch end := strings.ToLower(filepath.Ext(out)); end {
+	case ".parquet", ".xlsx", ".xls", ".ods", ".arrow", ".feather", ".avro", ".db", ".sqlite", ".sqlite3", ".duckdb":
+		return fmt.Errorf("--out %s: results are lines of JSON, or with --select a .csv or .tsv; such as: "+
+			"--out results.jsonl, then duckdb -c \"copy (from 'results.jsonl') to 'results.parquet'\"", out)
+	}
 	return nil
 }
 

@@ -114,12 +114,14 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 			return code
 		}
 	}
+	var set []string // flags that environment variables have set
 	run := func(root *cobra.Command) (began bool, err error) {
 		root.SetArgs(args)
 		root.SetIn(stdin)
 		root.SetErr(stderr)
 		root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-			if err := fromEnvironment(cmd.Flags()); err != nil {
+			var err error
+			if set, err = fromEnvironment(cmd.Flags()); err != nil {
 				return err
 			}
 			began = true
@@ -141,7 +143,7 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 	case err == nil:
 		return ExitOK
 	case err.Error() != "":
-		screen.New(stderr, screen.Config{}).Ours(p.Root().Name() + ": " + sanitize.Lines(err.Error()))
+		screen.New(stderr, screen.Config{}).Ours(p.Root().Name() + ": " + sanitize.Lines(err.Error()+fromVariable(err, set)))
 	}
 	if !began {
 		return ExitUsage
@@ -150,14 +152,15 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 }
 
 // fromEnvironment sets flags that are missing on the command line from environment variables, such
-// as --key-env from PACELINE_KEY_ENV.
-func fromEnvironment(flags *pflag.FlagSet) (err error) {
+// as --key-env from PACELINE_KEY_ENV. It returns their names.
+func fromEnvironment(flags *pflag.FlagSet) (set []string, err error) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		name := "PACELINE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		name := variable(f.Name)
 		v := os.Getenv(name)
 		if v == "" || f.Changed || IsHelp(f) || f.Name == "version" || err != nil {
 			return
 		}
+		set = append(set, f.Name)
 		if bad := flags.Set(f.Name, v); bad != nil {
 			err = fmt.Errorf("%s: %w", name, bad)
 			if invalid := new(pflag.InvalidValueError); errors.As(bad, &invalid) {
@@ -165,8 +168,23 @@ func fromEnvironment(flags *pflag.FlagSet) (err error) {
 			}
 		}
 	})
-	return err
+	return set, err
 }
+
+// variable is the environment variable of a flag.
+func variable(flag string) string { return "PACELINE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
+
+// fromVariable names the variable behind a flag that an error begins with.
+func fromVariable(err error, set []string) string {
+	for _, name := range set {
+		if text, ok := strings.CutPrefix(err.Error(), "--"+name); ok && (text == "" || !isWord(text[0])) {
+			return fmt.Sprintf(" (--%s is from %s in the environment)", name, variable(name))
+		}
+	}
+	return ""
+}
+
+func isWord(c byte) bool { return c == '-' || 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
 
 // Family makes c a verb that only has verbs below it. An unknown verb below it is an error. Without
 // Family, cobra would print the help.

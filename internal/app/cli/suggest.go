@@ -93,8 +93,9 @@ func (p Program) otherFlag(c *cobra.Command, name string) string {
 	if found := suggest.Names(name, own); len(name) > 1 && len(found) > 0 {
 		said = "; did you mean --" + strings.Join(found, " or --") + "?"
 	}
-	if f := c.Flags().Lookup(p.Meant[name]); f != nil {
-		said = "; did you mean --" + f.Name + "?"
+	first, _, _ := strings.Cut(p.Meant[name], " ")
+	if c.Flags().Lookup(first) != nil {
+		said = "; did you mean --" + p.Meant[name] + "?"
 	}
 	dashes := "--"
 	if len(name) == 1 {

@@ -61,6 +61,9 @@ func newCharging(c *Config) (*charging, error) {
 	return k, nil
 }
 
+// isBare reports whether a request has no credential.
+func (k *charging) isBare(q *format.Request) bool { return k.keyless && secret.Credential(q.Header, q.URL) == "" }
+
 // of returns the rows of a host's provider.
 func (k *charging) of(host string) *provider.Charges {
 	if k.rows != nil {
@@ -87,7 +90,7 @@ func (k *charging) charge(q *format.Request) {
 	c, resource := k.own.Of(r)
 	if rows := k.of(q.URL.Host); c == nil && rows != nil {
 		of := rows.Of
-		if k.keyless && secret.Credential(q.Header, q.URL) == "" {
+		if k.isBare(q) {
 			of = rows.OfKeyless
 		}
 		if c, resource = of(r); !k.any {

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"time"
 
@@ -230,6 +231,7 @@ func (w *endings) ends() []tally.End {
 			Length: j.cut}
 		if e.State == pool.Dead {
 			one.Class = deadOf(j, e.Ended)
+			one.Bare = j.res.Status == http.StatusUnauthorized && w.c.Bearer == nil && w.c.prices.isBare(j.r)
 		}
 		w.tallied = append(w.tallied, one)
 	}

@@ -55,7 +55,7 @@ func TestCommandLine(t *testing.T) {
 		{"proof --requests 3e4", cli.ExitOK, "planted faults found"},
 		{"proof --requests 3e4 -o json", cli.ExitOK, `"percent_of_ceiling"`},
 		{"sim", cli.ExitUsage, "want one scenario file"},
-		{"sim gone.yaml", cli.ExitUsage, "gone.yaml"},
+		{"sim gone.yaml", cli.ExitConfig, "gone.yaml"},
 		{"sim gone.yaml -o xml", cli.ExitUsage, `--output "xml"`},
 		{"sim throttle x", cli.ExitUsage, `takes no argument, and there is "x"`},
 		{"sim throttle --seeds 0", cli.ExitUsage, "--seeds 0 is not from 1"},

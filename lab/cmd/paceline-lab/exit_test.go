@@ -16,7 +16,7 @@ func TestExitCodes(t *testing.T) {
 	folder := t.TempDir()
 	for args, code := range map[string]int{
 		"nosuch": cli.ExitUsage, "help nosuch": cli.ExitUsage, "bench nosuch": cli.ExitUsage, "--nosuch": cli.ExitUsage,
-		"sim": cli.ExitUsage, "sim nosuch.yaml": cli.ExitUsage, "sim " + folder: cli.ExitUsage,
+		"sim": cli.ExitUsage, "sim nosuch.yaml": cli.ExitConfig, "sim " + folder: cli.ExitConfig,
 		"sim " + yaml:                                    cli.ExitConfig,
 		"sim throttle --only nosuch":                     cli.ExitUsage,
 		"sim --init " + in + "/s.yaml":                   cli.ExitConfig,

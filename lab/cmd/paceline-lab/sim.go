@@ -150,7 +150,7 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 	read, err := load(file, cmd.InOrStdin())
 	if err != nil {
 		if _, ok := errors.AsType[*fs.PathError](err); ok {
-			return cli.Usage(cli.NoSuchFile(file, err))
+			return cli.Exit(cli.ExitConfig, cli.NoSuchFile(file, err))
 		}
 		return cli.Exit(cli.ExitConfig, err)
 	}

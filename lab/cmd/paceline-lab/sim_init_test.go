@@ -95,7 +95,7 @@ func TestSimInitRefuses(t *testing.T) {
 		{"--schema x.json", cli.ExitUsage, "paceline-lab sim --schema > x.json"},
 		{"", cli.ExitUsage, "want one scenario file; paceline-lab sim --init shared.yaml writes one"},
 		{"throtle", cli.ExitUsage, "throtle is neither a file nor a command; did you mean paceline-lab sim throttle?"},
-		{"mine.yml", cli.ExitUsage, "mine.yml: no such file or directory; did you mean mine.yaml?"},
+		{"mine.yml", cli.ExitConfig, "mine.yml: no such file or directory; did you mean mine.yaml?"},
 	} {
 		if code, stdout, stderr := command(append([]string{"sim"}, strings.Fields(c.args)...)...); code != c.code || !strings.Contains(stderr, c.says) || stdout != "" {
 			t.Errorf("sim %s: exit %d with %q, want %d with %q", c.args, code, stderr, c.code, c.says)

@@ -127,6 +127,7 @@ type Ends struct {
 	Dead    [classes]int
 	Lapsed  int  // requests whose duration passed in this run
 	KeyHost int  // redirects in dead that were not followed, since the request has the value of a key
+	Bare    int  // answers 401 in dead to requests without a credential
 	Again   bool // the next run can know of them
 }
 
@@ -162,6 +163,9 @@ func (e *Ends) String() string {
 		again += ", once that is mended"
 		if e.KeyHost > 0 {
 			again += " (redirect: --key-host)"
+		}
+		if e.Bare > 0 {
+			again += fmt.Sprintf(" (refused: %d had no credential; --key-env NAME and --header 'Authorization: Bearer {key}' send one)", e.Bare)
 		}
 	}
 	if !e.Again {

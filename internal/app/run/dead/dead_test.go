@@ -16,10 +16,11 @@ func TestEndsInWords(t *testing.T) {
 		"": {Again: true},
 		"1 dead: 1 outage; --retry-dead=outage sends those again": {Dead: of(Outage), Again: true},
 		"1 dead: 1 refused": {Dead: of(Refused)},
-		"3 expired; --retry-dead=expired --renew sends those again":                                               {Lapsed: 3, Again: true},
-		"2 dead: 1 outage, 1 invalid; 3 expired; --retry-dead=outage,expired --renew sends those again":           {Dead: of(Outage, Invalid), Lapsed: 3, Again: true},
-		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once that is mended (redirect: --key-host)": {Dead: of(Redirected), KeyHost: 1, Again: true},
-		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once that is mended":                        {Dead: of(Redirected), Again: true},
+		"3 expired; --retry-dead=expired --renew sends those again":                                                                                                                         {Lapsed: 3, Again: true},
+		"2 dead: 1 outage, 1 invalid; 3 expired; --retry-dead=outage,expired --renew sends those again":                                                                                     {Dead: of(Outage, Invalid), Lapsed: 3, Again: true},
+		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once that is mended (redirect: --key-host)":                                                                           {Dead: of(Redirected), KeyHost: 1, Again: true},
+		"1 dead: 1 refused; --retry-dead=refused sends those again, once that is mended (refused: 1 had no credential; --key-env NAME and --header 'Authorization: Bearer {key}' send one)": {Dead: of(Refused), Bare: 1, Again: true},
+		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once that is mended":                                                                                                  {Dead: of(Redirected), Again: true},
 	} {
 		if got := e.String(); got != want {
 			t.Errorf("%s\nwant %s", got, want)

@@ -266,6 +266,9 @@ func (r *Reader) field(q *Request, p *parts, name string, key, v jsonl.Value) (e
 		return key.Errorf("this request is not whole: the run before left secrets out of its dead letters (%s); the "+
 			"command of that run with --retry-dead reads them in its own input", v)
 	}
+	if field < 0 && name == "ttl" {
+		return key.Errorf("unknown field %q; did you mean deadline, such as \"90s\"?", name)
+	}
 	if field < 0 {
 		return key.Errorf("unknown field %q, expected %s", name, fields)
 	}

@@ -478,8 +478,9 @@ type End struct {
 	Group, Key int
 	// Written says that its result is written. Partly says that it was served in part, and Repeat that it may
 	// have been served before. KeyHost says that a redirect was not followed for the sake of a key.
-	// Length says that its answer was cut at the bound of its output.
-	Written, Partly, Repeat, KeyHost, Length bool
+	// Bare says that it had no credential, and was answered 401. Length says that its answer was cut at the bound of its
+	// output.
+	Written, Partly, Repeat, KeyHost, Bare, Length bool
 }
 
 // Ended counts requests that have ended. blind says that their lines cannot be read back.
@@ -506,6 +507,9 @@ func (t *Tally) endedLocked(e *End, now time.Time, blind bool) {
 		t.Bad.Dead[e.Class]++
 		if e.KeyHost {
 			t.Bad.KeyHost++
+		}
+		if e.Bare {
+			t.Bad.Bare++
 		}
 		t.because(e.Reason)
 		if e.Failed != "" {
