@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,6 +71,9 @@ func storming() error {
 	}
 	url := os.Getenv("PACELINE_STORM_URL")
 	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	if os.Getenv("PACELINE_STORM_ALONE") != "" {
+		alone(ctx, paceline.NewGate(limiter), client, url)
+	}
 	w, err := backlog.NewWorker(backlog.WorkerConfig{
 		Backlog: b, Gate: paceline.NewGate(limiter), UntilEmpty: true, Attempts: 50,
 		Do: func(ctx context.Context, a *backlog.Attempt) backlog.Reply { return post(ctx, client, url, a) },
@@ -78,6 +82,28 @@ func storming() error {
 		return err
 	}
 	return w.Run(ctx)
+}
+
+// alone sends as much as the limit allows, without a backlog, until the process is killed.
+func alone(ctx context.Context, gate *paceline.Gate, client *http.Client, url string) {
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			for {
+				permit, err := gate.Wait(ctx, limit.One)
+				if err != nil || !permit.Fresh() {
+					permit.Settle(limit.Outcome{Result: limit.Unsent})
+					continue
+				}
+				if resp, err := client.Post(url+"/x", "", strings.NewReader("the body")); err == nil {
+					io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+				}
+				permit.Settle(limit.Outcome{Result: limit.Accepted})
+			}
+		})
+	}
+	all.Wait()
 }
 
 // post sends one request. It is a POST, which net/http does not send twice by itself.
@@ -193,6 +219,7 @@ type storm struct {
 	share   string // where the limit is; empty: each process has its own
 	each    int    // the limit of a process, or of all
 	jobs    int
+	alone   bool // without the backlog
 	store   backlog.Store
 	list    *backlog.Backlog
 	all     []*exec.Cmd
@@ -231,6 +258,9 @@ func (s *storm) start(n int) {
 		c := exec.Command(os.Args[0])
 		c.Env = append(os.Environ(), "PACELINE_STORM_STORE="+s.address, "PACELINE_STORM_SHARE="+s.share,
 			"PACELINE_STORM_URL="+s.server.URL, fmt.Sprint("PACELINE_STORM_LIMIT=", s.each))
+		if s.alone {
+			c.Env = append(c.Env, "PACELINE_STORM_ALONE=1")
+		}
 		c.Stderr = os.Stderr
 		if err := c.Start(); err != nil {
 			s.Fatal(err)
@@ -383,4 +413,58 @@ func (s *storm) blow(db *need.Service, faults int) {
 	s.check(faults * 80)
 	d := s.server.last.Sub(began)
 	s.Logf("%v, %.0f a second", d.Round(time.Second), float64(s.server.sent)/d.Seconds())
+}
+
+// Ten processes with a backlog send as much as ten with the same shared limit alone: both are measured in
+// turn, between the 1,000th request and the last but 1,000.
+func TestRate(t *testing.T) {
+	if !need.Long() {
+		t.Skip("it measures the machine: PACELINE_LONG=1")
+	}
+	for _, engine := range []string{"sqlite", "postgres"} {
+		t.Run(engine, func(t *testing.T) {
+			rates := map[bool][]float64{}
+			for round := range 6 {
+				s := storm{each: 200, jobs: 5000, alone: round%2 == 1}
+				if engine == "postgres" {
+					db := need.PostgreSQL(t)
+					s.address, s.share = db.URL, db.URL
+				} else {
+					dir := t.TempDir()
+					s.address, s.share = "sqlite:"+filepath.Join(dir, "jobs.db"), "sqlite:"+filepath.Join(dir, "limits.db")
+				}
+				storm := newStorm(t, s)
+				storm.start(10)
+				storm.until(1000)
+				began, from := time.Now(), storm.server.arrived()
+				storm.until(4000)
+				rate := float64(storm.server.arrived()-from) / time.Since(began).Seconds()
+				rates[s.alone] = append(rates[s.alone], rate)
+				t.Logf("alone %v: %.1f a second", s.alone, rate)
+				if s.alone {
+					for len(storm.all) > 0 {
+						storm.kill(0)
+					}
+					continue
+				}
+				for _, c := range storm.all {
+					c.Wait()
+				}
+				all, err := storm.list.Workers(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, w := range all {
+					t.Logf("a worker sent %d", w.Results)
+				}
+			}
+			slices.Sort(rates[true])
+			slices.Sort(rates[false])
+			with, without := rates[false][1], rates[true][1]
+			t.Logf("with a backlog %.1f a second, alone %.1f: %.1f %%", with, without, 100*with/without)
+			if with < 0.97*without {
+				t.Error("the backlog slows it down")
+			}
+		})
+	}
 }

@@ -146,6 +146,9 @@ func (s *Service) Until(ready func() bool) {
 	s.t.Fatalf("%s does not answer", s.cmd.Path)
 }
 
+// PID returns the number of its process.
+func (s *Service) PID() int { return s.cmd.Process.Pid }
+
 // Crash ends it without giving it time for anything. It may be started again.
 func (s *Service) Crash() {
 	if s.cmd != nil && s.cmd.ProcessState == nil {

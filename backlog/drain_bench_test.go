@@ -1,0 +1,199 @@
+package backlog_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/paceline-go/paceline/backlog"
+	"github.com/paceline-go/paceline/internal/testkit/need"
+)
+
+// engine is a database of a benchmark.
+type engine struct {
+	address string
+	file    string        // of SQLite
+	db      *need.Service // of PostgreSQL
+}
+
+func engines(b *testing.B, f func(b *testing.B, e engine)) {
+	b.Run("sqlite", func(b *testing.B) {
+		file := filepath.Join(b.TempDir(), "jobs.db")
+		f(b, engine{address: "sqlite:" + file, file: file})
+	})
+	b.Run("postgres", func(b *testing.B) {
+		db := need.PostgreSQL(b)
+		f(b, engine{address: db.URL, db: db})
+	})
+}
+
+// cpu returns the CPU time of this process, and of the database's.
+func (e engine) cpu(b *testing.B) (own, database time.Duration) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	own = time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	if e.db == nil {
+		return own, 0
+	}
+	const tick = 10 * time.Millisecond // USER_HZ
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	root := fmt.Sprint(e.db.PID())
+	for _, name := range stats {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue
+		}
+		_, after, _ := strings.Cut(string(text), ") ")
+		f := strings.Fields(after) // state, parent, …; user and system time are the 12th and 13th
+		pid := filepath.Base(filepath.Dir(name))
+		if len(f) < 15 || f[1] != root && pid != root {
+			continue
+		}
+		fields := f[11:13]
+		if pid == root {
+			fields = f[11:15] // and those of its children that have ended
+		}
+		for _, field := range fields {
+			n, _ := strconv.Atoi(field)
+			database += time.Duration(n) * tick
+		}
+	}
+	return own, database
+}
+
+// size returns how many bytes the tables have, with their indexes.
+func (e engine) size(b *testing.B) (n int64) {
+	if e.db == nil {
+		for _, end := range []string{"", "-wal"} {
+			if info, err := os.Stat(e.file + end); err == nil {
+				n += info.Size()
+			}
+		}
+		return n
+	}
+	c, err := pgx.Connect(b.Context(), e.db.URL)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close(b.Context())
+	if err := c.QueryRow(b.Context(), `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+WHERE relkind = 'r' AND relname LIKE 'paceline%'`).Scan(&n); err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+// fill opens a backlog with n requests of 300 bytes.
+func (e engine) fill(b *testing.B, n int) *backlog.Backlog {
+	s, err := openStore(e.address, false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	list, err := backlog.Open(b.Context(), s, "jobs", backlog.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := list.Remove(b.Context()); err != nil { // what a shorter round has left
+		b.Fatal(err)
+	}
+	if list, err = backlog.Open(b.Context(), s, "jobs", backlog.Options{}); err != nil {
+		b.Fatal(err)
+	}
+	jobs := make([]backlog.Job, n)
+	for i := range jobs {
+		jobs[i] = backlog.Job{ID: fmt.Sprintf("request-%08d", i), Data: make([]byte, 300)}
+	}
+	b.ResetTimer()
+	if added, err := list.Enqueue(b.Context(), jobs...); err != nil || added != n {
+		b.Fatal(added, err)
+	}
+	if err := list.Settled(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	return list
+}
+
+// BenchmarkInsert shows how many requests are added in a second, and how many bytes each takes.
+//
+//	go test ./backlog -run - -bench Insert -benchtime 100000x
+func BenchmarkInsert(b *testing.B) {
+	engines(b, func(b *testing.B, e engine) {
+		before := e.size(b)
+		own, database := e.cpu(b)
+		e.fill(b, b.N)
+		d := b.Elapsed()
+		now, then := e.cpu(b)
+		b.ReportMetric(float64(b.N)/d.Seconds(), "jobs/s")
+		b.ReportMetric(float64((now-own).Microseconds())/float64(b.N), "own-µs/job")
+		b.ReportMetric(float64((then-database).Microseconds())/float64(b.N), "db-µs/job")
+		b.ReportMetric(float64(e.size(b)-before)/float64(b.N), "B/job")
+	})
+}
+
+// BenchmarkDrain shows how many requests workers end in a second without a limit, and what each costs.
+//
+//	go test ./backlog -run - -bench Drain -benchtime 50000x
+func BenchmarkDrain(b *testing.B) {
+	for _, workers := range []int{1, 4, 10} {
+		b.Run(fmt.Sprint("workers=", workers), func(b *testing.B) {
+			engines(b, func(b *testing.B, e engine) {
+				list := e.fill(b, b.N)
+				own, database := e.cpu(b)
+				b.ResetTimer()
+				var all sync.WaitGroup
+				for range workers {
+					all.Go(func() { e.drain(b) })
+				}
+				all.Wait()
+				d := b.Elapsed()
+				now, then := e.cpu(b)
+				c, err := list.Count(b.Context())
+				if err != nil || c.Done != int64(b.N) || c.Repeats > 0 {
+					b.Errorf("%+v %v", c, err)
+				}
+				b.ReportMetric(float64(b.N)/d.Seconds(), "jobs/s")
+				b.ReportMetric(float64((now-own).Microseconds())/float64(b.N), "own-µs/job")
+				b.ReportMetric(float64((then-database).Microseconds())/float64(b.N), "db-µs/job")
+			})
+		})
+	}
+}
+
+// drain is one worker, with connections of its own.
+func (e engine) drain(b *testing.B) {
+	s, err := openStore(e.address, true)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer s.Close()
+	list, err := backlog.Open(b.Context(), s, "jobs", backlog.Options{Existing: true})
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	line := []byte(strings.Repeat("x", 120))
+	w, err := backlog.NewWorker(backlog.WorkerConfig{
+		Backlog: list, UntilEmpty: true, Concurrency: 256,
+		Do: func(context.Context, *backlog.Attempt) backlog.Reply {
+			return backlog.Finished(backlog.Answer{State: backlog.Done, Line: line})
+		},
+	})
+	if err == nil {
+		err = w.Run(b.Context())
+	}
+	if err != nil {
+		b.Error(err)
+	}
+}
