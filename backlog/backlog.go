@@ -16,8 +16,8 @@ const (
 	enqueueBatch, page = 5000, 1000
 	// changeBatch is how many requests one transaction cancels or lets wait again.
 	changeBatch = 5000
-	// settledFrom is from how many requests on Enqueue reports that they are there.
-	settledFrom = 20_000
+	// analyzeFrom is from how many requests on Enqueue reports that they are there.
+	analyzeFrom = 20_000
 
 	mostID       = 500
 	mostPriority = 1_000_000
@@ -94,15 +94,15 @@ func (b *Backlog) Enqueue(ctx context.Context, jobs ...Job) (added int, err erro
 			return added, err
 		}
 	}
-	if len(jobs) >= settledFrom {
-		return added, b.store.Settled(ctx)
+	if len(jobs) >= analyzeFrom {
+		return added, b.store.Analyze(ctx)
 	}
 	return added, nil
 }
 
-// Settled has the database take note of many requests that were added by several calls of Enqueue. A
+// Analyze has the database take note of many requests that were added by several calls of Enqueue. A
 // single call with 20,000 requests or more does so itself.
-func (b *Backlog) Settled(ctx context.Context) error { return b.store.Settled(ctx) }
+func (b *Backlog) Analyze(ctx context.Context) error { return b.store.Analyze(ctx) }
 
 // Entries returns jobs as a Store keeps them. now is the instant of jobs without an Entered. The error
 // names the first job that cannot be added. It is for a Store that adds jobs within a transaction of

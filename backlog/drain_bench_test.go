@@ -118,7 +118,7 @@ func (e engine) fill(b *testing.B, n int) *backlog.Backlog {
 	if added, err := list.Enqueue(b.Context(), jobs...); err != nil || added != n {
 		b.Fatal(added, err)
 	}
-	if err := list.Settled(b.Context()); err != nil {
+	if err := list.Analyze(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	return list

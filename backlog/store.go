@@ -80,9 +80,9 @@ type Store interface {
 
 	// Enqueue adds requests, in their order, and returns how many were not there already.
 	Enqueue(ctx context.Context, backlog int64, entries []Entry) (added int, err error)
-	// Settled is called after many requests were added, so that the database can plan for so many. It may
+	// Analyze is called after many requests were added, so that the database can plan for so many. It may
 	// do nothing.
-	Settled(ctx context.Context) error
+	Analyze(ctx context.Context) error
 	// Results returns the first n results by Seq, after the Seq after.
 	Results(ctx context.Context, backlog, after int64, n int) ([]Result, error)
 	// Count counts the requests of a backlog.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -220,14 +221,87 @@ type storm struct {
 	each    int    // the limit of a process, or of all
 	jobs    int
 	alone   bool // without the backlog
+	db      *need.Service
 	store   backlog.Store
 	list    *backlog.Backlog
 	all     []*exec.Cmd
+	lines   map[*exec.Cmd]*line // of PostgreSQL
+}
+
+// line is a network between one process and the database, which can be cut. What was sent before arrives when
+// it is whole again, also if its sender has given up.
+type line struct {
+	net.Listener
+	to   string
+	mu   sync.Mutex
+	join *sync.Cond
+	cut  bool
+}
+
+func newLine(t *testing.T, port int) *line {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	n := &line{Listener: l, to: fmt.Sprint("127.0.0.1:", port)}
+	n.join = sync.NewCond(&n.mu)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go n.carry(c)
+		}
+	}()
+	return n
+}
+
+func (l *line) set(cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = cut
+	l.join.Broadcast()
+}
+
+func (l *line) carry(c net.Conn) {
+	l.pass()
+	d, err := net.Dial("tcp", l.to)
+	if err != nil {
+		c.Close()
+		return
+	}
+	one := func(from, to net.Conn) {
+		defer to.Close()
+		text := make([]byte, 64<<10)
+		for {
+			n, err := from.Read(text)
+			l.pass()
+			if _, err := to.Write(text[:n]); err != nil {
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	go one(d, c)
+	one(c, d)
+}
+
+// pass waits while the line is cut.
+func (l *line) pass() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.cut {
+		l.join.Wait()
+	}
 }
 
 func newStorm(t *testing.T, s storm) *storm {
 	t.Helper()
-	s.T, s.server = t, newServer(t, 200)
+	s.T, s.server, s.lines = t, newServer(t, 200), map[*exec.Cmd]*line{}
 	var err error
 	if s.store, err = openStore(s.address, false); err != nil {
 		t.Fatal(err)
@@ -256,7 +330,14 @@ func (s *storm) start(n int) {
 	s.Helper()
 	for range n {
 		c := exec.Command(os.Args[0])
-		c.Env = append(os.Environ(), "PACELINE_STORM_STORE="+s.address, "PACELINE_STORM_SHARE="+s.share,
+		address, share := s.address, s.share
+		if s.db != nil {
+			l := newLine(s.T, s.db.Port)
+			s.lines[c] = l
+			address = strings.Replace(address, fmt.Sprint(":", s.db.Port, "/"), fmt.Sprint(":", l.Addr().(*net.TCPAddr).Port, "/"), 1)
+			share = address
+		}
+		c.Env = append(os.Environ(), "PACELINE_STORM_STORE="+address, "PACELINE_STORM_SHARE="+share,
 			"PACELINE_STORM_URL="+s.server.URL, fmt.Sprint("PACELINE_STORM_LIMIT=", s.each))
 		if s.alone {
 			c.Env = append(c.Env, "PACELINE_STORM_ALONE=1")
@@ -356,11 +437,11 @@ func TestStorm(t *testing.T) {
 	s.check(60 + 20) // what one may have in flight, and marked
 }
 
-// Ten processes share 200 a second and one backlog, at each store, through kills, stops, and restarts of the
-// database.
+// Ten processes share 200 a second and one backlog, at each store, through kills and stops. PostgreSQL
+// restarts, and its network is cut.
 func TestLongStorm(t *testing.T) {
 	need.WholeOnly(t, "a storm takes half a minute")
-	jobs, faults := 3000, 4
+	jobs, faults := 3000, 5
 	if need.Long() {
 		jobs, faults = 20_000, 20
 	}
@@ -368,45 +449,50 @@ func TestLongStorm(t *testing.T) {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			s := storm{each: 200, jobs: jobs}
-			var db *need.Service
 			if engine == "postgres" {
-				db = need.PostgreSQL(t)
-				s.address, s.share = db.URL, db.URL
+				s.db = need.PostgreSQL(t)
+				s.address, s.share = s.db.URL, s.db.URL
 			} else {
 				dir := t.TempDir()
 				s.address, s.share = "sqlite:"+filepath.Join(dir, "jobs.db"), "sqlite:"+filepath.Join(dir, "limits.db")
 			}
-			newStorm(t, s).blow(db, faults)
+			newStorm(t, s).blow(faults)
 		})
 	}
 }
 
 // blow does faults, evenly over the requests.
-func (s *storm) blow(db *need.Service, faults int) {
+func (s *storm) blow(faults int) {
 	const workers = 10
 	s.start(workers)
 	began := time.Now()
 	for i := range faults {
 		s.until((i + 1) * s.jobs * 2 / (faults * 3))
-		switch i % 4 {
-		case 0, 2:
+		switch i % 5 {
+		case 0, 3:
 			s.kill(rand.IntN(len(s.all)))
 			s.start(1)
 		case 1: // shorter and longer than 15 s
 			stopped, d := s.all[rand.IntN(len(s.all))].Process, 5*time.Second
-			if i%8 == 1 {
+			if i%2 == 1 {
 				d = 20 * time.Second
 			}
-			if db == nil { // it may be stopped within a turn, which holds up all others
+			if s.db == nil { // it may be stopped within a turn, which holds up all others
 				d = min(d, 5*time.Second)
 			}
 			stopped.Signal(syscall.SIGSTOP)
 			time.AfterFunc(d, func() { stopped.Signal(syscall.SIGCONT) })
-		case 3:
-			if db != nil {
-				db.Crash()
+		case 2:
+			if s.db != nil {
+				s.db.Crash()
 				time.Sleep(2 * time.Second)
-				db.Start()
+				s.db.Start()
+			}
+		case 4:
+			if s.db != nil {
+				l := s.lines[s.all[rand.IntN(len(s.all))]]
+				l.set(true)
+				time.AfterFunc(18*time.Second, func() { l.set(false) })
 			}
 		}
 	}

@@ -22,7 +22,7 @@ func adds(t testing.TB, open func(testing.TB) backlog.Store) {
 	if err != nil || c.Total != 4 || c.Ready != 4 {
 		t.Errorf("there are %+v, %v", c, err)
 	}
-	b.do(b.Settled(b.ctx()))
+	b.do(b.Analyze(b.ctx()))
 	var many []backlog.Entry
 	for i := range 5000 {
 		many = append(many, backlog.Entry{ID: fmt.Sprint("many ", i), Data: make([]byte, 100)})

@@ -121,8 +121,8 @@ func EnqueueTx(ctx context.Context, tx pgx.Tx, name string, jobs ...backlog.Job)
 	return enqueue(ctx, tx, id, entries)
 }
 
-// Settled implements backlog.Store. The planner learns how many rows there are.
-func (s *Store) Settled(ctx context.Context) error {
+// Analyze implements backlog.Store. The planner learns how many rows there are.
+func (s *Store) Analyze(ctx context.Context) error {
 	_, err := s.exec(ctx, `ANALYZE paceline_queue, paceline_request`)
 	return err
 }

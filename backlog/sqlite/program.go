@@ -117,8 +117,8 @@ func (s *Store) Enqueue(ctx context.Context, id int64, entries []backlog.Entry) 
 	return added, nil
 }
 
-// Settled implements backlog.Store. The engine's plans do not depend on how many rows there are.
-func (s *Store) Settled(context.Context) error { return nil }
+// Analyze implements backlog.Store. The engine's plans do not depend on how many rows there are.
+func (s *Store) Analyze(context.Context) error { return nil }
 
 // Results implements backlog.Store.
 func (s *Store) Results(ctx context.Context, id, after int64, n int) (all []backlog.Result, err error) {
