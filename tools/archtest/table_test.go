@@ -137,7 +137,7 @@ var Table = []Package{
 	{Name: "internal/app/report", Ours: "internal/app/run internal/app/run/tally internal/app/run/format internal/app/run/output internal/text/rate internal/text/humanize internal/text/sanitize internal/web", Std: "any"},
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
 	{Name: "internal/send/outgoing", Std: "cmp context errors fmt net net/http net/url os slices strings", Modules: "golang.org/x/net/http/httpproxy"},
-	{Name: "internal/send/once", Std: "context crypto/tls errors fmt io net net/http net/http/httptrace strings sync sync/atomic time"},
+	{Name: "internal/send/once", Std: "bufio bytes cmp context crypto/tls errors fmt io log net net/http net/http/httptrace net/textproto net/url slices strconv strings sync sync/atomic syscall time"},
 	{Name: "internal/send/decode", Std: "bufio bytes compress/flate compress/gzip compress/zlib errors fmt io net/http reflect strings sync/atomic unicode/utf8", Modules: "github.com/andybalholm/brotli github.com/klauspost/compress/zstd"},
 	{Name: "internal/text/width", Std: "strings unicode", Modules: "golang.org/x/text"},
 	{Name: "internal/text/table", Ours: "internal/text/width", Std: "io strings"},

@@ -35,7 +35,7 @@ type Exchange struct {
 	began   time.Time               // before the first byte was written
 	last    time.Time               // after the last byte was written; zero: unknown
 	cancel  context.CancelCauseFunc // of the trip under way, if it has a context
-	under   *trip                   // the trip under way without a context, once net/http knows of it
+	under   ending                  // the trip under way without a context, once net/http knows of it; or a line
 	stopped error                   // the cause given to Stop or Expire
 }
 
@@ -114,12 +114,21 @@ func (a *Exchange) cutLocked() {
 	}
 }
 
-// known notes that net/http knows of a trip without a context of its own, so that it can be cut.
-func (a *Exchange) known(t *trip) {
+// known notes what can be cut: a trip without a context of its own, once net/http knows of it, or a line.
+func (a *Exchange) known(t ending) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.under = t; a.stopped != nil { // the stop came too early to cut it
 		t.cut()
+	}
+}
+
+// forget notes that a line has served the attempt, and may be another's.
+func (a *Exchange) forget(l *line) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.under == ending(l) {
+		a.under = nil
 	}
 }
 

@@ -75,6 +75,17 @@ func BenchmarkSend(b *testing.B) {
 				trip(b, func(r *http.Request) (*http.Response, error) { return over.Send(r, new(Exchange)) })
 			}
 		})
+		only1 := plainTransport()
+		only1.TLSClientConfig = client
+		if lines := Lines(only1); lines.lines != nil && !bc.h2 {
+			b.Run(bc.name+"/Lines", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					trip(b, func(r *http.Request) (*http.Response, error) { return lines.Send(r, new(Exchange)) })
+				}
+			})
+			lines.CloseIdleConnections()
+		}
 		bare.CloseIdleConnections()
 		over.CloseIdleConnections()
 		srv.Close()

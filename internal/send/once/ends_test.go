@@ -131,14 +131,18 @@ func TestExpireInTheBody(t *testing.T) {
 	srv.StartTLS()
 	defer srv.Close()
 	defer close(over)
-	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+	for _, name := range []string{"HTTP/1.1", "HTTP/2", "lines"} {
 		t.Run(name, func(t *testing.T) {
+			h2 := name == "HTTP/2"
 			p := new(http.Protocols)
 			p.SetHTTP1(!h2)
 			p.SetHTTP2(h2)
 			trusts := srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone() // net/http adds protocols to it
 			trusts.NextProtos = nil
 			b := New(&http.Transport{Protocols: p, TLSClientConfig: trusts})
+			if name == "lines" {
+				b = Lines(&http.Transport{Protocols: p, TLSClientConfig: trusts})
+			}
 			defer b.CloseIdleConnections()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // never, if all is well
 			defer cancel()

@@ -9,6 +9,13 @@
 //
 // The package decides nothing else. The caller decides whether to send again, with a new permit.
 // The package starts no goroutine and has no clock of its own: Times are time.Now.
+//
+//	once.go          Base: New, Send; how net/http is kept from a second write
+//	attempt.go       Exchange: what is known of one permit
+//	watched_conn.go  connections that know which attempt is written to them
+//	line.go          Lines: connections on which one goroutine writes and reads; their idle ones
+//	line_request.go  which requests go over a line, and their bytes
+//	tap*.go          whether something has come on an idle connection
 package once
 
 import (
@@ -41,6 +48,7 @@ type Base struct {
 	given     http.RoundTripper
 	clearText bool // HTTP/2 without TLS
 	mayBeH2   bool
+	lines     *lines // nil: all requests go over rt
 }
 
 // New returns a Base over rt. If nil, http.DefaultTransport.
@@ -76,6 +84,9 @@ func (b *Base) CloseIdleConnections() {
 	if c, ok := b.rt.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
+	if b.lines != nil {
+		b.lines.closeIdle()
+	}
 }
 
 // Send makes the attempt, as RoundTrip does. Its errors are those of RoundTrip, ErrLapsed, and the
@@ -106,8 +117,11 @@ func (b *Base) SendIn(ctx context.Context, req *http.Request, a *Exchange) (*htt
 		}
 		return nil, err
 	}
-	t := &trip{base: b, attempt: a}
 	its := httptrace.ContextClientTrace(ctx)
+	if b.lines != nil && own && its == nil && !a.Stops && b.lines.plain(req) {
+		return b.lines.send(ctx, req, a)
+	}
+	t := &trip{base: b, attempt: a}
 	// httptrace would join two traces by reflection, which is expensive, and httputil.ReverseProxy
 	// always has one.
 	joins := its != nil && (its.GetConn != nil || its.GotConn != nil || its.WroteHeaderField != nil ||

@@ -18,15 +18,23 @@ import (
 type link struct {
 	name       string
 	secure, h2 bool
+	lines      bool
 }
 
-var links = []link{{"http1", false, false}, {"https1", true, false}, {"h2", true, true}, {"h2c", false, true}}
+var links = []link{{name: "http1"}, {name: "https1", secure: true}, {name: "h2", secure: true, h2: true}, {name: "h2c", h2: true},
+	{name: "lines", lines: true}, {name: "lines over TLS", secure: true, lines: true}}
+
+// ofLines marks a transport that is to be used by Lines.
+const ofLines = 99
 
 // start starts a server, and returns it with its URL and a transport that speaks to it.
 func (l link) start(tb testing.TB, next func() act) (*server, string, *http.Transport) {
 	p := new(http.Protocols)
 	t := &http.Transport{Protocols: p, MaxIdleConnsPerHost: 100, ExpectContinueTimeout: time.Second}
 	tb.Cleanup(t.CloseIdleConnections)
+	if l.lines {
+		t.MaxIdleConnsPerHost = ofLines
+	}
 	switch {
 	case !l.secure:
 		p.SetHTTP1(!l.h2)
@@ -41,7 +49,7 @@ func (l link) start(tb testing.TB, next func() act) (*server, string, *http.Tran
 		return s, "https://" + s.ln.Addr().String(), t
 	}
 	p.SetHTTP1(true)
-	p.SetHTTP2(true) // offered, and not taken
+	p.SetHTTP2(!l.lines) // offered, and not taken
 	server, client := tlsConfigs("http/1.1")
 	t.TLSClientConfig = client
 	s := serve(tb, server, false, next)
@@ -50,6 +58,11 @@ func (l link) start(tb testing.TB, next func() act) (*server, string, *http.Tran
 
 func over1(tb testing.TB, t http.RoundTripper) *Base {
 	b := New(t)
+	if t, ok := t.(*http.Transport); ok && t.MaxIdleConnsPerHost == ofLines {
+		if b = Lines(t); b.lines == nil {
+			tb.Fatal("there are no lines")
+		}
+	}
 	tb.Cleanup(b.CloseIdleConnections)
 	return b
 }

@@ -110,20 +110,20 @@ func FuzzOnce(f *testing.F) {
 	f.Add([]byte{})
 	for l := range links {
 		f.Add([]byte{byte(l), 0, 2, 0, 1, 0, 9, 0, 10, 3, 4, 11})
-		f.Add([]byte{byte(l) | 4, 0, 0, 2, 2, 9, 9, 7, 8, 6})
+		f.Add([]byte{byte(l) | 16, 0, 0, 2, 2, 9, 9, 7, 8, 6})
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) == 0 || len(script) > 100 {
 			return
 		}
-		sends(t, links[script[0]%4], script[0]&4 > 0, 2, 2, script[1:])
+		sends(t, links[int(script[0]%16)%len(links)], script[0]&16 > 0, 2, 2, script[1:])
 	})
 }
 
 // A server that is restarted again and again, in good order, while many clients send: HTTP/2 says GOAWAY, HTTP/1.1 closes what is
 // idle.
 func TestRestarts(t *testing.T) {
-	for _, l := range []link{links[0], links[2]} {
+	for _, l := range []link{links[0], links[2], links[4], links[5]} {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			restarts(t, l)

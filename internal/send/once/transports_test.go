@@ -647,7 +647,7 @@ func TestAllocations(t *testing.T) {
 // HTTP/2 by another RoundTripper sends again only what the server did not process, as HTTP/2 by a
 // Transport does: over TLS, and in clear text, where nothing but its fields shows the protocol.
 func TestUnprocessedByAnotherBase(t *testing.T) {
-	for _, l := range links[2:] {
+	for _, l := range links[2:4] {
 		for _, do := range []act{refuse, goAway, protocol} {
 			s, url, bare := l.start(t, alternately(do))
 			b := over1(t, roundTripper(bare.RoundTrip))

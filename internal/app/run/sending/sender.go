@@ -73,7 +73,7 @@ type Config struct {
 func New(c Config) *Sender {
 	t := newTransport(c)
 	return &Sender{
-		base: once.New(t), direct: c.Base, transport: t, proxies: c.Proxies, files: c.Files,
+		base: once.Lines(t), direct: c.Base, transport: t, proxies: c.Proxies, files: c.Files,
 		header: c.Header, query: c.Query, timeout: c.Timeout, late: lateError(fmt.Sprintf("no answer within %v", c.Timeout)),
 		watch: timer.New(max(c.Timeout, 1)), maxResponse: c.MaxResponse, Memory: &memory{limit: heldAnswers},
 		common:  http.Header{"User-Agent": {c.UserAgent}},

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package once
+
+// canAsk: a read of a connection that has nothing would wait.
+const canAsk = false
+
+func (t *tap) ask(uintptr) (done bool) { return true }
