@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"slices"
 	"strconv"
 )
 
@@ -18,7 +19,8 @@ const mostOfBody = 8 << 10
 func (s *lines) plain(req *http.Request) bool {
 	//lint:ignore SA1019 net/http heeds it
 	if req.Header == nil || req.Cancel != nil || req.Close || req.Trailer != nil || req.TransferEncoding != nil ||
-		req.Method == http.MethodConnect || req.Method == http.MethodTrace || !isToken(req.Method) || !isHost(req.URL.Host) || req.Host != "" && !isHost(req.Host) {
+		req.Method == http.MethodConnect || req.Method == http.MethodTrace || !isToken(req.Method) ||
+		!isHost(req.URL.Host) || req.Host != "" && !isHost(req.Host) {
 		return false
 	}
 	switch {
@@ -37,10 +39,8 @@ func (s *lines) plain(req *http.Request) bool {
 		if !isToken(name) {
 			return false
 		}
-		for _, v := range values {
-			if hasControl(v) {
-				return false
-			}
+		if slices.ContainsFunc(values, hasControl) {
+			return false
 		}
 	}
 	if s.from.Proxy != nil {
