@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,10 +12,9 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
-	"github.com/paceline-go/paceline/transport"
 )
 
-// A negative cost is refused by every door, and uses nothing: it would pass each limit as a cost of
+// A negative cost is refused by Gate and Pool, and uses nothing: it would pass each limit as a cost of
 // 0 does.
 func TestNegativeCosts(t *testing.T) {
 	ctx := context.Background()
@@ -53,21 +51,8 @@ func TestNegativeCosts(t *testing.T) {
 		if err := p.TrySubmit(pool.Request{Cost: cost}); err == nil || p.Counts().Submitted != 0 {
 			t.Errorf("TrySubmit: %v, %+v", err, p.Counts())
 		}
-
-		tr := transport.Must(transport.Config{Base: base(func(*http.Request) { t.Error("sent") }), Cost: func(*http.Request, limit.Cost) limit.Cost { return cost }})
-		r, _ := http.NewRequest(http.MethodGet, "http://a.test/", nil)
-		if _, err := tr.RoundTrip(r); !errors.Is(err, paceline.ErrNever) || !strings.Contains(err.Error(), "is negative") {
-			t.Errorf("RoundTrip: %v", err)
-		}
-		if _, _, err := tr.Ask(r); !errors.Is(err, paceline.ErrNever) {
-			t.Errorf("Transport.Ask: %v", err)
-		}
 	}
 }
-
-type base func(*http.Request)
-
-func (b base) RoundTrip(r *http.Request) (*http.Response, error) { b(r); return nil, errors.New("no") }
 
 // A Do within a Do that took the last permit waits for itself. After a minute that is logged, and
 // the error of a deadline has it.
