@@ -166,6 +166,30 @@ func TestBacklogProcesses(t *testing.T) {
 	t.Logf("%d arrived twice, %d are named, %.0f/s", twice, named, s.server.rate())
 }
 
+// Ctrl-C waits for what is in flight, and gives the rest back at once: another process has it without a wait.
+func TestBacklogInterrupted(t *testing.T) {
+	t.Parallel()
+	const limit = 50
+	s := newStorm(t, 150, limit)
+	w, errs := s.worker(limit)
+	s.server.wait(40)
+	w.Process.Signal(syscall.SIGINT)
+	if err := w.Wait(); w.ProcessState.ExitCode() != cli.ExitInterrupted || !strings.Contains(errs.String(), "what was not sent is back in the backlog") {
+		t.Errorf("%v\n%s", err, errs)
+	}
+	store, b := s.open()
+	counts, err := b.Count(t.Context())
+	if store.Close(); err != nil || counts.Held > 0 || counts.Left() == 0 {
+		t.Errorf("%+v (%v), expected some left, and none with a worker", counts, err)
+	}
+	if w, errs = s.worker(limit); w.Wait() != nil {
+		t.Error(errs)
+	}
+	if twice, named := s.judge(); twice+named > 0 {
+		t.Errorf("%d arrived twice, %d are named, expected none", twice, named)
+	}
+}
+
 // The long form: kills, stops of 9 and 20 s, and new workers.
 func TestBacklogStorm(t *testing.T) {
 	t.Parallel()
@@ -201,4 +225,56 @@ func TestBacklogStorm(t *testing.T) {
 	}
 	twice, named := s.judge()
 	t.Logf("%d kills, %d stops: %d arrived twice, %d are named, %.0f/s", kills, stops, twice, named, s.server.rate())
+}
+
+// Ten workers without a fault, beside ten runs with the same shared limit and no backlog. The figures are those of
+// decision 85.
+func TestBacklogRate(t *testing.T) {
+	need.LongOnly(t, "it measures the machine")
+	const limit, n, each = 200, 4000, 10
+	alone := serveStrictly(t, limit, time.Second)
+	address := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
+	ripeStore(t, address, "api", perSecondKeeper(limit))
+	var runs []*exec.Cmd
+	for range each {
+		c, _ := process(t, "run", urlFile(t, alone.URL, n/each), "--limit", "200/s", "--share", address, "--share-name", "api", "--progress", "off")
+		runs = append(runs, c)
+	}
+	for _, c := range runs {
+		if err := c.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	s := newStorm(t, n, limit)
+	var workers []*exec.Cmd
+	for range each {
+		w, _ := s.worker(limit)
+		workers = append(workers, w)
+	}
+	for _, w := range workers {
+		if err := w.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	if twice, named := s.judge(); twice+named > 0 {
+		t.Errorf("%d arrived twice, %d are named, expected none without a fault", twice, named)
+	}
+	store, b := s.open()
+	defer store.Close()
+	all, err := b.Workers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	least, most := int64(n), int64(0)
+	for _, w := range all {
+		least, most = min(least, w.Results), max(most, w.Results)
+	}
+	for name, server := range map[string]*strictly{"alone": alone, "backlog": s.server} {
+		var seconds []int
+		for at := server.first; at.Before(server.last); at = at.Add(time.Second) {
+			seconds = append(seconds, server.between(at, at.Add(time.Second)))
+		}
+		t.Logf("%s, in each second: %v", name, seconds)
+	}
+	t.Logf("the limit alone: %.1f/s; with a backlog: %.1f/s; each worker %d to %d", alone.rate(), s.server.rate(), least, most)
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/paceline-go/paceline/backlog"
+	"github.com/paceline-go/paceline/backlog/sqlite"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 )
@@ -272,4 +276,83 @@ func TestBacklogBadInput(t *testing.T) {
 		t.Errorf("a name that is not there: %q", errs)
 	}
 	server.once(t, 0)
+}
+
+// What another program or version made is not touched, and two workers cannot keep different limits.
+func TestBacklogOfOthers(t *testing.T) {
+	t.Parallel()
+	server, dir := countingServer(t), t.TempDir()
+	file := linesFile(t, dir, "good.jsonl", `{"id":"a","url":"`+server.URL+`/a"}`)
+	refused := func(expected string, args ...string) {
+		t.Helper()
+		if out, errs := said(t, cli.ExitConfig, args...); !strings.Contains(errs, expected) || out != "" {
+			t.Errorf("%q says %q, expected %q", args, out+errs, expected)
+		}
+	}
+	db := filepath.Join(dir, "mails.db")
+	store, err := sqlite.Open(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backlog.Open(t.Context(), store, defaultBacklog, backlog.Options{Format: "mails, version 3"}); err != nil {
+		t.Fatal(err)
+	}
+	store.Close()
+	refused("the backlog has another format: mails, version 3, expected paceline run, version 1", "enqueue", file, "--backlog", "sqlite:"+db)
+	refused("the backlog has another format", "work", "--backlog", "sqlite:"+db, "--limit", "none")
+	refused("the backlog has another format", "backlog", "results", "sqlite:"+db)
+
+	newer := filepath.Join(dir, "newer.db")
+	said(t, cli.ExitOK, "enqueue", file, "--backlog", "sqlite:"+newer)
+	raw, err := sql.Open("sqlite", newer)
+	if err == nil {
+		_, err = raw.ExecContext(t.Context(), "UPDATE paceline_backlog_version SET version = 99")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.Close()
+	refused("the tables are of another version: 99", "work", "--backlog", "sqlite:"+newer, "--limit", "none")
+	refused("the tables are of another version: 99", "run", file, "--backlog", "sqlite:"+newer, "--limit", "none")
+
+	text := filepath.Join(dir, "text.db")
+	if err := os.WriteFile(text, bytes.Repeat([]byte("this is no database\n"), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused("not a database", "work", "--backlog", "sqlite:"+text, "--limit", "none")
+	refused("postgres://u:xxxxx@127.0.0.1:1/x?sslmode=disable: ", "work", "--backlog", "postgres://u:secret@127.0.0.1:1/x?sslmode=disable", "--limit", "none")
+
+	limits := filepath.Join(dir, "jobs.db")
+	said(t, cli.ExitOK, "enqueue", file, "--backlog", "sqlite:"+limits)
+	ripeStore(t, "sqlite:"+limits+".limits", defaultBacklog, perSecondKeeper(30))
+	refused("Rolling: 30 requests per 1s", "work", "--backlog", "sqlite:"+limits, "--limit", "20/s")
+	server.once(t, 0)
+}
+
+// A backlog may have requests of any program. One that is no request of run is a dead letter, and the others go on.
+func TestBacklogBrokenRequest(t *testing.T) {
+	t.Parallel()
+	server, dir := countingServer(t), t.TempDir()
+	db := filepath.Join(dir, "jobs.db")
+	said(t, cli.ExitOK, "enqueue", linesFile(t, dir, "good.jsonl", `{"id":"a","url":"`+server.URL+`/a"}`), "--backlog", "sqlite:"+db)
+	store, err := sqlite.OpenExisting(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := backlog.Open(t.Context(), store, defaultBacklog, backlog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Enqueue(t.Context(), backlog.Job{ID: "broken", Data: []byte(`{"id":"x","uri":1}`)},
+		backlog.Job{ID: "bare", Data: []byte("{\n\"url\":\"" + server.URL + "/bare\"}")}); err != nil {
+		t.Fatal(err)
+	}
+	store.Close()
+	said(t, cli.ExitSomeFailed, "work", "--backlog", "sqlite:"+db, "--limit", "none", "--until-empty", "--progress", "off")
+	server.once(t, 2)
+	out, _ := said(t, cli.ExitOK, "backlog", "results", "sqlite:"+db)
+	all := inOrder(t, out, "a", "broken", "bare")
+	if all[1].State != "dead" || all[1].Class != "invalid" || !strings.Contains(all[1].Error, `unknown field "uri"`) || all[2].State != "done" {
+		t.Errorf("broken: %+v; bare: %+v", all[1], all[2])
+	}
 }

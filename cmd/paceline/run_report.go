@@ -67,12 +67,18 @@ func (f *drawnFlags) write(name string) error {
 	return nil
 }
 
+// resumes reports whether the same command again goes on.
+func (f *runFlags) resumes() bool { return f.out != "-" || f.backlog.store != "" }
+
 // interruption is the error of a run that a signal ended.
 func (f *runFlags) interruption(t tally.Totals) error {
 	how := "interrupted"
-	if t.Left > 0 {
+	switch {
+	case f.backlog.store != "":
+		how += ": what was not sent is back in the backlog"
+	case t.Left > 0:
 		how += ": " + leftText(t.Left)
-		if f.out != "-" {
+		if f.resumes() {
 			how += "; the same command again resumes"
 		}
 	}
@@ -89,7 +95,7 @@ func (f *runFlags) end(t tally.Totals, sending, closing error) error {
 	case errors.Is(sending, run.ErrHost), errors.Is(sending, run.ErrOutage), errors.Is(sending, run.ErrEnough),
 		errors.Is(sending, pool.ErrExhausted):
 		how := leftText(t.Left) + ", and nothing is lost"
-		if f.out != "-" {
+		if f.resumes() {
 			how += "; the same command again resumes"
 		}
 		return codeOf(fmt.Errorf("%w; %s", sending, how))
