@@ -118,9 +118,14 @@ func New(c Config) (*Member, error) {
 	}
 	m := &Member{config: c, clock: boottime.NewClock(), nudge: make(chan struct{}, 1), done: make(chan struct{}),
 		planned: limit.Never}
-	m.node = node.New(node.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least,
-		Poll: c.Poll, Split: c.Fallback == Split})
+	m.node = node.New(c.node())
 	return m, nil
+}
+
+// node is the configuration of a new node.
+func (c *Config) node() node.Config {
+	return node.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least, Poll: c.Poll,
+		Split: c.Fallback == Split}
 }
 
 // dated returns a function that makes limiters on the scale of the store.

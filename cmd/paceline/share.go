@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -19,13 +20,13 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-const shareLong = `List the limits that processes share in a store (--share of run and proxy), or remove one.
+const shareLong = `List the limits that processes share in a store (--share of run and proxy), remove one, or let a new one begin.
 
 A STORE is sqlite:FILE, postgres://… or redis://…. It is safe to remove a limit. Its users then send nothing until no
 earlier grant counts (7 s and a window). The first of them sets the limit anew, and may set another one.`
 
 func newShare() *cobra.Command {
-	return cli.Family(&cobra.Command{Use: "share", Short: "List and remove limits that processes share in a store",
+	return cli.Family(&cobra.Command{Use: "share", Short: "List, begin and remove limits that processes share in a store",
 		Long: shareLong},
 		&cobra.Command{
 			Use: "ls STORE", Short: "List the limits in a store, with how many processes share each", Args: cobra.ExactArgs(1),
@@ -41,6 +42,11 @@ func newShare() *cobra.Command {
 			},
 		},
 		&cobra.Command{
+			Use: "new STORE [NAME]", Short: "State that nothing was sent lately, so that new limits begin at once",
+			Long: shareNewLong, Args: cobra.RangeArgs(1, 2),
+			RunE: func(cmd *cobra.Command, args []string) error { return stateNew(cmd, args) },
+		},
+		&cobra.Command{
 			Use: "forget STORE NAME", Short: "Remove a limit from a store", Args: cobra.ExactArgs(2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return withStore(cmd, args[0], func(ctx context.Context, s share.Lister, out io.Writer) error {
@@ -48,6 +54,30 @@ func newShare() *cobra.Command {
 				})
 			},
 		})
+}
+
+const shareNewLong = `A limit that is new in its STORE sends nothing for 7 s and a window: of 5000/h, an hour. The reason is that a new store
+looks like one that has lost its data. If nothing was sent to the server for at least that long, by any process, state it by this
+command. For ten minutes, limits that are not there yet begin at once.
+
+NAME is the --share-name of the limits (default "` + sharestore.DefaultName + `"). Limits that are there stay as they are.`
+
+func stateNew(cmd *cobra.Command, args []string) error {
+	name := sharestore.DefaultName
+	if len(args) > 1 {
+		name = args[1]
+	}
+	s, err := shareflags.OpenStore(cmd.Context(), args[0])
+	if err != nil {
+		return cli.Exit(cli.ExitConfig, err)
+	}
+	defer s.Close()
+	if err := sharestore.StateNew(cmd.Context(), s, name); err != nil {
+		return cli.Exit(cli.ExitFailure, err)
+	}
+	_, err = fmt.Fprintf(cli.Harmless(cmd.OutOrStdout(), "text"), "limits of %s that are not there yet begin at once, until %s\n",
+		sanitize.Text(name), time.Now().Add(sharestore.NewFor).Format(time.TimeOnly))
+	return err
 }
 
 // withStore calls f with the store of an address.
@@ -145,7 +175,7 @@ func lookAtAll(ctx context.Context, s share.Lister, names []string) (all []*shar
 	if names, err = s.Names(ctx); err != nil {
 		return nil, err
 	}
-	for _, name := range names {
+	for _, name := range slices.DeleteFunc(names, sharestore.IsStatement) {
 		seen, ok, err := sharestore.Look(ctx, s, name)
 		if err != nil {
 			return nil, err
@@ -186,10 +216,24 @@ func showShares(ctx context.Context, s share.Lister, out io.Writer, names []stri
 	return nil
 }
 
+// forget removes a limit, and each statement that new limits may begin at once: of this one it is not true.
+func forget(ctx context.Context, s share.Lister, name string) error {
+	names, err := s.Names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, key := range names {
+		if sharestore.IsStatement(key) {
+			err = errors.Join(err, s.Forget(ctx, key))
+		}
+	}
+	return errors.Join(err, s.Forget(ctx, name))
+}
+
 func forgetShare(ctx context.Context, s share.Lister, out io.Writer, name string) error {
 	seen, err := lookUp(ctx, s, name)
 	if err == nil {
-		err = s.Forget(ctx, seen.Name)
+		err = forget(ctx, s, seen.Name)
 	}
 	if err != nil {
 		return err

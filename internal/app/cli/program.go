@@ -172,7 +172,9 @@ func fromEnvironment(flags *pflag.FlagSet) (set []string, err error) {
 }
 
 // variable is the environment variable of a flag.
-func variable(flag string) string { return "PACELINE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_")) }
+func variable(flag string) string {
+	return "PACELINE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
 
 // fromVariable names the variable behind a flag that an error begins with.
 func fromVariable(err error, set []string) string {

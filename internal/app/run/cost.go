@@ -62,7 +62,9 @@ func newCharging(c *Config) (*charging, error) {
 }
 
 // isBare reports whether a request has no credential.
-func (k *charging) isBare(q *format.Request) bool { return k.keyless && secret.Credential(q.Header, q.URL) == "" }
+func (k *charging) isBare(q *format.Request) bool {
+	return k.keyless && secret.Credential(q.Header, q.URL) == ""
+}
 
 // of returns the rows of a host's provider.
 func (k *charging) of(host string) *provider.Charges {

@@ -60,6 +60,7 @@ func WrongPart(weight, least float64) (field string, err error) {
 // Limits are the shared limits of one process. They are safe for concurrent use.
 type Limits struct {
 	config Config
+	isNew  func(context.Context) bool // see StateNew; asked once
 
 	mu      sync.Mutex
 	members []weak.Pointer[share.Member] // weak, so that those of forgotten partitions go by themselves
@@ -73,7 +74,14 @@ func New(c Config) *Limits {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Limits{config: c}
+	l := &Limits{config: c}
+	var once sync.Once
+	var is bool
+	l.isNew = func(ctx context.Context) bool {
+		once.Do(func() { is = isNew(ctx, c.Store, c.Name) })
+		return is
+	}
+	return l
 }
 
 // Place says what a limit applies to, by the fields that are not empty.
@@ -178,14 +186,7 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 		}
 		return together(own), nil
 	}
-	m, err := share.New(share.Config{
-		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least,
-		Logger: l.config.Logger,
-		Own: func() limit.Limiter {
-			all, _, _ := divided(made())
-			return together(all)
-		},
-	})
+	m, err := share.New(l.share(name, made))
 	if err != nil {
 		return nil, err
 	}
@@ -194,6 +195,17 @@ func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, erro
 	l.members = slices.DeleteFunc(l.members, func(p weak.Pointer[share.Member]) bool { return p.Value() == nil })
 	l.members = append(l.members, weak.Make(m))
 	return together(append([]limit.Limiter{m}, own...)), nil
+}
+
+func (l *Limits) share(name string, made func() limit.Limiter) share.Config {
+	return share.Config{
+		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least,
+		Logger: l.config.Logger,
+		Own: func() limit.Limiter {
+			all, _, _ := divided(made())
+			return together(all)
+		},
+	}
 }
 
 // Join is Check and Of. If the store has no such limit yet, Join creates it. Of two processes that
@@ -210,6 +222,9 @@ func (l *Limits) Join(ctx context.Context, name string, made func() limit.Limite
 	defer cancel()
 	for _, part := range limit.Parts(all) {
 		if m, ok := part.(*share.Member); ok {
+			if l.isNew(ctx) {
+				_, _ = share.Begin(ctx, l.share(name, made)) // an error shows at the first request, if it lasts
+			}
 			var other *node.ConfigurationError
 			if err := m.Join(ctx); errors.As(err, &other) { // another error shows at the first request, if it lasts
 				return nil, l.wrong(name, other)

@@ -131,8 +131,8 @@ func (n *Node) blank(r *Reading, era uint64, was *Book) *Book {
 	return b
 }
 
-// Rested returns the blob of a store in which no grant counts and no node is. It is for
-// simulations, whose first hour is not to be quiet.
+// Rested returns the blob of a store in which no grant counts and no node is. It is for limits of which
+// somebody knows that nothing was sent, and for simulations.
 func Rested(c Config, r *Reading) []byte {
 	b := New(c).blank(r, 0, nil)
 	b.Quiet, b.Blank = b.Latest, false
