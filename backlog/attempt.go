@@ -76,7 +76,7 @@ func (a *Attempt) End(answer Answer) {
 // Again has the request sent again after a rest. Up to 10 s it stays with this worker; otherwise any worker
 // takes it. doubt says that this attempt may have been served.
 func (a *Attempt) Again(rest time.Duration, doubt bool) {
-	a.finish(func(s *Session) { s.worker.Again(s.now(), a.Seq, rest, doubt) })
+	a.finish(func(s *Session) { s.worker.Again(s.rough(), a.Seq, rest, doubt) })
 }
 
 // Tried says that this attempt failed, and that the caller makes another one itself: the request stays in
@@ -108,7 +108,7 @@ func (a *Attempt) finish(f func(*Session)) {
 	}
 	a.over = true
 	f(s)
-	if s.over != nil || s.worker.Has(s.now(), a.Lane) {
+	if s.over != nil || s.worker.Has(s.rough(), a.Lane) {
 		s.changedLocked()
 	}
 	if s.stopping && s.worker.Over() {

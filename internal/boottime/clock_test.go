@@ -23,8 +23,14 @@ func TestClock(t *testing.T) {
 		t.Errorf("it went on by %v", d)
 	}
 	up += time.Hour
+	if d := c.Rough() - before; d > 2*time.Second {
+		t.Errorf("roughly it went on by %v", d)
+	}
 	if d := c.Now() - before; d < time.Hour {
 		t.Errorf("in an hour of sleep it went on by %v", d)
+	}
+	if d := c.Rough() - before; d < time.Hour {
+		t.Errorf("roughly it went on by %v after that", d)
 	}
 	stopped = 3 * time.Second
 	c = NewClock()
