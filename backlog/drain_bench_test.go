@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -196,4 +197,56 @@ func (e engine) drain(b *testing.B) {
 	if err != nil {
 		b.Error(err)
 	}
+}
+
+// BenchmarkClaim shows how long a worker waits for its first request, and for each turn that claims 100, in a
+// backlog that was just filled; and how long counting takes.
+//
+//	go test ./backlog -run - -bench Claim -benchtime 1000000x
+func BenchmarkClaim(b *testing.B) {
+	engines(b, func(b *testing.B, e engine) {
+		list := e.fill(b, b.N)
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+		s, err := openStore(e.address, true)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer s.Close()
+		info, err := list.Info(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		began := time.Now()
+		w, err := s.Register(b.Context(), info.ID, "host", 1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var from backlog.Place
+		var all []time.Duration
+		for range min(200, b.N/100) {
+			at := time.Now()
+			o, err := s.Turn(b.Context(), info.ID, &backlog.Turn{Worker: w.Worker, Beat: w.Beat, Claims: []backlog.Claim{{N: 100, From: from}}})
+			if err != nil || !o.Fits || len(o.Claimed) != 100 {
+				b.Fatalf("%d claimed, %v", len(o.Claimed), err)
+			}
+			if all == nil {
+				b.ReportMetric(float64(time.Since(began).Microseconds())/1000, "first-ms")
+			}
+			all, w.Beat = append(all, time.Since(at)), w.Beat+1
+			for _, c := range o.Claimed {
+				if c.Place.Seq > from.Seq {
+					from = c.Place
+				}
+			}
+		}
+		if len(all) > 0 {
+			slices.Sort(all)
+			b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "claim-ms")
+		}
+		at := time.Now()
+		if c, err := list.Count(b.Context()); err != nil || c.Total != int64(b.N) {
+			b.Errorf("%+v %v", c, err)
+		}
+		b.ReportMetric(float64(time.Since(at).Microseconds())/1000, "count-ms")
+	})
 }

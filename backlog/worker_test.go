@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/backlog/sqlite"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // open opens a new backlog with n requests, "1" to n, in a file.
@@ -359,6 +360,175 @@ func TestWorkerPaused(t *testing.T) {
 		}
 		if len(sent) != 100 {
 			t.Errorf("%d were sent", len(sent))
+		}
+	})
+}
+
+// A lane whose limit has no room holds up no other, and a lane that no worker names waits.
+func TestWorkerLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, 100)
+		var jobs []backlog.Job
+		for lane := range int32(3) {
+			for i := range 50 {
+				jobs = append(jobs, backlog.Job{ID: fmt.Sprint("lane ", lane+1, " ", i), Lane: lane + 1})
+			}
+		}
+		if _, err := b.Enqueue(t.Context(), jobs...); err != nil {
+			t.Fatal(err)
+		}
+		gate := func(perSecond int64) *paceline.Gate {
+			return paceline.NewGate(limit.MustRolling(perSecond, time.Second))
+		}
+		closed, err := limit.NewCooldown(time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed.Extend(mono.Time(time.Hour))
+		var mu sync.Mutex
+		sent := map[int32]int{}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		w, err := backlog.NewWorker(backlog.WorkerConfig{
+			Backlog: b, Gate: gate(20), Lanes: map[int32]*paceline.Gate{1: gate(2), 2: paceline.NewGate(closed)},
+			Do: func(_ context.Context, a *backlog.Attempt) backlog.Reply {
+				mu.Lock()
+				defer mu.Unlock()
+				sent[a.Lane]++
+				return backlog.Finished(backlog.Answer{State: backlog.Done})
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if sent[0] != 100 || sent[1] < 18 || sent[1] > 22 || sent[2] != 0 || sent[3] != 0 {
+			t.Errorf("in 10 s the lanes sent %v", sent)
+		}
+		if c, err := b.Count(t.Context()); err != nil || c.Held != 0 || c.Ready != int64(150-sent[1]) || c.Repeats != 0 {
+			t.Errorf("then there are %+v, %v", c, err)
+		}
+	})
+}
+
+// away is a store that cannot be reached for a while.
+type away struct {
+	backlog.Store
+	mu    sync.Mutex
+	until time.Time
+	lost  bool // what is done is done, and nobody learns of it
+}
+
+var errAway = errors.New("the store is away")
+
+func (s *away) Turn(ctx context.Context, id int64, t *backlog.Turn) (backlog.Outcome, error) {
+	s.mu.Lock()
+	is, lost := time.Now().Before(s.until), s.lost
+	s.lost = false
+	s.mu.Unlock()
+	if is {
+		return backlog.Outcome{}, errAway
+	}
+	o, err := s.Store.Turn(ctx, id, t)
+	if lost {
+		return backlog.Outcome{}, errAway
+	}
+	return o, err
+}
+
+func (s *away) is() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.until)
+}
+
+func (s *away) Read(ctx context.Context, worker int64) (backlog.Row, error) {
+	if s.is() {
+		return backlog.Row{}, errAway
+	}
+	return s.Store.Read(ctx, worker)
+}
+
+func (s *away) Look(ctx context.Context, id int64) ([]backlog.Beat, error) {
+	if s.is() {
+		return nil, errAway
+	}
+	return s.Store.Look(ctx, id)
+}
+
+// Without its store a worker sends only what was marked. When the store answers again,
+// it goes on, and nothing is repeated. The same holds for a turn that is done and has no answer.
+func TestWorkerWithoutStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 200
+		file := filepath.Join(t.TempDir(), "jobs.db")
+		inner, err := sqlite.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer inner.Close()
+		s := &away{Store: inner}
+		b, err := backlog.Open(t.Context(), s, "jobs", backlog.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			if _, err := b.Enqueue(t.Context(), backlog.Job{ID: fmt.Sprint(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		var mu sync.Mutex
+		var sent []time.Duration
+		var notices []error
+		w, err := backlog.NewWorker(backlog.WorkerConfig{
+			Backlog: b, UntilEmpty: true, Gate: paceline.NewGate(limit.MustRolling(10, time.Second)),
+			Do: func(_ context.Context, a *backlog.Attempt) backlog.Reply {
+				if !a.Fresh() {
+					return backlog.NotSent()
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				sent = append(sent, time.Since(began))
+				return backlog.Finished(backlog.Answer{State: backlog.Done})
+			},
+			Notice: func(err error) { notices = append(notices, err) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(5*time.Second, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.until = time.Now().Add(30 * time.Second)
+		})
+		time.AfterFunc(40*time.Second, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.lost = true
+		})
+		if err := w.Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+		without := 0
+		for _, d := range sent {
+			if d > 5*time.Second && d < 35*time.Second {
+				without++
+			}
+		}
+		if without > 4 {
+			t.Errorf("%d went without the store, expected those that were marked", without)
+		}
+		if len(sent) != n {
+			t.Errorf("%d went", len(sent))
+		}
+		if fmt.Sprint(notices) != fmt.Sprint([]error{errAway, nil, errAway, nil}) {
+			t.Errorf("it says %v", notices)
+		}
+		if c, err := b.Count(t.Context()); err != nil || c.Done != n || c.Repeats != 0 {
+			t.Errorf("there are %+v, %v", c, err)
 		}
 	})
 }
