@@ -17,7 +17,8 @@ var groupTable = cli.Groups{
 			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
 			preset=NAME      published limits by name, such as github or openai:tier1
 			share=STORE      share the limits by a store: sqlite:FILE, postgres://…, redis://…`,
-			`backlog=STORE backlog-name=NAME charge=CHARGE concurrency share-name=NAME share-fallback=wait|split share-weight share-least
+			`backlog=STORE backlog-name=NAME upstream=FILE charge=CHARGE concurrency share-name=NAME
+			share-fallback=wait|split share-weight share-least
 			strangers=KIND sharers=N rejects-free latency-max use=PART ramp`},
 		{"Keys", `
 			key-env=A,B      environment variables with an API key each, for {key}

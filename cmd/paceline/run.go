@@ -148,6 +148,10 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 
+	if err := f.upstream.open(cmd, &c); err != nil {
+		return err
+	}
+	defer f.upstream.close()
 	if !f.llm.dryRun {
 		if c.Share, err = f.sharing.store.Open(cmd.Context(), c.Log); err != nil {
 			return err
@@ -309,7 +313,11 @@ func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <
 	defer abort()
 	done := make(chan struct{})
 	interrupted := make(chan bool, 1)
-	go func() { interrupted <- listen(signals, done, r, abort, errs.Line) }()
+	drain := func() {
+		f.upstream.stopWaiting()
+		r.Drain()
+	}
+	go func() { interrupted <- listen(signals, done, r, drain, abort, errs.Line) }()
 	stopProgress := errs.Follow(in.lines(runLines(r.Progress)))
 	began := time.Now()
 	ballast()

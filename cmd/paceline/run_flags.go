@@ -68,6 +68,7 @@ type runFlags struct {
 	results                      resultFlags
 	llm                          llmFlags
 	via                          viaFlags
+	upstream                     upstreamFlags
 	backlog                      backlogFlags
 }
 
@@ -135,6 +136,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.StringVarP(&f.output, "output", "o", "text", "the summary on standard error, or the plan: text or json")
 	f.llm.add(c)
 	f.via.add(p)
+	f.upstream.add(p)
 	f.backlog.add(p)
 	f.console.add(p)
 	f.watch.add(p)
@@ -267,6 +269,9 @@ func (f *runFlags) whose() error {
 
 // allLimits collects the limits of batches for language models, and those of --limit.
 func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
+	if err := f.upstream.read(cmd, f); err != nil {
+		return err
+	}
 	if err := errors.Join(f.via.check(cmd, f), f.backlog.check(cmd)); err != nil {
 		return cli.Usage(err)
 	}
@@ -276,7 +281,7 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 	}
 	others := slices.ContainsFunc(c.Limits, func(l format.Rate) bool { return l.Model == "" })
 	switch {
-	case len(f.limits) > 0 || others || len(c.Resources) > 0:
+	case len(f.limits) > 0 || others || len(c.Resources) > 0 || f.upstream.name != "":
 	case len(c.Limits) > 0:
 		return cli.Usage(errors.New("--limit-model is beside --limit, --preset or --rpm, which are for the other models; expected one of them, or --limit none"))
 	case f.llm.preset != "" && len(f.llm.bounded) == 0:

@@ -79,7 +79,7 @@ func interruptedWords(n int) string {
 }
 
 // listen drains at the first signal and aborts at the second. It reports whether a signal came.
-func listen(signals <-chan os.Signal, done <-chan struct{}, r *run.Run, abort func(), tell func(string)) bool {
+func listen(signals <-chan os.Signal, done <-chan struct{}, r *run.Run, drain, abort func(), tell func(string)) bool {
 	select {
 	case <-done:
 		return false
@@ -87,7 +87,7 @@ func listen(signals <-chan os.Signal, done <-chan struct{}, r *run.Run, abort fu
 	}
 	// Draining may wait for a slow reader of the results. A second signal must work meanwhile.
 	inFlight := make(chan int, 1)
-	go func() { r.Drain(); inFlight <- r.Progress().InFlight }()
+	go func() { drain(); inFlight <- r.Progress().InFlight }()
 	n := -1 // not known
 	select {
 	case n = <-inFlight:

@@ -94,7 +94,7 @@ func modelsOfABatch(t *testing.T) {
 	if b := large.ended(large.batch(mixed), time.Minute); b.Status != "completed" || b.Counts["completed"] != 2 {
 		t.Errorf("%+v", b)
 	}
-	late := &bulk{x.proxy.common, x.proxy.config.Upstreams[0].Name, jobs.Way{Owner: "small", Waits: t.Context()}}
+	late := &bulk{x.proxy.common, x.proxy.config.Upstreams[0].Name, jobs.Way{Owner: "small", Waits: t.Context()}, false}
 	q, err := http.NewRequestWithContext(t.Context(), "POST", "http://llm.test/v1/chat/completions", strings.NewReader(`{"model":"gpt-4o"}`))
 	if err != nil {
 		t.Fatal(err)

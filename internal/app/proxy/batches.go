@@ -102,7 +102,7 @@ func (p *Proxy) openBatches() error {
 				}
 				return ""
 			},
-			Base: func(w jobs.Way) http.RoundTripper { return &bulk{p.common, u.Name, w} }})
+			Base: func(w jobs.Way) http.RoundTripper { return &bulk{p.common, u.Name, w, false} }})
 		if err != nil {
 			return &ConfigError{Field: fmt.Sprintf("Upstreams[%d].Batches.Folder", i), Err: err}
 		}
@@ -198,6 +198,7 @@ type bulk struct {
 	*common
 	upstream string
 	way      jobs.Way
+	only     bool // the client has nothing else: this is its own line
 }
 
 // RoundTrip implements http.RoundTripper. It waits as long as the batch goes on: for a turn, for an
@@ -257,10 +258,12 @@ func (b *bulk) visit(q *http.Request) *visit {
 	u := p.routes[i]
 	who := p.clients.named(b.way.Owner)
 	line := *who
-	line.asker.CountsAs, line.asker.Name = who.asker.Name, who.asker.Name+inBulk
-	line.asker.Weight, line.asker.HeadStart = cmp.Or(u.Batches.Weight, 1), u.Batches.HeadStart
-	line.asker.Reserve = max(u.Batches.Reserve, who.asker.Reserve)
-	in := &http.Request{Method: q.Method, URL: &url.URL{Path: u.Path + q.URL.Path}, Header: q.Header, Host: u.To.Host}
+	if !b.only {
+		line.asker.CountsAs, line.asker.Name = who.asker.Name, who.asker.Name+inBulk
+		line.asker.Weight, line.asker.HeadStart = cmp.Or(u.Batches.Weight, 1), u.Batches.HeadStart
+		line.asker.Reserve = max(u.Batches.Reserve, who.asker.Reserve)
+	}
+	in := &http.Request{Method: q.Method, URL: u.incoming(q.URL), Header: q.Header, Host: u.To.Host}
 	v := &visit{proxy: p, upstream: u, client: &line, in: in, came: time.Now(), patience: patience{most: longest}}
 	v.w = &v.answer
 	return v

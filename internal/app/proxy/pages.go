@@ -49,7 +49,7 @@ func (u *Upstream) hasSecret() bool {
 			return true
 		}
 	}
-	if len(u.Keys) > 0 || len(u.allSecrets()) > 0 || u.TLS != nil &&
+	if len(u.Keys) > 0 || len(u.Secrets()) > 0 || u.TLS != nil &&
 		(len(u.TLS.Certificates) > 0 || u.TLS.GetClientCertificate != nil) {
 		return true
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
@@ -170,6 +171,16 @@ func (v *visit) find() *refusal {
 	}
 	return v.fromPage()
 }
+
+// Line is the way to an upstream of a program that has its requests in memory, such as `paceline run`. An
+// attempt waits for its turn, for servers that are away and for keys, until waits ends. Then it fails
+// with a *sending.Unsent. It uses path and query of a request, and no host. The Proxy needs no Server.
+func (p *Proxy) Line(upstream, client string, waits context.Context) http.RoundTripper {
+	return &bulk{p.common, upstream, jobs.Way{Owner: client, Waits: waits}, true}
+}
+
+// Close ends a Proxy that has no Server, after its last request.
+func (p *Proxy) Close() { p.latest.Load().close() }
 
 // close closes what is open: idle connections, and the state file.
 func (p *Proxy) close() {

@@ -67,6 +67,15 @@ func (all routes) leadsAside(r *http.Request, found *upstream) bool {
 	return false
 }
 
+// incoming is the URL by which a client asks for what has the path and the query of to.
+func (u *Upstream) incoming(to *url.URL) *url.URL {
+	in := url.URL{Path: u.Path + to.Path, RawQuery: to.RawQuery}
+	if to.RawPath != "" {
+		in.RawPath = u.Path + to.RawPath
+	}
+	return &in
+}
+
 // outgoing is the URL at the upstream: the path without the upstream's prefix, behind that of To.
 // The path keeps its encoding, and the query stays as it came.
 func (u *Upstream) outgoing(in *url.URL) *url.URL {

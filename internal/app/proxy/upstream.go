@@ -30,7 +30,7 @@ type upstream struct {
 // newUpstream returns an Upstream with a way to its server. It keeps an earlier way if that leads
 // to the same server in the same way.
 func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstream, err error) {
-	x = &upstream{Upstream: u, secrets: secret.New(u.allSecrets()), spends: u.hasSecret()}
+	x = &upstream{Upstream: u, secrets: secret.New(u.Secrets()), spends: u.hasSecret()}
 	if x.way, err = before.wayOf(&u, c, common); err != nil {
 		return nil, err
 	}
@@ -43,10 +43,10 @@ func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstr
 	return x, nil
 }
 
-// allSecrets are all values that no output may show.
-func (u *Upstream) allSecrets() (all []secret.Key) {
+// Secrets are all values that no output may show.
+func (u *Upstream) Secrets() (all []secret.Key) {
 	for i := range u.Targets {
-		all = append(all, u.at(i).allSecrets()...)
+		all = append(all, u.at(i).Secrets()...)
 	}
 	for _, k := range u.Keys {
 		all = append(all, secret.Key{Name: k.Name, Value: string(k.Secret)})

@@ -166,7 +166,7 @@ type intake struct {
 // request has changed since an earlier run ended it, or since the input was checked.
 func (k *intake) read(from *format.Reader) (*format.Request, error) {
 	q, err := from.Next()
-	if err == nil && k.c.secret {
+	if err == nil && (k.c.secret || k.c.Base != nil) {
 		err = k.atHome(from, q)
 	}
 	if err != nil {
@@ -213,8 +213,8 @@ func (k *intake) read(from *format.Reader) (*format.Request, error) {
 }
 
 // atHome returns an error if the keys may not go to the host of a request. They may go to
-// Config.KeyHosts, or else to the host of the first request. Check and the feeder call it, never at
-// the same time.
+// Config.KeyHosts, or else to the host of the first request. So it is with a Base, which sends all
+// requests to its own servers. Check and the feeder call it, never at the same time.
 func (k *intake) atHome(from *format.Reader, q *format.Request) error {
 	if q.URL == nil {
 		return nil // the request has ended in an earlier run
@@ -225,7 +225,12 @@ func (k *intake) atHome(from *format.Reader, q *format.Request) error {
 	if k.homes.Have(q.URL) {
 		return nil
 	}
-	return &format.InputError{File: from.Name(), Line: q.Line, Column: q.URLAt, Reason: notHome(q.URL, k.homes)}
+	reason := notHome(q.URL, k.homes)
+	if k.c.Base != nil {
+		reason = fmt.Sprintf("%v is another server than %v of the first request, and all of them go to one upstream",
+			secret.PlaceOf(q.URL), k.homes)
+	}
+	return &format.InputError{File: from.Name(), Line: q.Line, Column: q.URLAt, Reason: reason}
 }
 
 func notHome(u *url.URL, homes secret.Places) string {

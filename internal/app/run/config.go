@@ -125,6 +125,8 @@ type Config struct {
 	// then has none of these itself, and its journal has no windows. An attempt of which the Base
 	// wrote nothing fails with a *sending.Unsent, and goes back in line.
 	Base http.RoundTripper
+	// Hidden are secrets that no output may show beside those of Keys and Bearer, such as those of Base.
+	Hidden []secret.Key
 
 	// Backlog, if not nil, has the requests of several processes, and this run sends those of this one:
 	// they are its input. Their results go to the Backlog, and Out must be "-".
@@ -343,8 +345,9 @@ func (c *Config) unusable() error {
 	return nil
 }
 
-// secretKeys returns the values of the keys, and the secrets of the token issuer.
+// secretKeys returns the values of the keys, and the secrets of the token issuer and of the Base.
 func (c *Config) secretKeys() (all []secret.Key) {
+	all = append(all, c.Hidden...)
 	for _, k := range c.Keys {
 		all = append(all, secret.Key{Name: k.Name, Value: k.Secret})
 	}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/app/proxy/config"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/output"
+)
+
+// upstreamFlags have a run send by an upstream of a proxy's file: by its targets, keys and limits.
+type upstreamFlags struct {
+	name string // FILE or FILE#NAME
+	file config.File
+	of   *proxy.Upstream // in file; nil: there is none
+
+	proxy  *proxy.Proxy
+	shared func() error
+	end    context.CancelFunc // of waits
+}
+
+// notWithUpstream are the flags whose settings the upstream has, and those that would lead past it.
+var notWithUpstream = strings.Fields(`limit preset rpm tpm itpm otpm limit-model rule per-second count charge
+	share share-name share-fallback share-weight share-least strangers sharers rejects-free latency-max use ramp
+	key-env organization key-host ban-status nonce-unit nonce-gap nonce-status auth-command auth-every oauth-token-url
+	oauth-client-id-env oauth-client-secret-env oauth-scopes oauth-param redirects max-outage provider base-url via`)
+
+// attemptTime is longer than a run lasts: the upstream bounds its attempts, and waits are no part of them.
+const attemptTime = 30 * 24 * time.Hour
+
+func (f *upstreamFlags) add(p *pflag.FlagSet) {
+	p.StringVar(&f.name, "upstream", "", "a file of paceline proxy, or FILE#NAME: requests go to its upstream (of that name), with its targets, keys and limits. Of each URL only the path and the query count")
+}
+
+// read reads the file and finds the upstream. It returns why flags do not go together.
+func (f *upstreamFlags) read(cmd *cobra.Command, of *runFlags) error {
+	if f.name == "" {
+		return nil
+	}
+	for _, name := range notWithUpstream {
+		if cmd.Flag(name).Changed {
+			return cli.Usage(fmt.Errorf("--%s with --upstream, whose file says it; expected one of the two", name))
+		}
+	}
+	path, wanted, _ := strings.Cut(f.name, "#")
+	var err error
+	if f.file, err = loadProxy(path, os.LookupEnv); err != nil {
+		return err
+	}
+	var names []string
+	all := f.file.Config.Upstreams
+	for i := range all {
+		names = append(names, all[i].Name)
+		if all[i].Name == wanted || wanted == "" && len(all) == 1 {
+			f.of = &all[i]
+		}
+	}
+	if f.of == nil {
+		return cli.Usage(fmt.Errorf("--upstream %s, expected %s#NAME with one of %s", f.name, path, strings.Join(names, ", ")))
+	}
+	if to := f.of.Servers()[0].To; of.llm.baseURL == "" { // of batch files, which name no host
+		of.llm.baseURL = (&url.URL{Scheme: to.Scheme, Host: to.Host}).String()
+	}
+	return nil
+}
+
+// open makes the way to the upstream, which is the Base of the run.
+func (f *upstreamFlags) open(cmd *cobra.Command, c *run.Config) (err error) {
+	if f.of == nil || cmd.Flag("dry-run").Changed {
+		return nil
+	}
+	u := *f.of
+	u.Batches = proxy.Batches{}
+	if cmd.Flag("timeout").Changed {
+		u.AnswerTimeout = c.Timeout
+	}
+	p := f.file.Config
+	p.Listen, p.Admin, p.Open, p.TLS, p.Forward, p.Clients = "127.0.0.1:0", proxy.Off, false, nil, proxy.Forward{}, proxy.Clients{}
+	p.Upstreams, p.Log, p.State = []proxy.Upstream{u}, c.Log, ""
+	switch {
+	case c.OutDir != "":
+		p.State = output.IndexOf(c.OutDir) + sentName
+	case c.Out != "-":
+		p.State = c.Out + sentName
+	}
+	if err := openProxyShare(cmd.Context(), &p); err != nil {
+		return err
+	}
+	f.shared = p.Shared.Close
+	if f.proxy, err = proxy.New(p); err != nil {
+		return cli.Exit(cli.ExitConfig, f.file.Locate(err))
+	}
+	waits, end := context.WithCancel(cmd.Context())
+	if !c.Until.IsZero() {
+		waits, end = context.WithDeadline(cmd.Context(), c.Until)
+	}
+	f.end = end
+	c.Base, c.Timeout, c.Hidden = f.proxy.Line(u.Name, "run", waits), attemptTime, u.Secrets()
+	return nil
+}
+
+// sentName ends the name of the file with what was sent and still counts, beside that of the results.
+const sentName = ".sent"
+
+// stopWaiting ends the waits of requests. Those in flight go on.
+func (f *upstreamFlags) stopWaiting() {
+	if f.end != nil {
+		f.end()
+	}
+}
+
+func (f *upstreamFlags) close() {
+	f.stopWaiting()
+	if f.proxy != nil {
+		f.proxy.Close()
+	}
+	if f.shared != nil {
+		_ = f.shared()
+	}
+}

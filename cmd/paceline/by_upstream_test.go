@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+)
+
+// twoTargets is a proxy's file with two targets, each with a limit and a key of its own.
+func twoTargets(large, small string) string {
+	return `version: 1
+upstreams:
+  - name: things
+    path: /things
+    header: {X-Key: "{key}"}
+    targets:
+      - {name: large, to: "` + large + `", limits: [20/s], keys: [{name: a, env: KEY_A}]}
+      - {name: small, to: "` + small + `", limits: [10/s], keys: [{name: b, env: KEY_B}]}
+  - {name: other, path: /other, to: "http://127.0.0.1:9", limits: [1/s]}
+`
+}
+
+// most returns the largest number of arrivals in any span of a second.
+func (j *judge) most() (n int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range j.arrivals {
+		k := i
+		for k < len(j.arrivals) && j.arrivals[k].Sub(j.arrivals[i]) < time.Second {
+			k++
+		}
+		n = max(n, k-i)
+	}
+	return n
+}
+
+// A run goes by the targets of a proxy's file: to each with its key and within its limit, also over two
+// runs. The host of a line does not matter, and path and query do.
+func TestRunByUpstream(t *testing.T) {
+	t.Setenv("KEY_A", "sk-large-5f0c81b97d2e")
+	t.Setenv("KEY_B", "sk-small-91d27ab6c03f")
+	serve := func(key string) http.HandlerFunc {
+		return func(w http.ResponseWriter, q *http.Request) {
+			if q.Header.Get("X-Key") != key || q.URL.EscapedPath() != "/v1/a%2Fb" {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+			fmt.Fprintf(w, `{"id":%q,"key":%q}`, q.URL.Query().Get("id"), q.Header.Get("X-Key"))
+		}
+	}
+	large, small := newJudge(t, serve("sk-large-5f0c81b97d2e")), newJudge(t, serve("sk-small-91d27ab6c03f"))
+	file := write(t, "proxy.yaml", twoTargets(large.URL, small.URL))
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	const first, then = 45, 30
+	before := 0
+	for _, n := range []int{first, first + then} { // the second time at once, while all of the first still counts
+		in := write(t, "in.jsonl", numbered(n, "https://api.test/v1/a%2Fb"))
+		code, _, stderr := paceline("", "run", "--upstream", file+"#things", "--out", out, in)
+		if code != 0 || !strings.Contains(stderr, fmt.Sprintf("%d offered, %d done, 0 rejected, 0 expired, 0 dead", n-before, n-before)) {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		before = n
+	}
+	for _, r := range results(t, out) {
+		if r.Body == nil || !strings.HasPrefix(*r.Body, fmt.Sprintf(`{"id":%q,`, r.ID)) || strings.Contains(*r.Body, "sk-") {
+			t.Errorf("%s %q", r.ID, *r.Body)
+		}
+	}
+	if large.count()+small.count() != first+then || large.most() > 20 || small.most() > 10 || large.count() < 25 || small.count() < 12 {
+		t.Errorf("%d and %d requests came, %d and %d within a second", large.count(), small.count(), large.most(), small.most())
+	}
+	state, err := os.ReadFile(out + sentName)
+	if err != nil || strings.Contains(string(state), "sk-") {
+		t.Errorf("%v: %s", err, state)
+	}
+}
+
+// What does not go with an upstream is said before anything is sent.
+func TestRunByUpstreamRefuses(t *testing.T) {
+	t.Setenv("KEY_A", "sk-large-5f0c81b97d2e")
+	t.Setenv("KEY_B", "sk-small-91d27ab6c03f")
+	j := newJudge(t, func(http.ResponseWriter, *http.Request) {})
+	file := write(t, "proxy.yaml", twoTargets(j.URL, j.URL))
+	in := write(t, "in.jsonl", numbered(2, "https://a.test/")+`{"id":"b","url":"https://b.test/"}`+"\n")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--upstream", file}, cli.ExitUsage, "#NAME with one of things, other"},
+		{[]string{"--upstream", file + "#else"}, cli.ExitUsage, "#NAME with one of things, other"},
+		{[]string{"--upstream", file + "#things", "--limit", "5/s"}, cli.ExitUsage, "--limit with --upstream, whose file says it"},
+		{[]string{"--upstream", file + "#things", "--key-env", "KEY_A"}, cli.ExitUsage, "--key-env with --upstream"},
+		{[]string{"--upstream", file + ".none"}, cli.ExitUsage, "none"},
+		{[]string{"--upstream", file + "#things"}, cli.ExitConfig, "https://b.test is another server than https://a.test of the first request"},
+	} {
+		code, _, stderr := paceline("", append(append([]string{"run"}, c.args...), in)...)
+		if code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: exit %d: %s", c.args, code, stderr)
+		}
+	}
+	if n := j.count(); n != 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// Ctrl-C ends the waits for a turn at once. What waited is sent by the next run.
+func TestRunByUpstreamIsInterrupted(t *testing.T) {
+	j := newJudge(t, func(http.ResponseWriter, *http.Request) {})
+	file := write(t, "proxy.yaml", "version: 1\nupstreams:\n  - {to: \""+j.URL+"\", limits: [2/1h]}\n")
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	c := program(t, "run", "--upstream", file, "--out", out, write(t, "in.jsonl", numbered(9, "https://a.test/")))
+	var stderr strings.Builder
+	c.Stderr = &stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(patient); j.count() < 2 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	}
+	began := time.Now()
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	if code := c.ProcessState.ExitCode(); code != cli.ExitInterrupted || !strings.Contains(stderr.String(), "2 done") || !strings.Contains(stderr.String(), "7 left") {
+		t.Errorf("exit %d after %v: %s", code, time.Since(began), &stderr)
+	}
+	if took := time.Since(began); took > patient/2 {
+		t.Errorf("it took %v", took)
+	}
+}
