@@ -186,7 +186,11 @@ func (c *cold) thaw(t *Transport, p Partition, full bool, made func() (limit.Lim
 		return t.revive(p, own, m)
 	}
 	t.recall(p, own)
-	return t.bareNode(p, own)
+	n, err := t.bareNode(p, own)
+	if err == nil {
+		n.follows = true
+	}
+	return n, err
 }
 
 // change calls f for the limiters of frozen partitions. limits makes the limiter of one, as it is

@@ -30,6 +30,7 @@ type node struct {
 	limit     *paceline.Limit
 	taught    bool                             // the limiter learns from the server's statements
 	leaves    int                              // guarded by the Transport's lock
+	follows   bool                             // requests of an earlier process may be in flight
 	shut      atomic.Bool                      // no request may wait in line, until look reports otherwise
 	provider  provider.Dialect                 // of a host in the table; otherwise nil
 	dialect   atomic.Pointer[provider.Dialect] // of any other host: the format of its answers
@@ -63,6 +64,7 @@ func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
+	n.follows = true
 	return n, n.join()
 }
 
@@ -102,6 +104,9 @@ func (n *node) join() (err error) {
 	t, p := n.t, n.partition
 	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: n.stack, Fair: t.config.Client != nil, Use: n.uses,
 		Logger: t.waits(&n.partition), Own: p.Scope == ScopeClient}))
+	if n.follows {
+		n.follow()
+	}
 	if p.Scope != provider.IP {
 		return nil
 	}
@@ -366,4 +371,23 @@ func (t *Transport) recall(p Partition, own limit.Limiter) {
 	limit.SetEpoch(own, zero)
 	all, since := t.config.Recorder.Earlier(p, zero)
 	limit.Replay(own, mono.Of(zero, time.Now()), since, all)
+}
+
+// follow makes a new node count the requests of an earlier process that are still in flight.
+func (n *node) follow() {
+	n.follows = false
+	u, ok := n.t.config.Recorder.(Underway)
+	if !ok {
+		return
+	}
+	u.Underway(n.partition, func(cost limit.Cost) func(o limit.Outcome) {
+		s := &limit.Sent{Cost: cost}
+		n.t.group.Update(func(now mono.Time) {
+			s.At, s.Number = now, n.t.group.Number()
+			n.stack.Admit(s)
+		}, n.limit)
+		return func(o limit.Outcome) {
+			n.t.group.Update(func(now mono.Time) { n.stack.Settle(now, s, &o) }, n.limit)
+		}
+	})
 }

@@ -168,6 +168,33 @@ func TestLedgerThatIsFull(t *testing.T) {
 	})
 }
 
+// A request that another process is to send fails at once. It is no attempt, and the host is not down.
+func TestHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(0, ok)
+		ended := 0
+		tr := mustNew(t, transport.Config{Base: b, Recorder: elsewhere{&kept{}}, Limiter: limit.MustRolling(1, time.Hour),
+			Ended: func(transport.Attempt) { ended++ }})
+		began := time.Now()
+		for range 20 {
+			q, _ := http.NewRequest("GET", "http://server/", nil)
+			if _, err := tr.RoundTrip(q); !errors.Is(err, transport.ErrTakenOver) {
+				t.Fatal(err)
+			}
+		}
+		if took, s := time.Since(began), tr.Stats(); took > 0 || len(b.at()) != 0 || ended != 0 || s.Attempts != 0 {
+			t.Errorf("after %v, %d sent, %d attempts ended, %d counted", took, len(b.at()), ended, s.Attempts)
+		}
+	})
+}
+
+// elsewhere is a Recorder of a process that has handed over.
+type elsewhere struct{ *kept }
+
+func (elsewhere) Send(transport.Partition, limit.Cost) (int64, error) {
+	return 0, transport.ErrTakenOver
+}
+
 // A day of a place goes on after a restart, and ends at the midnight of that place.
 func TestLedgerOfAZone(t *testing.T) {
 	pacific, err := time.LoadLocation("America/Los_Angeles")

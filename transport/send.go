@@ -85,10 +85,11 @@ func (c *call) next() *http.Request {
 // Fresh reports, right before the first byte, whether it may be written: see paceline.Permit.Fresh.
 func (s *sent) Fresh() bool { return !s.settled.Load() && s.permit.Fresh() }
 
-// lapsed takes back an attempt whose permit lapsed before anything was written: it was none. It
-// reports whether that is the whole end of the attempt, with no copy under way.
+// lapsed takes back an attempt whose permit lapsed before anything was written, or that another
+// process is to make: it was none. It reports whether that is the whole end of the attempt, with no
+// copy under way.
 func (s *sent) lapsed(err error, number int, p *pair) bool {
-	if !errors.Is(err, once.ErrLapsed) || !p.withdraw() {
+	if !errors.Is(err, once.ErrLapsed) && !errors.Is(err, ErrTakenOver) || !p.withdraw() {
 		return false
 	}
 	s.settle(limit.Outcome{Result: limit.Unsent})
@@ -121,6 +122,9 @@ func (c *call) with(body io.ReadCloser) *http.Request {
 
 // trip sends, and returns an answer or the reason why there is none.
 func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
+	if c.t.config.Begins != nil {
+		c.t.config.Begins(c.req)
+	}
 	if c.t.config.Recorder != nil {
 		if err := s.record(); err != nil {
 			if r.Body != nil {
@@ -141,9 +145,6 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 	if late != nil {
 		s.wire.Expires, s.late.Of = true, s
 		late.Begin(&s.late)
-	}
-	if c.t.config.Begins != nil {
-		c.t.config.Begins(c.req)
 	}
 	resp, err = c.t.base.SendIn(r.Context(), r, &s.wire)
 	inTime := late == nil || late.End(&s.late)

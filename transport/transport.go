@@ -347,8 +347,8 @@ type Config struct {
 	// empty windows.
 	Recorder Recorder
 
-	// Begins is called for each attempt right before the Base gets it, with the request as the caller
-	// gave it. It runs on the goroutine of RoundTrip, or on that of the copy (see Hedge). If nil, none.
+	// Begins is called for each attempt right before it is recorded and the Base gets it, with the
+	// request as the caller gave it. It runs on the goroutine of RoundTrip, or on that of the copy (see Hedge). If nil, none.
 	Begins func(*http.Request)
 	// Ended is called for each attempt when its header or error has come, on the goroutine of
 	// RoundTrip. The losing one of two copies (see Hedge) is reported on another goroutine. If nil,
@@ -395,6 +395,19 @@ type Recorder interface {
 	// are in the order of their instants, for limit.Replay: instant 0 is zero. The list is complete
 	// from since on.
 	Earlier(p Partition, zero time.Time) (all []limit.Past, since mono.Time)
+}
+
+// ErrTakenOver is the error of Recorder.Send if another process sends the requests from now on. The
+// request fails with it at once, and counts nowhere.
+var ErrTakenOver = errors.New("transport: another process has taken over")
+
+// Underway is a Recorder that knows requests of an earlier process which are still in flight. They
+// count in full until they are settled.
+type Underway interface {
+	Recorder
+	// Underway calls admit for each such request that counts in p, whose Scope is set. When the
+	// earlier process settles the request, settle is called, once, from any goroutine. Neither waits.
+	Underway(p Partition, admit func(cost limit.Cost) (settle func(o limit.Outcome)))
 }
 
 // Transport is an http.RoundTripper that keeps within limits. New makes it. Safe for concurrent

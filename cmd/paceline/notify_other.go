@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// notifyAgain does nothing: there is no such signal on this system.
-func notifyAgain(chan<- os.Signal) {}
+// notifyAgain does nothing: there are no such signals on this system.
+func notifyAgain(_, _ chan<- os.Signal) {}

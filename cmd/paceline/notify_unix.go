@@ -8,6 +8,9 @@ import (
 	"syscall"
 )
 
-// notifyAgain sends SIGUSR1 to c. At this signal the proxy puts excluded keys back into use.
-// Without it the signal ends a process.
-func notifyAgain(c chan<- os.Signal) { signal.Notify(c, syscall.SIGUSR1) }
+// notifyAgain sends SIGUSR1 to again, at which the proxy puts excluded keys back into use, and SIGUSR2
+// to next, at which another process takes over. Without it these signals end a process.
+func notifyAgain(again, next chan<- os.Signal) {
+	signal.Notify(again, syscall.SIGUSR1)
+	signal.Notify(next, syscall.SIGUSR2)
+}

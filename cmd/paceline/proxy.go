@@ -31,7 +31,7 @@ Paceline-Waited in an answer has the milliseconds that the request waited.
 
 The proxy listens on this machine only, unless clients have keys (--client-key-env), or with --open. After Ctrl-C or SIGTERM it
 takes no new requests and finishes those in flight. A second signal breaks them off. After SIGUSR1 it tries keys again that are
-out of use (banned, denied, without credit).`
+out of use (banned, denied, without credit). After SIGUSR2 it starts its program anew, which takes over without a drop (--state).`
 
 const proxyExample = `  paceline proxy --to https://api.openai.com --preset openai:tier1
   paceline proxy --to https://api.example.com --limit 100/m --key-env K1 -H 'X-Api-Key: {key}'
@@ -53,6 +53,7 @@ func newProxy() *cobra.Command {
 		},
 	}
 	f.add(c)
+	f.addTakeover(c.Flags())
 	f.instead.Add(c.Flags())
 	c.AddCommand(newProxyCheck())
 	completeNames(c)
@@ -96,6 +97,9 @@ func (f *proxyFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer c.Shared.Close()
+	if c.Taken, err = f.takeOver(cmd.Context(), &c); err != nil {
+		return err
+	}
 	p, err := proxy.New(c)
 	if err != nil {
 		return cli.Usage(inFlags(err))
@@ -111,9 +115,10 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 	if err != nil {
 		return err
 	}
-	again := make(chan os.Signal, 1)
-	notifyAgain(again)
+	again, next := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	notifyAgain(again, next)
 	defer signal.Stop(again)
+	defer signal.Stop(next)
 	watched, err := dashboard.New(dashboard.Config{Live: p.Sources, Title: "paceline proxy"})
 	if err != nil {
 		return err
@@ -128,7 +133,10 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 	}
 	s := p.Start(main, admin)
 	errs := cli.Harmless(cmd.ErrOrStderr(), "text")
-	forwards, err := listenForward(c, s)
+	forward, forwards, err := listenForward(c, s)
+	if err == nil {
+		err = passOn(&c, s, goingOver(&c, main, admin, forward))
+	}
 	if err != nil {
 		s.Stop()
 		s.Stop()
@@ -140,7 +148,11 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 			c.Log.Warn("systemd is not told", "state", state, "err", err)
 		}
 	}
-	tellSystemd("READY=1")
+	if c.Taken != nil {
+		tellSystemd(fmt.Sprintf("READY=1\nMAINPID=%d", os.Getpid()))
+	} else {
+		tellSystemd("READY=1")
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Wait() }()
 	var stopped time.Time
@@ -152,6 +164,11 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 			done = nil
 		case <-again:
 			fmt.Fprintln(errs, triedAgain(p.Readmit()))
+			continue
+		case <-next:
+			if err := startNext(); err != nil {
+				c.Log.Error("the next process does not start", "err", err)
+			}
 			continue
 		case s := <-signals:
 			if !stopped.IsZero() && !isAnother(s, stopped) {
@@ -179,14 +196,14 @@ func proxyListeners(c proxy.Config) (main, admin net.Listener, err error) {
 		return nil, nil, cli.Exit(cli.ExitConfig, err)
 	}
 	if main == nil {
-		if main, err = net.Listen("tcp", c.Listen); err != nil {
-			return nil, nil, cannotListen("--listen", c.Listen, "paceline proxy", err)
+		if main, err = listening(&c, "main", c.Listen, "--listen"); err != nil {
+			return nil, nil, err
 		}
 	}
 	if admin == nil && c.Admin != proxy.Off {
-		if admin, err = net.Listen("tcp", c.Admin); err != nil {
+		if admin, err = listening(&c, "admin", c.Admin, "--admin"); err != nil {
 			main.Close()
-			return nil, nil, cannotListen("--admin", c.Admin, "paceline proxy", err)
+			return nil, nil, err
 		}
 	}
 	return main, admin, nil
@@ -229,7 +246,7 @@ func inFlags(err error) error {
 // proxyFields maps fields of the configuration to their flags.
 var proxyFields = map[string]string{
 	"Listen": "listen", "Forward.Listen": "forward", "Forward.Bundle": "forward-bundle", "Forward.Tunnels": "tunnels",
-	"State": "state", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to",
+	"State": "state", "Handover": "handover", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to",
 	"Preset": "preset", "PerSecond": "per-second", "Limits": "limit", "InFlight": "in-flight",
 	"Share": "share", "Arrivals": "latency-max", "Keys": "key-env", "Header": "header", "Query": "query",
 	"Attempts": "attempts", "ConnectTimeout": "connect-timeout", "Connections": "max-connections", "Frozen": "max-frozen",

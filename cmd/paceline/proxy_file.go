@@ -21,7 +21,7 @@ import (
 
 // runFile runs a proxy from a configuration file.
 func (f *proxyFlags) runFile(cmd *cobra.Command) error {
-	if err := besideConfig(cmd, "log", "log-level", "env"); err != nil {
+	if err := besideConfig(cmd, "log", "log-level", "takeover", "env"); err != nil {
 		return err
 	}
 	log, access, err := f.logs(cmd)
@@ -45,6 +45,9 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 		return err
 	}
 	defer c.Shared.Close()
+	if c.Taken, err = f.takeOver(cmd.Context(), &c); err != nil {
+		return err
+	}
 	p, err := proxy.New(c)
 	if err != nil {
 		return cli.Exit(cli.ExitConfig, file.Locate(err))

@@ -41,6 +41,7 @@ type proxyFlags struct {
 	tlsCert, tlsKey, caFile       string
 	log, logLevel                 string
 	store                         shareflags.Flags
+	takeover                      bool
 	getenv                        func(string) (string, bool) // nil: that of this process
 }
 

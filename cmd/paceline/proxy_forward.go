@@ -15,13 +15,12 @@ import (
 )
 
 // listenForward makes a running proxy a forward proxy, too, if the configuration says so.
-func listenForward(c proxy.Config, s *proxy.Server) (greeting string, err error) {
+func listenForward(c proxy.Config, s *proxy.Server) (l net.Listener, greeting string, err error) {
 	if c.Forward.Listen == "" {
-		return "", nil
+		return nil, "", nil
 	}
-	l, err := net.Listen("tcp", c.Forward.Listen)
-	if err != nil {
-		return "", cannotListen("--forward", c.Forward.Listen, "paceline proxy", err)
+	if l, err = listening(&c, "forward", c.Forward.Listen, "--forward"); err != nil {
+		return nil, "", err
 	}
 	tunnels := forward.NoTunnels
 	if checked, err := c.Checked(); err == nil && checked.Forward.Tunnels == proxy.TunnelsPublic {
@@ -29,9 +28,9 @@ func listenForward(c proxy.Config, s *proxy.Server) (greeting string, err error)
 	}
 	if _, err := s.Forward(proxy.Forwarding{Listener: l, Bundle: c.Forward.Bundle, Getenv: os.Getenv, Tunnels: tunnels}); err != nil {
 		l.Close()
-		return "", cli.Exit(cli.ExitConfig, err)
+		return nil, "", cli.Exit(cli.ExitConfig, err)
 	}
-	return fmt.Sprintf("programs reach it by their own addresses with HTTPS_PROXY=http://%s and SSL_CERT_FILE=%s; "+
+	return l, fmt.Sprintf("programs reach it by their own addresses with HTTPS_PROXY=http://%s and SSL_CERT_FILE=%s; "+
 		"all variables: --env sh\n", l.Addr(), c.Forward.Bundle), nil
 }
 

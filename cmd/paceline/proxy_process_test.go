@@ -171,6 +171,7 @@ type passing struct {
 	args, env []string
 	said      earshot
 	process   *exec.Cmd
+	tune      func(*exec.Cmd) // nil: nothing
 	ended     chan error
 }
 
@@ -225,6 +226,9 @@ func (p *passing) begin() {
 	p.process = program(p.t, p.args...)
 	p.process.Env = append(p.process.Env, p.env...)
 	p.process.Stderr = &p.said
+	if p.tune != nil {
+		p.tune(p.process)
+	}
 	if err := p.process.Start(); err != nil {
 		p.t.Fatal(err)
 	}

@@ -57,6 +57,20 @@ func Open(path string) (*File, error) {
 	return &File{name: path, regular: true, file: f, isNew: errors.Is(before, os.ErrNotExist), h: locked{f}}, nil
 }
 
+// Reopen opens a file that Replace made, to append to it.
+func Reopen(path string) (*File, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, private)
+	if err != nil {
+		return nil, err
+	}
+	about, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &File{name: path, regular: true, h: f, size: about.Size()}, nil
+}
+
 // locked is a file that is unlocked before it is closed. A child process that is just starting may
 // have it open a moment longer, and the lock with it.
 type locked struct{ *os.File }

@@ -43,6 +43,11 @@ func CredentialOf(ctx context.Context) string {
 	return ""
 }
 
+// WithCredential returns a context with which CredentialOf returns the credential.
+func WithCredential(ctx context.Context, credential string) context.Context {
+	return context.WithValue(ctx, namedKey{}, &named{credential: credential})
+}
+
 // tlsConfig is for clients of named hosts. The host of CONNECT decides the certificate, whatever
 // name the client then asks for.
 func (d *Door) tlsConfig() *tls.Config {

@@ -9,6 +9,7 @@
 //	record_group.go   records of many goroutines in one write
 //	encode.go         lines of sends and answers, written by hand
 //	decode_record.go  lines of sends and answers, read by hand
+//	suspend.go        another process goes on with the file
 package journal
 
 import (
@@ -42,6 +43,9 @@ type Config struct {
 	// Before, if not nil, is called before records are dropped. It has to make the results durable
 	// that they stand for.
 	Before func() error
+	// Alive means that the process that wrote the journal has Suspended it, and still waits for
+	// answers. Its sends without an answer stay so: see History.Underway.
+	Alive bool
 	// Full are sends that count if the journal does not know what was sent (see History.Gone).
 	Full []Sent
 	// TrustClock means that the wall clock is right, even after a reboot and on a machine without
@@ -114,7 +118,10 @@ func Open(c Config, began time.Time) (*Journal, *History, error) {
 	wall, now := c.Clock()
 	now.Up -= wall.Sub(began)
 	now.Awake -= wall.Sub(began)
-	h.arrive(began.UnixNano(), now, c.TrustClock)
+	slept := h.arrive(began.UnixNano(), now, c.TrustClock)
+	if !c.Alive {
+		h.died(began.UnixNano(), slept)
+	}
 	h.forget(began.Add(-c.Keep).UnixNano())
 	maps.DeleteFunc(h.Memories, func(_ string, m Memory) bool { return m.At < began.Add(-memoryLasts).UnixNano() })
 	for id := range h.Doubts {
@@ -140,10 +147,11 @@ func Open(c Config, began time.Time) (*Journal, *History, error) {
 
 // arrive puts the history on this run's scale. The distance to its latest record is the time that
 // has surely passed. If only a wall clock measures it, the distance is not sure: any user may have
-// set that clock. Then the latest record counts as written now.
-func (h *History) arrive(wall int64, now boottime.Reading, trusted bool) {
-	const unknown = -1
-	then, slept, ago := h.run.began(), time.Duration(unknown), int64(0)
+// set that clock. Then the latest record counts as written now. slept is the longest time that the
+// machine may have slept meanwhile; negative: not known.
+func (h *History) arrive(wall int64, now boottime.Reading, trusted bool) (slept time.Duration) {
+	then, ago := h.run.began(), int64(0)
+	slept = -1
 	switch {
 	case then.Boot != "" && then.Boot == now.Boot:
 		slept = max(now.Slept(then), 0)
@@ -154,7 +162,7 @@ func (h *History) arrive(wall int64, now boottime.Reading, trusted bool) {
 		h.Undated = h.latest > 0
 	}
 	h.moved(wall - max(ago, 0))
-	h.died(wall, slept)
+	return slept
 }
 
 // rewriteLocked replaces the file by its needed part, all at once, by a rename.

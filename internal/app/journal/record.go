@@ -387,6 +387,23 @@ func (h *History) moved(to int64) {
 	h.latest = to
 }
 
+// Underway is a send without an answer of a process that still waits for one.
+type Underway struct {
+	Send int64 // its number, for Answer
+	Key  string
+	Cost limit.Cost
+	Sent int64 // when it was sent (ns since 1970)
+}
+
+// Underway are the sends without an answer, in the order of their numbers: see Config.Alive.
+func (h *History) Underway() (all []Underway) {
+	for _, n := range slices.Sorted(maps.Keys(h.unanswered)) {
+		o := h.unanswered[n]
+		all = append(all, Underway{n, o.Key, o.cost(), o.At})
+	}
+	return all
+}
+
 // died settles the sends without an answer of the process that wrote the journal. slept is the
 // longest time that the machine may have slept since then; negative: not known.
 func (h *History) died(now int64, slept time.Duration) {

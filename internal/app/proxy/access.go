@@ -13,7 +13,7 @@ import (
 // them. The line of an upgrade is written when its connection has ended.
 func (v *visit) log() {
 	log := v.proxy.config.Access
-	if !log.Enabled(context.Background(), slog.LevelInfo) {
+	if v.handed || !log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
 	took := time.Since(v.came)

@@ -110,6 +110,7 @@ func (c *Config) fixed(next *Config) error {
 		was, now any
 	}{
 		{"Listen", c.Listen, next.Listen}, {"Admin", c.Admin, next.Admin}, {"State", c.State, next.State},
+		{"Handover", c.Handover, next.Handover},
 		{"Forward", c.Forward, next.Forward},
 		{"TLS", c.TLS != nil, next.TLS != nil},
 		{"Bounds.Header", c.Bounds.Header, next.Bounds.Header},

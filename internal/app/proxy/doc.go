@@ -44,6 +44,9 @@
 //	upstream_price.go   costs in money
 //	shared_store.go     limits shared with other processes
 //	state.go            the state file: sent requests that may still count
+//	inherit.go          the state goes from one process to the next
+//	handover.go         another process takes over: Server.PassOn, Inherit
+//	hand_on.go          requests that the next process answers
 //	batches.go          files and batches, which package jobs keeps: their requests have a line of their own
 //	sources.go          snapshots of the upstreams
 package proxy

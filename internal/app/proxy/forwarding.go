@@ -81,7 +81,8 @@ func (s *Server) Forward(f Forwarding) (*forward.Door, error) {
 		return nil, err
 	}
 	s.door, s.forward = d.Door, d.server
-	s.run(func() error { return d.serve(f.Listener) })
+	l := s.listener(f.Listener, &s.proxy.config.Bounds)
+	s.run(func() error { return d.server.Serve(l) })
 	return d.Door, nil
 }
 

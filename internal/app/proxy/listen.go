@@ -24,23 +24,30 @@ type Server struct {
 	stops       sync.WaitGroup // goroutines of Stop
 	force       context.CancelFunc
 	forced      context.Context
+	handed      *http.Server // requests of the process before; nil: none comes
+	handover    Handover
+	listeners   []*listener
+	stopped     chan struct{} // closed by Stop
+	left        chan struct{} // closed when everything is closed
+	down        sync.Once
 }
 
 // Start serves clients at l, and people and tools at admin, which may be nil. Stop closes both.
 func (p *Proxy) Start(l, admin net.Listener) *Server {
 	p.eachBatches((*jobs.Store).Start)
-	s := &Server{proxy: p, ended: make(chan error, 2)}
+	s := &Server{proxy: p, ended: make(chan error, 4), stopped: make(chan struct{}), left: make(chan struct{})}
 	s.forced, s.force = context.WithCancel(context.Background())
 	b := &p.config.Bounds
 	s.main = s.server(p)
 	s.main.TLSConfig = p.latestTLS()
 	s.main.ConnContext = withConn
 	s.main.Protocols.SetUnencryptedHTTP2(p.config.TLS == nil)
+	clients := s.listener(l, b)
 	s.run(func() error {
 		if p.config.TLS != nil {
-			return s.main.ServeTLS(newListener(l, b), "", "")
+			return s.main.ServeTLS(clients, "", "")
 		}
-		return s.main.Serve(newListener(l, b))
+		return s.main.Serve(clients)
 	})
 	if admin != nil {
 		s.admin = s.server(p.admin(admin.Addr()))
@@ -74,7 +81,7 @@ func (s *Server) run(serve func() error) {
 	s.running++
 	go func() {
 		err := serve()
-		if errors.Is(err, http.ErrServerClosed) {
+		if errors.Is(err, http.ErrServerClosed) || s.proxy.heir.Load() != nil {
 			err = nil
 		}
 		s.ended <- err
@@ -89,6 +96,7 @@ func (s *Server) Stop() {
 		s.proxy.eachBatches((*jobs.Store).Break)
 		return
 	}
+	close(s.stopped)
 	s.proxy.eachBatches((*jobs.Store).Stop)
 	s.proxy.config.Log.Info("stopping", "requests", s.proxy.visits.count(), "grace", s.proxy.latest.Load().config.Grace)
 	s.stops.Go(func() {
@@ -100,25 +108,42 @@ func (s *Server) Stop() {
 		s.proxy.drained.Store(true)
 		s.proxy.visits.each(func(v *visit) { v.release() })
 	})
-	s.stops.Go(func() {
+	s.stops.Go(func() { s.down.Do(s.shutdown) })
+}
+
+// listener is newListener, for clients.
+func (s *Server) listener(l net.Listener, b *Bounds) *listener {
+	own := newListener(l, b)
+	s.listeners = append(s.listeners, own)
+	return own
+}
+
+// shutdown waits for the requests under way, and closes everything.
+func (s *Server) shutdown() {
+	if s.forward != nil {
+		s.stops.Go(func() { s.door.Shutdown(s.forced) })
+		_ = s.forward.Shutdown(s.forced)
+	}
+	if s.handed != nil {
+		_ = s.handed.Shutdown(s.forced)
+	}
+	_ = s.main.Shutdown(s.forced)
+	select {
+	case <-s.proxy.visits.idle():
+	case <-s.forced.Done():
+		s.proxy.visits.each((*visit).breakOff)
+		s.main.Close()
 		if s.forward != nil {
-			s.stops.Go(func() { s.door.Shutdown(s.forced) })
-			_ = s.forward.Shutdown(s.forced)
+			s.forward.Close()
 		}
-		_ = s.main.Shutdown(s.forced)
-		select {
-		case <-s.proxy.visits.idle():
-		case <-s.forced.Done():
-			s.proxy.visits.each(func(v *visit) { v.cancel(errStopping) })
-			s.main.Close()
-			if s.forward != nil {
-				s.forward.Close()
-			}
+		if s.handed != nil {
+			s.handed.Close()
 		}
-		if s.admin != nil {
-			s.admin.Close()
-		}
-	})
+	}
+	if s.admin != nil {
+		s.admin.Close()
+	}
+	s.leave()
 }
 
 // Wait returns when the Server has ended: after Stop, or after a failure of a listener.

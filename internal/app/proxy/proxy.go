@@ -32,7 +32,8 @@ type common struct {
 	state     *state       // nil: no state file
 	keepable  atomic.Int64 // how many more bytes of bodies may be kept
 	stopping  atomic.Bool
-	drained   atomic.Bool // no request waits any more
+	heir      atomic.Pointer[heir] // the next process, if that has taken over
+	drained   atomic.Bool          // no request waits any more
 	visits    visits
 	flushes   *timer.Watch            // over parts of answers
 	interims  *timer.Watch            // over requests in line
@@ -57,7 +58,7 @@ func New(c Config) (*Proxy, error) {
 			batches: map[string]*jobs.Store{}}}
 	p.keepable.Store(c.Bounds.KeptInAll)
 	if c.State != "" {
-		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Log, c.clock); err != nil {
+		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Taken != nil, c.Log, c.clock); err != nil {
 			return nil, &ConfigError{Field: "State", Err: err}
 		}
 		all.keyName = func(r *http.Request) string { return p.state.keyName(transport.CredentialOf(r)) }
@@ -94,11 +95,19 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.visited(w,
 
 // visited serves a request, with a whole URL if it came by the forward proxy.
 func (p *Proxy) visited(w http.ResponseWriter, r *http.Request, whole bool) {
-	v := &visit{proxy: p.latest.Load(), in: r, came: time.Now(), whole: whole}
+	p.visit(w, &visit{proxy: p.latest.Load(), in: r, came: time.Now(), whole: whole})
+}
+
+func (p *Proxy) visit(w http.ResponseWriter, v *visit) {
+	r, whole := v.in, v.whole
 	v.answer.ResponseWriter, v.w = w, &v.answer
 	defer v.log()
 	v.closes = twoLengths(r)
 	if !whole && v.preflight() {
+		return
+	}
+	if p.heir.Load() != nil {
+		v.serve()
 		return
 	}
 	if refusal := v.enter(); refusal != nil {

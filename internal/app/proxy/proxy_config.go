@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/handover"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
@@ -65,6 +66,12 @@ type Config struct {
 	// State is the file for sent requests that may still count, so that a restart forgets no
 	// window. If empty, none.
 	State string
+	// Handover is the path of the Unix socket by which the next process takes over without a drop. If
+	// empty, State and .sock; without State, there is none. "off": none.
+	Handover string
+	// Taken is the process before, if this one takes over from it (see Server.Handover). If nil, the
+	// process begins alone.
+	Taken *handover.Predecessor
 	clock func() (time.Time, boottime.Reading) // nil: the machine's; for the state file
 
 	atHand  int               // how many partitions, clients and names are at hand, of each; 0: 4096

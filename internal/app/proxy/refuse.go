@@ -67,7 +67,7 @@ func (v *visit) refuse(x *refusal) {
 	clear(h) // an unused answer of the upstream may have been copied
 	v.tellWaited(h)
 	v.forPage(h)
-	if v.closes {
+	if v.closes || v.proxy.heir.Load() != nil {
 		h.Set("Connection", "close")
 	}
 	for _, f := range x.fields {
@@ -167,6 +167,10 @@ var errStopping = errors.New("the proxy is stopping")
 // fail answers a request without an upstream's answer.
 func (v *visit) fail(err error) {
 	v.line.leave()
+	if v.goesOn(err) {
+		v.handOn()
+		return
+	}
 	if x := v.why(err); x != nil {
 		v.refuse(x)
 		return
@@ -367,8 +371,11 @@ func badField(err error) *refusal {
 		detail: err.Error(), pointless: true}
 }
 
+// untilNext is how long a client should wait for the next process, if it knows nothing better.
+const untilNext = time.Second
+
 func stopping() *refusal {
 	return &refusal{status: http.StatusServiceUnavailable, kind: "stopping", title: "The proxy is stopping",
-		detail: "the proxy is being stopped; the request was not sent",
+		detail: "the proxy is being stopped; the request was not sent", wait: untilNext,
 		fields: [][2]string{{"Connection", "close"}}}
 }

@@ -41,8 +41,16 @@ type state struct {
 	names   sync.Map // the name in the file of each place
 	named   atomic.Int64
 
+	door  sync.RWMutex                             // held by each record, and guards the next two
+	held  chan struct{}                            // nothing is recorded until it is closed; nil: all is
+	heirs func(entry int64, o limit.Outcome) error // gets the outcomes; nil: no process has taken over
+
 	mu      sync.Mutex
-	earlier []earlier // in the order of at; nil once none counts any more
+	earlier []earlier                   // in the order of at; nil once none counts any more
+	latest  time.Time                   // when the latest of them came in
+	open    map[int64]*inFlight         // requests in flight of the process before, by their number in the file
+	ended   []endedInFlight             // those that have ended by now
+	seen    map[transport.Partition]int // how many of ended are in what Earlier returned
 	failed  atomic.Bool
 }
 
@@ -65,17 +73,20 @@ type earlier struct {
 const compactFrom = 8 << 20
 
 // openState reads the file of an earlier process. keep is how far back a request may count, timeout
-// how long an attempt may take, and clock the journal's clock.
-func openState(path string, keep, timeout time.Duration, log *slog.Logger,
+// how long an attempt may take, and clock the journal's clock. alive means that the earlier process
+// still waits for answers, which come by inherit.
+func openState(path string, keep, timeout time.Duration, alive bool, log *slog.Logger,
 	clock func() (time.Time, boottime.Reading)) (*state, error) {
 	_, missing := os.Stat(path + ".salt")
 	salt, err := saltOf(path + ".salt")
 	if err != nil {
 		return nil, err
 	}
-	s := &state{began: time.Now(), keep: keep, salt: salt, log: log}
+	now := time.Now()
+	s := &state{began: now, latest: now, keep: keep, salt: salt, log: log, open: map[int64]*inFlight{},
+		seen: map[transport.Partition]int{}}
 	j, h, err := journal.Open(journal.Config{Path: path, Keep: keep, Timeout: timeout, CompactFrom: compactFrom,
-		Clock: clock, Forget: func(string) bool { return true }}, s.began)
+		Clock: clock, Alive: alive, Forget: func(string) bool { return true }}, s.began)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -93,6 +104,9 @@ func openState(path string, keep, timeout time.Duration, log *slog.Logger,
 		ago := min(time.Duration(sent.Counts-s.began.UnixNano()), journal.Late+timeout)
 		went := s.began.Add(time.Duration(sent.Sent - s.began.UnixNano()))
 		s.earlier = append(s.earlier, earlier{p, s.began.Add(ago), went, limit.Past{Cost: sent.Cost, Result: sent.Result}})
+	}
+	if err := s.follow(h.Underway()); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), j.Close())
 	}
 	return s, nil
 }
@@ -194,6 +208,9 @@ func (s *state) keepFor(d time.Duration) { s.journal.KeepFor(d) }
 // close is called after the last request.
 func (s *state) close() {
 	s.book.Flush()
+	if s.isHanded() {
+		return
+	}
 	if err := s.journal.Close(); err != nil {
 		s.log.Error("the state file", "err", err)
 	}
@@ -207,19 +224,27 @@ type ledger struct {
 
 // Send implements transport.Recorder.
 func (l ledger) Send(p transport.Partition, cost limit.Cost) (int64, error) {
+	l.enter()
+	defer l.door.RUnlock()
+	if l.heirs != nil {
+		return 0, transport.ErrTakenOver
+	}
 	return l.journal.Send(journal.Send{Key: l.name(place{l.upstream, p}), Cost: cost}, time.Now())
 }
 
 // Settle implements transport.Recorder. After a failed write the attempt counts until the end of
 // its process, and some time longer.
 func (l ledger) Settle(entry int64, cost limit.Cost, o limit.Outcome) {
-	if err := l.journal.Answer(entry, journal.AnswerOf(&o)); err != nil {
+	if err := l.answer(entry, &o); err != nil {
 		l.unwritten(err)
 	}
 }
 
 // unwritten reports once that the file cannot be written.
 func (s *state) unwritten(err error) {
+	if errors.Is(err, os.ErrClosed) { // the next process has the file
+		return
+	}
 	if !s.failed.Swap(true) {
 		s.log.Error("the state file cannot be written: a restart within a window may be refused", "err", err)
 	}
@@ -256,8 +281,7 @@ func (l limitedLedger) Earlier(p transport.Partition, zero time.Time) (all []lim
 	return all, since
 }
 
-// Earlier implements transport.Recorder. A client's own limit counts its requests to all upstreams,
-// also to removed ones.
+// Earlier implements transport.Recorder.
 func (l ledger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past, since mono.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -265,12 +289,15 @@ func (l ledger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past
 	if !l.all {
 		since = mono.Of(zero, l.began.Add(-l.keep))
 	}
-	if time.Since(l.began) > l.keep+journal.Late {
+	if time.Since(l.latest) > l.keep+journal.Late && len(l.open) == 0 {
 		l.earlier, l.all, l.lost = nil, true, false
 		return nil, mono.Min
 	}
+	if len(l.open) > 0 {
+		l.seen[p] = len(l.ended)
+	}
 	for i := range l.earlier {
-		if e := &l.earlier[i]; (e.upstream == l.upstream || p.Scope == transport.ScopeClient) && e.In(p) {
+		if e := &l.earlier[i]; l.counts(&e.place, p) {
 			past := e.Past
 			past.At, past.Sent = mono.Of(zero, e.at), mono.Of(zero, e.went)
 			all = append(all, past)

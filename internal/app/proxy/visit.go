@@ -44,6 +44,7 @@ type visit struct {
 	body       *body  // nil: none
 	looksAhead bool   // some of it is read while the request waits
 	cancel     context.CancelCauseFunc
+	again      atomic.Pointer[context.CancelCauseFunc] // as cancel, once the request is handed on
 	came       time.Time
 	sending    atomic.Bool // the request or its answer is in flight; otherwise it waits
 	whole      bool        // its URL is whole: it came by the forward proxy
@@ -58,6 +59,7 @@ type visit struct {
 	key      string // the name of its key
 	target   string // the name of its target
 	unsent   bool   // nothing of the last attempt was sent
+	handed   bool   // another process answers it
 	partly   string // what of the last answer was served; empty: all, or nothing
 	failed   string // why there is no answer of the upstream
 
@@ -97,6 +99,10 @@ func (v *visit) serve() {
 	v.takeBody()
 	defer v.body.close()
 	defer v.w.calm()
+	if v.proxy.heir.Load() != nil { // after it is among the visits: it may have come in at that moment
+		v.handOn()
+		return
+	}
 	if len(v.client.Models) != 0 {
 		if refusal := v.mayAsk(); refusal != nil {
 			v.refuse(refusal)
@@ -216,8 +222,11 @@ func (v *visit) ended(a transport.Attempt) {
 	v.waited += a.Waits.Waited
 	if a.Again {
 		v.sending.Store(false)
-		if v.proxy.drained.Load() {
+		switch {
+		case v.proxy.drained.Load():
 			v.cancel(errStopping)
+		case v.proxy.heir.Load() != nil:
+			v.cancel(transport.ErrTakenOver)
 		}
 		v.line.enter(v)
 	}
@@ -239,7 +248,7 @@ func (v *visit) answered(r *http.Response) error {
 	if way := v.proxy.config.proxies.Answered(r.Request.URL, r.StatusCode); way != nil {
 		return way
 	}
-	if v.closes {
+	if v.closes || v.proxy.heir.Load() != nil {
 		r.Header.Set("Connection", "close")
 	}
 	if v.whole {
@@ -275,5 +284,13 @@ func setQuery(raw string, all []Field, fill words, keyed bool) string {
 func (v *visit) release() {
 	if !v.sending.Load() || v.upgraded.Load() {
 		v.cancel(errStopping)
+	}
+}
+
+// breakOff ends a visit, whatever it does.
+func (v *visit) breakOff() {
+	v.cancel(errStopping)
+	if again := v.again.Load(); again != nil {
+		(*again)(errStopping)
 	}
 }

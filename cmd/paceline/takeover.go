@@ -1,0 +1,123 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/handover"
+	"github.com/paceline-go/paceline/internal/app/proxy"
+)
+
+func (f *proxyFlags) addTakeover(p *pflag.FlagSet) {
+	p.StringVar(&f.c.Handover, "handover", "",
+		"Unix socket by which the next process takes over without a drop (default: --state and .sock); off: none")
+	p.BoolVar(&f.takeover, "takeover", false, "take over from the process that runs with the same settings, without a drop")
+}
+
+// takesOver is in the environment of a process that is to take over from its parent.
+const takesOver = "PACELINE_TAKEOVER"
+
+// takeWithin is how long a process may take to hand over.
+const takeWithin = 20 * time.Second
+
+// takeOver takes the sockets of the process that runs with the same configuration. It returns nil if
+// that is not wanted, or if no process runs.
+func (f *proxyFlags) takeOver(ctx context.Context, c *proxy.Config) (*handover.Predecessor, error) {
+	child := os.Getenv(takesOver) != ""
+	_ = os.Unsetenv(takesOver)
+	if !f.takeover && !child {
+		return nil, nil
+	}
+	path, _ := c.HandoverPath()
+	if path == "" {
+		return nil, cli.Usage(errors.New("--takeover without --state and --handover, expected the socket of the process that " +
+			"runs"))
+	}
+	ctx, stop := context.WithTimeout(ctx, takeWithin)
+	defer stop()
+	from, err := handover.Take(ctx, path)
+	if errors.Is(err, handover.ErrNone) && !child {
+		c.Log.Info("no process to take over from", "socket", path)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--takeover: %w", err))
+	}
+	return from, nil
+}
+
+// listening returns the listener of a use: the one of the process before, or a new one.
+func listening(c *proxy.Config, use, address, flag string) (net.Listener, error) {
+	if c.Taken != nil {
+		if l, err := c.Taken.Listener(use, address); l != nil || err != nil {
+			return l, err
+		}
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, cannotListen(flag, address, "paceline proxy", err)
+	}
+	return l, nil
+}
+
+// passOn makes a server ready for the next process. If the server takes over itself, it does so now.
+func passOn(c *proxy.Config, s *proxy.Server, listeners []proxy.Passed) error {
+	s.Inherit()
+	if path, chosen := c.HandoverPath(); path != "" {
+		socket, err := handover.Listen(path)
+		if err == nil {
+			if err = s.PassOn(proxy.Handover{Socket: socket, Path: path, Listeners: listeners}); err != nil {
+				socket.Close()
+			}
+		}
+		switch {
+		case err != nil && (chosen || c.Taken != nil):
+			return cli.Exit(cli.ExitConfig, fmt.Errorf("--handover: %w", err))
+		case err != nil:
+			c.Log.Info("no other process can take over without a drop", "err", err)
+		}
+	}
+	if c.Taken == nil {
+		return nil
+	}
+	return c.Taken.Ready()
+}
+
+// goingOver are the listeners that go over to the next process.
+func goingOver(c *proxy.Config, main, admin, forward net.Listener) (all []proxy.Passed) {
+	for _, l := range []struct {
+		use, address string
+		net.Listener
+	}{{"main", c.Listen, main}, {"admin", c.Admin, admin}, {"forward", c.Forward.Listen, forward}} {
+		if l.Listener != nil {
+			all = append(all, proxy.Passed{Named: handover.Named{Use: l.use, Address: l.address}, Listener: l.Listener})
+		}
+	}
+	return all
+}
+
+// startNext starts the program that is now in this one's place, to take over.
+func startNext() error {
+	path, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	next := exec.Command(path, os.Args[1:]...)
+	next.Args[0] = cmp.Or(os.Args[0], path)
+	next.Env = append(os.Environ(), takesOver+"=1")
+	next.Stdout, next.Stderr = os.Stdout, os.Stderr
+	if err := next.Start(); err != nil {
+		return err
+	}
+	go func() { _ = next.Wait() }() // it says itself what is wrong
+	return nil
+}

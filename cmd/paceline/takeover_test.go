@@ -1,0 +1,196 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/testkit/need"
+)
+
+// A proxy is replaced under load, many times, by SIGUSR2 and by --takeover in turn. No request of
+// HTTP/1.1, of HTTP/2 or with a streamed answer is lost, refused by the proxy, or refused by a strict
+// server. In the long form, that gets at least 98 % of what it allows.
+//
+//	PACELINE_LONG=1 go test ./cmd/paceline -run TestProxyTakenOver -v       20 times, over 10,000 requests
+func TestProxyTakenOver(t *testing.T) {
+	t.Parallel()
+	const perSecond = 250
+	times, apart := 3, 1200*time.Millisecond
+	if need.Long() {
+		times, apart = 20, 2200*time.Millisecond
+	}
+	server := newLawful(t, perSecond, time.Second)
+	var arrivals arrivals
+	server.more = func(w http.ResponseWriter, r *http.Request, id int) bool {
+		arrivals.add()
+		return streamsThree(w, r, id)
+	}
+	state := filepath.Join(t.TempDir(), "s")
+	p := newPassing(t, nil, "--to", server.URL, "--limit", fmt.Sprintf("%d/s", perSecond), "--state", state, "--idle-timeout", "5s", "--log", "off")
+	family := &family{passing: p}
+	t.Cleanup(family.end)
+	family.begin()
+	k := &replaced{passing: p, server: server}
+	var clients sync.WaitGroup
+	for i := range 40 {
+		clients.Go(func() { k.client(i) })
+	}
+	for i := range times {
+		time.Sleep(apart + rand.N(apart/4))
+		if about, err := os.Stat(state + ".sock"); err != nil || about.Mode().Perm() != 0o600 {
+			t.Fatalf("the socket: %v %v, expected the mode 0600", about, err)
+		}
+		if i%2 == 0 {
+			if err := p.process.Process.Signal(syscall.SIGUSR2); err != nil {
+				t.Fatal(err)
+			}
+			continue // the next one is no child of this test: --takeover finds it
+		}
+		family.begin("--takeover")
+	}
+	time.Sleep(apart)
+	k.over.Store(true)
+	clients.Wait()
+	refused, _ := server.told()
+	share := arrivals.inSeconds() / perSecond
+	t.Logf("%d takeovers, %d requests: %d lost, %d told why not; the server refused %d, and got %.1f %% of its limit", times,
+		k.asked.Load(), k.lost.Load(), k.told.Load(), len(refused), 100*share)
+	if k.lost.Load() > 0 || k.told.Load() > 0 || len(refused) > 0 {
+		t.Errorf("lost %d, told %d, refused %v: %s", k.lost.Load(), k.told.Load(), clipped(refused), p.said.String())
+	}
+	if began := strings.Count(p.said.String(), "passing on from"); began != times+1 {
+		t.Errorf("%d processes began, expected %d: %s", began, times+1, p.said.String())
+	}
+	if need.Long() && share < 0.98 { // beside other tests, it measures the machine
+		t.Errorf("the server got %.1f %% of its limit", 100*share)
+	}
+}
+
+// family is a proxy and those that take over from it. They end together.
+type family struct {
+	*passing
+	all []*exec.Cmd
+}
+
+// begin starts another one, beside those that run.
+func (f *family) begin(more ...string) {
+	args := f.args
+	f.args = append(slices.Clone(args), more...)
+	f.tune = func(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+	f.passing.begin()
+	f.args = args
+	f.all = append(f.all, f.process)
+}
+
+// end ends all of them, with their children.
+func (f *family) end() {
+	for _, c := range f.all {
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// arrivals are the instants of requests.
+type arrivals struct {
+	mu  sync.Mutex
+	all []time.Time
+}
+
+func (a *arrivals) add() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, time.Now())
+}
+
+// inSeconds is how many came in a second, of the whole seconds from the first one on.
+func (a *arrivals) inSeconds() float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seconds := a.all[len(a.all)-1].Sub(a.all[0]).Truncate(time.Second)
+	n := 0
+	for _, at := range a.all {
+		if at.Sub(a.all[0]) < seconds {
+			n++
+		}
+	}
+	return float64(n) / seconds.Seconds()
+}
+
+// streamsThree answers a path of a stream in three parts.
+func streamsThree(w http.ResponseWriter, r *http.Request, id int) bool {
+	if r.URL.Path != "/stream" {
+		return false
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for range 3 {
+		fmt.Fprintf(w, "of %d\n", id)
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(100 * time.Millisecond)
+	}
+	return true
+}
+
+// replaced is a proxy that other processes replace while clients send.
+type replaced struct {
+	*passing
+	server            *lawful
+	last              atomic.Int64
+	over              atomic.Bool
+	asked, lost, told atomic.Int64
+}
+
+// client sends until it is over: by HTTP/1.1, by HTTP/2, or for streams.
+func (k *replaced) client(i int) {
+	way := &http.Transport{Protocols: new(http.Protocols), DisableKeepAlives: i%8 == 7}
+	way.Protocols.SetHTTP1(i%4 < 2)
+	way.Protocols.SetUnencryptedHTTP2(i%4 >= 2)
+	c := http.Client{Transport: way}
+	defer c.CloseIdleConnections()
+	path, times := "/things", 1
+	if i%2 == 1 {
+		path, times = "/stream", 3
+	}
+	for !k.over.Load() {
+		id := k.last.Add(1)
+		r, err := http.NewRequest("POST", fmt.Sprintf("http://%s%s?id=%d", k.at, path, id), bytes.NewReader([]byte("{}")))
+		if err != nil {
+			k.t.Error(err)
+			return
+		}
+		k.asked.Add(1)
+		resp, err := c.Do(r)
+		if err != nil {
+			k.lost.Add(1)
+			k.t.Logf("%d by %d: %v", id, i, err)
+			continue
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		want := strings.Repeat(fmt.Sprintf("of %d\n", id), times)
+		switch {
+		case err != nil || resp.StatusCode == http.StatusOK && strings.TrimSpace(string(text)) != strings.TrimSpace(want):
+			k.lost.Add(1)
+			k.t.Logf("%d by %d: %v %q", id, i, err, text)
+		case resp.StatusCode != http.StatusOK:
+			k.told.Add(1)
+			k.t.Logf("%d by %d: %d %s", id, i, resp.StatusCode, text)
+		}
+		if n := k.server.times(int(id)); n != 1 {
+			k.t.Errorf("%d was served %d times", id, n)
+		}
+	}
+}

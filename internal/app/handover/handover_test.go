@@ -1,0 +1,160 @@
+//go:build unix
+
+package handover
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// meeting is a Socket, and a process that has asked there.
+func meeting(t *testing.T, o Offer, sockets []syscall.Conn) (s *Socket, former *Successor, next *Predecessor, err error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	if s, err = Listen(path); err == nil {
+		err = s.Serve()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	gave := make(chan error, 1)
+	go func() {
+		former = <-s.Next()
+		gave <- former.Give(o, sockets)
+	}()
+	next, err = Take(t.Context(), path)
+	if gave := <-gave; gave != nil {
+		t.Fatal(gave)
+	}
+	t.Cleanup(func() { former.Close() })
+	if err == nil {
+		t.Cleanup(func() { next.Close() })
+	}
+	return s, former, next, err
+}
+
+func TestSocketsGoOver(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, former, next, err := meeting(t, Offer{PID: 7, Sockets: []Named{{"main", "a:1"}}}, []syscall.Conn{l.(*net.TCPListener)})
+	if err != nil || next.PID != 7 {
+		t.Fatal(err)
+	}
+	if about, err := os.Stat(s.path); err != nil || about.Mode().Perm() != 0o600 {
+		t.Errorf("the socket has the mode %v, %v", about.Mode(), err)
+	}
+	for _, other := range []Named{{"admin", "a:1"}, {"main", "a:2"}} {
+		if l, err := next.Listener(other.Use, other.Address); l != nil || err != nil {
+			t.Errorf("%v: %v %v, expected none", other, l, err)
+		}
+	}
+	same, err := next.Listener("main", "a:1")
+	if err != nil || same.Addr().String() != l.Addr().String() {
+		t.Fatalf("%v %v, expected %v", same, err, l.Addr())
+	}
+	l.Close() // the other process has its own
+	defer same.Close()
+	c, err := net.Dial("tcp", same.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	go next.Ready()
+	if err := former.Ready(time.Minute); err != nil {
+		t.Error(err)
+	}
+	go func() {
+		former.Tell(map[string]int{"a": 1})
+		former.Tell(map[string]int{"a": 2})
+		former.Close()
+	}()
+	var told []string
+	err = next.Each(func(value []byte) error {
+		told = append(told, strings.TrimSpace(string(value)))
+		return nil
+	})
+	if got := strings.Join(told, " "); err != nil || got != `{"a":1} {"a":2}` {
+		t.Errorf("told %s, %v", got, err)
+	}
+}
+
+func TestNextEndsBeforeItIsReady(t *testing.T) {
+	_, former, next, err := meeting(t, Offer{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Close()
+	if err := former.Ready(time.Minute); err == nil || !strings.Contains(err.Error(), "has ended") {
+		t.Error(err)
+	}
+}
+
+func TestNextIsNotReadyInTime(t *testing.T) {
+	_, former, _, err := meeting(t, Offer{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := former.Ready(time.Millisecond); err == nil || !strings.Contains(err.Error(), "not ready within 1ms") {
+		t.Error(err)
+	}
+}
+
+func TestRefusedOffer(t *testing.T) {
+	if _, _, _, err := meeting(t, Offer{PID: 7, Refused: "it is stopping"}, nil); err == nil ||
+		!strings.Contains(err.Error(), "the process 7 does not hand over: it is stopping") {
+		t.Error(err)
+	}
+}
+
+// The newest Socket has the path, and the end of the one before does not take it away. Without a
+// process, the path leads to ErrNone.
+func TestPathLeadsToTheNewest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	if _, err := Take(t.Context(), path); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+	one, err := Listen(path)
+	if err != nil || one.Serve() != nil {
+		t.Fatal(err)
+	}
+	two, err := Listen(path)
+	if err != nil || two.Serve() != nil {
+		t.Fatal(err)
+	}
+	one.Close()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		c, _ := two.Requests().Accept()
+		accepted <- c
+	}()
+	c, err := Dial(context.Background(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(c, "GET /")
+	c.CloseWrite()
+	other := <-accepted
+	if text, err := io.ReadAll(other); string(text) != "GET /" || err != nil {
+		t.Errorf("%q %v", text, err)
+	}
+	other.Close()
+	c.Close()
+	two.Close()
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file is left: %v", err)
+	}
+	if _, err := Take(t.Context(), path); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,168 @@
+//go:build unix
+
+package handover
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/daemon"
+)
+
+// Predecessor is the process that hands over. Take makes it.
+type Predecessor struct {
+	Offer
+	conn  *net.UnixConn
+	lines *bufio.Reader
+	files []*os.File // by Offer.Sockets; nil: taken
+}
+
+// mostSockets is how many sockets may go over.
+const mostSockets = 16
+
+// Take asks the process that listens at path to hand over, and waits for its sockets. It returns
+// ErrNone if there is no such process.
+func Take(ctx context.Context, path string) (*Predecessor, error) {
+	c, err := Dial(ctx, path)
+	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("%w: none listens at %s", ErrNone, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &Predecessor{conn: c}
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	if err = p.take(); err == nil && p.Refused != "" {
+		err = fmt.Errorf("the process %d does not hand over: %s", p.PID, p.Refused)
+	}
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// take sends the first byte, and reads the offer.
+func (p *Predecessor) take() error {
+	if _, err := p.conn.Write([]byte{takes}); err != nil {
+		return err
+	}
+	rights := &received{UnixConn: p.conn}
+	p.lines = bufio.NewReader(rights)
+	line, err := p.lines.ReadBytes('\n')
+	p.files = rights.files
+	if err != nil {
+		return fmt.Errorf("the former process gave no offer: %w", err)
+	}
+	if err := json.Unmarshal(line, &p.Offer); err != nil {
+		return fmt.Errorf("the offer of the former process: %w", err)
+	}
+	if len(p.files) != len(p.Sockets) {
+		return fmt.Errorf("%d sockets came of the former process, expected %d", len(p.files), len(p.Sockets))
+	}
+	return nil
+}
+
+// received is a connection that keeps the files which come with its bytes.
+type received struct {
+	*net.UnixConn
+	files []*os.File
+}
+
+// Read implements io.Reader.
+func (r *received) Read(b []byte) (int, error) {
+	rights := make([]byte, syscall.CmsgSpace(4*mostSockets))
+	n, m, _, _, err := r.ReadMsgUnix(b, rights)
+	messages, _ := syscall.ParseSocketControlMessage(rights[:max(m, 0)])
+	for i := range messages {
+		fds, _ := syscall.ParseUnixRights(&messages[i])
+		for _, fd := range fds {
+			syscall.CloseOnExec(fd)
+			r.files = append(r.files, os.NewFile(uintptr(fd), "a listener"))
+		}
+	}
+	if n <= 0 && err == nil {
+		err = io.EOF
+	}
+	return max(n, 0), err
+}
+
+// Listener returns the socket of a use, if the former process has opened it for the same address, or
+// if address is empty. Each is returned once. nil: there is none.
+func (p *Predecessor) Listener(use, address string) (net.Listener, error) {
+	for i, s := range p.Sockets {
+		if s.Use != use || address != "" && s.Address != address || p.files[i] == nil {
+			continue
+		}
+		f := p.files[i]
+		p.files[i] = nil
+		defer f.Close()
+		return net.FileListener(f)
+	}
+	return nil, nil
+}
+
+// Ready reports that this process serves, and closes the sockets that it has not taken.
+func (p *Predecessor) Ready() error {
+	p.closeFiles()
+	_, err := io.WriteString(p.conn, ready)
+	return err
+}
+
+// Each calls f for each value that the former process tells, until that has ended. An error of f, or
+// a value that is none, ends it.
+func (p *Predecessor) Each(f func(value []byte) error) error {
+	for {
+		line, err := p.lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = f(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (p *Predecessor) closeFiles() {
+	for i, f := range p.files {
+		if f != nil {
+			f.Close()
+			p.files[i] = nil
+		}
+	}
+}
+
+// Close ends the handover. Before Ready, the former process goes on.
+func (p *Predecessor) Close() error {
+	p.closeFiles()
+	return p.conn.Close()
+}
+
+// patience is how long a process may take to accept a connection.
+const patience = 10 * time.Second
+
+// Dial connects to the process that listens at path now, which must be this user's.
+func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
+	c, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	u := c.(*net.UnixConn)
+	if err := daemon.Own(u); err != nil {
+		u.Close()
+		return nil, err
+	}
+	return u, nil
+}
