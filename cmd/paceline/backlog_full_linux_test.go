@@ -33,8 +33,8 @@ func (s *shared) String() string {
 func TestBacklogOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	const limit = 50
-	s := newStorm(t, 200, limit)
-	w := another(t, "work", "--backlog", "sqlite:"+s.db, "--limit", "50/s", "--until-empty", "--progress", "off")
+	s := newStorm(t, "", 200, limit)
+	w := another(t, "work", "--backlog", s.store, "--limit", "50/s", "--until-empty", "--progress", "off")
 	errs := new(shared)
 	w.Stderr = errs
 	if err := w.Start(); err != nil {

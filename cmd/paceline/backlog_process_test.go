@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -19,7 +20,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/backlog"
-	"github.com/paceline-go/paceline/backlog/sqlite"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/work"
@@ -29,7 +29,7 @@ import (
 // storm is processes of work on one backlog, at a strict server that counts the requests of each path.
 type storm struct {
 	t      *testing.T
-	db     string
+	store  string // its address
 	server *strictly
 	url    string
 	n      int
@@ -38,10 +38,15 @@ type storm struct {
 	seen map[string]int
 }
 
-// newStorm adds n requests to a backlog whose limit is per second.
-func newStorm(t *testing.T, n int, limit int64) *storm {
+// newStorm adds n requests to a backlog whose limit is per second. Without a store it is in a new file.
+func newStorm(t *testing.T, store string, n int, limit int64) *storm {
 	t.Helper()
-	s := &storm{t: t, db: filepath.Join(t.TempDir(), "jobs.db"), server: serveStrictly(t, limit, time.Second), n: n, seen: map[string]int{}}
+	limits := store
+	if store == "" {
+		store = "sqlite:" + filepath.Join(t.TempDir(), "jobs.db")
+		limits = store + ".limits"
+	}
+	s := &storm{t: t, store: store, server: serveStrictly(t, limit, time.Second), n: n, seen: map[string]int{}}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		s.mu.Lock()
 		s.seen[q.URL.Path]++
@@ -50,20 +55,18 @@ func newStorm(t *testing.T, n int, limit int64) *storm {
 	}))
 	t.Cleanup(front.Close)
 	s.url = front.URL
-	ripeStore(t, s.limits(), defaultBacklog, perSecondKeeper(limit))
-	said(t, cli.ExitOK, "enqueue", urlFile(t, s.url, n), "--backlog", "sqlite:"+s.db)
+	ripeStore(t, limits, defaultBacklog, perSecondKeeper(limit))
+	said(t, cli.ExitOK, "enqueue", urlFile(t, s.url, n), "--backlog", store)
 	return s
 }
 
-func (s *storm) limits() string { return "sqlite:" + s.db + ".limits" }
-
 func (s *storm) worker(limit int64) (*exec.Cmd, *bytes.Buffer) {
-	return process(s.t, "work", "--backlog", "sqlite:"+s.db, "--limit", fmt.Sprintf("%d/s", limit), "--until-empty", "--progress", "off")
+	return process(s.t, "work", "--backlog", s.store, "--limit", fmt.Sprintf("%d/s", limit), "--until-empty", "--progress", "off")
 }
 
-func (s *storm) open() (*sqlite.Store, *backlog.Backlog) {
+func (s *storm) open() (backlog.Store, *backlog.Backlog) {
 	s.t.Helper()
-	store, err := sqlite.OpenExisting(s.db)
+	store, err := openBacklogs(s.t.Context(), s.store, true)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -97,7 +100,7 @@ func (s *storm) giveUp(dead *exec.Cmd) {
 func (s *storm) judge() (twice, named int) {
 	s.t.Helper()
 	var out, errs strings.Builder
-	if code := execute(context.Background(), []string{"backlog", "results", "sqlite:" + s.db}, strings.NewReader(""), &out, &errs); code != cli.ExitOK || errs.Len() > 0 {
+	if code := execute(context.Background(), []string{"backlog", "results", s.store}, strings.NewReader(""), &out, &errs); code != cli.ExitOK || errs.Len() > 0 {
 		s.t.Fatalf("results: exit %d, %s", code, &errs)
 	}
 	s.mu.Lock()
@@ -143,7 +146,7 @@ func (s *storm) judge() (twice, named int) {
 func TestBacklogProcesses(t *testing.T) {
 	t.Parallel()
 	const limit = 200
-	s := newStorm(t, 500, limit)
+	s := newStorm(t, "", 500, limit)
 	var workers []*exec.Cmd
 	var words []*bytes.Buffer
 	for range 3 {
@@ -170,7 +173,7 @@ func TestBacklogProcesses(t *testing.T) {
 func TestBacklogInterrupted(t *testing.T) {
 	t.Parallel()
 	const limit = 50
-	s := newStorm(t, 150, limit)
+	s := newStorm(t, "", 150, limit)
 	w, errs := s.worker(limit)
 	s.server.wait(40)
 	w.Process.Signal(syscall.SIGINT)
@@ -190,33 +193,65 @@ func TestBacklogInterrupted(t *testing.T) {
 	}
 }
 
-// The long form: kills, stops of 9 and 20 s, and new workers.
-func TestBacklogStorm(t *testing.T) {
+// Two processes send what is in PostgreSQL. Their limit is in the same database.
+func TestBacklogPostgreSQL(t *testing.T) {
 	t.Parallel()
+	s := newStorm(t, need.PostgreSQL(t).URL, 150, 100)
+	first, errs := s.worker(100)
+	second, more := s.worker(100)
+	if err := errors.Join(first.Wait(), second.Wait()); err != nil {
+		t.Fatalf("%v\n%s%s", err, errs, more)
+	}
+	if twice, named := s.judge(); twice+named > 0 {
+		t.Errorf("%d arrived twice, %d are named, expected none", twice, named)
+	}
+	if out, _ := said(t, cli.ExitOK, "share", "ls", s.store); !strings.Contains(out, defaultBacklog) {
+		t.Errorf("the limits are not in the database of the backlog: %q", out)
+	}
+}
+
+// The long form: kills, stops of 9 and 20 s, and new workers. PostgreSQL crashes, too.
+func TestBacklogStorm(t *testing.T) {
 	need.LongOnly(t, "a dead worker is given up after 15 s")
-	const limit, n = 200, 12000
-	s := newStorm(t, n, limit)
+	t.Run("SQLite", func(t *testing.T) { storms(t, newStorm(t, "", 12000, 200), nil) })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		database := need.PostgreSQL(t)
+		storms(t, newStorm(t, database.URL, 12000, 200), func() {
+			database.Crash()
+			time.Sleep(3 * time.Second)
+			database.Start()
+		})
+	})
+}
+
+func storms(t *testing.T, s *storm, crash func()) {
 	var workers []*exec.Cmd
-	start := func() { w, _ := s.worker(limit); workers = append(workers, w) }
+	start := func() { w, _ := s.worker(200); workers = append(workers, w) }
 	for range 8 {
 		start()
 	}
-	kills, stops := 0, 0
-	for served := 0; served < n*8/10; served, _ = s.server.count() {
+	kills, stops, crashes := 0, 0, 0
+	for served := 0; served < s.n*8/10; served, _ = s.server.count() {
 		time.Sleep(4 * time.Second)
 		i := rand.IntN(len(workers))
 		w := workers[i]
-		if rand.IntN(2) == 0 {
+		switch rand.IntN(5) {
+		case 0, 1:
 			kills++
 			w.Process.Kill()
 			w.Wait()
 			workers = append(workers[:i], workers[i+1:]...)
 			start()
-			continue
+		case 2, 3:
+			stops++
+			w.Process.Signal(syscall.SIGSTOP)
+			time.AfterFunc(time.Duration(9+11*rand.IntN(2))*time.Second, func() { w.Process.Signal(syscall.SIGCONT) })
+		default:
+			if crash != nil {
+				crashes++
+				crash()
+			}
 		}
-		stops++
-		w.Process.Signal(syscall.SIGSTOP)
-		time.AfterFunc(time.Duration(9+11*rand.IntN(2))*time.Second, func() { w.Process.Signal(syscall.SIGCONT) })
 	}
 	for _, w := range workers {
 		if err := w.Wait(); err != nil {
@@ -224,7 +259,7 @@ func TestBacklogStorm(t *testing.T) {
 		}
 	}
 	twice, named := s.judge()
-	t.Logf("%d kills, %d stops: %d arrived twice, %d are named, %.0f/s", kills, stops, twice, named, s.server.rate())
+	t.Logf("%d kills, %d stops, %d crashes: %d arrived twice, %d are named, %.0f/s", kills, stops, crashes, twice, named, s.server.rate())
 }
 
 // Ten workers without a fault, beside ten runs with the same shared limit and no backlog. The figures are those of
@@ -245,7 +280,7 @@ func TestBacklogRate(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s := newStorm(t, n, limit)
+	s := newStorm(t, "", n, limit)
 	var workers []*exec.Cmd
 	for range each {
 		w, _ := s.worker(limit)

@@ -1,0 +1,228 @@
+package work
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/backlog"
+	"github.com/paceline-go/paceline/backlog/sqlite"
+	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/projection"
+	"github.com/paceline-go/paceline/pool"
+)
+
+// filled is a backlog of n requests, r0 and so on.
+func filled(t *testing.T, n int) *backlog.Backlog {
+	t.Helper()
+	store, err := sqlite.Open(filepath.Join(t.TempDir(), "jobs.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	b, err := backlog.Open(t.Context(), store, "default", backlog.Options{Format: Format})
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := make([]backlog.Job, n)
+	for i := range jobs {
+		jobs[i] = backlog.Job{ID: fmt.Sprint("r", i), Data: fmt.Appendf(nil, "{\n\"url\":\"http://h/%d\"}", i)}
+	}
+	if added, err := b.Enqueue(t.Context(), jobs...); err != nil || added != n {
+		t.Fatal(added, err)
+	}
+	return b
+}
+
+// opened is a Source of a backlog, and a reader of its lines.
+func opened(t *testing.T, b *backlog.Backlog, ahead int) (*Source, *bufio.Reader) {
+	t.Helper()
+	session, err := backlog.NewSession(backlog.SessionConfig{Backlog: b, UntilEmpty: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewSource(t.Context(), session, ahead)
+	t.Cleanup(func() { s.Close(t.Context()) })
+	return s, bufio.NewReader(s)
+}
+
+func next(t *testing.T, s *Source, r *bufio.Reader) (id string, attempts int, doubt bool) {
+	t.Helper()
+	line, err := r.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, attempts, doubt = s.Latest()
+	if expected := fmt.Sprintf(`{ "url":"http://h/%s"}`+"\n", id[1:]); line != expected {
+		t.Fatalf("the line of %s is %q, expected %q", id, line, expected)
+	}
+	return id, attempts, doubt
+}
+
+// A source gives back what has not ended, with the attempts that were made here. What has ended has its result.
+func TestSourceGivesBack(t *testing.T) {
+	t.Parallel()
+	b := filled(t, 3)
+	s, r := opened(t, b, 3)
+	for range 3 {
+		next(t, s, r)
+	}
+	for _, id := range []string{"r0", "r1", "r2"} {
+		if !s.May(id) || !s.Fresh(id) {
+			t.Errorf("%s may not be sent", id)
+		}
+	}
+	s.Ended("r0", run.BacklogEnd{State: pool.Done, Attempts: 1, Line: []byte(`{"id":"r0"}` + "\n")})
+	s.Tried("r1", true)
+	s.Tried("r1", false)
+	s.Return("r2")
+	if s.May("r2") || s.Fresh("r2") || s.May("r0") || s.May("nobody") {
+		t.Error("expected that only what the run has may be sent")
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	counts, err := b.Count(t.Context())
+	if err != nil || counts.Done != 1 || counts.Ready != 2 {
+		t.Fatalf("%+v, %v; expected one done, and two that any worker may take", counts, err)
+	}
+	again, r := opened(t, b, 2)
+	for range 2 {
+		id, attempts, doubt := next(t, again, r)
+		if id == "r1" && (attempts != 2 || !doubt) || id == "r2" && (attempts != 0 || doubt) {
+			t.Errorf("%s comes with %d attempts, doubt %v", id, attempts, doubt)
+		}
+		again.May(id)
+		again.Ended(id, run.BacklogEnd{State: pool.Done, Attempts: attempts + 1, Repeat: doubt, Line: []byte(`{"id":"` + id + `"}`)})
+	}
+	if _, err := r.ReadByte(); err == nil || again.Err() != nil {
+		t.Errorf("after the last: %v, %v; expected the end", err, again.Err())
+	}
+	if counts, err = b.Count(t.Context()); err != nil || counts.Done != 3 || counts.Repeats != 1 {
+		t.Errorf("%+v, %v; expected all done, and one possible repeat", counts, err)
+	}
+}
+
+// Of a process that dies, all that was handed out may have been sent. So no more is handed out than begins soon.
+func TestSourceHandsOutFew(t *testing.T) {
+	t.Parallel()
+	s, r := opened(t, filled(t, 20), 2)
+	first, _, _ := next(t, s, r)
+	second, _, _ := next(t, s, r)
+	got := make(chan string)
+	go func() {
+		for range 2 {
+			if _, err := r.ReadString('\n'); err != nil {
+				break
+			}
+			id, _, _ := s.Latest()
+			got <- id
+		}
+		close(got)
+	}()
+	select {
+	case id := <-got:
+		t.Errorf("%s was handed out, with two that have not begun", id)
+	case <-time.After(100 * time.Millisecond):
+	}
+	s.May(first)
+	if id := <-got; id == "" {
+		t.Error("nothing was handed out when the first began")
+	}
+	s.Ended(second, run.BacklogEnd{State: pool.Expired, Line: []byte("{}")}) // it has ended without an attempt
+	if id := <-got; id == "" {
+		t.Error("nothing was handed out when the second ended")
+	}
+}
+
+// A backlog that is removed ends the run, and says so.
+func TestSourceOfARemovedBacklog(t *testing.T) {
+	t.Parallel()
+	b := filled(t, 1)
+	s, r := opened(t, b, 1)
+	next(t, s, r)
+	s.May("r0")
+	if err := b.Remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ReadByte(); err == nil || s.Err() == nil || !strings.Contains(s.Err().Error(), "no such backlog") {
+		t.Errorf("%v, %v; expected the end, since there is no such backlog", err, s.Err())
+	}
+}
+
+func TestResultsAreInOrderAndNamed(t *testing.T) {
+	t.Parallel()
+	b := filled(t, 5)
+	s, r := opened(t, b, 5)
+	if n, err := b.Cancel(t.Context(), "r4"); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	for range 4 {
+		id, _, _ := next(t, s, r)
+		s.May(id)
+	}
+	line := func(id, state, rest string) []byte {
+		return []byte(`{"id":"` + id + `","state":"` + state + `","attempts":1,"waited_ms":0,"at":"2026-07-03T14:00:00.000Z"` + rest + "}\n")
+	}
+	s.Ended("r3", run.BacklogEnd{State: pool.Done, Attempts: 1, Line: line("r3", "done", `,"body":"{\"n\":3}"`)})
+	s.Ended("r1", run.BacklogEnd{State: pool.Dead, Attempts: 1, Line: line("r1", "dead", `,"error":"answered 404"`)})
+	s.Ended("r2", run.BacklogEnd{State: pool.Done, Attempts: 1, Repeat: true, Line: line("r2", "done", `,"body":"text"`)}) // the line does not say so
+	s.Ended("r0", run.BacklogEnd{State: pool.Done, Attempts: 1, Line: []byte("of another program")})
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var out, letters strings.Builder
+	n, err := (&Results{Backlog: b, Out: &out, Dead: &letters}).Write(t.Context())
+	if err != nil || n != 5 {
+		t.Fatal(n, err)
+	}
+	expected := []string{`"r0","state":"done"`, `"r2","state":"done"`, `"r3","state":"done"`, `"r4","state":"cancelled"`}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != len(expected) || !strings.Contains(letters.String(), `"r1","state":"dead"`) {
+		t.Fatalf("results\n%s\ndead letters\n%s", &out, &letters)
+	}
+	for i, l := range lines {
+		var one struct {
+			PossibleRepeat bool `json:"possible_repeat"`
+		}
+		if err := json.Unmarshal([]byte(l), &one); err != nil || !strings.Contains(l, expected[i]) || one.PossibleRepeat != (i == 1) {
+			t.Errorf("result %d is %s (%v), expected %s, and a possible repeat in the second alone", i, l, err, expected[i])
+		}
+	}
+	shape, err := projection.Compile("id=.id, n=.body.n?, again=.possible_repeat, class=.class", projection.CSV)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	states, err := States([]string{"done", "cancelled"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&Results{Backlog: b, Out: &out, Shape: shape, States: states}).Write(t.Context()); err != nil ||
+		out.String() != "id,n,again,class\nr0,,false,\nr2,,true,\nr3,3,false,\nr4,,false,\n" {
+		t.Errorf("rows\n%s%v", &out, err)
+	}
+}
+
+func TestWholeInWords(t *testing.T) {
+	at := time.Date(2026, 7, 3, 14, 0, 0, 0, time.UTC)
+	var w Whole
+	if w.Words() != "" {
+		t.Error("words before the first count")
+	}
+	w.take(at, backlog.Counts{Total: 20000, Ready: 20000}, 1)
+	w.take(at.Add(10*time.Second), backlog.Counts{Total: 20000, Ready: 17990, Held: 10, Done: 1997, Dead: 3, Repeats: 4}, 3)
+	if text := w.Words(); text != "all workers: 2,000 of 20,000 ended, 200.0/s, ETA 1 min 30 s, 3 workers, 3 dead, 4 possible repeats" {
+		t.Errorf("%q", text)
+	}
+	for i := range 40 { // the rate is of the latest time
+		w.take(at.Add(time.Duration(i+11)*time.Second), backlog.Counts{Total: 20000, Ready: int64(17900 - 100*i), Done: int64(2100 + 100*i)}, 3)
+	}
+	if text := w.Words(); !strings.Contains(text, "100.0/s") {
+		t.Errorf("%q, expected the rate of the last 20 s", text)
+	}
+}
