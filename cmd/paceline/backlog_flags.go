@@ -73,6 +73,7 @@ var notWithBacklog = refusals{
 	{"retry-dead", "expected paceline backlog retry-dead"},
 	{"strangers sharers use ramp", "the limits are shared by a store"},
 	{"limit-model rpm tpm itpm otpm count estimate max-output", "limits of tokens and of models are not shared over a backlog yet"},
+	{"latency-max", "what a promise of latencies gains cannot be shared"},
 	{"nonce-unit nonce-gap nonce-status", "nonces rise in the order of one process"},
 	{"sync trust-clock", "it is of the journal of a run, and a backlog needs none"},
 	{"report", "it has the results of one process alone"},
@@ -113,11 +114,11 @@ func (f *backlogFlags) open(ctx context.Context, existing bool) (*opened, error)
 	b, err := backlog.Open(ctx, s, f.name, backlog.Options{Format: work.Format, Existing: existing})
 	if err != nil {
 		shown := shareflags.Redacted(f.store)
-		err = fmt.Errorf("%s: %w", shown, err)
 		if errors.Is(err, backlog.ErrNoBacklog) {
-			err = fmt.Errorf("%s: there is no backlog %q: paceline enqueue FILE --backlog %s --backlog-name %s makes it, and "+
-				"paceline backlog ls %s says what is there", shown, f.name, shown, f.name, shown)
+			err = fmt.Errorf("%w: %q; paceline backlog ls %s says what is there, and paceline enqueue makes one",
+				backlog.ErrNoBacklog, f.name, shown)
 		}
+		err = fmt.Errorf("%s: %w", shown, err)
 		return nil, cli.Exit(cli.ExitConfig, errors.Join(err, s.Close()))
 	}
 	return &opened{b, s, shareflags.Redacted(f.store)}, nil

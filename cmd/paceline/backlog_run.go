@@ -9,9 +9,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -19,7 +21,9 @@ import (
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/app/work"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // viaBacklog is run FILE --backlog: it adds the requests of FILE, sends those of the backlog beside others,
@@ -40,7 +44,13 @@ func (f *runFlags) viaBacklog(cmd *cobra.Command, in *runInput, c run.Config, si
 		return err
 	}
 	if f.llm.dryRun {
-		return f.llm.printPlan(cli.Harmless(cmd.OutOrStdout(), f.output), f.plan(r, &c), f.output)
+		p := f.plan(r, &c)
+		if note, err := f.backlog.leftWords(cmd.Context(), &p, &c); err != nil {
+			return err
+		} else if note != "" {
+			p.Notes = append(p.Notes, note)
+		}
+		return f.llm.printPlan(cli.Harmless(cmd.OutOrStdout(), f.output), p, f.output)
 	}
 	o, err := f.backlog.open(cmd.Context(), false)
 	if err != nil {
@@ -60,6 +70,35 @@ func (f *runFlags) viaBacklog(cmd *cobra.Command, in *runInput, c run.Config, si
 		return err
 	}
 	return results.write(cmd.Context(), o, errs)
+}
+
+// leftWords say what of a backlog is left before the requests of a plan, and how long the limits make all of it take.
+// They are empty if there is no backlog yet.
+func (f *backlogFlags) leftWords(ctx context.Context, p *run.Plan, c *run.Config) (string, error) {
+	o, err := f.open(ctx, true)
+	if errors.Is(err, backlog.ErrNoStore) || errors.Is(err, backlog.ErrNoBacklog) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer o.close()
+	n, err := o.Count(ctx)
+	if err != nil || n.Left() == 0 {
+		return "", err
+	}
+	text := fmt.Sprintf("%s of %s requests of the backlog have no result yet, and are sent, too (those of the file may be among them)",
+		humanize.Thousands(n.Left()), humanize.Thousands(n.Total))
+	slowest := time.Duration(0)
+	for _, l := range c.Limits {
+		if l.Unit == limit.Requests {
+			slowest = max(slowest, time.Duration(float64(n.Left()+int64(p.Requests))/l.Speed()*float64(time.Second)))
+		}
+	}
+	if slowest > 0 {
+		text += "; all of them take " + humanize.Span(slowest) + " at the limits of one key"
+	}
+	return text, nil
 }
 
 // backlogResults are the files of the results of run --backlog.

@@ -138,14 +138,26 @@ func TestBacklogRun(t *testing.T) {
 	file := linesFile(t, dir, "people.csv", "name,at", "ann,a", "bob,missing", "cid,c")
 	args := []string{"run", file, "--url", server.URL + "/{row.at}", "--id", "{row.name}", "-H", "X-Name: {row.name}", "--backlog", store,
 		"--limit", "none", "--out", out, "--progress", "off"}
+	dry := append(args[:len(args):len(args)], "--dry-run")
+	if plan, _ := said(t, cli.ExitOK, dry...); !strings.Contains(plan, "3 to send") || strings.Contains(plan, "of the backlog") {
+		t.Errorf("the plan without a backlog: %q", plan)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "jobs.db")); err == nil {
+		t.Error("the dry run has made a store")
+	}
+	said(t, cli.ExitOK, "enqueue", linesFile(t, dir, "more.jsonl", `{"id":"dan","url":"`+server.URL+`/d"}`), "--backlog", store)
+	if plan, _ := said(t, cli.ExitOK, dry...); !strings.Contains(plan, "1 of 1 requests of the backlog have no result yet") {
+		t.Errorf("the plan with a backlog: %q", plan)
+	}
+	server.once(t, 0)
 	said(t, cli.ExitSomeFailed, args...)
 	said(t, cli.ExitSomeFailed, args...) // it goes on where the other ended: there is nothing to do
-	server.once(t, 3)
+	server.once(t, 4)
 	text, err := os.ReadFile(out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	inOrder(t, string(text), "ann", "cid")
+	inOrder(t, string(text), "dan", "ann", "cid")
 	if text, err = os.ReadFile(filepath.Join(dir, "results.dead.jsonl")); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +284,7 @@ func TestBacklogBadInput(t *testing.T) {
 		}
 	}
 	said(t, cli.ExitOK, "enqueue", good, "--backlog", store)
-	if _, errs := said(t, cli.ExitConfig, "work", "--backlog", store, "--backlog-name", "mails", "--limit", "none"); !strings.Contains(errs, `there is no backlog "mails"`) {
+	if _, errs := said(t, cli.ExitConfig, "work", "--backlog", store, "--backlog-name", "mails", "--limit", "none"); !strings.Contains(errs, `there is no such backlog: "mails"`) {
 		t.Errorf("a name that is not there: %q", errs)
 	}
 	server.once(t, 0)
