@@ -394,6 +394,7 @@ func TestShareVerbs(t *testing.T) {
 		{"forget " + db + " api", 0, []string{"forgotten, although 1 use it"}},
 		{"ls sqlite:gone.db", cli.ExitConfig, []string{"sqlite:gone.db: there is no such file"}},
 		{"ls nowhere", cli.ExitConfig, []string{"expected sqlite:FILE, postgres://… or redis://…"}},
+		{"new sqlite:" + filepath.Join(t.TempDir(), "none", "x.db"), cli.ExitConfig, []string{"x.db"}},
 		{"forget " + db, cli.ExitUsage, []string{"accepts 2 arg(s)"}},
 	} {
 		var out strings.Builder
