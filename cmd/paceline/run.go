@@ -106,16 +106,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		errs.Line(notice)
 	}
 	c.Notice = errs.Line
-	if f.retryDead.Has(dead.Length) && f.prompt.maxTokens == 0 {
-		errs.Line("--retry-dead=length without --max-tokens asks again with the bounds that the requests have: " +
-			"expected --max-tokens N for more")
-	}
-	if f.nowhere != "" {
-		errs.Line(fmt.Sprintf("results are thrown away (--out %s), so there is nothing to go on from: the same command again sends all", f.nowhere))
-	}
-	if f.dead != "" && f.dead != "-" && f.out != "-" && output.IsNowhere(f.dead) {
-		errs.Line(fmt.Sprintf("dead letters are thrown away (--dead %s), so the same command again sends them again", f.dead))
-	}
+	f.warn(errs)
 	c.Log = f.logger(cmd, errs)
 
 	in, err := openRunInput(cmd, name)
@@ -172,18 +163,39 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	if err := r.Open(); err != nil {
 		return codeOf(err)
 	}
-	if in.isMetered && in.isFile {
-		p := f.llm.plan(r)
-		f.prompt.note(&p, &c)
-		errs.Line(announce(p))
-		for _, n := range p.Notes {
-			errs.Line("note: " + n)
-		}
-	}
+	f.announce(r, in, &c, errs)
 	if err := watch.serve("paceline run "+in.name, r, errs.Line); err != nil {
 		return err
 	}
 	return f.send(cmd.Context(), r, in, signals, errs)
+}
+
+// warn says what the flags do that a user may not expect.
+func (f *runFlags) warn(errs *screen.Screen) {
+	if f.retryDead.Has(dead.Length) && f.prompt.maxTokens == 0 {
+		errs.Line("--retry-dead=length without --max-tokens asks again with the bounds that the requests have: " +
+			"expected --max-tokens N for more")
+	}
+	if f.nowhere != "" {
+		errs.Line(fmt.Sprintf("results are thrown away (--out %s), so there is nothing to go on from: "+
+			"the same command again sends all", f.nowhere))
+	}
+	if f.dead != "" && f.dead != "-" && f.out != "-" && output.IsNowhere(f.dead) {
+		errs.Line(fmt.Sprintf("dead letters are thrown away (--dead %s), so the same command again sends them again", f.dead))
+	}
+}
+
+// announce says what a batch of a file will cost.
+func (f *runFlags) announce(r *run.Run, in *runInput, c *run.Config, errs *screen.Screen) {
+	if !in.isMetered || !in.isFile {
+		return
+	}
+	p := f.llm.plan(r)
+	f.prompt.note(&p, c)
+	errs.Line(announce(p))
+	for _, n := range p.Notes {
+		errs.Line("note: " + n)
+	}
 }
 
 // runInput is the input that a run reads.
