@@ -155,6 +155,8 @@ var known = map[string]string{
 	"rate": "golang.org/x/time/rate", "ratelimit": "go.uber.org/ratelimit", "failsafe": "github.com/failsafe-go/failsafe-go",
 	"ratelimiter": "github.com/failsafe-go/failsafe-go/ratelimiter", "retrypolicy": "github.com/failsafe-go/failsafe-go/retrypolicy",
 	"paceline": module, "grpc": "google.golang.org/grpc", "pacegrpc": module + "/contrib/grpc",
+	"river": "github.com/riverqueue/river", "rivertype": "github.com/riverqueue/river/rivertype",
+	"paceriver": module + "/contrib/river", "asynq": "github.com/hibiken/asynq", "paceasynq": module + "/contrib/asynq",
 }
 
 const module = "github.com/paceline-go/paceline"

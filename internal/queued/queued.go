@@ -65,8 +65,9 @@ type door struct {
 	stack  *stack.Stack // guarded by the Group's lock
 	base   time.Time    // epoch of the Group's instants
 
-	mu   sync.Mutex // guards book; taken before the Group's lock
-	book *snooze.Book
+	mu     sync.Mutex // guards all below; taken before the Group's lock
+	book   *snooze.Book
+	number int64 // of the latest job
 }
 
 // Job is a job in a worker.
@@ -75,8 +76,8 @@ type Job struct {
 	ID string
 	// Key names the limit in which it counts.
 	Key string
-	// Came is when the job was made; zero: when it is first seen. Order decides between equal
-	// instants.
+	// Came is when the job was made; zero: when it is first seen. Order decides between equal instants;
+	// zero: in the order in which they are seen.
 	Came  time.Time
 	Order int64
 	// Cost is the cost of its request.
@@ -218,7 +219,8 @@ func (d *door) came(j *Job) (p snooze.Place, came time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
-	p = d.book.Came(now, j.ID, snooze.Place{Came: min(mono.Of(d.base, came), now), Order: j.Order})
+	d.number++
+	p = d.book.Came(now, j.ID, snooze.Place{Came: min(mono.Of(d.base, came), now), Order: cmp.Or(j.Order, d.number)})
 	return p, d.gate.Time(p.Came)
 }
 

@@ -76,7 +76,7 @@ type result struct {
 func read(t *testing.T, lines ...[]byte) map[string]result {
 	t.Helper()
 	all := map[string]result{}
-	for _, line := range bytes.Split(bytes.Join(lines, []byte("\n")), []byte("\n")) {
+	for line := range bytes.SplitSeq(bytes.Join(lines, []byte("\n")), []byte("\n")) {
 		var r result
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
