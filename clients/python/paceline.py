@@ -190,12 +190,14 @@ class _Connection:
 
 
 class _Held:
-    """Permits of one grant, and when they were renewed."""
+    """What the permits of one grant have in common: when they were renewed, and the deque for their ends."""
 
-    __slots__ = ("client", "renewed")
+    __slots__ = ("of", "state", "client", "send_by", "began", "renewed", "ended")
 
-    def __init__(self, client: str, renewed: float) -> None:
-        self.client, self.renewed = client, renewed
+    def __init__(self, of: "Paceline", state: "_State", client: str, send_by: int, now: float) -> None:
+        self.of, self.state, self.client, self.send_by = of, state, client, send_by
+        self.began = self.renewed = now
+        self.ended = state.ended(client)
 
 
 class _State:
@@ -204,13 +206,19 @@ class _State:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.local = threading.local()
-        # Settlements: a client, an id, and a result or more about the end.
-        self.pending: Deque[Tuple[str, str, Union[str, Dict[str, Any]]]] = collections.deque()
+        # Settlements of each client: an id, and a result or more about the end.
+        self.pending: Dict[str, Deque[Tuple[str, Union[str, Dict[str, Any]]]]] = {}
         self.open: Dict[str, _Held] = {}  # by id; renewed until settled or dropped
         self.wake = threading.Event()
+        self.awake = False  # it is set, or its thread is about to look
         self.lock = threading.Lock()
         self.thread: Optional[threading.Thread] = None
         self.idle: Deque[socket.socket] = collections.deque()  # of asyncio, whatever the event loop
+
+    def ended(self, client: str) -> "Deque[Tuple[str, Union[str, Dict[str, Any]]]]":
+        """The settlements of a client."""
+        found = self.pending.get(client)
+        return self.pending.setdefault(client, collections.deque()) if found is None else found
 
 
 class Paceline:
@@ -243,7 +251,7 @@ class Paceline:
         """Reports what was settled and not reported yet. It happens by itself a moment later."""
         state = self._state()
         try:
-            for client in {item[0] for item in list(state.pending)}:
+            for client in list(state.pending):
                 while True:
                     batch = self._take(state, client)
                     if not batch:
@@ -268,39 +276,38 @@ class Paceline:
 
     def _take(self, state: _State, client: str) -> List[Any]:
         """Settlements of a client that are to be reported."""
+        ended = state.pending.get(client)
         batch: List[Any] = []
-        others = []
-        pending = state.pending
-        while pending and len(batch) < _MOST:
+        if ended:
+            add, take = batch.append, ended.popleft
             try:
-                item = pending.popleft()
+                for _ in range(min(len(ended), _MOST)):
+                    add(take())
             except IndexError:
-                break
-            (batch if item[0] == client else others).append(item)
-        pending.extend(others)
+                pass  # another thread took some
         return batch
 
-    def _put_back(self, state: _State, batch: List[Any]) -> None:
-        state.pending.extendleft(reversed(batch))
+    def _put_back(self, state: _State, client: str, batch: List[Any]) -> None:
+        state.ended(client).extendleft(reversed(batch))
 
     def _kick(self, state: _State) -> None:
         """Lets the thread in the background report and renew soon."""
+        state.awake = True
         if state.thread is None:
             with state.lock:
                 if state.thread is None:
                     state.thread = threading.Thread(target=self._background, args=(state,), daemon=True,
                                                     name="paceline")
                     state.thread.start()
-        if not state.wake.is_set():
-            state.wake.set()
+        state.wake.set()
 
     def _background(self, state: _State) -> None:
         while True:
             state.wake.wait(self._ttl / 4)
             state.wake.clear()
             time.sleep(_SOON)
-            if state.pending:
-                self.flush()
+            state.awake = False
+            self.flush()
             self._renew(state)
 
     def _renew(self, state: _State) -> None:
@@ -326,7 +333,7 @@ class Paceline:
             self._connection(state).call(call)
         except (OSError, _Lost):
             state.local.connection = None
-            self._put_back(state, batch)
+            self._put_back(state, client, batch)
             raise
 
     def _connection(self, state: _State) -> _Connection:
@@ -423,7 +430,7 @@ class Paceline:
 
     def _acquire_call(self, state: _State, client: str, want: str) -> Tuple[bytes, List[Any]]:
         """A call, and the settlements in it. want is the beginning of its message."""
-        batch = self._take(state, client) if state.pending else []
+        batch = self._take(state, client)
         message = '%s,"settle":%s}' % (want, _settlements(batch)) if batch else want + "}"
         return self._wire.call("/v1/acquire", message.encode()), batch
 
@@ -434,19 +441,17 @@ class Paceline:
         else:  # from before the call: never too late
             send_by = began + (said["waited_ms"] + said["send_within_ms"]) * 1_000_000
         self._ttl = said["ttl_ms"] / 1000
-        now = time.monotonic()
         if state.thread is None:
             self._kick(state)
-        held, ids = _Held(client, now), said["permits"]
-        for id in ids:
-            state.open[id] = held
-        return [Permit(self, state, id, client, send_by, now) for id in ids]
+        held, ids = _Held(self, state, client, send_by, time.monotonic()), said["permits"]
+        state.open.update(dict.fromkeys(ids, held))
+        return [Permit(id, held) for id in ids]
 
 
 def _settlements(batch: List[Any]) -> str:
     """A batch as JSON: ids that ended alike are together."""
     parts, ids, ended = [], [], None
-    for _, id, end in batch:
+    for id, end in batch:
         if end is not ended and ids:
             parts.append('{"ids":["%s"],"result":"%s"}' % ('","'.join(ids), ended))
             ids = []
@@ -463,23 +468,26 @@ def _settlements(batch: List[Any]) -> str:
 class Permit:
     """Leave to send one request, until send_by (ns of time.monotonic_ns). Settle it once."""
 
-    __slots__ = ("id", "send_by", "_of", "_state", "_client", "_actual", "_began")
+    __slots__ = ("id", "_held", "_actual")
 
-    def __init__(self, of: Paceline, state: _State, id: str, client: str, send_by: int, now: float) -> None:
-        self.id, self.send_by = id, send_by
-        self._of, self._state, self._client, self._began = of, state, client, now
+    def __init__(self, id: str, held: _Held) -> None:
+        self.id, self._held = id, held
         self._actual: Optional[Dict[str, int]] = None
 
     def __del__(self) -> None:  # dropped: it ends as unknown
-        self._state.open.pop(self.id, None)
+        self._held.state.open.pop(self.id, None)
+
+    @property
+    def send_by(self) -> int:
+        return self._held.send_by
 
     def fresh(self) -> bool:
         """Whether the request may still be sent. Ask right before the send."""
-        return time.monotonic_ns() <= self.send_by
+        return time.monotonic_ns() <= self._held.send_by
 
     @property
     def settled(self) -> bool:
-        return self.id not in self._state.open
+        return self.id not in self._held.state.open
 
     def accepted(self) -> None:
         self._settle("accepted")
@@ -504,7 +512,7 @@ class Permit:
                  body: Union[bytes, str] = b"") -> None:
         """HTTP answered it: the daemon reads the status, header fields about limits, and a refusal's body."""
         pairs = headers.items() if isinstance(headers, Mapping) else headers
-        said: Dict[str, Any] = {"status": int(status), "took_ms": round((time.monotonic() - self._began) * 1e3, 3)}
+        said: Dict[str, Any] = {"status": int(status), "took_ms": round((time.monotonic() - self._held.began) * 1e3, 3)}
         fields: Dict[str, List[str]] = {}
         for name, value in pairs:
             if _TOLD.search(name) and not _SECRET.search(name):
@@ -523,13 +531,15 @@ class Permit:
         return self
 
     def _settle(self, end: Union[str, Dict[str, Any]]) -> None:
-        state = self._state
+        held = self._held
+        state = held.state
         if state.open.pop(self.id, None) is None:
             return  # settled already
         if self._actual is not None:
             end = dict({"result": end} if isinstance(end, str) else end, actual=self._actual)
-        state.pending.append((self._client, self.id, end))
-        self._of._kick(state)
+        held.ended.append((self.id, end))
+        if not state.awake:
+            held.of._kick(state)
 
 
 _TOLD = re.compile(r"limit|retry|quota|reset|remaining|^date$|^content-type$", re.IGNORECASE)
@@ -569,7 +579,7 @@ class Limit:
             try:
                 permits = of._granted(state, self.client, began, *of._sync(call))
             except (OSError, KeyboardInterrupt, SystemExit):
-                of._put_back(state, batch)
+                of._put_back(state, self.client, batch)
                 raise
             if permits[0].fresh():
                 return permits
@@ -585,7 +595,7 @@ class Limit:
             try:
                 permits = of._granted(state, self.client, began, *await of._async(call))
             except (OSError, asyncio.CancelledError):
-                of._put_back(state, batch)
+                of._put_back(state, self.client, batch)
                 raise
             if permits[0].fresh():
                 return permits
@@ -601,8 +611,8 @@ class Limit:
 
     def _want(self, n: int, max_wait: Optional[float], cost: Mapping[str, int]) -> str:
         """The beginning of a message."""
-        if n == 1 and max_wait is None and not cost:
-            return self._plain
+        if max_wait is None and not cost:
+            return self._plain if n == 1 else '%s,"n":%d' % (self._plain, n)
         want = dict(self._base, n=n)
         if cost:
             want["cost"] = _checked(cost)

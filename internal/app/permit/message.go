@@ -215,12 +215,21 @@ func (s *scanner) settlement() (m settlement, err error) {
 	return m, nil
 }
 
+// id reads an id. One as held.ID writes it is no text of its own on the way.
 func (s *scanner) id(ids *[]held.ID, unread *int) error {
+	begin := s.i
+	if raw, plain, err := s.quoted(); err == nil && plain {
+		if id, ok := held.ParseID(raw[1 : len(raw)-1]); ok {
+			*ids = append(*ids, id)
+			return nil
+		}
+	}
+	s.i = begin
 	text, err := s.text()
 	if err != nil {
 		return err
 	}
-	if id, ok := held.ParseID(text); ok {
+	if id, ok := held.ParseID(text); ok { // with escapes
 		*ids = append(*ids, id)
 	} else {
 		*unread++

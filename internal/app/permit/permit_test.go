@@ -21,7 +21,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-func limitsOf(t *testing.T, all ...string) (limits []Limit) {
+func limitsOf(t testing.TB, all ...string) (limits []Limit) {
 	t.Helper()
 	for _, text := range all {
 		name, rates, _ := strings.Cut(text, "=")

@@ -40,17 +40,18 @@ func (s *Server) settleAll(client string, all []settlement) (settled, unknown in
 	for i := range all {
 		m := &all[i]
 		unknown += m.unread
+		all := make([]grant, 0, len(m.ids))
+		s.mu.Lock()
 		for _, id := range m.ids {
-			s.mu.Lock()
-			g, ok := s.book.Settle(id, client)
-			s.mu.Unlock()
-			if !ok {
-				unknown++
-				continue
+			if g, ok := s.book.Settle(id, client); ok {
+				all = append(all, g)
 			}
-			settled++
+		}
+		s.mu.Unlock()
+		for _, g := range all {
 			s.finish(g, m)
 		}
+		settled, unknown = settled+len(all), unknown+len(m.ids)-len(all)
 	}
 	s.unread.Add(int64(unknown))
 	return settled, unknown

@@ -176,31 +176,45 @@ func (s *scanner) array(most int, of func() error) error {
 
 // text reads a string.
 func (s *scanner) text() (string, error) {
-	if s.next() != '"' {
-		return "", wrong("%s, expected a string", s.kind())
+	raw, plain, err := s.quoted()
+	if err != nil {
+		return "", err
 	}
-	plain := true
+	if !utf8.Valid(raw) {
+		return "", errNoText
+	}
+	if plain {
+		return string(raw[1 : len(raw)-1]), nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return "", errNoText
+	}
+	return text, nil
+}
+
+var errNoText = wrong("a string with a wrong escape, or not in UTF-8")
+
+// quoted reads a string, and returns it with its quotes. plain says that there is no escape in it.
+func (s *scanner) quoted() (raw []byte, plain bool, err error) {
+	if s.next() != '"' {
+		return nil, false, wrong("%s, expected a string", s.kind())
+	}
+	plain = true
 	for end := s.i + 1; end < len(s.b); end++ {
 		switch c := s.b[end]; {
 		case c == '"':
-			raw := s.b[s.i : end+1]
+			raw = s.b[s.i : end+1]
 			s.i = end + 1
-			if plain && utf8.Valid(raw) {
-				return string(raw[1 : len(raw)-1]), nil
-			}
-			var text string
-			if !utf8.Valid(raw) || json.Unmarshal(raw, &text) != nil {
-				return "", wrong("a string with a wrong escape, or not in UTF-8")
-			}
-			return text, nil
+			return raw, plain, nil
 		case c == '\\':
 			plain = false
 			end++
 		case c < ' ':
-			return "", wrong("a control character in a string, expected it as an escape")
+			return nil, false, wrong("a control character in a string, expected it as an escape")
 		}
 	}
-	return "", wrong("a string without an end")
+	return nil, false, wrong("a string without an end")
 }
 
 // number reads a number from least to most.

@@ -29,13 +29,15 @@ type ID [16]byte
 // String writes an ID as ParseID reads it.
 func (id ID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }
 
+var strict = base64.RawURLEncoding.Strict()
+
 // ParseID reads an ID. ok is false for a text that String never writes.
-func ParseID(s string) (id ID, ok bool) {
+func ParseID[T string | []byte](s T) (id ID, ok bool) {
 	var all [18]byte // no buffer is too small for a text of this length
 	if len(s) != base64.RawURLEncoding.EncodedLen(len(id)) {
 		return id, false
 	}
-	n, err := base64.RawURLEncoding.Strict().Decode(all[:], []byte(s))
+	n, err := strict.Decode(all[:], []byte(s))
 	if err != nil || n != len(id) {
 		return id, false
 	}
@@ -82,15 +84,23 @@ func New[V any](c Config) *Book[V] {
 // Len is how many permits are not over.
 func (b *Book[V]) Len() int { return len(b.byID) }
 
-// Grant begins the life of a permit. It returns false, and changes nothing, if the ID is in use.
-func (b *Book[V]) Grant(now mono.Time, id ID, holder string, line Line, v V) bool {
-	if b.byID[id] != nil {
-		return false
+// Grant begins the lives of permits with different ids, each with its V. It returns false, and changes nothing, if an ID is
+// in use.
+func (b *Book[V]) Grant(now mono.Time, ids []ID, holder string, line Line, all []V) bool {
+	for _, id := range ids {
+		if b.byID[id] != nil {
+			return false
+		}
 	}
-	p := &permit[V]{id: id, holder: holder, sendBy: b.SendBy(now), lapses: now.Add(b.c.TTL), v: v}
-	b.byID[id] = p
-	b.tie(p, line)
-	heap.Push(&b.due, p)
+	sendBy, lapses := b.SendBy(now), now.Add(b.c.TTL)
+	made := make([]permit[V], len(ids)) // at once: they end at about the same time
+	for i, id := range ids {
+		p := &made[i]
+		*p = permit[V]{id: id, holder: holder, sendBy: sendBy, lapses: lapses, v: all[i]}
+		b.byID[id] = p
+		b.tie(p, line)
+		heap.Push(&b.due, p)
+	}
 	return true
 }
 

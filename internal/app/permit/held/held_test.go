@@ -41,6 +41,7 @@ func (m *model) find(id ID, holder string) int {
 // FuzzBook compares a Book with the model, over any history.
 func FuzzBook(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 0, 2, 7, 1, 1, 0, 3, 0, 0, 4, 9, 9})
+	f.Add([]byte{0, 130, 0, 0, 67, 1, 2, 1, 0, 3, 0, 0, 0, 195, 1, 4, 31, 0})
 	f.Add([]byte{0, 0, 0, 0, 1, 1, 3, 0, 0, 1, 0, 1, 4, 2, 0, 2, 0, 0, 5, 90, 0})
 	f.Fuzz(func(t *testing.T, history []byte) {
 		c := Config{SendWithin: 10, TTL: 30}
@@ -54,12 +55,18 @@ func FuzzBook(f *testing.F) {
 			i := m.find(id, holder)
 			switch op % 6 {
 			case 0:
-				used := slices.ContainsFunc(m.all, func(e entry) bool { return e.id == id })
-				if got := b.Grant(now, id, holder, line, id); got == used {
+				var ids []ID // up to 4
+				for n := range 1 + x/64 {
+					ids = append(ids, ID{(x + n) % 8})
+				}
+				used := slices.ContainsFunc(m.all, func(e entry) bool { return slices.Contains(ids, e.id) })
+				if got := b.Grant(now, ids, holder, line, ids); got == used {
 					t.Fatalf("%s: granted %v, in use %v", what, got, used)
 				}
-				if !used {
-					m.all = append(m.all, entry{id, holder, line, now, now, mono.Max})
+				for _, id := range ids {
+					if !used {
+						m.all = append(m.all, entry{id, holder, line, now, now, mono.Max})
+					}
 				}
 			case 1:
 				if got := b.Renew(now, id, holder, line); got != (i >= 0) {
