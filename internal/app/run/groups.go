@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -44,6 +45,8 @@ type group struct {
 	// unsaid is the latest refusal that did not say when to come back, until a wait after it is
 	// reported; nil: there is none.
 	unsaid atomic.Pointer[string]
+	// headAt is when watch last saw a head of the queue, or began. Only watch uses it.
+	headAt time.Time
 }
 
 // pools are the groups of a run.

@@ -62,7 +62,7 @@ func TestResultsSayWhatWasRefused(t *testing.T) {
 // For a request with many refusals the count is complete, and the latest times are kept.
 func TestRefusalsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 3 * 16
+		const n = 16 + 4
 		asked := 0
 		v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) {
 			if asked++; asked <= n {

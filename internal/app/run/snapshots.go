@@ -67,29 +67,35 @@ func (l looked) spent(s *observe.Snapshot) {
 	s.Used.Money = all.Millionths()
 }
 
-// watch calls look for every group until done, and now and then notes the ceiling. It looks rarely
-// while all heads wait long, since little changes then.
+// watch calls look for every group until done, and now and then notes the ceiling. It looks rarely while all heads wait
+// long, or while nothing waits, since little changes then.
 func (r *Run) watch(done <-chan struct{}) {
 	every := telling.LookEvery * time.Duration(1+len(r.c.Keys)/50)
 	t := time.NewTimer(every)
 	defer t.Stop()
 	midnights := r.c.newMidnights()
-	for noted := time.Now(); ; {
-		if now := time.Now(); now.Sub(noted) >= ceilingEvery*every {
+	noted, due := time.Now(), time.Time{}
+	for {
+		now := time.Now()
+		if now.Sub(noted) >= ceilingEvery*every {
 			noted = now
 			r.ceilings.note(r.gauge.sustained())
 		}
 		if midnights.look() {
 			r.groups.moveMidnights(r.epoch.Add(midnights.slept))
 		}
-		next := telling.LookRarely
-		for _, g := range r.groups {
-			next = min(next, g.look()/4)
+		if !now.Before(due) {
+			next := telling.LookRarely
+			for _, g := range r.groups {
+				next = min(next, g.look())
+			}
+			due = now.Add(max(every, next))
 		}
+		pause := due.Sub(now)
 		if midnights.read != nil {
-			next = every // a sleep of the machine is noticed at once
+			pause = every // a sleep of the machine is noticed at once
 		}
-		t.Reset(max(every, next))
+		t.Reset(pause)
 		select {
 		case <-t.C:
 		case <-done:
@@ -98,29 +104,35 @@ func (r *Run) watch(done <-chan struct{}) {
 	}
 }
 
-// look notes why the head of the group's queue waits. It returns how long the head still waits if
-// nothing happens: 0 without a head.
+// look notes why the head of the group's queue waits. It returns how long the next look has time: a fourth of the head's
+// wait, or a fiftieth of the time since a head was seen. By that fiftieth a new head's wait is noted too late at most.
 func (g *group) look() time.Duration {
 	r, cause := g.r, ""
 	var wait time.Duration
 	var text string
+	headless := true
 	g.pool.Update(func(now mono.Time, q *pool.Queue, d *pool.Dispatcher) {
 		if q.Counts().Waiting > 0 {
 			var at mono.Time
 			at, cause, text = g.why(now, q, d)
-			wait = at.Sub(now)
+			wait, headless = at.Sub(now), false
 		}
 		if cause == "concurrency" && len(r.c.Limits) == 0 { // no other cause is possible
 			cause = ""
 		}
 	})
-	g.waits.Look(time.Now(), cause)
+	now := time.Now()
+	g.waits.Look(now, cause)
 	if wait >= telling.LongWait {
 		if reason := g.unsaid.Swap(nil); reason != nil {
-			r.TellUnsaid(*reason, text, time.Now().Add(wait))
+			r.TellUnsaid(*reason, text, now.Add(wait))
 		}
 	}
-	return wait
+	if headless && !g.headAt.IsZero() {
+		return now.Sub(g.headAt) / 50
+	}
+	g.headAt = now
+	return wait / 4
 }
 
 // midnights keeps the days of a place where they are while the machine sleeps. Go's clock may stand

@@ -66,3 +66,32 @@ func TestSources(t *testing.T) {
 		})
 	}
 }
+
+// The next look at a group without a head comes after a fiftieth of the time for which there was none. A run that waits
+// for its input, or for answers, wakes the less the longer that takes.
+func TestLooksRarelyWithoutAHead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.config.Limits = []format.Rate{minutely(1, limit.Requests, false)}
+		r := b.made(b.config)
+		if err := r.Open(); err != nil {
+			t.Fatal(err)
+		}
+		g := r.groups[0]
+		if next := g.look(); next != 0 {
+			t.Errorf("the first look is followed by one after %v", next)
+		}
+		for _, idle := range []time.Duration{time.Second, 49 * time.Second} {
+			time.Sleep(idle)
+			if next, want := g.look(), time.Since(g.headAt)/50; next != want {
+				t.Errorf("after %v: %v until the next look, want %v", time.Since(g.headAt), next, want)
+			}
+		}
+		if since := time.Since(g.headAt); since != 50*time.Second {
+			t.Errorf("the last head was %v ago", since)
+		}
+		if _, err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
