@@ -53,9 +53,6 @@ func (a *Adder) From(ctx context.Context, r *run.Run, name string, in io.Reader)
 	if ferr := a.flush(ctx); err == nil {
 		err = ferr
 	}
-	if err == nil && a.Added >= settledFrom {
-		err = a.Backlog.Settled(ctx)
-	}
 	return err
 }
 
