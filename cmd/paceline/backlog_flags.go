@@ -73,6 +73,7 @@ var notWithBacklog = refusals{
 	{"retry-dead", "expected paceline backlog retry-dead"},
 	{"strangers sharers use ramp", "the limits are shared by a store"},
 	{"limit-model rpm tpm itpm otpm count estimate max-output", "limits of tokens and of models are not shared over a backlog yet"},
+	{"upstream", "the limits of an upstream are of one process"},
 	{"latency-max", "what a promise of latencies gains cannot be shared"},
 	{"nonce-unit nonce-gap nonce-status", "nonces rise in the order of one process"},
 	{"sync trust-clock", "it is of the journal of a run, and a backlog needs none"},
@@ -82,7 +83,7 @@ var notWithBacklog = refusals{
 
 // notAtWork are the flags of run that are of the input or of the results.
 var notAtWork = refusals{
-	{"url method body id no-header curl input-format skip-invalid prompt-column model system max-tokens dry-run queue",
+	{"url method body id no-header curl input-format skip-invalid prompt-column model system max-tokens dry-run by queue",
 		"the requests are in the backlog; expected it with paceline enqueue"},
 	{"out dead errors select out-format", "the results are in the backlog; expected paceline backlog results"},
 }

@@ -43,7 +43,7 @@ var groupTable = cli.Groups{
 			budget           most money to spend, such as 20USD
 			prompt-column=COLUMN  a prompt of each row; --model NAME, --system TEXT|@FILE
 			dry-run          print the plan (requests, tokens, money, time) and send nothing`,
-			`model=NAME system=TEXT|@FILE max-tokens=N via=requests|batch enqueued poll
+			`by=WHEN model=NAME system=TEXT|@FILE max-tokens=N via=requests|batch enqueued poll
 			tpm itpm otpm limit-model=MODEL=LIMITS rule=bucket|rolling per-second count=WHAT estimate=SHARE
 			max-output price=USD price-input=USD
 			price-output=USD`},

@@ -172,8 +172,8 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	if f.backoff.Base > f.backoff.Max {
 		return usage("--backoff-base %v is above --backoff-max %v", f.backoff.Base, f.backoff.Max)
 	}
-	if c.Until, err = parseUntil(f.until, time.Now()); err != nil {
-		return usage("--until %w", err)
+	if err := f.ends(&c); err != nil {
+		return c, cli.Usage(err)
 	}
 	if c.Header, err = format.ParseHeaders(f.headers); err != nil {
 		return usage("--header %w", err)
@@ -241,6 +241,20 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	}
 	f.ofAddress(&c)
 	return c, f.whose()
+}
+
+// ends reads when the run, or the plan, is to end.
+func (f *runFlags) ends(c *run.Config) (err error) {
+	if c.Until, err = parseUntil(f.until, time.Now()); err != nil {
+		return fmt.Errorf("--until %w", err)
+	}
+	if c.By, err = parseUntil(f.llm.by, time.Now()); err != nil {
+		return fmt.Errorf("--by %w", err)
+	}
+	if !c.By.IsZero() && !f.llm.dryRun {
+		return errors.New("--by is for the plan: expected --dry-run beside it; --until ends a run")
+	}
+	return nil
 }
 
 // ofAddress joins the keys if the preset has a limit of the address: the server counts all of them together.

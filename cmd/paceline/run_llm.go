@@ -35,6 +35,7 @@ type llmFlags struct {
 	prices                         run.Prices
 	errors                         string
 	dryRun, perSecond              bool
+	by                             string // with dryRun
 
 	models string // the preset, if its limits hold for each model
 	array  bool   // the batch is an array of JSON
@@ -62,6 +63,7 @@ func (f *llmFlags) add(c *cobra.Command) {
 			"model, see paceline models)")
 	p.Float64Var(&f.prices.Output, "price-output", -1, "USD per million output tokens. Give both prices or neither")
 	p.StringVar(&f.errors, "errors", "", "the same as --dead")
+	p.StringVar(&f.by, "by", "", "with --dry-run: which part of the limits, how many keys and how much money it takes to finish by this time (as --until), and what does not fit")
 	p.BoolVar(&f.dryRun, "dry-run", false, "print the plan (requests, tokens, money, time, the limit that binds) and send nothing; -o json")
 }
 
@@ -412,6 +414,9 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 	if p.Until != nil {
 		line("until", "%s, and then no more is sent (--until)", p.Until.Format("Mon 2 Jan 2006 15:04:05 MST"))
 	}
+	if p.By != nil {
+		line("by", "%s", byText(&p))
+	}
 	if d := p.ReadingSeconds; d > 0 {
 		line("read", "%s lines, %.1f MB in %.2f s: %s lines/s, %.1f MB/s", humanize.Thousands(int64(p.Lines)), float64(p.Bytes)/1e6, d, humanize.Thousands(int64(float64(p.Lines)/d)), float64(p.Bytes)/1e6/d)
 	}
@@ -422,6 +427,29 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 		return err
 	}
 	return printFirst(w, p.First)
+}
+
+// byText says what it takes to finish by a time.
+func byText(p *run.Plan) string {
+	by := p.By
+	text := by.At.Format("Mon 2 Jan 15:04:05 MST") + ": "
+	if by.Needed <= 1 {
+		text += fmt.Sprintf("%.0f %% of the limits are enough", max(math.Ceil(100*by.Needed-1e-9), 1))
+		if by.Keys < p.Keys {
+			text += fmt.Sprintf(", or all of %s", sanitize.Count(by.Keys, "key", "keys"))
+		}
+		if by.Needed < 0.95 {
+			text += fmt.Sprintf(" (--use %.0f%%)", max(math.Ceil(100*by.Needed), 1))
+		}
+		return text
+	}
+	text += fmt.Sprintf("it takes %.2g times these limits, or %s with limits of their own; without, %s of %s fit",
+		by.Needed, sanitize.Count(by.Keys, "key", "keys"), humanize.Thousands(int64(by.Fits)), humanize.Thousands(int64(p.Requests)))
+	if by.USDMax != nil {
+		text += ", for at most " + humanize.Dollars(*by.USDMax)
+	}
+	return text + fmt.Sprintf(", and %s do not (--until stops then; those of the highest priority go first)",
+		humanize.Thousands(int64(p.Requests-by.Fits)))
 }
 
 // batchText describes the provider's own batch API, as a row of the plan.

@@ -8,6 +8,33 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 )
 
+// --by turns the plan round: which part of the limits is enough, or what fits, and with how many keys.
+func TestAPlanByATime(t *testing.T) {
+	in := write(t, "in.txt", strings.Repeat("http://127.0.0.1:1/\n", 1200))
+	batch := write(t, "b.jsonl", strings.Repeat(`{"custom_id":"ID","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","max_tokens":100,"messages":[{"role":"user","content":"x"}]}}`+"\n", 1))
+	for _, c := range []struct {
+		args []string
+		want string
+		code int
+	}{
+		{[]string{"--limit", "100/m", "--by", "19m30s", in}, "60 % of the limits are enough (--use 60%)", cli.ExitOK},                        // 20 windows of 100
+		{[]string{"--limit", "100/m", "--by", "5m30s", in}, "it takes 2 times these limits, or 2 keys with limits of their own", cli.ExitOK}, // 6 windows
+		{[]string{"--limit", "100/m", "--by", "5m30s", in}, "without, 600 of 1,200 fit, and 600 do not", cli.ExitOK},
+		{[]string{"--limit", "2000/m", "--limit", "100/m", "--by", "11m30s", in}, "100 % of the limits are enough", cli.ExitOK},
+		{[]string{"--limit", "none", "--by", "1h", in}, "there is no limit", cli.ExitOK},
+		{[]string{"--preset", "openai:tier1", "--by", "1h", batch}, "1 % of the limits are enough", cli.ExitOK},
+		{[]string{"--limit", "1/s", "--by", "soon", in}, `--by "soon", expected a time of day (09:00)`, cli.ExitUsage},
+	} {
+		code, stdout, stderr := paceline("", append([]string{"run", "--dry-run"}, c.args...)...)
+		if said := strings.Join(strings.Fields(stdout+stderr), " "); code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("%s: exit code %d, expected %q:\n%s%s", c.args[:len(c.args)-1], code, c.want, stdout, stderr)
+		}
+	}
+	if code, _, stderr := paceline("", "run", "--limit", "1/s", "--by", "1h", in); code != cli.ExitUsage || !strings.Contains(stderr, "--until ends a run") {
+		t.Errorf("without --dry-run: exit code %d, %s", code, stderr)
+	}
+}
+
 // The plan describes in words all that limits alone cannot say.
 func TestAPlanSaysWhatIsWaitedForFirst(t *testing.T) {
 	dir := t.TempDir()

@@ -110,6 +110,8 @@ type Config struct {
 	Prices        Prices
 	// Until is the time from which nothing is sent. If zero, never.
 	Until time.Time
+	// By makes a Plan say what it takes to send all requests before it. If zero, it does not.
+	By time.Time
 	// MaxOutage bounds an outage. If nothing arrives at a host for that long and nothing else is
 	// left to do, the run ends. If zero, it waits for ever; negative: the run ends when the outage
 	// is known.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -83,6 +84,9 @@ type Plan struct {
 	// Until is when the run stops sending.
 	Until *time.Time `json:"until,omitempty"`
 
+	// By is the plan turned round; nil: Config.By is not set, or there is no limit.
+	By *PlanBy `json:"by,omitempty"`
+
 	Lines          int     `json:"lines"` // size of the input, and the time to read it
 	Bytes          int64   `json:"bytes"`
 	ReadingSeconds float64 `json:"reading_seconds"`
@@ -122,6 +126,18 @@ type PlanAlone struct {
 	Requests int     `json:"requests"`
 	Limit    string  `json:"limit,omitempty"` // the limit that takes longest; empty: all requests may go at once
 	Seconds  float64 `json:"seconds"`
+}
+
+// PlanBy is what it takes to send all requests before an instant.
+type PlanBy struct {
+	At time.Time `json:"at"`
+	// Needed is the part of the limits that is needed: 0.31, or 2.4 where the limits are too low. Keys is how many keys with
+	// these limits are enough. Fits is how many of the requests can be sent before At, with the keys there are.
+	Needed float64 `json:"limits_needed"`
+	Keys   int     `json:"keys_needed"`
+	Fits   int     `json:"fits"`
+	// USDMax is the most that those cost, if the prices of all models are known.
+	USDMax *float64 `json:"usd_max,omitempty"`
 }
 
 // PlanBatch is a plan by the provider's own batch API.
@@ -281,7 +297,48 @@ func (p *planning) from(now time.Time, of *organizations, groups pools) Plan {
 	if at := p.c.Until; !at.IsZero() {
 		plan.Until = &at
 	}
+	if !p.c.By.IsZero() {
+		p.by(now, &plan, cost, quotas)
+	}
 	return plan
+}
+
+// by fills in what it takes to be done before Config.By.
+func (p *planning) by(now time.Time, plan *Plan, cost limit.Cost, quotas int) {
+	names, costs := p.eachModel(plan.Expected != nil)
+	if len(names) == 0 {
+		names, costs = []string{""}, map[string]*limit.Cost{"": &cost}
+	}
+	by := PlanBy{At: p.c.By}
+	all, fits := 0.0, 0.0
+	for _, name := range names {
+		needed := 0.0
+		for _, l := range rate.OfModel(p.c.Limits, name) {
+			within := l.Within(now, p.c.By.Sub(now), false)
+			if !l.Bucket && l.Zone == "" { // the last window counts whole: its requests may go at its beginning
+				within = float64(l.N) * (math.Floor(p.c.By.Sub(now).Seconds()/l.Per.Seconds()) + 1)
+			}
+			needed = max(needed, float64(costs[name][l.Unit])/within/float64(quotas))
+		}
+		by.Needed = max(by.Needed, needed)
+		n := float64(costs[name][limit.Requests])
+		all, fits = all+n, fits+n/max(needed, 1)
+	}
+	if by.Needed == 0 {
+		return
+	}
+	part := 1.0
+	if all > 0 {
+		part = fits / all
+	}
+	const rounding = 1e-9
+	by.Keys = int(math.Ceil(by.Needed*float64(quotas) - rounding))
+	by.Fits = int(math.Floor(float64(plan.Requests)*part + rounding))
+	if plan.USDMax != nil {
+		usd := *plan.USDMax * part
+		by.USDMax = &usd
+	}
+	plan.By = &by
 }
 
 // limits fills in how long each limit needs for the requests, all of which cost cost. It returns the
