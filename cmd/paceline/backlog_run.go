@@ -52,15 +52,12 @@ func (f *runFlags) viaBacklog(cmd *cobra.Command, in *runInput, c run.Config, si
 		}
 		return f.llm.printPlan(cli.Harmless(cmd.OutOrStdout(), f.output), p, f.output)
 	}
-	o, err := f.backlog.open(cmd.Context(), false)
+	a := &work.Adder{Storing: format.Storing{Read: time.Now(), TTL: f.ttl}}
+	o, err := f.adding(cmd.Context(), a, r, in)
 	if err != nil {
 		return err
 	}
 	defer o.close()
-	a := &work.Adder{Backlog: o.Backlog, Storing: format.Storing{TTL: f.ttl}}
-	if err := adding(cmd.Context(), a, r, in); err != nil {
-		return err
-	}
 	errs.Line(addedWords(a, o))
 	if home := r.Home(); len(c.Keys) > 0 && len(c.KeyHosts) == 0 && home != nil {
 		c.KeyHosts = secret.Places{*home}

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/backlog/sqlite"
@@ -204,6 +206,55 @@ func TestBacklogKeysStayOut(t *testing.T) {
 		t.Errorf("a secret of its own: %q", errs)
 	}
 	said(t, cli.ExitOK, "enqueue", secret, "--backlog", "sqlite:"+db, "--store-secrets")
+}
+
+// What cannot be stored is found before the first request is added, however long the file is.
+func TestBacklogEnqueuesAllOrNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	lines := make([]string, 6000)
+	for i := range lines {
+		lines[i] = fmt.Sprintf(`{"id":"r%d","url":"http://h/%d"}`, i, i)
+	}
+	for name, last := range map[string]string{
+		"a secret":   `{"id":"last","url":"http://h/","headers":{"Authorization":"Bearer abcdefgh12345"}}`,
+		"a priority": `{"id":"last","url":"http://h/","priority":2000000}`,
+		"an id":      `{"id":"` + strings.Repeat("x", 510) + `","url":"http://h/"}`,
+	} {
+		lines[len(lines)-1] = last
+		db := filepath.Join(dir, "jobs.db")
+		_, errs := said(t, cli.ExitConfig, "enqueue", linesFile(t, dir, "many.jsonl", lines...), "--backlog", "sqlite:"+db)
+		if _, err := os.Stat(db); err == nil || !strings.Contains(errs, "many.jsonl:6000:") || !strings.Contains(errs, "nothing was added") {
+			t.Errorf("%s: %q, expected the place, and no store", name, errs)
+		}
+	}
+}
+
+// Requests of a pipe that does not end are added soon.
+func TestBacklogEnqueuesFromAPipe(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "jobs.db")
+	in, pipe := io.Pipe()
+	var out, errs strings.Builder
+	code := make(chan int)
+	go func() {
+		code <- execute(context.Background(), []string{"enqueue", "-", "--backlog", "sqlite:" + db}, in, &out, &errs)
+	}()
+	fmt.Fprintln(pipe, `{"id":"a","url":"http://h/"}`)
+	for deadline := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
+		var ls strings.Builder
+		if execute(context.Background(), []string{"backlog", "show", "sqlite:" + db}, in, &ls, io.Discard) == cli.ExitOK && strings.Contains(ls.String(), "1 requests, 1 ready") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the first request of an open pipe was not added")
+		}
+	}
+	fmt.Fprintln(pipe, `{"id":"b","url":"http://h/"}`)
+	pipe.Close()
+	if got := <-code; got != cli.ExitOK || !strings.Contains(out.String(), "2 of 2 requests added") {
+		t.Errorf("exit %d: %s%s", got, &out, &errs)
+	}
 }
 
 func TestBacklogVerbs(t *testing.T) {

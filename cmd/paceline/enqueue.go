@@ -102,15 +102,12 @@ func (f *enqueueFlags) run(cmd *cobra.Command, name string) error {
 	if err := f.check(r, in, signals); err != nil {
 		return err
 	}
-	o, err := f.backlog.open(cmd.Context(), false)
+	a := &work.Adder{Priority: f.priority, Due: due, Storing: format.Storing{Read: time.Now(), TTL: f.ttl, Secrets: f.secrets}}
+	o, err := f.adding(cmd.Context(), a, r, in)
 	if err != nil {
 		return err
 	}
 	defer o.close()
-	a := &work.Adder{Backlog: o.Backlog, Priority: f.priority, Due: due, Storing: format.Storing{TTL: f.ttl, Secrets: f.secrets}}
-	if err := adding(cmd.Context(), a, r, in); err != nil {
-		return err
-	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), addedWords(a, o))
 	return err
 }
@@ -135,16 +132,29 @@ func newUnsent(c run.Config) (*run.Run, error) {
 	return r, nil
 }
 
-// adding adds the requests of an input.
-func adding(ctx context.Context, a *work.Adder, r *run.Run, in *runInput) error {
-	err := a.From(ctx, r, in.name, in.reader)
+// adding opens the backlog, and adds the requests of an input. Before that, it checks an input that can be read twice.
+func (f *runFlags) adding(ctx context.Context, a *work.Adder, r *run.Run, in *runInput) (o *opened, err error) {
+	if in.isFile {
+		if err = a.Check(r, in.name, in.reader); err == nil {
+			_, err = in.reader.(io.Seeker).Seek(0, io.SeekStart)
+		}
+	}
+	if err == nil {
+		if o, err = f.backlog.open(ctx, false); err != nil {
+			return nil, err
+		}
+		err = a.From(ctx, o.Backlog, r, in.name, in.reader)
+	}
+	if err != nil && o != nil {
+		o.close()
+	}
 	switch {
 	case errors.Is(err, run.ErrInput), isInputError(err):
-		return cli.Exit(cli.ExitConfig, fmt.Errorf("%w; %s", err, addedText(a.Added)))
+		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("%w; %s", err, addedText(a.Added)))
 	case err != nil:
-		return cli.Exit(cli.ExitFailure, fmt.Errorf("%w; %s, and the same command again adds the rest", err, addedText(a.Added)))
+		return nil, cli.Exit(cli.ExitFailure, fmt.Errorf("%w; %s, and the same command again adds the rest", err, addedText(a.Added)))
 	}
-	return nil
+	return o, nil
 }
 
 func isInputError(err error) bool {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline/backlog"
@@ -12,52 +13,92 @@ import (
 )
 
 const (
-	// batch is how many requests are added at once, and settledFrom from how many on the database is to
-	// take note of them.
-	batch       = 5000
-	settledFrom = 20_000
+	// batch is how many requests are added at once, and analyzeFrom from how many on the database takes note.
+	batch, analyzeFrom = 5000, 20_000
+	// flushEvery is how long a request waits for others, if they come slowly.
+	flushEvery = 500 * time.Millisecond
 )
 
 // Adder adds requests to a backlog.
 type Adder struct {
-	Backlog *backlog.Backlog
-	// Storing says how requests are stored. Read is set by From.
+	// Storing says how requests are stored. Read is the instant from which durations and priorities count.
 	Storing format.Storing
 	// Priority is added to that of each request, and Due is when they may go; zero: at once.
 	Priority int
 	Due      time.Time
-
-	entered time.Time
-	jobs    []backlog.Job
 	// Read is how many requests were read, and Added how many of them were not there already.
 	Read, Added int
+
+	mu   sync.Mutex
+	jobs []backlog.Job // read, and not added yet
 }
 
-// From adds the requests of an input, which r reads. It adds many at a time, so after an error some of
-// them may be there. The same call again adds the rest.
-func (a *Adder) From(ctx context.Context, r *run.Run, name string, in io.Reader) error {
-	a.entered = time.Now()
-	a.Storing.Read = a.entered
-	err := r.Each(name, in, func(q *format.Request) error {
-		line, err := r.Stored(q, a.Storing)
-		if err != nil {
-			return &format.InputError{File: name, Line: q.Line, Column: q.Column, Reason: err.Error()}
-		}
-		a.jobs = append(a.jobs, backlog.Job{ID: q.ID, Data: line, Priority: q.Priority + a.Priority, Entered: a.entered,
-			Due: a.Due, Deadline: a.deadline(q)})
-		if len(a.jobs) < batch {
+// Check reads an input as From does, and adds nothing.
+func (a *Adder) Check(r *run.Run, name string, in io.Reader) error {
+	return a.each(r, name, in, func(backlog.Job) error { return nil })
+}
+
+// From adds the requests of an input, which r reads, to b. It adds many at a time, so after an error some
+// of them may be there. The same call again adds the rest. Of a pipe, none waits for long.
+func (a *Adder) From(ctx context.Context, b *backlog.Backlog, r *run.Run, name string, in io.Reader) error {
+	done := make(chan struct{})
+	var beside sync.WaitGroup
+	beside.Go(func() { a.flushing(ctx, b, done) })
+	err := a.each(r, name, in, func(j backlog.Job) error {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.jobs = append(a.jobs, j); len(a.jobs) < batch {
 			return nil
 		}
-		return a.flush(ctx)
+		return a.flushLocked(ctx, b)
 	})
-	if ferr := a.flush(ctx); err == nil {
+	close(done)
+	beside.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ferr := a.flushLocked(ctx, b); err == nil {
 		err = ferr
+	}
+	if err == nil && a.Added >= analyzeFrom {
+		err = b.Analyze(ctx)
 	}
 	return err
 }
 
-func (a *Adder) flush(ctx context.Context) error {
-	n, err := a.Backlog.Enqueue(ctx, a.jobs...)
+// each passes each request of an input as a job.
+func (a *Adder) each(r *run.Run, name string, in io.Reader, f func(backlog.Job) error) error {
+	return r.Each(name, in, func(q *format.Request) error {
+		line, err := r.Stored(q, a.Storing)
+		j := backlog.Job{ID: q.ID, Data: line, Priority: q.Priority + a.Priority, Entered: a.Storing.Read, Due: a.Due,
+			Deadline: a.deadline(q)}
+		if err == nil {
+			_, err = backlog.Entries(a.Storing.Read, []backlog.Job{j})
+		}
+		if err != nil {
+			return &format.InputError{File: name, Line: q.Line, Column: q.Column, Reason: err.Error()}
+		}
+		return f(j)
+	})
+}
+
+// flushing adds what was read, now and then.
+func (a *Adder) flushing(ctx context.Context, b *backlog.Backlog, done <-chan struct{}) {
+	t := time.NewTicker(flushEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-done:
+			return
+		}
+		a.mu.Lock()
+		_ = a.flushLocked(ctx, b) // the last one has the error, too
+		a.mu.Unlock()
+	}
+}
+
+func (a *Adder) flushLocked(ctx context.Context, b *backlog.Backlog) error {
+	n, err := b.Enqueue(ctx, a.jobs...)
 	a.Added += n
 	if err == nil {
 		a.Read += len(a.jobs)
@@ -75,7 +116,7 @@ func (a *Adder) deadline(q *format.Request) time.Time {
 	case lasts == 0:
 		return time.Time{}
 	case q.Created.IsZero():
-		return a.entered.Add(lasts)
+		return a.Storing.Read.Add(lasts)
 	}
 	return q.Created.Add(lasts)
 }
