@@ -153,7 +153,7 @@ func (r *backlogResults) write(ctx context.Context, o *opened, errs *screen.Scre
 	}}
 	out, err := replacing(r.out, sanitize.JSONTo(r.stdout))
 	if err == nil && r.dead != r.out {
-		var letters *replaced
+		var letters *atOnceFile
 		if letters, err = replacing(r.dead, sanitize.JSONTo(r.stdout)); err == nil {
 			w.Dead = letters
 			defer letters.drop()
@@ -164,7 +164,7 @@ func (r *backlogResults) write(ctx context.Context, o *opened, errs *screen.Scre
 		w.Out = out
 		_, err = w.Write(ctx)
 	}
-	if letters, is := w.Dead.(*replaced); err == nil && is {
+	if letters, is := w.Dead.(*atOnceFile); err == nil && is {
 		err = letters.done()
 	}
 	if err == nil {
@@ -182,16 +182,16 @@ func (r *backlogResults) write(ctx context.Context, o *opened, errs *screen.Scre
 	return nil
 }
 
-// replaced is a file that takes the place of another one once it is complete, or a stream.
-type replaced struct {
+// atOnceFile is a file that takes the place of another one once it is complete, or a stream.
+type atOnceFile struct {
 	*bufio.Writer
 	file *os.File // nil: a stream
 	path string
 }
 
-func replacing(path string, stream io.Writer) (*replaced, error) {
+func replacing(path string, stream io.Writer) (*atOnceFile, error) {
 	if path == "-" || output.IsNowhere(path) {
-		return &replaced{Writer: bufio.NewWriter(stream)}, nil
+		return &atOnceFile{Writer: bufio.NewWriter(stream)}, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -200,10 +200,10 @@ func replacing(path string, stream io.Writer) (*replaced, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &replaced{bufio.NewWriterSize(file, 256<<10), file, path}, nil
+	return &atOnceFile{bufio.NewWriterSize(file, 256<<10), file, path}, nil
 }
 
-func (r *replaced) done() error {
+func (r *atOnceFile) done() error {
 	err := r.Flush()
 	if r.file == nil {
 		return err
@@ -224,7 +224,7 @@ func (r *replaced) done() error {
 }
 
 // drop removes what was not completed.
-func (r *replaced) drop() {
+func (r *atOnceFile) drop() {
 	if r.file != nil {
 		_ = r.file.Close()
 		_ = os.Remove(r.file.Name())
