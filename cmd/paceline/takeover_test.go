@@ -45,7 +45,7 @@ func TestProxyTakenOver(t *testing.T) {
 	family := &family{passing: p}
 	t.Cleanup(family.end)
 	family.begin()
-	k := &followed{passing: p, server: server}
+	k := &takenOver{passing: p, server: server}
 	var clients sync.WaitGroup
 	for i := range 40 {
 		clients.Go(func() { k.client(i) })
@@ -144,8 +144,8 @@ func streamsThree(w http.ResponseWriter, r *http.Request, id int) bool {
 	return true
 }
 
-// followed is a proxy that other processes replace while clients send.
-type followed struct {
+// takenOver is a proxy that other processes replace while clients send.
+type takenOver struct {
 	*passing
 	server            *lawful
 	last              atomic.Int64
@@ -154,7 +154,7 @@ type followed struct {
 }
 
 // client sends until it is over: by HTTP/1.1, by HTTP/2, or for streams.
-func (k *followed) client(i int) {
+func (k *takenOver) client(i int) {
 	way := &http.Transport{Protocols: new(http.Protocols), DisableKeepAlives: i%8 == 7}
 	way.Protocols.SetHTTP1(i%4 < 2)
 	way.Protocols.SetUnencryptedHTTP2(i%4 >= 2)
