@@ -199,8 +199,8 @@ func (e engine) drain(b *testing.B) {
 	}
 }
 
-// BenchmarkClaim shows how long a worker waits for its first request, and for each turn that claims 100, in a
-// backlog that was just filled; and how long counting takes.
+// BenchmarkClaim shows how long a worker waits for its first request, for each turn that claims 100, and for
+// one that does nothing, in a backlog that was just filled; and how long counting takes.
 //
 //	go test ./backlog -run - -bench Claim -benchtime 1000000x
 func BenchmarkClaim(b *testing.B) {
@@ -222,7 +222,7 @@ func BenchmarkClaim(b *testing.B) {
 			b.Fatal(err)
 		}
 		var from backlog.Place
-		var all []time.Duration
+		var all, empty []time.Duration
 		for range min(200, b.N/100) {
 			at := time.Now()
 			o, err := s.Turn(b.Context(), info.ID, &backlog.Turn{Worker: w.Worker, Beat: w.Beat, Claims: []backlog.Claim{{N: 100, From: from}}})
@@ -238,10 +238,17 @@ func BenchmarkClaim(b *testing.B) {
 					from = c.Place
 				}
 			}
+			at = time.Now()
+			if o, err = s.Turn(b.Context(), info.ID, &backlog.Turn{Worker: w.Worker, Beat: w.Beat}); err != nil || !o.Fits {
+				b.Fatal(err)
+			}
+			empty, w.Beat = append(empty, time.Since(at)), w.Beat+1
 		}
 		if len(all) > 0 {
 			slices.Sort(all)
+			slices.Sort(empty)
 			b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "claim-ms")
+			b.ReportMetric(float64(empty[len(empty)/2].Microseconds())/1000, "empty-ms")
 		}
 		at := time.Now()
 		if c, err := list.Count(b.Context()); err != nil || c.Total != int64(b.N) {

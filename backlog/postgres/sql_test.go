@@ -3,12 +3,14 @@ package postgres_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/paceline-go/paceline/backlog"
+	"github.com/paceline-go/paceline/backlog/backlogtest"
 	"github.com/paceline-go/paceline/backlog/postgres"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 )
@@ -168,5 +170,33 @@ func TestUnusable(t *testing.T) {
 		if _, err := postgres.Open(t.Context(), url); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", url, err)
 		}
+	}
+}
+
+// A role needs no more than docs/backlog.md grants, once the owner has made the tables.
+func TestGrants(t *testing.T) {
+	url := need.PostgreSQL(t).URL
+	opener(url)(t)
+	page, err := os.ReadFile("../../docs/backlog.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, grants, found := strings.Cut(string(page), "```sql\nGRANT")
+	grants, _, _ = strings.Cut("GRANT"+grants, "```")
+	if !found {
+		t.Fatal("the page grants nothing")
+	}
+	c := connect(t, url)
+	if _, err := c.Exec(t.Context(), `CREATE ROLE workers LOGIN; `+grants); err != nil {
+		t.Fatal(err)
+	}
+	as := strings.Replace(url, "paceline@", "workers@", 1)
+	for _, test := range backlogtest.Cases {
+		if test.Name == "claims" || test.Name == "back" || test.Name == "again" || test.Name == "removes" || test.Name == "adds" {
+			t.Run(test.Name, func(t *testing.T) { test.Check(t, opener(as)) })
+		}
+	}
+	if _, err := connect(t, as).Exec(t.Context(), `SELECT paceline_enqueue(name, 'x', 'x') FROM paceline_backlog`); err != nil {
+		t.Error(err)
 	}
 }

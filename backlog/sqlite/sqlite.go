@@ -95,7 +95,10 @@ func (s *Store) write(ctx context.Context, f func(tx *sql.Tx) error) error {
 		return s.wrap(err)
 	}
 	if err := f(tx); err != nil {
-		return s.wrap(errors.Join(err, tx.Rollback()))
+		if back := tx.Rollback(); !errors.Is(back, sql.ErrTxDone) { // of a context that is done
+			err = errors.Join(err, back)
+		}
+		return s.wrap(err)
 	}
 	return s.wrap(tx.Commit())
 }
