@@ -68,6 +68,7 @@ var notWithBacklog = refusals{
 	{"ordered", "results of a backlog are in the order of the input anyway"},
 	{"out-dir max-file", "answers are kept in the store, and not in files; expected --out"},
 	{"via enqueued poll", "a batch of a provider is of one process"},
+	{"upstream", "the limits of an upstream are of one process"},
 	{"next next-while max-pages", "the next page is known only to the process that read the one before"},
 	{"budget price", "each process knows only what it has spent itself"},
 	{"retry-dead", "expected paceline backlog retry-dead"},

@@ -29,17 +29,27 @@ type upstreamFlags struct {
 	end    context.CancelFunc // of waits
 }
 
-// notWithUpstream are the flags whose settings the upstream has, and those that would lead past it.
-var notWithUpstream = strings.Fields(`limit preset rpm tpm itpm otpm limit-model rule per-second count charge
-	share share-name share-fallback share-weight share-least strangers sharers rejects-free latency-max use ramp
-	key-env organization key-host ban-status nonce-unit nonce-gap nonce-status auth-command auth-every oauth-token-url
-	oauth-client-id-env oauth-client-secret-env oauth-scopes oauth-param redirects max-outage provider base-url via`)
+// notWithUpstream are the flags of run that do not go with --upstream.
+var notWithUpstream = refusals{
+	{"limit preset rpm tpm itpm otpm limit-model rule per-second count charge", fileHas},
+	{"share share-name share-fallback share-weight share-least strangers sharers", fileHas},
+	{"rejects-free latency-max use ramp", fileHas},
+	{"key-env organization key-host ban-status nonce-unit nonce-gap nonce-status", fileHas},
+	{"auth-command auth-every oauth-token-url oauth-client-id-env oauth-client-secret-env", fileHas},
+	{"oauth-scopes oauth-param", fileHas},
+	{"provider max-outage base-url", fileHas},
+	{"redirects", "a redirect leads to another server"},
+	{"via enqueued poll", "a batch belongs to one account"},
+}
+
+const fileHas = "the file says it; expected one of the two"
 
 // attemptTime is longer than a run lasts: the upstream bounds its attempts, and waits are no part of them.
 const attemptTime = 30 * 24 * time.Hour
 
 func (f *upstreamFlags) add(p *pflag.FlagSet) {
-	p.StringVar(&f.name, "upstream", "", "a file of paceline proxy, or FILE#NAME: requests go to its upstream (of that name), with its targets, keys and limits. Of each URL only the path and the query count")
+	p.StringVar(&f.name, "upstream", "",
+		"FILE or FILE#NAME: send by that upstream of a file of paceline proxy, so to its targets, with its keys and limits")
 }
 
 // read reads the file and finds the upstream. It returns why flags do not go together.
@@ -47,10 +57,8 @@ func (f *upstreamFlags) read(cmd *cobra.Command, of *runFlags) error {
 	if f.name == "" {
 		return nil
 	}
-	for _, name := range notWithUpstream {
-		if cmd.Flag(name).Changed {
-			return cli.Usage(fmt.Errorf("--%s with --upstream, whose file says it; expected one of the two", name))
-		}
+	if err := refuses(cmd, notWithUpstream, "--upstream"); err != nil {
+		return cli.Usage(err)
 	}
 	path, wanted, _ := strings.Cut(f.name, "#")
 	var err error
@@ -66,7 +74,8 @@ func (f *upstreamFlags) read(cmd *cobra.Command, of *runFlags) error {
 		}
 	}
 	if f.of == nil {
-		return cli.Usage(fmt.Errorf("--upstream %s, expected %s#NAME with one of %s", f.name, path, strings.Join(names, ", ")))
+		return cli.Usage(fmt.Errorf("--upstream %s, expected %s#NAME with one of %s", f.name, path,
+			strings.Join(names, ", ")))
 	}
 	if to := f.of.Servers()[0].To; of.llm.baseURL == "" { // of batch files, which name no host
 		of.llm.baseURL = (&url.URL{Scheme: to.Scheme, Host: to.Host}).String()
@@ -85,7 +94,8 @@ func (f *upstreamFlags) open(cmd *cobra.Command, c *run.Config) (err error) {
 		u.AnswerTimeout = c.Timeout
 	}
 	p := f.file.Config
-	p.Listen, p.Admin, p.Open, p.TLS, p.Forward, p.Clients = "127.0.0.1:0", proxy.Off, false, nil, proxy.Forward{}, proxy.Clients{}
+	p.Listen, p.Admin, p.Open, p.TLS = "127.0.0.1:0", proxy.Off, false, nil
+	p.Forward, p.Clients = proxy.Forward{}, proxy.Clients{}
 	p.Upstreams, p.Log, p.State = []proxy.Upstream{u}, c.Log, ""
 	switch {
 	case c.OutDir != "":

@@ -94,9 +94,9 @@ func TestRunByUpstreamRefuses(t *testing.T) {
 	}{
 		{[]string{"--upstream", file}, cli.ExitUsage, "#NAME with one of things, other"},
 		{[]string{"--upstream", file + "#else"}, cli.ExitUsage, "#NAME with one of things, other"},
-		{[]string{"--upstream", file + "#things", "--limit", "5/s"}, cli.ExitUsage, "--limit with --upstream, whose file says it"},
+		{[]string{"--upstream", file + "#things", "--limit", "5/s"}, cli.ExitUsage, "--limit with --upstream: the file says it"},
 		{[]string{"--upstream", file + "#things", "--key-env", "KEY_A"}, cli.ExitUsage, "--key-env with --upstream"},
-		{[]string{"--upstream", file + ".none"}, cli.ExitUsage, "none"},
+		{[]string{"--upstream", file + ".none"}, cli.ExitConfig, "none"},
 		{[]string{"--upstream", file + "#things"}, cli.ExitConfig, "https://b.test is another server than https://a.test of the first request"},
 	} {
 		code, _, stderr := paceline("", append(append([]string{"run"}, c.args...), in)...)
