@@ -128,8 +128,9 @@ var groupTable = cli.Groups{
 			tls-key=FILE max-header max-body max-connections max-frozen header-timeout idle-timeout stall`},
 		{"Watching", `
 			admin=HOST:PORT  the page, /metrics, /livez and /readyz
+			metrics=HOST:PORT  the numbers alone, for other machines
 			log=text|json|off  a line per request on standard error`,
-			`log-level=LEVEL`},
+			`metrics-names metrics-token-env=NAME log-level=LEVEL`},
 	},
 	"paceline exec": {
 		{"Where requests go", `

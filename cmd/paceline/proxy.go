@@ -53,7 +53,7 @@ func newProxy() *cobra.Command {
 		},
 	}
 	f.add(c)
-	f.addTakeover(c.Flags())
+	f.addService(c.Flags())
 	f.instead.Add(c.Flags())
 	c.AddCommand(newProxyCheck())
 	completeNames(c)
@@ -134,8 +134,9 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 	s := p.Start(main, admin)
 	errs := cli.Harmless(cmd.ErrOrStderr(), "text")
 	forward, forwards, err := listenForward(c, s)
-	if err == nil {
-		err = passOn(&c, s, goingOver(&c, main, admin, forward))
+	metrics, merr := serveMetrics(&c, p, s)
+	if err = cmp.Or(err, merr); err == nil {
+		err = passOn(&c, s, goingOver(&c, main, admin, forward, metrics))
 	}
 	if err != nil {
 		s.Stop()
@@ -246,7 +247,7 @@ func inFlags(err error) error {
 // proxyFields maps fields of the configuration to their flags.
 var proxyFields = map[string]string{
 	"Listen": "listen", "Forward.Listen": "forward", "Forward.Bundle": "forward-bundle", "Forward.Tunnels": "tunnels",
-	"State": "state", "Handover": "handover", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to",
+	"State": "state", "Handover": "handover", "Metrics.Listen": "metrics", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to",
 	"Preset": "preset", "PerSecond": "per-second", "Limits": "limit", "InFlight": "in-flight",
 	"Share": "share", "Arrivals": "latency-max", "Keys": "key-env", "Header": "header", "Query": "query",
 	"Attempts": "attempts", "ConnectTimeout": "connect-timeout", "Connections": "max-connections", "Frozen": "max-frozen",

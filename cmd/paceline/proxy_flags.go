@@ -42,6 +42,7 @@ type proxyFlags struct {
 	log, logLevel                 string
 	store                         shareflags.Flags
 	takeover                      bool
+	metricsToken                  string
 	getenv                        func(string) (string, bool) // nil: that of this process
 }
 
@@ -169,6 +170,14 @@ func (f *proxyFlags) config(cmd *cobra.Command) (c proxy.Config, err error) {
 	c.Bounds.Header, c.Bounds.Body, c.Bounds.Frozen = int(f.maxHeader), orAny(int64(f.maxBody)), int64(f.maxFrozen)
 	if c.Clients.List, err = f.clients(); err != nil {
 		return c, cli.Exit(cli.ExitConfig, fmt.Errorf("--client-key-env: %w", err))
+	}
+	if f.metricsToken != "" {
+		keys, err := format.KeysFromEnv([]string{f.metricsToken}, f.lookup())
+		if err != nil {
+			return c, cli.Exit(cli.ExitConfig, fmt.Errorf("--metrics-token-env: %w", err))
+		}
+		token := proxy.HashKey(keys[0].Secret)
+		c.Metrics.Token = &token
 	}
 	u, err := f.upstream(cmd)
 	if err != nil {

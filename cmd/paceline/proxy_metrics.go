@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"net/http"
 	"regexp"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/prom"
 )
 
@@ -19,8 +21,39 @@ var liveHeap = collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc
 // proxyMetrics serves the metrics of the proxy and those of its process: goroutines, memory, open
 // files, processor time.
 func proxyMetrics(p *proxy.Proxy) http.Handler {
+	return withProcess(prom.Live(p.Sources))
+}
+
+// namelessMetrics is proxyMetrics without names of clients, keys, hosts and upstreams.
+func namelessMetrics(p *proxy.Proxy) http.Handler {
+	return withProcess(prom.Live(func() (all []observe.Source) {
+		for _, s := range p.NumberedSources() {
+			all = append(all, prom.WithoutNames(s))
+		}
+		return all
+	}))
+}
+
+// serveMetrics serves the address for the numbers alone, if there is one.
+func serveMetrics(c *proxy.Config, p *proxy.Proxy, s *proxy.Server) (net.Listener, error) {
+	if c.Metrics.Listen == "" {
+		return nil, nil
+	}
+	l, err := listening(c, "metrics", c.Metrics.Listen, "--metrics")
+	if err != nil {
+		return nil, err
+	}
+	if c.Metrics.Names {
+		s.ServeMetrics(l, proxyMetrics(p))
+	} else {
+		s.ServeMetrics(l, namelessMetrics(p))
+	}
+	return l, nil
+}
+
+func withProcess(c prometheus.Collector) http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(prom.Live(p.Sources), collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(liveHeap)),
+	r.MustRegister(c, collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(liveHeap)),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 }

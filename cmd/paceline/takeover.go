@@ -17,7 +17,13 @@ import (
 	"github.com/paceline-go/paceline/internal/app/proxy"
 )
 
-func (f *proxyFlags) addTakeover(p *pflag.FlagSet) {
+// addService adds the flags of a proxy that is a service.
+func (f *proxyFlags) addService(p *pflag.FlagSet) {
+	p.StringVar(&f.c.Metrics.Listen, "metrics", "",
+		"address of /metrics, /livez and /readyz alone, for other machines, such as 0.0.0.0:9090")
+	p.BoolVar(&f.c.Metrics.Names, "metrics-names", false, "there, labels name clients, keys, hosts and upstreams")
+	p.StringVar(&f.metricsToken, "metrics-token-env", "",
+		"environment variable with the token that readers of /metrics send there: Authorization: Bearer TOKEN")
 	p.StringVar(&f.c.Handover, "handover", "",
 		"Unix socket by which the next process takes over without a drop (default: --state and .sock); off: none")
 	p.BoolVar(&f.takeover, "takeover", false, "take over from the process that runs with the same settings, without a drop")
@@ -93,11 +99,12 @@ func passOn(c *proxy.Config, s *proxy.Server, listeners []proxy.Passed) error {
 }
 
 // goingOver are the listeners that go over to the next process.
-func goingOver(c *proxy.Config, main, admin, forward net.Listener) (all []proxy.Passed) {
+func goingOver(c *proxy.Config, main, admin, forward, metrics net.Listener) (all []proxy.Passed) {
 	for _, l := range []struct {
 		use, address string
 		net.Listener
-	}{{"main", c.Listen, main}, {"admin", c.Admin, admin}, {"forward", c.Forward.Listen, forward}} {
+	}{{"main", c.Listen, main}, {"admin", c.Admin, admin}, {"forward", c.Forward.Listen, forward},
+		{"metrics", c.Metrics.Listen, metrics}} {
 		if l.Listener != nil {
 			all = append(all, proxy.Passed{Named: handover.Named{Use: l.use, Address: l.address}, Listener: l.Listener})
 		}

@@ -10,24 +10,31 @@ import (
 // are those of http.ServeMux. Only GET and HEAD get there. Call it before Start.
 func (p *Proxy) Mount(pattern string, h http.Handler) { p.mounts[pattern] = h }
 
+// plain answers with a line of text.
+func plain(status int, s string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(s + "\n"))
+	}
+}
+
+// health mounts /livez and /readyz.
+func (p *Proxy) health(mux *http.ServeMux) {
+	mux.HandleFunc("/livez", plain(http.StatusOK, "alive"))
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
+		if p.stopping.Load() {
+			plain(http.StatusServiceUnavailable, "stopping")(w, r)
+			return
+		}
+		plain(http.StatusOK, "ready")(w, r)
+	})
+}
+
 // admin is the handler of the admin listener.
 func (p *Proxy) admin(at net.Addr) http.Handler {
 	mux := http.NewServeMux()
-	text := func(status int, s string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-			w.WriteHeader(status)
-			_, _ = w.Write([]byte(s + "\n"))
-		}
-	}
-	mux.HandleFunc("/livez", text(http.StatusOK, "alive"))
-	mux.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
-		if p.stopping.Load() {
-			text(http.StatusServiceUnavailable, "stopping")(w, r)
-			return
-		}
-		text(http.StatusOK, "ready")(w, r)
-	})
+	p.health(mux)
 	for pattern, h := range p.mounts {
 		mux.Handle(pattern, h)
 	}
@@ -48,13 +55,13 @@ func (p *Proxy) admin(at net.Addr) http.Handler {
 		host := strings.Trim(hostname(r.Host), "[]")
 		switch {
 		case !names[host] && !isLoopback(host): // a foreign page, whose host name resolves to this machine
-			text(http.StatusMisdirectedRequest,
+			plain(http.StatusMisdirectedRequest,
 				"this is asked for under a name that is not this machine's; expected 127.0.0.1 or localhost")(w, r)
 		case r.Header.Get("Sec-Fetch-Site") == "cross-site":
-			text(http.StatusForbidden, "another site asks for this")(w, r)
+			plain(http.StatusForbidden, "another site asks for this")(w, r)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			h.Set("Allow", "GET, HEAD")
-			text(http.StatusMethodNotAllowed, "this can only be looked at")(w, r)
+			plain(http.StatusMethodNotAllowed, "this can only be looked at")(w, r)
 		default:
 			mux.ServeHTTP(w, r)
 		}

@@ -112,7 +112,8 @@ func (c *Config) fixed(next *Config) error {
 		{"Listen", c.Listen, next.Listen}, {"Admin", c.Admin, next.Admin}, {"State", c.State, next.State},
 		{"Handover", c.Handover, next.Handover},
 		{"Forward", c.Forward, next.Forward},
-		{"TLS", c.TLS != nil, next.TLS != nil},
+		{"Metrics.Listen", c.Metrics.Listen, next.Metrics.Listen}, {"Metrics.Names", c.Metrics.Names, next.Metrics.Names},
+		{"TLS", c.TLS != nil, next.TLS != nil}, {"Metrics.TLS", c.Metrics.TLS != nil, next.Metrics.TLS != nil},
 		{"Bounds.Header", c.Bounds.Header, next.Bounds.Header},
 		{"Bounds.Connections", c.Bounds.Connections, next.Bounds.Connections},
 		{"Bounds.HeaderTimeout", c.Bounds.HeaderTimeout, next.Bounds.HeaderTimeout},
@@ -132,15 +133,16 @@ func (c *Config) fixed(next *Config) error {
 	return nil
 }
 
-// latestTLS is for the listener: new connections get the certificates of the latest configuration.
-// nil: the listener speaks plain HTTP.
-func (p *Proxy) latestTLS() *tls.Config {
-	if p.config.TLS == nil || !p.config.Live {
-		return p.config.TLS
+// latestTLS is for a listener: new connections get the certificates of the latest configuration, as of
+// returns them. nil: the listener speaks plain HTTP.
+func (p *Proxy) latestTLS(of func(*Config) *tls.Config) *tls.Config {
+	t := of(&p.config)
+	if t == nil || !p.config.Live {
+		return t
 	}
-	t := p.config.TLS.Clone()
+	t = t.Clone()
 	t.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		now := p.latest.Load().config.TLS.Clone()
+		now := of(&p.latest.Load().config).Clone()
 		now.NextProtos = []string{"h2", "http/1.1"}
 		return now, nil
 	}

@@ -47,7 +47,7 @@ func (c Config) Checked() (Config, error) {
 	if c.proxies, err = outgoing.FromEnvironment(); err != nil {
 		return c, err
 	}
-	for _, check := range []func() error{c.checkListen, c.checkAdmin, c.checkForward, c.Bounds.check, c.Clients.check} {
+	for _, check := range []func() error{c.checkListen, c.checkAdmin, c.checkForward, c.checkMetrics, c.Bounds.check, c.Clients.check} {
 		if err := check(); err != nil {
 			return c, err
 		}

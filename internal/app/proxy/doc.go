@@ -17,6 +17,7 @@
 //	forwarding.go       the forward proxy: upstreams by their own addresses
 //	systemd.go          listeners from systemd, and notices to it
 //	admin.go            the admin listener
+//	metrics.go          the address for the numbers alone
 //	visit.go            one request, from its arrival to the end of its answer
 //	target.go           requests that no upstream may get
 //	paths.go            paths as servers may read them

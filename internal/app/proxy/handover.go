@@ -187,9 +187,7 @@ func (s *Server) hand(next *handover.Successor) {
 			l.Close()
 		}
 	}
-	if s.admin != nil {
-		s.admin.Close()
-	}
+	s.closeReaders()
 	p.visits.each(func(v *visit) {
 		if !v.sending.Load() {
 			v.cancel(transport.ErrTakenOver)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -24,6 +25,7 @@ type Server struct {
 	stops       sync.WaitGroup // goroutines of Stop
 	force       context.CancelFunc
 	forced      context.Context
+	metrics     *http.Server // nil: there is none
 	handed      *http.Server // requests of the process before; nil: none comes
 	handover    Handover
 	listeners   []*listener
@@ -35,11 +37,11 @@ type Server struct {
 // Start serves clients at l, and people and tools at admin, which may be nil. Stop closes both.
 func (p *Proxy) Start(l, admin net.Listener) *Server {
 	p.eachBatches((*jobs.Store).Start)
-	s := &Server{proxy: p, ended: make(chan error, 4), stopped: make(chan struct{}), left: make(chan struct{})}
+	s := &Server{proxy: p, ended: make(chan error, 5), stopped: make(chan struct{}), left: make(chan struct{})}
 	s.forced, s.force = context.WithCancel(context.Background())
 	b := &p.config.Bounds
 	s.main = s.server(p)
-	s.main.TLSConfig = p.latestTLS()
+	s.main.TLSConfig = p.latestTLS(func(c *Config) *tls.Config { return c.TLS })
 	s.main.ConnContext = withConn
 	s.main.Protocols.SetUnencryptedHTTP2(p.config.TLS == nil)
 	clients := s.listener(l, b)
@@ -111,6 +113,15 @@ func (s *Server) Stop() {
 	s.stops.Go(func() { s.down.Do(s.shutdown) })
 }
 
+// closeReaders closes the addresses of those who look at the proxy.
+func (s *Server) closeReaders() {
+	for _, h := range []*http.Server{s.admin, s.metrics} {
+		if h != nil {
+			h.Close()
+		}
+	}
+}
+
 // listener is newListener, for clients.
 func (s *Server) listener(l net.Listener, b *Bounds) *listener {
 	own := newListener(l, b)
@@ -140,9 +151,7 @@ func (s *Server) shutdown() {
 			s.handed.Close()
 		}
 	}
-	if s.admin != nil {
-		s.admin.Close()
-	}
+	s.closeReaders()
 	s.leave()
 }
 

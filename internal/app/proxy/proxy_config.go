@@ -38,6 +38,9 @@ type Config struct {
 	// TLS is for Listen. If nil, Listen speaks plain HTTP.
 	TLS *tls.Config
 
+	// Metrics is an address for the numbers alone. If zero, there is none.
+	Metrics Metrics
+
 	// Forward is the listener of a forward proxy. If zero, there is none.
 	Forward Forward
 

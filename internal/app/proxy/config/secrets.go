@@ -154,6 +154,25 @@ func (r *reader) clientKeys(n *node, _ string) (all []proxy.KeyHash) {
 	return all
 }
 
+// metrics reads an address, or a mapping with one.
+func (r *reader) metrics(n *node, what string) (m proxy.Metrics) {
+	if n.Kind == yaml.MappingNode {
+		yamlfile.Mapping(r, n, what, metricsFields, &m)
+		return m
+	}
+	m.Listen = r.Text(n, what)
+	return m
+}
+
+// token reads a token, and returns its hash.
+func (r *reader) token(n *node, _ string) *proxy.KeyHash {
+	hash, _, ok := r.clientKey(n)
+	if !ok {
+		return nil
+	}
+	return &hash
+}
+
 func (r *reader) clientKey(n *node) (hash proxy.KeyHash, from string, ok bool) {
 	if n.Kind == yaml.ScalarNode {
 		hash, err := proxy.ParseKeyHash(n.Value)

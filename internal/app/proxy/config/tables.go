@@ -39,6 +39,8 @@ func configFields() []yamlfile.Field {
 		key("version", yamlfile.Version(Version), "of this format"),
 		key("listen", text, "where clients connect, HOST:PORT (default 127.0.0.1:7878)"),
 		key("admin", text, "where people and tools look, HOST:PORT on loopback (default 127.0.0.1:7879); off: nowhere"),
+		key("metrics", yamlfile.Value(form{"anyOf": []form{yamlfile.AText, yamlfile.Object(metricsFields)}}, (*reader).metrics),
+			"the numbers alone, for other machines: HOST:PORT, or a mapping; /metrics, /livez and /readyz"),
 		key("forward", yamlfile.Struct(forwardFields),
 			"a forward proxy: programs keep their own addresses, and reach it by HTTPS_PROXY"),
 		key("open", yes, "anybody who reaches listen may send, without a key and from elsewhere than this machine"),
@@ -56,6 +58,14 @@ func configFields() []yamlfile.Field {
 		key("clients", yamlfile.Struct(clientsFields), "who asks"),
 		key("upstreams", yamlfile.Structs(upstreamFields()).Must(""), "the servers that requests may go to"),
 	}
+}
+
+var metricsFields = []yamlfile.Field{
+	key("listen", text.Must(""), "HOST:PORT, such as 0.0.0.0:9090"),
+	key("names", yes, "labels name clients, keys, hosts and upstreams (default: numbers are sums)"),
+	key("token", yamlfile.Value(aClientKey, (*reader).token), "readers of /metrics send it: Authorization: Bearer TOKEN"),
+	key("tls", yamlfile.Value(yamlfile.Object(listenTLSFields), (*reader).listenTLS),
+		"of this address; with client_ca, readers need a certificate"),
 }
 
 var forwardFields = []yamlfile.Field{
@@ -112,7 +122,7 @@ var shareFields = []yamlfile.Field{
 	key("max_waiting", count, "how many of its requests may wait (default 10000)"),
 	key("max_wait", spanOrZero, "the longest that one of its requests waits (default: that of all); 0: none waits"),
 	key("limits", rates, "its own, of what it asks of all upstreams together: requests, tokens or money"),
-	key("models", yamlfile.Value(yamlfile.ListOf(form{"type": "string", "examples": []string{"gpt-4o", "claude-*"}}),
+	key("models", yamlfile.Value(yamlfile.ListOf(form{"type": yamlfile.AText["type"], "examples": []string{"gpt-4o", "claude-*"}}),
 		(*reader).modelNames), "the models that it may use, as requests name them; * is any text (default: all)"),
 	key("may_say_cost", yes, "it may choose the resource of a request, and lower the cost, with Paceline-Cost"),
 }
