@@ -1,0 +1,90 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/capture"
+	"github.com/paceline-go/paceline/internal/app/keeper"
+	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/race"
+)
+
+// Two programs and a paceline run at one key are one client each, whatever the number of their requests
+// at a time: each gets its part by weight, and the server refuses none of them.
+func TestExecParts(t *testing.T) {
+	t.Parallel()
+	race.Without(t)
+	need.Program(t, "curl")
+	need.Program(t, "timeout")
+	s := newLawful(t, 30, time.Second)
+	s.anyURL()
+	p := ofRuns(t)
+	p.runOf("--to", s.URL, "--limit", "30/s") // so the daemon is there before they begin
+	const seconds = 5
+	curls := func(atOnce, first int) []string {
+		return []string{"sh", "-c", fmt.Sprintf("timeout %d curl -sZ --parallel-max %d -o /dev/null '%s/?id=[%d-%d]'; true", seconds, atOnce, s.URL, first, first+999)}
+	}
+	var urls strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&urls, "%s/?id=%d\n", s.URL, 5000+i)
+	}
+	file := write(t, "urls.txt", urls.String())
+	runs := []struct {
+		flags   []string
+		program []string
+		said    keeper.Figures
+	}{
+		{flags: []string{"--weight", "3"}, program: curls(20, 0)},
+		{program: curls(30, 2000)},
+	}
+	if _, _, err := capture.Command(""); err == nil { // Go uses no proxy for an address of this machine
+		runs = append(runs, runs[1])
+		runs[2].flags = []string{"--capture"}
+		runs[2].program = []string{"timeout", "-s", "INT", fmt.Sprint(seconds), os.Args[0], "run", "--limit", "1000/s", "--out", filepath.Join(t.TempDir(), "out"), file}
+	}
+	var all sync.WaitGroup
+	dir := t.TempDir()
+	for i := range runs {
+		r := &runs[i]
+		summary := filepath.Join(dir, fmt.Sprint(i))
+		args := append([]string{"exec", "--quiet", "--summary", summary, "--to", s.URL, "--limit", "30/s"}, r.flags...)
+		c := p.program(append(append(args, "--"), r.program...)...)
+		all.Go(func() {
+			out, err := c.CombinedOutput()
+			if _, exited := err.(*exec.ExitError); err != nil && (!exited || i != 2) { // a run that is stopped has work left
+				t.Errorf("run %d: %v %s", i, err, out)
+			}
+			for began := time.Now(); ; time.Sleep(10 * time.Millisecond) { // the daemon writes it a moment later
+				b, err := os.ReadFile(summary)
+				if err == nil && json.Unmarshal(b, &r.said) == nil {
+					return
+				}
+				if time.Since(began) > patient {
+					t.Errorf("run %d: %v, %s", i, err, out)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	refused, passed := s.told()
+	if len(refused) > 0 {
+		t.Errorf("%d are refused: %v", len(refused), refused[0])
+	}
+	t.Logf("%d passed; by weight 3, 1, and 1: %+v", passed, runs)
+	for i, r := range runs[1:] {
+		if got := float64(runs[0].said.Requests) / float64(r.said.Requests); got < 2 || got > 6 {
+			t.Errorf("weight 3 has %d requests, and run %d of weight 1 has %d", runs[0].said.Requests, i+1, r.said.Requests)
+		}
+	}
+}
