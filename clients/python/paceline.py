@@ -26,6 +26,7 @@ import asyncio
 import atexit
 import collections
 import functools
+import importlib
 import inspect
 import json
 import os
@@ -450,7 +451,9 @@ class Paceline:
 
 def _settlements(batch: List[Any]) -> str:
     """A batch as JSON: ids that ended alike are together."""
-    parts, ids, ended = [], [], None
+    parts: List[str] = []
+    ids: List[str] = []
+    ended: Any = None
     for id, end in batch:
         if end is not ended and ids:
             parts.append('{"ids":["%s"],"result":"%s"}' % ('","'.join(ids), ended))
@@ -622,19 +625,16 @@ class Limit:
 
     def requests_adapter(self, **options: Any) -> Any:
         """An adapter for requests: ``session.mount("https://", orders.requests_adapter())``."""
-        from requests.adapters import HTTPAdapter  # type: ignore[import-untyped, unused-ignore]
+        base: Any = importlib.import_module("requests.adapters").HTTPAdapter
 
-        limit = self
+        def send(adapter: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+            with self() as permit:
+                answer = base.send(adapter, request, *args, **kwargs)
+                permit.answered(answer.status_code, answer.headers,
+                                answer.content if answer.status_code >= 400 else b"")
+                return answer
 
-        class Adapter(HTTPAdapter):  # type: ignore[misc, unused-ignore]
-            def send(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-                with limit() as permit:
-                    answer = super().send(request, *args, **kwargs)
-                    permit.answered(answer.status_code, answer.headers,
-                                    answer.content if answer.status_code >= 400 else b"")
-                    return answer
-
-        return Adapter(**options)
+        return type("Adapter", (base,), {"send": send})(**options)
 
     def httpx_transport(self, inner: Any = None) -> Any:
         """A transport for httpx.Client, over inner or httpx.HTTPTransport()."""

@@ -65,6 +65,17 @@ func TestPythonPermits(t *testing.T) {
 	}
 }
 
+// The client of Python is typed, by mypy's strictest rules.
+func TestPythonTypes(t *testing.T) {
+	t.Parallel()
+	need.LongOnly(t, "mypy is slow, and no program fails for a type")
+	c := exec.Command(need.Program(t, "mypy"), "--strict", "--python-version", "3.9", "--cache-dir", t.TempDir(), "paceline.py")
+	c.Dir = filepath.Join(pythonTests, "..")
+	if b, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, b)
+	}
+}
+
 // The tests of the client of JavaScript pass, at a real daemon.
 func TestJavaScriptPermits(t *testing.T) {
 	t.Parallel()
