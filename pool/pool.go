@@ -187,7 +187,7 @@ func (p *Pool) step(now mono.Time) {
 			break
 		}
 		a, w, ok := p.dispatcher.Next(now)
-		if p.admitSubmitters(now) && !ok {
+		if p.submitters.first != nil && p.admitSubmitters(now) && !ok {
 			continue
 		}
 		if !ok {
@@ -200,8 +200,12 @@ func (p *Pool) step(now mono.Time) {
 		p.begin(a)
 		now = p.Now()
 	}
-	at, outage := p.outageLocked(now)
-	wake = min(wake, at)
+	var outage error
+	if p.config.MaxOutage != 0 && p.phase < draining {
+		var at mono.Time
+		at, outage = p.outageLocked(now)
+		wake = min(wake, at)
+	}
 	if p.inFlight == 0 && !p.unreportedLocked() && p.reporting == 0 && (outage != nil || p.nothingLeftLocked()) {
 		switch {
 		case p.aborted:
@@ -235,9 +239,6 @@ func (p *Pool) fullLocked() bool {
 
 // outageLocked returns when to ask again, or the error with which to give up.
 func (p *Pool) outageLocked(now mono.Time) (at mono.Time, err error) {
-	if p.config.MaxOutage == 0 || p.phase >= draining {
-		return limit.Never, nil
-	}
 	h, at, stuck := p.dispatcher.Stuck(now, p.config.MaxOutage)
 	if !stuck {
 		return at, nil

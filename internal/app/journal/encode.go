@@ -24,7 +24,7 @@ func encode(b *bytes.Buffer, r *record) {
 // append appends the line of a Send or an Answer without characters to escape. For any other record
 // ok is false.
 func (r *record) append(b []byte) (line []byte, ok bool) {
-	if !isPlain(r.ID) || !isPlain(r.Key) || !isPlain(r.Result) {
+	if !isPlain(r.ID, r.Key, r.Result) {
 		return b, false
 	}
 	rest := *r
@@ -81,10 +81,12 @@ func (r *record) append(b []byte) (line []byte, ok bool) {
 	return append(b, '}', '\n'), true
 }
 
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
-			return false
+func isPlain(all ...string) bool {
+	for _, s := range all {
+		for i := range len(s) {
+			if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+				return false
+			}
 		}
 	}
 	return true

@@ -191,7 +191,7 @@ func (k *intake) read(from *format.Reader) (*format.Request, error) {
 	is := k.tally.Seen(q, from.Pass == format.Checked, clash)
 	if is.Right {
 		if from.Pass == format.Checking {
-			k.tally.Keep(q.Place(), is)
+			k.tally.Keep(is)
 		}
 		return q, nil
 	}

@@ -323,10 +323,14 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 // see Config.AnswerTime. Requests that cost more than any key in use allows
 // become dead letters, since they would hold up all behind them.
 func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
-	d.expire(now)
+	counts := d.queue.Counts()
+	none := counts.Waiting == 0 && len(d.parts) == 1 // then nothing goes, and no deadline passes
+	if !none {
+		d.expire(now)
+	}
 	d.hosts.release(now)
 	ready := limit.Never
-	if d.ring.InUse() > 0 {
+	if !none && d.ring.InUse() > 0 {
 		p, at := d.goes(now)
 		if p != nil {
 			d.send(now, p, &a)
@@ -335,13 +339,16 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		ready = at
 	}
 	ready = min(ready, d.hosts.wake())
-	if ready == limit.Never && d.queue.Counts().InFlight > 0 {
+	if ready == limit.Never && counts.InFlight > 0 {
 		ready = limit.AfterSettle
+	}
+	if none {
+		return a, ready, false
 	}
 	if t, ok := d.queue.Wake(now); ok {
 		ready = min(ready, t)
 	}
-	return Attempt{}, ready, false
+	return a, ready, false
 }
 
 // Expire is for a driver that may not send now. It ends overdue requests, as Next would, and

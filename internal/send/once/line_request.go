@@ -1,6 +1,7 @@
 package once
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,8 +20,12 @@ const mostOfBody = 8 << 10
 func (s *lines) plain(req *http.Request) bool {
 	//lint:ignore SA1019 net/http heeds it
 	if req.Header == nil || req.Cancel != nil || req.Close || req.Trailer != nil || req.TransferEncoding != nil ||
-		req.Method == http.MethodConnect || req.Method == http.MethodTrace || !isToken(req.Method) ||
-		!isHost(req.URL.Host) || req.Host != "" && !isHost(req.Host) {
+		!isHost(req.URL.Host) || req.Host != "" && req.Host != req.URL.Host && !isHost(req.Host) {
+		return false
+	}
+	switch req.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	default:
 		return false
 	}
 	switch {
@@ -33,6 +38,11 @@ func (s *lines) plain(req *http.Request) bool {
 	}
 	for name, values := range req.Header {
 		switch name {
+		case "User-Agent":
+			if len(values) == 1 && !hasControl(values[0]) {
+				continue
+			}
+			return false
 		case "Connection", "Expect", "Upgrade", "Accept-Encoding":
 			return false
 		}
@@ -51,8 +61,7 @@ func (s *lines) plain(req *http.Request) bool {
 	return true
 }
 
-// isToken reports whether s is a method or the name of a field: a token of HTTP, of letters, digits and
-// hyphens. Other characters are rare.
+// isToken reports whether s is the name of a field, of letters, digits and hyphens. Other characters are rare.
 func isToken(s string) bool {
 	for i := range len(s) {
 		if c := s[i] | 0x20; (c < 'a' || c > 'z') && (s[i] < '0' || s[i] > '9') && s[i] != '-' {
@@ -104,28 +113,32 @@ func (l *line) compose(req *http.Request) error {
 		return errors.New("can't write control character in Request.URL") // in net/http's words
 	}
 	l.out.Reset()
-	for _, s := range [...]string{req.Method, " ", target, " HTTP/1.1\r\nHost: ", hostOf(req), "\r\n"} {
+	agent := "Go-http-client/1.1"
+	agents, given := req.Header["User-Agent"]
+	if given {
+		agent = agents[0]
+	}
+	for _, s := range [...]string{req.Method, " ", target, " HTTP/1.1\r\nHost: ", cmp.Or(req.Host, req.URL.Host), "\r\n"} {
 		l.out.WriteString(s)
 	}
-	if agents, given := req.Header["User-Agent"]; !given {
-		l.field("User-Agent", "Go-http-client/1.1")
-	} else if len(agents) > 0 && agents[0] != "" {
-		l.field("User-Agent", textproto.TrimString(agents[0]))
+	if agent != "" {
+		for _, s := range [...]string{"User-Agent: ", textproto.TrimString(agent), "\r\n"} {
+			l.out.WriteString(s)
+		}
 	}
 	hasBody := req.Body != nil && req.Body != http.NoBody
-	switch {
-	case hasBody:
-		l.field("Content-Length", strconv.FormatInt(req.ContentLength, 10))
-	case req.Method == http.MethodPost, req.Method == http.MethodPut, req.Method == http.MethodPatch:
-		l.field("Content-Length", "0")
+	if hasBody || req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch {
+		l.out.WriteString("Content-Length: ")
+		l.out.Write(strconv.AppendInt(l.out.AvailableBuffer(), req.ContentLength, 10))
+		l.out.WriteString("\r\n")
 	}
-	if _, given := req.Header["User-Agent"]; len(req.Header) > 1 || !given {
+	if len(req.Header) > 1 || !given {
 		if err := req.Header.WriteSubset(&l.out, composed); err != nil {
 			return err
 		}
 	}
 	if req.Method != http.MethodHead && req.Header.Get("Range") == "" {
-		l.field("Accept-Encoding", "gzip")
+		l.out.WriteString("Accept-Encoding: gzip\r\n")
 	}
 	l.out.WriteString("\r\n")
 	if !hasBody {
@@ -140,17 +153,4 @@ func (l *line) compose(req *http.Request) error {
 		return fmt.Errorf("once: the body has %d bytes, and ContentLength is %d: %w", n, req.ContentLength, err)
 	}
 	return nil
-}
-
-func hostOf(req *http.Request) string {
-	if req.Host != "" {
-		return req.Host
-	}
-	return req.URL.Host
-}
-
-func (l *line) field(name, value string) {
-	for _, s := range [...]string{name, ": ", value, "\r\n"} {
-		l.out.WriteString(s)
-	}
 }

@@ -72,14 +72,10 @@ func (r *Result) Append(b []byte) []byte {
 	}
 	o.some("file", r.File)
 	o.integer("bytes", int64(r.Bytes), false)
-	o.some("sha256", r.SHA256)
-	o.some("location", r.Location)
-	o.some("error", r.Error)
-	o.some("class", r.Class)
+	o.some("sha256", r.SHA256, "location", r.Location, "error", r.Error, "class", r.Class)
 	o.integer("hidden", int64(r.Hidden), false)
 	o.integer("page", int64(r.Page), false)
-	o.some("next", r.Next)
-	o.some("request_digest", string(r.Digest))
+	o.some("next", r.Next, "request_digest", string(r.Digest))
 	return append(o.b, '}', '\n')
 }
 
@@ -109,9 +105,12 @@ func (o *object) object(name string) object { return object{append(o.name(name),
 
 func (o *object) text(name, s string) { o.b = AppendText(o.name(name), s) }
 
-func (o *object) some(name, s string) {
-	if s != "" {
-		o.b = AppendText(o.name(name), s)
+// some writes texts that are not empty, each after its name.
+func (o *object) some(namesAndTexts ...string) {
+	for i := 0; i < len(namesAndTexts); i += 2 {
+		if s := namesAndTexts[i+1]; s != "" {
+			o.text(namesAndTexts[i], s)
+		}
 	}
 }
 

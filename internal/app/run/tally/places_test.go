@@ -39,13 +39,13 @@ func TestSeenAgain(t *testing.T) {
 			if !is.Right {
 				t.Fatalf("line %d is wrong: %+v", line, is)
 			}
-			tally.Keep(line, is)
+			tally.Keep(is)
 		}
 		if len(tally.places) != 6 {
 			t.Fatalf("%d places are kept", len(tally.places))
 		}
 		got := tally.Seen(asked.q, true, nil)
-		if got.here = 0; got.Right && asked.want.Right {
+		if got.here, got.place = 0, 0; got.Right && asked.want.Right {
 			got.Line = asked.want.Line
 		}
 		if got != asked.want {

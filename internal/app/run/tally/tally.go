@@ -223,17 +223,21 @@ func (t *Tally) past(s standing) *int {
 	return &t.Totals.SkippedDead
 }
 
-// earlier returns the state of an id, if it can have marks of earlier runs. t.mu is held.
-func (t *Tally) earlier(h format.Hash) standing {
+// before returns the state of an id, and what past says of it. t.mu is held.
+func (t *Tally) before(h format.Hash) (is standing, past *int) {
 	if !t.resumes { // most runs are the first: no id has marks
-		return 0
+		return 0, nil
 	}
-	return t.ledger[h]
+	is = t.ledger[h]
+	return is, t.past(is)
 }
 
 // Earlier returns the counter for a request that ended in an earlier run, as past does, by the hash of its id.
 // Only before Send.
-func (t *Tally) Earlier(h format.Hash) *int { return t.past(t.earlier(h)) }
+func (t *Tally) Earlier(h format.Hash) *int {
+	_, past := t.before(h)
+	return past
+}
 
 // again reports whether a request that died or expired in an earlier run is sent again. If it did
 // both, the order is not known. Then it is sent again if either is asked for. A request whose answer was cut is
@@ -282,8 +286,7 @@ func (t *Tally) Skipped() {
 func (t *Tally) Read(q *format.Request) bool {
 	t.Mu.Lock()
 	defer t.Mu.Unlock()
-	is := t.earlier(q.Hash)
-	past := t.past(is)
+	is, past := t.before(q.Hash)
 	if past != nil {
 		Add(&t.Uses[0].Remaining, q.Cost, -1) // in a batch for language models the cost of such a request is 0
 	}
@@ -370,6 +373,7 @@ type seen struct {
 	Other bool // it is another request than the one that ended, or than the one that was checked
 	Ended bool // it ended in an earlier run
 	Clash string
+	place int // of the request, counted from 1
 	here  placed
 }
 
@@ -381,13 +385,12 @@ func placedOf(h format.Hash, bits uint64) placed {
 	return placed(binary.LittleEndian.Uint64(h[:])&^digestMask | bits)
 }
 
-// Keep keeps what the check has read at a place, counted from 1. If there are too many places without requests,
+// Keep keeps what the check has read at a place. If there are too many places without requests,
 // the ledger alone has the rest. Only the check calls it.
-func (t *Tally) Keep(place int, is seen) {
+func (t *Tally) Keep(is seen) {
 	const mostBlank = 1000
-	p := is.here
-	if gap := place - len(t.places); gap > 0 && gap <= mostBlank {
-		t.places = append(append(t.places, make([]placed, gap-1)...), p)
+	if gap := is.place - len(t.places); gap > 0 && gap <= mostBlank {
+		t.places = append(append(t.places, make([]placed, gap-1)...), is.here)
 	}
 }
 
@@ -403,7 +406,7 @@ func (t *Tally) Seen(q *format.Request, checked bool, clash func(line func(forma
 	defer t.Mu.Unlock()
 	is := t.ledger[q.Hash]
 	was := is.request()
-	s.here = here
+	s.place, s.here = place, here
 	s.Line, s.Ended = is.line(), t.past(is) != nil
 	s.Other = was != bits && (s.Ended && was != 0 || checked)
 	if clash != nil {
