@@ -41,26 +41,37 @@ type Page struct {
 	asked      []string
 }
 
-// Open starts a browser with an empty page of that many CSS pixels. The test is skipped where there
-// is no Chromium, as need.Program has it. It ends with the test.
+// shared is the browser of all pages, from the first Open on, while the tests of Shared run.
+var shared struct {
+	sync.Mutex
+	on  bool
+	ctx context.Context // nil: it has not started
+	end func()
+}
+
+// Shared runs the tests of a package, which have one browser: a browser takes half a second of the processors to start.
+// Each page is in a window without the cookies and the store of the others. TestMain passes the result to os.Exit.
+func Shared(m *testing.M) int {
+	shared.on = true
+	code := m.Run()
+	if shared.end != nil {
+		shared.end()
+	}
+	return code
+}
+
+// Open opens an empty page of that many CSS pixels, in a browser of its own unless Shared runs the tests. The test is
+// skipped where there is no Chromium, as need.Program has it. The page ends with the test.
 func Open(t testing.TB, wide, high int) *Page {
 	t.Helper()
 	program := need.Program(t, "chromium")
-	// Not t.TempDir: a child of the browser may still write there when the browser has ended.
-	home, err := os.MkdirTemp("", "browser")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(home) })
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(filepath.Join(home, "profile")),
-		chromedp.Env("HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home),
-		chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"))...)
-	t.Cleanup(stop)
 	p := &Page{t: t}
-	p.ctx, _ = chromedp.NewContext(ctx)
-	t.Cleanup(func() { _ = chromedp.Cancel(p.ctx) })
+	if parent := started(t, program); shared.on {
+		p.ctx, _ = chromedp.NewContext(parent, chromedp.WithNewBrowserContext())
+		t.Cleanup(func() { _ = chromedp.Cancel(p.ctx) })
+	} else {
+		p.ctx = parent
+	}
 	if err := chromedp.Listen(p.ctx, p.note); err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +79,44 @@ func Open(t testing.TB, wide, high int) *Page {
 	call(p, accessibility.Enable, cdp.Empty{})
 	p.Size(wide, high)
 	return p
+}
+
+// started returns the context of a browser: the shared one, or one that ends with the test.
+func started(t testing.TB, program string) context.Context {
+	if !shared.on {
+		ctx, end := start(t, program)
+		t.Cleanup(end)
+		return ctx
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.ctx == nil {
+		shared.ctx, shared.end = start(t, program)
+		if _, err := chromedp.Run(shared.ctx, chromedp.Evaluate[bool]("true")); err != nil { // it is there from now on
+			t.Fatal(err)
+		}
+	}
+	return shared.ctx
+}
+
+// start makes the context of a browser, which starts at its first use.
+func start(t testing.TB, program string) (context.Context, func()) {
+	// Not t.TempDir: a child of the browser may still write there when the browser has ended.
+	home, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(filepath.Join(home, "profile")),
+		chromedp.Env("HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home),
+		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"))...)
+	ctx, _ = chromedp.NewContext(ctx)
+	return ctx, func() {
+		_ = chromedp.Cancel(ctx)
+		stop()
+		_ = os.RemoveAll(home)
+	}
 }
 
 // call sends a command of the DevTools protocol.
