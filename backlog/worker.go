@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,9 +105,7 @@ func NewWorker(c WorkerConfig) (*Worker, error) {
 	c.Attempts = cmp.Or(c.Attempts, defaultAttempts)
 	c.Grace = cmp.Or(c.Grace, defaultGrace)
 	w := &Worker{config: c, lanes: map[int32]*paceline.Gate{0: c.Gate}}
-	for lane, gate := range c.Lanes {
-		w.lanes[lane] = gate
-	}
+	maps.Copy(w.lanes, c.Lanes)
 	return w, nil
 }
 
