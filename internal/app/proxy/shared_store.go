@@ -89,6 +89,9 @@ func (c *Config) checkShare() error {
 				if err := sharestore.Shareable(l); err != nil {
 					return &ConfigError{Field: field + ".Limits", Err: err}
 				}
+				if err := sharestore.CheckPart(l, u.Use); err != nil {
+					return &ConfigError{Field: field + ".Use", Err: err}
+				}
 			}
 		}
 	}
@@ -157,6 +160,9 @@ func (u *Upstream) share(c *Config, t *transport.Config) {
 	l := c.Shared
 	t.Fill = 0 // a Fill needs limits with forecasts
 	t.Share = func(p transport.Partition, made func() limit.Limiter) limit.Limiter {
+		if p.Scope != transport.ScopeClient { // a client's own limits are no part of others'
+			made = sharestore.Part(made, u.Use)
+		}
 		own, err := l.Of(l.Name(u.placeOf(l, p, len(c.Upstreams) > 1)), made)
 		if err != nil { // cannot fail: checkShare has made the same
 			panic(err)
@@ -188,7 +194,7 @@ func (c *Config) CheckShared(ctx context.Context) error {
 				continue
 			}
 			if err := l.Check(ctx, l.Name(u.placeOf(l, p, len(c.Upstreams) > 1)),
-				func() limit.Limiter { return made(p) }); err != nil {
+				sharestore.Part(func() limit.Limiter { return made(p) }, u.Use)); err != nil {
 				return err
 			}
 		}
@@ -212,7 +218,7 @@ func (c *Config) sameShared(next *Config) error {
 			was := &c.Upstreams[j]
 			if was.Name == n.Name &&
 				!(reflect.DeepEqual(was.Limits, n.Limits) && was.Preset == n.Preset && was.PerSecond == n.PerSecond &&
-					reflect.DeepEqual(keyLimits(was), keyLimits(n)) && was.InFlight == n.InFlight) {
+					reflect.DeepEqual(keyLimits(was), keyLimits(n)) && was.InFlight == n.InFlight && was.Use == n.Use) {
 				return fmt.Errorf("limits of %s change, which others share: they have to be changed everywhere, and proxies "+
 					"started again (paceline share forget); the rest is not applied either", n.Name)
 			}

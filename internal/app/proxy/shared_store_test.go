@@ -301,3 +301,54 @@ func TestSharedPresetAndLimits(t *testing.T) {
 		p.close()
 	})
 }
+
+// Proxies with a store use a part of a limit together: the server here leaves them no more. They take all
+// of the part, and are refused nothing.
+func TestSharedUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, store := newStrictServer(t, 15, 10*time.Second), new(sharetest.Memory)
+		var wg sync.WaitGroup
+		for range 3 {
+			config := sharingConfig(t, s, store, "20/10s")
+			config.Upstreams[0].Use = 0.75
+			if err := config.CheckShared(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p, err := New(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.close()
+			defer config.Shared.Close()
+			for range 20 {
+				wg.Go(func() {
+					if code := ask(p, ""); code != 200 {
+						t.Errorf("status %d", code)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if took := time.Since(s.base); s.sent != 60 || s.refused > 0 || took > 50*time.Second { // it begins with a window and 7 s
+			t.Errorf("%d of %d refused, in %v; want 60 in four windows", s.refused, s.sent, took)
+		}
+		whole := sharingConfig(t, s, store, "20/10s")
+		other, err := whole.Checked()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.CheckShared(t.Context()); err == nil || !strings.Contains(err.Error(), "15 requests") {
+			t.Errorf("%v, want that the store has another limit", err)
+		}
+		for want, change := range map[string]func(*Upstream){
+			"Upstreams[0].Use: 4 % of 20 per 10s is less than 1": func(u *Upstream) { u.Use = 0.04 },
+			"Upstreams[0].Ramp: 1m0s with limits in a store":     func(u *Upstream) { u.Ramp = time.Minute },
+		} {
+			c := sharingConfig(t, s, store, "20/10s")
+			change(&c.Upstreams[0])
+			if _, err := c.Checked(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		}
+	})
+}

@@ -304,7 +304,9 @@ func (c *Config) unusable() error {
 	for _, l := range c.Limits {
 		made, err := c.made(l)
 		if err == nil && c.Share != nil {
-			err = sharestore.Shareable(made)
+			if err = sharestore.Shareable(made); err == nil {
+				err = sharestore.CheckPart(made, c.Use)
+			}
 		}
 		if err != nil {
 			return err

@@ -66,7 +66,7 @@ func (c *Config) made(l format.Rate) (limit.Limiter, error) {
 
 // share returns the limiter of a key whose limits are shared with other processes.
 func (g *group) share(key int) (limit.Limiter, error) {
-	l, err := g.r.c.Share.Join(context.Background(), g.sharedName(key), g.made())
+	l, err := g.r.c.Share.Join(context.Background(), g.sharedName(key), sharestore.Part(g.made(), g.r.c.Use))
 	if err != nil {
 		return nil, fmt.Errorf("--share: %w", err)
 	}
