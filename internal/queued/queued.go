@@ -265,10 +265,7 @@ func (d *door) leave(j *Job, p snooze.Place, least time.Duration) time.Duration 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
-	if at < limit.AfterSettle {
-		at = max(at, now.Add(least+d.book.MaxWait()/2))
-	}
-	return d.book.Leave(now, j.ID, p, j.Cost, at)
+	return d.book.Leave(now, j.ID, p, j.Cost, at, least)
 }
 
 // fetch is how long the room of a shared limit takes to come.

@@ -112,13 +112,14 @@ func (q *queue) work(t *testing.T, keys *Keys, do func(ctx context.Context, j te
 	all.Wait()
 }
 
-// hold fails the test if a job of the paused tenant came too far before or after its turn.
-func (q *queue) hold(t *testing.T, s *tenants.Server, mostEarly, mostLate float64) {
+// hold fails the test if a job of the paused tenant came too far after its turn. Some may come before it, for
+// room that nobody else has come for.
+func (q *queue) hold(t *testing.T, s *tenants.Server, most float64) {
 	t.Helper()
 	early, late := s.Order(q.order)
 	t.Logf("%.2f naps a job, at most %.3f early and %.3f late", float64(q.naps)/float64(len(s.All())), early, late)
-	if early > mostEarly || late > mostLate {
-		t.Errorf("a job came %.3f of all jobs before its turn, and one %.3f after it", early, late)
+	if late > most {
+		t.Errorf("a job came %.3f of all jobs after its turn", late)
 	}
 }
 
@@ -132,7 +133,7 @@ func TestStory(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, q := tell(t, c.poll, c.late, Config{})
 				s.Hold(t, 0.95, 1)
-				q.hold(t, s, 0.1, 0.1)
+				q.hold(t, s, 0.15)
 			})
 		})
 	}
@@ -176,7 +177,7 @@ func TestShared(t *testing.T) {
 		}
 		q := work(t, s, 20*time.Millisecond, 0, all...)
 		s.Hold(t, 0.95, 2)
-		q.hold(t, s, 1, 1)
+		q.hold(t, s, 1)
 		if f := s.Figures(); f.After > f.Least*5/4 {
 			t.Errorf("the paused tenant was done after %v, where %v are enough", f.After, f.Least)
 		}

@@ -6,7 +6,8 @@
 //
 // A Book has the jobs of one key that are away. Each has a place, the instant at which it first
 // came, and keeps it for all its naps. A job waits for those with an earlier place alone. So jobs
-// come back one after the other, and no job starves behind newer ones.
+// come back one after the other, and no job starves behind newer ones. A newer job goes first only if
+// there is room now that none of those ahead has come for.
 //
 // The forecast is a bound: a job may come back too early, but hardly too late. One that is too early
 // goes away again, and keeps its place.
@@ -30,21 +31,19 @@ const (
 	// DefaultMaxWait and DefaultSpread are the values of a zero Config.
 	DefaultMaxWait = 250 * time.Millisecond
 	DefaultSpread  = 10 * time.Millisecond
-	// late is how long after its nap a job still holds up those behind it. After that it was cancelled,
-	// or the queue is slow.
+	// late is the most that a job holds up those behind it after its nap: see Book.late.
 	late = 2 * time.Second
 	// kept is how long after its instant the place of a job is remembered.
 	kept = 10 * time.Minute
 	// blind is the nap of a job whose turn depends on an answer.
-	blind = time.Second
-	// least is the shortest nap.
-	least = time.Millisecond
+	blind    = time.Second
+	shortest = time.Millisecond // the shortest nap
 )
 
 // Config describes a Book. The zero value is ready.
 type Config struct {
 	// MaxWait is the longest time that a job waits in its worker. If zero, DefaultMaxWait. A job comes
-	// back before its turn, by half of it and by as much as jobs came back late so far.
+	// back before its turn, by an eighth of it and by as much as jobs came back late so far.
 	MaxWait time.Duration
 	// Spread is the least time between two jobs that come back, so that a limit with room for many
 	// at once does not take all workers. If zero, DefaultSpread. It must not be more than the time
@@ -76,13 +75,13 @@ type Forecast func(n int, ahead limit.Cost) mono.Time
 
 // Book has the jobs of a key that are away. New makes it. Not safe for concurrent use.
 type Book struct {
-	maxWait, spread, late time.Duration
-	many                  bool
-	jobs                  map[string]*job
-	away                  []*job // those that others wait for, by their place
-	due                   dueHeap
-	cost                  limit.Cost    // of those in away
-	lateness              time.Duration // by which jobs come back after the end of their nap, on average
+	maxWait, spread time.Duration
+	many            bool
+	jobs            map[string]*job
+	away            []*job // those that others wait for, by their place
+	looks           dueHeap
+	cost            limit.Cost    // of those in away
+	lateness        time.Duration // by which jobs come back after the end of their nap, on average
 }
 
 // job is one that is away, or was and has not come back.
@@ -93,16 +92,12 @@ type job struct {
 	ends   mono.Time // of its nap
 	looked mono.Time // when it is looked at if it has not come back
 	counts bool      // it is in Book.away
-	index  int       // in Book.due
+	index  int       // in Book.looks
 }
 
 // New returns an empty Book.
 func New(c Config) *Book {
-	b := &Book{many: c.Many, maxWait: cmp.Or(c.MaxWait, DefaultMaxWait), spread: cmp.Or(c.Spread, DefaultSpread), jobs: map[string]*job{}, late: late}
-	if c.Many {
-		b.late = 0
-	}
-	return b
+	return &Book{many: c.Many, maxWait: cmp.Or(c.MaxWait, DefaultMaxWait), spread: cmp.Or(c.Spread, DefaultSpread), jobs: map[string]*job{}}
 }
 
 // MaxWait returns the longest time that a job waits in its worker.
@@ -143,19 +138,35 @@ func (b *Book) learn(d time.Duration) {
 	b.lateness += (min(max(d, 0), late) - b.lateness) / 16
 }
 
-// lead returns how long before its turn a job comes back.
-func (b *Book) lead() time.Duration { return b.lateness + b.maxWait/2 }
+// lead returns how long before its turn a job comes back. The longer, the more workers wait.
+func (b *Book) lead() time.Duration { return b.lateness + b.maxWait/8 }
+
+// late returns how long after its nap a job still holds up those behind it: as long as it may well be on its
+// way. After that the queue has others first, or it was cancelled, or another process works on it.
+func (b *Book) late() time.Duration {
+	if b.many {
+		return 0
+	}
+	return min(late, 100*time.Millisecond+2*b.lateness)
+}
 
 // Turn returns the instant at which a job with that place may go, as far as is known, and whether it
 // is near enough to wait in the worker. inLine are the jobs that wait in workers now, each at the
 // same cost. limit.Never: the cost never fits.
 func (b *Book) Turn(now mono.Time, p Place, inLine int, cost limit.Cost, f Forecast) (at mono.Time, near bool) {
 	b.sweep(now)
-	n, ahead := b.ahead(p)
-	for u := range ahead {
-		ahead[u] += int64(inLine) * cost[u]
+	n := b.ahead(p)
+	with := func(n int) (int, limit.Cost) {
+		ahead := b.mean(n)
+		for u := range ahead {
+			ahead[u] += int64(inLine) * cost[u]
+		}
+		return n + inLine, ahead
 	}
-	n += inLine
+	if at = f(with(b.due(now, n))); at <= now {
+		return at, true
+	}
+	n, ahead := with(n)
 	at = f(n, ahead)
 	switch {
 	case at == limit.Never:
@@ -180,8 +191,8 @@ func together(n int, ahead limit.Cost, at mono.Time, f Forecast) int {
 	})
 }
 
-// Leave notes that a job goes away, since its turn comes at at, and returns how long for.
-func (b *Book) Leave(now mono.Time, id string, p Place, cost limit.Cost, at mono.Time) time.Duration {
+// Leave notes that a job goes away, since its turn comes at at, and returns how long for: least at least.
+func (b *Book) Leave(now mono.Time, id string, p Place, cost limit.Cost, at mono.Time, least time.Duration) time.Duration {
 	b.sweep(now)
 	if j := b.jobs[id]; j != nil { // it was given to two workers
 		b.forget(j)
@@ -190,29 +201,48 @@ func (b *Book) Leave(now mono.Time, id string, p Place, cost limit.Cost, at mono
 	if at == limit.AfterSettle {
 		nap = blind + time.Duration(min(len(b.away), 1<<20))*b.spread
 	}
-	nap = max(nap, least)
-	j := &job{id: id, place: p, cost: cost, ends: now.Add(nap), looked: now.Add(nap).Add(b.late), counts: true}
+	nap = max(nap, least, shortest)
+	j := &job{id: id, place: p, cost: cost, ends: now.Add(nap), looked: now.Add(nap).Add(b.late()), counts: true}
 	b.jobs[id] = j
 	b.away = slices.Insert(b.away, b.find(j), j)
 	for u := range cost {
 		b.cost[u] += cost[u]
 	}
-	heap.Push(&b.due, j)
+	heap.Push(&b.looks, j)
 	return nap
 }
 
-// ahead returns the jobs with an earlier place, and their cost. Costs that differ are taken for
-// their mean.
-func (b *Book) ahead(p Place) (n int, cost limit.Cost) {
-	n, _ = slices.BinarySearchFunc(b.away, p, func(j *job, p Place) int { return j.place.compare(p) })
+// ahead returns how many jobs have an earlier place.
+func (b *Book) ahead(p Place) int {
+	n, _ := slices.BinarySearchFunc(b.away, p, func(j *job, p Place) int { return j.place.compare(p) })
+	return n
+}
+
+// due returns how many of the first n jobs have ended their nap, so that the room of now is theirs. Room for
+// which nobody comes is for anybody: those whose queue has others first would leave it unused. Naps end
+// about in the order of the places, so only the first few that go on are looked at.
+func (b *Book) due(now mono.Time, n int) (due int) {
+	const few = 8
+	for i, j := range b.away[:n] {
+		if j.ends <= now {
+			due++
+		} else if i-due >= few {
+			break
+		}
+	}
+	return due
+}
+
+// mean returns the cost of n jobs that are away, if they cost as all do on average.
+func (b *Book) mean(n int) (cost limit.Cost) {
 	if n == 0 {
-		return 0, cost
+		return cost
 	}
 	part := float64(n) / float64(len(b.away))
 	for u := range cost {
 		cost[u] = int64(math.Ceil(float64(b.cost[u]) * part))
 	}
-	return n, cost
+	return cost
 }
 
 // find returns the index in away at which j is, or belongs.
@@ -226,7 +256,7 @@ func (b *Book) find(j *job) int {
 // forget removes a job from the Book.
 func (b *Book) forget(j *job) {
 	b.miss(j)
-	heap.Remove(&b.due, j.index)
+	heap.Remove(&b.looks, j.index)
 	delete(b.jobs, j.id)
 }
 
@@ -245,15 +275,15 @@ func (b *Book) miss(j *job) {
 
 // sweep looks at the jobs that have not come back.
 func (b *Book) sweep(now mono.Time) {
-	for len(b.due) > 0 && b.due[0].looked <= now {
-		j := b.due[0]
+	for len(b.looks) > 0 && b.looks[0].looked <= now {
+		j := b.looks[0]
 		if !j.counts {
 			b.forget(j)
 			continue
 		}
 		b.miss(j)
 		j.looked = j.looked.Add(kept)
-		heap.Fix(&b.due, 0)
+		heap.Fix(&b.looks, 0)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestJobsComeBackOneAfterTheOther(t *testing.T) {
 			t.Fatalf("job %d waits in its worker for %v", i, turn)
 		}
 		at = append(at, turn)
-		b.Leave(0, id, p, limit.One, turn)
+		b.Leave(0, id, p, limit.One, turn, 0)
 	}
 	if !slices.IsSorted(at) {
 		t.Error("the instants do not rise")
@@ -51,7 +51,7 @@ func TestJobsComeBackOneAfterTheOther(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	b := New(Config{})
 	leave := func(now mono.Time, id string, order int64) {
-		b.Leave(now, id, Place{Came: 0, Order: order}, limit.One, now.Add(10*time.Second))
+		b.Leave(now, id, Place{Came: 0, Order: order}, limit.One, now.Add(10*time.Second), 0)
 	}
 	for i := range int64(30) {
 		leave(0, fmt.Sprint(i), i)
@@ -85,12 +85,13 @@ func TestPlaces(t *testing.T) {
 		if c.do != nil {
 			c.do()
 		}
-		if n, cost := b.ahead(c.p); n != c.want || cost[limit.Requests] != int64(c.want) {
+		n := b.ahead(c.p)
+		if cost := b.mean(n); n != c.want || cost[limit.Requests] != int64(c.want) {
 			t.Errorf("%s: %d jobs ahead, which cost %v", c.what, n, cost)
 		}
 	}
-	if len(b.jobs) != 0 || len(b.due) != 0 || b.cost != (limit.Cost{}) {
-		t.Errorf("after all that the Book keeps %d jobs, %d instants, %v", len(b.jobs), len(b.due), b.cost)
+	if len(b.jobs) != 0 || len(b.looks) != 0 || b.cost != (limit.Cost{}) {
+		t.Errorf("after all that the Book keeps %d jobs, %d instants, %v", len(b.jobs), len(b.looks), b.cost)
 	}
 }
 
@@ -106,9 +107,9 @@ func TestTurn(t *testing.T) {
 		nap    time.Duration
 	}{
 		{"at once", tenASecond(0), 9, 0, true, time.Millisecond},
-		{"near", tenASecond(second / 5), 0, second / 5, true, 75 * time.Millisecond},
-		{"far", tenASecond(0), 10, second, false, 875 * time.Millisecond},
-		{"far, beside others that come back then", tenASecond(second), 3, second + 3*mono.Time(DefaultSpread), false, 905 * time.Millisecond},
+		{"near", tenASecond(second / 5), 0, second / 5, true, 168_750 * time.Microsecond},
+		{"far", tenASecond(0), 10, second, false, 968_750 * time.Microsecond},
+		{"far, beside others that come back then", tenASecond(second), 3, second + 3*mono.Time(DefaultSpread), false, 998_750 * time.Microsecond},
 		{"it never fits", never, 0, limit.Never, false, 0},
 		{"only an answer makes room, for the first", unknown, 0, limit.AfterSettle, true, time.Second},
 		{"only an answer makes room, for another", unknown, 1, limit.AfterSettle, false, time.Second},
@@ -121,8 +122,32 @@ func TestTurn(t *testing.T) {
 		if at == limit.Never {
 			continue
 		}
-		if nap := b.Leave(0, "it", Place{}, limit.One, at); nap != c.nap {
+		if nap := b.Leave(0, "it", Place{}, limit.One, at, 0); nap != c.nap {
 			t.Errorf("%s: away for %v, want %v", c.what, nap, c.nap)
+		}
+	}
+}
+
+// Room now is for those whose nap is over. If they do not come, it is for anybody: a queue may have others
+// first.
+func TestRoomThatNobodyComesFor(t *testing.T) {
+	b := New(Config{})
+	for i := range int64(20) {
+		at := second
+		if i >= 10 {
+			at = 5 * second
+		}
+		b.Leave(0, fmt.Sprint(i), Place{Order: i}, limit.One, at, 0)
+	}
+	for _, c := range []struct {
+		now, want mono.Time
+	}{
+		{second / 2, second / 2}, // ten may go at once, and nobody is due
+		{second, 3 * second},     // the room is that of the ten that are due
+		{second + second/2, second + second/2},
+	} {
+		if at, near := b.Turn(c.now, Place{Came: second}, 0, limit.One, tenASecond(c.now)); at != c.want || near != (at == c.now) {
+			t.Errorf("at %v a newer job may go at %v, near %v; want %v", c.now, at, near, c.want)
 		}
 	}
 }
@@ -131,12 +156,12 @@ func TestTurn(t *testing.T) {
 func TestLateness(t *testing.T) {
 	b, now := New(Config{}), mono.Time(0)
 	for range 100 {
-		nap := b.Leave(now, "it", Place{}, limit.One, now+10*second)
+		nap := b.Leave(now, "it", Place{}, limit.One, now+10*second, 0)
 		now = now.Add(nap + 300*time.Millisecond)
 		b.Came(now, "it", Place{})
 	}
-	nap := b.Leave(now, "it", Place{}, limit.One, now+10*second)
-	if early := 10*time.Second - nap - 300*time.Millisecond; early < 115*time.Millisecond || early > 125*time.Millisecond {
+	nap := b.Leave(now, "it", Place{}, limit.One, now+10*second, 0)
+	if early := 10*time.Second - nap - 300*time.Millisecond; early < 20*time.Millisecond || early > 32*time.Millisecond {
 		t.Errorf("it comes back %v before its turn", early)
 	}
 }
@@ -145,8 +170,8 @@ func TestLateness(t *testing.T) {
 func TestMany(t *testing.T) {
 	for many, want := range map[bool]int{false: 1, true: 0} {
 		b := New(Config{Many: many})
-		b.Leave(0, "it", Place{}, limit.One, second)
-		b.Leave(0, "other", Place{}, limit.One, 3*second)
+		b.Leave(0, "it", Place{}, limit.One, second, 0)
+		b.Leave(0, "other", Place{}, limit.One, 3*second, 0)
 		if n := b.Soon(2 * second); n != 1 {
 			t.Errorf("%d jobs come back within 2 s", n)
 		}
@@ -193,8 +218,8 @@ func FuzzBook(f *testing.F) {
 			if turn > later {
 				t.Fatalf("%s: its turn is at %v, and that of a newer one at %v", id, turn, later)
 			}
-			nap := b.Leave(now, id, p, cost, turn)
-			model[id] = away{p, now.Add(nap + late), cost[limit.Tokens]}
+			nap := b.Leave(now, id, p, cost, turn, 0)
+			model[id] = away{p, now.Add(nap + b.late()), cost[limit.Tokens]}
 			n, tokens := 0, int64(0)
 			for _, m := range model {
 				if now < m.looked {
@@ -215,12 +240,12 @@ func BenchmarkBook(b *testing.B) {
 	book := New(Config{})
 	f := tenASecond(60 * second)
 	for i := range 100_000 {
-		book.Leave(0, fmt.Sprint(i), Place{Order: int64(i)}, limit.One, 60*second)
+		book.Leave(0, fmt.Sprint(i), Place{Order: int64(i)}, limit.One, 60*second, 0)
 	}
 	for i := 0; b.Loop(); i++ {
 		id := fmt.Sprint(i % 100_000)
 		p := book.Came(0, id, Place{})
 		at, _ := book.Turn(0, p, 0, limit.One, f)
-		book.Leave(0, id, p, limit.One, at)
+		book.Leave(0, id, p, limit.One, at, 0)
 	}
 }
