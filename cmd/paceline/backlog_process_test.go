@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -190,6 +191,72 @@ func TestBacklogInterrupted(t *testing.T) {
 	}
 	if twice, named := s.judge(); twice+named > 0 {
 		t.Errorf("%d arrived twice, %d are named, expected none", twice, named)
+	}
+}
+
+// The same command may be started as often as one likes: its processes share the file, the limit and the results.
+func TestBacklogRunByThree(t *testing.T) {
+	t.Parallel()
+	const limit = 100
+	s := newStorm(t, "", 150, limit)
+	out := filepath.Join(t.TempDir(), "results.jsonl")
+	var runs []*exec.Cmd
+	var words []*bytes.Buffer
+	for range 3 {
+		c, errs := process(t, "run", urlFile(t, s.url, 150), "--backlog", s.store, "--limit", "100/s", "--out", out, "--progress", "off")
+		runs, words = append(runs, c), append(words, errs)
+	}
+	for i, c := range runs {
+		if err := c.Wait(); err != nil || !strings.Contains(words[i].String(), "150 were there already") {
+			t.Errorf("%v\n%s", err, words[i])
+		}
+	}
+	if twice, named := s.judge(); twice+named > 0 {
+		t.Errorf("%d arrived twice, %d are named, expected none", twice, named)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if results, _ := said(t, cli.ExitOK, "backlog", "results", s.store); string(text) != results {
+		t.Errorf("%d bytes of results in the file, and %d in the backlog", len(text), len(results))
+	}
+	if left, err := filepath.Glob(out + ".*"); err != nil || len(left) > 0 {
+		t.Errorf("%q are left beside the results (%v)", left, err)
+	}
+}
+
+// 20 urgent requests that come while 2,000 wait go first.
+func TestBacklogUrgent(t *testing.T) {
+	t.Parallel()
+	const limit = 100
+	s := newStorm(t, "", 2000, limit)
+	w, errs := s.worker(limit)
+	s.server.wait(120)
+	dir := t.TempDir()
+	lines := make([]string, 20)
+	for i := range lines {
+		lines[i] = fmt.Sprintf(`{"id":"urgent-%d","url":"%s/urgent-%d"}`, i, s.url, i)
+	}
+	began := time.Now()
+	said(t, cli.ExitOK, "enqueue", linesFile(t, dir, "urgent.jsonl", lines...), "--backlog", s.store, "--priority", "3")
+	for n := 0; n < len(lines); time.Sleep(20 * time.Millisecond) {
+		n = 0
+		s.mu.Lock()
+		for path := range s.seen {
+			if strings.HasPrefix(path, "/urgent") {
+				n++
+			}
+		}
+		s.mu.Unlock()
+		if time.Since(began) > patient {
+			t.Fatalf("%d of 20 went\n%s", n, errs)
+		}
+	}
+	w.Process.Kill()
+	// Before them go what the worker holds, for 2 s at most, and what it takes until it looks at the front, each 3 s.
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("the urgent ones took %v, of at least 18 s for all that wait", took)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -233,4 +234,61 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// endless is a Backlog of n requests that keeps nothing. At each ten-thousandth it takes the size of the heap.
+type endless struct {
+	n, next int
+	sizes   []uint64
+	latest  string
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	if e.next == e.n {
+		return 0, io.EOF
+	}
+	if e.next++; e.next%10_000 == 0 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		e.sizes = append(e.sizes, m.HeapAlloc)
+	}
+	e.latest = fmt.Sprint("request-number-", e.next)
+	return copy(b, fmt.Sprintf(`{"url":"http://server/%d"}`+"\n", e.next)), nil
+}
+
+func (e *endless) Latest() (string, int, bool) { return e.latest, 0, false }
+func (e *endless) May(string) bool             { return true }
+func (e *endless) Fresh(string) bool           { return true }
+func (e *endless) Return(string)               {}
+func (e *endless) Tried(string, bool)          {}
+func (e *endless) Ended(string, BacklogEnd)    {}
+
+// served is a network whose server answers at once.
+type served struct{}
+
+func (served) RoundTrip(q *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: q, ProtoMajor: 1, ProtoMinor: 1}, nil
+}
+
+// A worker sends for days. What it has sent must not stay in its memory.
+func TestBacklogLeavesNothingInMemory(t *testing.T) {
+	e := &endless{n: 60_001}
+	r, err := New(Config{Backlog: e, Base: served{}, Out: "-", Stdout: io.Discard})
+	if err == nil {
+		err = r.Open()
+	}
+	if err == nil {
+		err = r.Send(t.Context(), "backlog", e)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if totals, err := r.Close(); err != nil || totals.Done != e.n {
+		t.Fatal(totals, err)
+	}
+	first, last := slices.Min(e.sizes[:3]), slices.Min(e.sizes[3:]) // the least: some are taken amid many requests
+	if each := (float64(last) - float64(first)) / 30_000; each > 10 {
+		t.Errorf("each request leaves %.1f bytes (%d)", each, e.sizes)
+	}
 }
