@@ -44,8 +44,8 @@ import (
 
 // Config describes the limits of a River client's jobs. Only Limiter has no default.
 type Config struct {
-	// Limiter makes the server's rule for a key. It is called once for each key; the limiter belongs
-	// to the Pace from then on. A share.Member makes many processes share the limit. If it returns
+	// Limiter makes the server's rule for a key: once, and again if nothing of the key counted any more
+	// and there were over a thousand keys. The limiter belongs to the Pace. A share.Member makes many processes share the limit. If it returns
 	// nil and no error, the key has no limit of its own, and follows those in answers.
 	Limiter func(key string) (limit.Limiter, error)
 	// Key names the limit in which a job counts: a tenant, a credential, a model. A job with the key

@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -34,8 +35,9 @@ import (
 
 // Config describes the limits of all keys.
 type Config struct {
-	// Limiter makes the server's rule for a key, once. nil without an error: the key has no limit of
-	// its own, and follows those in answers. It must not be nil.
+	// Limiter makes the server's rule for a key: once, and again after nothing of the key counted any
+	// more and it was forgotten. nil without an error: the key has no limit of its own, and follows those
+	// in answers. It must not be nil.
 	Limiter func(key string) (limit.Limiter, error)
 	// MaxWait is the longest time that a job waits in its worker. If zero, 250 ms.
 	MaxWait time.Duration
@@ -51,8 +53,9 @@ type Config struct {
 type Keys struct {
 	config Config
 	policy classify.Policy
-	mu     sync.Mutex // guards doors
+	mu     sync.Mutex // guards all below, and users and left of each door
 	doors  map[string]*door
+	most   int // how many doors there may be before idle ones are looked for
 }
 
 // door is the way of one key's jobs to the server.
@@ -64,6 +67,8 @@ type door struct {
 	shared bool
 	stack  *stack.Stack // guarded by the Group's lock
 	base   time.Time    // epoch of the Group's instants
+	users  int          // jobs in workers
+	left   time.Time    // when the last one left
 
 	mu     sync.Mutex // guards all below; taken before the Group's lock
 	book   *snooze.Book
@@ -118,16 +123,59 @@ func New(c Config) (*Keys, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("Backoff: %w", err)
 	}
-	return &Keys{config: c, policy: classify.Policy{Dialect: c.Dialect}, doors: map[string]*door{}}, nil
+	return &Keys{config: c, policy: classify.Policy{Dialect: c.Dialect}, doors: map[string]*door{}, most: mostDoors}, nil
 }
 
-// door returns that of a key.
-func (k *Keys) door(key string) (*door, error) {
+const (
+	// mostDoors is how many keys are kept before idle ones are looked for.
+	mostDoors = 1000
+	// useful is how long what a door has learned from answers is kept.
+	useful = time.Hour
+)
+
+// enter returns the door of a key, which stays until leave.
+func (k *Keys) enter(key string) (*door, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if d := k.doors[key]; d != nil {
-		return d, nil
+	d := k.doors[key]
+	if d == nil {
+		if len(k.doors) >= k.most {
+			maps.DeleteFunc(k.doors, func(_ string, d *door) bool { return d.users == 0 && d.idle() })
+			k.most = max(mostDoors, 2*len(k.doors))
+		}
+		var err error
+		if d, err = k.open(key); err != nil {
+			return nil, err
+		}
+		k.doors[key] = d
 	}
+	d.users++
+	return d, nil
+}
+
+func (k *Keys) leave(d *door) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	d.users--
+	d.left = time.Now()
+}
+
+// idle reports whether a new door would do as this one, which nobody uses.
+func (d *door) idle() (idle bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.shared || d.book.Away(d.now()) > 0 {
+		return false
+	}
+	d.gate.Update(func(now mono.Time) {
+		i, ok := d.stack.Idle(now)
+		idle = ok && i.Counts <= now && (!i.Knows || time.Since(d.left) > useful)
+	})
+	return idle
+}
+
+// open makes the door of a key.
+func (k *Keys) open(key string) (*door, error) {
 	own, err := k.config.Limiter(key)
 	if err != nil {
 		return nil, fmt.Errorf("the limit of %q: %w", key, err)
@@ -150,7 +198,6 @@ func (k *Keys) door(key string) (*door, error) {
 		remote.Supply(own, func() { d.gate.Update(func(mono.Time) {}, of) }, d.soon, nil)
 	}
 	d.book = snooze.New(snooze.Config{MaxWait: wait, Many: d.shared, Spread: min(spread(own), cmp.Or(k.config.Spread, snooze.DefaultSpread))})
-	k.doors[key] = d
 	return d, nil
 }
 
@@ -177,16 +224,17 @@ func (k *Keys) Stats(key string) (s observe.Stats, away int, ok bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.lane.Stats(), d.book.Away(), true
+	return d.lane.Stats(), d.book.Away(d.now()), true
 }
 
 // Do runs work when it is the job's turn. It returns a *Later if the job has to go away first, or
 // again, and otherwise the error of work, or a *paceline.WaitError.
 func (k *Keys) Do(ctx context.Context, j Job, work func(context.Context) error) error {
-	d, err := k.door(j.Key)
+	d, err := k.enter(j.Key)
 	if err != nil {
 		return err
 	}
+	defer k.leave(d)
 	place, came := d.came(&j)
 	for {
 		permit, err := d.turn(ctx, &j, place, came)

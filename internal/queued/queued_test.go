@@ -198,3 +198,42 @@ func TestErrors(t *testing.T) {
 		}
 	}
 }
+
+// Keys of which nothing counts any more are forgotten. Those whose window is not over, and those with jobs
+// away, are kept.
+func TestKeysAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := map[string]int{}
+		k := keysOf(t, func(key string) (limit.Limiter, error) {
+			made[key]++
+			return limit.NewRolling(limit.RollingConfig{Limit: 1, Window: time.Minute})
+		})
+		do := func(key, id string) error {
+			return k.Do(t.Context(), Job{ID: id, Key: key, Cost: limit.One}, func(context.Context) error { return nil })
+		}
+		for i := range mostDoors - 2 {
+			if err := do(fmt.Sprint("old ", i), "1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range []string{"1", "2", "3"} {
+			_ = do("away", id) // the third one is away for two minutes
+		}
+		time.Sleep(time.Minute + time.Second)
+		if err := do("fresh", "1"); err != nil {
+			t.Error(err)
+		}
+		if err := do("one too many", "1"); err != nil {
+			t.Error(err)
+		}
+		if len(k.doors) != 3 {
+			t.Errorf("%d keys are kept", len(k.doors))
+		}
+		if err := do("fresh", "2"); err == nil {
+			t.Error("a key was forgotten within its window")
+		}
+		if err := do("old 1", "2"); err != nil || made["old 1"] != 2 || made["away"] != 1 {
+			t.Errorf("%v; a limiter was made %d times, that of a job that is away %d times", err, made["old 1"], made["away"])
+		}
+	})
+}

@@ -125,7 +125,7 @@ var Table = []Package{
 	{Name: "internal/send/neterr", Ours: "limit", Std: "any"},
 	{Name: "internal/send/pricing", Ours: "provider tokens", Std: "bytes"},
 	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/keyring internal/core/stack internal/core/breaker internal/core/frozen internal/core/histogram internal/text/suggest internal/send/timer internal/secret internal/send/neterr internal/text/humanize internal/send/once internal/send/decode internal/text/describe internal/core/learn fairshare", Std: "any"},
-	{Name: "internal/queued", Ours: "paceline observe limit/mono limit pool/backoff provider provider/classify internal/core/remote internal/core/snooze internal/core/stack", Std: "bytes cmp context errors fmt io math/rand/v2 net/http sync time"},
+	{Name: "internal/queued", Ours: "paceline observe limit/mono limit pool/backoff provider provider/classify internal/core/remote internal/core/snooze internal/core/stack", Std: "bytes cmp context errors fmt io maps math/rand/v2 net/http sync time"},
 	{Name: "internal/web", Std: "embed"},
 	{Name: "observe/dashboard", Ours: "observe internal/text/humanize internal/web", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
 	{Name: "observe/prom", Ours: "observe observe/labels", Std: "any", Modules: "github.com/prometheus/client_golang"},

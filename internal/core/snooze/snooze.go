@@ -104,7 +104,10 @@ func New(c Config) *Book {
 func (b *Book) MaxWait() time.Duration { return b.maxWait }
 
 // Away returns how many jobs are away and expected back.
-func (b *Book) Away() int { return len(b.away) }
+func (b *Book) Away(now mono.Time) int {
+	b.sweep(now)
+	return len(b.away)
+}
 
 // Soon returns how many jobs come back by t, from those that are away.
 func (b *Book) Soon(t mono.Time) (n int) {
