@@ -369,6 +369,26 @@ func (j *Journal) compactLocked(now time.Time) error {
 	return j.rewriteLocked(h)
 }
 
+// Sends reads what was sent and may count, of this run, too, on the scale of its beginning. A send
+// without an answer counts as if it ended now, as of unknown end.
+func (j *Journal) Sends(now time.Time) ([]Sent, error) {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	f, err := os.Open(j.c.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	h := newHistory()
+	if _, err := h.read(f, j.c.Path); err != nil {
+		return nil, err
+	}
+	at := j.scale().at(now)
+	h.died(at, -1)
+	h.forget(at - int64(j.Kept()))
+	return h.Sends, nil
+}
+
 // KeepFor raises Keep to at least d.
 func (j *Journal) KeepFor(d time.Duration) {
 	j.mu.Lock()

@@ -119,6 +119,30 @@ func TestRunsCountTogether(t *testing.T) {
 	k.Leave(t.Context(), second)
 }
 
+// A run with other settings for a host, after the end of one, knows what that one sent, and so does the
+// next one with the settings of the first.
+func TestRunsWithOtherSettings(t *testing.T) {
+	s := server(t)
+	k := kept(t, filepath.Join(t.TempDir(), "state"))
+	other := func(r *Run) *Run {
+		r.Upstreams[0].Arrivals.Late, r.Settings = time.Second, "other"
+		return r
+	}
+	began := time.Now()
+	for i, r := range []*Run{run(t, "2/700ms", s.URL), other(run(t, "2/700ms", s.URL)), run(t, "2/700ms", s.URL)} {
+		joined(t, k, r)
+		for range 2 {
+			if status, err := get(t, r, s.URL+"/x"); status != http.StatusOK {
+				t.Fatal(status, err)
+			}
+		}
+		if went, least := time.Since(began), time.Duration(i)*700*time.Millisecond; went < least || went > least+5*time.Second {
+			t.Errorf("run %d has sent 2 requests after %v, expected %v", i, went, least)
+		}
+		k.Leave(t.Context(), r)
+	}
+}
+
 // A run's entrance takes its own token alone, and opens its own hosts alone.
 func TestEntrances(t *testing.T) {
 	one, other := server(t), server(t)

@@ -24,7 +24,8 @@ import (
 // Requests under way end as they began, also those that wait for a removed upstream. If only limits
 // or fields of an upstream change, all its requests go by the new limits at once. They keep their
 // turns, and earlier requests still count. A new limit counts the requests in flight and the later
-// ones. If another server is behind the name (see route), its limits begin anew. An upstream that is
+// ones. If another server is behind the name (see route), its limits begin anew; with Config.State,
+// they count what was sent to the same host with the same key. An upstream that is
 // taken out and comes back goes on where it was. Settings of the listeners cannot change: see fixed.
 func (p *Proxy) Apply(c Config) error {
 	p.applying.Lock()
@@ -203,6 +204,16 @@ func (u *Upstream) limited() bool {
 func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err error) {
 	w = &way{route: u.route()}
 	var was *way
+	var latest *upstream // of this name
+	for _, each := range all {
+		if each.Name == u.Name {
+			latest = each
+		}
+	}
+	if latest != nil && common.state != nil && latest.way.route != w.route { // what was sent by any of its ways counts
+		common.state.recall(u.Name)
+		all = nil
+	}
 	for _, each := range all {
 		if each.Name == u.Name && each.way.route == w.route {
 			was = each.way

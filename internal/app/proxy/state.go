@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,21 +95,54 @@ func openState(path string, keep, timeout time.Duration, alive bool, log *slog.L
 	s.lost = h.Gone != "" && missing == nil
 	s.book = learned.NewBook(j, h, s.began, s.unwritten)
 	for i := range h.Sends {
-		sent := &h.Sends[i]
-		p, err := parsePlace(sent.Key)
+		// No request arrives later than this. If the clock was set back, the file may name a later
+		// time.
+		e, err := s.earlierOf(&h.Sends[i], s.began.Add(journal.Late+timeout))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), j.Close())
 		}
-		// No request arrives later than this. If the clock was set back, the file may name a later
-		// time.
-		ago := min(time.Duration(sent.Counts-s.began.UnixNano()), journal.Late+timeout)
-		went := s.began.Add(time.Duration(sent.Sent - s.began.UnixNano()))
-		s.earlier = append(s.earlier, earlier{p, s.began.Add(ago), went, limit.Past{Cost: sent.Cost, Result: sent.Result}})
+		s.earlier = append(s.earlier, e)
 	}
 	if err := s.follow(h.Underway()); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), j.Close())
 	}
 	return s, nil
+}
+
+// earlierOf is a request in the file, which counts at the latest at most.
+func (s *state) earlierOf(sent *journal.Sent, most time.Time) (e earlier, err error) {
+	at := s.began.Add(time.Duration(sent.Counts - s.began.UnixNano()))
+	if at.After(most) {
+		at = most
+	}
+	e = earlier{at: at, went: s.began.Add(time.Duration(sent.Sent - s.began.UnixNano())),
+		Past: limit.Past{Cost: sent.Cost, Result: sent.Result}}
+	e.place, err = parsePlace(sent.Key)
+	return e, err
+}
+
+// recall reads what was sent to an upstream, also by this process, for limits there that begin anew.
+func (s *state) recall(upstream string) {
+	now := time.Now()
+	sends, err := s.journal.Sends(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.open) > 0 { // the process before still has requests in flight, which are kept apart
+		return
+	}
+	all := slices.DeleteFunc(slices.Clone(s.earlier), func(e earlier) bool { return e.upstream == upstream })
+	for i := range sends {
+		e, bad := s.earlierOf(&sends[i], now.Add(journal.Late))
+		if err = errors.Join(err, bad); bad == nil && e.upstream == upstream {
+			all = append(all, e)
+		}
+	}
+	if err != nil {
+		s.log.Error("what was sent before a limit began anew is not known", "upstream", upstream, "err", err)
+		return
+	}
+	slices.SortStableFunc(all, func(a, b earlier) int { return a.at.Compare(b.at) })
+	s.earlier, s.latest = all, now
 }
 
 // saltOf reads the salt for the names of credentials in the file, or makes it.
