@@ -23,7 +23,7 @@ func (h *half) Write(b []byte) (int, error) {
 // A stream takes nothing back. The part that a failed write left there is not written again.
 func TestStreamIsNotWrittenTwice(t *testing.T) {
 	var out half
-	w := endings{to: &output.Results{File: durable.Stream("standard output", &out)}, lines: []byte("{1}\n{2}\n")}
+	w := endings{writer: &writer{c: &Config{}}, to: &output.Results{File: durable.Stream("standard output", &out)}, lines: []byte("{1}\n{2}\n")}
 	w.of = []ended{{from: 0, to: 4}, {from: 4, to: 8}}
 	if err := w.results(); err == nil || string(out.got) != "{1}\n" || w.of[1].written {
 		t.Errorf("%q, %+v, %v", out.got, w.of, err)

@@ -30,6 +30,7 @@ func rests(limits []format.Rate) (d time.Duration) {
 
 // serving is a key that the ETA may count on.
 type serving struct {
+	key     int
 	from    time.Duration // time until the key may be used; 0: it may be used now
 	misfits []limit.Misfit
 	shared  []*pool.Shared // the limits that the key shares with other keys
@@ -43,7 +44,7 @@ func (s *gauge) serves(now mono.Time, d *pool.Dispatcher) (all []serving) {
 		if info.State == pool.KeyBanned || max(info.Refusals, info.Denials, info.Nonces) >= telling.InARow {
 			continue
 		}
-		one := serving{misfits: info.Misfits, shared: info.Shared}
+		one := serving{key: i, misfits: info.Misfits, shared: info.Shared}
 		if info.State == pool.KeyCooling {
 			one.from = max(info.Until.Sub(now), 0)
 		}
@@ -81,7 +82,8 @@ func together(keys []serving, d time.Duration) (at time.Duration) {
 // what the limits of the serving keys need and, where Concurrency binds, what the answers need. If
 // requests ended much more slowly of late, that pace counts instead. of has the serving keys of
 // each group. waits names in a word the reason why the next request waits.
-func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string) time.Duration {
+// windows is the time that limits with windows need, as far as their limiters can say.
+func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string, attempts float64, windows time.Duration) time.Duration {
 	t := s.tally
 	keys := of[0]
 	for i := range of {
@@ -98,15 +100,18 @@ func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string) t
 	}
 	n := &t.Totals
 	left := float64(n.NotEnded())
-	longest := s.byAnswers(keys, left)
+	longest := s.byAnswers(keys, left*attempts)
+	evenly := longest // as if windows had no beginnings: the pace counts over several of them
+	longest = max(longest, windows)
 	for i := range of {
 		if len(of[i]) == 0 {
 			continue // no key serves this group, so its end is not known
 		}
-		longest = max(longest, s.byLimits(s.groups[i], now, of[i]))
+		slow, all := s.byLimits(s.groups[i], now, of[i], attempts)
+		longest, evenly = max(longest, slow), max(evenly, all)
 	}
 	const wellBelow = 2
-	if perSecond, known := t.Pace.PerSecond(now); known && left > perSecond*longest.Seconds()*wellBelow {
+	if perSecond, known := t.Pace.PerSecond(now); known && left > perSecond*evenly.Seconds()*wellBelow {
 		if perSecond == 0 {
 			return 0
 		}
@@ -117,24 +122,56 @@ func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string) t
 
 // byAnswers returns how long the rest takes if answers stay as slow as they were so far.
 func (s *gauge) byAnswers(keys []serving, left float64) time.Duration {
-	n := s.tally.Totals.Sends
-	if n == 0 || left == 0 {
+	if s.tally.Totals.Sends == 0 || left == 0 {
 		return 0
 	}
 	flights := s.c.Concurrency
 	if s.c.Gap == 0 && s.c.nonces {
 		flights = min(flights, len(keys))
 	}
-	return rate.Lasting(keys[0].from.Seconds() + left/float64(flights)*s.tally.Busy.Seconds()/float64(n))
+	return rate.Lasting(keys[0].from.Seconds() + left/float64(flights)*s.tally.Took.Seconds())
 }
 
-// byLimits returns how long the limits need for the rest of the group.
-func (s *gauge) byLimits(g *group, now time.Time, keys []serving) (longest time.Duration) {
+// units returns how much of a limit the rest of a group takes.
+func (s *gauge) units(g *group, l format.Rate, attempts float64) float64 {
+	u := &s.tally.Uses[g.index]
+	return float64(max(u.Remaining[limit.Requests], 0)) * u.Each(l.Unit) * attempts
+}
+
+// isWindowed reports whether a group's rest can be counted in windows: each key has its own, and all may go now.
+func isWindowed(l format.Rate, keys []serving) bool {
+	return !l.Bucket && l.Zone == "" && len(keys) > 0 && !slices.ContainsFunc(keys, func(k serving) bool {
+		return k.from > 0 || len(k.misfits) > 0 || len(k.shared) > 0
+	})
+}
+
+// byWindows returns how long a limit needs for so many units at one key, of which each slot lasts for span. The last
+// of them goes so many windows after one that may go in the present window, which the limiter knows.
+func byWindows(now mono.Time, made limit.Limiter, l format.Rate, units float64, span time.Duration) time.Duration {
+	last := int64(math.Ceil(units)) - 1
+	if last < 0 {
+		return 0
+	}
+	var cost limit.Cost
+	cost[l.Unit] = last%l.N + 1
+	at, windows := made.Ready(now, cost), time.Duration(last/l.N)
+	switch at {
+	case limit.Never:
+		return 0
+	case limit.AfterSettle:
+		at = now.Add(span)
+	}
+	return max(at.Sub(now), 0) + windows*span
+}
+
+// byLimits returns how long the limits need for the rest of the group: those for which byWindows knows nothing better,
+// and all of them.
+func (s *gauge) byLimits(g *group, now time.Time, keys []serving, attempts float64) (some, all time.Duration) {
 	t := s.tally
 	keys = ofEach(keys)
 	u := &t.Uses[g.index]
 	for n, l := range g.limits {
-		left := float64(max(u.Remaining[limit.Requests], 0)) * u.Each(l.Unit)
+		left := s.units(g, l, attempts)
 		if l.Bucket && !t.First.IsZero() {
 			// The present content of the bucket can go at once, and takes no time.
 			all := float64(s.quotas())
@@ -142,11 +179,15 @@ func (s *gauge) byLimits(g *group, now time.Time, keys []serving) (longest time.
 			room += l.Speed()*now.Sub(t.First).Seconds() - float64(u.Spent[l.Unit])/all
 			left = max(left-min(max(room, 0), float64(l.Most()))*float64(len(keys)), 0)
 		}
-		if left > 0 {
-			longest = max(longest, together(keys, rate.Lasting(left/(l.Speed()*fits(l, keys)))))
+		if left <= 0 {
+			continue
+		}
+		d := together(keys, rate.Lasting(left/(l.Speed()*fits(l, keys))))
+		if all = max(all, d); !isWindowed(l, keys) {
+			some = max(some, d)
 		}
 	}
-	return longest
+	return some, all
 }
 
 // fits returns which part of a limit the keys can use, on average, if the limit proved too high.

@@ -57,7 +57,7 @@ func TestETAOfABucket(t *testing.T) {
 		if c.wrong > 0 {
 			keys[0].misfits = []limit.Misfit{{Rule: limit.Rule{N: 60, Per: time.Minute, Unit: limit.Requests}, Fits: c.wrong}}
 		}
-		if got := s.byLimits(g, epoch.Add(c.after), keys); got.Round(time.Millisecond) != c.want {
+		if got, _ := s.byLimits(g, epoch.Add(c.after), keys, 1); got.Round(time.Millisecond) != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -132,6 +133,7 @@ func (s *gauge) progress() Progress {
 		})
 	}
 	p.InFlight = min(p.InFlight, s.c.Concurrency)
+	windows := s.windows(keys, p.InFlight)
 	s.tally.Mu.Lock()
 	defer s.tally.Mu.Unlock()
 	p.Totals = s.tally.Totals
@@ -150,12 +152,41 @@ func (s *gauge) progress() Progress {
 	p.ToGo = p.NotEnded()
 	if s.tally.Checked {
 		p.Total = p.Input - p.Before()
-		p.ETA = s.eta(time.Now(), keys, p.Waiting > 0, short)
+		p.ETA = s.eta(time.Now(), keys, p.Waiting > 0, short, s.tally.Attempts(p.InFlight), windows)
 		if p.ETA > 0 && len(s.groups) == 1 {
 			p.ETA = max(p.ETA, least)
 		}
 	}
 	return p
+}
+
+// windows returns how long the limits with windows need for the rest. Their limiters belong to the pools, and the rest to
+// the tally, so one is asked after the other.
+func (s *gauge) windows(of [][]serving, inFlight int) (longest time.Duration) {
+	rest := make([][]float64, len(s.groups))
+	s.tally.Mu.Lock()
+	attempts, took := s.tally.Attempts(inFlight), rate.Lasting(s.tally.Took.Seconds())
+	for i, g := range s.groups {
+		for _, l := range g.limits {
+			flying := float64(inFlight) * s.tally.Uses[i].Each(l.Unit) / float64(len(s.groups)) // they have their place
+			rest[i] = append(rest[i], max(s.units(g, l, attempts)-flying, 0))
+		}
+	}
+	s.tally.Mu.Unlock()
+	if s.c.Arrivals.OneWayMax > 0 {
+		took = s.c.Arrivals.OneWayMax
+	}
+	for i, g := range s.groups {
+		keys := ofEach(of[i])
+		g.pool.Update(func(now mono.Time, _ *pool.Queue, _ *pool.Dispatcher) {
+			for n, l := range g.limits {
+				if isWindowed(l, keys) { // a request counts from its send until a window after its answer
+					longest = max(longest, byWindows(now, g.of[keys[0].key].limiters[n], l, rest[i][n]/float64(len(keys)), l.Per+took))
+				}
+			}
+		})
+	}
+	return longest
 }
 
 // limitOf begins the reason of a wait for a limit. nonceOrder is the reason while a key has a request in flight.

@@ -32,6 +32,7 @@ import (
 
 // inTime runs the package's own code against a server in virtual time.
 type inTime struct {
+	opened func(r *Run) // if not nil, called before the first request
 	*testing.T
 	config Config
 	server http.Handler
@@ -67,6 +68,9 @@ func (v *inTime) run(lines []string) (got inTimeRan) {
 	text := strings.Join(lines, "\n")
 	if err := errors.Join(r.Check("in", strings.NewReader(text)), r.Open()); err != nil {
 		v.Fatal(err)
+	}
+	if v.opened != nil {
+		v.opened(r)
 	}
 	began, over2 := time.Now(), make(chan struct{})
 	var watched sync.WaitGroup

@@ -68,3 +68,18 @@ func (p *pace) ForPeople(now, first time.Time, n int) float64 {
 	}
 	return float64(n) / max(now.Sub(first), p.least).Seconds()
 }
+
+// lately is the average of the latest durations: of all, while they are few.
+type lately struct {
+	mean float64 // in seconds
+	n    int
+}
+
+func (l *lately) add(d time.Duration) {
+	const few = 256
+	l.n = min(l.n+1, few)
+	l.mean += (d.Seconds() - l.mean) / float64(l.n)
+}
+
+// Seconds is the average; 0: there is none.
+func (l *lately) Seconds() float64 { return l.mean }

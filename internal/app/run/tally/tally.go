@@ -180,7 +180,7 @@ type Tally struct {
 	Elsewhere bool
 	Totals    Totals
 	Uses      []Use              // one for each group
-	Busy      time.Duration      // sum of the latencies of all answers
+	Took      lately             // how long the latest answers took
 	reasons   map[string]*reason // reasons for dead requests; similar reasons are one
 	Bad       dead.Ends          // of this run, with the dead letters of earlier runs that are not sent again
 	First     time.Time          // when the first attempt was sent
@@ -444,7 +444,7 @@ func (t *Tally) Sent(group, key int, res *sending.Response, result limit.Result,
 		}
 		t.Final = res.Ended
 		t.Totals.Sends++
-		t.Busy += res.Ended.Sub(res.Began)
+		t.Took.add(res.Ended.Sub(res.Began))
 		t.Totals.Cost += cost[limit.Requests]
 		Add(&t.Uses[group].Spent, cost, 1)
 		t.Figures.sent(group, key, res.Ended.Sub(res.Began), res.Status != 0, cost)

@@ -33,6 +33,17 @@ func (g *Use) SentEach(u limit.Unit) float64 {
 	return float64(max(of[u], 0)) / float64(of[limit.Requests])
 }
 
+// Attempts returns how often a request is sent until it ends, on average of those that have ended. inFlight were
+// sent and have no answer yet. t.mu is held.
+func (t *Tally) Attempts(inFlight int) float64 {
+	const enough = 20
+	n := &t.Totals
+	if ended := n.Done + n.Dead; ended >= enough {
+		return max(float64(n.Sends-inFlight)/float64(ended), 1)
+	}
+	return 1
+}
+
 // CostOfOne is the average cost of a request: of those sent or, while hardly any was, of those
 // left. t.mu is held.
 func (t *Tally) CostOfOne() float64 {

@@ -1,0 +1,123 @@
+package run
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/pool"
+)
+
+// From a fifth of a run on, the ETA differs from the real end by a tenth of the real rest at most, or by
+// two seconds, for ten kinds of runs. Its plan differs by a tenth, where limits bind.
+func TestETAOfTenKinds(t *testing.T) {
+	ms := func(least, most int) time.Duration {
+		return time.Duration(least+rand.IntN(most-least+1)) * time.Millisecond
+	}
+	for _, c := range []struct {
+		name   string
+		limits []format.Rate
+		n      int
+		plan   bool // the limits bind, and the plan knows all of it
+		set    func(v *inTime)
+		answer func(n int) (wait time.Duration, status int)
+	}{
+		{name: "a window of a second", limits: []format.Rate{perSecond(20)}, n: 600, plan: true},
+		{name: "a window of a minute", limits: []format.Rate{{N: 300, Per: time.Minute, Text: "300/m"}}, n: 3000, plan: true},
+		{name: "a bucket", limits: []format.Rate{{N: 10, Per: time.Second, Bucket: true, Burst: 50, Text: "10/s"}}, n: 600, plan: true},
+		{name: "two limits", limits: []format.Rate{perSecond(20), {N: 300, Per: time.Minute, Text: "300/m"}}, n: 2400, plan: true},
+		{name: "slow answers", limits: []format.Rate{perSecond(50)}, n: 800, set: func(v *inTime) { v.config.Concurrency = 8 },
+			answer: func(int) (time.Duration, int) { return ms(300, 1300), 200 }},
+		{name: "no limit", n: 1500, answer: func(int) (time.Duration, int) { return ms(20, 400), 200 }},
+		{name: "two keys", limits: []format.Rate{perSecond(10)}, n: 1000, plan: true, set: func(v *inTime) { v.keys("a", "b") }},
+		{name: "a fifth fails in passing", limits: []format.Rate{perSecond(20)}, n: 800, set: func(v *inTime) {
+			v.config.Attempts, v.config.Backoff = 10, pool.Backoff{Base: 100 * time.Millisecond, Max: time.Second}
+		}, answer: func(int) (time.Duration, int) {
+			if rand.IntN(5) == 0 {
+				return ms(20, 60), 503
+			}
+			return ms(20, 60), 200
+		}},
+		{name: "a server that gets slower", limits: []format.Rate{perSecond(100)}, n: 3000,
+			answer: func(n int) (time.Duration, int) {
+				return ms(50, 150) + time.Duration(min(n, 300))*600*time.Microsecond, 200
+			}},
+		{name: "nonces, in order", limits: []format.Rate{perSecond(20)}, n: 400, set: func(v *inTime) { v.keys("a"); v.nonces() },
+			answer: func(int) (time.Duration, int) { return ms(60, 100), 200 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				n := 0
+				v := newInTime(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					mu.Lock()
+					n++
+					wait, status := ms(20, 60), 200
+					if c.answer != nil {
+						wait, status = c.answer(n)
+					}
+					mu.Unlock()
+					time.Sleep(wait)
+					w.WriteHeader(status)
+				}), c.limits...)
+				if c.set != nil {
+					c.set(v)
+				}
+				type look struct {
+					done float64
+					at   time.Time
+					eta  time.Duration
+				}
+				var looks []look
+				var plan Plan
+				ended := make(chan struct{})
+				var watching sync.WaitGroup
+				v.opened = func(r *Run) {
+					plan = r.Plan(time.Now())
+					watching.Go(func() {
+						for next := 0.2; next < 0.95; {
+							select {
+							case <-ended:
+								return
+							case <-time.After(500 * time.Millisecond):
+							}
+							p := r.Progress()
+							if done := float64(p.Done) / float64(c.n); done >= next {
+								looks, next = append(looks, look{done, time.Now(), p.ETA}), next+0.1
+							}
+						}
+					})
+				}
+				began := time.Now()
+				got := v.run(requests(c.n, "http://server/"))
+				end := time.Now()
+				close(ended)
+				watching.Wait()
+				if got.err != nil || got.Done != c.n || len(looks) < 4 {
+					t.Fatalf("%d of %d done, %d looks, %v", got.Done, c.n, len(looks), got.err)
+				}
+				worst := ""
+				for _, l := range looks {
+					left := end.Sub(l.at)
+					off := (l.eta - left).Abs()
+					text := fmt.Sprintf(" %.0f%%: %.1f of %.1f s;", 100*l.done, l.eta.Seconds(), left.Seconds())
+					worst += text
+					if off > left/10 && off > 2*time.Second {
+						t.Errorf("after%s", text)
+					}
+				}
+				took := end.Sub(began).Seconds()
+				t.Logf("ETA after%s plan: %.1f of %.1f s", worst, plan.Seconds, took)
+				if c.plan && math.Abs(plan.Seconds-took) > took/10 {
+					t.Errorf("the plan was %.1f s, and it took %.1f s", plan.Seconds, took)
+				}
+			})
+		})
+	}
+}
