@@ -46,7 +46,7 @@ func TestETAOfTenKinds(t *testing.T) {
 		}},
 		{name: "a server that gets slower", limits: []format.Rate{perSecond(100)}, n: 3000,
 			answer: func(n int) (time.Duration, int) {
-				return ms(50, 150) + time.Duration(min(n, 300))*600*time.Microsecond, 200
+				return ms(50, 150) + time.Duration(min(n, 150))*1200*time.Microsecond, 200
 			}},
 		{name: "nonces, in order", limits: []format.Rate{perSecond(20)}, n: 400, set: func(v *inTime) { v.keys("a"); v.nonces() },
 			answer: func(int) (time.Duration, int) { return ms(60, 100), 200 }},
