@@ -25,12 +25,15 @@ type (
 	//
 	//  1. If the row of Turn.Worker is alive and has the beat Turn.Beat, the row gets Turn.Beat+1 and
 	//     Turn.Sending. Then the turn fits.
-	//  2. Ends, each Seq at most once: the row of each waiting request goes, and its result is written, with Repeat if the row or
+	//  2. Doubts, which a worker has if the store went back in time: the row of each of these requests,
+	//     whoever has it, has a doubt. If one has a result of another worker, that has Repeat. That holds
+	//     whether the turn fits or not.
+	//  3. Ends, each Seq at most once: the row of each waiting request goes, and its result is written, with Repeat if the row or
 	//     the End has a Doubt. That holds whether the turn fits or not. A request whose row has gone has a
 	//     result already, and the End counts for nothing.
-	//  3. If the turn fits, Returns: of requests that the worker has. They wait until their Rest is over.
+	//  4. If the turn fits, Returns: of requests that the worker has. They wait until their Rest is over.
 	//     A Doubt of the row stays.
-	//  4. If the turn fits, Claims: the first N waiting requests of a Lane by Place and Seq, after From,
+	//  5. If the turn fits, Claims: the first N waiting requests of a Lane by Place and Seq, after From,
 	//     that nobody has and that do not rest. They are the worker's now. If the backlog is paused,
 	//     there are none.
 	Turn = core.Turn
@@ -103,11 +106,12 @@ type Store interface {
 	// was Unsure, has a Doubt. It returns how many.
 	RetryDead(ctx context.Context, backlog int64, classes []string, n int) (int, error)
 
-	// Register makes a row for a worker. It returns ErrNoBacklog if the backlog has gone.
+	// Register makes a row for a worker. Its number never comes again, also if the store goes back in time.
+	// It returns ErrNoBacklog if the backlog has gone.
 	Register(ctx context.Context, backlog int64, host string, pid int) (Beat, error)
 	// Turn does what a worker says.
 	Turn(ctx context.Context, backlog int64, t *Turn) (Outcome, error)
-	// Read returns the row of a worker, and what it has. A row that is not there is dead.
+	// Read returns the row of a worker, and what it has. A row that is not there is dead, and its beat is -1.
 	Read(ctx context.Context, worker int64) (Row, error)
 	// Look returns the living workers of a backlog.
 	Look(ctx context.Context, backlog int64) ([]Beat, error)

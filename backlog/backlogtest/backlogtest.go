@@ -35,7 +35,7 @@ type Case struct {
 
 // Cases are the tests of Run, for those who call them one at a time.
 var Cases = []Case{
-	{"numbers", numbers}, {"results", results}, {"late", late}, {"claims", claims}, {"between", between},
+	{"numbers", numbers}, {"results", results}, {"late", late}, {"doubts", doubts}, {"claims", claims}, {"between", between},
 	{"returns", returns}, {"rests", rests}, {"paused", paused}, {"reads", reads},
 	{"givenUp", givenUp}, {"back", back}, {"looks", looks}, {"unknown", unknown},
 	{"adds", adds}, {"order", order}, {"opens", opens}, {"counts", counts}, {"cancels", cancels}, {"again", again},

@@ -29,6 +29,8 @@ func (f faulty) Turn(ctx context.Context, id int64, t *backlog.Turn) (o backlog.
 			return o, err
 		}
 		c.Beat = row.Beat
+	case "doubts are lost":
+		c.Doubts = nil
 	case "marks are lost":
 		c.Sending = nil
 	case "a late turn loses its results":
@@ -167,7 +169,7 @@ func (r *recorder) Fatalf(string, ...any) { r.fail(); runtime.Goexit() }
 // the stores.
 func TestFaults(t *testing.T) {
 	for fault, finds := range map[string]string{
-		"a turn of any number fits": "numbers", "marks are lost": "back", "a late turn loses its results": "late",
+		"a turn of any number fits": "numbers", "marks are lost": "back", "doubts are lost": "doubts", "a late turn loses its results": "late",
 		"a doubt of the worker is lost": "results", "attempts are lost": "returns", "claims begin at the front": "claims",
 		"one more is claimed": "claims", "a rest is none": "rests", "a pause says nothing": "paused",
 		"any beat is given up": "givenUp", "nothing wakes": "rests", "results in any order": "order",

@@ -86,6 +86,26 @@ func late(t testing.TB, open func(testing.TB) backlog.Store) {
 	}
 }
 
+// What a worker doubts is named, whoever has it: also a result of another worker, and in a turn that does not
+// fit.
+func doubts(t testing.TB, open func(testing.TB) backlog.Store) {
+	b := at(t, open(t), 6)
+	w, other := b.register(), b.register()
+	had, others := w.claim(2), other.claim(3)
+	w.turn(backlog.Turn{Ends: []backlog.End{end(had[0], "")}})
+	other.turn(backlog.Turn{Ends: []backlog.End{end(others[0], "")}})
+	_, err := b.Turn(b.ctx(), b.id, &backlog.Turn{Worker: w.Beat.Worker, Beat: -7,
+		Doubts: []int64{had[0].Seq, had[1].Seq, others[0].Seq, others[1].Seq, 1 << 40}, Ends: []backlog.End{end(had[1], "")}})
+	b.do(err)
+	other.turn(backlog.Turn{Ends: []backlog.End{end(others[1], ""), end(others[2], "")}})
+	all := b.ended()
+	for id, want := range map[string]bool{"0/1": false, "0/2": true, "0/3": true, "0/4": true, "0/5": false} {
+		if r, there := all[id]; !there || r.Repeat != want {
+			t.Errorf("%s is %+v", id, r)
+		}
+	}
+}
+
 // Claims go by place, then by number, of one lane, after a place, and pass by what others have.
 func claims(t testing.TB, open func(testing.TB) backlog.Store) {
 	b := at(t, open(t), 3)
@@ -228,7 +248,7 @@ func reads(t testing.TB, open func(testing.TB) backlog.Store) {
 	if len(row.Held) > 1 && string(row.Held[1].Data) != "\x01" {
 		t.Errorf("the data are %q", row.Held[1].Data)
 	}
-	if row, err := b.Read(b.ctx(), 1<<40); err != nil || !row.Dead {
+	if row, err := b.Read(b.ctx(), 1<<40); err != nil || !row.Dead || row.Beat != -1 {
 		t.Errorf("a row that is not there is %+v, %v", row, err)
 	}
 }

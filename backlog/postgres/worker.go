@@ -22,6 +22,9 @@ set_config('enable_mergejoin', 'off', true)`
   WHERE id = $1 AND NOT dead AND beat = $2 RETURNING 1)
 SELECT set_config('paceline.fits', CASE WHEN NOT EXISTS (SELECT FROM fits) THEN '0'
   WHEN (SELECT state FROM paceline_backlog WHERE id = $4) = 0 THEN '2' ELSE '1' END, true)`
+	// doubtRows and doubtResults are for a store that went back in time.
+	doubtRows    = `UPDATE paceline_queue SET doubt = true WHERE backlog = $1 AND seq = ANY ($2)`
+	doubtResults = `UPDATE paceline_result SET repeat = true WHERE backlog = $1 AND seq = ANY ($2) AND worker <> $3`
 	// end deletes the rows that are there, and writes their results with their doubts.
 	end = `WITH e AS (SELECT * FROM unnest($3::bigint[], $4::smallint[], $5::text[], $6::boolean[], $7::boolean[],
   $8::int[], $9::bytea[]) e (seq, state, class, doubt, unsure, attempts, line)),
@@ -44,8 +47,10 @@ SELECT ` + heldColumns + ` FROM u q JOIN paceline_request r ON r.seq = q.seq`
 
 // Register implements backlog.Store.
 func (s *Store) Register(ctx context.Context, id int64, host string, pid int) (b backlog.Beat, err error) {
-	err = s.pool.QueryRow(ctx, `INSERT INTO paceline_worker (backlog, host, pid)
-SELECT id, $2::text, $3::bigint FROM paceline_backlog WHERE id = $1 AND state <> $4 RETURNING id, beat`,
+	// A standby that takes over may give numbers of the sequence again.
+	err = s.pool.QueryRow(ctx, `INSERT INTO paceline_worker (id, backlog, host, pid)
+SELECT nextval(pg_get_serial_sequence('paceline_worker', 'id')) * 1000 + floor(random() * 1000)::bigint, id, $2::text,
+  $3::bigint FROM paceline_backlog WHERE id = $1 AND state <> $4 RETURNING id, beat`,
 		id, host, pid, stateRemoved).Scan(&b.Worker, &b.Beat)
 	return b, notFound(err)
 }
@@ -64,6 +69,10 @@ func (s *Store) Turn(ctx context.Context, id int64, t *backlog.Turn) (o backlog.
 		o.Fits, o.Paused = fits != "0", fits == "1"
 		return err
 	})
+	if len(t.Doubts) > 0 {
+		b.Queue(doubtRows, id, t.Doubts)
+		b.Queue(doubtResults, id, t.Doubts, t.Worker)
+	}
 	if len(t.Ends) > 0 {
 		b.Queue(end, endsOf(id, t.Worker, t.Ends)...)
 	}
@@ -118,7 +127,7 @@ func (s *Store) Read(ctx context.Context, worker int64) (row backlog.Row, err er
 		err := tx.QueryRow(ctx, `SELECT beat, dead, sending FROM paceline_worker WHERE id = $1`, worker).
 			Scan(&row.Beat, &row.Dead, &row.Sending)
 		if errors.Is(err, pgx.ErrNoRows) {
-			row.Dead = true
+			row.Dead, row.Beat = true, -1
 			return nil
 		}
 		if err != nil {

@@ -46,6 +46,11 @@ SELECT id, ?, ? FROM paceline_backlog WHERE id = ? AND state <> ? RETURNING id, 
 func (s *Store) Turn(ctx context.Context, id int64, t *backlog.Turn) (o backlog.Outcome, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		now, written := time.Now().UnixMilli(), 0
+		if len(t.Doubts) > 0 {
+			if err := doubt(ctx, tx, id, t); err != nil {
+				return err
+			}
+		}
 		for _, e := range t.Ends {
 			n, err := s.endIn(ctx, tx, id, t.Worker, now, e)
 			if err != nil {
@@ -87,6 +92,16 @@ func (s *Store) Turn(ctx context.Context, id int64, t *backlog.Turn) (o backlog.
 	return o, err
 }
 
+func doubt(ctx context.Context, tx *sql.Tx, id int64, t *backlog.Turn) error {
+	_, err := tx.ExecContext(ctx, `UPDATE paceline_queue SET doubt = 1
+WHERE backlog = ? AND seq IN (SELECT value FROM json_each(?))`, id, list(t.Doubts))
+	if err == nil {
+		_, err = tx.ExecContext(ctx, `UPDATE paceline_result SET repeat = 1
+WHERE backlog = ? AND seq IN (SELECT value FROM json_each(?)) AND worker <> ?`, id, list(t.Doubts), t.Worker)
+	}
+	return err
+}
+
 // endIn writes one result, and returns 1 if the row was there.
 func (s *Store) endIn(ctx context.Context, tx *sql.Tx, id, worker, now int64, e backlog.End) (int, error) {
 	attempts := sql.NullInt64{Int64: int64(e.Attempts), Valid: worker != 0}
@@ -117,7 +132,7 @@ func (s *Store) Read(ctx context.Context, worker int64) (row backlog.Row, err er
 		err := tx.QueryRowContext(ctx, `SELECT beat, dead, sending FROM paceline_worker WHERE id = ?`, worker).
 			Scan(&row.Beat, &row.Dead, &sending)
 		if errors.Is(err, sql.ErrNoRows) {
-			row.Dead = true
+			row.Dead, row.Beat = true, -1
 			return nil
 		}
 		if err == nil {

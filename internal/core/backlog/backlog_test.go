@@ -89,6 +89,72 @@ func TestStorms(t *testing.T) {
 	t.Logf("%d requests, %d sends, %d twice, %d named", seeds*jobs, sent, twice, named)
 }
 
+// rewound is a storm in which the store loses the last seconds, some times, as a standby may that takes over.
+// Workers are stopped and cut off, and none is killed: what a worker sent that died in the lost time nobody
+// can name.
+func rewound(seed uint64, r rules, jobs int) (w *world) {
+	w = newWorld(seed, r, jobs, 1+int(seed%3))
+	const faulty = 60 * time.Second
+	w.calm = mono.Time(faulty)
+	for range 4 {
+		w.start(20 * time.Millisecond)
+	}
+	var trouble func()
+	trouble = func() {
+		if w.now >= w.calm {
+			return
+		}
+		p := w.all[w.rng.IntN(len(w.all))]
+		switch w.rng.IntN(4) {
+		case 0:
+			p.wakes = w.now.Add(w.upTo(20 * time.Second))
+		case 1:
+			w.away = w.now.Add(w.upTo(5 * time.Second))
+		default:
+			old := w.store.copied()
+			w.at(nil, w.upTo(5*time.Second), func() {
+				w.lives++
+				old.next = max(old.next, w.store.next) + 32 // numbers never come again
+				w.store = old
+				w.at(nil, w.upTo(12*time.Second), trouble)
+			})
+			return
+		}
+		w.at(nil, w.upTo(6*time.Second), trouble)
+	}
+	w.at(nil, time.Second, trouble)
+	w.run(10 * time.Minute)
+	w.check(jobs)
+	return w
+}
+
+// After the store has lost its last turns, all requests have results, and what was sent twice is named.
+func TestRewound(t *testing.T) {
+	seeds := uint64(6)
+	switch {
+	case need.Long():
+		seeds = 300
+	case testing.Short():
+		seeds = 3
+	}
+	for _, r := range []rules{{}, {forgetful: true}} {
+		broken := 0
+		for seed := range seeds {
+			w := rewound(seed, r, 500)
+			broken += len(w.faults)
+			for i, f := range w.faults {
+				if i < 3 && !r.forgetful {
+					t.Errorf("seed %d: %s", seed, f)
+				}
+			}
+		}
+		t.Logf("%+v: %d faults", r, broken)
+		if r.forgetful && broken == 0 {
+			t.Error("without doubts nothing shows")
+		}
+	}
+}
+
 // Each law that is broken shows in a few storms.
 func TestBrokenLaws(t *testing.T) {
 	for name, r := range map[string]rules{

@@ -24,5 +24,6 @@
 //	worker.go   Worker: what it holds, and what it may send
 //	turn.go     Turn: what one transaction says, and what its outcome means
 //	lane.go     how many requests of a lane a worker holds, and how many it marks
+//	rewind.go   what to do when the store has lost turns
 //	watch.go    Watch: workers that no longer take turns
 package backlog

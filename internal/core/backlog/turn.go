@@ -21,6 +21,8 @@ const (
 // Turn is what a worker says in one transaction. The store does, in this order:
 //
 //   - If the worker's row is alive and has the beat Beat, it gets Beat+1 and Sending. The turn fits.
+//   - Doubts: the row of each request, whoever has it, has a doubt. If it has a result of another worker,
+//     that result is a repeat. That holds whether the turn fits or not.
 //   - Ends: the row of each request goes, and its result is written, with the doubt of the row. That
 //     holds whether the turn fits or not. A request without a row has a result already.
 //   - If the turn fits: Returns, of requests that the worker has.
@@ -28,6 +30,7 @@ const (
 type Turn struct {
 	Worker, Beat int64
 	Sending      []int64
+	Doubts       []int64
 	Ends         []End
 	Returns      []Return
 	Claims       []Claim
@@ -52,7 +55,8 @@ type Done struct {
 	Claimed []Job
 }
 
-// Row is what the store has of a worker: its row, and the requests that it has.
+// Row is what the store has of a worker: its row, and the requests that it has. Of a row that is not there
+// Dead is true, and Beat is -1.
 type Row struct {
 	Dead    bool
 	Beat    int64
@@ -70,7 +74,7 @@ func (w *Worker) Due(now mono.Time, open []int32) mono.Time {
 		return now
 	case w.urgent(now, open):
 		return max(now, w.last.Add(soonest))
-	case len(w.ends)+len(w.returns) > 0:
+	case len(w.ends)+len(w.returns)+len(w.doubts) > 0:
 		return max(now, w.last.Add(tellAfter))
 	case len(w.jobs) == 0:
 		return max(now, w.last.Add(lookIdle))
@@ -81,7 +85,7 @@ func (w *Worker) Due(now mono.Time, open []int32) mono.Time {
 // urgent reports whether a turn lets requests go that could not go otherwise.
 func (w *Worker) urgent(now mono.Time, open []int32) bool {
 	if w.stopping {
-		return len(w.returns)+len(w.ends) > 0
+		return len(w.returns)+len(w.ends)+len(w.doubts) > 0
 	}
 	for _, of := range open {
 		l := w.lanes[of]
@@ -124,6 +128,7 @@ func (w *Worker) Turn(now mono.Time, open []int32) *Turn {
 		t.Sending = append(t.Sending, h.Seq)
 	}
 	slices.Sort(t.Sending)
+	t.Doubts = w.doubts
 	t.Ends = slices.SortedFunc(maps.Values(w.ends), func(a, b End) int { return int(a.Seq - b.Seq) })
 	t.Returns = slices.SortedFunc(maps.Values(w.returns), func(a, b Return) int { return int(a.Seq - b.Seq) })
 	return t
@@ -135,6 +140,7 @@ func (w *Worker) Committed(now mono.Time, d Done) {
 	for _, e := range t.Ends { // whether it fits or not
 		delete(w.ends, e.Seq)
 	}
+	w.doubts = w.doubts[len(t.Doubts):]
 	if !d.Fits {
 		w.unknown = true
 		return
@@ -206,6 +212,9 @@ func (w *Worker) Reads() bool { return w.unknown }
 func (w *Worker) Read(r Row) {
 	if !w.unknown {
 		return
+	}
+	if r.Beat < w.beat { // the store has lost turns
+		w.rewind()
 	}
 	if r.Dead {
 		w.die()

@@ -75,7 +75,9 @@ type Worker struct {
 	lanes    map[int32]*lane
 	ends     map[int64]End    // not known to be committed
 	returns  map[int64]Return // the same
+	doubts   []int64          // the same
 	resting  []*held
+	flew     flights
 
 	turn      *Turn     // under way, or of unknown outcome
 	unknown   bool      // the outcome of turn is not known: read the row
@@ -151,6 +153,7 @@ func (w *Worker) Next(now mono.Time, of int32) (Job, bool) {
 		l.marked = l.marked[1:]
 	}
 	h.flying = true
+	w.flew.add(now, h.Seq)
 	l.pass(now)
 	l.sent++
 	return h.Job, true
@@ -249,7 +252,7 @@ func (w *Worker) Rested(now mono.Time) mono.Time {
 
 // Over reports whether nothing is left to send, to report or to give back.
 func (w *Worker) Over() bool {
-	return w.turn == nil && len(w.jobs) == 0 && len(w.ends) == 0 && len(w.returns) == 0
+	return w.turn == nil && len(w.jobs) == 0 && len(w.ends) == 0 && len(w.returns) == 0 && len(w.doubts) == 0
 }
 
 // Held returns how many requests the worker holds, and how many of them are in flight.

@@ -18,6 +18,7 @@ type rules struct {
 	neverStale   bool // law 5: a request is written without a look at Fresh
 	anyBeat      bool // law 6: a turn of an old number fits
 	unnamed      bool // law 7: requests of a worker that was given up have no doubt
+	forgetful    bool // after the store has lost turns, nothing has a doubt
 }
 
 // row is a request that has not ended.
@@ -33,7 +34,10 @@ type workerRow struct {
 	sending []int64
 }
 
-type result struct{ repeat bool }
+type result struct {
+	repeat bool
+	worker int64
+}
 
 // store has the tables, and does each transaction at one instant.
 type store struct {
@@ -45,6 +49,22 @@ type store struct {
 	next    int64
 }
 
+// copied is the store as it is now.
+func (s *store) copied() *store {
+	c := &store{rules: s.rules, queue: map[int64]*row{}, order: slices.Clone(s.order), results: map[int64][]result{},
+		workers: map[int64]*workerRow{}, next: s.next}
+	for seq, r := range s.queue {
+		c.queue[seq] = new(*r)
+	}
+	for seq, all := range s.results {
+		c.results[seq] = slices.Clone(all)
+	}
+	for id, w := range s.workers {
+		c.workers[id] = new(*w)
+	}
+	return c
+}
+
 func (s *store) register() int64 {
 	s.next++
 	s.workers[s.next] = &workerRow{}
@@ -53,13 +73,23 @@ func (s *store) register() int64 {
 
 func (s *store) turn(now mono.Time, t *Turn) (d Done) {
 	w := s.workers[t.Worker]
-	d.Fits = !w.dead && (w.beat == t.Beat || s.anyBeat)
+	d.Fits = w != nil && !w.dead && (w.beat == t.Beat || s.anyBeat)
 	if d.Fits {
 		w.beat, w.sending = t.Beat+1, t.Sending
 	}
+	for _, seq := range t.Doubts {
+		if r := s.queue[seq]; r != nil && !s.forgetful {
+			r.Doubt = true
+		}
+		for i, r := range s.results[seq] {
+			if r.worker != t.Worker && !s.forgetful {
+				s.results[seq][i].repeat = true
+			}
+		}
+	}
 	for _, e := range t.Ends {
 		if r := s.queue[e.Seq]; r != nil {
-			s.results[e.Seq] = append(s.results[e.Seq], result{r.Doubt || e.Doubt})
+			s.results[e.Seq] = append(s.results[e.Seq], result{r.Doubt || e.Doubt, t.Worker})
 			if !s.keepsRows {
 				delete(s.queue, e.Seq)
 			}
@@ -94,6 +124,9 @@ func (s *store) turn(now mono.Time, t *Turn) (d Done) {
 
 func (s *store) read(id int64) (r Row) {
 	w := s.workers[id]
+	if w == nil {
+		return Row{Dead: true, Beat: -1}
+	}
 	r.Dead, r.Beat, r.Sending = w.dead, w.beat, w.sending
 	for _, seq := range s.order {
 		if q := s.queue[seq]; q != nil && q.worker == id {
@@ -105,7 +138,7 @@ func (s *store) read(id int64) (r Row) {
 
 func (s *store) look() (all []Beat) {
 	for id := int64(1); id <= s.next; id++ {
-		if w := s.workers[id]; !w.dead {
+		if w := s.workers[id]; w != nil && !w.dead {
 			all = append(all, Beat{id, w.beat})
 		}
 	}
@@ -114,7 +147,7 @@ func (s *store) look() (all []Beat) {
 
 func (s *store) giveUp(b Beat) {
 	w := s.workers[b.Worker]
-	if w.dead || w.beat != b.Beat {
+	if w == nil || w.dead || w.beat != b.Beat {
 		return
 	}
 	w.dead = true
@@ -168,6 +201,7 @@ type world struct {
 	unsure map[int64]bool // an attempt had no answer
 	faults []string       // laws that were broken
 	away   mono.Time
+	lives  int // how often the store has lost turns: what belongs to an earlier life never arrives
 }
 
 func newWorld(seed uint64, r rules, jobs, lanes int) *world {
@@ -237,6 +271,13 @@ func (w *world) start(gap time.Duration) *process {
 // call has the store do something. reply gets false if nobody knows whether it was done.
 func (p *process) call(do func(), reply func(known bool)) {
 	w := p.world
+	life, does, replies := w.lives, do, reply
+	do = func() {
+		if w.lives == life {
+			does()
+		}
+	}
+	reply = func(known bool) { replies(known && w.lives == life) }
 	there, back := 1+w.upTo(8*time.Millisecond), w.upTo(8*time.Millisecond)
 	const patience = 2 * time.Second
 	if down := w.away.Sub(w.now); down > 0 && w.rng.IntN(2) == 0 {
@@ -289,7 +330,7 @@ func (p *process) step() {
 			p.busy = true
 			p.call(func() { id = w.store.register() }, func(known bool) {
 				if p.busy = false; known {
-					k.Registered(began, id, w.store.workers[id].beat)
+					k.Registered(began, id, 0)
 				}
 			})
 		case k.Due(w.now, w.lanes) <= w.now:
@@ -345,7 +386,7 @@ func (p *process) send(j Job) {
 			return
 		}
 		switch row := w.store.workers[k.ID()]; {
-		case row == nil:
+		case row == nil, row.beat < k.Beat().Beat: // the store has lost that, and nobody can know yet
 		case row.dead:
 			w.broke("law 5: %d was given up, and sends %d", k.ID(), j.Seq)
 		case !slices.Contains(row.sending, j.Seq):
