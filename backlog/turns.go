@@ -95,7 +95,7 @@ func (s *Session) turn(t *Turn) error {
 		s.changedLocked()
 	}
 	s.mu.Unlock()
-	if err == nil && s.config.Committed != nil && len(t.Ends) > 0 {
+	if err == nil && o.Fits && s.config.Committed != nil && len(t.Ends) > 0 {
 		seqs := make([]int64, len(t.Ends))
 		for i, e := range t.Ends {
 			seqs[i] = e.Seq
@@ -112,8 +112,12 @@ func (s *Session) read(id int64) error {
 	if err == nil {
 		s.mu.Lock()
 		s.worker.Read(row)
+		left := s.worker.ID() == 0 && !row.Dead
 		s.changedLocked()
 		s.mu.Unlock()
+		if left { // the store went back in time
+			s.store.GiveUp(ctx, Beat{Worker: id, Beat: row.Beat}) //nolint:errcheck // others do it, 15 s later
+		}
 	}
 	return s.note(err)
 }

@@ -95,6 +95,7 @@ func doubts(t testing.TB, open func(testing.TB) backlog.Store) {
 	w.turn(backlog.Turn{Ends: []backlog.End{end(had[0], "")}})
 	other.turn(backlog.Turn{Ends: []backlog.End{end(others[0], "")}})
 	_, err := b.Turn(b.ctx(), b.id, &backlog.Turn{Worker: w.Beat.Worker, Beat: -7,
+		Own:    []int64{w.Beat.Worker, 1 << 41},
 		Doubts: []int64{had[0].Seq, had[1].Seq, others[0].Seq, others[1].Seq, 1 << 40}, Ends: []backlog.End{end(had[1], "")}})
 	b.do(err)
 	other.turn(backlog.Turn{Ends: []backlog.End{end(others[1], ""), end(others[2], "")}})

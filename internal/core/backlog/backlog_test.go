@@ -133,7 +133,7 @@ func TestRewound(t *testing.T) {
 	seeds := uint64(6)
 	switch {
 	case need.Long():
-		seeds = 300
+		seeds = 100
 	case testing.Short():
 		seeds = 3
 	}

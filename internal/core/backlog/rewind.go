@@ -1,6 +1,7 @@
 package backlog
 
 import (
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/limit/mono"
@@ -27,19 +28,10 @@ func (f *flights) add(now mono.Time, seq int64) {
 }
 
 // rewind is for a store that has lost its last turns, as a standby may that takes over. What the worker has
-// sent in the last minute has a doubt: its result may be lost, or its mark. Nothing that it holds is marked
-// any more. What is in flight may end, and is not written.
+// sent in the last minute has a doubt: its result may be lost, or its mark. Turns of the lost time had the
+// numbers that come next, and may still arrive: the worker leaves its row, as one that was given up.
 func (w *Worker) rewind() {
-	w.doubts = append(append(w.doubts[:len(w.doubts):len(w.doubts)], w.flew.before...), w.flew.now...)
-	clear(w.returns)
-	for _, h := range w.sorted() {
-		if h.flying {
-			h.stale = true
-			continue
-		}
-		w.forget(h)
-	}
-	if w.turn != nil {
-		w.turn.fresh = nil
-	}
+	w.doubts = slices.Concat(w.doubts, w.flew.before, w.flew.now)
+	slices.Sort(w.doubts)
+	w.doubts = slices.Compact(w.doubts)
 }

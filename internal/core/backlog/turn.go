@@ -21,8 +21,8 @@ const (
 // Turn is what a worker says in one transaction. The store does, in this order:
 //
 //   - If the worker's row is alive and has the beat Beat, it gets Beat+1 and Sending. The turn fits.
-//   - Doubts: the row of each request, whoever has it, has a doubt. If it has a result of another worker,
-//     that result is a repeat. That holds whether the turn fits or not.
+//   - Doubts: the row of each request, whoever has it, has a doubt. If it has a result of a worker that is
+//     not one of Own, that result is a repeat. That holds whether the turn fits or not.
 //   - Ends: the row of each request goes, and its result is written, with the doubt of the row. That
 //     holds whether the turn fits or not. A request without a row has a result already.
 //   - If the turn fits: Returns, of requests that the worker has.
@@ -30,7 +30,7 @@ const (
 type Turn struct {
 	Worker, Beat int64
 	Sending      []int64
-	Doubts       []int64
+	Doubts, Own  []int64
 	Ends         []End
 	Returns      []Return
 	Claims       []Claim
@@ -128,7 +128,9 @@ func (w *Worker) Turn(now mono.Time, open []int32) *Turn {
 		t.Sending = append(t.Sending, h.Seq)
 	}
 	slices.Sort(t.Sending)
-	t.Doubts = w.doubts
+	if len(w.doubts) > 0 {
+		t.Doubts, t.Own = w.doubts, w.own
+	}
 	t.Ends = slices.SortedFunc(maps.Values(w.ends), func(a, b End) int { return int(a.Seq - b.Seq) })
 	t.Returns = slices.SortedFunc(maps.Values(w.returns), func(a, b Return) int { return int(a.Seq - b.Seq) })
 	return t
@@ -137,14 +139,16 @@ func (w *Worker) Turn(now mono.Time, open []int32) *Turn {
 // Committed takes what the turn under way returned.
 func (w *Worker) Committed(now mono.Time, d Done) {
 	t := w.turn
-	for _, e := range t.Ends { // whether it fits or not
-		delete(w.ends, e.Seq)
-	}
-	w.doubts = w.doubts[len(t.Doubts):]
 	if !d.Fits {
 		w.unknown = true
 		return
 	}
+	// Ends of a turn that does not fit are written, too. They are told again: if the store goes back to
+	// before them, only the number of a turn that fits shows it.
+	for _, e := range t.Ends {
+		delete(w.ends, e.Seq)
+	}
+	w.doubts = w.doubts[len(t.Doubts):]
 	w.turn, w.beat, w.paused = nil, t.Beat+1, d.Paused
 	w.began, w.suspected = w.last, false
 	for _, r := range t.Returns {
@@ -213,10 +217,11 @@ func (w *Worker) Read(r Row) {
 	if !w.unknown {
 		return
 	}
-	if r.Beat < w.beat { // the store has lost turns
+	lost := r.Beat < w.beat
+	if lost {
 		w.rewind()
 	}
-	if r.Dead {
+	if lost || r.Dead {
 		w.die()
 		return
 	}

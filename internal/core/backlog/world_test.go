@@ -82,7 +82,7 @@ func (s *store) turn(now mono.Time, t *Turn) (d Done) {
 			r.Doubt = true
 		}
 		for i, r := range s.results[seq] {
-			if r.worker != t.Worker && !s.forgetful {
+			if !slices.Contains(t.Own, r.worker) && !s.forgetful {
 				s.results[seq][i].repeat = true
 			}
 		}
