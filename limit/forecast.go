@@ -63,6 +63,14 @@ func NotBefore(l Limiter, now mono.Time, n int, ahead, cost Cost) mono.Time {
 	return t
 }
 
+// Expected guesses when a cost goes behind n requests with the cost ahead. It is NotBefore, but for each
+// Headroom in l, whose guess counts: that is no bound.
+func Expected(l Limiter, now mono.Time, n int, ahead, cost Cost) mono.Time {
+	t := NotBefore(l, now, n, ahead, cost)
+	Ask(l, func(h *Headroom) { t = max(t, h.expected(now, n, ahead, cost)) })
+	return t
+}
+
 // Foresees reports whether ReadyAfter is known of l, with everything in it.
 func Foresees(l Limiter) bool {
 	return !anyPart(l, func(l Limiter) bool {

@@ -233,6 +233,22 @@ func (h *Headroom) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	return t
 }
 
+// expected guesses what Expected does: where a part is used, all that goes uses so much more.
+func (h *Headroom) expected(now mono.Time, n int, ahead, cost Cost) mono.Time {
+	now = max(now, h.last)
+	for u := range ahead {
+		if all := ahead[u] + cost[u]; all > 0 {
+			ahead[u] = int64(min(float64(all)/h.use, MaxCost)) - cost[u]
+		}
+	}
+	t := NotBefore(h.limiter, now, int(float64(n+1)/h.use)-1, ahead, cost)
+	if ends := h.ends(); t > now && t < AfterSettle && now < ends {
+		// The part grows evenly until then, so half of what is missing now is lost.
+		t = t.Add(time.Duration(float64(ends.Sub(now)) / 2 * (1 - h.used(now)/h.use)))
+	}
+	return t
+}
+
 // ReadyLeaving is the function ReadyLeaving. What is left free is not the same for all, so the larger part counts.
 func (h *Headroom) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free float64) mono.Time {
 	return max(plainly(h, now, first, cost), ReadyLeaving(h.limiter, max(now, h.last), first, cost, free))

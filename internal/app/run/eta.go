@@ -139,8 +139,8 @@ func (s *gauge) units(g *group, l format.Rate, attempts float64) float64 {
 }
 
 // isWindowed reports whether a group's rest can be counted in windows: each key has its own, and all may go now.
-func isWindowed(l format.Rate, keys []serving) bool {
-	return !l.Bucket && l.Zone == "" && len(keys) > 0 && !slices.ContainsFunc(keys, func(k serving) bool {
+func (s *gauge) isWindowed(l format.Rate, keys []serving) bool {
+	return !l.Bucket && l.Zone == "" && (s.c.Use == 0 || s.c.Use == 1) && len(keys) > 0 && !slices.ContainsFunc(keys, func(k serving) bool {
 		return k.from > 0 || len(k.misfits) > 0 || len(k.shared) > 0
 	})
 }
@@ -170,7 +170,8 @@ func (s *gauge) byLimits(g *group, now time.Time, keys []serving, attempts float
 	t := s.tally
 	keys = ofEach(keys)
 	u := &t.Uses[g.index]
-	for n, l := range g.limits {
+	for n, whole := range g.limits {
+		l := whole.Part(s.c.Use)
 		left := s.units(g, l, attempts)
 		if l.Bucket && !t.First.IsZero() {
 			// The present content of the bucket can go at once, and takes no time.
@@ -182,8 +183,8 @@ func (s *gauge) byLimits(g *group, now time.Time, keys []serving, attempts float
 		if left <= 0 {
 			continue
 		}
-		d := together(keys, rate.Lasting(left/(l.Speed()*fits(l, keys))))
-		if all = max(all, d); !isWindowed(l, keys) {
+		d := together(keys, rate.Lasting(left/(l.Speed()*fits(whole, keys))))
+		if all = max(all, d); !s.isWindowed(whole, keys) {
 			some = max(some, d)
 		}
 	}

@@ -39,6 +39,7 @@ func TestETAOfABucket(t *testing.T) {
 		first, after     time.Duration // times of the first request, and of now
 		want             time.Duration
 		wrong            int64 // what fits, if not all
+		use              float64
 	}{
 		"full":                  {keys: 1, room: 60, remaining: 100, want: 40 * time.Second},
 		"half":                  {keys: 1, room: 30, remaining: 100, want: 70 * time.Second},
@@ -48,8 +49,10 @@ func TestETAOfABucket(t *testing.T) {
 		"overdrawn":             {keys: 1, room: 60, remaining: 100, spent: 90, after: 10 * time.Second, want: 100 * time.Second},
 		"two keys":              {keys: 2, room: 120, remaining: 200, want: 40 * time.Second},
 		"of 60 only 30 fit":     {keys: 1, room: 60, remaining: 100, wrong: 30, want: 80 * time.Second},
+		"a part":                {keys: 1, room: 60, remaining: 100, use: 0.5, want: 140 * time.Second},
+		"a part, and it is out": {keys: 1, room: 60, remaining: 100, spent: 50, after: 40 * time.Second, use: 0.5, want: 200 * time.Second},
 	} {
-		s := &gauge{epoch: epoch, tally: &tally.Tally{}, organizations: &organizations{}, c: &Config{Keys: make([]format.Key, c.keys), Limits: []format.Rate{{N: 60, Per: time.Minute, Unit: limit.Requests, Bucket: true}}}}
+		s := &gauge{epoch: epoch, tally: &tally.Tally{}, organizations: &organizations{}, c: &Config{Use: c.use, Keys: make([]format.Key, c.keys), Limits: []format.Rate{{N: 60, Per: time.Minute, Unit: limit.Requests, Bucket: true}}}}
 		s.tally.First = epoch.Add(c.first)
 		s.tally.Uses = []tally.Use{{Remaining: limit.Cost{limit.Requests: c.remaining}, Spent: limit.Cost{limit.Requests: c.spent}}}
 		g := &group{limits: s.c.Limits, rooms: []int64{c.room}}
@@ -59,6 +62,20 @@ func TestETAOfABucket(t *testing.T) {
 		}
 		if got, _ := s.byLimits(g, epoch.Add(c.after), keys, 1); got.Round(time.Millisecond) != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A plan counts on the part of a limit that is used: 100 at 10 of 20 a second, and of a bucket that holds half.
+func TestPlanOfAPart(t *testing.T) {
+	for want, l := range map[time.Duration]format.Rate{
+		9 * time.Second: {N: 20, Per: time.Second, Unit: limit.Requests},
+		8 * time.Second: {N: 20, Per: time.Second, Unit: limit.Requests, Bucket: true, Burst: 40},
+	} {
+		p := &planning{c: &Config{Limits: []format.Rate{l}, Use: 0.5}}
+		plan := Plan{Requests: 100}
+		if got := p.limits(time.Unix(1_800_000_000, 0), &plan, limit.Cost{limit.Requests: 100}, 1, nil); got != want || plan.Seconds != want.Seconds() {
+			t.Errorf("%v, %+v; want %v", got, plan, want)
 		}
 	}
 }

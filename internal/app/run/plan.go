@@ -357,12 +357,13 @@ func (p *planning) limits(now time.Time, plan *Plan, cost limit.Cost, quotas int
 			if i < 0 {
 				continue
 			}
-			room := l.Most() * int64(quotas)
+			used := l.Part(p.c.Use)
+			room := used.Most() * int64(quotas)
 			if n < len(groups) { // the run is open, so the group is made
-				room = groups[n].rooms[i]
+				room = min(room, groups[n].rooms[i])
 			}
 			all += costs[name][l.Unit]
-			if t := l.Takes(now, costs[name][l.Unit], quotas, room); t > d {
+			if t := used.Takes(now, costs[name][l.Unit], quotas, room); t > d {
 				d, of = t, name
 			}
 		}
@@ -499,7 +500,8 @@ func (p *planning) alone(now time.Time, l *meter.Meter, plan *Plan, quotas int) 
 	for i := range plan.Alone {
 		a := &plan.Alone[i]
 		for _, l := range rate.OfModel(p.c.Limits, a.Model) {
-			d := l.Takes(now, costs[i][l.Unit], quotas, l.Most()*int64(quotas))
+			used := l.Part(p.c.Use)
+			d := used.Takes(now, costs[i][l.Unit], quotas, used.Most()*int64(quotas))
 			if s := d.Seconds(); s > a.Seconds {
 				a.Seconds, a.Limit = s, l.Text
 			}

@@ -180,7 +180,7 @@ func (s *gauge) windows(of [][]serving, inFlight int) (longest time.Duration) {
 		keys := ofEach(of[i])
 		g.pool.Update(func(now mono.Time, _ *pool.Queue, _ *pool.Dispatcher) {
 			for n, l := range g.limits {
-				if isWindowed(l, keys) { // a request counts from its send until a window after its answer
+				if s.isWindowed(l, keys) { // a request counts from its send until a window after its answer
 					longest = max(longest, byWindows(now, g.of[keys[0].key].limiters[n], l, rest[i][n]/float64(len(keys)), l.Per+took))
 				}
 			}

@@ -624,7 +624,7 @@ func (d *Dispatcher) Expect(now mono.Time, key, n int, cost limit.Cost) mono.Tim
 	ready, goes := now, now
 	for _, g := range d.keys[key].stacks {
 		ready = max(ready, g.Ready(now, cost))
-		goes = max(goes, g.NotBefore(now, n-1, ahead, cost))
+		goes = max(goes, limit.Expected(g, now, n-1, ahead, cost))
 	}
 	if ready >= limit.AfterSettle {
 		return ready

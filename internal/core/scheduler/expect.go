@@ -37,7 +37,7 @@ func (l *Scheduler) expect(now mono.Time, a *Lane, of *Ticket, place mono.Time) 
 		for k, m := range w.limits {
 			n, some := m.before(w, k, now, place)
 			less(&some, &m.spare)
-			t = max(t, limit.NotBefore(m.Limiter, now, n, some, *cost))
+			t = max(t, limit.Expected(m.Limiter, now, n, some, *cost))
 			if r := m.Limiter.Ready(now, *cost); r < limit.AfterSettle {
 				t = max(t, r) // a pause may end at once, but probably does not
 			}

@@ -56,6 +56,20 @@ func (l Limit) Most() int64 {
 	return l.N
 }
 
+// Part is the limit as far as that part of it is used; 0: all. Its Text stays.
+func (l Limit) Part(use float64) Limit {
+	if use == 0 || use == 1 {
+		return l
+	}
+	most := max(int64(float64(l.Most())*use*(1+1e-12)), 1)
+	if l.Bucket {
+		l.Burst, l.Per = most, time.Duration(float64(l.Per)/use)
+		return l
+	}
+	l.N = most
+	return l
+}
+
 // Speed is the long-run rate, in units a second.
 func (l Limit) Speed() float64 { return float64(l.N) / l.Per.Seconds() }
 
