@@ -84,6 +84,8 @@ func TestStory(t *testing.T) {
 	s, least := tenants.Short, 0.5
 	if need.Long() {
 		s, least = tenants.Long, 0.95
+	} else {
+		t.Parallel()
 	}
 	server := tenants.NewServer(t, s)
 	host := httptest.NewServer(server)
@@ -124,6 +126,7 @@ func TestStory(t *testing.T) {
 // A task without a retry would be archived if it were put off. So it waits in its worker, and is worked
 // there again if the server refuses it.
 func TestWithoutARetry(t *testing.T) {
+	t.Parallel()
 	calls := make(chan time.Time, 4)
 	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		calls <- time.Now()

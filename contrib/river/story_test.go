@@ -116,6 +116,9 @@ func chosen() (s tenants.Story, least float64) {
 
 // story works all jobs of a Story in a River client.
 func story[T any](t *testing.T, driver riverdriver.Driver[T]) {
+	if !need.Long() { // which measures
+		t.Parallel()
+	}
 	migrated(t, driver)
 	s, least := chosen()
 	server := tenants.NewServer(t, s)

@@ -222,6 +222,7 @@ func work[T any](t *testing.T, s *store[T], in []byte, n int, own limit.Limiter)
 }
 
 func likeRun[T any](t *testing.T, s *store[T]) {
+	t.Parallel()
 	const n = 60
 	s.migrate(t)
 	first, second := httptest.NewServer(&moody{calls: map[string]int{}}), httptest.NewServer(&moody{calls: map[string]int{}})
