@@ -94,7 +94,7 @@ func TestStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := worker.New(dev.Client(), "calls", worker.Options{
-		Interceptors: []interceptor.WorkerInterceptor{pace}, MaxConcurrentActivityExecutionSize: tenants.Workers,
+		Interceptors: []interceptor.WorkerInterceptor{pace}, MaxConcurrentActivityExecutionSize: tenants.Workers, MaxConcurrentActivityTaskPollers: tenants.Workers,
 	})
 	w.RegisterWorkflow(callAll)
 	w.RegisterActivity(&calls{host.URL, host.Client()})

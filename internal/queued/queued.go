@@ -284,6 +284,9 @@ func (d *door) turn(ctx context.Context, j *Job, p snooze.Place, came time.Time)
 		var w *paceline.WaitError
 		switch {
 		case err == nil:
+			d.mu.Lock()
+			d.book.Went(d.now())
+			d.mu.Unlock()
 			return permit, nil
 		case j.Stays || ctx.Err() != nil || !errors.As(err, &w) || w.Reason != paceline.ErrDeadline:
 			return paceline.Permit{}, err

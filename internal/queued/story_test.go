@@ -233,3 +233,28 @@ func call(ctx context.Context, client *http.Client, j tenants.Job) error {
 	}
 	return nil
 }
+
+// Where only an answer makes room, nobody knows when. Two requests of a tenant may be in flight: they are,
+// nearly always, and its jobs take few of the ten workers.
+func TestInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := New(Config{Limiter: func(string) (limit.Limiter, error) {
+			return limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 2})
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const jobs, takes = 200, 300 * time.Millisecond
+		q := &queue{poll: 20 * time.Millisecond}
+		began := time.Now()
+		for i := range jobs {
+			q.jobs = append(q.jobs, &queuedJob{Job: tenants.Job{ID: fmt.Sprint(i), Tenant: "one"}, due: began, made: began, n: i})
+		}
+		q.work(t, keys, func(context.Context, tenants.Job) error { time.Sleep(takes); return nil })
+		least := jobs / 2 * takes
+		if took := time.Since(began); took > least*5/4 {
+			t.Errorf("%d jobs took %v, and %v are enough", jobs, took, least)
+		}
+		t.Logf("%v, %.2f naps a job", time.Since(began), float64(q.naps)/jobs)
+	})
+}

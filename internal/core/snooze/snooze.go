@@ -35,9 +35,11 @@ const (
 	late = 2 * time.Second
 	// kept is how long after its instant the place of a job is remembered.
 	kept = 10 * time.Minute
-	// blind is the nap of a job whose turn depends on an answer.
-	blind    = time.Second
-	shortest = time.Millisecond // the shortest nap
+	// blind is the nap of a job whose turn depends on an answer, where nothing else is known, and blindMost
+	// the longest one; blindLine is how many wait in workers for one.
+	blind, blindMost = time.Second, 10 * time.Minute
+	blindLine        = 2
+	shortest         = time.Millisecond // the shortest nap
 )
 
 // Config describes a Book. The zero value is ready.
@@ -82,6 +84,8 @@ type Book struct {
 	looks           dueHeap
 	cost            limit.Cost    // of those in away
 	lateness        time.Duration // by which jobs come back after the end of their nap, on average
+	went            mono.Time     // when a job last went
+	gap             time.Duration // from one that went to the next, on average, while others are away
 }
 
 // job is one that is away, or was and has not come back.
@@ -97,7 +101,7 @@ type job struct {
 
 // New returns an empty Book.
 func New(c Config) *Book {
-	return &Book{many: c.Many, maxWait: cmp.Or(c.MaxWait, DefaultMaxWait), spread: cmp.Or(c.Spread, DefaultSpread), jobs: map[string]*job{}}
+	return &Book{many: c.Many, maxWait: cmp.Or(c.MaxWait, DefaultMaxWait), spread: cmp.Or(c.Spread, DefaultSpread), jobs: map[string]*job{}, went: mono.Min}
 }
 
 // MaxWait returns the longest time that a job waits in its worker.
@@ -134,6 +138,19 @@ func (b *Book) Came(now mono.Time, id string, first Place) Place {
 		return j.place
 	}
 	return first
+}
+
+// Went notes that a job's request goes now. Where only answers make room, the time between two that go is
+// the forecast.
+func (b *Book) Went(now mono.Time) {
+	if len(b.away) > 0 && b.went > mono.Min {
+		if d := now.Sub(b.went); b.gap == 0 {
+			b.gap = d
+		} else {
+			b.gap += (min(d, 8*b.gap) - b.gap) / 16
+		}
+	}
+	b.went = now
 }
 
 // learn takes in how late a job came back.
@@ -174,8 +191,11 @@ func (b *Book) Turn(now mono.Time, p Place, inLine int, cost limit.Cost, f Forec
 	switch {
 	case at == limit.Never:
 		return at, false
-	case at == limit.AfterSettle:
-		return at, n == 0
+	case at == limit.AfterSettle: // room may come at any time, for one who is here
+		if b.gap > 0 { // a part of the gap: late jobs would lengthen it
+			at = now.Add(time.Duration(min(float64(n+1)*float64(b.gap)/4, float64(blindMost))))
+		}
+		return at, inLine < blindLine
 	case at > now:
 		at = at.Add(time.Duration(together(n, ahead, at, f)) * b.spread)
 	}

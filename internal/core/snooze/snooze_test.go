@@ -112,7 +112,7 @@ func TestTurn(t *testing.T) {
 		{"far, beside others that come back then", tenASecond(second), 3, second + 3*mono.Time(DefaultSpread), false, 998_750 * time.Microsecond},
 		{"it never fits", never, 0, limit.Never, false, 0},
 		{"only an answer makes room, for the first", unknown, 0, limit.AfterSettle, true, time.Second},
-		{"only an answer makes room, for another", unknown, 1, limit.AfterSettle, false, time.Second},
+		{"only an answer makes room, and two wait for it", unknown, 2, limit.AfterSettle, false, time.Second},
 	} {
 		b := New(Config{})
 		at, near := b.Turn(0, Place{}, c.inLine, limit.One, c.f)
@@ -178,6 +178,31 @@ func TestMany(t *testing.T) {
 		if n := b.Away(second) - 1; n != want {
 			t.Errorf("many %v: %d jobs hold up others after their nap", many, n)
 		}
+	}
+}
+
+// Where only answers make room, jobs come back by the time between those that went.
+func TestWent(t *testing.T) {
+	b, now := New(Config{}), mono.Time(0)
+	unknown := func(int, limit.Cost) mono.Time { return limit.AfterSettle }
+	for i := range int64(20) {
+		b.Leave(now, fmt.Sprint(i), Place{Order: i}, limit.One, 100*second, 0)
+	}
+	for range 50 {
+		b.Went(now)
+		now = now.Add(400 * time.Millisecond)
+	}
+	for _, c := range []struct {
+		order int64
+		want  time.Duration
+	}{{0, 300 * time.Millisecond}, {9, 1200 * time.Millisecond}} {
+		at, near := b.Turn(now, Place{Order: c.order}, 2, limit.One, unknown)
+		if at.Sub(now) != c.want || near {
+			t.Errorf("job %d comes back after %v, near %v", c.order, at.Sub(now), near)
+		}
+	}
+	if _, near := b.Turn(now, Place{Order: 9}, 1, limit.One, unknown); !near {
+		t.Error("nobody waits in a worker for the next answer")
 	}
 }
 
