@@ -116,9 +116,9 @@ func New(c Config) (*Keys, error) {
 	case c.Limiter == nil:
 		return nil, errors.New("the Limiter is nil")
 	case c.MaxWait < 0:
-		return nil, fmt.Errorf("MaxWait %v is negative", c.MaxWait)
+		return nil, fmt.Errorf("the MaxWait %v is negative", c.MaxWait)
 	case c.Spread < 0:
-		return nil, fmt.Errorf("Spread %v is negative", c.Spread)
+		return nil, fmt.Errorf("the Spread %v is negative", c.Spread)
 	}
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("Backoff: %w", err)

@@ -190,8 +190,8 @@ func TestErrors(t *testing.T) {
 		want string
 	}{
 		{Config{}, "the Limiter is nil"},
-		{Config{Limiter: oneASecond, MaxWait: -1}, "MaxWait -1ns is negative"},
-		{Config{Limiter: oneASecond, Spread: -1}, "Spread -1ns is negative"},
+		{Config{Limiter: oneASecond, MaxWait: -1}, "the MaxWait -1ns is negative"},
+		{Config{Limiter: oneASecond, Spread: -1}, "the Spread -1ns is negative"},
 	} {
 		if _, err := New(c.c); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v", c.c, err)
