@@ -118,42 +118,95 @@ var clientsOf = []struct {
 	name, needs, script string
 	h2                  bool
 	by100, by102        bool // served
+	often               often
 }{
 	{"urllib", "python3-ssl", `
 import urllib.request, ssl
-print(urllib.request.urlopen('WHERE', timeout=1.2, context=ssl.create_default_context(cafile='CA')).read().decode())`, false, true, false},
+print(urllib.request.urlopen('WHERE', timeout=1.2, context=ssl.create_default_context(cafile='CA')).read().decode())`, false, true, false, inCI},
 	{"requests", "python3-requests", `
 import requests
-print(requests.get('WHERE', timeout=1.2, verify='CA').text)`, false, true, false},
+print(requests.get('WHERE', timeout=1.2, verify='CA').text)`, false, true, false, inCI},
 	{"httpx", "python3-httpx", `
 import httpx
-print(httpx.Client(timeout=1.2, verify='CA').get('WHERE').text)`, false, true, true},
+print(httpx.Client(timeout=1.2, verify='CA').get('WHERE').text)`, false, true, true, inCI},
 	{"httpx, h2", "python3-httpx, h2", `
 import httpx
-print(httpx.Client(timeout=1.2, verify='CA', http2=True).get('WHERE').text)`, true, true, true},
+print(httpx.Client(timeout=1.2, verify='CA', http2=True).get('WHERE').text)`, true, true, true, inCI},
 	{"aiohttp", "python3-aiohttp", `
 import aiohttp, asyncio, ssl
 async def main():
   async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_read=1.2)) as s:
     async with s.get('WHERE', ssl=ssl.create_default_context(cafile='CA')) as r: print(await r.text())
-asyncio.run(main())`, false, true, true},
+asyncio.run(main())`, false, true, true, inCI},
 	{"boto3", "python3-boto3", `
 import boto3
 from botocore.config import Config
 print(boto3.client('s3', endpoint_url='WHERE', verify='CA', region_name='x', aws_access_key_id='a', aws_secret_access_key='b',
-  config=Config(read_timeout=1.2, retries={'total_max_attempts': 1}, s3={'addressing_style': 'path'})).get_object(Bucket='b', Key='k')['Body'].read().decode())`, false, true, false},
+  config=Config(read_timeout=1.2, retries={'total_max_attempts': 1}, s3={'addressing_style': 'path'})).get_object(Bucket='b', Key='k')['Body'].read().decode())`, false, true, false, inCI},
 	{"undici", "node", `
 const {Agent, fetch} = require('MODULES/undici')
-fetch('WHERE', {dispatcher: new Agent({headersTimeout: 1200})}).then(r => r.text()).then(console.log)`, false, false, true},
+fetch('WHERE', {dispatcher: new Agent({headersTimeout: 1200})}).then(r => r.text()).then(console.log)`, false, false, true, inCI},
 	{"undici, h2", "node", `
 const {Agent, fetch} = require('MODULES/undici')
-fetch('WHERE', {dispatcher: new Agent({headersTimeout: 1200, allowH2: true})}).then(r => r.text()).then(console.log)`, true, true, true},
+fetch('WHERE', {dispatcher: new Agent({headersTimeout: 1200, allowH2: true})}).then(r => r.text()).then(console.log)`, true, true, true, inCI},
 	{"node https", "node", `
 const r = require('https').get('WHERE', {timeout: 1200}, r => r.on('data', b => console.log(String(b))))
-r.on('timeout', () => process.exit(1))`, false, true, true},
+r.on('timeout', () => process.exit(1))`, false, true, true, inCI},
 	{"axios", "node", `
-require('MODULES/axios').get('WHERE', {timeout: 1200}).then(r => console.log(r.data)).catch(e => {console.log(e.code); process.exit(1)})`, false, false, false}, // it bounds the whole request
-	{"curl", "curl", "", false, false, false},
+require('MODULES/axios').get('WHERE', {timeout: 1200}).then(r => console.log(r.data)).catch(e => {console.log(e.code); process.exit(1)})`, false, false, false, inCI}, // it bounds the whole request
+	{"curl", "curl", "", false, false, false, inCI},
+	{"Go", "go", goClient, false, false, false, inCI},
+	{"Go, h2", "go", goClient, true, false, false, inCI},
+	{"ruby", "ruby", `require 'net/http'
+u = URI('WHERE')
+Net::HTTP.start(u.host, u.port, use_ssl: true, ca_file: 'CA', read_timeout: 1.2, max_retries: 0) {|h| puts h.get('/').body}`, false, true, true, long},
+	{"Java", "java", javaClient("HTTP_1_1"), false, false, false, inCI},
+	{"Java, h2", "java", javaClient("HTTP_2"), true, false, false, inCI},
+	{"grpcio", "python3-grpc", `
+import grpc
+c = grpc.secure_channel('WHERE'.split('//')[1], grpc.ssl_channel_credentials(open('CA', 'rb').read()))
+print(c.unary_unary('/pkg.Service/Method')(b'x', timeout=20).decode())`, true, false, false, long}, // an interim answer is an error for it
+}
+
+// goClient is a program of Go with a timeout for the header of an answer.
+const goClient = `package main
+
+import ("crypto/tls"; "fmt"; "io"; "net/http"; "os"; "time")
+
+func main() {
+	t := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true, ResponseHeaderTimeout: 1200 * time.Millisecond}
+	r, err := (&http.Client{Transport: t}).Get("WHERE")
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	b, _ := io.ReadAll(r.Body)
+	fmt.Println(string(b))
+}
+`
+
+// javaClient is a program of Java, whose timeout is until the header of the final answer.
+func javaClient(version string) string {
+	return `import java.io.*; import java.net.*; import java.net.http.*; import java.security.*; import java.security.cert.*; import java.time.*; import javax.net.ssl.*;
+class Program { public static void main(String[] a) throws Exception {
+  KeyStore trust = KeyStore.getInstance(KeyStore.getDefaultType()); trust.load(null, null);
+  trust.setCertificateEntry("a", CertificateFactory.getInstance("X.509").generateCertificate(new FileInputStream("CA")));
+  TrustManagerFactory by = TrustManagerFactory.getInstance("PKIX"); by.init(trust);
+  SSLContext context = SSLContext.getInstance("TLS"); context.init(null, by.getTrustManagers(), null);
+  HttpClient c = HttpClient.newBuilder().sslContext(context).version(HttpClient.Version.` + version + `).build();
+  System.out.println(c.send(HttpRequest.newBuilder(URI.create("WHERE")).timeout(Duration.ofMillis(1200)).build(), HttpResponse.BodyHandlers.ofString()).body());
+} }`
+}
+
+// answerWhole is the final answer of the server of TestInterimClients.
+func answerWhole(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Content-Type") != "application/grpc" {
+		fmt.Fprint(w, "whole")
+		return
+	}
+	w.Header().Set("Content-Type", "application/grpc")
+	_, _ = w.Write([]byte("\x00\x00\x00\x00\x05whole"))
+	w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
 }
 
 // A client that takes interim answers otherwise than the table has it is noticed.
@@ -165,6 +218,9 @@ func TestInterimClients(t *testing.T) {
 		for status, want := range map[int]bool{100: c.by100, 102: c.by102} {
 			t.Run(fmt.Sprintf("%s, %d", c.name, status), func(t *testing.T) {
 				t.Parallel()
+				if c.often == long {
+					need.LongOnly(t, "none of its packages is in CI")
+				}
 				var mu sync.Mutex
 				var agent, proto string
 				s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -179,7 +235,7 @@ func TestInterimClients(t *testing.T) {
 							return
 						}
 					}
-					fmt.Fprint(w, "whole")
+					answerWhole(w, r)
 				}))
 				s.EnableHTTP2 = c.h2
 				ca := startTLS(t, s)

@@ -152,8 +152,12 @@ func commandOf(t *testing.T, dir, needs, script string) []string {
 		}
 		return []string{node, "-e", strings.ReplaceAll(script, "MODULES", modules)}
 	case "java":
+		source, known := javaClients[script+".java"]
+		if !known { // it is a program by itself
+			source, script = script, "Program"
+		}
 		file := filepath.Join(dir, script+".java")
-		if err := os.WriteFile(file, []byte(javaClients[script+".java"]), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(source), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return []string{need.Program(t, "java"), file}

@@ -25,6 +25,7 @@ var interims = []struct {
 	{"Boto3", "", http.StatusContinue},
 	{"python-httpx", "", http.StatusContinue},
 	{"Python", " aiohttp/", http.StatusContinue},
+	{"Ruby", "", http.StatusContinue},
 	{"", "/Python ", http.StatusContinue}, // SDKs over httpx: OpenAI/Python 1.2
 	{"node", "", http.StatusProcessing},
 	{"undici", "", http.StatusProcessing},

@@ -20,7 +20,7 @@ var agents = map[string]int{
 	"node": 102, "undici": 102, "OpenAI/JS 6.49.0": 102, "Anthropic/JS 1.12.0": 102,
 	"curl/7.88.1": 0, "Go-http-client/2.0": 0, "node-fetch/1.0 (+https://github.com/bitinn/node-fetch)": 0, "nodejs": 0, "": 0,
 	"grpc-python/1.51.1 grpc-c/29.0.0 (linux; chttp2)": 0, "Java-http-client/17.0.9": 0, "python-requests-html": 0,
-	"Python/3.11 websockets/10.4": 0, "Ruby": 0, "x OpenAI/JSON": 0,
+	"Python/3.11 websockets/10.4": 0, "Ruby": 100, "Ruby on Rails": 0, "x OpenAI/JSON": 0,
 }
 
 func TestInterimFor(t *testing.T) {
