@@ -55,7 +55,7 @@ func newProxy() *cobra.Command {
 	f.add(c)
 	f.addService(c.Flags())
 	f.instead.Add(c.Flags())
-	c.AddCommand(newProxyCheck())
+	c.AddCommand(newProxyCheck(), newProxyCA())
 	completeNames(c)
 	return c
 }

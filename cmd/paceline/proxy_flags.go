@@ -94,7 +94,7 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.StringVar(&f.c.Forward.Listen, "forward", "",
 		"address of a forward proxy: programs keep their own addresses and reach it by HTTPS_PROXY; beyond this machine it "+
 			"needs --client-key-env")
-	p.StringVar(&f.c.Forward.Bundle, "forward-bundle", "paceline-ca.pem",
+	p.StringVar(&f.c.Forward.Bundle, "forward-bundle", defaultBundle,
 		"file to write for --forward: the certificates that programs are to trust, new at each start, without a key")
 	p.StringVar(&f.c.Forward.Tunnels, "tunnels", "",
 		"which other hosts --forward reaches: public (port 443 on the public network) or none (default: public on this "+

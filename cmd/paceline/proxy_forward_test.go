@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/forward"
@@ -72,6 +74,28 @@ func TestForwardEnvironment(t *testing.T) {
 		code := execute(context.Background(), append([]string{"proxy", "--to", "http://127.0.0.1:1", "--limit", "1/s"}, strings.Fields(args)...), strings.NewReader(""), &out, &errs)
 		if code != cli.ExitUsage || !strings.Contains(errs.String(), want) {
 			t.Errorf("%s: exit %d, %q, expected %q", args, code, errs.String(), want)
+		}
+	}
+}
+
+// proxy ca prints the certificate of a forward proxy alone, and says what it is for.
+func TestProxyCA(t *testing.T) {
+	a, err := forward.NewAuthority([]string{"api.example.com"}, 1, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := write(t, "own.pem", string(a.PEM()))
+	bundle := filepath.Join(t.TempDir(), "bundle.pem")
+	if err := a.WriteBundle(bundle, func(string) string { return own }); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{bundle: "for api.example.com, until ", write(t, "empty.pem", ""): "has no certificate of paceline proxy --forward",
+		filepath.Join(t.TempDir(), "none"): "expected the --forward-bundle"} {
+		var out, errs bytes.Buffer
+		code := execute(context.Background(), []string{"proxy", "ca", file}, strings.NewReader(""), &out, &errs)
+		good := file == bundle
+		if good != (code == cli.ExitOK) || !strings.Contains(errs.String(), want) || good != (out.String() == string(a.PEM())) {
+			t.Errorf("%s: exit %d, prints %s%s, expected %q", file, code, out.String(), errs.String(), want)
 		}
 	}
 }

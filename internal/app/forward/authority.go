@@ -46,6 +46,9 @@ const (
 	slack = time.Hour
 )
 
+// anchorName is the subject of each anchor.
+const anchorName = "Paceline, for one run"
+
 // NewAuthority makes an authority for hosts, which are names or addresses, from now on for some
 // days. A program that still runs afterwards refuses its certificates.
 func NewAuthority(hosts []string, days int, now time.Time) (*Authority, error) {
@@ -57,7 +60,7 @@ func NewAuthority(hosts []string, days int, now time.Time) (*Authority, error) {
 	}
 	end := now.Add(time.Duration(days) * day)
 	anchor := &x509.Certificate{
-		Subject:   pkix.Name{CommonName: "Paceline, for one run"},
+		Subject:   pkix.Name{CommonName: anchorName},
 		NotBefore: now.Add(-slack), NotAfter: end,
 		IsCA: true, BasicConstraintsValid: true, MaxPathLen: 1, KeyUsage: x509.KeyUsageCertSign,
 	}

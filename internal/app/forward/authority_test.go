@@ -1,11 +1,15 @@
 package forward
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"net"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -102,6 +106,31 @@ func TestAuthorityIsConstrained(t *testing.T) {
 		if _, err := leaf.Verify(x509.VerifyOptions{Roots: trust, Intermediates: below, CurrentTime: noon,
 			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
 			t.Error("an authority below the day's")
+		}
+	}
+}
+
+// The anchor of the latest authority is found in a bundle, with its hosts.
+func TestAnchorIn(t *testing.T) {
+	a, _ := newTestAuthority(t, "old.example.com")
+	b, _ := newTestAuthority(t, "api.example.com", "10.0.0.1")
+	name := filepath.Join(t.TempDir(), "own.pem")
+	if err := os.WriteFile(name, append(a.PEM(), []byte("no certificate\n")...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bundle := filepath.Join(t.TempDir(), "bundle.pem")
+	own := func(variable string) string { return map[string]string{"SSL_CERT_FILE": name}[variable] }
+	if err := b.WriteBundle(bundle, own); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(bundle)
+	got, ok := AnchorIn(text)
+	if err != nil || !ok || !bytes.Equal(got.PEM, b.PEM()) || strings.Join(got.Hosts, " ") != "api.example.com 10.0.0.1" || !got.Until.Equal(b.Until()) {
+		t.Errorf("%v %v, %v until %v, expected until %v\n%s", ok, err, got.Hosts, got.Until, b.Until(), got.PEM)
+	}
+	for _, text := range []string{"", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"} {
+		if got, ok := AnchorIn([]byte(text)); ok {
+			t.Errorf("%q has %+v", text, got)
 		}
 	}
 }

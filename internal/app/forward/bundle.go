@@ -2,9 +2,12 @@ package forward
 
 import (
 	"bytes"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Roots are where systems keep the certificates that they trust, in one file. The first that is
@@ -78,4 +81,29 @@ func otherRoots(getenv func(string) string) (all []byte, err error) {
 		return nil, fmt.Errorf("no certificates of the system in %s: set SSL_CERT_FILE to a file of them", Roots[0])
 	}
 	return all, nil
+}
+
+// Anchor is the certificate of an Authority, as programs trust it.
+type Anchor struct {
+	PEM []byte
+	// Hosts are the named names and addresses. Subdomains of a name are covered, too.
+	Hosts []string
+	Until time.Time
+}
+
+// AnchorIn returns the anchor in a bundle: the last one, since the user's own certificates, which come
+// before it, may have those of another proxy. ok is false if there is none.
+func AnchorIn(bundle []byte) (a Anchor, ok bool) {
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil || c.Subject.CommonName != anchorName {
+			continue
+		}
+		a, ok = Anchor{PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}), Hosts: c.PermittedDNSDomains,
+			Until: c.NotAfter}, true
+		for _, n := range c.PermittedIPRanges {
+			a.Hosts = append(a.Hosts, n.IP.String())
+		}
+	}
+	return a, ok
 }
