@@ -323,8 +323,8 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 // see Config.AnswerTime. Requests that cost more than any key in use allows
 // become dead letters, since they would hold up all behind them.
 func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
-	counts := d.queue.Counts()
-	none := counts.Waiting == 0 && len(d.parts) == 1 // then nothing goes, and no deadline passes
+	waiting, inFlight := d.queue.Open()
+	none := waiting == 0 && len(d.parts) == 1 // then nothing goes, and no deadline passes
 	if !none {
 		d.expire(now)
 	}
@@ -339,7 +339,7 @@ func (d *Dispatcher) Next(now mono.Time) (a Attempt, wake mono.Time, ok bool) {
 		ready = at
 	}
 	ready = min(ready, d.hosts.wake())
-	if ready == limit.Never && counts.InFlight > 0 {
+	if ready == limit.Never && inFlight > 0 {
 		ready = limit.AfterSettle
 	}
 	if none {

@@ -100,6 +100,9 @@ type Counts struct {
 // Counts returns how many requests are in each state.
 func (q *Queue) Counts() Counts { return q.counts }
 
+// Open returns how many requests wait, and how many are in flight.
+func (q *Queue) Open() (waiting, inFlight int) { return q.counts.Waiting, q.counts.InFlight }
+
 // Check returns an error if the counts do not add up, which would mean that requests were lost or
 // counted twice.
 func (c Counts) Check() error {
