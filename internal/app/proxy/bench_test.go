@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
@@ -107,5 +108,12 @@ func TestAllocations(t *testing.T) {
 		if more := count(ours) - count(plain); more > most {
 			t.Errorf("%s: %v allocations more than ReverseProxy, want %v at most", method, more, most)
 		}
+	}
+}
+
+// Rare parts of a visit are elsewhere: each request takes the memory of a visit.
+func TestVisitIsSmall(t *testing.T) {
+	if n := unsafe.Sizeof(visit{}); n > 448 { // the next class of sizes is 480
+		t.Errorf("a visit takes %d bytes", n)
 	}
 }

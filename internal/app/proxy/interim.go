@@ -66,15 +66,15 @@ func (v *visit) interim() int {
 type line struct {
 	mu     sync.Mutex // guards waits, and is held during writes
 	waits  bool
-	status int // of the answers, set before all else; 0: none
+	status int // of the answers
 	to     http.ResponseWriter
 	every  *timer.Watch
 	item   timer.Item
 }
 
-// enter begins the time in line.
+// enter begins the time in line, unless l is nil.
 func (l *line) enter(v *visit) {
-	if l.status == 0 {
+	if l == nil {
 		return
 	}
 	l.mu.Lock()
@@ -85,7 +85,7 @@ func (l *line) enter(v *visit) {
 
 // leave ends it. Afterwards no interim answer is under way.
 func (l *line) leave() {
-	if l.status == 0 {
+	if l == nil {
 		return
 	}
 	l.mu.Lock()

@@ -89,7 +89,7 @@ func (p *Proxy) leaving(ctx context.Context, name string, o *Outside) (*visit, e
 			at.Host = strings.TrimSuffix(at.Host, ":"+portOf(u.To))
 		}
 		v := &visit{proxy: p, upstream: u, came: time.Now(), whole: true, patience: patience{most: max(o.MaxWait, 0)},
-			stated: stated{cost: o.Cost}}
+			stated: &stated{cost: o.Cost}}
 		o.Client.MaySayCost = true
 		v.client = p.clients.client(o.Client)
 		v.within = within{ctx, v}

@@ -22,26 +22,25 @@ type stated struct {
 	resource string     // empty: nothing
 }
 
-// statedOf reads a FieldCost. An error is about the field.
-func statedOf(h http.Header) (s stated, err error) {
+// statedOf reads a FieldCost; nil: there is none. An error is about the field.
+func statedOf(h http.Header) (*stated, error) {
 	all := h[FieldCost]
 	if len(all) == 0 {
-		return s, nil
+		return nil, nil
 	}
 	if len(all) > 1 {
-		return s, fmt.Errorf("%s is there twice, expected one", FieldCost)
+		return nil, fmt.Errorf("%s is there twice, expected one", FieldCost)
 	}
 	cost, resource, err := charge.Said(shortened(all[0]))
 	if err != nil {
-		return s, fmt.Errorf("%s: %w, expected such as 25 weight; resource=search", FieldCost, err)
+		return nil, fmt.Errorf("%s: %w, expected such as 25 weight; resource=search", FieldCost, err)
 	}
-	s.cost, s.resource = classify.CostOf(cost), resource
-	return s, nil
+	return &stated{classify.CostOf(cost), resource}, nil
 }
 
 // resource is what the client says of the resource. A request without a visit says nothing.
 func (v *visit) resource() string {
-	if v == nil {
+	if v == nil || v.stated == nil {
 		return ""
 	}
 	return v.stated.resource
@@ -49,6 +48,9 @@ func (v *visit) resource() string {
 
 // over returns a cost with what the client said. Only a client that may say it lowers a cost.
 func (v *visit) over(cost limit.Cost) limit.Cost {
+	if v.stated == nil {
+		return cost
+	}
 	for u, n := range v.stated.cost {
 		if n > cost[u] || n > 0 && v.client.MaySayCost {
 			cost[u] = n
@@ -59,7 +61,7 @@ func (v *visit) over(cost limit.Cost) limit.Cost {
 
 // maySay refuses a request whose client may not choose its resource.
 func (v *visit) maySay() *refusal {
-	if v.stated.resource == "" || v.client.MaySayCost {
+	if v.resource() == "" || v.client.MaySayCost {
 		return nil
 	}
 	return &refusal{status: http.StatusForbidden, kind: "may-not-say", title: "The client may not choose a resource",

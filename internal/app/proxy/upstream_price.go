@@ -48,10 +48,7 @@ func (u *Upstream) cost() func(*http.Request, limit.Cost) limit.Cost {
 	each := int64(math.Ceil(u.RequestPrice * 1e6))
 	return func(r *http.Request, c limit.Cost) limit.Cost {
 		c[limit.Money] += each
-		if v := visitOf(r.Context()); v.stated.cost != (limit.Cost{}) {
-			c = v.over(c)
-		}
-		return c
+		return visitOf(r.Context()).over(c)
 	}
 }
 

@@ -50,9 +50,9 @@ type visit struct {
 	whole      bool        // its URL is whole: it came by the forward proxy
 	upgraded   atomic.Bool // it has become a connection, which may last
 	patience   patience
-	stated     stated
-	line       line   // until it is sent
-	leave      *Leave // another program sends it; nil: the proxy does
+	stated     *stated // nil: nothing
+	line       *line   // until it is sent; nil: its client gets no interim answers
+	leave      *Leave  // another program sends it; nil: the proxy does
 
 	waited   time.Duration // for its turn, in all
 	attempts int
@@ -109,7 +109,8 @@ func (v *visit) serve() {
 			return
 		}
 	}
-	if v.line.status = v.interim(); v.line.status != 0 {
+	if status := v.interim(); status != 0 {
+		v.line = &line{status: status}
 		v.line.enter(v)
 		defer v.line.leave()
 	}
@@ -119,7 +120,7 @@ func (v *visit) serve() {
 // begins notes that an attempt is handed over: the request is not in line any more.
 func (v *visit) begins() {
 	v.sending.Store(true)
-	if v.line.status != 0 {
+	if v.line != nil {
 		v.line.leave()
 	}
 }
@@ -239,7 +240,7 @@ func (v *visit) ended(a transport.Attempt) {
 // answered adds the proxy's own fields to an answer of the upstream. It returns an error if the
 // answer is not the upstream's, but that of the proxy on the way out.
 func (v *visit) answered(r *http.Response) error {
-	if v.line.status != 0 {
+	if v.line != nil {
 		v.line.leave()
 	}
 	if r.StatusCode == http.StatusSwitchingProtocols {
