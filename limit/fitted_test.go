@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -419,7 +420,7 @@ func TestFittedHeldAndSetWindow(t *testing.T) {
 // slower and slower. The first refusal may be evidence. Refusals that go on at an eighth, with
 // nearly all served, are none.
 func TestRefusalsAtRandom(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range need.Fewer(uint64(8), 20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		f := limit.NewFitted(limit.MustRolling(40, time.Second))
 		now, served := mono.Time(0), map[int]int{}

@@ -74,7 +74,7 @@ func TestNewcomer(t *testing.T) {
 // Where eight others send all of a window in one burst, as where the path is quick, a newcomer has its first permit within half a second all the
 // same: they keep one free until the next will be free soon. Of 30,000 tokens a minute that holds for requests that are not much larger than most.
 func TestNewcomerBetweenBursts(t *testing.T) {
-	seeds := need.Fewer(5, 8)
+	seeds := need.Fewer(3, 8)
 	if long {
 		seeds = 40
 	}

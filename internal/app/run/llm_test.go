@@ -20,6 +20,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -62,7 +63,7 @@ func TestLLMWithinTheLimits(t *testing.T) {
 		if race.Enabled && (c.name == "OpenAI, requests bind" || c.name == "sums that stay" || c.name == "embeddings") {
 			continue // the same goroutines, a second each
 		}
-		if race.Enabled {
+		if race.Enabled || need.Fewer(true, false) {
 			c.n /= 2
 		}
 		t.Run(c.name, func(t *testing.T) {
@@ -193,7 +194,7 @@ func TestLLMUnpaid(t *testing.T) {
 // windows of the earlier runs count.
 func TestLLMResumes(t *testing.T) {
 	t.Parallel()
-	n := 200
+	n := need.Fewer(100, 200)
 	if race.Enabled {
 		n = 100
 	}

@@ -120,7 +120,7 @@ func TestPromptsOfAllFormsAreEqual(t *testing.T) {
 	chat := promptForms{path: "/v1/chat/completions", body: `{"model":%s,"max_tokens":60,"messages":[{"role":"user","content":%s}]}`}
 	open := promptForms{path: "/v1/responses", body: `{"model":%s,"input":%s}`}
 	claude := promptForms{provider: format.Anthropic, path: "/v1/messages", body: `{"model":%s,"max_tokens":60,"messages":[{"role":"user","content":%s}]}`}
-	for i := range 240 {
+	for i := range 160 {
 		text := fmt.Sprintf("Why, %q,\nis %d \u00fc%s?", "Ann", i, strings.Repeat(" so", i%40))
 		id, both := fmt.Sprint("q", i), i%3/2
 		chat.all = append(chat.all, question{id, [...]string{"gpt-4o", "gpt-4.1"}[both], text})
