@@ -20,13 +20,11 @@ import (
 
 // A PgBouncer in transaction mode stands before the database: each statement may be another
 // connection's.
-func TestPgBouncer(t *testing.T) {
-	t.Parallel()
-	pooled := opener(need.PgBouncer(t, need.PostgreSQL(t)).URL)
-	sharetest.Run(t, pooled)
+func pooled(t *testing.T, open func(*testing.T) share.Store) {
+	sharetest.Run(t, open)
 	var all sync.WaitGroup
 	for range 8 {
-		s := pooled(t)
+		s := open(t)
 		all.Go(func() {
 			for i := range 10 {
 				err := s.Turn(t.Context(), fmt.Sprint("of many ", i%3), func(r share.Reading) ([]byte, error) { return append(r.Blob, 'x'), nil })
@@ -39,7 +37,7 @@ func TestPgBouncer(t *testing.T) {
 	all.Wait()
 	n := 0
 	for i := range 3 {
-		pooled(t).Turn(t.Context(), fmt.Sprint("of many ", i), func(r share.Reading) ([]byte, error) {
+		open(t).Turn(t.Context(), fmt.Sprint("of many ", i), func(r share.Reading) ([]byte, error) {
 			n += len(r.Blob)
 			return nil, fmt.Errorf("only read")
 		})
@@ -50,10 +48,8 @@ func TestPgBouncer(t *testing.T) {
 }
 
 // Each put waits for the disk, whatever the database's own setting.
-func TestSynchronousCommit(t *testing.T) {
-	t.Parallel()
-	u := need.PostgreSQL(t).URL
-	rows(t, u, `ALTER DATABASE postgres SET synchronous_commit = off`)
+func synchronousCommit(t *testing.T, u string) {
+	rows(t, u, `ALTER DATABASE synchronous_commit SET synchronous_commit = off`)
 	s := opener(u)(t)
 	// A trigger sees the setting of the transaction that is being committed.
 	rows(t, u, `CREATE TABLE seen (as_of text)`,

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -11,8 +12,25 @@ import (
 	"github.com/paceline-go/paceline/share/sharetest"
 )
 
-func TestStore(t *testing.T) {
-	sharetest.Run(t, opener(need.PostgreSQL(t).URL))
+// These tests have one server, and a database each: a server takes a second to be made.
+func TestOnOneServer(t *testing.T) {
+	s := need.PostgreSQL(t)
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, url string)
+	}{
+		{"store", func(t *testing.T, url string) { sharetest.Run(t, opener(url)) }},
+		{"restored", restored},
+		{"table_dropped", tableDropped},
+		{"synchronous_commit", synchronousCommit},
+		{"pgbouncer", func(t *testing.T, _ string) { pooled(t, opener(need.PgBouncer(t, s).URL)) }}, // of the database postgres
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rows(t, s.URL, `CREATE DATABASE `+c.name)
+			t.Parallel()
+			c.test(t, strings.Replace(s.URL, "/postgres?", "/"+c.name+"?", 1))
+		})
+	}
 }
 
 // opener returns a function that opens the store.
@@ -44,9 +62,7 @@ func rows(t *testing.T, url string, statements ...string) {
 
 // A copy of the rows is put back, as pg_restore does, or all of them at once, as a machine does that
 // goes back to a snapshot.
-func TestRestored(t *testing.T) {
-	t.Parallel()
-	url := need.PostgreSQL(t).URL
+func restored(t *testing.T, url string) {
 	sharetest.Restored(t, opener(url), func(t *testing.T) func() {
 		rows(t, url, `DROP TABLE IF EXISTS backup`, `CREATE TABLE backup AS SELECT * FROM paceline_share`)
 		return func() {
@@ -57,9 +73,7 @@ func TestRestored(t *testing.T) {
 
 // The table is dropped while processes are connected, as where an empty standby takes over: a turn
 // makes it again.
-func TestTableDropped(t *testing.T) {
-	t.Parallel()
-	url := need.PostgreSQL(t).URL
+func tableDropped(t *testing.T, url string) {
 	s, other := opener(url)(t), opener(url)(t)
 	turn := func(s share.Store, blob string, f func()) (was string) {
 		t.Helper()
