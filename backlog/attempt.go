@@ -46,7 +46,8 @@ type Answer struct {
 }
 
 // Fresh reports whether the request may be written now. Ask it right before the write, after any wait. If
-// it may not, call Unsent: the worker could not take a turn in the last 10 s, so others may send it. In a
+// it may not, call Unsent: the backlog is paused, or the worker could not take a turn in the last 10 s, so
+// others may send it. In a
 // Worker with a Gate it also says that the Permit is Fresh.
 func (a *Attempt) Fresh() bool {
 	if a.limited && !a.permit.Fresh() {

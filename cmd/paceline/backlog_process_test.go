@@ -35,8 +35,12 @@ type storm struct {
 	url    string
 	n      int
 
+	// trouble, if not nil, answers in place of the server, which has taken the request.
+	trouble func(w http.ResponseWriter) (done bool)
+
 	mu   sync.Mutex
 	seen map[string]int
+	tell map[string]int // the attempts that the results state
 }
 
 // newStorm adds n requests to a backlog whose limit is per second. Without a store it is in a new file.
@@ -52,6 +56,9 @@ func newStorm(t *testing.T, store string, n int, limit int64) *storm {
 		s.mu.Lock()
 		s.seen[q.URL.Path]++
 		s.mu.Unlock()
+		if s.trouble != nil && s.trouble(w) {
+			return
+		}
 		s.server.Config.Handler.ServeHTTP(w, q)
 	}))
 	t.Cleanup(front.Close)
@@ -107,12 +114,14 @@ func (s *storm) judge() (twice, named int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	got := map[string]int{}
+	s.tell = map[string]int{}
 	for line := range strings.Lines(out.String()) {
 		var r format.Result
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			s.t.Fatal(err)
 		}
 		got[r.ID]++
+		s.tell[r.ID] = r.Attempts
 		var n int
 		if _, err := fmt.Sscanf(r.ID, "line-%d-", &n); err != nil {
 			s.t.Fatal(err)
@@ -327,6 +336,52 @@ func storms(t *testing.T, s *storm, crash func()) {
 	}
 	twice, named := s.judge()
 	t.Logf("%d kills, %d stops, %d crashes: %d arrived twice, %d are named, %.0f/s", kills, stops, crashes, twice, named, s.server.rate())
+}
+
+// The long form: some answers fail, and some are cut off, while workers are killed. Attempts are counted over all workers.
+func TestBacklogRetries(t *testing.T) {
+	need.LongOnly(t, "a dead worker is given up after 15 s")
+	s := newStorm(t, "", 6000, 200)
+	s.trouble = func(w http.ResponseWriter) bool {
+		switch n := rand.IntN(100); {
+		case n > 1 || !s.server.arrive():
+			return false
+		case n == 0:
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			panic(http.ErrAbortHandler)
+		}
+		return true
+	}
+	var workers []*exec.Cmd
+	for range 4 {
+		w, _ := s.worker(200)
+		workers = append(workers, w)
+	}
+	for i := range 4 {
+		s.server.wait(1000 * (i + 1))
+		workers[i].Process.Kill()
+		workers[i].Wait()
+		w, _ := s.worker(200)
+		workers = append(workers, w)
+	}
+	for _, w := range workers[4:] {
+		if err := w.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	twice, named := s.judge()
+	again := 0
+	for id, attempts := range s.tell {
+		var n int
+		_, _ = fmt.Sscanf(id, "line-%d-", &n)
+		if times := s.seen[fmt.Sprintf("/%d", n-1)]; attempts < times {
+			t.Errorf("%s arrived %d times, and its result has %d attempts", id, times, attempts)
+		} else if attempts > 1 {
+			again++
+		}
+	}
+	t.Logf("%d were tried again, %d arrived twice, %d are named", again, twice, named)
 }
 
 // Ten workers without a fault, beside ten runs with the same shared limit and no backlog. The figures are those of

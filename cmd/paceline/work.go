@@ -113,7 +113,7 @@ func (f *runFlags) drain(cmd *cobra.Command, c run.Config, o *opened, untilEmpty
 	if err != nil {
 		return err
 	}
-	source := work.NewSource(ctx, session, max(leastAhead, c.Concurrency/8))
+	source := work.NewSource(ctx, session, max(leastAhead, c.Concurrency/2))
 	c.Backlog, c.Format, c.Shape, c.Out, c.Dead, c.Stdout, c.InputInfo = source, nil, nil, "-", "", io.Discard, nil
 	c.Header, c.Query = format.WithoutRows(c.Header), format.WithoutRows(c.Query)
 	defer func() { err = errors.Join(err, givenBack(source, o)) }()
@@ -138,7 +138,7 @@ func (f *runFlags) drain(cmd *cobra.Command, c run.Config, o *opened, untilEmpty
 	return source.Err()
 }
 
-// leastAhead is how many requests wait in the process for their turn, so that none is late.
+// leastAhead is how many requests may wait in the process for their turn at the highest rate, whatever --concurrency is.
 const leastAhead = 4
 
 // closing is how long the end of a process waits for the store.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/internal/app/run"
@@ -25,13 +26,17 @@ type Source struct {
 	session *backlog.Session
 	ctx     context.Context
 	cancel  context.CancelFunc
-	room    chan struct{} // a token for each request that has been handed out, and has not begun
-	rest    []byte        // of the latest line
+	most    int
+	rest    []byte // of the latest line
 
-	mu     sync.Mutex
-	jobs   map[string]*job // handed out, and not ended
-	latest *job
-	err    error // with which reading ended
+	mu      sync.Mutex
+	jobs    map[string]*job // handed out, and not ended
+	waiting int             // those of them that have not begun, and one that is about to be handed out
+	began   time.Time       // when the latest one began
+	gap     time.Duration   // between two that begin: the mean of the latest
+	room    chan struct{}   // closed when there is more room
+	latest  *job
+	err     error // with which reading ended
 }
 
 // job is a request in the hands of the run.
@@ -40,11 +45,19 @@ type job struct {
 	began bool // its first attempt, or its end
 }
 
-// NewSource returns a Source of a session. At most ahead requests are handed out that have not begun.
+const (
+	// aheadFor is how long the requests should last that were handed out and have not begun; there are
+	// leastAhead at least.
+	aheadFor   = 100 * time.Millisecond
+	leastAhead = 2
+)
+
+// NewSource returns a Source of a session. At most so many requests are handed out that have not begun.
 // Close it.
-func NewSource(ctx context.Context, s *backlog.Session, ahead int) *Source {
+func NewSource(ctx context.Context, s *backlog.Session, most int) *Source {
 	ctx, cancel := context.WithCancel(ctx)
-	return &Source{session: s, ctx: ctx, cancel: cancel, room: make(chan struct{}, ahead), jobs: map[string]*job{}}
+	return &Source{session: s, ctx: ctx, cancel: cancel, most: most, jobs: map[string]*job{}, room: make(chan struct{}),
+		gap: aheadFor}
 }
 
 // Read implements io.Reader: a call returns a part of one line. It ends with io.EOF when the backlog has
@@ -65,21 +78,37 @@ func (s *Source) Read(b []byte) (int, error) {
 
 // next takes the next request.
 func (s *Source) next() error {
-	select {
-	case s.room <- struct{}{}:
-	case <-s.ctx.Done():
-		return context.Cause(s.ctx)
+	for {
+		room := s.enter()
+		if room == nil {
+			break
+		}
+		select {
+		case <-room:
+		case <-s.ctx.Done():
+			return context.Cause(s.ctx)
+		}
 	}
 	a, err := s.session.Take(s.ctx, lane)
 	if err != nil {
-		<-s.room
-		return err
+		return err // nothing more is read
 	}
 	j := &job{Attempt: a}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.jobs[a.ID], s.latest = j, j
 	s.rest = append(bytes.ReplaceAll(a.Data, []byte("\n"), []byte(" ")), '\n') // a line break in JSON is white space
+	return nil
+}
+
+// enter makes room for one request that has not begun. If there is none, it returns what is closed when there is more.
+func (s *Source) enter() (room <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting >= min(max(int(aheadFor/max(s.gap, 1)), leastAhead), s.most) {
+		return s.room
+	}
+	s.waiting++
 	return nil
 }
 
@@ -114,10 +143,19 @@ func (s *Source) releaseLocked(j *job) {
 
 // beganLocked makes room for the next request.
 func (s *Source) beganLocked(j *job) {
-	if !j.began {
-		j.began = true
-		<-s.room
+	if j.began {
+		return
 	}
+	j.began = true
+	s.waiting--
+	const part = 8
+	now := time.Now()
+	if !s.began.IsZero() {
+		s.gap += (min(now.Sub(s.began), time.Second) - s.gap) / part
+	}
+	s.began = now
+	close(s.room)
+	s.room = make(chan struct{})
 }
 
 // Latest implements run.Backlog.

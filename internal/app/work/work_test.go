@@ -69,10 +69,7 @@ func TestSourceGivesBack(t *testing.T) {
 	b := filled(t, 3)
 	s, r := opened(t, b, 3)
 	for range 3 {
-		next(t, s, r)
-	}
-	for _, id := range []string{"r0", "r1", "r2"} {
-		if !s.May(id) || !s.Fresh(id) {
+		if id, _, _ := next(t, s, r); !s.May(id) || !s.Fresh(id) {
 			t.Errorf("%s may not be sent", id)
 		}
 	}
@@ -136,6 +133,70 @@ func TestSourceHandsOutFew(t *testing.T) {
 	s.Ended(second, run.BacklogEnd{State: pool.Expired, Line: []byte("{}")}) // it has ended without an attempt
 	if id := <-got; id == "" {
 		t.Error("nothing was handed out when the second ended")
+	}
+}
+
+// A pause holds what was handed out, too: it is given back, and comes when the backlog goes on.
+func TestSourceOfAPausedBacklog(t *testing.T) {
+	t.Parallel()
+	b := filled(t, 2)
+	s, r := opened(t, b, 2)
+	id, _, _ := next(t, s, r)
+	if err := b.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); s.May(id); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > 5*time.Second {
+			t.Fatal("a request may be sent 5 s after a pause, which holds within one")
+		}
+	}
+	s.Return(id)
+	if err := b.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		id, attempts, _ := next(t, s, r)
+		if !s.May(id) || attempts != 0 {
+			t.Errorf("%s may not be sent after the pause, or has %d attempts", id, attempts)
+		}
+		s.Ended(id, run.BacklogEnd{State: pool.Done, Attempts: 1, Line: []byte("{}")})
+	}
+}
+
+// At a low rate fewer are handed out than at a high one.
+func TestSourceHandsOutMoreAtAHighRate(t *testing.T) {
+	t.Parallel()
+	s := NewSource(t.Context(), nil, 32)
+	room := func() (n int) {
+		for s.enter() == nil {
+			n++
+		}
+		return n
+	}
+	begins := func(n int, gap time.Duration) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for range n {
+			s.waiting++
+			s.began = time.Now().Add(-gap)
+			s.beganLocked(new(job))
+		}
+		s.waiting = 0
+	}
+	if n := room(); n != 2 {
+		t.Errorf("%d before the first begins, expected 2", n)
+	}
+	begins(50, 10*time.Millisecond)
+	if n := room(); n < 9 || n > 10 {
+		t.Errorf("%d at 100 a second, expected those of 100 ms", n)
+	}
+	begins(50, 0)
+	if n := room(); n != 32 {
+		t.Errorf("%d at the highest rate, expected the bound", n)
+	}
+	begins(50, time.Minute)
+	if n := room(); n != 2 {
+		t.Errorf("%d at one a minute, expected 2", n)
 	}
 }
 

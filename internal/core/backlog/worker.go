@@ -110,7 +110,7 @@ func (w *Worker) Registered(began mono.Time, id, beat int64) {
 // Unsent if not.
 func (w *Worker) May(now mono.Time, seq int64) bool {
 	h := w.jobs[seq]
-	return h != nil && h.flying && !h.stale && w.fresh(now)
+	return h != nil && h.flying && !h.stale && !w.paused && w.fresh(now)
 }
 
 func (w *Worker) fresh(now mono.Time) bool { return w.id != 0 && now.Sub(w.began) < FreshFor }
