@@ -119,6 +119,13 @@ func stateOf(info *backlog.Info, n *backlog.Counts) string {
 	return "open"
 }
 
+func requestsOf(n int64) string {
+	if n == 1 {
+		return "1 request"
+	}
+	return humanize.Thousands(n) + " requests"
+}
+
 func livingOf(all []backlog.WorkerStatus) []backlog.WorkerStatus {
 	return slices.DeleteFunc(slices.Clone(all), func(w backlog.WorkerStatus) bool { return w.Dead })
 }
@@ -137,15 +144,15 @@ func showBacklog(ctx context.Context, o *opened, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "%s: %s\n", sanitize.Text(info.Name), stateOf(&info, &n))
-	var counts []string
+	counts := []string{requestsOf(n.Total)}
 	for _, c := range []struct {
 		n    int64
 		what string
 	}{
-		{n.Total, "requests"}, {n.Done, "done"}, {n.Dead, "dead"}, {n.Expired, "expired"}, {n.Cancelled, "cancelled"},
+		{n.Done, "done"}, {n.Dead, "dead"}, {n.Expired, "expired"}, {n.Cancelled, "cancelled"},
 		{n.Ready, "ready"}, {n.Held, "with workers"}, {n.Later, "later"}, {n.Repeats, "possible repeats"},
 	} {
-		if c.n > 0 || c.what == "requests" {
+		if c.n > 0 {
 			counts = append(counts, humanize.Thousands(c.n)+" "+c.what)
 		}
 	}

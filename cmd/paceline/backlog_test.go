@@ -243,7 +243,7 @@ func TestBacklogEnqueuesFromAPipe(t *testing.T) {
 	fmt.Fprintln(pipe, `{"id":"a","url":"http://h/"}`)
 	for deadline := time.Now().Add(patient); ; time.Sleep(20 * time.Millisecond) {
 		var ls strings.Builder
-		if execute(context.Background(), []string{"backlog", "show", "sqlite:" + db}, in, &ls, io.Discard) == cli.ExitOK && strings.Contains(ls.String(), "1 requests, 1 ready") {
+		if execute(context.Background(), []string{"backlog", "show", "sqlite:" + db}, in, &ls, io.Discard) == cli.ExitOK && strings.Contains(ls.String(), "1 request, 1 ready") {
 			break
 		}
 		if time.Now().After(deadline) {

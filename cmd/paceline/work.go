@@ -166,14 +166,8 @@ func beforeWords(ctx context.Context, o *opened) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	living := 0
-	for i := range all {
-		if !all[i].Dead {
-			living++
-		}
-	}
-	text := fmt.Sprintf("backlog %s: %s requests, %s ended before; %s here before this one", sanitize.Text(o.Name()), humanize.Thousands(n.Total),
-		humanize.Thousands(n.Total-n.Left()), sanitize.Count(living, "worker", "workers"))
+	text := fmt.Sprintf("backlog %s: %s, %s ended before; %s here before this one", sanitize.Text(o.Name()), requestsOf(n.Total),
+		humanize.Thousands(n.Total-n.Left()), sanitize.Count(len(livingOf(all)), "worker", "workers"))
 	info, err := o.Info(ctx)
 	if err == nil && info.Paused {
 		text += "; it is paused (paceline backlog resume)"

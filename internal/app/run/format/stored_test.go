@@ -114,3 +114,40 @@ func TestStoredSecretsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A stored request is the same request: another process sends what this one would have sent.
+func FuzzStored(f *testing.F) {
+	for _, line := range []string{
+		`{"id":"a","url":"http://h/","cost":3,"priority":2}`,
+		`{"url":"http://h/é?a=b","headers":{"X":["1","2"]},"body":{"a":[1,"\u2028"]},"deadline":"1m"}`,
+		`{"id":null,"created":null,"deadline":null,"url":"https://h","body":"text","method":"PUT"}`,
+		`{ "url":"http://h/","deadline":"2026-07-03T15:00:00Z"}`,
+	} {
+		f.Add(line, int64(0))
+		f.Add(line, int64(time.Hour))
+	}
+	s := NewSecrets(nil, nil, nil, Plain{})
+	f.Fuzz(func(t *testing.T, line string, ttl int64) {
+		q, err := NewReader(Plain{}, "in", strings.NewReader(line), InputLimits{}).Next()
+		if err != nil {
+			return
+		}
+		how := Storing{Read: time.Date(2026, 7, 3, 14, 0, 0, 0, time.UTC), TTL: time.Duration(max(ttl, 0)), Secrets: true}
+		stored, err := s.Stored(q, how)
+		if err != nil {
+			t.Fatalf("%q is read, and not stored: %v", line, err)
+		}
+		back, err := NewReader(Plain{}, "backlog", strings.NewReader(string(stored)), InputLimits{}).Next()
+		if err != nil {
+			t.Fatalf("%q is stored as %q: %v", line, stored, err)
+		}
+		lasts := q.TTL
+		if lasts == 0 && q.At.IsZero() {
+			lasts = how.TTL
+		}
+		if back.ID != q.ID || back.Digest != q.Digest || back.Cost != q.Cost || back.Priority != q.Priority || !back.At.Equal(q.At) ||
+			back.TTL != lasts || lasts > 0 && back.Created.IsZero() || !q.Created.IsZero() && !back.Created.Equal(q.Created) {
+			t.Errorf("%q is stored as %q: %+v, expected %+v", line, stored, back, q)
+		}
+	})
+}
