@@ -53,7 +53,7 @@ func (f *runFlags) viaBacklog(cmd *cobra.Command, in *runInput, c run.Config, si
 		return f.llm.printPlan(cli.Harmless(cmd.OutOrStdout(), f.output), p, f.output)
 	}
 	a := &work.Adder{Storing: format.Storing{Read: time.Now(), TTL: f.ttl}}
-	o, err := f.adding(cmd.Context(), a, r, in)
+	o, err := f.adding(cmd.Context(), a, r, in, signals)
 	if err != nil {
 		return err
 	}

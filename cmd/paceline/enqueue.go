@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/work"
 	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text/sanitize"
 )
 
 const enqueueLong = `Add the requests of FILE to a backlog: a list that many processes send together, with paceline work. FILE has any of the
@@ -103,7 +105,7 @@ func (f *enqueueFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	a := &work.Adder{Priority: f.priority, Due: due, Storing: format.Storing{Read: time.Now(), TTL: f.ttl, Secrets: f.secrets}}
-	o, err := f.adding(cmd.Context(), a, r, in)
+	o, err := f.adding(cmd.Context(), a, r, in, signals)
 	if err != nil {
 		return err
 	}
@@ -133,9 +135,10 @@ func newUnsent(c run.Config) (*run.Run, error) {
 }
 
 // adding opens the backlog, and adds the requests of an input. Before that, it checks an input that can be read twice.
-func (f *runFlags) adding(ctx context.Context, a *work.Adder, r *run.Run, in *runInput) (o *opened, err error) {
+func (f *runFlags) adding(ctx context.Context, a *work.Adder, r *run.Run, in *runInput, signals <-chan os.Signal) (o *opened, err error) {
 	if in.isFile {
-		if err = a.Check(r, in.name, in.reader); err == nil {
+		err = interruptible(signals, func() error { return a.Check(r, in.name, in.reader) })
+		if err == nil {
 			_, err = in.reader.(io.Seeker).Seek(0, io.SeekStart)
 		}
 	}
@@ -143,18 +146,25 @@ func (f *runFlags) adding(ctx context.Context, a *work.Adder, r *run.Run, in *ru
 		if o, err = f.backlog.open(ctx, false); err != nil {
 			return nil, err
 		}
-		err = a.From(ctx, o.Backlog, r, in.name, in.reader)
-	}
-	if err != nil && o != nil {
-		o.close()
+		err = interruptible(signals, func() error { return a.From(ctx, o.Backlog, r, in.name, in.reader) })
 	}
 	switch {
-	case errors.Is(err, run.ErrInput), isInputError(err):
-		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("%w; %s", err, addedText(a.Added)))
-	case err != nil:
-		return nil, cli.Exit(cli.ExitFailure, fmt.Errorf("%w; %s, and the same command again adds the rest", err, addedText(a.Added)))
+	case err == nil:
+		return o, nil
+	case errors.Is(err, errInterrupted):
+		if o != nil { // the reader is left behind: what it has read is added
+			err = a.Flush(ctx, o.Backlog)
+		}
+		return nil, cli.Exit(cli.ExitInterrupted, errors.Join(fmt.Errorf("interrupted; %s, and the same command again adds the rest",
+			addedText(a.Count())), err))
 	}
-	return o, nil
+	if o != nil {
+		o.close()
+	}
+	if errors.Is(err, run.ErrInput) || isInputError(err) {
+		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("%w; %s", err, addedText(a.Count())))
+	}
+	return nil, cli.Exit(cli.ExitFailure, fmt.Errorf("%w; %s, and the same command again adds the rest", err, addedText(a.Count())))
 }
 
 func isInputError(err error) bool {
@@ -166,7 +176,7 @@ func addedText(n int) string {
 	if n == 0 {
 		return "nothing was added"
 	}
-	return humanize.Thousands(int64(n)) + " were added"
+	return sanitize.Count(n, "was added", "were added")
 }
 
 // addedWords say what was added.

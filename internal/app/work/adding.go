@@ -65,6 +65,20 @@ func (a *Adder) From(ctx context.Context, b *backlog.Backlog, r *run.Run, name s
 	return err
 }
 
+// Flush adds what From has read and not added yet. It may be called while From waits for more.
+func (a *Adder) Flush(ctx context.Context, b *backlog.Backlog) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.flushLocked(ctx, b)
+}
+
+// Count returns Added. It may be called while From goes on.
+func (a *Adder) Count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Added
+}
+
 // each passes each request of an input as a job.
 func (a *Adder) each(r *run.Run, name string, in io.Reader, f func(backlog.Job) error) error {
 	return r.Each(name, in, func(q *format.Request) error {
