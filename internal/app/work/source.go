@@ -48,8 +48,8 @@ type job struct {
 const (
 	// aheadFor is how long the requests should last that were handed out and have not begun; there are
 	// leastAhead at least.
-	aheadFor   = 100 * time.Millisecond
-	leastAhead = 2
+	aheadFor   = 250 * time.Millisecond
+	leastAhead = 4
 )
 
 // NewSource returns a Source of a session. At most so many requests are handed out that have not begun.
@@ -57,7 +57,7 @@ const (
 func NewSource(ctx context.Context, s *backlog.Session, most int) *Source {
 	ctx, cancel := context.WithCancel(ctx)
 	return &Source{session: s, ctx: ctx, cancel: cancel, most: most, jobs: map[string]*job{}, room: make(chan struct{}),
-		gap: aheadFor}
+		gap: aheadFor / (2 * leastAhead)} // not known yet
 }
 
 // Read implements io.Reader: a call returns a part of one line. It ends with io.EOF when the backlog has

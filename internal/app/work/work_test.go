@@ -183,20 +183,20 @@ func TestSourceHandsOutMoreAtAHighRate(t *testing.T) {
 		}
 		s.waiting = 0
 	}
-	if n := room(); n != 2 {
-		t.Errorf("%d before the first begins, expected 2", n)
+	if n := room(); n != 8 {
+		t.Errorf("%d before the first begins, expected 8", n)
 	}
 	begins(50, 10*time.Millisecond)
-	if n := room(); n < 9 || n > 10 {
-		t.Errorf("%d at 100 a second, expected those of 100 ms", n)
+	if n := room(); n < 22 || n > 25 {
+		t.Errorf("%d at 100 a second, expected those of 250 ms", n)
 	}
 	begins(50, 0)
 	if n := room(); n != 32 {
 		t.Errorf("%d at the highest rate, expected the bound", n)
 	}
 	begins(50, time.Minute)
-	if n := room(); n != 2 {
-		t.Errorf("%d at one a minute, expected 2", n)
+	if n := room(); n != 4 {
+		t.Errorf("%d at one a minute, expected 4", n)
 	}
 }
 
