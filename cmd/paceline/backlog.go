@@ -57,9 +57,14 @@ func backlogVerb(name, short string, f func(context.Context, *opened, io.Writer)
 		RunE: func(cmd *cobra.Command, args []string) error { return withBacklog(cmd, args, f) }}
 }
 
-// withBacklog calls f with the backlog of STORE and NAME.
+// withBacklog calls f with the backlog of STORE and NAME, whatever program it is of.
 func withBacklog(cmd *cobra.Command, args []string, f func(context.Context, *opened, io.Writer) error) error {
-	flags := backlogFlags{store: args[0], name: defaultBacklog}
+	return withBacklogOf(cmd, args, true, f)
+}
+
+// withBacklogOf is withBacklog, for one of run or of any program.
+func withBacklogOf(cmd *cobra.Command, args []string, any bool, f func(context.Context, *opened, io.Writer) error) error {
+	flags := backlogFlags{store: args[0], name: defaultBacklog, any: any}
 	if len(args) > 1 {
 		flags.name = args[1]
 	}

@@ -22,7 +22,10 @@ import (
 const defaultBacklog = "default"
 
 // backlogFlags name a backlog.
-type backlogFlags struct{ store, name string }
+type backlogFlags struct {
+	store, name string
+	any         bool // also a backlog of another program
+}
 
 func (f *backlogFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.store, "backlog", "", "a store with a list of requests that many processes send together: sqlite:FILE on "+
@@ -113,7 +116,11 @@ func (f *backlogFlags) open(ctx context.Context, existing bool) (*opened, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	b, err := backlog.Open(ctx, s, f.name, backlog.Options{Format: work.Format, Existing: existing})
+	o := backlog.Options{Format: work.Format, Existing: existing}
+	if f.any {
+		o.Format = ""
+	}
+	b, err := backlog.Open(ctx, s, f.name, o)
 	if err != nil {
 		shown := shareflags.Redacted(f.store)
 		if errors.Is(err, backlog.ErrNoBacklog) {

@@ -37,7 +37,7 @@ func newBacklogResults() *cobra.Command {
 					r.States = []backlog.State{backlog.Done}
 				}
 			}
-			return withBacklog(cmd, args, func(ctx context.Context, o *opened, _ io.Writer) error {
+			return withBacklogOf(cmd, args, false, func(ctx context.Context, o *opened, _ io.Writer) error {
 				return writeResults(ctx, cmd, o, &r)
 			})
 		}}

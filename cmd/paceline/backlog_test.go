@@ -364,6 +364,14 @@ func TestBacklogOfOthers(t *testing.T) {
 	refused("the backlog has another format: mails, version 3, expected paceline run, version 1", "enqueue", file, "--backlog", "sqlite:"+db)
 	refused("the backlog has another format", "work", "--backlog", "sqlite:"+db, "--limit", "none")
 	refused("the backlog has another format", "backlog", "results", "sqlite:"+db)
+	if out, _ := said(t, cli.ExitOK, "backlog", "show", "sqlite:"+db); !strings.Contains(out, "0 requests") {
+		t.Errorf("a backlog of another program: %q, expected its counts", out)
+	}
+	empty := filepath.Join(dir, "empty.db") // for programs that add requests by SQL
+	if out, _ := said(t, cli.ExitOK, "enqueue", "-", "--backlog", "sqlite:"+empty); !strings.Contains(out, "0 of 0 requests added") {
+		t.Errorf("an empty input: %q", out)
+	}
+	said(t, cli.ExitOK, "backlog", "show", "sqlite:"+empty)
 
 	newer := filepath.Join(dir, "newer.db")
 	said(t, cli.ExitOK, "enqueue", file, "--backlog", "sqlite:"+newer)
