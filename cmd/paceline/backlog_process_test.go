@@ -21,6 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -322,6 +324,19 @@ func TestBacklogPostgreSQL(t *testing.T) {
 	}
 	if out, _ := said(t, cli.ExitOK, "share", "ls", s.store); !strings.Contains(out, defaultBacklog) {
 		t.Errorf("the limits are not in the database of the backlog: %q", out)
+	}
+	// A program in any language adds a request by SQL.
+	db, err := pgx.Connect(t.Context(), s.store)
+	if err == nil {
+		_, err = db.Exec(t.Context(), "SELECT paceline_enqueue('default', 'from-sql', $1)", `{"url":"`+s.url+`/sql"}`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close(t.Context())
+	said(t, cli.ExitOK, "work", "--backlog", s.store, "--limit", "100/s", "--until-empty", "--progress", "off")
+	if out, _ := said(t, cli.ExitOK, "backlog", "results", s.store); s.seen["/sql"] != 1 || !strings.Contains(out, `{"id":"from-sql","state":"done"`) {
+		t.Errorf("the request from SQL arrived %d times", s.seen["/sql"])
 	}
 }
 
