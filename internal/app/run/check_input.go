@@ -96,6 +96,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 	}
 	t.Checked = true
 	r.organizations = newOrganizations(&r.c, r.intake.homes) // the first line names the host, and so the provider
+	r.planning.apart = r.c.prices.usual(r.intake.homes) != ""
 	p := &r.planning.plan
 	p.Lines, p.Bytes = reader.Read()
 	p.ReadingSeconds = time.Since(began).Seconds()

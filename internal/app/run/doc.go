@@ -1,14 +1,15 @@
 // Package run sends a file of requests. It is all of `paceline run` but the flags and the terminal.
 //
-//	run.go          the four steps: New, Open, Send, Close
-//	config.go       the options of a run
-//	earlier.go      what earlier runs did: their results, and the journal
-//	check_input.go  checks the input, before a run and while it is read
-//	feed.go         reads the input and hands the requests to a pool.Pool
-//	snapshots.go    makes snapshots; notes why requests wait, and midnights after a sleep of the machine
-//	plan.go         what a run would send, and how long the limits make it take
-//	progress.go     how far the run is, why it waits, and how much the limits allow
-//	eta.go          how long the rest takes
+//	run.go             the four steps: New, Open, Send, Close
+//	config.go          the options of a run
+//	earlier.go         what earlier runs did: their results, and the journal
+//	check_input.go     checks the input, before a run and while it is read
+//	feed.go            reads the input and hands the requests to a pool.Pool
+//	snapshots.go       makes snapshots; notes why requests wait, and midnights after a sleep of the machine
+//	plan.go            what a run would send, and how long the limits make it take
+//	plan_resources.go  the same for limits of resources
+//	progress.go        how far the run is, why it waits, and how much the limits allow
+//	eta.go             how long the rest takes
 //
 //	attempt.go       one request is sent
 //	after.go         the steps after an answer, in their order

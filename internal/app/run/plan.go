@@ -175,13 +175,16 @@ type planning struct {
 	secrets *format.Secrets
 	sender  *sending.Sender
 
-	plan     Plan
-	cost     limit.Cost
-	models   map[string]*PlanModel
-	again    bool // several readers can read the input at once
-	answers  int
-	output   int64 // the tokens of output of those answers
-	expected int64
+	plan   Plan
+	cost   limit.Cost
+	models map[string]*PlanModel
+	// resources are the costs of those with limits of their own. With apart, they count in no other limit.
+	resources map[string]*limit.Cost
+	apart     bool
+	again     bool // several readers can read the input at once
+	answers   int
+	output    int64 // the tokens of output of those answers
+	expected  int64
 }
 
 // mostShown is how many requests a plan shows.
@@ -214,6 +217,7 @@ func (p *planning) add(q *format.Request, size int64) {
 	}
 	p.plan.Requests++
 	tally.Add(&p.cost, q.Cost, 1)
+	p.addResource(q)
 	if p.secrets.Converted() && len(p.plan.First) < mostShown {
 		p.plan.First = append(p.plan.First, p.sender.Sample(q, p.c.Keys[0].Name))
 	}
@@ -292,7 +296,7 @@ func (p *planning) from(now time.Time, of *organizations, groups pools) Plan {
 		}
 		p.alone(now, l, &plan, quotas)
 	}
-	longest := p.limits(now, &plan, cost, quotas, groups)
+	longest := p.limits(now, &plan, p.inKeys(cost), quotas, groups)
 	plan.Finish = now.Add(max(longest, 0))
 	if at := p.c.Until; !at.IsZero() {
 		plan.Until = &at
@@ -378,6 +382,9 @@ func (p *planning) limits(now time.Time, plan *Plan, cost limit.Cost, quotas int
 		if d > longest {
 			longest, binds = d, len(plan.Limits)-1
 		}
+	}
+	if d, i := p.ofResources(now, plan, quotas); d > longest {
+		longest, binds = d, i
 	}
 	if longest > 0 {
 		plan.Limits[binds].Binds = true

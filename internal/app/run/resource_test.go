@@ -173,3 +173,22 @@ func TestAnotherResourceIsNamed(t *testing.T) {
 		}
 	})
 }
+
+// A plan counts each limit of a resource, by the requests of that resource alone.
+func TestPlanOfResources(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, _ := hubBench(t, 60, 3, 0)
+		b.config.Limits = []format.Rate{minutely(60, 0, false)}
+		b.config.Resources = []ResourceLimit{{Resource: "search", Rate: minutely(3, 0, false)}, {Resource: "none", Rate: minutely(1, 0, false)}}
+		r := b.made(b.config)
+		text := strings.Join(slices.Concat(lines(120, "/user"), lines(7, "/search/a")), "\n")
+		if err := r.Check("input", strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		p := r.Plan(time.Now())
+		if len(p.Limits) != 2 || p.Seconds != 120 || p.Limits[0].Cost != 120 || p.Limits[0].Seconds != 60 || p.Limits[0].Binds ||
+			!strings.HasPrefix(p.Limits[1].Limit, "search: ") || p.Limits[1].Cost != 7 || !p.Limits[1].Binds {
+			t.Errorf("%v s, %+v", p.Seconds, p.Limits)
+		}
+	})
+}
