@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -68,10 +70,10 @@ func TestProxyTakenOver(t *testing.T) {
 	clients.Wait()
 	refused, _ := server.told()
 	share := arrivals.inSeconds() / perSecond
-	t.Logf("%d takeovers, %d requests: %d lost, %d told why not; the server refused %d, and got %.1f %% of its limit", times,
+	t.Logf("%d takeovers, %d requests: %d lost, %d answered otherwise; the server refused %d, and got %.1f %% of its limit", times,
 		k.asked.Load(), k.lost.Load(), k.told.Load(), len(refused), 100*share)
 	if k.lost.Load() > 0 || k.told.Load() > 0 || len(refused) > 0 {
-		t.Errorf("lost %d, told %d, refused %v: %s", k.lost.Load(), k.told.Load(), clipped(refused), p.said.String())
+		t.Errorf("lost %d, answered otherwise %d, refused %v: %s", k.lost.Load(), k.told.Load(), clipped(refused), p.said.String())
 	}
 	if began := strings.Count(p.said.String(), "passing on from"); began != times+1 {
 		t.Errorf("%d processes began, expected %d: %s", began, times+1, p.said.String())
@@ -101,6 +103,93 @@ func (f *family) begin(more ...string) {
 func (f *family) end() {
 	for _, c := range f.all {
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// The next process reports itself to systemd as the main one, and no process reports a stop: that is
+// `systemctl reload`. A next process that does not come up changes nothing.
+func TestTakeoverUnderSystemd(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "s") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	notices, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "n"), Net: "unixgram"})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer notices.Close()
+	notice := func() string {
+		t.Helper()
+		b := make([]byte, 100)
+		_ = notices.SetReadDeadline(time.Now().Add(time.Minute))
+		n, err := notices.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b[:n])
+	}
+	server := newLawful(t, 100, time.Second)
+	p := newPassing(t, nil)
+	text := fmt.Sprintf("version: 1\nlisten: %s\nadmin: %s\nstate: %s\nbounds: {idle_timeout: 1s}\nupstreams: [{to: %s, limits: [100/s]}]\n",
+		p.at, p.admin, filepath.Join(dir, "s"), server.URL)
+	file := write(t, "proxy.yaml", text)
+	p.args = []string{"proxy", "--config", file}
+	p.env = []string{"NOTIFY_SOCKET=" + notices.LocalAddr().String()}
+	family := &family{passing: p}
+	t.Cleanup(family.end)
+	family.begin()
+	if said := notice(); said != "READY=1" {
+		t.Errorf("%q", said)
+	}
+	ask := func(id int) {
+		t.Helper()
+		resp, err := http.Get(fmt.Sprintf("http://%s/?id=%d", p.at, id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%d", resp.StatusCode)
+		}
+	}
+	signal := func() {
+		t.Helper()
+		if err := p.process.Process.Signal(syscall.SIGUSR2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(1)
+	if err := os.WriteFile(file, []byte(text+"lisen: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	signal()
+	for end := time.Now().Add(time.Minute); !strings.Contains(p.said.String(), `"lisen" is not known`); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(p.said.String())
+		}
+	}
+	ask(2)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	signal()
+	ready, next, _ := strings.Cut(notice(), "\nMAINPID=")
+	if pid, err := strconv.Atoi(next); ready != "READY=1" || err != nil || pid == p.process.Process.Pid {
+		t.Errorf("%q, MAINPID=%q, expected another than %d", ready, next, p.process.Process.Pid)
+	}
+	ask(3)
+	// The former process ends by itself. (Its Wait does not return as long as the next one has its stderr.)
+	for end := time.Now().Add(time.Minute); syscall.Kill(p.process.Process.Pid, 0) == nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the former process does not end: %s", p.said.String())
+		}
+	}
+	ask(4)
+	_ = notices.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := notices.Read(make([]byte, 100)); err == nil {
+		t.Errorf("systemd got more, %d bytes", n)
 	}
 }
 

@@ -4,7 +4,7 @@
 //
 // The former process Listens. The next one Takes. The former one answers by Give, and waits until
 // the next one is Ready. If the next one ends before, the former one goes on. Afterwards the former
-// one sends it the outcomes of requests in flight (Tell), and requests of its old connections (Dial).
+// one sends it the outcomes of requests in flight (Report), and requests of its old connections (Dial).
 //
 // Several goroutines may use a Successor at a time. Only one may use a Predecessor.
 //

@@ -75,17 +75,17 @@ func TestSocketsGoOver(t *testing.T) {
 		t.Error(err)
 	}
 	go func() {
-		former.Tell(map[string]int{"a": 1})
-		former.Tell(map[string]int{"a": 2})
+		former.Report(map[string]int{"a": 1})
+		former.Report(map[string]int{"a": 2})
 		former.Close()
 	}()
-	var told []string
+	var reported []string
 	err = next.Each(func(value []byte) error {
-		told = append(told, strings.TrimSpace(string(value)))
+		reported = append(reported, strings.TrimSpace(string(value)))
 		return nil
 	})
-	if got := strings.Join(told, " "); err != nil || got != `{"a":1} {"a":2}` {
-		t.Errorf("told %s, %v", got, err)
+	if got := strings.Join(reported, " "); err != nil || got != `{"a":1} {"a":2}` {
+		t.Errorf("reported %s, %v", got, err)
 	}
 }
 

@@ -34,7 +34,7 @@ func (*Socket) Requests() net.Listener                             { return nil 
 func (*Socket) Close()                                             {}
 func (*Successor) Give(Offer, []syscall.Conn) error                { return errHere }
 func (*Successor) Ready(time.Duration) error                       { return errHere }
-func (*Successor) Tell(any) error                                  { return errHere }
+func (*Successor) Report(any) error                                { return errHere }
 func (*Successor) Close() error                                    { return nil }
 func (*Predecessor) Listener(string, string) (net.Listener, error) { return nil, errHere }
 func (*Predecessor) Ready() error                                  { return errHere }

@@ -233,8 +233,8 @@ func (s *Successor) Ready(within time.Duration) error {
 
 const ready = "ready\n"
 
-// Tell sends a value to the next process, as JSON.
-func (s *Successor) Tell(v any) error {
+// Report sends a value to the next process, as JSON.
+func (s *Successor) Report(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -246,5 +246,5 @@ func (s *Successor) Tell(v any) error {
 	return err
 }
 
-// Close ends the handover: there is nothing more to tell.
+// Close ends the handover: there is nothing more to report.
 func (s *Successor) Close() error { return s.conn.Close() }

@@ -118,7 +118,7 @@ func (p *Predecessor) Ready() error {
 	return err
 }
 
-// Each calls f for each value that the former process tells, until that has ended. An error of f, or
+// Each calls f for each value that the former process reports, until that has ended. An error of f, or
 // a value that is none, ends it.
 func (p *Predecessor) Each(f func(value []byte) error) error {
 	for {

@@ -55,7 +55,7 @@ func newHeir(path string, log *slog.Logger) *heir {
 		},
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
 			log.Debug("a request is not handed on", "err", err)
-			visitOf(r.Context()).unheard()
+			visitOf(r.Context()).unreached()
 		},
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
@@ -160,8 +160,8 @@ func (p *Proxy) serveHanded(w http.ResponseWriter, r *http.Request) {
 	p.visit(w, &visit{proxy: p.latest.Load(), in: r, came: time.Now().Add(-from.Ago), waited: from.Waited, whole: whole})
 }
 
-// unheard answers a request that did not reach the next process.
-func (v *visit) unheard() {
+// unreached answers a request that did not reach the next process.
+func (v *visit) unreached() {
 	if v.within.Err() != nil {
 		panic(http.ErrAbortHandler) // the client is gone
 	}

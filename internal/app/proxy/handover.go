@@ -64,8 +64,8 @@ const (
 	lingerLook = 50 * time.Millisecond
 )
 
-// told is what the former process tells of a request in flight.
-type told struct {
+// report is what the former process reports of a request in flight.
+type report struct {
 	Entry   int64         `json:"entry"`
 	Outcome limit.Outcome `json:"outcome"`
 }
@@ -103,7 +103,7 @@ func (s *Server) Inherit() {
 	}
 	s.stops.Go(func() {
 		err := from.Each(func(value []byte) error {
-			var o told
+			var o report
 			if err := json.Unmarshal(value, &o); err != nil {
 				return err
 			}
@@ -176,7 +176,7 @@ func (s *Server) hand(next *handover.Successor) {
 	p.heir.Store(newHeir(s.handover.Path, log))
 	if p.state != nil {
 		p.state.handOver(func(entry int64, o limit.Outcome) error {
-			if err := next.Tell(told{entry, o}); err != nil {
+			if err := next.Report(report{entry, o}); err != nil {
 				log.Info("the next process has ended", "err", err)
 			}
 			return nil
