@@ -197,20 +197,20 @@ func (k *Keys) open(key string) (*door, error) {
 		wait = max(wait, 2*fetch)
 		remote.Supply(own, func() { d.gate.Update(func(mono.Time) {}, of) }, d.soon, nil)
 	}
-	d.book = snooze.New(snooze.Config{MaxWait: wait, Many: d.shared, Spread: min(spread(own), cmp.Or(k.config.Spread, snooze.DefaultSpread))})
+	d.book = snooze.New(snooze.Config{MaxWait: wait, Many: d.shared, Each: each(own),
+		Spread: min(cmp.Or(each(own), snooze.DefaultSpread), cmp.Or(k.config.Spread, snooze.DefaultSpread))})
 	return d, nil
 }
 
-// spread returns the time that a limit needs for a request at its slowest rate.
-func spread(own limit.Limiter) time.Duration {
-	longest := time.Duration(0)
+// each returns the time that a limit needs for a request at its slowest rate; 0 if that is not known.
+func each(own limit.Limiter) (longest time.Duration) {
 	rules, _ := limit.Rules(own)
 	for _, r := range rules {
 		if r.N > 0 && r.Unit == limit.Requests {
 			longest = max(longest, r.Per/time.Duration(r.N))
 		}
 	}
-	return cmp.Or(longest, snooze.DefaultSpread)
+	return longest
 }
 
 // Stats returns what the jobs of a key did so far, and how many are away. ok is false for a key

@@ -44,9 +44,12 @@ const (
 
 // Config describes a Book. The zero value is ready.
 type Config struct {
-	// MaxWait is the longest time that a job waits in its worker. If zero, DefaultMaxWait. A job comes
-	// back before its turn, by an eighth of it and by as much as jobs came back late so far.
+	// MaxWait is the longest time that a job waits in its worker. If zero, DefaultMaxWait.
 	MaxWait time.Duration
+	// Each is the time that the limit needs for a job in the long run. If zero, it is not known. A job comes
+	// back before its turn: by as much as jobs came back late so far, and by twice this time, from an
+	// eighth to a half of MaxWait. So about two wait in workers, and a late one leaves no room unused.
+	Each time.Duration
 	// Spread is the least time between two jobs that come back, so that a limit with room for many
 	// at once does not take all workers. If zero, DefaultSpread. It must not be more than the time
 	// that the limit needs for a job.
@@ -77,15 +80,15 @@ type Forecast func(n int, ahead limit.Cost) mono.Time
 
 // Book has the jobs of a key that are away. New makes it. Not safe for concurrent use.
 type Book struct {
-	maxWait, spread time.Duration
-	many            bool
-	jobs            map[string]*job
-	away            []*job // those that others wait for, by their place
-	looks           dueHeap
-	cost            limit.Cost    // of those in away
-	lateness        time.Duration // by which jobs come back after the end of their nap, on average
-	went            mono.Time     // when a job last went
-	gap             time.Duration // from one that went to the next, on average, while others are away
+	maxWait, spread, early time.Duration
+	many                   bool
+	jobs                   map[string]*job
+	away                   []*job // those that others wait for, by their place
+	looks                  dueHeap
+	cost                   limit.Cost    // of those in away
+	lateness               time.Duration // by which jobs come back after the end of their nap, on average
+	went                   mono.Time     // when a job last went
+	gap                    time.Duration // from one that went to the next, on average, while others are away
 }
 
 // job is one that is away, or was and has not come back.
@@ -101,7 +104,8 @@ type job struct {
 
 // New returns an empty Book.
 func New(c Config) *Book {
-	return &Book{many: c.Many, maxWait: cmp.Or(c.MaxWait, DefaultMaxWait), spread: cmp.Or(c.Spread, DefaultSpread), jobs: map[string]*job{}, went: mono.Min}
+	wait := cmp.Or(c.MaxWait, DefaultMaxWait)
+	return &Book{many: c.Many, maxWait: wait, early: min(max(2*c.Each, wait/8), wait/2), spread: cmp.Or(c.Spread, DefaultSpread), jobs: map[string]*job{}, went: mono.Min}
 }
 
 // MaxWait returns the longest time that a job waits in its worker.
@@ -159,7 +163,7 @@ func (b *Book) learn(d time.Duration) {
 }
 
 // lead returns how long before its turn a job comes back. The longer, the more workers wait.
-func (b *Book) lead() time.Duration { return b.lateness + b.maxWait/8 }
+func (b *Book) lead() time.Duration { return b.lateness + b.early }
 
 // late returns how long after its nap a job still holds up those behind it: as long as it may well be on its
 // way. After that the queue has others first, or it was cancelled, or another process works on it.

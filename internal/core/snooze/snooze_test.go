@@ -128,6 +128,19 @@ func TestTurn(t *testing.T) {
 	}
 }
 
+// A job of a slow limit comes back earlier, so that two wait in workers.
+func TestEarly(t *testing.T) {
+	for each, want := range map[time.Duration]time.Duration{
+		0: 50 * time.Millisecond, time.Millisecond: 50 * time.Millisecond, 60 * time.Millisecond: 120 * time.Millisecond,
+		time.Hour: 200 * time.Millisecond,
+	} {
+		b := New(Config{MaxWait: 400 * time.Millisecond, Each: each})
+		if nap := b.Leave(0, "it", Place{}, limit.One, second, 0); time.Second-nap != want {
+			t.Errorf("a job each %v: it comes back %v before its turn, want %v", each, time.Second-nap, want)
+		}
+	}
+}
+
 // Room now is for those whose nap is over. If they do not come, it is for anybody: a queue may have others
 // first.
 func TestRoomThatNobodyComesFor(t *testing.T) {
