@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -102,18 +103,18 @@ func TestETAOfTenKinds(t *testing.T) {
 				if got.err != nil || got.Done != c.n || len(looks) < 4 {
 					t.Fatalf("%d of %d done, %d looks, %v", got.Done, c.n, len(looks), got.err)
 				}
-				worst := ""
+				var said strings.Builder
 				for _, l := range looks {
 					left := end.Sub(l.at)
 					off := (l.eta - left).Abs()
 					text := fmt.Sprintf(" %.0f%%: %.1f of %.1f s;", 100*l.done, l.eta.Seconds(), left.Seconds())
-					worst += text
+					said.WriteString(text)
 					if off > left/10 && off > 2*time.Second {
 						t.Errorf("after%s", text)
 					}
 				}
 				took := end.Sub(began).Seconds()
-				t.Logf("ETA after%s plan: %.1f of %.1f s", worst, plan.Seconds, took)
+				t.Logf("ETA after%s plan: %.1f of %.1f s", &said, plan.Seconds, took)
 				if c.plan && math.Abs(plan.Seconds-took) > took/10 {
 					t.Errorf("the plan was %.1f s, and it took %.1f s", plan.Seconds, took)
 				}
