@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
@@ -31,8 +32,39 @@ type charging struct {
 	some    bool              // there is something to find: any, or charges of the user
 	keyless bool              // requests have a credential of their own, or none
 
+	mends atomic.Bool // named has any
 	mu    sync.Mutex
 	hosts map[string]*provider.Charges
+	named map[string]string // resources that answers name in place of those of the rows, by method and path
+}
+
+// mostMended is how many methods and paths have a resource by their answers.
+const mostMended = 4096
+
+// mend notes that the answers to a method and path name another resource than the row.
+func (k *charging) mend(on, resource string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.named == nil {
+		k.named = map[string]string{}
+	}
+	if k.named[on] != "" || len(k.named) < mostMended {
+		k.named[on] = resource
+		k.mends.Store(true)
+	}
+}
+
+// mended gives a request the resource that answers named.
+func (k *charging) mended(q *format.Request) {
+	if !k.mends.Load() {
+		return
+	}
+	k.mu.Lock()
+	name := k.named[q.Method+" "+q.URL.Path]
+	k.mu.Unlock()
+	if name != "" {
+		q.Resource, q.Usual = name, name == k.of(q.URL.Host).Usual()
+	}
 }
 
 // newCharging fails if a charge is wrong, or fits nothing.
@@ -101,6 +133,7 @@ func (k *charging) charge(q *format.Request) {
 		q.Usual = strings.TrimPrefix(resource, "address ") == rows.Usual()
 	}
 	q.Resource = resource
+	k.mended(q)
 	if q.Charge = c; c == nil {
 		return
 	}

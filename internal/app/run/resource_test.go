@@ -192,3 +192,18 @@ func TestPlanOfResources(t *testing.T) {
 		}
 	})
 }
+
+// Where answers name another resource than the row, later requests of that path count there, and keep to its
+// limit. Only those that were read before may be refused.
+func TestAWrongResourceIsMended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, h := hubBench(t, 60, 30, 0)
+		b.config.Charges = []provider.Charge{{On: "GET /user", Resource: "users"}}
+		b.config.Limits = []format.Rate{minutely(60, 0, false)}
+		b.config.Queue = 2
+		out := b.run(lines(150, "/user")...)
+		if out.err != nil || out.Done != 150 || h.refused["core"] > 0 {
+			t.Errorf("%v: %d done, refused %v", out.err, out.Done, h.refused)
+		}
+	})
+}
