@@ -142,3 +142,31 @@ func TestABeginningIsNotWritten(t *testing.T) {
 		t.Errorf("at a beginning: %+v, %v", idle, ok)
 	}
 }
+
+// A state that ends too early is an error: with the numbers that are missing taken for 0, a pause would be over.
+func TestCutStateIsAnError(t *testing.T) {
+	g := plain(stack.Config{Pause: steady})
+	g.Hold(0, mono.Time(time.Hour))
+	idle, ok := g.Idle(mono.Time(time.Second))
+	if !ok || len(idle.State) < 4 {
+		t.Fatalf("the state of a paused stack is %v", idle.State)
+	}
+	for n := range idle.State {
+		if _, err := plain(stack.Config{Pause: steady}).Revive(idle.State[:n]); err == nil {
+			t.Errorf("the first %d bytes of %v are a state", n, idle.State)
+		}
+	}
+}
+
+// What is withheld has no probe, and an earlier instant does not take back a later one.
+func TestWithheldHasNoProbe(t *testing.T) {
+	g := plain(stack.Config{Pause: steady, MaxPause: 3 * time.Second})
+	for _, c := range []struct{ until, ready time.Duration }{
+		{30 * time.Minute, 30 * time.Minute}, {time.Hour, time.Hour}, {15 * time.Minute, time.Hour},
+	} {
+		g.Withhold(0, at(c.until))
+		if got := g.Ready(0, limit.One); got != at(c.ready) {
+			t.Errorf("withheld until %v, it is ready at %v, want %v", c.until, got, c.ready)
+		}
+	}
+}
