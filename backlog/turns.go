@@ -119,7 +119,7 @@ func (s *Session) read(id int64) error {
 			s.store.GiveUp(ctx, Beat{Worker: id, Beat: row.Beat}) //nolint:errcheck // others do it, 15 s later
 		}
 	}
-	return s.note(err)
+	return s.noteRead(err)
 }
 
 func (s *Session) register(began mono.Time) error {
@@ -151,7 +151,7 @@ func (s *Session) checkEmpty(last mono.Time) mono.Time {
 	ctx, cancel := s.call()
 	defer cancel()
 	empty, err := s.store.Empty(ctx, s.config.Backlog.info.ID)
-	if s.note(err) == nil && empty {
+	if s.noteRead(err) == nil && empty {
 		s.mu.Lock()
 		if s.over == nil {
 			s.over = ErrEmpty
@@ -210,6 +210,15 @@ func (s *Session) note(err error) error {
 		s.config.Notice(err)
 	}
 	return err
+}
+
+// noteRead is note for a call that only reads. Its success does not end a row of errors: a store whose disk is full
+// reads, and does not write.
+func (s *Session) noteRead(err error) error {
+	if err != nil {
+		return s.note(err)
+	}
+	return nil
 }
 
 // pause waits for d, for a kick, or for the end.

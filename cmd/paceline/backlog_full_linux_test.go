@@ -55,6 +55,7 @@ func TestBacklogOnAFullDisk(t *testing.T) {
 			t.Fatalf("expected %q; the worker says\n%s", says, errs)
 		}
 	}
+	time.Sleep(2 * time.Second) // meanwhile it can read, and says nothing more
 	bound(unix.RLIM_INFINITY)
 	if err := w.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, errs)
