@@ -56,6 +56,7 @@
 //	silent_ends.go         finds out when windows of silent servers end
 //	silent_unknown.go      the law for an unknown quota of silent servers
 //	auto.go                Auto, and Found: the limit that it found
+//	auto_alone.go          the law of an Auto that shares with nobody
 //	auto_stated.go         concludes the limit from remainders and resets
 //	auto_memory.go         an Auto's memory, for the next process
 //	auto_memory_fields.go  the fields of that memory

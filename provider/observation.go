@@ -21,8 +21,11 @@
 //
 //	observation.go    Observation: the result of a reading
 //	provider.go       Provider and Dialect: the table, and its look-ups
+//	scope.go          Scope: which requests share a limit
 //	preset.go         published limits
 //	charge.go         what a request costs, and of which resource
+//	examples.go       a request for each cost and resource
+//	graphql.go        what a GraphQL query costs
 //	model_info.go     published prices and sizes of models
 //	shared_model.go   models that share limits
 //	reading.go        header fields and bodies into numbers, waits and instants

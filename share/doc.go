@@ -104,6 +104,7 @@
 // # Files
 //
 //	member.go    Config, Member, and the goroutine that takes turns
+//	begin.go     Begin: a limit at which nothing was sent
 //	news.go      events of a Member: for its Logger, and for its driver
 //	fallback.go  behaviour while the store cannot be reached
 //	store.go     Store and Reading, and Retry for stores whose turns lose races

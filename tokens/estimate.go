@@ -16,6 +16,7 @@
 //
 //	estimate.go        Estimator: estimates requests and learns from answers
 //	api_body.go        API and Body: the reader of request bodies
+//	model_name.go      the model that a body names
 //	vendors.go         bodies of Gemini, Bedrock, Cohere and Ollama
 //	json_values.go     reads JSON values in place
 //	pdf.go             counts the pages of a PDF

@@ -6,32 +6,41 @@
 //
 // # Files
 //
-//	main.go            the list of verbs
-//	try.go             try: run against a server of its own
-//	run*.go            run: flags, input, output, plan and report
-//	enqueue.go         enqueue: the requests of a file get into a backlog
-//	work.go            work: the requests of a backlog are sent
-//	backlog*.go        backlog: what is in a store; run and others: --backlog
-//	given.go           run: inputs that were not written for paceline
-//	progress_run.go    run: the live line
-//	watch_page.go      run: the page on which a run can be watched
-//	success.go         run: --success, a jq expression
-//	signals.go         run: Ctrl-C, once and twice
-//	proxy*.go          proxy: flags, files, check, forward proxy and metrics
-//	minute_flags.go    run and proxy: --rpm and the flags like it
-//	permit*.go         permit: a command that waits for its turn
-//	exec*.go           exec: flags, and the proxy of a run
-//	daemon*.go         daemon: the process that runs share; status and stop
-//	serve*.go          serve: servers to test clients against
-//	share*.go          share: limits in a store
-//	explain*.go        explain: the meaning of an answer
-//	models.go          models: known models and their prices
-//	provider_names.go  names for --provider and --preset
-//	chart.go           chart: a page about a run
-//	flag_values.go     values of flags, for completions
-//	byte_size.go       flags for numbers of bytes
-//	notify_*.go        SIGUSR1, by system
-//	help_flags.go      groups of flags, for help
+//	main.go              the list of verbs
+//	try.go               try: run against a server of its own
+//	run*.go              run: flags, input, output, plan and report
+//	by_upstream.go       run: --upstream, by a file of the proxy
+//	enqueue.go           enqueue: the requests of a file get into a backlog
+//	work.go              work: the requests of a backlog are sent
+//	backlog*.go          backlog: what is in a store; run and others: --backlog
+//	given.go             run: inputs that were not written for paceline
+//	progress_run.go      run: the live line
+//	watch_page.go        run: the page on which a run can be watched
+//	success.go           run: --success, a jq expression
+//	via_flags.go         run: --via batch
+//	token_flags.go       run: where {token} comes from
+//	prompt_flags.go      run: a prompt of each row
+//	meter_flags.go       run: the tokens that a server counts
+//	signals.go           run: Ctrl-C, once and twice
+//	proxy*.go            proxy: flags, files, check, forward proxy and metrics
+//	targets_in_words.go  proxy check: targets
+//	takeover.go          proxy: the next process takes over
+//	forward_ca.go        proxy ca: the certificate of a forward proxy
+//	minute_flags.go      run and proxy: --rpm and the flags like it
+//	permit*.go           permit: a command that waits for its turn
+//	exec*.go             exec: flags, and the proxy of a run
+//	daemon*.go           daemon: the process that runs share; status and stop
+//	serve*.go            serve: servers to test clients against
+//	share*.go            share: limits in a store
+//	explain*.go          explain: the meaning of an answer
+//	models.go            models: known models and their prices
+//	provider_names.go    names for --provider and --preset
+//	chart.go             chart: a page about a run
+//	flag_values.go       values of flags, for completions
+//	byte_size.go         flags for numbers of bytes
+//	part_flag.go         flags for a part of a whole: 75%
+//	notify_*.go          SIGUSR1, by system
+//	help_flags.go        groups of flags, for help
 package main
 
 import (

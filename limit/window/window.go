@@ -19,8 +19,8 @@
 //
 // # Which counter
 //
-// [Log] answers "may one more happen?" for a limit of N events. It is exact, and the fastest of the
-// three. Choose it unless 8 N bytes are too many, or events have weights.
+// [Log] answers "may one more happen?" for a limit of N events. It is exact, and keeps
+// 8 bytes for each of the N events. Choose it unless those are too many, or one event may count as several.
 //
 // [Runs] counts events with weights, or many events at one instant. You choose a number of
 // different instants per window. Up to this number, Runs is exact. Beyond it, the count is too

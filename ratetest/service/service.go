@@ -23,6 +23,7 @@
 //	table_open.go      code, videos, songs, games
 //	table_plain.go     the drafts of the IETF, and common header fields
 //	table_web.go       APIs of the web
+//	table_terse.go     providers whose answers state little
 package service
 
 import (

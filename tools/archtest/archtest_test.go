@@ -65,6 +65,25 @@ func TestSharedNames(t *testing.T) {
 	}
 }
 
+func TestTables(t *testing.T) {
+	found, err := Tables(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range found {
+		t.Error(v)
+	}
+	odd := fstest.MapFS{
+		"a/doc.go":   {Data: []byte("// Package a.\n//\n//\tone.go       one\n//\tgone.go      gone\n//\tparts_*.go   parts\npackage a\n")},
+		"a/one.go":   {Data: []byte("package a\n")},
+		"a/other.go": {Data: []byte("package a\n")}, "a/parts_b.go": {Data: []byte("package a\n")}, "a/one_linux.go": {Data: []byte("package a\n")},
+		"b/b.go": {Data: []byte("package b\n")},
+	}
+	if found, err := Tables(odd); err != nil || len(found) != 2 || !strings.Contains(fmt.Sprint(found), "has gone.go, which is not there") || !strings.Contains(fmt.Sprint(found), "has no other.go") {
+		t.Errorf("of the planted tables: %v, %v", found, err)
+	}
+}
+
 func TestColumns(t *testing.T) {
 	lines, wide, err := Columns(os.DirFS(root))
 	if err != nil || lines < 50_000 {

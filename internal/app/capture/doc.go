@@ -8,14 +8,14 @@
 //
 // # Files
 //
-//	outside.go        Serve: the proxy's side
-//	dns_names.go      names and their addresses inside
-//	resolver.go       answers to the questions of programs for names
-//	handover.go       listeners over a Unix socket
-//	inside_linux.go   Enter: the namespace, before the program begins
-//	redirect_linux.go packets of all connections lead to the listener
-//	command_linux.go  the command that makes the namespace
-//	other.go          systems without namespaces
+//	outside_linux.go   Serve: the proxy's side
+//	dns_names.go       names and their addresses inside
+//	resolver.go        answers to the questions of programs for names
+//	handover_linux.go  listeners over a Unix socket
+//	inside_linux.go    Enter: the namespace, before the program begins
+//	redirect_linux.go  packets of all connections lead to the listener
+//	command_linux.go   the command that makes the namespace
+//	other.go           systems without namespaces
 package capture
 
 import "errors"

@@ -19,6 +19,7 @@
 //	file_names.go   errors about missing files and folders
 //	process_*.go    processor time and process groups, by system
 //	computing.go    progress of computing verbs
+//	fill_level.go   a flag for what a quota holds at the start
 //	version.go      --version and version
 package cli
 

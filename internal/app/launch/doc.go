@@ -7,12 +7,13 @@
 //
 // # Files
 //
-//	start.go        Start a keeper, Become the program; what a keeper reports
-//	inherited.go    files that only the program inherits
-//	folder.go       the run's files, and those that a killed keeper left
-//	environment.go  the environment of the program
-//	settings.go     settings of curl and git that count for more than the environment
-//	rc_files.go     files for programs that heed no variable: wget, apt, PHP, Java, Node
-//	truststore.go   certificates in Java's form
-//	watch*.go       the end of a process
+//	start.go         Start a keeper, Become the program; what a keeper reports
+//	inherited.go     files that only the program inherits
+//	folder.go        the run's files, and those that a killed keeper left
+//	environment.go   the environment of the program
+//	captured.go      a program in namespaces of its own
+//	settings.go      settings of curl and git that count for more than the environment
+//	rc_files.go      files for programs that heed no variable: wget, apt, PHP, Java, Node
+//	truststore.go    certificates in Java's form
+//	process_end*.go  the end of a process
 package launch

@@ -7,6 +7,7 @@
 //	html_file.go   the file is written all at once
 //	server_log.go  results and logs are read
 //	charts.go      what is drawn of a log
+//	html.go        writes HTML
 //
 // The same Page gives the same bytes. Texts are plain text: they may be a stranger's, and nothing
 // in them becomes HTML.

@@ -4,20 +4,20 @@
 //
 // # Files
 //
-//	node.go        Node, a limit.Limiter on its own clock: Ready, Admit, Settle, Fresh
-//	turn.go        a turn at the store: Begin, Read, End
-//	blob.go        Book and Entry, and the blob that keeps them in the store
-//	divide.go      how many grants a node takes in its turn, and when its next turn is
-//	newcomers.go   how much stays free for new nodes
-//	granted.go     grants that are not used yet
-//	bounds.go      what a node knows of the ledger's time
-//	may_hold.go    the most that each node may hold, announced beforehand
-//	store_lives.go finds that the store went back in time
-//	overdue.go     waits for nodes that may know that the store went back
-//	recall.go      rebuilds the state that the store lost
-//	gather.go      waits for the other nodes' reports after that
-//	quiet.go       why nothing is granted for a while
-//	split.go       a part of the limit for each node while the store is away
+//	node.go         Node, a limit.Limiter on its own clock: Ready, Admit, Settle, Fresh
+//	turn.go         a turn at the store: Begin, Read, End
+//	blob.go         Book and Entry, and the blob that keeps them in the store
+//	divide.go       how many grants a node takes in its turn, and when its next turn is
+//	newcomers.go    how much stays free for new nodes
+//	granted.go      grants that are not used yet
+//	bounds.go       what a node knows of the ledger's time
+//	may_hold.go     the most that each node may hold, announced beforehand
+//	store_lives.go  finds that the store went back in time
+//	overdue.go      waits for nodes that may know that the store went back
+//	recall.go       rebuilds the state that the store lost
+//	gather.go       waits for the other nodes' reports after that
+//	quiet.go        why nothing is granted for a while
+//	split.go        a part of the limit for each node while the store is away
 package node
 
 import (

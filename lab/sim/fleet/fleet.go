@@ -5,7 +5,8 @@
 //	scenario.go, quota.go, scenario_check.go  what is run, and what is wrong with it
 //	fleet.go                                  runs it
 //	population.go                             the clients
-//	quota_server.go                           the quota; headers.go what its answers say
+//	quota_server.go                           the quota
+//	headers.go                                what its answers say
 //	fleet_store.go                            processes that share one exact limit
 //	steadiness.go                             what is counted
 //	settling_time.go                          how long it took to settle

@@ -19,5 +19,7 @@
 //	header_template.go  keys, and the places of their values and nonces
 //	entry.go            what a rerun reads of a result
 //	result.go           a result; result_append.go writes it as a line
+//	stored.go           a request as a backlog keeps it
+//	result_append.go    a result as a line of JSON
 //	digest.go           what stands for a request, and for its id
 package format

@@ -28,7 +28,7 @@ type Result struct {
 	WaitedMS  float64 `json:"waited_ms"`
 	LatencyMS float64 `json:"latency_ms,omitempty"`
 	// WaitedFor splits WaitedMS by the causes of the waits, in milliseconds, accurate to lookEvery.
-	// See waits.go.
+	// See package telling.
 	WaitedFor map[string]int64 `json:"waited_for_ms,omitempty"`
 	Key       string           `json:"key,omitempty"`
 	At        string           `json:"at"` // when the request ended

@@ -13,6 +13,7 @@
 //	recognize.go    finds the form of an input
 //	decode.go       gzip and UTF-16
 //	request_url.go  the URL of a request, and what is wrong with it
+//	plain_url.go    URLs that need no parser
 //	list.go         lists of URLs and other lines
 //	table.go        CSV and TSV
 //	json.go         JSON, as lines and as an array

@@ -4,10 +4,12 @@
 // next page, with what keys may go there. It bounds the memory that the bodies of answers take together. A
 // Budget bounds the money.
 //
-//	sender.go   sends one attempt; trip.go gives it to the network, or to a Base
-//	late.go ends an attempt that takes too long
+//	sender.go   sends one attempt
+//	trip.go     gives an attempt to the network, or to a Base
+//	late.go     ends an attempt that takes too long
 //	next.go     finds the next page in an answer, and makes its request
-//	pointer.go  reads its address in JSON; weblink.go reads it in a Link
+//	pointer.go  reads its address in JSON
+//	weblink.go  reads the address of the next page in a Link
 //	memory.go   bounds the memory for the bodies of answers
 //	money.go    the money that attempts may cost, and the money that they did cost
 package sending

@@ -1,0 +1,67 @@
+package archtest
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	tableRow   = regexp.MustCompile(`(?m)^//\t([a-z][\w*]*\.go(?:, [a-z][\w*]*\.go)*)(?:  +|$)`)
+	systemPart = regexp.MustCompile(`_(linux|darwin|windows|unix|other)(_\w+)?\.go$`)
+)
+
+// Tables checks the tables of files in the comments of packages: a table has each file of its folder but tests, the file
+// with the table and the parts by system, and no other.
+func Tables(fsys fs.FS) (found []Violation, err error) {
+	rows, files, where := map[string][]string{}, map[string][]string{}, map[string]string{}
+	err = goFiles(fsys, true, func(name string) error {
+		if isTest(name) {
+			return nil
+		}
+		dir := path.Dir(name)
+		files[dir] = append(files[dir], path.Base(name))
+		src, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		comment, _, ok := strings.Cut("\n"+string(src), "\npackage ")
+		if !ok {
+			return nil
+		}
+		for _, row := range tableRow.FindAllStringSubmatch(comment, -1) {
+			rows[dir], where[dir] = append(rows[dir], strings.Split(row[1], ", ")...), name
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for dir, table := range rows {
+		say := func(format string, args ...any) {
+			found = append(found, Violation{where[dir], 1, fmt.Sprintf(format, args...)})
+		}
+		for _, row := range table {
+			if !slices.ContainsFunc(files[dir], func(f string) bool { is, _ := path.Match(row, f); return is }) {
+				say("the table of files has %s, which is not there", row)
+			}
+		}
+		for _, f := range files[dir] {
+			base := systemPart.ReplaceAllString(f, ".go")
+			if f == "doc.go" || f == path.Base(where[dir]) {
+				continue
+			}
+			if !slices.ContainsFunc(table, func(row string) bool {
+				is, _ := path.Match(row, f)
+				part, _ := path.Match(systemPart.ReplaceAllString(row, ".go"), base)
+				return is || part
+			}) {
+				say("the table of files has no %s", f)
+			}
+		}
+	}
+	return sorted(found), nil
+}
