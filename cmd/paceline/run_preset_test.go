@@ -17,6 +17,7 @@ func TestPresetWithoutANumber(t *testing.T) {
 		f, cmd, c := &runFlags{}, &cobra.Command{}, run.Config{Concurrency: 8}
 		f.via.via = "requests"
 		f.llm.add(cmd)
+		f.backlog.add(cmd.Flags())
 		if err := cmd.ParseFlags([]string{"--preset", name}); err != nil {
 			t.Fatal(err)
 		}
