@@ -13,6 +13,12 @@
 // The package owns no clock, lock or goroutine. It reads no body by itself, and has no state: equal
 // evidence gives equal verdicts. All of it is safe for concurrent use. No answer, however odd, is
 // an error.
+//
+//	verdict.go   Evidence, Policy, Verdict: how an attempt ended, and whether to send again
+//	concerns.go  whom a refusal concerns
+//	outcome.go   the Outcome for the limiters of some scopes
+//	dialect.go   which answers need their body to be read first
+//	unsent.go    errors that prove that nothing was sent
 package classify
 
 import (

@@ -8,6 +8,13 @@
 // are its types. The simulator drives it in virtual time. Drive it yourself only if you own the
 // clock. A driver sleeps only until the wake that Next returns. A Dispatcher has no clock and no
 // lock, and is not safe for concurrent use.
+//
+//	dispatch.go    Dispatcher: Next and Done
+//	part.go        requests of one resource, with a place in the line of their own
+//	host_heads.go  hosts that are down, and whose requests wait
+//	shared.go      limits that several keys share
+//	blame.go       whether a key or a request is to blame
+//	nonce.go       rising numbers of a key
 package dispatch
 
 import (

@@ -5,6 +5,13 @@
 //
 // Like every Limiter it is arithmetic on the now of its caller. It owns no clock and no lock, and
 // belongs to one driver. Package breaker handles outages of a host.
+//
+//	stack.go          Stack: Ready, Admit, Settle
+//	pause.go          the time without requests after refusals
+//	trial_request.go  one request at a time after them
+//	beginning.go      a slow beginning where the right load is unknown
+//	ramp.go           how quickly the load may rise
+//	idle.go           what a stack with nothing in flight remembers
 package stack
 
 import (
