@@ -4,11 +4,11 @@
 // Use the package to read answers yourself. Package transport and package classify already use it.
 // The command paceline explain prints its results.
 //
-// One word may have many meanings. A reset is a duration, a number of seconds, an instant in
-// seconds or milliseconds, RFC 3339, an HTTP date or a sentinel. So each provider has a Dialect.
+// One name of a field may have many meanings. A reset is a duration, a number of seconds, an instant
+// in seconds or smaller units, RFC 3339, or an HTTP date. So each provider has a Dialect.
 // The size of a bare number decides its meaning. For an unknown server, a reading tries the three
 // generations of the IETF draft, X-RateLimit fields and Retry-After. Provider has all other facts
-// about a provider: it is a row of the table.
+// about a provider: it is a row of this package's table.
 //
 // A reading is a hint, not a permission. It is never an error. Counts are never negative, instants
 // never in the past, and waits never longer than MaxWait. Observation.Problems has a sentence for
