@@ -43,7 +43,7 @@ func TestWrongCommandLinesSayWhatWouldDo(t *testing.T) {
 		{"rnu --limit 20/s", `unknown command "rnu"`},
 		{"urls.txt", `did you mean paceline run urls.txt?`},
 		{"exchange", "did you mean paceline serve exchange?"},
-		{"--limit 20/s urls.txt", "unknown flag: --limit; --limit is a flag of daemon, exec, proxy, run and 2 more"},
+		{"--limit 20/s urls.txt", "unknown flag: --limit; --limit is a flag of daemon, exec, proxy, run and 3 more"},
 		{"help nosuch", `unknown command "nosuch" for "paceline"; see paceline --help`},
 		{"help serve githb", `unknown command "githb" for "paceline serve"; did you mean github?; see paceline serve --help`},
 		{"serve githb", `unknown command "githb" for "paceline serve"; did you mean github?; see paceline serve --help`},

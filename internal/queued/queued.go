@@ -121,7 +121,7 @@ func New(c Config) (*Keys, error) {
 		return nil, fmt.Errorf("the Spread %v is negative", c.Spread)
 	}
 	if err := c.Backoff.Check(); err != nil {
-		return nil, fmt.Errorf("Backoff: %w", err)
+		return nil, fmt.Errorf("the Backoff: %w", err)
 	}
 	return &Keys{config: c, policy: classify.Policy{Dialect: c.Dialect}, doors: map[string]*door{}, most: mostDoors}, nil
 }
