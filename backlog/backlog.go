@@ -177,32 +177,33 @@ func (b *Backlog) SetNote(ctx context.Context, was, note []byte) (bool, error) {
 	return b.store.SetNote(ctx, b.info.ID, was, note)
 }
 
-// Cancel ends requests that no worker has: those with the ids, or all if there are none. It returns how
-// many. A request that a worker has goes on, since it may be on its way.
-func (b *Backlog) Cancel(ctx context.Context, ids ...string) (int, error) {
-	return inParts(ids, func(part []string) (int, error) {
-		return b.store.Cancel(ctx, b.info.ID, part, changeBatch)
-	})
+// Cancel ends requests that no worker has: those with the ids. It returns how many. A request that a
+// worker has goes on, since it may be on its way.
+func (b *Backlog) Cancel(ctx context.Context, ids ...string) (sum int, err error) {
+	for part := range slices.Chunk(ids, changeBatch) {
+		n, err := b.store.Cancel(ctx, b.info.ID, part, changeBatch)
+		if sum += n; err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// CancelAll ends all requests that no worker has, and returns how many.
+func (b *Backlog) CancelAll(ctx context.Context) (int, error) {
+	return untilFew(func() (int, error) { return b.store.Cancel(ctx, b.info.ID, nil, changeBatch) })
 }
 
 // RetryDead sends dead requests again: those of the classes, or all if there are none. It returns how
 // many. Each has all its attempts before it again.
 func (b *Backlog) RetryDead(ctx context.Context, classes ...string) (int, error) {
-	return inParts(nil, func([]string) (int, error) {
-		return b.store.RetryDead(ctx, b.info.ID, classes, changeBatch)
-	})
+	return untilFew(func() (int, error) { return b.store.RetryDead(ctx, b.info.ID, classes, changeBatch) })
 }
 
-// inParts calls f for parts of ids, or until nothing is left if there are none.
-func inParts(ids []string, f func([]string) (int, error)) (sum int, err error) {
-	for part := range slices.Chunk(ids, changeBatch) {
-		n, err := f(part)
-		if sum += n; err != nil {
-			return sum, err
-		}
-	}
-	for n := changeBatch; len(ids) == 0 && n == changeBatch; sum += n {
-		if n, err = f(nil); err != nil {
+// untilFew calls f, which changes changeBatch requests at most, until it has changed fewer.
+func untilFew(f func() (int, error)) (sum int, err error) {
+	for n := changeBatch; n == changeBatch; sum += n {
+		if n, err = f(); err != nil {
 			return sum + n, err
 		}
 	}

@@ -38,7 +38,7 @@ type WorkerConfig struct {
 	// too. If zero, 30 s.
 	Grace time.Duration
 	// Do sends one request. It calls Attempt.Fresh right before the write, and sends nothing if that is
-	// false: it returns Unsent. Calls run at once, up to Concurrency.
+	// false: it returns NotSent. Calls run at once, up to Concurrency.
 	Do func(ctx context.Context, a *Attempt) Reply
 	// Notice is as in SessionConfig.
 	Notice func(error)

@@ -189,6 +189,9 @@ func newBacklogCancel() *cobra.Command {
 			}
 			return withBacklog(cmd, args[:2], func(ctx context.Context, o *opened, out io.Writer) error {
 				n, err := o.Cancel(ctx, ids...)
+				if all {
+					n, err = o.CancelAll(ctx)
+				}
 				if err != nil {
 					return err
 				}

@@ -219,6 +219,9 @@ func TestResultsAreInOrderAndNamed(t *testing.T) {
 	t.Parallel()
 	b := filled(t, 5)
 	s, r := opened(t, b, 5)
+	if n, err := b.Cancel(t.Context()); n != 0 || err != nil { // no id is not all of them
+		t.Errorf("%d requests are cancelled by no id, %v", n, err)
+	}
 	if n, err := b.Cancel(t.Context(), "r4"); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
