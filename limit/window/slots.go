@@ -2,8 +2,10 @@ package window
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"math/bits"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/limit/mono"
@@ -154,6 +156,33 @@ func (s *Slots) Bounds(now mono.Time) (least, most int64) {
 		partial = s.after(partial)
 	}
 	return most - s.ring[partial], most
+}
+
+// All returns the slots in the window of the last now that hold events: their beginnings and their
+// numbers of events, oldest first. Do not use s meanwhile.
+func (s *Slots) All() iter.Seq2[mono.Time, int64] {
+	return func(yield func(mono.Time, int64) bool) {
+		i := s.current
+		for back := len(s.ring) - 1; back >= 0; back-- {
+			i = s.after(i)
+			if n := s.ring[i]; n > 0 && !yield(s.start-mono.Time(uint64(back)*s.precision), n) {
+				return
+			}
+		}
+	}
+}
+
+// String shows the slots in the window of the last now that hold events, for debugging: 6 at 8s is
+// a slot that begins at 8 s and holds 6.
+func (s *Slots) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "total %d", s.total)
+	separator := ": "
+	for at, n := range s.All() {
+		fmt.Fprintf(&b, "%s%d at %v", separator, n, at)
+		separator = ", "
+	}
+	return b.String()
 }
 
 // Len returns K, the number of slots.

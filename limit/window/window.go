@@ -51,6 +51,12 @@
 // function is called during the next use of the counter. Without a function, OnLeave costs nothing.
 // A Log with a function is a type of its own, TellingLog.
 //
+// # A counter for each key
+//
+// [Keyed] has a counter of one of these kinds for each key in use, such as a symbol or an account.
+// Its memory is bounded. A Get and a Take of a Log are 18 ns with 100 keys, and 25 ns with 10,000.
+// If each key is new, they are 60 ns. Package shared has a Keyed for many goroutines: 55 ns.
+//
 // # Comparison with other counters
 //
 // The table has the most events of one second, at a limit of 300 per second, in the worst known

@@ -45,6 +45,7 @@ var Table = []Package{
 	{Name: "limit/mono", Core: true, Std: "time math fmt"},
 	{Name: "ratetest/latency", Core: true, Std: "time math math/rand/v2 fmt strings strconv errors slices bufio io"},
 	{Name: "limit/window", Core: true, Ours: "limit/mono", Std: pure},
+	{Name: "limit/window/shared", Ours: "limit/mono limit/window", Std: "sync"},
 	{Name: "internal/core/histogram", Core: true, Std: "maps math math/bits slices time"},
 	{Name: "pool/backoff", Core: true, Ours: "limit/mono", Std: pure},
 	{Name: "limit", Core: true, Ours: "limit/mono limit/window", Std: pure + " encoding/binary"},
