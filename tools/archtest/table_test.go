@@ -182,6 +182,7 @@ var Table = []Package{
 	{Name: "internal/app/run/projection", Std: "context errors fmt strings time unicode", Modules: "github.com/itchyny/gojq"},
 	{Name: "lab/chart", Ours: "internal/app/report internal/text/table internal/web", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "lab/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
+	{Name: "lab/eventlog", Ours: "limit/mono ratetest/rule", Std: pure + " bufio bytes encoding/csv encoding/json io strconv"},
 	{Name: "lab/proxybench"},
 	{Name: "lab/soak"},
 	{Name: "lab/cmd/paceline-lab", Ours: "any", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},

@@ -37,7 +37,7 @@ func TestExitCodes(t *testing.T) {
 		}
 	}
 	help := squeezed(printed(t, "--help"))
-	codes := []string{"0 done", "1 failure", "2 a wrong command line", "4 bad configuration", "130 interrupted"}
+	codes := []string{"0 done", "1 failure", "2 a wrong command line", "3 a log of events does not keep its limit", "4 bad configuration", "130 interrupted"}
 	for _, code := range codes {
 		if !strings.Contains(help, code) {
 			t.Errorf("paceline-lab --help does not say %q", code)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/lab/eventlog"
 	"github.com/paceline-go/paceline/lab/strategy"
 )
 
@@ -31,8 +32,8 @@ In a clone of the repository: go run ./lab/cmd/paceline-lab COMMAND. A release h
 A flag that is not given is read from the environment, of any command that has it: --seeds from PACELINE_SEEDS.
 NO_COLOR and CLICOLOR_FORCE are heeded.
 
-Exit codes: 0 done; 1 failure, or a promise that is not kept; 2 a wrong command line; 4 bad configuration or input;
-130 interrupted.`
+Exit codes: 0 done; 1 failure, or a promise that is not kept; 2 a wrong command line; 3 a log of events
+does not keep its limit; 4 bad configuration or input; 130 interrupted.`
 
 func newProgram() cli.Program {
 	return cli.Program{
@@ -43,11 +44,12 @@ func newProgram() cli.Program {
 		},
 		Verbs: []cli.Verb{
 			{Name: "sim", New: newSim}, {Name: "bench", New: newBench}, {Name: "proof", New: newProof},
-			{Name: "chart", New: newChart},
+			{Name: "chart", New: newChart}, {Name: "check-log", New: newCheckLog},
 		},
 		Reads: "sim", Groups: groups,
 		Values: map[string]map[string][]string{
 			"bench llm":    {"arrivals": {"start", "uniform", "burst", "mixed"}},
+			"check-log":    {"unit": eventlog.Units},
 			"sim":          {"strategy": strategy.Names()},
 			"sim throttle": {"strategies": strategy.Names()},
 		},

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/lab/eventlog"
+)
+
+const checkLogLong = `Prove of a log of events that no window held more than a limit, or show the first window that did.
+An event exactly as old as the window still counts. The judge of the laboratory's proofs counts: it shares no code with
+the limiters.
+
+FILE is a log, or - for standard input. Without --column and --field it has an instant per line. An instant is RFC 3339,
+or Unix time: below 1e11 in seconds, below 1e14 in milliseconds, below 1e17 in microseconds, others in nanoseconds. All
+numbers of a log have one unit. Empty lines are no events.
+
+Exit codes: 0 the limit is kept; 3 it is not; 4 a line cannot be read, or events are not in order.`
+
+type checkLog struct {
+	format eventlog.Format
+	limit  string
+	sort   bool
+	output string
+	rate   rate.Rate
+}
+
+func newCheckLog() *cobra.Command {
+	var l checkLog
+	c := &cobra.Command{
+		Use:   "check-log FILE",
+		Short: "Prove of a log of events that no window held more than a limit",
+		Long:  checkLogLong,
+		Example: `  paceline-lab check-log orders.txt --limit 300/s
+  paceline-lab check-log orders.csv --column time --key symbol --limit 50/100ms
+  paceline-lab check-log results.jsonl --field at --sort --limit 100/min -o json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return cli.Usage(fmt.Errorf("want one log of events, got %d arguments", len(args)))
+			}
+			return nil
+		},
+		RunE: interruptible(func(cmd *cobra.Command, args []string) error {
+			check, err := l.check()
+			if err != nil {
+				return cli.Usage(err)
+			}
+			return l.run(cmd, args[0], check)
+		}),
+	}
+	f := c.Flags()
+	f.StringVar(&l.limit, "limit", "", "the most events in any window: "+rate.Forms)
+	f.StringVar(&l.format.Column, "column", "",
+		"column of CSV with the instant: its name in the first line, or its number if the first line is an event")
+	f.StringVar(&l.format.Field, "field", "", "field of JSON lines with the instant")
+	f.StringVar(&l.format.Key, "key", "",
+		"column or field with the symbol or account of an event: each has windows of its own")
+	f.StringVar(&l.format.Unit, "unit", "",
+		"unit of Unix time: "+strings.Join(eventlog.Units, ", ")+"; if not given, the size of the first number shows it")
+	f.BoolVar(&l.sort, "sort", false, "read all events into memory, and order them by their instants")
+	cli.OutputFlag(c, &l.output, "text", "json")
+	return c
+}
+
+// check checks the flags.
+func (l *checkLog) check() (*eventlog.Check, error) {
+	switch {
+	case l.limit == "":
+		return nil, errors.New("--limit is missing: expected the most events in any window, such as --limit 300/s")
+	case l.format.Column != "" && l.format.Field != "":
+		return nil, errors.New("--column is for CSV and --field for JSON lines: expected one of them")
+	case l.format.Key != "" && l.format.Column == "" && l.format.Field == "":
+		return nil, errors.New("--key is a column or a field: expected --column or --field beside it")
+	case l.format.Unit != "" && !slices.Contains(eventlog.Units, l.format.Unit):
+		return nil, fmt.Errorf("--unit %q: expected %s", l.format.Unit, strings.Join(eventlog.Units, ", "))
+	}
+	var err error
+	if l.rate, err = rate.Parse(l.limit); err != nil {
+		return nil, fmt.Errorf("--limit: %w", err)
+	}
+	check, err := eventlog.NewCheck(l.rate.N, l.rate.Per)
+	if err != nil {
+		return nil, fmt.Errorf("--limit: %w", err)
+	}
+	return check, nil
+}
+
+func (l *checkLog) run(cmd *cobra.Command, name string, check *eventlog.Check) error {
+	file := io.NopCloser(cmd.InOrStdin())
+	if name != "-" {
+		var err error
+		if file, err = os.Open(name); err != nil {
+			return cli.Exit(cli.ExitConfig, cli.NoSuchFile(name, err))
+		}
+	}
+	defer file.Close()
+	result, err := l.read(cmd.Context(), file, check)
+	switch {
+	case cmd.Context().Err() != nil:
+		return cli.Exit(cli.ExitInterrupted, errors.New("interrupted"))
+	case err != nil:
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", name, cli.NoSuchFile(name, err)))
+	}
+	out := cli.Harmless(cmd.OutOrStdout(), l.output)
+	if l.output == "json" {
+		err = cli.WriteJSON(out, l.report(result))
+	} else {
+		_, err = io.WriteString(out, l.text(result))
+	}
+	if err == nil && result.Breach != nil {
+		err = cli.Exit(cli.ExitSomeFailed, fmt.Errorf("%s does not keep %s", name, l.limit))
+	}
+	return err
+}
+
+// read reads the log to its end.
+func (l *checkLog) read(ctx context.Context, file io.Reader, check *eventlog.Check) (eventlog.Result, error) {
+	var events []eventlog.Event
+	add := check.Add
+	if l.sort {
+		add = func(e eventlog.Event) error {
+			events = append(events, e)
+			return nil
+		}
+	}
+	err := eventlog.Read(file, l.format, func(e eventlog.Event) error {
+		if e.Line%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return add(e)
+	})
+	if err != nil {
+		return eventlog.Result{}, err
+	}
+	eventlog.Sort(events)
+	for _, e := range events {
+		if err := check.Add(e); err != nil {
+			return eventlog.Result{}, err
+		}
+	}
+	return check.Result()
+}
+
+func (l *checkLog) text(r eventlog.Result) string {
+	key := func(e eventlog.Event) string {
+		if l.format.Key == "" {
+			return ""
+		}
+		return fmt.Sprintf(", %s %q", l.format.Key, e.Key)
+	}
+	place := func(e eventlog.Event) string { return fmt.Sprintf("line %d (%s)", e.Line, eventlog.Instant(e.At)) }
+	fullest := place(r.FullestAt) + key(r.FullestAt)
+	if b := r.Breach; b != nil {
+		return fmt.Sprintf("does not hold: %s events within %v, of %s: %s to %s%s\nThe fullest window of all held %s "+
+			"events. It ended at %s.\n", humanize.Thousands(l.rate.N+1), l.rate.Per, humanize.Thousands(l.rate.N),
+			place(b[0]), place(b[1]), key(b[1]), humanize.Thousands(r.Fullest), fullest)
+	}
+	return fmt.Sprintf("holds: %s events; no window of %v held more than %s events, of %s\nThe first window with so many "+
+		"ended at %s.\n", humanize.Thousands(int64(r.Events)), l.rate.Per, humanize.Thousands(r.Fullest),
+		humanize.Thousands(l.rate.N), fullest)
+}
+
+// checkLogReport is the result as JSON.
+type checkLogReport struct {
+	Holds   bool         `json:"holds"`
+	Events  int          `json:"events"`
+	Limit   int64        `json:"limit"`
+	Window  float64      `json:"window_s"`
+	Fullest int64        `json:"fullest"`
+	At      loggedEvent  `json:"fullest_at"`
+	From    *loggedEvent `json:"first_from,omitempty"`
+	To      *loggedEvent `json:"first_to,omitempty"`
+}
+
+type loggedEvent struct {
+	Line int    `json:"line"`
+	At   string `json:"at"`
+	Key  string `json:"key,omitempty"`
+}
+
+func (l *checkLog) report(r eventlog.Result) checkLogReport {
+	event := func(e eventlog.Event) loggedEvent { return loggedEvent{e.Line, eventlog.Instant(e.At), e.Key} }
+	report := checkLogReport{Holds: r.Breach == nil, Events: r.Events, Limit: l.rate.N, Window: l.rate.Per.Seconds(),
+		Fullest: r.Fullest, At: event(r.FullestAt)}
+	if r.Breach != nil {
+		from, to := event(r.Breach[0]), event(r.Breach[1])
+		report.From, report.To = &from, &to
+	}
+	return report
+}
