@@ -246,9 +246,20 @@ func TestInterimClients(t *testing.T) {
 				} else {
 					args = commandOf(t, t.TempDir(), c.needs, script)
 				}
-				p := exec.Command(args[0], args[1:]...)
-				p.Env = append(p.Environ(), "NODE_EXTRA_CA_CERTS="+ca)
-				out, err := p.CombinedOutput()
+				seen := func() bool {
+					mu.Lock()
+					defer mu.Unlock()
+					return proto != ""
+				}
+				var out []byte
+				var err error
+				for range 5 { // on a busy machine a client may give up before its connection is there
+					p := exec.Command(args[0], args[1:]...)
+					p.Env = append(p.Environ(), "NODE_EXTRA_CA_CERTS="+ca)
+					if out, err = p.CombinedOutput(); seen() {
+						break
+					}
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				if got := err == nil && strings.TrimSpace(string(out)) == "whole"; got != want || strings.HasPrefix(proto, "HTTP/2") != c.h2 {
