@@ -7,7 +7,6 @@
 //	feed.go            reads the input and hands the requests to a pool.Pool
 //	snapshots.go       makes snapshots; notes why requests wait, and midnights after a sleep of the machine
 //	plan.go            what a run would send, and how long the limits make it take
-//	plan_resources.go  the same for limits of resources
 //	progress.go        how far the run is, why it waits, and how much the limits allow
 //	eta.go             how long the rest takes
 //
