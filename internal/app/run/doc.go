@@ -1,14 +1,14 @@
 // Package run sends a file of requests. It is all of `paceline run` but the flags and the terminal.
 //
-//	run.go             the four steps: New, Open, Send, Close
-//	config.go          the options of a run
-//	earlier.go         what earlier runs did: their results, and the journal
-//	check_input.go     checks the input, before a run and while it is read
-//	feed.go            reads the input and hands the requests to a pool.Pool
-//	snapshots.go       makes snapshots; notes why requests wait, and midnights after a sleep of the machine
-//	plan.go            what a run would send, and how long the limits make it take
-//	progress.go        how far the run is, why it waits, and how much the limits allow
-//	eta.go             how long the rest takes
+//	run.go          the four steps: New, Open, Send, Close
+//	config.go       the options of a run
+//	earlier.go      what earlier runs did: their results, and the journal
+//	check_input.go  checks the input, before a run and while it is read
+//	feed.go         reads the input and hands the requests to a pool.Pool
+//	snapshots.go    makes snapshots; notes why requests wait, and midnights after a sleep of the machine
+//	plan.go         what a run would send, and how long the limits make it take
+//	progress.go     how far the run is, why it waits, and how much the limits allow
+//	eta.go          how long the rest takes
 //
 //	attempt.go       one request is sent
 //	after.go         the steps after an answer, in their order
@@ -20,12 +20,12 @@
 //	next_pages.go    a request goes on with its next page
 //
 //	organizations.go  keys that have limits together
-//	lessons.go   makes the Pools, with what earlier runs sent and learned
-//	sharing.go   limits that strangers also use, and limits that a run finds out
-//	groups.go    models that have limits of their own, each with a Pool; resources of a key
-//	deadline.go  when the time of a request begins, and how much of it is left
-//	trial.go     the first request of each model goes alone
-//	course.go    whether the run goes on, and how much is read ahead
+//	lessons.go        makes the Pools, with what earlier runs sent and learned
+//	sharing.go        limits that strangers also use, and limits that a run finds out
+//	groups.go         models that have limits of their own, each with a Pool; resources of a key
+//	deadline.go       when the time of a request begins, and how much of it is left
+//	trial.go          the first request of each model goes alone
+//	course.go         whether the run goes on, and how much is read ahead
 //
 // Packages below this one need no Run:
 //

@@ -517,7 +517,6 @@ func (p *planning) alone(now time.Time, l *meter.Meter, plan *Plan, quotas int) 
 	slices.SortStableFunc(plan.Alone, func(a, b PlanAlone) int { return cmp.Compare(b.Seconds, a.Seconds) })
 }
 
-
 // mostResources is how many resources a plan tells apart. Requests of more count in none.
 const mostResources = 256
 
