@@ -111,8 +111,15 @@ func (f *proxyFlags) run(cmd *cobra.Command) error {
 
 // attendProxy serves until a signal comes. The second signal breaks off requests in flight.
 func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-chan os.Signal) error {
+	metrics, err := listenMetrics(&c)
+	if err != nil {
+		return err
+	}
 	main, admin, err := proxyListeners(c)
 	if err != nil {
+		if metrics != nil {
+			metrics.Close()
+		}
 		return err
 	}
 	again, next := make(chan os.Signal, 1), make(chan os.Signal, 1)
@@ -133,9 +140,9 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-c
 	}
 	s := p.Start(main, admin)
 	errs := cli.Harmless(cmd.ErrOrStderr(), "text")
+	serveMetrics(&c, p, s, metrics)
 	forward, forwards, err := listenForward(c, s)
-	metrics, merr := serveMetrics(&c, p, s)
-	if err = cmp.Or(err, merr); err == nil {
+	if err == nil {
 		err = passOn(&c, s, goingOver(&c, main, admin, forward, metrics))
 	}
 	if err != nil {

@@ -35,20 +35,23 @@ func namelessMetrics(p *proxy.Proxy) http.Handler {
 }
 
 // serveMetrics serves the address for the numbers alone, if there is one.
-func serveMetrics(c *proxy.Config, p *proxy.Proxy, s *proxy.Server) (net.Listener, error) {
+func serveMetrics(c *proxy.Config, p *proxy.Proxy, s *proxy.Server, l net.Listener) {
+	switch {
+	case l == nil:
+	case c.Metrics.Names:
+		s.ServeMetrics(l, proxyMetrics(p))
+	default:
+		s.ServeMetrics(l, namelessMetrics(p))
+	}
+}
+
+// listenMetrics opens the address for the numbers, nil if there is none. It comes before the first request: a proxy that
+// cannot open it passes none on.
+func listenMetrics(c *proxy.Config) (net.Listener, error) {
 	if c.Metrics.Listen == "" {
 		return nil, nil
 	}
-	l, err := listening(c, "metrics", c.Metrics.Listen, "--metrics")
-	if err != nil {
-		return nil, err
-	}
-	if c.Metrics.Names {
-		s.ServeMetrics(l, proxyMetrics(p))
-	} else {
-		s.ServeMetrics(l, namelessMetrics(p))
-	}
-	return l, nil
+	return listening(c, "metrics", c.Metrics.Listen, "--metrics")
 }
 
 func withProcess(c prometheus.Collector) http.Handler {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -236,18 +237,24 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// endless is a Backlog of n requests that keeps nothing. At each thousandth it takes the size of the heap.
+// endless is a Backlog of n requests that keeps nothing. At each ten-thousandth it waits until all before it have ended,
+// and takes the size of the heap.
 type endless struct {
 	n, next int
 	sizes   []uint64
 	latest  string
+	ended   atomic.Int64
+	some    chan struct{} // some have ended
 }
 
 func (e *endless) Read(b []byte) (int, error) {
 	if e.next == e.n {
 		return 0, io.EOF
 	}
-	if e.next++; e.next%1000 == 0 {
+	if e.next++; e.next%10_000 == 0 {
+		for e.ended.Load() < int64(e.next-1) {
+			<-e.some
+		}
 		var m runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&m)
@@ -262,7 +269,13 @@ func (e *endless) May(string) bool             { return true }
 func (e *endless) Fresh(string) bool           { return true }
 func (e *endless) Return(string)               {}
 func (e *endless) Tried(string, bool)          {}
-func (e *endless) Ended(string, BacklogEnd)    {}
+func (e *endless) Ended(string, BacklogEnd) {
+	e.ended.Add(1)
+	select {
+	case e.some <- struct{}{}:
+	default:
+	}
+}
 
 // served is a network whose server answers at once.
 type served struct{}
@@ -273,7 +286,7 @@ func (served) RoundTrip(q *http.Request) (*http.Response, error) {
 
 // A worker sends for days. What it has sent must not stay in its memory.
 func TestBacklogLeavesNothingInMemory(t *testing.T) {
-	e := &endless{n: 60_001}
+	e := &endless{n: 180_001, some: make(chan struct{}, 1)}
 	r, err := New(Config{Backlog: e, Base: served{}, Out: "-", Stdout: io.Discard})
 	if err == nil {
 		err = r.Open()
@@ -287,10 +300,8 @@ func TestBacklogLeavesNothingInMemory(t *testing.T) {
 	if totals, err := r.Close(); err != nil || totals.Done != e.n {
 		t.Fatal(totals, err)
 	}
-	sizes := e.sizes[10:] // tables have their size by then
-	half := len(sizes) / 2
-	first, last := slices.Min(sizes[:half]), slices.Min(sizes[half:]) // the least: most are taken amid many requests
-	if each := (float64(last) - float64(first)) / float64(1000*half); each > 10 {
+	first, last := slices.Min(e.sizes[3:6]), slices.Min(e.sizes[15:]) // by then, tables have their size
+	if each := (float64(last) - float64(first)) / 120_000; each > 10 {
 		t.Errorf("each request leaves %.1f bytes (%d)", each, e.sizes)
 	}
 }
