@@ -56,7 +56,7 @@ func TestExecParts(t *testing.T) {
 		program []string
 		said    keeper.Figures
 	}{
-		{flags: []string{"--weight", "3"}, program: curls(20, 0)},
+		{flags: []string{"--weight", "3"}, program: curls(60, 0)},
 		{program: curls(30, 2000)},
 	}
 	if _, _, err := capture.Command(""); err == nil { // Go uses no proxy for an address of this machine
