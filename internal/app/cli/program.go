@@ -155,11 +155,15 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 // fromEnvironment sets flags that are missing on the command line from environment variables, such
 // as --key-env from PACELINE_KEY_ENV. It returns their names.
 func fromEnvironment(flags *pflag.FlagSet) (set []string, err error) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		name := variable(f.Name)
-		v := os.Getenv(name)
-		if v == "" || f.Changed || IsHelp(f) || f.Name == "version" || err != nil {
-			return
+	for _, pair := range os.Environ() {
+		name, v, _ := strings.Cut(pair, "=")
+		rest, ok := strings.CutPrefix(name, "PACELINE_")
+		if !ok || v == "" {
+			continue
+		}
+		f := flags.Lookup(strings.ToLower(strings.ReplaceAll(rest, "_", "-")))
+		if f == nil || f.Changed || IsHelp(f) || f.Name == "version" {
+			continue
 		}
 		set = append(set, f.Name)
 		if bad := flags.Set(f.Name, v); bad != nil {
@@ -167,9 +171,10 @@ func fromEnvironment(flags *pflag.FlagSet) (set []string, err error) {
 			if invalid := new(pflag.InvalidValueError); errors.As(bad, &invalid) {
 				err = fmt.Errorf("%s%w", name, badValue(invalid))
 			}
+			return set, err
 		}
-	})
-	return set, err
+	}
+	return set, nil
 }
 
 // variable is the environment variable of a flag.
