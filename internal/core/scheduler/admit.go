@@ -379,12 +379,12 @@ func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 			m.unaware++
 		} else {
 			m.Limiter.Admit(&kept.Sent)
+			if w.fair {
+				w.advance(k, cost)
+			}
 		}
 		if kept.metered {
 			more(&m.spare, &kept.spare)
-		}
-		if w.fair {
-			w.advance(k, cost)
 		}
 	}
 	return Pass{w, number}
