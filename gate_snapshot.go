@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
@@ -120,12 +120,12 @@ func (a *Lane) noteRefusalLocked(o *limit.Outcome) {
 	if a.about.told {
 		return
 	}
-	text := "the server refused a request"
+	line := "the server refused a request"
 	if o.RetryAfter > 0 {
-		text += ", and asks to stay away for " + humanize.Span(o.RetryAfter)
+		line += ", and asks to stay away for " + text.Span(o.RetryAfter)
 	}
 	whose := observe.Whose{Client: a.about.client}
-	a.view.look.events.Note(time.Now(), observe.Event{Kind: observe.EventRefused, Whose: whose, Text: text})
+	a.view.look.events.Note(time.Now(), observe.Event{Kind: observe.EventRefused, Whose: whose, Text: line})
 }
 
 // Snapshot returns the state of all lanes now, except those of another View. With more than 64

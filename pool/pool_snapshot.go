@@ -7,7 +7,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
@@ -70,7 +70,7 @@ func (v *look) answered(now mono.Time, p *Pool, a *Attempt, ans *Answer) {
 	case ans.Result == limit.Limited:
 		e.Kind, e.Text = observe.EventRefused, because("the server refused a request", ans.Reason)
 		if ans.RetryAfter > 0 {
-			e.Text += "; it asks to stay away for " + humanize.Span(ans.RetryAfter)
+			e.Text += "; it asks to stay away for " + text.Span(ans.RetryAfter)
 		}
 	default:
 		return
@@ -88,7 +88,7 @@ func because(what, why string) string {
 // outage notes that a host is down, or back.
 func (v *look) outage(h *HostInfo) {
 	e := observe.Event{Whose: observe.Whose{Host: h.Host}}
-	e.Kind, e.Text = observe.EventBack, "the host is back after "+humanize.Span(h.Lasted)
+	e.Kind, e.Text = observe.EventBack, "the host is back after "+text.Span(h.Lasted)
 	if h.Down {
 		e.Kind, e.Text = observe.EventDown, because(fmt.Sprintf("nothing arrives at the host (%v)", h.Kind), h.Reason)
 	}

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -111,7 +111,7 @@ type slowHost struct {
 
 func (s *slowHost) String() string {
 	return fmt.Sprintf("answers take %s (p95), and a request may wait %s in all: one at a time goes",
-		humanize.Span(s.AnswerTime), humanize.Span(s.whole))
+		text.Span(s.AnswerTime), text.Span(s.whole))
 }
 
 func (p *Pool) reportSlow(s *slowHost) {

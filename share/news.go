@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/node"
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
 )
@@ -103,7 +103,7 @@ func (n *news) silent(p mono.Time, q node.Quiet) {
 		"nothing is sent for %s, until nothing counts that may have been granted before", whole(q.For))
 }
 
-func whole(d time.Duration) string { return humanize.Span(max(d, 0).Round(100 * time.Millisecond)) }
+func whole(d time.Duration) string { return text.Span(max(d, 0).Round(100 * time.Millisecond)) }
 
 // tell returns a function that passes on the events so far. Call that without the Member's lock,
 // since a Logger may call the Member.

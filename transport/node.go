@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/breaker"
 	"github.com/paceline-go/paceline/internal/core/learn"
 	"github.com/paceline-go/paceline/internal/core/stack"
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
@@ -288,7 +288,7 @@ func (n *node) served() {
 		}
 	})
 	if news && !s.Down {
-		n.t.note(observe.EventBack, n.partition, "the host is back after "+humanize.Span(s.Lasted))
+		n.t.note(observe.EventBack, n.partition, "the host is back after "+text.Span(s.Lasted))
 		n.t.log.Info("host is back", "partition", n.partition, "after", s.Lasted)
 	}
 }

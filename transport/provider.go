@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
-	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
@@ -121,7 +121,7 @@ func published(name string, apart, stated bool, variants []Variant) (func(Partit
 			names = append(names, p.Name)
 		}
 		return nil, fmt.Errorf("transport: no limits are published as %q%s the names are those of provider.Presets", name,
-			cmp.Or(suggest.Or(name, names), ";"))
+			cmp.Or(text.DidYouMean(name, names), ";"))
 	}
 	for _, v := range variants {
 		if v != PerSecond {

@@ -10,8 +10,8 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/histogram"
 	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/describe"
-	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
@@ -117,7 +117,7 @@ func (t *Transport) noteRefused(s *sent, status int, o provider.Observation, p P
 
 // notePaused makes an Event of a pause that begins.
 func (t *Transport) notePaused(p Partition, d time.Duration, asked bool) {
-	text := "stays away for " + humanize.Span(d.Round(time.Millisecond))
+	text := "stays away for " + text.Span(d.Round(time.Millisecond))
 	if asked {
 		text += ", as the server asks"
 	}

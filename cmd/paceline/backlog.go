@@ -14,8 +14,7 @@ import (
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
-	"github.com/paceline-go/paceline/internal/text/humanize"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/table"
 )
 
@@ -83,8 +82,8 @@ func failed(err error) error {
 	return cli.Exit(cli.ExitFailure, err)
 }
 
-func sayOf(out io.Writer, o *opened, text string) error {
-	_, err := fmt.Fprintf(out, "%s: %s\n", sanitize.Text(o.Name()), text)
+func sayOf(out io.Writer, o *opened, line string) error {
+	_, err := fmt.Fprintf(out, "%s: %s\n", text.Sanitize(o.Name()), line)
 	return err
 }
 
@@ -108,8 +107,8 @@ func listBacklogs(ctx context.Context, s backlog.Store, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		rows.Row(shortName(info.Name), stateOf(&info, &n), humanize.Thousands(n.Total), humanize.Thousands(n.Left()),
-			humanize.Thousands(n.Dead), strconv.Itoa(len(livingOf(workers))))
+		rows.Row(shortName(info.Name), stateOf(&info, &n), text.Thousands(n.Total), text.Thousands(n.Left()),
+			text.Thousands(n.Dead), strconv.Itoa(len(livingOf(workers))))
 	}
 	return rows.Write(out, table.Width)
 }
@@ -128,7 +127,7 @@ func requestsOf(n int64) string {
 	if n == 1 {
 		return "1 request"
 	}
-	return humanize.Thousands(n) + " requests"
+	return text.Thousands(n) + " requests"
 }
 
 func livingOf(all []backlog.WorkerStatus) []backlog.WorkerStatus {
@@ -148,7 +147,7 @@ func showBacklog(ctx context.Context, o *opened, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s: %s\n", sanitize.Text(info.Name), stateOf(&info, &n))
+	fmt.Fprintf(out, "%s: %s\n", text.Sanitize(info.Name), stateOf(&info, &n))
 	counts := []string{requestsOf(n.Total)}
 	for _, c := range []struct {
 		n    int64
@@ -158,7 +157,7 @@ func showBacklog(ctx context.Context, o *opened, out io.Writer) error {
 		{n.Ready, "ready"}, {n.Held, "with workers"}, {n.Later, "later"}, {n.Repeats, "possible repeats"},
 	} {
 		if c.n > 0 {
-			counts = append(counts, humanize.Thousands(c.n)+" "+c.what)
+			counts = append(counts, text.Thousands(c.n)+" "+c.what)
 		}
 	}
 	fmt.Fprintln(out, table.Fit("  "+strings.Join(counts, ", "), table.Width))
@@ -173,8 +172,8 @@ func showBacklog(ctx context.Context, o *opened, out io.Writer) error {
 		if w.Dead {
 			is = "gone"
 		}
-		rows.Row(strconv.FormatInt(w.ID, 10), fmt.Sprintf("%d on %s", w.PID, sanitize.Text(w.Host)), humanize.Thousands(w.Held),
-			humanize.Thousands(w.Sending), humanize.Thousands(w.Results), is)
+		rows.Row(strconv.FormatInt(w.ID, 10), fmt.Sprintf("%d on %s", w.PID, text.Sanitize(w.Host)), text.Thousands(w.Held),
+			text.Thousands(w.Sending), text.Thousands(w.Results), is)
 	}
 	return rows.Write(out, table.Width)
 }
@@ -195,7 +194,7 @@ func newBacklogCancel() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				text := sanitize.Count(n, "request is cancelled", "requests are cancelled")
+				text := text.Count(n, "request is cancelled", "requests are cancelled")
 				if n < len(ids) {
 					text += "; the others are with a worker, have a result, or are not there"
 				}
@@ -223,7 +222,7 @@ func newBacklogRetry() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return sayOf(out, o, sanitize.Count(n, "request waits again", "requests wait again"))
+				return sayOf(out, o, text.Count(n, "request waits again", "requests wait again"))
 			})
 		}}
 	c.Flags().StringVar(&classes, "class", "all", "classes of the dead: outage, limited and others (see docs/results.md)")
@@ -241,7 +240,7 @@ func newBacklogRemove() *cobra.Command {
 				}
 				if n := len(livingOf(all)); n > 0 && !force {
 					return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %s there, and would lose what is in flight; expected it without them, "+
-						"or --force", o.Name(), sanitize.Count(n, "worker is", "workers are")))
+						"or --force", o.Name(), text.Count(n, "worker is", "workers are")))
 				}
 				if err := o.Remove(ctx); err != nil {
 					return err

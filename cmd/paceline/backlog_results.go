@@ -13,8 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/projection"
 	"github.com/paceline-go/paceline/internal/app/work"
-	"github.com/paceline-go/paceline/internal/text/humanize"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 func newBacklogResults() *cobra.Command {
@@ -71,7 +70,7 @@ func selected(selection, form string, given bool) (*projection.Shape, error) {
 // writeResults writes results to standard output, and says on standard error what is not there yet.
 func writeResults(ctx context.Context, cmd *cobra.Command, o *opened, r *work.Results) error {
 	errs := cli.Harmless(cmd.ErrOrStderr(), "text")
-	out := bufio.NewWriterSize(sanitize.JSONTo(cmd.OutOrStdout()), 64<<10)
+	out := bufio.NewWriterSize(text.SanitizeJSONTo(cmd.OutOrStdout()), 64<<10)
 	r.Backlog, r.Out = o.Backlog, out
 	r.Failed = func(id string, err error) {
 		fmt.Fprintf(errs, "--select %v, of the answer to %q: that is null\n", err, id)
@@ -85,8 +84,8 @@ func writeResults(ctx context.Context, cmd *cobra.Command, o *opened, r *work.Re
 	}
 	n, err := o.Count(ctx)
 	if err == nil && n.Left() > 0 {
-		fmt.Fprintf(errs, "%s of %s requests have no result yet: paceline backlog show %s %s says why\n", humanize.Thousands(n.Left()),
-			humanize.Thousands(n.Total), o.shown, sanitize.Text(o.Name()))
+		fmt.Fprintf(errs, "%s of %s requests have no result yet: paceline backlog show %s %s says why\n", text.Thousands(n.Left()),
+			text.Thousands(n.Total), o.shown, text.Sanitize(o.Name()))
 	}
 	return err
 }

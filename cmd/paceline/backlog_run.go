@@ -21,8 +21,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/app/work"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/text/humanize"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -84,8 +83,8 @@ func (f *backlogFlags) leftWords(ctx context.Context, p *run.Plan, c *run.Config
 	if err != nil || n.Left() == 0 {
 		return "", err
 	}
-	text := fmt.Sprintf("%s of %s requests of the backlog have no result yet, and are sent, too (those of the file may be among them)",
-		humanize.Thousands(n.Left()), humanize.Thousands(n.Total))
+	line := fmt.Sprintf("%s of %s requests of the backlog have no result yet, and are sent, too (those of the file may be among them)",
+		text.Thousands(n.Left()), text.Thousands(n.Total))
 	slowest := time.Duration(0)
 	for _, l := range c.Limits {
 		if l.Unit == limit.Requests {
@@ -93,9 +92,9 @@ func (f *backlogFlags) leftWords(ctx context.Context, p *run.Plan, c *run.Config
 		}
 	}
 	if slowest > 0 {
-		text += "; all of them take " + humanize.Span(slowest) + " at the limits of one key"
+		line += "; all of them take " + text.Span(slowest) + " at the limits of one key"
 	}
-	return text, nil
+	return line, nil
 }
 
 // backlogResults are the files of the results of run --backlog.
@@ -151,10 +150,10 @@ func (r *backlogResults) write(ctx context.Context, o *opened, errs *screen.Scre
 	w := work.Results{Backlog: o.Backlog, Shape: r.shape, Failed: func(id string, err error) {
 		errs.Line(fmt.Sprintf("--select %v, of the answer to %q: that is null", err, id))
 	}}
-	out, err := replacing(r.out, sanitize.JSONTo(r.stdout))
+	out, err := replacing(r.out, text.SanitizeJSONTo(r.stdout))
 	if err == nil && r.dead != r.out {
 		var letters *atOnceFile
-		if letters, err = replacing(r.dead, sanitize.JSONTo(r.stdout)); err == nil {
+		if letters, err = replacing(r.dead, text.SanitizeJSONTo(r.stdout)); err == nil {
 			w.Dead = letters
 			defer letters.drop()
 		}
@@ -174,7 +173,7 @@ func (r *backlogResults) write(ctx context.Context, o *opened, errs *screen.Scre
 	case err != nil:
 		return cli.Exit(cli.ExitFailure, fmt.Errorf("%w; the results are in %s, backlog %s (paceline backlog results)", err, o.shown, o.Name()))
 	case n.Left() > 0:
-		errs.Line(sanitize.Count(int(n.Left()), "request has", "requests have") + " no result yet; the same command again goes on")
+		errs.Line(text.Count(int(n.Left()), "request has", "requests have") + " no result yet; the same command again goes on")
 		return cli.Exit(cli.ExitFailure, nil)
 	case n.Dead+n.Expired+n.Cancelled > 0:
 		return cli.Exit(cli.ExitSomeFailed, nil)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/report"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 const chartLong = `Draw a page of a run. FILE has the results of paceline run (--out), or the log of paceline serve (--log).
@@ -57,12 +57,12 @@ func newChart() *cobra.Command {
 			case err != nil:
 				return cli.Exit(cli.ExitConfig, err)
 			}
-			name := sanitize.Text(filepath.Base(args[0]))
+			name := text.Sanitize(filepath.Base(args[0]))
 			page := log.Page(name)
 			if err := page.WriteFile(out); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s drawn in %s: %s\n", name, sanitize.Text(out), page.Text)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s drawn in %s: %s\n", name, text.Sanitize(out), page.Text)
 			return nil
 		},
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/launch"
 	"github.com/paceline-go/paceline/internal/app/permit"
 	"github.com/paceline-go/paceline/internal/app/proxy"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 const daemonLong = `Run the process that this user's runs share. It remembers what was sent, from run to run.
@@ -170,7 +170,7 @@ func (d *daemonFlags) status(cmd *cobra.Command) error {
 	fmt.Fprintf(out, "paceline %s runs as process %d since %s\nsocket %s\nlog %s\n", said.Version, said.PID,
 		said.Began.Local().Format(time.DateTime), said.Socket, said.Log)
 	if len(said.Held) > 0 {
-		fmt.Fprintf(out, "serving %s: %s\n", sanitize.Count(len(said.Held), "program", "programs"), strings.Join(said.Held, ", "))
+		fmt.Fprintf(out, "serving %s: %s\n", text.Count(len(said.Held), "program", "programs"), strings.Join(said.Held, ", "))
 	}
 	return nil
 }

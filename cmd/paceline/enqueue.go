@@ -14,8 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/work"
-	"github.com/paceline-go/paceline/internal/text/humanize"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 const enqueueLong = `Add the requests of FILE to a backlog: a list that many processes send together, with paceline work. FILE has any of the
@@ -176,15 +175,15 @@ func addedText(n int) string {
 	if n == 0 {
 		return "nothing was added"
 	}
-	return sanitize.Count(n, "was added", "were added")
+	return text.Count(n, "was added", "were added")
 }
 
 // addedWords say what was added.
 func addedWords(a *work.Adder, o *opened) string {
-	text := fmt.Sprintf("%s of %s requests added to %s, backlog %s", humanize.Thousands(int64(a.Added)),
-		humanize.Thousands(int64(a.Read)), o.shown, o.Name())
+	line := fmt.Sprintf("%s of %s requests added to %s, backlog %s", text.Thousands(int64(a.Added)),
+		text.Thousands(int64(a.Read)), o.shown, o.Name())
 	if there := a.Read - a.Added; there > 0 {
-		text += fmt.Sprintf("; %s were there already", humanize.Thousands(int64(there)))
+		line += fmt.Sprintf("; %s were there already", text.Thousands(int64(there)))
 	}
-	return text
+	return line
 }

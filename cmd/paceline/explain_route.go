@@ -11,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/text/humanize"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -115,7 +114,7 @@ func (v *chargedRoute) counts(published []provider.Preset, now time.Time) {
 // write prints it. to is where the request goes.
 func (v *chargedRoute) write(out io.Writer, to string) error {
 	var t table.Table
-	line := func(what, text string) { t.Row(what, sanitize.Text(text)) }
+	line := func(what, said string) { t.Row(what, text.Sanitize(said)) }
 	line("request", v.Route+", to "+to)
 	line("costs", costWords(v.Cost))
 	for _, unit := range slices.Sorted(maps.Keys(v.Body)) {
@@ -158,7 +157,7 @@ func costWords(cost map[string]int64) string {
 		if cost[unit] == 1 {
 			word = strings.TrimSuffix(unit, "s")
 		}
-		words = append(words, humanize.Thousands(cost[unit])+" "+word)
+		words = append(words, text.Thousands(cost[unit])+" "+word)
 	}
 	return strings.Join(words, ", ")
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/describe"
-	"github.com/paceline-go/paceline/internal/text/humanize"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
@@ -206,7 +206,7 @@ func signWords(s provider.Sign) string {
 		what += ", by " + s.By
 	}
 	if s.Wait > 0 {
-		what += ", for " + humanize.Span(s.Wait) + " where nothing is said"
+		what += ", for " + text.Span(s.Wait) + " where nothing is said"
 	}
 	return what
 }

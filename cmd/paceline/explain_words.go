@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/explain"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/describe"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -83,7 +83,7 @@ func (s *saying) words() string {
 		if r := []rune(message); len(r) > most {
 			message = string(r[:most]) + "…"
 		}
-		fmt.Fprintf(&b, "It says: %s\n", sanitize.Text(message))
+		fmt.Fprintf(&b, "It says: %s\n", text.Sanitize(message))
 	}
 	b.WriteString("\n")
 	if len(o.Policies)+len(o.Limits) == 0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/input"
-	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // givenFlags are the flags for inputs that were not written for paceline: lists of URLs, tables,
@@ -57,7 +57,7 @@ func (g *givenFlags) flags(cmd *cobra.Command) (given []string) {
 func (g *givenFlags) form() (input.Form, error) {
 	form, err := input.ParseForm(g.format)
 	if err != nil {
-		return 0, fmt.Errorf("--input-format %w%s", err, suggest.Or(g.format, input.FormNames()))
+		return 0, fmt.Errorf("--input-format %w%s", err, text.DidYouMean(g.format, input.FormNames()))
 	}
 	if g.curl && form != input.Unknown && form != input.Curl {
 		return 0, fmt.Errorf("--curl with --input-format %s, expected one of them", form)

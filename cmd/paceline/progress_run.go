@@ -15,8 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/screen"
-	"github.com/paceline-go/paceline/internal/text/humanize"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // newScreen returns the screen on standard error, as --progress and --color want it.
@@ -111,10 +110,10 @@ func runLine(p *run.Progress) (l screen.Line) {
 	add := func(rank int, color, format string, args ...any) {
 		l = append(l, screen.Part{Rank: rank, Color: color, Forms: []string{fmt.Sprintf(format, args...)}})
 	}
-	done := humanize.Thousands(int64(p.Done))
+	done := text.Thousands(int64(p.Done))
 	if p.Total > 0 {
 		add(rankBar, "", "%s", bar(p.Done+p.Dead+p.Expired, p.Total))
-		of := done + "/" + humanize.Thousands(int64(p.Total))
+		of := done + "/" + text.Thousands(int64(p.Total))
 		keep(rankDone, "", of, of, fmt.Sprintf("%d/%d", p.Done, p.Total))
 	} else {
 		keep(rankDone, "", done+" done, of how many is not known yet", done+" of ?", fmt.Sprintf("%d/?", p.Done))
@@ -137,7 +136,7 @@ func runLine(p *run.Progress) (l screen.Line) {
 		add(rankFailed, screen.Red, "%d failed", failed)
 	}
 	if len(p.Down) > 0 {
-		text := "nothing arrives at " + sanitize.Text(p.Down[0])
+		text := "nothing arrives at " + text.Sanitize(p.Down[0])
 		if more := len(p.Down) - 1; more > 0 {
 			text += fmt.Sprintf(" (and at %d more)", more)
 		}
@@ -147,14 +146,14 @@ func runLine(p *run.Progress) (l screen.Line) {
 		l = append(l, screen.Part{Rank: rankWhy, Forms: []string{"waiting: " + waitText(p)}, Least: 12})
 	}
 	if p.Latency != nil {
-		add(rankAnswers, "", "answers in %s", humanize.Span(max(time.Duration(p.Latency.P50), 1)*time.Millisecond))
+		add(rankAnswers, "", "answers in %s", text.Span(max(time.Duration(p.Latency.P50), 1)*time.Millisecond))
 	}
 	if p.Total == 0 {
-		add(rankToGo, "", "at least %s to go", humanize.Thousands(int64(p.ToGo)))
+		add(rankToGo, "", "at least %s to go", text.Thousands(int64(p.ToGo)))
 	}
 	add(rankInFlight, "", "%d in flight", p.InFlight)
 	if p.SkippedDone > 0 {
-		add(rankBefore, "", "%s done before", humanize.Thousands(int64(p.SkippedDone)))
+		add(rankBefore, "", "%s done before", text.Thousands(int64(p.SkippedDone)))
 	}
 	return l
 }
@@ -166,7 +165,7 @@ func bar(ended, total int) string {
 
 // waitText is why a request waits, and how long if a reader can see the time pass.
 func waitText(p *run.Progress) string {
-	text := strings.TrimPrefix(sanitize.Text(p.Why), "limit ")
+	text := strings.TrimPrefix(text.Sanitize(p.Why), "limit ")
 	if p.WaitLeft >= 2*time.Second {
 		text += ", " + screen.Length(p.WaitLeft)
 	}
@@ -195,7 +194,7 @@ func rates(rate, allowed float64) (text, of string) {
 // failedLine shows the recent failures; it is empty if there were none.
 func failedLine(all []tally.Failure) (l screen.Line) {
 	for i, f := range all {
-		text := fmt.Sprintf("%d × %s", f.Attempts, sanitize.Text(f.What))
+		text := fmt.Sprintf("%d × %s", f.Attempts, text.Sanitize(f.What))
 		if i == 0 {
 			text = "last errors: " + text
 		}
@@ -224,7 +223,7 @@ func failedText(t *tally.Totals) (lines []string) {
 		fate := "sent again"
 		switch {
 		case f.Dead == f.Attempts:
-			fate = sanitize.Count(f.Dead, "dead letter", "dead letters")
+			fate = text.Count(f.Dead, "dead letter", "dead letters")
 		case f.Dead > 0:
 			fate = fmt.Sprintf("%d of them the last of a dead letter", f.Dead)
 		}
@@ -232,7 +231,7 @@ func failedText(t *tally.Totals) (lines []string) {
 	}
 	if more := len(t.Failed) - mostFailures; more > 0 {
 		lines = append(lines, fmt.Sprintf("failed attempts: %s (-o json has all)",
-			sanitize.Count(more, "more kind", "more kinds")))
+			text.Count(more, "more kind", "more kinds")))
 	}
 	return lines
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
@@ -179,7 +179,7 @@ func (p *promptFlags) note(plan *run.Plan, c *run.Config) {
 	}
 	if len(unknown) > 0 {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("no vocabulary is known of %s: its tokens in are estimated by the "+
-			"text, and answers correct the estimate", sanitize.Some(unknown, 5)))
+			"text, and answers correct the estimate", text.Some(unknown, 5)))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -17,13 +17,13 @@ func unknownProvider(name string) error {
 	}
 	return fmt.Errorf("--provider %q is not in the table%s paceline explain --providers lists it; whoever is not in it "+
 		"is read without --provider, as any server",
-		name, cmp.Or(suggest.Or(name, providerNames()), "."))
+		name, cmp.Or(text.DidYouMean(name, providerNames()), "."))
 }
 
 // unknownPreset is the error for a --preset that does not exist.
 func unknownPreset(name string) error {
 	return fmt.Errorf("--preset %q: no limits are published by that name%s paceline explain --providers lists them",
-		name, cmp.Or(suggest.Or(name, presetNames()), ";"))
+		name, cmp.Or(text.DidYouMean(name, presetNames()), ";"))
 }
 
 func providerNames() []string {

@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/observe/dashboard"
 )
 
@@ -229,7 +229,7 @@ func proxyGreeting(c proxy.Config, main, admin net.Listener) greeting {
 		}
 	}
 	g := greeting{what: fmt.Sprintf("passing on from %s to %s", reachable(scheme+"://"+main.Addr().String()),
-		sanitize.Some(to, 3))}
+		text.Some(to, 3))}
 	if admin != nil {
 		g.what += fmt.Sprintf("; to look at: http://%s/", admin.Addr())
 	}

@@ -24,10 +24,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/text/bytesize"
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
@@ -59,7 +57,7 @@ func newProxyCheck() *cobra.Command {
 			if route != "" {
 				return checkRoute(cmd.OutOrStdout(), &f.Config, route)
 			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), table.Fit(sanitize.Lines(proxyInWords(args[0], f)), table.Width))
+			_, err = fmt.Fprint(cmd.OutOrStdout(), table.Fit(text.SanitizeLines(proxyInWords(args[0], f)), table.Width))
 			return err
 		},
 	}
@@ -174,11 +172,11 @@ func (w *proxyWords) listens(c *proxy.Config) {
 	b := c.Bounds
 	body := "of any length"
 	if b.Body > 0 {
-		body = "up to " + bytesize.String(b.Body)
+		body = "up to " + text.Bytes(b.Body)
 	}
 	w.line("  headers up to %s, bodies %s (of which %s is kept to send it again, %s in all), %s for what counts of idle "+
-		"keys, %d connections", bytesize.String(int64(b.Header)), body, bytesize.String(b.Kept),
-		bytesize.String(b.KeptInAll), bytesize.String(b.Frozen), b.Connections)
+		"keys, %d connections", text.Bytes(int64(b.Header)), body, text.Bytes(b.Kept),
+		text.Bytes(b.KeptInAll), text.Bytes(b.Frozen), b.Connections)
 	if c.Admin == proxy.Off {
 		w.line("has no page and no numbers (admin: %q)", proxy.Off)
 	} else {
@@ -294,8 +292,8 @@ func (w *proxyWords) upstream(c *proxy.Config, u *proxy.Upstream) {
 		plain(u.ConnectTimeout), answer)
 	if b := &u.Batches; b.Folder != "" {
 		w.line("  keeps files and batches in %s, those of a client up to %s, for %s once they have ended; their requests "+
-			"have weight %v beside clients", b.Folder, bytesize.String(cmp.Or(b.Most, jobs.DefaultMost)),
-			humanize.Span(cmp.Or(b.Keep, jobs.DefaultKeep)), cmp.Or(b.Weight, 1))
+			"have weight %v beside clients", b.Folder, text.Bytes(cmp.Or(b.Most, jobs.DefaultMost)),
+			text.Span(cmp.Or(b.Keep, jobs.DefaultKeep)), cmp.Or(b.Weight, 1))
 	}
 	if u.TLS != nil {
 		var of []string

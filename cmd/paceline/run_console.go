@@ -12,7 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // consoleFlags say how much a run prints on standard error.
@@ -63,9 +63,9 @@ func (f *consoleFlags) ended(err error, t *tally.Totals, because string) error {
 		return err
 	}
 	failed := t.Dead + t.Expired + t.SkippedDead + t.SkippedExpired
-	what := sanitize.Count(failed, "request failed", "requests failed")
+	what := text.Count(failed, "request failed", "requests failed")
 	if more := t.Invalid + t.Appended; more > 0 {
-		what += fmt.Sprintf(", %s passed over", sanitize.Count(more, "line was", "lines were"))
+		what += fmt.Sprintf(", %s passed over", text.Count(more, "line was", "lines were"))
 	}
 	if because != "" {
 		what += ": " + because

@@ -17,9 +17,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
@@ -289,14 +288,14 @@ func (f *llmFlags) plan(r *run.Run) run.Plan {
 			whose = p.LimitsOf + " has"
 		}
 		if p.EachModel {
-			note("%s limits of each model, and so has the run: %s", whose, sanitize.Some(alone, 5))
+			note("%s limits of each model, and so has the run: %s", whose, text.Some(alone, 5))
 		} else {
 			note("%s limits of each model, and the run keeps to those given for all %d together; alone they take: %s. Runs side by side, each with a file and an --out of its own, take as long as the first of these",
-				whose, len(p.Alone), sanitize.Some(alone, 5))
+				whose, len(p.Alone), text.Some(alone, 5))
 		}
 	}
 	if p.AtLeast {
-		note("whose the %d keys are only their first answers tell; the plan counts %s. If they are of more, it goes so much faster", p.Keys, sanitize.Count(p.Organizations, "organization", "organizations"))
+		note("whose the %d keys are only their first answers tell; the plan counts %s. If they are of more, it goes so much faster", p.Keys, text.Count(p.Organizations, "organization", "organizations"))
 	}
 	if f.models != "" {
 		preset, _ := provider.LookupPreset(f.models)
@@ -307,7 +306,7 @@ func (f *llmFlags) plan(r *run.Run) run.Plan {
 			}
 		}
 		if len(others) > 0 {
-			note("%s is %s, as published %s; of %s the same numbers are kept to, which may be wrong: give your account's limits with --rpm, --tpm", f.models, preset.About, preset.AsOf, sanitize.Some(others, 5))
+			note("%s is %s, as published %s; of %s the same numbers are kept to, which may be wrong: give your account's limits with --rpm, --tpm", f.models, preset.About, preset.AsOf, text.Some(others, 5))
 		}
 	}
 	if p.Unbounded > 0 && f.maxOutput == 0 {
@@ -319,7 +318,7 @@ func (f *llmFlags) plan(r *run.Run) run.Plan {
 	}
 	if n := len(p.Unpriced); n > 0 {
 		const most = 5
-		note("no price is known of %s: --price-input and --price-output, in USD per million tokens, are then those of all models", sanitize.Some(p.Unpriced, most))
+		note("no price is known of %s: --price-input and --price-output, in USD per million tokens, are then those of all models", text.Some(p.Unpriced, most))
 	}
 	for _, m := range p.Models {
 		if m.Note != "" {
@@ -336,54 +335,54 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 	}
 	var t table.Table
 	line := func(what, format string, args ...any) { t.Row(what, fmt.Sprintf(format, args...)) }
-	var text strings.Builder
-	text.WriteString(humanize.Thousands(int64(p.Requests)) + " to send")
+	var about strings.Builder
+	about.WriteString(text.Thousands(int64(p.Requests)) + " to send")
 	for _, v := range []struct {
 		n    int
 		what string
 	}{{p.DoneBefore, "done before"}, {p.DeadBefore, "dead before (--retry-dead)"}, {p.ExpiredBefore, "expired before (--retry-dead=expired)"}, {p.Invalid, "invalid lines"}} {
 		if v.n > 0 {
-			fmt.Fprintf(&text, ", %s %s", humanize.Thousands(int64(v.n)), v.what)
+			fmt.Fprintf(&about, ", %s %s", text.Thousands(int64(v.n)), v.what)
 		}
 	}
-	line("requests", "%s", text.String())
+	line("requests", "%s", about.String())
 	if p.Count != "" {
 		const most = 5
 		for _, m := range p.Models[:min(most, len(p.Models))] {
 			if len(p.Models) > 1 {
-				text := fmt.Sprintf("%s, %s tokens in, at most %s out", humanize.Thousands(int64(m.Requests)), humanize.Thousands(m.Input), humanize.Thousands(m.Output))
+				about := fmt.Sprintf("%s, %s tokens in, at most %s out", text.Thousands(int64(m.Requests)), text.Thousands(m.Input), text.Thousands(m.Output))
 				if m.USDMax != nil {
-					text += ", at most " + humanize.Dollars(*m.USDMax)
+					about += ", at most " + text.Dollars(*m.USDMax)
 				}
-				line("  "+m.Model, "%s", text)
+				line("  "+m.Model, "%s", about)
 			}
 		}
 		if more := len(p.Models) - most; more > 0 {
 			line("", "and %d more models", more)
 		}
-		line("input", "%s tokens", humanize.Thousands(p.Input))
-		text := fmt.Sprintf("at most %s tokens", humanize.Thousands(p.Output))
+		line("input", "%s tokens", text.Thousands(p.Input))
+		about := fmt.Sprintf("at most %s tokens", text.Thousands(p.Output))
 		if p.Expected != nil {
-			text += fmt.Sprintf("; expected %s, by %s answers so far", humanize.Thousands(*p.Expected), humanize.Thousands(int64(p.Answers)))
+			about += fmt.Sprintf("; expected %s, by %s answers so far", text.Thousands(*p.Expected), text.Thousands(int64(p.Answers)))
 		} else {
-			text += "; how many is not known before the first answers"
+			about += "; how many is not known before the first answers"
 		}
-		line("output", "%s", text)
+		line("output", "%s", about)
 		if p.USDMax != nil {
-			text := "at most " + humanize.Dollars(*p.USDMax)
+			about := "at most " + text.Dollars(*p.USDMax)
 			if p.USDExpected != nil {
-				text += "; expected " + humanize.Dollars(*p.USDExpected)
+				about += "; expected " + text.Dollars(*p.USDExpected)
 			}
 			if p.PricesAsOf != "" {
-				text += fmt.Sprintf(", by the prices of %s as of %s (paceline models)", p.PricesOf, p.PricesAsOf)
+				about += fmt.Sprintf(", by the prices of %s as of %s (paceline models)", p.PricesOf, p.PricesAsOf)
 			}
-			line("money", "%s", text)
+			line("money", "%s", about)
 		}
 		if b := p.Batch; b != nil {
 			line("batch API", "%s", batchText(b))
 		}
 		if p.Largest != nil {
-			line("largest", "%s on line %d: %s tokens as counted", p.Largest.ID, p.Largest.Line, humanize.Thousands(p.Largest.Tokens))
+			line("largest", "%s on line %d: %s tokens as counted", p.Largest.ID, p.Largest.Line, text.Thousands(p.Largest.Tokens))
 		}
 		line("counted", "%s", map[string]string{"reserved": "the larger of input and max_tokens, whatever is used (--count reserved)",
 			"sum": "input and max_tokens, whatever is used (--count sum)", "used": "input and max_tokens, and what was used once it is answered (--count used)",
@@ -398,7 +397,7 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 		if l.Model != "" {
 			of = ", for " + l.Model
 		}
-		line("limit "+l.Limit, "%s: %s%s%s", humanize.Thousands(l.Cost), lasts(l.Seconds), of, binds)
+		line("limit "+l.Limit, "%s: %s%s%s", text.Thousands(l.Cost), lasts(l.Seconds), of, binds)
 	}
 	switch {
 	case p.Seconds > 0:
@@ -418,7 +417,7 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 		line("by", "%s", byText(&p))
 	}
 	if d := p.ReadingSeconds; d > 0 {
-		line("read", "%s lines, %.1f MB in %.2f s: %s lines/s, %.1f MB/s", humanize.Thousands(int64(p.Lines)), float64(p.Bytes)/1e6, d, humanize.Thousands(int64(float64(p.Lines)/d)), float64(p.Bytes)/1e6/d)
+		line("read", "%s lines, %.1f MB in %.2f s: %s lines/s, %.1f MB/s", text.Thousands(int64(p.Lines)), float64(p.Bytes)/1e6, d, text.Thousands(int64(float64(p.Lines)/d)), float64(p.Bytes)/1e6/d)
 	}
 	for _, n := range p.Notes {
 		line("note", "%s", n)
@@ -432,52 +431,52 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 // byText says what it takes to finish by a time.
 func byText(p *run.Plan) string {
 	by := p.By
-	text := by.At.Format("Mon 2 Jan 15:04:05 MST") + ": "
+	line := by.At.Format("Mon 2 Jan 15:04:05 MST") + ": "
 	if by.Needed <= 1 {
-		text += fmt.Sprintf("%.0f %% of the limits are enough", max(math.Ceil(100*by.Needed-1e-9), 1))
+		line += fmt.Sprintf("%.0f %% of the limits are enough", max(math.Ceil(100*by.Needed-1e-9), 1))
 		if by.Keys < p.Keys {
-			text += fmt.Sprintf(", or all of %s", sanitize.Count(by.Keys, "key", "keys"))
+			line += fmt.Sprintf(", or all of %s", text.Count(by.Keys, "key", "keys"))
 		}
 		if by.Needed < 0.95 {
-			text += fmt.Sprintf(" (--use %.0f%%)", max(math.Ceil(100*by.Needed), 1))
+			line += fmt.Sprintf(" (--use %.0f%%)", max(math.Ceil(100*by.Needed), 1))
 		}
-		return text
+		return line
 	}
-	text += fmt.Sprintf("it takes %.2g times these limits, or %s with limits of their own; without, %s of %s fit",
-		by.Needed, sanitize.Count(by.Keys, "key", "keys"), humanize.Thousands(int64(by.Fits)), humanize.Thousands(int64(p.Requests)))
+	line += fmt.Sprintf("it takes %.2g times these limits, or %s with limits of their own; without, %s of %s fit",
+		by.Needed, text.Count(by.Keys, "key", "keys"), text.Thousands(int64(by.Fits)), text.Thousands(int64(p.Requests)))
 	if by.USDMax != nil {
-		text += ", for at most " + humanize.Dollars(*by.USDMax)
+		line += ", for at most " + text.Dollars(*by.USDMax)
 	}
-	return text + fmt.Sprintf(", and %s do not (--until stops then; those of the highest priority go first)",
-		humanize.Thousands(int64(p.Requests-by.Fits)))
+	return line + fmt.Sprintf(", and %s do not (--until stops then; those of the highest priority go first)",
+		text.Thousands(int64(p.Requests-by.Fits)))
 }
 
 // batchText describes the provider's own batch API, as a row of the plan.
 func batchText(b *run.PlanBatch) string {
-	text := fmt.Sprintf("%s's own: %.0f %% less", b.Provider, 100*b.Discount)
+	line := fmt.Sprintf("%s's own: %.0f %% less", b.Provider, 100*b.Discount)
 	if b.USDMax != nil {
-		text += ", at most " + humanize.Dollars(*b.USDMax)
+		line += ", at most " + text.Dollars(*b.USDMax)
 	}
 	if b.USDExpected != nil {
-		text += "; expected " + humanize.Dollars(*b.USDExpected)
+		line += "; expected " + text.Dollars(*b.USDExpected)
 	}
-	text += fmt.Sprintf(", within %.0f h", b.WithinHours)
+	line += fmt.Sprintf(", within %.0f h", b.WithinHours)
 	if b.Files > 0 {
-		text += ", in " + sanitize.Count(b.Files, "file", "files")
+		line += ", in " + text.Count(b.Files, "file", "files")
 	}
-	return text + " (" + b.Docs + ")"
+	return line + " (" + b.Docs + ")"
 }
 
 // announce is the text before a batch is sent.
 func announce(p run.Plan) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "plan: %s requests, %s tokens in, at most %s out", humanize.Thousands(int64(p.Requests)), humanize.Thousands(p.Input), humanize.Thousands(p.Output))
+	var line strings.Builder
+	fmt.Fprintf(&line, "plan: %s requests, %s tokens in, at most %s out", text.Thousands(int64(p.Requests)), text.Thousands(p.Input), text.Thousands(p.Output))
 	for _, l := range p.Limits {
 		if l.Binds {
-			fmt.Fprintf(&text, "; limit %s takes %s, until %s", l.Limit, lasts(l.Seconds), finish(&p))
+			fmt.Fprintf(&line, "; limit %s takes %s, until %s", l.Limit, lasts(l.Seconds), finish(&p))
 		}
 	}
-	return text.String()
+	return line.String()
 }
 
 func seconds(s float64) time.Duration {
@@ -506,5 +505,5 @@ func finish(p *run.Plan) string {
 	if rate.Lasting(p.Seconds) == math.MaxInt64 {
 		return fmt.Sprintf("after %d", p.Finish.Year())
 	}
-	return humanize.Date(p.Finish, time.Now())
+	return text.Date(p.Finish, time.Now())
 }

@@ -17,8 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/screen"
-	"github.com/paceline-go/paceline/internal/text/humanize"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -61,7 +60,7 @@ func (f *drawnFlags) write(name string) error {
 	if f.log == nil {
 		return nil
 	}
-	if err := f.log.Page(sanitize.Text(filepath.Base(name))).WriteFile(f.file); err != nil {
+	if err := f.log.Page(text.Sanitize(filepath.Base(name))).WriteFile(f.file); err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
 	return nil
@@ -106,14 +105,14 @@ func (f *runFlags) end(t tally.Totals, sending, closing error) error {
 	case t.Lost > 0:
 		return cli.Exit(cli.ExitSomeFailed,
 			fmt.Errorf("%s no end state in %s",
-				sanitize.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out))
+				text.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out))
 	case t.Dead+t.Expired+t.SkippedDead+t.SkippedExpired+t.Invalid+t.Appended+t.Partly > 0, t.Cut > 0 && !f.pages.asked:
 		return cli.Exit(cli.ExitSomeFailed, nil)
 	}
 	return nil
 }
 
-func leftText(n int) string { return sanitize.Count(n, "request is left", "requests are left") }
+func leftText(n int) string { return text.Count(n, "request is left", "requests are left") }
 
 // codeOf returns the exit code for an error of package run.
 func codeOf(err error) error {
@@ -150,7 +149,7 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 		}
 	}
 	if f.output == "json" {
-		_, err := fmt.Fprintln(s, sanitize.Text(string(line)))
+		_, err := fmt.Fprintln(s, text.Sanitize(string(line)))
 		return err
 	}
 	var parts []string
@@ -188,19 +187,19 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 			add(v.n, v.what, v.color)
 		}
 	}
-	text := strings.Join(parts, ", ")
+	about := strings.Join(parts, ", ")
 	if t.Rate > 0 {
-		text += fmt.Sprintf("; %.1f/s", t.Rate)
+		about += fmt.Sprintf("; %.1f/s", t.Rate)
 		if t.Ceiling > 0 {
-			text += fmt.Sprintf(", %.1f %% of %s", t.Percent, f.sharing.ceiling())
+			about += fmt.Sprintf(", %.1f %% of %s", t.Percent, f.sharing.ceiling())
 		}
 	}
-	text += usedText(&t)
+	about += usedText(&t)
 	if f.budget > 0 {
-		text += fmt.Sprintf("; %s of %s spent", humanize.Dollars(t.USD), humanize.Dollars(float64(f.budget)))
+		about += fmt.Sprintf("; %s of %s spent", text.Dollars(t.USD), text.Dollars(float64(f.budget)))
 	}
 	if l := t.Latency; l != nil {
-		text += "; answers in " + l.String()
+		about += "; answers in " + l.String()
 	}
 	for _, line := range failedText(&t) {
 		s.Line(line)
@@ -219,7 +218,7 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 			s.Ours(keyText(&k))
 		}
 	}
-	s.Ours(fmt.Sprintf("%s; %v", text, wall.Round(10*time.Millisecond)))
+	s.Ours(fmt.Sprintf("%s; %v", about, wall.Round(10*time.Millisecond)))
 	return nil
 }
 
@@ -228,7 +227,7 @@ func usedText(t *tally.Totals) string {
 	if t.InputTokens+t.OutputTokens == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("; %s tokens in, %s out", humanize.Thousands(t.InputTokens), humanize.Thousands(t.OutputTokens))
+	line := fmt.Sprintf("; %s tokens in, %s out", text.Thousands(t.InputTokens), text.Thousands(t.OutputTokens))
 	usd, unknown := 0.0, []string(nil)
 	for _, m := range t.Models {
 		if m.USD == nil {
@@ -238,26 +237,26 @@ func usedText(t *tally.Totals) string {
 		usd += *m.USD
 	}
 	if len(unknown) == len(t.Models) {
-		return text
+		return line
 	}
-	text += ", " + humanize.Dollars(usd)
+	line += ", " + text.Dollars(usd)
 	if len(unknown) > 0 {
-		text += " without " + sanitize.Some(unknown, 3)
+		line += " without " + text.Some(unknown, 3)
 	}
 	if t.PricesAsOf != "" {
-		text += " by prices as of " + t.PricesAsOf
+		line += " by prices as of " + t.PricesAsOf
 	}
-	return text
+	return line
 }
 
 // modelText describes a model in figures.
 func modelText(m *tally.ModelTotals) string {
-	text := fmt.Sprintf("model %s: %s done, %s tokens in, %s out", m.Model, humanize.Thousands(int64(m.Done)),
-		humanize.Thousands(m.InputTokens), humanize.Thousands(m.OutputTokens))
+	line := fmt.Sprintf("model %s: %s done, %s tokens in, %s out", m.Model, text.Thousands(int64(m.Done)),
+		text.Thousands(m.InputTokens), text.Thousands(m.OutputTokens))
 	if m.USD != nil {
-		text += ", " + humanize.Dollars(*m.USD)
+		line += ", " + text.Dollars(*m.USD)
 	}
-	return text
+	return line
 }
 
 // foundText writes the findings of --limit auto.

@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // sharingFlags are for shared limits: with strangers, or through a store with the user's other
@@ -152,7 +152,7 @@ func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 	if shareflags.IsStore(f.sharing.store.Address) && longest > 0 {
 		p.Notes = append(p.Notes,
 			fmt.Sprintf("a store that does not have these limits yet lets nothing go for 7 s and %s first, since nobody can "+
-				"tell it from one that has lost them (--share)", humanize.Span(longest)))
+				"tell it from one that has lost them (--share)", text.Span(longest)))
 	}
 	return p
 }

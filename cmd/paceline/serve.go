@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
@@ -87,7 +87,7 @@ func openLaw(name string) (latency.Law, error) {
 func (s *serving) until(f func(ctx context.Context) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		s.out, s.progress = cli.Harmless(cmd.OutOrStdout(), s.output), cmd.ErrOrStderr()
-		defer cli.Overhear(func(text string) { fmt.Fprintln(s.progress, sanitize.Text(text)) })()
+		defer cli.Overhear(func(line string) { fmt.Fprintln(s.progress, text.Sanitize(line)) })()
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop)

@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/internal/text/width"
 	"github.com/paceline-go/paceline/share"
@@ -76,7 +76,7 @@ func stateNew(cmd *cobra.Command, args []string) error {
 		return cli.Exit(cli.ExitFailure, err)
 	}
 	_, err = fmt.Fprintf(cli.Harmless(cmd.OutOrStdout(), "text"), "limits of %s that are not there yet begin at once, until %s\n",
-		sanitize.Text(name), time.Now().Add(sharestore.NewFor).Format(time.TimeOnly))
+		text.Sanitize(name), time.Now().Add(sharestore.NewFor).Format(time.TimeOnly))
 	return err
 }
 
@@ -103,7 +103,7 @@ func withStore(cmd *cobra.Command, address string, f func(context.Context, share
 const longestName = 48
 
 // shortName is a name in the form of ls.
-func shortName(name string) string { return width.Tail(sanitize.Text(name), longestName) }
+func shortName(name string) string { return width.Tail(text.Sanitize(name), longestName) }
 
 func listShares(ctx context.Context, s share.Lister, out io.Writer) error {
 	all, err := lookAtAll(ctx, s, nil)
@@ -117,7 +117,7 @@ func listShares(ctx context.Context, s share.Lister, out io.Writer) error {
 	rows.Head("name", "limit", "nodes", "last turn")
 	for _, seen := range all {
 		is, nodes, turn := seen.Row()
-		rows.Row(shortName(seen.Name), sanitize.Text(is), nodes, turn)
+		rows.Row(shortName(seen.Name), text.Sanitize(is), nodes, turn)
 	}
 	return rows.Write(out, table.Width)
 }
@@ -153,7 +153,7 @@ func lookUp(ctx context.Context, s share.Lister, name string) (*sharestore.Seen,
 // writeFitted writes a line with text of strangers. A long line is broken; of a long word the end
 // is shown.
 func writeFitted(out io.Writer, indent, line string) {
-	words := strings.Split(sanitize.Text(line), " ")
+	words := strings.Split(text.Sanitize(line), " ")
 	for i := range words {
 		words[i] = width.Tail(words[i], table.Width-2*len("  "))
 	}

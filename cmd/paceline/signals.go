@@ -10,7 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // notified returns the signals that end a run, until stop is called.
@@ -74,7 +74,7 @@ func interruptedWords(n int) string {
 	case n < 0:
 		return "interrupted: waiting for answers; once more breaks them off"
 	}
-	return fmt.Sprintf("interrupted: waiting for %s; once more breaks %s off", sanitize.Count(n, "answer", "answers"),
+	return fmt.Sprintf("interrupted: waiting for %s; once more breaks %s off", text.Count(n, "answer", "answers"),
 		map[bool]string{true: "it", false: "them"}[n == 1])
 }
 

@@ -17,8 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/app/work"
-	"github.com/paceline-go/paceline/internal/text/humanize"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 const workLong = `Send the requests of a backlog, beside any number of other processes that do the same. All of them keep to the limits together.
@@ -166,8 +165,8 @@ func beforeWords(ctx context.Context, o *opened) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("backlog %s: %s, %s ended before; %s here before this one", sanitize.Text(o.Name()), requestsOf(n.Total),
-		humanize.Thousands(n.Total-n.Left()), sanitize.Count(len(livingOf(all)), "worker", "workers"))
+	text := fmt.Sprintf("backlog %s: %s, %s ended before; %s here before this one", text.Sanitize(o.Name()), requestsOf(n.Total),
+		text.Thousands(n.Total-n.Left()), text.Count(len(livingOf(all)), "worker", "workers"))
 	info, err := o.Info(ctx)
 	if err == nil && info.Paused {
 		text += "; it is paused (paceline backlog resume)"

@@ -18,7 +18,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/fairshare"
-	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -34,7 +34,7 @@ func Named(name string) (Strategy, error) {
 	if i := slices.Index(names, name); i >= 0 {
 		return all[i], nil
 	}
-	return Strategy{}, fmt.Errorf("strategy %q is none of %s%s", name, strings.Join(names, ", "), suggest.Or(name, names))
+	return Strategy{}, fmt.Errorf("strategy %q is none of %s%s", name, strings.Join(names, ", "), text.DidYouMean(name, names))
 }
 
 // Names returns the names of All.

@@ -24,7 +24,7 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/testkit/browser"
 	"github.com/paceline-go/paceline/internal/testkit/need"
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/dashboard"
@@ -573,4 +573,4 @@ func TestPageOfAGate(t *testing.T) {
 	}
 }
 
-func number(n int) string { return humanize.Thousands(int64(n)) }
+func number(n int) string { return text.Thousands(int64(n)) }

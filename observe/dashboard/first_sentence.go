@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/observe"
 )
 
@@ -60,7 +60,7 @@ func judge(s *observe.Snapshot) verdict {
 	case l.NextUnknown:
 		return verdict{Kind: full,
 			Text: fmt.Sprintf("As much as is allowed is under way, %s of %s of %s: %s, until an answer comes",
-				humanize.Thousands(l.Used), humanize.Thousands(l.Allowed), titled(l), wait)}
+				text.Thousands(l.Used), text.Thousands(l.Allowed), titled(l), wait)}
 	case l.Share >= fast:
 		return verdict{full, fmt.Sprintf("As fast as the server allows, %s of the ceiling of %s: %s", percent(l.Share),
 			titled(l), wait), l.Next}
@@ -152,5 +152,5 @@ func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return humanize.Thousands(int64(n)) + " " + many
+	return text.Thousands(int64(n)) + " " + many
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // NoSuchFile adds to the error for a missing file the names of similar files.
@@ -31,7 +31,7 @@ func NoSuchFile(name string, err error) error {
 			names = append(names, e.Name())
 		}
 	}
-	found := suggest.Names(filepath.Base(name), names)
+	found := text.Suggest(filepath.Base(name), names)
 	for i := range found {
 		if found[i] = filepath.Join(folder, found[i]); found[i] == name {
 			return err

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Initial has the flags --init and --schema of a verb that reads a file. With one of them the verb
@@ -50,12 +50,12 @@ func (i *Initial) Check(args []string) error {
 
 // Run writes the file, or the schema.
 func (i *Initial) Run(cmd *cobra.Command, args []string) error {
-	text := i.Text
+	content := i.Text
 	if i.wantsSchema {
-		text = i.Schema()
+		content = i.Schema()
 	}
 	if len(args) == 0 || args[0] == "-" {
-		_, err := cmd.OutOrStdout().Write(text)
+		_, err := cmd.OutOrStdout().Write(content)
 		return err
 	}
 	file, err := os.OpenFile(args[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -65,11 +65,11 @@ func (i *Initial) Run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return Exit(ExitConfig, cmp.Or(FolderOf(args[0]), err))
 	}
-	_, err = file.Write(text)
+	_, err = file.Write(content)
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s is written; next: %s\n", sanitize.Text(args[0]),
-		fmt.Sprintf(i.Next, sanitize.Text(Quoted(args[0]))))
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s is written; next: %s\n", text.Sanitize(args[0]),
+		fmt.Sprintf(i.Next, text.Sanitize(Quoted(args[0]))))
 	return nil
 }

@@ -10,16 +10,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Harmless returns a writer to w that makes control characters visible, so that a terminal does not
 // obey them. The format, json or text, decides their form.
 func Harmless(w io.Writer, format string) io.Writer {
 	if format == "json" {
-		return sanitize.JSONTo(w)
+		return text.SanitizeJSONTo(w)
 	}
-	return sanitize.LinesTo(w)
+	return text.SanitizeLinesTo(w)
 }
 
 // WriteJSON writes the report of a verb for -o json.

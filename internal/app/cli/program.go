@@ -35,7 +35,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/app/screen"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Program is a binary. It is made anew for each command line.
@@ -144,7 +144,7 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 	case err == nil:
 		return ExitOK
 	case err.Error() != "":
-		screen.New(stderr, screen.Config{}).Ours(p.Root().Name() + ": " + sanitize.Lines(err.Error()+fromVariable(err, set)))
+		screen.New(stderr, screen.Config{}).Ours(p.Root().Name() + ": " + text.SanitizeLines(err.Error()+fromVariable(err, set)))
 	}
 	if !began {
 		return ExitUsage

@@ -10,8 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/text/sanitize"
-	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // unknown is the error for a command that the program does not have.
@@ -32,7 +31,7 @@ func unknownCommand(c *cobra.Command, name, meant string) error {
 			names = append(names, below.Name())
 		}
 	}
-	meant = cmp.Or(suggest.Or(name, names), meant)
+	meant = cmp.Or(text.DidYouMean(name, names), meant)
 	if meant == "" {
 		var others []string
 		Each(c.Root(), func(o *cobra.Command) {
@@ -90,7 +89,7 @@ func (p Program) otherFlag(c *cobra.Command, name string) string {
 			own = append(own, f.Name)
 		}
 	})
-	if found := suggest.Names(name, own); len(name) > 1 && len(found) > 0 {
+	if found := text.Suggest(name, own); len(name) > 1 && len(found) > 0 {
 		said = "; did you mean --" + strings.Join(found, " or --") + "?"
 	}
 	first, _, _ := strings.Cut(p.Meant[name], " ")
@@ -112,7 +111,7 @@ func (p Program) otherFlag(c *cobra.Command, name string) string {
 		}
 	})
 	if len(others) > 0 {
-		said = cmp.Or(said, ";") + " " + dashes + name + " is a flag of " + sanitize.Some(others, 4)
+		said = cmp.Or(said, ";") + " " + dashes + name + " is a flag of " + text.Some(others, 4)
 	}
 	return said
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 const (
@@ -55,7 +55,7 @@ func (b *batch) goOn() bool {
 	if err == nil {
 		return true
 	}
-	why := sanitize.Text(err.Error())
+	why := text.Sanitize(err.Error())
 	b.store.c.Log.Warn("batches: a batch cannot go on, and is tried again", "batch", b.ID, "client", b.Owner, "why", why)
 	b.store.mu.Lock()
 	defer b.store.mu.Unlock()

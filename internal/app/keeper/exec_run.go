@@ -20,7 +20,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/forward"
 	"github.com/paceline-go/paceline/internal/app/launch"
 	"github.com/paceline-go/paceline/internal/app/proxy"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // days is how long a program can be served: its certificates are made at its start.
@@ -61,7 +61,7 @@ func (r *Run) Made() launch.Made { return r.made }
 func (r *Run) begin(number int) {
 	r.key = rand.Text()
 	r.client = r.Client
-	r.client.Name = fmt.Sprintf("%s (process %d, run %d)", sanitize.Text(r.Program), r.PID, number)
+	r.client.Name = fmt.Sprintf("%s (process %d, run %d)", text.Sanitize(r.Program), r.PID, number)
 	r.client.Keys = []proxy.KeyHash{proxy.HashKey(r.key)}
 }
 

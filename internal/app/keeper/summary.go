@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/app/proxy"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/observe"
 )
 
@@ -43,7 +43,7 @@ func (r *Run) figures(p *proxy.Proxy) (f Figures) {
 
 // Words is the line at the end. A program that went past the proxy is named.
 func (f Figures) Words() string {
-	hosts := sanitize.Some(f.Hosts, 3)
+	hosts := text.Some(f.Hosts, 3)
 	var b strings.Builder
 	switch {
 	case f.Named == 0 && f.captured:

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -148,7 +148,7 @@ func (l *Limiter) Resume(now mono.Time, all []limit.Past) {
 		return
 	}
 	l.news = l.News()
-	when := humanize.Span(max((ago+time.Second-1).Truncate(time.Second), time.Second)) + " ago"
+	when := text.Span(max((ago+time.Second-1).Truncate(time.Second), time.Second)) + " ago"
 	if n.undated {
 		when = "before the machine was started again, nobody knows when, so what it waits for counts from now"
 	}

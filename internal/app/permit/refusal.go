@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // page explains the kinds of refusals.
@@ -139,10 +139,10 @@ func (s *Server) noTurn(ctx context.Context, l *namedLimit, client string, err e
 		return &refusal{gone: true}
 	case e.Rule.Name == "pause" || e.Rule.Name == "told":
 		x = refuse(http.StatusTooManyRequests, "paused", "%s is paused for %s more, as an answer asked for; the call "+
-			"would wait %s at most", l.Name, humanize.Span(wait), humanize.Span(most))
+			"would wait %s at most", l.Name, text.Span(wait), text.Span(most))
 	default:
 		x = refuse(http.StatusTooManyRequests, "wait-too-long", "the turn at %s would come in %s, behind %d others; the "+
-			"call would wait %s at most", l.Name, humanize.Span(wait), e.Ahead, humanize.Span(most))
+			"call would wait %s at most", l.Name, text.Span(wait), e.Ahead, text.Span(most))
 	}
 	x.Limit, x.Client, x.WaitMS, x.Ahead = l.Name, client, int64((wait+time.Millisecond-1)/time.Millisecond), &e.Ahead
 	return x

@@ -16,8 +16,8 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/httptext"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/internal/text/suggest"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -294,7 +294,7 @@ func (u *Upstream) checkLimits() *ConfigError {
 			for _, p := range provider.Presets() {
 				names = append(names, p.Name)
 			}
-			return wrong(".Preset", "no limits are published as %q%s", u.Preset, suggest.Or(u.Preset, names))
+			return wrong(".Preset", "no limits are published as %q%s", u.Preset, text.DidYouMean(u.Preset, names))
 		}
 		if who, _ := provider.Publisher(u.Preset); u.PerSecond && !who.PerSecond {
 			return wrong(".PerSecond", "%s does not say that limits per minute also hold per second", who.Title)

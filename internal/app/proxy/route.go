@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // routes are the upstreams in the order of the search. Those with a Host come before those without,
@@ -114,5 +114,5 @@ func (all routes) paths() string {
 			some = append(some, u.Path+"/…")
 		}
 	}
-	return sanitize.Some(some, 10)
+	return text.Some(some, 10)
 }

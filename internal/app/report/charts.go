@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/text/humanize"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Page draws the log.
@@ -57,7 +56,7 @@ func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)
 // short writes a time with three digits.
 func short(s float64) string {
 	s, _ = strconv.ParseFloat(strconv.FormatFloat(s, 'g', 3, 64), 64)
-	return humanize.Span(seconds(s))
+	return text.Span(seconds(s))
 }
 
 // tally is a log by slots.
@@ -101,7 +100,7 @@ func (l *Log) text(t *tally) string {
 		return fmt.Sprintf("%d requests in %v: %d done, %d refused, %d failed.",
 			len(l.events), in, t.counts[done], t.counts[refused], t.counts[failed])
 	}
-	attempts := sanitize.Count(t.counts[refused]+l.undated, "attempt was", "attempts were")
+	attempts := text.Count(t.counts[refused]+l.undated, "attempt was", "attempts were")
 	text := fmt.Sprintf("%d requests in %v: %d done, %d failed; %s refused",
 		t.counts[done]+t.counts[failed], in, t.counts[done], t.counts[failed], attempts)
 	if l.undated > 0 {
@@ -112,7 +111,7 @@ func (l *Log) text(t *tally) string {
 
 // figures are the log in figures.
 func (l *Log) figures(t *tally) []Figure {
-	count := func(n int) string { return humanize.Thousands(int64(n)) }
+	count := func(n int) string { return text.Thousands(int64(n)) }
 	all := []Figure{{"Requests done", count(t.counts[done])}, {"Requests failed", count(t.counts[failed])}}
 	if l.isServer {
 		all = append(all, Figure{"Requests refused", count(t.counts[refused])})
@@ -202,7 +201,7 @@ func (l *Log) rates(t *tally) Chart {
 		if len(l.keys) > 1 {
 			name += fmt.Sprintf(" × %d keys", len(l.keys))
 		}
-		c.Lines = append(c.Lines, Line{Name: sanitize.Text(name), Kind: Reference,
+		c.Lines = append(c.Lines, Line{Name: text.Sanitize(name), Kind: Reference,
 			Y: slices.Repeat([]float64{all}, len(c.X))})
 	}
 	return c
@@ -239,7 +238,7 @@ func (l *Log) leftCharts(t *tally) (all []Chart) {
 		for n < len(of) && of[n].policy == of[0].policy {
 			n++
 		}
-		c := Chart{Title: "Left of " + cmp.Or(sanitize.Text(of[0].policy), "the quota"), Label: "left", Step: true}
+		c := Chart{Title: "Left of " + cmp.Or(text.Sanitize(of[0].policy), "the quota"), Label: "left", Step: true}
 		c.X, c.Lines = l.leftLines(t, of[:min(n, mostLines)])
 		c.Lines = Crowd("clients", c.Lines)
 		all = append(all, c)
@@ -267,7 +266,7 @@ func (l *Log) leftLines(t *tally, of []leftOf) (x []float64, lines []Line) {
 	for _, one := range of {
 		points := l.left[one]
 		sortPoints(points)
-		line := Line{Name: cmp.Or(sanitize.Text(one.who), "left"), Y: slices.Repeat([]float64{math.NaN()}, len(x))}
+		line := Line{Name: cmp.Or(text.Sanitize(one.who), "left"), Y: slices.Repeat([]float64{math.NaN()}, len(x))}
 		next, now := 0, math.NaN()
 		for i, c := range used {
 			for least := math.Inf(1); next < len(points) && column(points[next]) == c; next++ {

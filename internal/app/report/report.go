@@ -24,7 +24,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/web"
 )
 
@@ -229,7 +229,7 @@ func (c *Chart) table() (head []string, rows [][]string) {
 	n := min(len(c.X), tableRows)
 	for i := range n {
 		at := i * (len(c.X) - 1) / max(1, n-1)
-		row := []string{humanize.Span(seconds(c.X[at]))}
+		row := []string{text.Span(seconds(c.X[at]))}
 		for _, values := range columns {
 			row = append(row, Number(values[at]))
 		}
@@ -246,7 +246,7 @@ func Number(v float64) string {
 	case a >= 1e15:
 		return strconv.FormatFloat(v, 'g', 3, 64)
 	case a >= 99.95:
-		return humanize.Thousands(int64(math.Round(v)))
+		return text.Thousands(int64(math.Round(v)))
 	}
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
 	return strconv.FormatFloat(v, 'f', -1, 64)

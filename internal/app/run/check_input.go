@@ -13,7 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // maxListed is how many bad lines are listed.
@@ -46,7 +46,7 @@ func (g *reading) at(lines int, bytes int64) {
 	if info := g.c.InputInfo; info != nil && info.Mode().IsRegular() && info.Size() >= bytes {
 		of = fmt.Sprintf(", %d %% of the file", 100*bytes/max(info.Size(), 1))
 	}
-	g.say("reading the input, before anything is sent: %s lines, %.1f MB%s", humanize.Thousands(int64(lines)),
+	g.say("reading the input, before anything is sent: %s lines, %.1f MB%s", text.Thousands(int64(lines)),
 		float64(bytes)/1e6, of)
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/pricing"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
@@ -267,7 +267,7 @@ func (c *Config) cost(j *job, result limit.Result, price sending.Money) sending.
 func unpriced(models []string) error {
 	return fmt.Errorf("%w: no price is known of %s, and --budget needs it: --price-input and --price-output, in USD per "+
 		"million tokens",
-		ErrConfig, sanitize.Some(models, 5))
+		ErrConfig, text.Some(models, 5))
 }
 
 // overBudget says that the budget is spent.

@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -165,7 +165,7 @@ func (f *feeder) appended(name string, in io.Reader, unread int64) {
 	if n > 0 {
 		f.tally.Count(&f.tally.Totals.Appended, n)
 		f.teller.Say("%s appended to %s after it was checked, and left for another run",
-			sanitize.Count(n, "line was", "lines were"), name)
+			text.Count(n, "line was", "lines were"), name)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -137,7 +137,7 @@ func (p *planning) tellModels(to *telling.Teller) error {
 	for _, l := range p.c.Limits {
 		if l.Model != "" && !slices.Contains(has, l.Model) && to.IsFirst("no model "+l.Model) {
 			to.Say("no request that is to be sent is for %s, which has limits of its own (--limit-model); those are for %s",
-				l.Model, cmp.Or(sanitize.Some(has, 5), "nobody"))
+				l.Model, cmp.Or(text.Some(has, 5), "nobody"))
 		}
 	}
 	return nil

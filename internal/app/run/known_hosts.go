@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -144,7 +144,7 @@ func (h *hosts) slow(of pool.HostInfo, whole time.Duration) {
 	if h.teller.IsNews("slow "+of.Host, time.Now(), time.Minute) {
 		h.teller.Say("answers of %s take %s (95 %% of them no longer), and requests are of use for %s: of those that wait for it "+
 			"one at a time goes",
-			called(of.Host), humanize.Span(of.AnswerTime), humanize.Span(whole))
+			called(of.Host), text.Span(of.AnswerTime), text.Span(whole))
 	}
 }
 

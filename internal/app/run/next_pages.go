@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -245,6 +245,6 @@ func (c *chains) cut(id string) {
 	c.tally.Count(&c.tally.Totals.Cut, 1)
 	if c.teller.IsFirst("cut") {
 		c.teller.Say("%s has more than %s (--max-pages): the next is in its last result, and a run with a larger --max-pages "+
-			"goes on there", id, sanitize.Count(c.c.MaxPages, "page", "pages"))
+			"goes on there", id, text.Count(c.c.MaxPages, "page", "pages"))
 	}
 }

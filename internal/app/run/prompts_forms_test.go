@@ -95,7 +95,7 @@ type ranForm struct {
 	Asked  []llm.Account
 }
 
-func text(v reflect.Value) []byte {
+func written(v reflect.Value) []byte {
 	b, _ := json.Marshal(v.Interface())
 	return b
 }
@@ -165,7 +165,7 @@ func TestPromptsOfAllFormsAreEqual(t *testing.T) {
 				was, is := reflect.ValueOf(first), reflect.ValueOf(got)
 				for i := range is.NumField() {
 					if !reflect.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
-						t.Errorf("%s differs from a batch:\n%.2000s\n%.2000s", form, text(is.Field(i)), text(was.Field(i)))
+						t.Errorf("%s differs from a batch:\n%.2000s\n%.2000s", form, written(is.Field(i)), written(was.Field(i)))
 					}
 				}
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -228,7 +228,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	if waiting, err := r.store.EndView(); err != nil {
 		r.course.fail(err)
 	} else if waiting > 0 {
-		r.Say("%s in %s for one before them that has not ended", sanitize.Count(waiting, "result waits", "results wait"),
+		r.Say("%s in %s for one before them that has not ended", text.Count(waiting, "result waits", "results wait"),
 			r.c.Out)
 	}
 	if gone := r.course.left(); gone && known != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -113,7 +113,7 @@ func (t *trials) answered(j *job, ans *pool.Answer) {
 	case !j.first && !(j.noModel && j.noQuota):
 	case j.noModel:
 		if t.fail(model, ans.Reason) {
-			t.teller.Say("model %s: %s; its other requests are not sent", sanitize.Text(model), strings.TrimSuffix(ans.Reason, "."))
+			t.teller.Say("model %s: %s; its other requests are not sent", text.Sanitize(model), strings.TrimSuffix(ans.Reason, "."))
 		}
 	case ans.Denied, ans.Banned: // the key may be at fault and not the model; another attempt shows more
 	case ans.Result == limit.Accepted, ans.Result == limit.Limited && !ans.Invalid:
@@ -135,8 +135,8 @@ func (t *trials) tellUnsent() {
 	defer t.mu.Unlock()
 	for _, model := range slices.Sorted(maps.Keys(t.of)) {
 		if n := t.of[model].unsent; n > 0 {
-			t.teller.Say("model %s: %s not sent (--retry-dead=%v sends them, once there is such a model)", sanitize.Text(model),
-				sanitize.Count(n, "request was", "requests were"), dead.NoModel)
+			t.teller.Say("model %s: %s not sent (--retry-dead=%v sends them, once there is such a model)", text.Sanitize(model),
+				text.Count(n, "request was", "requests were"), dead.NoModel)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/internal/text/width"
 )
@@ -88,7 +88,7 @@ func (s *Screen) Paint(color, text string) string {
 }
 
 // Line writes a line that may have text of strangers in it. On a terminal it is broken at spaces.
-func (s *Screen) Line(text string) { s.Ours(sanitize.Text(text)) }
+func (s *Screen) Line(line string) { s.Ours(text.Sanitize(line)) }
 
 // Ours writes a line of our own, with its colours. On a terminal it is broken at spaces.
 func (s *Screen) Ours(text string) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/node"
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/share"
@@ -79,7 +79,7 @@ func (s *Seen) Row() (is, nodes, turn string) {
 	return s.book.Configuration, fmt.Sprint(s.Active()), span(s.now.Sub(s.book.Latest)) + " ago"
 }
 
-func span(d time.Duration) string { return humanize.Span(max(d, 0).Round(10 * time.Millisecond)) }
+func span(d time.Duration) string { return text.Span(max(d, 0).Round(10 * time.Millisecond)) }
 
 // Words writes all of the state, in lines. later, if not nil, is the same limit some time later: it
 // adds the rate.
@@ -113,7 +113,7 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 		say("quiet: nothing is granted for %s, until nothing counts that may have been granted before",
 			span(b.Quiet.Sub(s.now)))
 	}
-	say("turns: %s, the last %s ago", humanize.Thousands(int64(min(b.Turn, 1<<62))), span(s.now.Sub(b.Latest)))
+	say("turns: %s, the last %s ago", text.Thousands(int64(min(b.Turn, 1<<62))), span(s.now.Sub(b.Latest)))
 	switch {
 	case s.steady:
 		say("clock: the time since the machine started, which nobody can set")
@@ -158,7 +158,7 @@ func costWords(c *limit.Cost) string {
 	var all []string
 	for u, n := range c {
 		if n > 0 {
-			all = append(all, fmt.Sprintf("%s %v", humanize.Thousands(n), limit.Unit(u)))
+			all = append(all, fmt.Sprintf("%s %v", text.Thousands(n), limit.Unit(u)))
 		}
 	}
 	if len(all) == 0 {

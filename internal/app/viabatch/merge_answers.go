@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/send/pricing"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -146,7 +146,7 @@ func (b *batches) tell() {
 		return
 	}
 	text := fmt.Sprintf("batches of the provider: %s done, %d dead, %d left to send",
-		sanitize.Count(n.done, "request is", "requests are"), n.dead, n.open)
+		text.Count(n.done, "request is", "requests are"), n.dead, n.open)
 	if n.usd > 0 {
 		text += fmt.Sprintf("; at half the price they cost %.4f USD", n.usd)
 	}

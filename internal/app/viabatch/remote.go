@@ -14,7 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/httptext"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -101,9 +101,9 @@ func (r *remote) ask(ctx context.Context, c *call) (*http.Response, error) {
 }
 
 // shown is a text without keys, on one line.
-func (r *remote) shown(text string) string {
-	text, _ = r.secrets.HideIn(text)
-	return sanitize.Text(text)
+func (r *remote) shown(line string) string {
+	line, _ = r.secrets.HideIn(line)
+	return text.Sanitize(line)
 }
 
 func (r *remote) try(ctx context.Context, c *call) (*http.Response, error) {

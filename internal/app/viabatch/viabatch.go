@@ -29,8 +29,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
-	"github.com/paceline-go/paceline/internal/text/humanize"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Config describes the batches of one input.
@@ -277,8 +276,8 @@ func (b *batches) submit(ctx context.Context, c *chunk) error {
 		return err
 	}
 	b.Notice(fmt.Sprintf("%s of %s given to the provider as %s, about %s tokens of input",
-		sanitize.Count(len(c.Requests), "request is", "requests are"), sanitize.Text(c.Model), sanitize.Text(id),
-		humanize.Thousands(c.Tokens)))
+		text.Count(len(c.Requests), "request is", "requests are"), text.Sanitize(c.Model), text.Sanitize(id),
+		text.Thousands(c.Tokens)))
 	return b.ledger.made(&c.entry, id)
 }
 
@@ -318,9 +317,9 @@ func (b *batches) look(ctx context.Context) error {
 		switch {
 		case s.isFull:
 			b.ledger.later = true
-			b.Notice(fmt.Sprintf("%s waits for others: %s", sanitize.Text(e.Batch), b.remote.shown(s.why)))
+			b.Notice(fmt.Sprintf("%s waits for others: %s", text.Sanitize(e.Batch), b.remote.shown(s.why)))
 		case s.why != "":
-			b.Notice(fmt.Sprintf("%s failed: %s; its requests are sent one by one", sanitize.Text(e.Batch),
+			b.Notice(fmt.Sprintf("%s failed: %s; its requests are sent one by one", text.Sanitize(e.Batch),
 				b.remote.shown(s.why)))
 		case !s.ended:
 			continue

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/backlog"
-	"github.com/paceline-go/paceline/internal/text/humanize"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 const (
@@ -99,17 +98,17 @@ func (w *Whole) Words() string {
 		return ""
 	}
 	c := &w.counts
-	parts := []string{fmt.Sprintf("all workers: %s of %s ended", humanize.Thousands(c.Total-c.Left()), humanize.Thousands(c.Total))}
+	parts := []string{fmt.Sprintf("all workers: %s of %s ended", text.Thousands(c.Total-c.Left()), text.Thousands(c.Total))}
 	first, last := w.past[0], w.past[len(w.past)-1]
 	if d := last.at.Sub(first.at); d > 0 && first.left > last.left {
 		rate := float64(first.left-last.left) / d.Seconds()
 		parts = append(parts, fmt.Sprintf("%.1f/s", rate))
 		if c.Left() > 0 {
 			eta := time.Duration(float64(c.Left()) / rate * float64(time.Second))
-			parts = append(parts, "ETA "+humanize.Span(eta.Round(time.Second)))
+			parts = append(parts, "ETA "+text.Span(eta.Round(time.Second)))
 		}
 	}
-	parts = append(parts, sanitize.Count(w.living, "worker", "workers"))
+	parts = append(parts, text.Count(w.living, "worker", "workers"))
 	return strings.Join(append(parts, endings(c)...), ", ")
 }
 
@@ -120,7 +119,7 @@ func endings(c *backlog.Counts) (parts []string) {
 		what string
 	}{{c.Dead, "dead"}, {c.Expired, "expired"}, {c.Cancelled, "cancelled"}, {c.Repeats, "possible repeats"}} {
 		if p.n > 0 {
-			parts = append(parts, humanize.Thousands(p.n)+" "+p.what)
+			parts = append(parts, text.Thousands(p.n)+" "+p.what)
 		}
 	}
 	return parts

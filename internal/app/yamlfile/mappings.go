@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Collector is a Reader, or a struct that embeds one.
@@ -121,7 +121,7 @@ func Mapping(d Collector, n *yaml.Node, what string, fields []Field, to any) {
 		}
 		if !known {
 			names := Keys(fields)
-			d.Refuse(key, "%s is not known%s: want %s%s", Show(key), in, List(names), suggest.Or(key.Value, names))
+			d.Refuse(key, "%s is not known%s: want %s%s", Show(key), in, List(names), text.DidYouMean(key.Value, names))
 		}
 	}
 	for _, f := range fields {

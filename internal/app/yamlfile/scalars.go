@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/internal/text/suggest"
 )
 
 // Kinds of values that many files have.
@@ -84,7 +84,7 @@ func (r *Reader) OneOf(n *yaml.Node, what string, names []string) string {
 			return name
 		}
 	}
-	r.Refuse(n, "%s: %s is none of %s%s", what, Show(n), List(names), suggest.Or(n.Value, names))
+	r.Refuse(n, "%s: %s is none of %s%s", what, Show(n), List(names), text.DidYouMean(n.Value, names))
 	return ""
 }
 

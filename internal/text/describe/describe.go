@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -23,7 +23,7 @@ func PolicyName(name string, unit provider.Unit) string {
 func Policy(p provider.Policy) string {
 	var b strings.Builder
 	if p.Limit > 0 {
-		b.WriteString(humanize.Thousands(p.Limit) + " ")
+		b.WriteString(text.Thousands(p.Limit) + " ")
 	}
 	b.WriteString(string(p.Unit))
 	if p.Limit == 1 {
@@ -32,7 +32,7 @@ func Policy(p provider.Policy) string {
 		b.WriteString(s)
 	}
 	if p.Window > 0 {
-		b.WriteString(" per " + humanize.Window(p.Window))
+		b.WriteString(" per " + text.Window(p.Window))
 	}
 	var more []string
 	if p.Rule != "" && p.Rule != provider.Concurrency {
@@ -43,7 +43,7 @@ func Policy(p provider.Policy) string {
 		more = append(more, rule)
 	}
 	if p.Burst > 0 && p.Burst != p.Limit {
-		more = append(more, humanize.Thousands(p.Burst)+" at once")
+		more = append(more, text.Thousands(p.Burst)+" at once")
 	}
 	switch part, shared := strings.CutPrefix(p.Resource, "address "); {
 	case p.Scope == provider.Resource && shared:
@@ -77,12 +77,12 @@ func Left(now time.Time, l provider.ServiceLimit, limit int64) string {
 	case l.Remaining.OK && l.Remaining.N == limit && limit > 0:
 		return "all left"
 	case l.Remaining.OK:
-		parts = append(parts, humanize.Thousands(l.Remaining.N)+" left")
+		parts = append(parts, text.Thousands(l.Remaining.N)+" left")
 	case l.Used.OK:
-		parts = append(parts, humanize.Thousands(l.Used.N)+" used")
+		parts = append(parts, text.Thousands(l.Used.N)+" used")
 	}
 	if d := l.Next.Sub(now); !l.Next.IsZero() && d > 0 {
-		parts = append(parts, "one in "+humanize.Span(d))
+		parts = append(parts, "one in "+text.Span(d))
 	}
 	if !l.Reset.IsZero() {
 		again := "more in "
@@ -93,7 +93,7 @@ func Left(now time.Time, l provider.ServiceLimit, limit int64) string {
 		if d <= 0 {
 			parts = append(parts, strings.TrimSuffix(again, " in ")+" now")
 		} else {
-			parts = append(parts, again+humanize.Span(d))
+			parts = append(parts, again+text.Span(d))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -106,7 +106,7 @@ func Advice(now time.Time, status int, o provider.Observation) string {
 	when := ""
 	if ok {
 		second := at.Add(time.Second - 1).Truncate(time.Second)
-		when = fmt.Sprintf("in %s (%s)", humanize.Span(wait), second.UTC().Format("2006-01-02 15:04:05 MST"))
+		when = fmt.Sprintf("in %s (%s)", text.Span(wait), second.UTC().Format("2006-01-02 15:04:05 MST"))
 		if wait <= 0 {
 			when = "at once"
 		}

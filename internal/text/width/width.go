@@ -2,7 +2,7 @@
 // columns, such as most of Chinese, Japanese and Korean, and emoji. Characters that combine with
 // the one before take none. Joined emoji count as in a terminal that shows them one by one.
 //
-// It is for text that package sanitize has made harmless. Escape sequences for colours take no
+// It is for text that text.Sanitize has made harmless. Escape sequences for colours take no
 // columns.
 package width
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/internal/text/suggest"
 	"github.com/paceline-go/paceline/lab/bench"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
@@ -151,7 +151,7 @@ func (b *benchExchange) noRow() error {
 			names = append(names, r.Name)
 		}
 	}
-	return fmt.Errorf("--row %q: there is no such row%s; the rows are %s", b.rows, suggest.Or(b.rows, names),
+	return fmt.Errorf("--row %q: there is no such row%s; the rows are %s", b.rows, text.DidYouMean(b.rows, names),
 		strings.Join(names, "; "))
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/report"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/lab/chart"
 )
 
@@ -38,11 +38,11 @@ func newChart() *cobra.Command {
 			if err != nil {
 				return cli.Exit(cli.ExitConfig, cli.NoSuchFile(args[0], err))
 			}
-			page := log.Page(sanitize.Text(filepath.Base(args[0])))
+			page := log.Page(text.Sanitize(filepath.Base(args[0])))
 			if err := chart.WriteFile(out, page); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s drawn in %s: %s\n", sanitize.Text(args[0]), sanitize.Text(out), page.Text)
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s drawn in %s: %s\n", text.Sanitize(args[0]), text.Sanitize(out), page.Text)
 			return nil
 		},
 	}

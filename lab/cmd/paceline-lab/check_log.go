@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/lab/eventlog"
 )
@@ -162,12 +162,12 @@ func (l *checkLog) text(r eventlog.Result) string {
 	fullest := place(r.FullestAt) + key(r.FullestAt)
 	if b := r.Breach; b != nil {
 		return fmt.Sprintf("does not hold: %s events within %v, of %s: %s to %s%s\nThe fullest window of all held %s "+
-			"events. It ended at %s.\n", humanize.Thousands(l.rate.N+1), l.rate.Per, humanize.Thousands(l.rate.N),
-			place(b[0]), place(b[1]), key(b[1]), humanize.Thousands(r.Fullest), fullest)
+			"events. It ended at %s.\n", text.Thousands(l.rate.N+1), l.rate.Per, text.Thousands(l.rate.N),
+			place(b[0]), place(b[1]), key(b[1]), text.Thousands(r.Fullest), fullest)
 	}
 	return fmt.Sprintf("holds: %s events; no window of %v held more than %s events, of %s\nThe first window with so many "+
-		"ended at %s.\n", humanize.Thousands(int64(r.Events)), l.rate.Per, humanize.Thousands(r.Fullest),
-		humanize.Thousands(l.rate.N), fullest)
+		"ended at %s.\n", text.Thousands(int64(r.Events)), l.rate.Per, text.Thousands(r.Fullest),
+		text.Thousands(l.rate.N), fullest)
 }
 
 // checkLogReport is the result as JSON.

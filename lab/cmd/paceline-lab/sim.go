@@ -19,8 +19,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/report"
 	"github.com/paceline-go/paceline/internal/app/screen"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
-	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/lab/chart"
 	"github.com/paceline-go/paceline/lab/sim/compare"
@@ -107,7 +106,7 @@ func (s *simRun) arguments(c *cobra.Command, args []string) error {
 				verbs = append(verbs, below.Name())
 			}
 		}
-		if meant := suggest.Names(args[0], verbs); len(meant) > 0 {
+		if meant := text.Suggest(args[0], verbs); len(meant) > 0 {
 			return fmt.Errorf("%s is neither a file nor a command; did you mean %s %s?", args[0], c.CommandPath(), meant[0])
 		}
 	}
@@ -264,7 +263,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 	fmt.Fprintf(&b, "waits           %.1f s at most until a request is served\n", r.LongestWait)
 	fmt.Fprintf(&b, "quota           %.1f %% of %.0f requests not used; level %.1f on average, %d at least, %d at the "+
 		"end\n", r.UnusedPercent, r.Offered, r.Level.Mean, r.Level.Least, r.Level.Last)
-	fmt.Fprintf(&b, "at the server   %s at once at most\n", sanitize.Count(r.PeakConcurrent, "request", "requests"))
+	fmt.Fprintf(&b, "at the server   %s at once at most\n", text.Count(r.PeakConcurrent, "request", "requests"))
 	if r.Clear != nil {
 		fmt.Fprintf(&b, "cleared         in %.1f s\n", *r.Clear)
 	}
@@ -305,14 +304,14 @@ func writeStore(b *strings.Builder, r *fleet.StoreReport) {
 		return
 	}
 	fmt.Fprintf(b, "store           %s, %.1f a second, %.2f statements per request; %d lost\n",
-		sanitize.Count(r.Turns, "turn", "turns"), r.PerSecond, r.PerRequest, r.Lost)
+		text.Count(r.Turns, "turn", "turns"), r.PerSecond, r.PerRequest, r.Lost)
 	for i := range r.Outages {
 		o := &r.Outages[i]
 		fmt.Fprintf(b, "outage          at %.0f s for %.0f s, %d of %d cut off: %.0f %% of the quota sent", o.At, o.Seconds,
 			o.Cut, o.Of, o.SentPercent)
 		if o.From != nil {
 			fmt.Fprintf(b, " from %.0f s on, when the first went on with its part (%s by parts)", *o.From,
-				sanitize.Count(o.Parts, "request", "requests"))
+				text.Count(o.Parts, "request", "requests"))
 		}
 		fmt.Fprintf(b, ", %d limited\n", o.Limited)
 	}

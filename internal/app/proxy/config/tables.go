@@ -16,7 +16,7 @@ type (
 
 // Kinds of values. With the words 0 and none a value is -1 in proxy.Config, where 0 stands for the default.
 var (
-	text, yes, count, span, itself = yamlfile.Text, yamlfile.Yes, yamlfile.Count, yamlfile.Span, yamlfile.Itself
+	aText, yes, count, span, itself = yamlfile.Text, yamlfile.Yes, yamlfile.Count, yamlfile.Span, yamlfile.Itself
 
 	amount = yamlfile.Value(form{"type": "number", "minimum": 0}, (*reader).Number)
 	part   = yamlfile.Value(form{"type": []string{"string", "number"}, "pattern": `^[0-9.]+ *%?$`, "minimum": 0,
@@ -37,8 +37,8 @@ var (
 func configFields() []yamlfile.Field {
 	return []yamlfile.Field{
 		key("version", yamlfile.Version(Version), "of this format"),
-		key("listen", text, "where clients connect, HOST:PORT (default 127.0.0.1:7878)"),
-		key("admin", text, "where people and tools look, HOST:PORT on loopback (default 127.0.0.1:7879); off: nowhere"),
+		key("listen", aText, "where clients connect, HOST:PORT (default 127.0.0.1:7878)"),
+		key("admin", aText, "where people and tools look, HOST:PORT on loopback (default 127.0.0.1:7879); off: nowhere"),
 		key("metrics", yamlfile.Value(form{"anyOf": []form{yamlfile.AText, yamlfile.Object(metricsFields)}}, (*reader).metrics),
 			"the numbers alone, for other machines: HOST:PORT, or a mapping; /metrics, /livez and /readyz"),
 		key("forward", yamlfile.Struct(forwardFields),
@@ -50,8 +50,8 @@ func configFields() []yamlfile.Field {
 			"(default 60s); 0: nobody waits"),
 		key("final_only", yes, "no interim answers (1xx) to clients in line, since a server in front does not pass them on"),
 		key("grace", span, "how long those that wait may go on when the proxy stops (default 0)"),
-		key("state", text, "a file for what was sent and still counts, so that a restart forgets no window"),
-		key("handover", text, "a Unix socket by which the next process takes over without a drop (default: state and .sock); "+
+		key("state", aText, "a file for what was sent and still counts, so that a restart forgets no window"),
+		key("handover", aText, "a Unix socket by which the next process takes over without a drop (default: state and .sock); "+
 			"off: none"),
 		key("share", yamlfile.Struct(storeFields), "limits are shared with other proxies, and runs, by a store"),
 		key("bounds", yamlfile.Struct(boundsFields), "on what clients may take up"),
@@ -61,7 +61,7 @@ func configFields() []yamlfile.Field {
 }
 
 var metricsFields = []yamlfile.Field{
-	key("listen", text.Must(""), "HOST:PORT, such as 0.0.0.0:9090"),
+	key("listen", aText.Must(""), "HOST:PORT, such as 0.0.0.0:9090"),
 	key("names", yes, "labels name clients, keys, hosts and upstreams (default: numbers are sums)"),
 	key("token", yamlfile.Value(aClientKey, (*reader).token), "readers of /metrics send it: Authorization: Bearer TOKEN"),
 	key("tls", yamlfile.Value(yamlfile.Object(listenTLSFields), (*reader).listenTLS),
@@ -69,18 +69,18 @@ var metricsFields = []yamlfile.Field{
 }
 
 var forwardFields = []yamlfile.Field{
-	key("listen", text.Must(""), "where programs connect, HOST:PORT; beyond this machine clients need keys"),
-	key("bundle", text.Must(""),
+	key("listen", aText.Must(""), "where programs connect, HOST:PORT; beyond this machine clients need keys"),
+	key("bundle", aText.Must(""),
 		"a file that is written: the certificates that programs are to trust, new at each start, without a key"),
 	key("tunnels", yamlfile.Choice("public", "none"), "which other hosts are reached: public, those of the public network "+
 		"at port 443, or none (default: public on this machine, none beyond it)"),
 }
 
 var storeFields = []yamlfile.Field{
-	key("store", text, "sqlite:FILE on one machine, postgres://… or redis://…"),
+	key("store", aText, "sqlite:FILE on one machine, postgres://… or redis://…"),
 	key("env", yamlfile.Value(yamlfile.AText, (*reader).storeFromEnv).In("Store"),
 		"the variable of the environment that has the store, where that has a password in it"),
-	key("name", text, "what the limits are called in the store: the same for all who share them (default: default)"),
+	key("name", aText, "what the limits are called in the store: the same for all who share them (default: default)"),
 	key("fallback", yamlfile.Choice("wait", "split"),
 		"while the store is away: wait (the default), or split, which is not exact where only some are cut off"),
 	key("weight", positive, "this proxy's part of the limits where there is not enough for all who share: of weights 1 "+
@@ -103,7 +103,7 @@ var boundsFields = []yamlfile.Field{
 }
 
 var clientsFields = []yamlfile.Field{
-	key("header", text, "the field of requests that names the client where it has no key"),
+	key("header", aText, "the field of requests that names the client where it has no key"),
 	key("list", yamlfile.Structs(clientFields), "clients that are known by name"),
 	key("default", yamlfile.Struct(shareFields), "what holds for each of the others"),
 	key("most", count,
@@ -128,7 +128,7 @@ var shareFields = []yamlfile.Field{
 }
 
 var clientFields = append([]yamlfile.Field{
-	key("name", text.Must(""), "what it is called in logs and on the page"),
+	key("name", aText.Must(""), "what it is called in logs and on the page"),
 	key("keys", yamlfile.Value(yamlfile.ListOf(aClientKey), (*reader).clientKeys), "its keys for the proxy"),
 	key("addresses", yamlfile.Value(yamlfile.ListOf(form{"type": "string", "examples": []string{"10.1.0.0/16",
 		"192.0.2.7"}}), (*reader).addresses), "it has, if it is known by that"),
@@ -137,16 +137,16 @@ var clientFields = append([]yamlfile.Field{
 func upstreamFields() []yamlfile.Field {
 	return []yamlfile.Field{
 		key("to", aServer, "where requests go: http or https, a host, and a path to put in front of theirs"),
-		key("name", text, "what it is called in logs and on the page (default: the host)"),
-		key("path", text, "the beginning of the paths that go there, which is taken away (default: all)"),
-		key("host", text, "the name by which clients reach it (default: any)"),
+		key("name", aText, "what it is called in logs and on the page (default: the host)"),
+		key("path", aText, "the beginning of the paths that go there, which is taken away (default: all)"),
+		key("host", aText, "the name by which clients reach it (default: any)"),
 		key("targets", yamlfile.Structs(targetFields),
 			"servers in place of to, each of which can serve all requests: a request goes to the one that may take it soonest"),
 		key("affinity", yamlfile.Struct(affinityFields), "requests of a session go to one target, whose cache has their beginning"),
 		key("h2c", yes, "speak HTTP/2 without TLS, as gRPC servers without TLS want it"),
 		key("tls", yamlfile.Value(yamlfile.Object(upstreamTLSFields), (*reader).upstreamTLS),
 			"of an https server, if the authorities of the system do not know it, or it wants a certificate"),
-		key("preset", text, "published limits by name, such as openai:tier1"),
+		key("preset", aText, "published limits by name, such as openai:tier1"),
 		key("per_second", yes, "limits per minute of the preset hold per second, too"),
 		key("limits", yamlfile.Part(form{"anyOf": []form{{"enum": []string{"none", "auto"}}, yamlfile.ListOf(aLimit)}}, true,
 			(*reader).upstreamLimits),
@@ -198,21 +198,21 @@ func upstreamFields() []yamlfile.Field {
 var affinityFields = []yamlfile.Field{
 	key("by", yamlfile.Choice("prompt_cache_key", "user", proxy.AffinityByHeader, proxy.AffinityByPrefix).Must(""),
 		"the session: a text of the body, a header field, or the first 4 KiB of the prompt"),
-	key("header", text, "the name of the field, with by: header"),
+	key("header", aText, "the name of the field, with by: header"),
 	key("hold", above, "how long a request waits for the target of its session (default 2s)"),
 }
 
 var targetFields = []yamlfile.Field{
 	key("to", aServer.Must(""), "where requests go: http or https, a host, and a path to put in front of theirs"),
-	key("name", text, "what it is called in logs and on the page (default: the host)"),
+	key("name", aText, "what it is called in logs and on the page (default: the host)"),
 	key("after", yamlfile.Value(form{"anyOf": []form{{"const": "never"}, yamlfile.ASpan}}, (*reader).afterOrNever),
 		"a request goes there only so long after it came, or at once where all targets before are shut (default 0); never: "+
 			"then alone"),
-	key("path", text, "the path there, with {model}, {path} for that of the request, or {rest} for that without /v1, and a "+
+	key("path", aText, "the path there, with {model}, {path} for that of the request, or {rest} for that without /v1, and a "+
 		"query (default {path})"),
 	key("models", yamlfile.Value(aTemplates, (*reader).models),
 		"what models are called there, by their names in requests"),
-	key("preset", text, "published limits by name, such as openai:tier1"),
+	key("preset", aText, "published limits by name, such as openai:tier1"),
 	key("per_second", yes, "limits per minute of the preset hold per second, too"),
 	key("limits", yamlfile.Value(yamlfile.ListOf(aLimit), (*reader).targetLimits), "what the server allows"),
 	key("in_flight", count, "how many requests each key may have open (default: any number)"),
@@ -229,7 +229,7 @@ var targetFields = []yamlfile.Field{
 }
 
 var batchesFields = []yamlfile.Field{
-	key("folder", text.Must(""), "where they are kept; it is made if it is missing"),
+	key("folder", aText.Must(""), "where they are kept; it is made if it is missing"),
 	key("keep", above, "how long files and ended batches are kept (default 30d)"),
 	key("most", large, "most bytes that the files and batches of a client take (default 10GiB)"),
 	key("weight", positive, "the part of a client's batches, beside the weights of clients (default 1)"),
@@ -239,11 +239,11 @@ var batchesFields = []yamlfile.Field{
 }
 
 var chargeFields = []yamlfile.Field{
-	key("on", text.Must(""), "the requests: a method or *, a path with * for any text, up to two conditions on the query"),
+	key("on", aText.Must(""), "the requests: a method or *, a path with * for any text, up to two conditions on the query"),
 	key("cost", yamlfile.Kind{Read: itself.Read, As: aCost},
 		"beside the one request: 250 weight, or by unit a number or a jq expression over the body"),
 	key("else", itself, "the cost where an expression finds none, such as 100 weight (default 1)"),
-	key("resource", text, "the part of the key's quota that it counts in, such as search, or {path} {query:symbol}"),
+	key("resource", aText, "the part of the key's quota that it counts in, such as search, or {path} {query:symbol}"),
 	key("answer", yamlfile.Kind{Read: itself.Read, As: costsByUnit},
 		"by unit, a jq expression over the answer: what the request did cost"),
 }
@@ -256,7 +256,7 @@ type written struct {
 }
 
 var keyFields = append([]yamlfile.Field{
-	key("name", text.Must(""), "what it is called in logs and on the page"),
+	key("name", aText.Must(""), "what it is called in logs and on the page"),
 	key("limits", rates, "this key's, in place of the upstream's of each key"),
 }, secretFields...)
 
@@ -272,7 +272,7 @@ var clientKeyFields = append([]yamlfile.Field{
 }, secretFields...)
 
 var priceFields = []yamlfile.Field{
-	key("model", text, "as requests name it (default: each that has no other price here)"),
+	key("model", aText, "as requests name it (default: each that has no other price here)"),
 	key("input", amount.Must(""), "USD per million tokens of input"),
 	key("output", amount.Must(""), "USD per million tokens of output"),
 	key("cached", amount, "USD per million tokens of input that was read from a cache (default: as other input)"),
@@ -309,5 +309,5 @@ var upstreamTLSFields = []yamlfile.Field{
 	key("ca", itself, "file of authorities to trust, in place of the system's"),
 	key("cert", itself, "file of a certificate for us"),
 	key("key", itself, "file of its key"),
-	key("server_name", text, "the name that the server's certificate has (default: the host)"),
+	key("server_name", aText, "the name that the server's certificate has (default: the host)"),
 }

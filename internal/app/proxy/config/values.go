@@ -14,9 +14,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/yamlfile"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/text/bytesize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/internal/text/suggest"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -33,7 +32,7 @@ var aSize = form{"type": []string{"string", "integer"}, "pattern": `^[0-9]+ *(B|
 	"minimum": 1, "examples": []string{"64KiB", "16MiB"}}
 
 func (r *reader) size(n *node, what string) int64 {
-	v, err := bytesize.Parse(n.Value)
+	v, err := text.ParseBytes(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
 		r.Refuse(n, "%s: %s is no size: want a whole number of bytes below 2 GiB such as 65536, 64KiB or 16MiB", what,
 			yamlfile.Show(n))
@@ -43,7 +42,7 @@ func (r *reader) size(n *node, what string) int64 {
 
 // large is a size of what is on a disk.
 func (r *reader) large(n *node, what string) int64 {
-	v, err := bytesize.ParseLarge(n.Value)
+	v, err := text.ParseDiskBytes(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
 		r.Refuse(n, "%s: %s is no size: want a whole number of bytes such as 500MB or 10GiB", what, yamlfile.Show(n))
 	}
@@ -284,7 +283,7 @@ func (r *reader) provider(n *node, what string) provider.Dialect {
 			names = append(names, p.Name)
 		}
 		r.Refuse(n, "provider: %s is not in the table%s", yamlfile.Show(n),
-			cmp.Or(suggest.Or(name, names), ": paceline explain --providers lists it"))
+			cmp.Or(text.DidYouMean(name, names), ": paceline explain --providers lists it"))
 	}
 	return d
 }

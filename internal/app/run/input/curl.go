@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // option is an option of curl and its effect here.
@@ -169,7 +169,7 @@ func (c *commands) call(words []word) (*Call, error) {
 					return nil, wrong(w, "%s with = behind it, expected as curl has it: what belongs to it is a word of its own", name)
 				}
 				return nil, wrong(w, "unknown option %q of curl, expected one that says what to send%s", name,
-					suggest.Or(name, longs))
+					text.DidYouMean(name, longs))
 			}
 			if err := take(o, w.text, "", false); err != nil {
 				return nil, err

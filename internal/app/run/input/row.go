@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
-	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Row is an item with columns.
@@ -83,7 +83,7 @@ func noColumn(what, ref string, names []string) error {
 		listed, more = listed[:most], fmt.Sprintf(" and %d more", len(names)-most)
 	}
 	return fmt.Errorf("there is no %s %q, expected one of %s%s%s", what, ref, strings.Join(listed, ", "), more,
-		suggest.Or(ref, names))
+		text.DidYouMean(ref, names))
 }
 
 // Get returns the cell of a column.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/text/suggest"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Template is text with {row.NAME} and {id} in it. Values are not searched for templates.
@@ -229,7 +229,7 @@ func (t *Template) add(before, word string, s spot) error {
 	case word == "key" || word == "token" || word == "nonce" || word == "attempt":
 		return fmt.Errorf("{%s} is filled in for each attempt, in --header and --query alone", word)
 	default:
-		return fmt.Errorf("unknown {%s}, expected {row.COLUMN} or {id}%s", word, suggest.Or(word, []string{"row.", "id"}))
+		return fmt.Errorf("unknown {%s}, expected {row.COLUMN} or {id}%s", word, text.DidYouMean(word, []string{"row.", "id"}))
 	}
 	t.parts = append(t.parts, p)
 	return nil

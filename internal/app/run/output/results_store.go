@@ -16,7 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/learned"
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Results is a file of results or dead letters, or a stream of them.
@@ -215,7 +215,7 @@ func (s *Store) openOutput(path string, dead bool, note func(format.Entry)) (*Re
 			s.spill, err = newSpill()
 			return &Results{File: durable.Stream("standard output", s.spill)}, err
 		}
-		return &Results{File: durable.Stream("standard output", sanitize.JSONTo(s.c.Stdout))}, nil
+		return &Results{File: durable.Stream("standard output", text.SanitizeJSONTo(s.c.Stdout))}, nil
 	}
 	if IsNowhere(path) {
 		return &Results{File: durable.Stream(path, io.Discard)}, nil

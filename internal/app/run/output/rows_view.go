@@ -14,7 +14,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Shape makes rows from answers. Safe for concurrent use.
@@ -145,7 +145,7 @@ func (s *Store) openView() error {
 			return s.Out.Append(v.rows.shape.Head())
 		}
 		v.from, v.size, v.spill = s.spill, s.Out.Size, s.spill
-		v.to = durable.Stream("standard output", sanitize.JSONTo(c.Stdout))
+		v.to = durable.Stream("standard output", text.SanitizeJSONTo(c.Stdout))
 		s.view = v
 		return v.put(v.head())
 	}

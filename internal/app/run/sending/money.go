@@ -5,7 +5,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Money is an amount in billionths of a dollar, so that sums are exact.
@@ -13,7 +13,7 @@ type Money int64
 
 const Dollar Money = 1e9
 
-func (m Money) String() string { return humanize.Dollars(m.USD()) }
+func (m Money) String() string { return text.Dollars(m.USD()) }
 
 // USD returns the amount in dollars.
 func (m Money) USD() float64 { return float64(m) / float64(Dollar) }

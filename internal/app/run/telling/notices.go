@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/sending"
-	"github.com/paceline-go/paceline/internal/text/humanize"
-	"github.com/paceline-go/paceline/internal/text/sanitize"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -68,7 +67,7 @@ func (n *Teller) TellOpen(open map[string]struct{}, file string) {
 		what = "they become dead letters (--unanswered hold)"
 	}
 	n.Say("%s sent but not answered when the run before ended; what is in the input may be a repeat: %s",
-		sanitize.Count(len(open), "request was", "requests were"), what)
+		text.Count(len(open), "request was", "requests were"), what)
 	const most = 100
 	ids := slices.Sorted(maps.Keys(open))
 	text := strings.Join(ids[:min(len(ids), most)], ", ")
@@ -85,7 +84,7 @@ const LongWait = 30 * time.Second
 func (n *Teller) TellUnsaid(reason, waitsFor string, until time.Time) {
 	if n.IsNews("unsaid", until, 10*time.Second) {
 		n.Say("%s; it does not say when to come back: the next request goes about %s, waiting for %s", reason,
-			humanize.Date(until, time.Now()), waitsFor)
+			text.Date(until, time.Now()), waitsFor)
 	}
 }
 
@@ -97,7 +96,7 @@ func (n *Teller) TellHold(key string, until time.Time, reason string) {
 		if n.keyless {
 			who = "the server asks"
 		}
-		n.Say("%s to stay away for %v, until %s: %s", who, d.Round(time.Second), humanize.Date(until, time.Now()), reason)
+		n.Say("%s to stay away for %v, until %s: %s", who, d.Round(time.Second), text.Date(until, time.Now()), reason)
 	}
 }
 
@@ -152,7 +151,7 @@ func (n *Teller) TellBan(key string, unpaid bool, status string) {
 func (n *Teller) TellCut(answers int) {
 	if answers > 0 {
 		n.Say("%s cut at the most tokens that the request allows; --retry-dead=length --max-tokens N asks for those again, "+
-			"with more", sanitize.Count(answers, "answer was", "answers were"))
+			"with more", text.Count(answers, "answer was", "answers were"))
 	}
 }
 
@@ -162,5 +161,5 @@ func (n *Teller) TellPartly(requests int) {
 		return
 	}
 	n.Say(`%s served in part: a limit refused the rest, and the results say "partly"; --partly again sends such requests again, --partly hold makes dead letters of them`,
-		sanitize.Count(requests, "request was", "requests were"))
+		text.Count(requests, "request was", "requests were"))
 }

@@ -1,9 +1,4 @@
-// Package sanitize makes text of strangers safe for a terminal. It shows the characters that would
-// move the cursor, change colours, rename the window or turn the direction of the text. Such
-// characters come from servers, inputs and file names.
-//
-// It is not for files: those keep the text as it came.
-package sanitize
+package text
 
 import (
 	"fmt"
@@ -12,14 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s on one line, with escapes as in Go: \x1b for the escape character, \n for a line
-// break, \u202e for a character that turns the direction, \xff for a byte that is not UTF-8.
-func Text(s string) string { return write(s, "") }
+// Sanitize makes text of strangers safe for a terminal, on one line. Servers, inputs and file names
+// have characters that move the cursor, change colours, rename the window or turn the direction of
+// the text. It shows them, with escapes as in Go: \x1b for the escape character, \n for a line break,
+// \u202e for a character that turns the direction, \xff for a byte that is not UTF-8.
+//
+// It is not for files: those keep the text as it came.
+func Sanitize(s string) string { return sanitized(s, "") }
 
-// Lines is Text for several lines: it keeps line breaks and tabs.
-func Lines(s string) string { return write(s, "\n\t") }
+// SanitizeLines is Sanitize for several lines: it keeps line breaks and tabs.
+func SanitizeLines(s string) string { return sanitized(s, "\n\t") }
 
-func write(s, keep string) string {
+func sanitized(s, keep string) string {
 	i := 0
 	for i < len(s) && (s[i] < utf8.RuneSelf && plain[s[i]] || strings.IndexByte(keep, s[i]) >= 0) {
 		i++
@@ -79,9 +78,9 @@ func escaped(r rune) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// JSON returns harmless JSON of the same meaning: it escapes other characters as JSON does. They
+// SanitizeJSON returns harmless JSON of the same meaning: it escapes other characters as JSON does. They
 // can only be in strings, since JSON has none elsewhere but line breaks and tabs.
-func JSON(text []byte) []byte {
+func SanitizeJSON(text []byte) []byte {
 	bad := func(r rune) bool { return !harmless(r) && r != '\n' && r != '\t' && r != '\r' }
 	s := string(text)
 	if strings.IndexFunc(s, bad) < 0 {

@@ -1,10 +1,10 @@
-package humanize_test
+package text_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/text/humanize"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 func TestWords(t *testing.T) {
@@ -27,12 +27,12 @@ func TestWords(t *testing.T) {
 		59*time.Second + 999500*time.Microsecond + 1: "1 min",
 		time.Hour - 1: "1 h",
 	} {
-		if got := humanize.Span(d); got != want {
+		if got := text.Span(d); got != want {
 			t.Errorf("%d ns: %q, want %q", d, got, want)
 		}
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 150000000: "150,000,000", -999: "-999", -1000: "-1,000"} {
-		if got := humanize.Thousands(n); got != want {
+		if got := text.Thousands(n); got != want {
 			t.Errorf("%d: %q", n, got)
 		}
 	}
@@ -44,7 +44,7 @@ func TestDollars(t *testing.T) {
 		0: "$0.00", 12.5: "$12.50", 1234.567: "$1234.57", 0.1: "$0.10", 0.0999: "$0.0999", 0.05: "$0.0500", 0.0312: "$0.0312", 0.001: "$0.0010",
 		0.0008: "$0.00080", 0.00012345: "$0.00012", 1e-9: "$0.0000000010", 1.25e-9: "$0.0000000013", 1e-300: "$0.000000000000",
 	} {
-		if got := humanize.Dollars(usd); got != want {
+		if got := text.Dollars(usd); got != want {
 			t.Errorf("%v: %q, want %q", usd, got, want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestDollars(t *testing.T) {
 
 func TestWindow(t *testing.T) {
 	for d, want := range map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day", 10 * time.Second: "10 s"} {
-		if got := humanize.Window(d); got != want {
+		if got := text.Window(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestDate(t *testing.T) {
 	for days, want := range map[int]string{
 		0: "Sat 28 Nov 08:00:00", 300: "Fri 24 Sep 08:00:00", 364: "Sat 27 Nov 2027 08:00:00", 4 * 365: "Wed 27 Nov 2030 08:00:00", -400: "Fri 24 Oct 2025 08:00:00",
 	} {
-		if got := humanize.Date(now.AddDate(0, 0, days), now); got != want {
+		if got := text.Date(now.AddDate(0, 0, days), now); got != want {
 			t.Errorf("%d days: %s, want %s", days, got, want)
 		}
 	}

@@ -1,17 +1,17 @@
-package suggest
+package text
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestNear(t *testing.T) {
+func TestSuggest(t *testing.T) {
 	all := []string{"run", "binance", "binance-futures", "bybit", "github", "gitlab", "npm", "okx", "okta", "openai", "x", "xai"}
 	for name, want := range map[string]string{
 		"githb": "github", "GitHub": "github", "gihtub": "github", "git": "github gitlab", "binanc": "binance binance-futures", "okt": "okta okx", "opnai": "openai",
 		"nix": "", "": "", "a": "", "zzzzzz": "", "np": "npm", "rnu": "run", "nur": "",
 	} {
-		if got := strings.Join(Names(name, all), " "); got != want {
+		if got := strings.Join(Suggest(name, all), " "); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
 	}

@@ -1,5 +1,4 @@
-// Package humanize writes numbers and durations as people read them.
-package humanize
+package text
 
 import (
 	"fmt"

@@ -1,6 +1,4 @@
-// Package suggest finds the name that a user may have meant by a wrong one, for errors. It is
-// arithmetic on text.
-package suggest
+package text
 
 import (
 	"cmp"
@@ -8,9 +6,9 @@ import (
 	"strings"
 )
 
-// Names returns the names that a user may have meant by name, the likeliest first. They begin with
+// Suggest returns the names that a user may have meant by name, the likeliest first. They begin with
 // name, or differ from it by a slip or two.
-func Names(name string, names []string) []string {
+func Suggest(name string, names []string) []string {
 	const most = 5
 	type guess struct {
 		name string
@@ -63,9 +61,9 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// Or returns "; did you mean a or b?" for the end of an error, or "" if there are no names.
-func Or(name string, names []string) string {
-	if found := Names(name, names); len(found) > 0 {
+// DidYouMean returns "; did you mean a or b?" for the end of an error, or "" if there are no names.
+func DidYouMean(name string, names []string) string {
+	if found := Suggest(name, names); len(found) > 0 {
 		return "; did you mean " + strings.Join(found, " or ") + "?"
 	}
 	return ""

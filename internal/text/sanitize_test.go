@@ -1,4 +1,4 @@
-package sanitize
+package text
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestText(t *testing.T) {
+func TestSanitize(t *testing.T) {
 	for _, c := range []struct{ in, text, lines string }{
 		{"", "", ""},
 		{"GET /a?b=ü 日本 👩‍🔬 [A] \\x1b", "GET /a?b=ü 日本 👩‍🔬 [A] \\x1b", "GET /a?b=ü 日本 👩‍🔬 [A] \\x1b"},
@@ -22,10 +22,10 @@ func TestText(t *testing.T) {
 		{"a\u2028b\u2029c\ufeff\u00ad\u200b", `a\u2028b\u2029c\ufeff\xad\u200b`, `a\u2028b\u2029c\ufeff\xad\u200b`},
 		{"\U000e0041 \U0010ffff \ufffd", `\U000e0041 \U0010ffff ` + "\ufffd", `\U000e0041 \U0010ffff ` + "\ufffd"},
 	} {
-		if got := Text(c.in); got != c.text {
+		if got := Sanitize(c.in); got != c.text {
 			t.Errorf("%q: %s, want %s", c.in, got, c.text)
 		}
-		if got := Lines(c.in); got != c.lines {
+		if got := SanitizeLines(c.in); got != c.lines {
 			t.Errorf("%q: %q, want %q", c.in, got, c.lines)
 		}
 	}
@@ -42,7 +42,7 @@ func FuzzShown(f *testing.F) {
 		})
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		text, lines := Text(s), Lines(s)
+		text, lines := Sanitize(s), SanitizeLines(s)
 		if obeyed(text, "") || obeyed(lines, "\n\t") {
 			t.Errorf("%q becomes %q and %q", s, text, lines)
 		}
@@ -53,7 +53,7 @@ func FuzzShown(f *testing.F) {
 			return
 		}
 		var was, is any
-		got := JSON([]byte(s))
+		got := SanitizeJSON([]byte(s))
 		if err := json.Unmarshal(got, &is); err != nil || obeyed(string(got), "\n\t\r") {
 			t.Fatalf("%q becomes %q: %v", s, got, err)
 		}

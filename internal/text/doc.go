@@ -1,0 +1,10 @@
+// Package text writes what people read and reads what people write: numbers, durations, lists, and
+// names with a slip. It makes text of strangers harmless. It is arithmetic on text.
+//
+//	humanize.go  numbers, money, durations and dates as people read them
+//	bytesize.go  numbers of bytes in people's form: 64KiB, 16MiB
+//	count.go     a number with its noun, and the first few of a list
+//	suggest.go   the name that a user may have meant by a wrong one, for errors
+//	sanitize.go  text of strangers, made safe for a terminal
+//	filter.go    writers that make what passes through them safe
+package text
