@@ -14,8 +14,8 @@ import (
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text"
-	"github.com/paceline-go/paceline/internal/text/table"
 )
 
 const backlogLong = `Look at backlogs, and change them. A backlog is a list of requests that many processes send together (paceline enqueue, paceline
@@ -96,7 +96,7 @@ func listBacklogs(ctx context.Context, s backlog.Store, out io.Writer) error {
 		_, err := fmt.Fprintln(out, "there is no backlog yet: paceline enqueue makes one")
 		return err
 	}
-	var rows table.Table
+	var rows screen.Table
 	rows.Head("name", "state", "requests", "left", "dead", "workers")
 	for _, info := range all {
 		n, err := s.Count(ctx, info.ID)
@@ -110,7 +110,7 @@ func listBacklogs(ctx context.Context, s backlog.Store, out io.Writer) error {
 		rows.Row(shortName(info.Name), stateOf(&info, &n), text.Thousands(n.Total), text.Thousands(n.Left()),
 			text.Thousands(n.Dead), strconv.Itoa(len(livingOf(workers))))
 	}
-	return rows.Write(out, table.Width)
+	return rows.Write(out, screen.TableWidth)
 }
 
 func stateOf(info *backlog.Info, n *backlog.Counts) string {
@@ -160,12 +160,12 @@ func showBacklog(ctx context.Context, o *opened, out io.Writer) error {
 			counts = append(counts, text.Thousands(c.n)+" "+c.what)
 		}
 	}
-	fmt.Fprintln(out, table.Fit("  "+strings.Join(counts, ", "), table.Width))
+	fmt.Fprintln(out, screen.Fit("  "+strings.Join(counts, ", "), screen.TableWidth))
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, "  no worker was there yet")
 		return err
 	}
-	var rows table.Table
+	var rows screen.Table
 	rows.Head("worker", "process", "has", "may have sent", "results", "")
 	for _, w := range all {
 		is := ""
@@ -175,7 +175,7 @@ func showBacklog(ctx context.Context, o *opened, out io.Writer) error {
 		rows.Row(strconv.FormatInt(w.ID, 10), fmt.Sprintf("%d on %s", w.PID, text.Sanitize(w.Host)), text.Thousands(w.Held),
 			text.Thousands(w.Sending), text.Thousands(w.Results), is)
 	}
-	return rows.Write(out, table.Width)
+	return rows.Write(out, screen.TableWidth)
 }
 
 func newBacklogCancel() *cobra.Command {

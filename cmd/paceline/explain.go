@@ -16,8 +16,8 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/explain"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -217,7 +217,7 @@ func (e *explanation) say(from string, now time.Time, a explain.Answer) error {
 	if e.output == "json" {
 		return e.encode(s.json())
 	}
-	_, err := io.WriteString(e.out, table.Fit(s.words(), table.Width))
+	_, err := io.WriteString(e.out, screen.Fit(s.words(), screen.TableWidth))
 	return err
 }
 

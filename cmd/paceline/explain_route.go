@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text"
-	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -113,7 +113,7 @@ func (v *chargedRoute) counts(published []provider.Preset, now time.Time) {
 
 // write prints it. to is where the request goes.
 func (v *chargedRoute) write(out io.Writer, to string) error {
-	var t table.Table
+	var t screen.Table
 	line := func(what, said string) { t.Row(what, text.Sanitize(said)) }
 	line("request", v.Route+", to "+to)
 	line("costs", costWords(v.Cost))
@@ -143,7 +143,7 @@ func (v *chargedRoute) write(out io.Writer, to string) error {
 	if len(v.Limits) == 0 {
 		line(what, "no limit that is known")
 	}
-	return t.Write(out, table.Width)
+	return t.Write(out, screen.TableWidth)
 }
 
 // costWords writes "1 request, 250 weight", requests first.

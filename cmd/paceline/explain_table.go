@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/describe"
-	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -237,7 +237,7 @@ func (e *explanation) row(p provider.Provider) error {
 	if e.output == "json" {
 		return e.encode(r)
 	}
-	var t table.Table
+	var t screen.Table
 	line := func(what, format string, args ...any) { t.Row(what, fmt.Sprintf(format, args...)) }
 	several := func(what string, all []string) {
 		for _, v := range all {
@@ -277,7 +277,7 @@ func (e *explanation) row(p provider.Provider) error {
 	if r.Models > 0 {
 		line("prices", "of %d models: paceline models %s", r.Models, r.Name)
 	}
-	return t.Write(e.out, table.Width)
+	return t.Write(e.out, screen.TableWidth)
 }
 
 // usualSigns are the signs of a refusal that hold for every provider, in words. The rows of the
@@ -314,7 +314,7 @@ func (e *explanation) table() error {
 			fmt.Fprintln(e.out)
 		}
 		fmt.Fprintln(e.out, kind)
-		t := table.Table{Indent: "  "}
+		t := screen.Table{Indent: "  "}
 		t.Head("provider", "name", "host", "published limits")
 		for _, r := range all {
 			if r.Kind != kind {
@@ -332,7 +332,7 @@ func (e *explanation) table() error {
 			}
 			t.Row(r.Name, r.Title, cmp.Or(hosts, "–"), cmp.Or(published, "–"))
 		}
-		if err := t.Write(e.out, table.Width); err != nil {
+		if err := t.Write(e.out, screen.TableWidth); err != nil {
 			return err
 		}
 	}

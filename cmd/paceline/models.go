@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -110,8 +110,8 @@ func printModels(out io.Writer, found []providerModels) error {
 			title += fmt.Sprintf("; its batch API saves %.0f %% and takes up to %.0f h (%s)", b.Discount*100, b.WithinHours,
 				b.Docs)
 		}
-		fmt.Fprintln(out, table.Wrap(title, table.Width, ""))
-		t := table.Table{Right: true}
+		fmt.Fprintln(out, screen.Wrap(title, screen.TableWidth, ""))
+		t := screen.Table{Right: true}
 		t.Head("input", "output", "cached", "context", "max output", "model")
 		for _, m := range p.Models {
 			name := m.Name
@@ -120,7 +120,7 @@ func printModels(out io.Writer, found []providerModels) error {
 			}
 			t.Row(usd(m.Input), usd(m.Output), usd(m.Cached), size(m.Context), size(m.MaxOutput), name)
 		}
-		if err := t.Write(out, table.Width); err != nil {
+		if err := t.Write(out, screen.TableWidth); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
-	"github.com/paceline-go/paceline/internal/text/width"
+	"github.com/paceline-go/paceline/internal/app/screen"
 )
 
 func unpainted(_, text string) string { return text }
@@ -98,7 +98,7 @@ func TestRunLineFitsEveryWidth(t *testing.T) {
 		Lasting: 1234.5, Allowed: 2000, ToGo: 8640000, InFlight: 64, ETA: 26 * time.Hour, Why: "limit 2000/s of key 鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵", Down: []string{"日本語のとても長い名前.example for 5s: connection refused"}}
 	for wide := 60; wide <= 250; wide++ {
 		line := runLine(&long).Fit(wide, unpainted)
-		if n := width.Of(line); n > wide {
+		if n := screen.Width(line); n > wide {
 			t.Errorf("%d columns take %d: %s", wide, n, line)
 		}
 		for _, want := range []string{"1234567/9876543", "1234.5/s", "12345 rej", "ETA 1d2h"} {

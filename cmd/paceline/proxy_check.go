@@ -23,10 +23,10 @@ import (
 	"github.com/paceline-go/paceline/internal/app/jobs"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -57,7 +57,7 @@ func newProxyCheck() *cobra.Command {
 			if route != "" {
 				return checkRoute(cmd.OutOrStdout(), &f.Config, route)
 			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), table.Fit(text.SanitizeLines(proxyInWords(args[0], f)), table.Width))
+			_, err = fmt.Fprint(cmd.OutOrStdout(), screen.Fit(text.SanitizeLines(proxyInWords(args[0], f)), screen.TableWidth))
 			return err
 		},
 	}

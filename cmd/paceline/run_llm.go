@@ -17,9 +17,9 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
@@ -333,7 +333,7 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 	if output == "json" {
 		return cli.WriteJSON(w, p)
 	}
-	var t table.Table
+	var t screen.Table
 	line := func(what, format string, args ...any) { t.Row(what, fmt.Sprintf(format, args...)) }
 	var about strings.Builder
 	about.WriteString(text.Thousands(int64(p.Requests)) + " to send")
@@ -422,7 +422,7 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 	for _, n := range p.Notes {
 		line("note", "%s", n)
 	}
-	if err := t.Write(w, table.Width); err != nil {
+	if err := t.Write(w, screen.TableWidth); err != nil {
 		return err
 	}
 	return printFirst(w, p.First)

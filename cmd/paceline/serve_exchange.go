@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/rule"
 )
@@ -178,7 +178,7 @@ func (s *serveExchange) write(r ratetest.Report) error {
 }
 
 func (e *exchangeReport) writeText(w io.Writer) error {
-	t := table.Table{Right: true}
+	t := screen.Table{Right: true}
 	t.Head("key", "accepted", "bad nonce", "limited", "after ban", "banned", "worst window", "as sent")
 	for _, k := range e.Keys {
 		banned := "no"
@@ -189,7 +189,7 @@ func (e *exchangeReport) writeText(w io.Writer) error {
 		t.Row(k.Key, n(k.Accepted), n(k.BadNonce), n(k.Limited), n(k.AfterBan), banned,
 			fmt.Sprintf("%d of %d", k.Worst, e.Limit), n(k.WorstSent))
 	}
-	if err := t.Write(w, table.Width); err != nil {
+	if err := t.Write(w, screen.TableWidth); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%d accepted in %.1f s; %d with an unknown key, %d malformed, %d dropped at the end\n",

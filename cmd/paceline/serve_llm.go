@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/tokens"
@@ -402,7 +402,7 @@ func (s *serveLLM) write(r llm.Report) error {
 		c.Flush()
 		return c.Error()
 	}
-	t := table.Table{Right: true}
+	t := screen.Table{Right: true}
 	t.Head("key", "model", "accepted", "limited", "of", "limit", "worst window", "in %", "as sent", "sent %")
 	for _, a := range r.Accounts {
 		for _, w := range a.Limits {
@@ -411,7 +411,7 @@ func (s *serveLLM) write(r llm.Report) error {
 				fmt.Sprintf("%.1f", w.SentPercent))
 		}
 	}
-	if err := t.Write(s.out, table.Width); err != nil {
+	if err := t.Write(s.out, screen.TableWidth); err != nil {
 		return err
 	}
 	refused := r.Verdicts["limited"] + r.Verdicts["too_large"]

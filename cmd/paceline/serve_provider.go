@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text/rate"
-	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
@@ -206,7 +206,7 @@ func (s *serveProvider) write(r service.Report) error {
 		return cli.WriteJSON(s.out, r)
 	}
 	if len(r.Limits) > 0 {
-		t := table.Table{Right: true}
+		t := screen.Table{Right: true}
 		t.Head("limit", "of", "accepted", "refused", "most", "per", "worst window", "in %")
 		for _, l := range r.Limits {
 			per := "at once"
@@ -216,7 +216,7 @@ func (s *serveProvider) write(r service.Report) error {
 			t.Row(l.Policy, l.Who, strconv.Itoa(l.Accepted), strconv.Itoa(l.Refused), strconv.FormatInt(l.Limit, 10), per,
 				strconv.FormatInt(l.Worst, 10), fmt.Sprintf("%.1f", l.WorstPercent))
 		}
-		if err := t.Write(s.out, table.Width); err != nil {
+		if err := t.Write(s.out, screen.TableWidth); err != nil {
 			return err
 		}
 	}

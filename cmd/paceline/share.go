@@ -13,10 +13,9 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/text"
-	"github.com/paceline-go/paceline/internal/text/table"
-	"github.com/paceline-go/paceline/internal/text/width"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -103,7 +102,7 @@ func withStore(cmd *cobra.Command, address string, f func(context.Context, share
 const longestName = 48
 
 // shortName is a name in the form of ls.
-func shortName(name string) string { return width.Tail(text.Sanitize(name), longestName) }
+func shortName(name string) string { return screen.Tail(text.Sanitize(name), longestName) }
 
 func listShares(ctx context.Context, s share.Lister, out io.Writer) error {
 	all, err := lookAtAll(ctx, s, nil)
@@ -113,13 +112,13 @@ func listShares(ctx context.Context, s share.Lister, out io.Writer) error {
 	if len(all) == 0 {
 		return sayNone(out)
 	}
-	var rows table.Table
+	var rows screen.Table
 	rows.Head("name", "limit", "nodes", "last turn")
 	for _, seen := range all {
 		is, nodes, turn := seen.Row()
 		rows.Row(shortName(seen.Name), text.Sanitize(is), nodes, turn)
 	}
-	return rows.Write(out, table.Width)
+	return rows.Write(out, screen.TableWidth)
 }
 
 func sayNone(out io.Writer) error {
@@ -155,9 +154,9 @@ func lookUp(ctx context.Context, s share.Lister, name string) (*sharestore.Seen,
 func writeFitted(out io.Writer, indent, line string) {
 	words := strings.Split(text.Sanitize(line), " ")
 	for i := range words {
-		words[i] = width.Tail(words[i], table.Width-2*len("  "))
+		words[i] = screen.Tail(words[i], screen.TableWidth-2*len("  "))
 	}
-	fmt.Fprintln(out, table.Fit(indent+strings.Join(words, " "), table.Width))
+	fmt.Fprintln(out, screen.Fit(indent+strings.Join(words, " "), screen.TableWidth))
 }
 
 // lookAtAll is lookUp of each name; without names, Look of all limits.

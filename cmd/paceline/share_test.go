@@ -23,8 +23,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/clitest"
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
-	"github.com/paceline-go/paceline/internal/text/table"
-	"github.com/paceline-go/paceline/internal/text/width"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/rule"
@@ -415,8 +414,8 @@ func sharePrints(t *testing.T, args ...string) string {
 	t.Helper()
 	text := printed(t, append([]string{"share"}, args...)...)
 	for line := range strings.SplitSeq(text, "\n") {
-		if width.Of(line) > table.Width {
-			t.Errorf("share %s: %d columns: %s", args, width.Of(line), line)
+		if screen.Width(line) > screen.TableWidth {
+			t.Errorf("share %s: %d columns: %s", args, screen.Width(line), line)
 		}
 	}
 	return text

@@ -10,9 +10,8 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/clitest"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/testkit/race"
-	"github.com/paceline-go/paceline/internal/text/table"
-	"github.com/paceline-go/paceline/internal/text/width"
 )
 
 // The prices of each provider, and the other tables, fit and agree with the JSON.
@@ -79,7 +78,7 @@ func TestTextFits(t *testing.T) {
 	for _, p := range all {
 		_, text, _ := command("explain", "--provider", p.Name)
 		for line := range strings.SplitSeq(text, "\n") {
-			if n := width.Of(line); n > table.Width && strings.Contains(strings.TrimSpace(line[min(30, len(line)):]), " ") {
+			if n := screen.Width(line); n > screen.TableWidth && strings.Contains(strings.TrimSpace(line[min(30, len(line)):]), " ") {
 				t.Error(fmt.Sprint(p.Name, ": ", n, " columns: ", line))
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/lab/parallel"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -276,7 +276,7 @@ var llmColumns = []column[LLMRow]{
 // WriteText writes the tables for people, within 100 columns.
 func (r *LLM) WriteText(w io.Writer) error {
 	para := func(format string, args ...any) {
-		fmt.Fprintln(w, table.Wrap(fmt.Sprintf(format, args...), table.Width, ""))
+		fmt.Fprintln(w, screen.Wrap(fmt.Sprintf(format, args...), screen.TableWidth, ""))
 	}
 	para("llm: %d requests and %d tokens in any minute, counted at arrival with actual tokens; %d prompts, %d seeds, "+
 		"virtual time",
@@ -293,7 +293,7 @@ func (r *LLM) WriteText(w io.Writer) error {
 		from = to
 	}
 	fmt.Fprintln(w)
-	var notes table.Table
+	var notes screen.Table
 	seen := map[string]bool{}
 	for k := range r.Policies {
 		if p := &r.Policies[k]; !seen[p.Name] {
@@ -301,7 +301,7 @@ func (r *LLM) WriteText(w io.Writer) error {
 			notes.Row(p.Name, p.Note)
 		}
 	}
-	if err := notes.Write(w, table.Width); err != nil {
+	if err := notes.Write(w, screen.TableWidth); err != nil {
 		return err
 	}
 	fmt.Fprintln(w)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -109,9 +109,9 @@ func (r *LLM) writeProduced(w io.Writer, para func(string, ...any)) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	var notes table.Table
+	var notes screen.Table
 	for _, p := range producedPolicies {
 		notes.Row(p.name, p.note)
 	}
-	return notes.Write(w, table.Width)
+	return notes.Write(w, screen.TableWidth)
 }

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/internal/app/screen"
 )
 
 // publishedRates are the rates that the published clients reached in another language, on another
@@ -52,13 +52,13 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "exchange: %s),\n%s; virtual, %d seeds × %s s\n%s\n", rule, path, r.Seeds, fixed(r.Seconds, 0), publishedRates)
 	for _, block := range r.blocks() {
 		shown, none := block.columns()
-		var t table.Table
+		var t screen.Table
 		fmt.Fprintln(w)
 		t.Head(append([]string{block.title}, names(shown)...)...)
 		for k := range block.rows {
 			t.Row(append([]string{block.rows[k].Name}, cells(shown, &block.rows[k])...)...)
 		}
-		if err := t.Write(w, table.Width); err != nil {
+		if err := t.Write(w, screen.TableWidth); err != nil {
 			return err
 		}
 		if len(none) > 0 {
@@ -86,12 +86,12 @@ func cells[Row any](columns []column[Row], row *Row) (all []string) {
 
 // writeTable writes a line per row, within 100 characters as far as possible.
 func writeTable[Row any](w io.Writer, columns []column[Row], rows []Row) error {
-	var t table.Table
+	var t screen.Table
 	t.Head(names(columns)...)
 	for k := range rows {
 		t.Row(cells(columns, &rows[k])...)
 	}
-	return t.Write(w, table.Width)
+	return t.Write(w, screen.TableWidth)
 }
 
 // block has the rows of one group under one heading. In the group of limiters each load, with

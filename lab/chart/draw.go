@@ -13,7 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/paceline-go/paceline/internal/app/report"
-	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/internal/app/screen"
 )
 
 func init() {
@@ -86,7 +86,7 @@ func wrap(text string, wide vg.Length) []string {
 	if text == "" {
 		return nil
 	}
-	return strings.Split(table.Wrap(text, int(wide/6), ""), "\n")
+	return strings.Split(screen.Wrap(text, int(wide/6), ""), "\n")
 }
 
 func (s *sheet) draw(c draw.Canvas) {

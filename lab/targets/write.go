@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/internal/app/screen"
 )
 
 // WriteText writes a block per scenario and a line per figure, within 100 columns.
@@ -16,11 +16,11 @@ func (r *Result) WriteText(w io.Writer) error {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		fmt.Fprintf(&text, "\n%s: %s\n", row.Scenario, row.Text)
-		rows := table.Table{Indent: "  "}
+		rows := screen.Table{Indent: "  "}
 		for _, m := range row.Figures {
 			rows.Row(m.Name, number(m.Median, "never")+" / "+number(m.Worst, "never"), m.aim(), m.verdict())
 		}
-		if err := rows.Write(&text, table.Width); err != nil {
+		if err := rows.Write(&text, screen.TableWidth); err != nil {
 			return err
 		}
 	}

@@ -60,7 +60,5 @@ var Targets = []Target{
 	{"internal/app/auth/bearer", 6},
 	{"internal/app/auth/issuer", 6},
 	{"internal/text/rate", 5},
-	{"internal/text/width", 3},
-	{"internal/text/table", 3},
-	{"internal/app/screen", 5},
+	{"internal/app/screen", 11},
 }

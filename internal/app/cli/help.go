@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/text/table"
+	"github.com/paceline-go/paceline/internal/app/screen"
 )
 
 // A help fits one screen. --help has the most frequent flags; --help-all has all flags and the
@@ -296,5 +296,5 @@ func tabular(text string) string {
 func hanging(left, text string) string {
 	indent := utf8.RuneCountInString(left)
 	words := strings.Join(strings.Fields(text), " ")
-	return strings.TrimRight(left+table.Wrap(words, HelpWidth-indent, strings.Repeat(" ", indent)), " ") + "\n"
+	return strings.TrimRight(left+screen.Wrap(words, HelpWidth-indent, strings.Repeat(" ", indent)), " ") + "\n"
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"github.com/paceline-go/paceline/internal/text/width"
 )
 
 // Colours of a Part, as SGR parameters.
@@ -68,7 +66,7 @@ func (f *fitting) fit() {
 	for n, i := range ranked {
 		p := &f.line[i]
 		if last := p.Forms[len(p.Forms)-1]; p.Keep && !f.say(i, last) && n == 0 {
-			f.said[i] = width.Cut(last, f.most)
+			f.said[i] = Cut(last, f.most)
 		}
 	}
 	for _, i := range ranked {
@@ -96,8 +94,8 @@ func (f *fitting) sayLongest(i int, forms []string) {
 func (f *fitting) sayCut(i int) {
 	p := &f.line[i]
 	last := p.Forms[len(p.Forms)-1]
-	for n := width.Of(last); n >= p.Least; n-- {
-		if f.say(i, width.Cut(last, n)) {
+	for n := Width(last); n >= p.Least; n-- {
+		if f.say(i, Cut(last, n)) {
 			return
 		}
 	}
@@ -110,7 +108,7 @@ func (f *fitting) say(i int, text string) bool {
 	n := 0
 	for _, text := range f.said {
 		if text != "" {
-			n += len(between) + width.Of(text)
+			n += len(between) + Width(text)
 		}
 	}
 	if f.most > 0 && n-len(between) > f.most {

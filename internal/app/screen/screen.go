@@ -1,9 +1,15 @@
-// Package screen writes what a verb that takes long shows on standard error. It writes lines. On a
-// terminal there are one or two more lines below those, which tell how far the verb is and are
-// rewritten. Their text is computed from a state and a width (coloured_line.go, fraction.go), each time
-// that a timer in this package ticks.
+// Package screen lays out text for people, in columns of a terminal.
 //
-// It is not for results: those go to standard output as they are.
+// A Screen writes what a verb that takes long shows on standard error. It writes lines. On a terminal
+// there are one or two more lines below those, which tell how far the verb is and are rewritten.
+// Their text is computed from a state and a width, each time that a timer in this package ticks. A
+// Screen is not for results: those go to standard output as they are.
+//
+//	screen.go         the Screen
+//	coloured_line.go  a line that gives up parts of it where it is too wide
+//	fraction.go       the progress of work whose end is known
+//	table.go          rows of cells in columns; text that is broken at spaces
+//	width.go          the width of a text
 package screen
 
 import (
@@ -17,8 +23,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/paceline-go/paceline/internal/text"
-	"github.com/paceline-go/paceline/internal/text/table"
-	"github.com/paceline-go/paceline/internal/text/width"
 )
 
 // rewriteEvery is how often a terminal has its last lines rewritten: often enough to look alive, too rarely to flicker.
@@ -94,7 +98,7 @@ func (s *Screen) Line(line string) { s.Ours(text.Sanitize(line)) }
 func (s *Screen) Ours(text string) {
 	if s.size != nil {
 		wide, _ := s.size()
-		text = table.Fit(text, wide)
+		text = Fit(text, wide)
 	}
 	_, _ = s.Write([]byte(text + "\n"))
 }
@@ -170,7 +174,7 @@ func (s *Screen) show(lines []Line) {
 		// The last column stays free: after it some terminals go on in the next row.
 		if text := l.Fit(max(wide-1, 1), s.Paint); text != "" {
 			texts = append(texts, text)
-			s.drawn = append(s.drawn, width.Of(text))
+			s.drawn = append(s.drawn, Width(text))
 		}
 	}
 	_, _ = io.WriteString(s.w, strings.Join(texts, "\n"))

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/paceline-go/paceline/internal/text/width"
 )
 
 func TestFit(t *testing.T) {
@@ -44,7 +42,7 @@ func TestFit(t *testing.T) {
 		if shownAs := strings.NewReplacer("\x1b[31m", "<", "\x1b[0m", ">").Replace(got); shownAs != c.want {
 			t.Errorf("%d: %s, want %s", c.columns, shownAs, c.want)
 		}
-		if n := width.Of(got); c.columns > 0 && n > c.columns {
+		if n := Width(got); c.columns > 0 && n > c.columns {
 			t.Errorf("%d columns take %d: %q", c.columns, n, got)
 		}
 	}

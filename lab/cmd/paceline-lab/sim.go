@@ -20,7 +20,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/report"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text"
-	"github.com/paceline-go/paceline/internal/text/table"
 	"github.com/paceline-go/paceline/lab/chart"
 	"github.com/paceline-go/paceline/lab/sim/compare"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
@@ -294,7 +293,7 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 		fmt.Fprintf(&b, "max_sleep_s: %s\nretry_ratio: %s\nrequest_count: %s\n", listed(g.MaxSleep, hundredths),
 			listed(g.RetryRatio, hundredths), listed(g.Requests, whole))
 	}
-	_, err := io.WriteString(w, table.Fit(b.String(), table.Width))
+	_, err := io.WriteString(w, screen.Fit(b.String(), screen.TableWidth))
 	return err
 }
 

@@ -168,7 +168,7 @@ func writeScenario(w io.Writer, rows []Row) error {
 	if r.Optimum > 0 {
 		fmt.Fprintf(w, ", optimum sleep %s s", fixed(r.Optimum, 1))
 	}
-	// Not internal/text/table, which knows how wide characters are by a module of others: this package
+	// Not internal/app/screen, which knows how wide characters are by a module of others: this package
 	// needs the standard library alone.
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	last := "" // what is measured in some scenarios only

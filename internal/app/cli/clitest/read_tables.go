@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/text/table"
-	"github.com/paceline-go/paceline/internal/text/width"
+	"github.com/paceline-go/paceline/internal/app/screen"
 )
 
 // ReadTable reads the tables of a text whose first heading is first. A row is a map of its cells,
@@ -134,7 +133,7 @@ func CompareTable(t *testing.T, rows []map[string]string, objects []any, heading
 func Fits(t *testing.T, text string) {
 	t.Helper()
 	for line := range strings.SplitSeq(text, "\n") {
-		if n := width.Of(line); n > table.Width {
+		if n := screen.Width(line); n > screen.TableWidth {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}

@@ -1,26 +1,21 @@
-// Package table lays out rows of cells for people, in columns two spaces apart. If a row is too
-// wide, the text of its cells is broken into lines. A row may have fewer cells than others. Wrap
-// and Fit break text that is no table.
-//
-// Programs read JSON or CSV instead.
-package table
+package screen
 
 import (
 	"io"
 	"strings"
-
-	"github.com/paceline-go/paceline/internal/text/width"
 )
 
-// Width is the default width of tables, in columns of a terminal.
-const Width = 100
+// TableWidth is the default width of tables, in columns of a terminal.
+const TableWidth = 100
 
-const gap = 2
+const columnGap = 2
 
 // lastLeast is the least width of the last column, even if it has longer words.
 const lastLeast = 32
 
-// Table is a table. Its zero value is empty. It is not safe for concurrent use.
+// Table lays out rows of cells in columns two spaces apart. If a row is too wide, the text of its
+// cells is broken into lines. A row may have fewer cells than others. Programs read JSON or CSV
+// instead. Its zero value is empty. It is not safe for concurrent use.
 type Table struct {
 	// Right aligns all cells but those of the last column to the right, as for figures.
 	Right bool
@@ -52,18 +47,18 @@ func (t *Table) Write(w io.Writer, most int) error {
 // widths are the widths of the columns. If they are too much together, the widest are broken.
 func (t *Table) widths(most int) (wide []int) {
 	var bound []int // the widths that must stay whole
-	total := width.Of(t.Indent) - gap
+	total := Width(t.Indent) - columnGap
 	for n, row := range t.rows {
 		for i, cell := range row {
 			if i == len(wide) {
 				wide, bound = append(wide, 0), append(bound, 0)
-				total += gap
+				total += columnGap
 			}
-			is := width.Of(cell)
+			is := Width(cell)
 			total += max(is-wide[i], 0)
 			wide[i] = max(wide[i], is)
 			for word := range strings.SplitSeq(cell, " ") {
-				bound[i] = max(bound[i], width.Of(word))
+				bound[i] = max(bound[i], Width(word))
 			}
 			if n == 0 && t.headed {
 				bound[i] = max(bound[i], is)
@@ -105,9 +100,9 @@ func (t *Table) write(b *strings.Builder, row []string, wide []int) {
 				cell = cells[i][n]
 			}
 			if i > 0 {
-				line.WriteString(strings.Repeat(" ", gap))
+				line.WriteString(strings.Repeat(" ", columnGap))
 			}
-			line.WriteString(width.Pad(cell, wide[i], t.Right && i < len(wide)-1))
+			line.WriteString(Pad(cell, wide[i], t.Right && i < len(wide)-1))
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
@@ -123,7 +118,7 @@ func Wrap(text string, most int, indent string) string { return wrap(text, most,
 func Fit(text string, most int) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		if width.Of(line) > most {
+		if Width(line) > most {
 			at := min(hang(line), most*2/3)
 			lines[i] = wrap(line, most, most-at, strings.Repeat(" ", at))
 		}
@@ -138,8 +133,8 @@ const longestLabel = 20
 // hang returns the column in which the continuation of a line begins.
 func hang(line string) int {
 	begins := len(line) - len(strings.TrimLeft(line, " "))
-	if label, text, labelled := strings.Cut(line[begins:], "  "); labelled && begins+width.Of(label) <= longestLabel {
-		return width.Of(line) - width.Of(strings.TrimLeft(text, " "))
+	if label, text, labelled := strings.Cut(line[begins:], "  "); labelled && begins+Width(label) <= longestLabel {
+		return Width(line) - Width(strings.TrimLeft(text, " "))
 	}
 	return begins + 2
 }
@@ -150,7 +145,7 @@ func wrap(text string, most, rest int, indent string) string {
 	var b strings.Builder
 	n := 0
 	for i, word := range strings.Split(text, " ") {
-		wide := width.Of(word)
+		wide := Width(word)
 		switch {
 		case i == 0:
 		case n+1+wide > most && n > 0:

@@ -1,10 +1,8 @@
-package table
+package screen
 
 import (
 	"strings"
 	"testing"
-
-	"github.com/paceline-go/paceline/internal/text/width"
 )
 
 func TestTable(t *testing.T) {
@@ -53,21 +51,21 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// A table without rows is nothing, and what is broken at Width fits the 100 columns that docs
+// A table without rows is nothing, and what is broken at TableWidth fits the 100 columns that docs
 // promise.
 func TestTableFits(t *testing.T) {
 	var b strings.Builder
-	if err := new(Table).Write(&b, Width); err != nil || b.Len() > 0 {
+	if err := new(Table).Write(&b, TableWidth); err != nil || b.Len() > 0 {
 		t.Errorf("an empty table is %q, %v", b.String(), err)
 	}
 	var long Table
 	long.Row("name", strings.Repeat("word ", 60))
-	if err := long.Write(&b, Width); err != nil {
+	if err := long.Write(&b, TableWidth); err != nil {
 		t.Fatal(err)
 	}
 	most := 0
 	for line := range strings.SplitSeq(b.String(), "\n") {
-		most = max(most, width.Of(line))
+		most = max(most, Width(line))
 	}
 	if most > 100 || most < 90 {
 		t.Errorf("the longest line has %d columns:\n%s", most, b.String())
@@ -98,7 +96,7 @@ func TestWrap(t *testing.T) {
 
 // A continuation stands below the text after a label, or is indented by two columns. Lines that fit
 // stay as they are.
-func TestFit(t *testing.T) {
+func TestFitLines(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		most int
@@ -139,7 +137,7 @@ func FuzzWrap(f *testing.F) {
 			t.Errorf("%q becomes %q", text, got)
 		}
 		for line := range strings.SplitSeq(got, "\n") {
-			if width.Of(line) > most && strings.Contains(strings.TrimLeft(line, " "), " ") && width.Of(strings.TrimRight(line, " ")) > most {
+			if Width(line) > most && strings.Contains(strings.TrimLeft(line, " "), " ") && Width(strings.TrimRight(line, " ")) > most {
 				t.Errorf("%q in %d columns has the line %q", text, most, line)
 			}
 		}

@@ -1,10 +1,4 @@
-// Package width computes the width of a text in columns of a terminal. Wide characters take two
-// columns, such as most of Chinese, Japanese and Korean, and emoji. Characters that combine with
-// the one before take none. Joined emoji count as in a terminal that shows them one by one.
-//
-// It is for text that text.Sanitize has made harmless. Escape sequences for colours take no
-// columns.
-package width
+package screen
 
 import (
 	"strings"
@@ -13,8 +7,11 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Of is the width of a text, in columns.
-func Of(s string) (n int) {
+// Width is the width of a text in columns of a terminal. Wide characters take two columns, such as
+// most of Chinese, Japanese and Korean, and emoji. Characters that combine with the one before take
+// none. Joined emoji count as in a terminal that shows them one by one. Escape sequences for colours
+// take no columns. Text of strangers goes through text.Sanitize first.
+func Width(s string) (n int) {
 	colour := false // from an escape character to the m at its end
 	for _, r := range s {
 		switch {
@@ -23,7 +20,7 @@ func Of(s string) (n int) {
 		case r == '\x1b':
 			colour = true
 		default:
-			n += of(r)
+			n += runeWidth(r)
 		}
 	}
 	return n
@@ -32,7 +29,7 @@ func Of(s string) (n int) {
 // joiner is part of emoji, and of letters of some scripts.
 const joiner = '\u200d'
 
-func of(r rune) int {
+func runeWidth(r rune) int {
 	switch {
 	case r >= ' ' && r < 0x7f:
 		return 1
@@ -48,20 +45,20 @@ func of(r rune) int {
 
 // Cut returns s in no more than most columns. A shortened text ends with an ellipsis.
 func Cut(s string, most int) string {
-	if Of(s) <= most {
+	if Width(s) <= most {
 		return s
 	}
 	if most <= 0 {
 		return ""
 	}
 	n := 0
-	end := strings.IndexFunc(s, func(r rune) bool { n += of(r); return n > most-1 })
+	end := strings.IndexFunc(s, func(r rune) bool { n += runeWidth(r); return n > most-1 })
 	return strings.TrimRight(s[:end], " ") + "…"
 }
 
 // Tail returns the end of s in no more than most columns. A shortened text begins with an ellipsis.
 func Tail(s string, most int) string {
-	n := Of(s)
+	n := Width(s)
 	if n <= most {
 		return s
 	}
@@ -72,7 +69,7 @@ func Tail(s string, most int) string {
 		if n <= most-1 {
 			return "…" + strings.TrimLeft(s[i:], " ")
 		}
-		n -= of(r)
+		n -= runeWidth(r)
 	}
 	return "…"
 }
@@ -80,7 +77,7 @@ func Tail(s string, most int) string {
 // Pad returns s with spaces behind it, or before it if right, so that it takes at least least
 // columns.
 func Pad(s string, least int, right bool) string {
-	gap := strings.Repeat(" ", max(least-Of(s), 0))
+	gap := strings.Repeat(" ", max(least-Width(s), 0))
 	if right {
 		return gap + s
 	}
