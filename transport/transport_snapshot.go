@@ -11,11 +11,11 @@ import (
 	"github.com/paceline-go/paceline/internal/core/histogram"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/internal/text"
-	"github.com/paceline-go/paceline/internal/text/describe"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -112,7 +112,7 @@ func (t *Transport) noteRefused(s *sent, status int, o provider.Observation, p P
 	if o.Refusal == provider.Banned {
 		kind = observe.EventBanned
 	}
-	t.note(kind, p, describe.Refused(s.headed, status, o))
+	t.note(kind, p, classify.DescribeRefusal(s.headed, status, o))
 }
 
 // notePaused makes an Event of a pause that begins.

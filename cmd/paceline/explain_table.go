@@ -13,8 +13,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text"
-	"github.com/paceline-go/paceline/internal/text/describe"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -75,7 +75,7 @@ func publishedOf(p provider.Provider, now time.Time) (all []publishedRow) {
 		row := publishedRow{Preset: v.Name, About: v.About, Source: v.Source, AsOf: v.AsOf, Old: old(v.AsOf, now)}
 		for _, l := range v.Policies {
 			l.Source, l.WindowSource = provider.Stated, provider.Stated // the heading has the source of all of them
-			row.Limits = append(row.Limits, describe.PolicyName(l.Name, l.Unit)+describe.Policy(l))
+			row.Limits = append(row.Limits, classify.PolicyName(l.Name, l.Unit)+classify.DescribePolicy(l))
 		}
 		all = append(all, row)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/explain"
 	"github.com/paceline-go/paceline/internal/text"
-	"github.com/paceline-go/paceline/internal/text/describe"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/provider/classify"
 )
 
 // explained is the output in JSON. Later versions only add fields.
@@ -48,7 +48,7 @@ type saying struct {
 
 func (s *saying) json() explained {
 	v := explained{From: s.from, Status: s.answer.Status, Assumed: !s.answer.Said, Host: s.answer.Host, ToldBy: s.who.by,
-		Others: s.who.others, At: s.now.UTC(), Advice: describe.Advice(s.now, s.answer.Status, s.o), Observation: s.o,
+		Others: s.who.others, At: s.now.UTC(), Advice: classify.Advice(s.now, s.answer.Status, s.o), Observation: s.o,
 		Published: s.published}
 	if at, ok := s.o.ComeBack(s.now); ok {
 		at = at.UTC()
@@ -91,22 +91,22 @@ func (s *saying) words() string {
 	}
 	seen := make([]bool, len(o.Limits))
 	for _, p := range o.Policies {
-		fmt.Fprintf(&b, "  %s%s", describe.PolicyName(p.Name, p.Unit), describe.Policy(p))
+		fmt.Fprintf(&b, "  %s%s", classify.PolicyName(p.Name, p.Unit), classify.DescribePolicy(p))
 		for i, l := range o.Limits {
 			if l.Policy == p.Name && l.Unit == p.Unit && !seen[i] {
 				seen[i] = true
-				fmt.Fprintf(&b, ", %s", describe.Left(now, l, p.Limit))
+				fmt.Fprintf(&b, ", %s", classify.DescribeLeft(now, l, p.Limit))
 			}
 		}
 		b.WriteString("\n")
 	}
 	for i, l := range o.Limits {
 		if !seen[i] {
-			fmt.Fprintf(&b, "  %s%s: %s\n", describe.PolicyName(l.Policy, l.Unit), l.Unit, describe.Left(now, l, 0))
+			fmt.Fprintf(&b, "  %s%s: %s\n", classify.PolicyName(l.Policy, l.Unit), l.Unit, classify.DescribeLeft(now, l, 0))
 		}
 	}
 	s.fromTheTable(&b)
-	fmt.Fprintf(&b, "\n%s\n", describe.Advice(now, s.answer.Status, o))
+	fmt.Fprintf(&b, "\n%s\n", classify.Advice(now, s.answer.Status, o))
 	if s.who.by != "" {
 		fmt.Fprintf(&b, "Note: that it is of %s is told by %s; if it is not, --provider NAME.\n", s.provider.Title, s.who.by)
 	}

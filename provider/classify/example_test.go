@@ -28,6 +28,31 @@ func ExamplePolicy() {
 	// unknown false it may have been processed, and is neither idempotent nor has an Idempotency-Key
 }
 
+// A refusal, its limits and when to come back, in words for people.
+func ExampleDescribeRefusal() {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	requests := provider.Policy{
+		Name: "minute", Unit: provider.Requests, Rule: provider.Rolling, Limit: 500, Window: time.Minute,
+		Source: provider.Stated, WindowSource: provider.Stated,
+	}
+	left := provider.ServiceLimit{
+		Policy: "minute", Unit: provider.Requests, Remaining: provider.Count{OK: true}, Reset: now.Add(12 * time.Second), Whole: true,
+	}
+	o := provider.Observation{
+		Refusal: provider.RateLimited, RetryAfter: 12 * time.Second,
+		Policies: []provider.Policy{requests}, Limits: []provider.ServiceLimit{left},
+	}
+	fmt.Println(classify.PolicyName(requests.Name, requests.Unit) + classify.DescribePolicy(requests))
+	fmt.Println(classify.DescribeLeft(now, left, requests.Limit))
+	fmt.Println(classify.Advice(now, http.StatusTooManyRequests, o))
+	fmt.Println(classify.DescribeRefusal(now, http.StatusTooManyRequests, o))
+	// Output:
+	// minute: 500 requests per minute (rolling)
+	// 0 left, full again in 12 s
+	// Come back in 12 s (2026-03-01 12:00:12 UTC).
+	// 429: rate limited; minute: 500 requests per minute (rolling), 0 left, full again in 12 s. Come back in 12 s (2026-03-01 12:00:12 UTC).
+}
+
 // The limits that an answer states, in the words of package limit.
 func ExampleStated() {
 	policies := []provider.Policy{

@@ -19,6 +19,7 @@
 //	outcome.go   the Outcome for the limiters of some scopes
 //	dialect.go   which answers need their body to be read first
 //	unsent.go    errors that prove that nothing was sent
+//	describe.go  the limits of an answer, and when to come back, in words for people
 package classify
 
 import (

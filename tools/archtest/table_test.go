@@ -85,7 +85,7 @@ var Table = []Package{
 	{Name: "provider", Std: pure + " bytes embed encoding/json net/http net/url regexp strconv sync unicode", Modules: "github.com/dunglas/httpsfv"},
 
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
-	{Name: "provider/classify", Ours: "limit internal/core/dispatch provider internal/send/neterr", Std: pure + " bytes context crypto/tls net net/http"},
+	{Name: "provider/classify", Ours: "limit internal/core/dispatch provider internal/send/neterr internal/text", Std: pure + " bytes context crypto/tls net net/http"},
 
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " bytes encoding/base64 encoding/json html net net/url unicode unicode/utf8"},
@@ -96,7 +96,6 @@ var Table = []Package{
 	{Name: "internal/app/yamlfile", Ours: "internal/text internal/text/rate", Std: pure + " bytes reflect encoding/json io strconv unicode", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/app/run/filename", Core: true, Std: pure + " crypto/sha256 encoding/base32 mime"},
 	{Name: "observe/labels", Core: true, Std: "hash/fnv strconv strings unicode unicode/utf8"},
-	{Name: "internal/text/describe", Ours: "provider internal/text", Std: "fmt strings time"},
 	{Name: "internal/app/explain", Ours: "provider internal/send/decode", Std: pure + " bufio bytes encoding/json io net/http net/textproto net/url regexp strconv unicode/utf16"},
 
 	// The runtime: clock, locks, timers, goroutines.
@@ -122,7 +121,7 @@ var Table = []Package{
 	// Edges: HTTP, files, pictures.
 	{Name: "internal/send/neterr", Ours: "limit", Std: "any"},
 	{Name: "internal/send/pricing", Ours: "provider tokens", Std: "bytes"},
-	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/keyring internal/core/stack internal/core/breaker internal/core/frozen internal/core/histogram internal/text internal/send/timer internal/secret internal/send/neterr internal/send/once internal/send/decode internal/text/describe internal/core/learn fairshare", Std: "any"},
+	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/keyring internal/core/stack internal/core/breaker internal/core/frozen internal/core/histogram internal/text internal/send/timer internal/secret internal/send/neterr internal/send/once internal/send/decode internal/core/learn fairshare", Std: "any"},
 	{Name: "internal/queued", Ours: "paceline observe limit/mono limit pool/backoff provider provider/classify internal/core/remote internal/core/snooze internal/core/stack", Std: "bytes cmp context errors fmt io maps math/rand/v2 net/http sync time"},
 	{Name: "internal/web", Std: "embed"},
 	{Name: "observe/dashboard", Ours: "observe internal/text internal/web", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},

@@ -1,6 +1,4 @@
-// Package describe writes the meaning of an answer for its client: its limits, the rest of them,
-// and when to come back.
-package describe
+package classify
 
 import (
 	"fmt"
@@ -19,8 +17,8 @@ func PolicyName(name string, unit provider.Unit) string {
 	return name + ": "
 }
 
-// Policy writes "500 requests per minute (rolling, per key)".
-func Policy(p provider.Policy) string {
+// DescribePolicy writes "500 requests per minute (rolling, per key)".
+func DescribePolicy(p provider.Policy) string {
 	var b strings.Builder
 	if p.Limit > 0 {
 		b.WriteString(text.Thousands(p.Limit) + " ")
@@ -70,8 +68,8 @@ func Policy(p provider.Policy) string {
 	return b.String()
 }
 
-// Left writes "499 left, full again in 120 ms".
-func Left(now time.Time, l provider.ServiceLimit, limit int64) string {
+// DescribeLeft writes "499 left, full again in 120 ms".
+func DescribeLeft(now time.Time, l provider.ServiceLimit, limit int64) string {
 	var parts []string
 	switch {
 	case l.Remaining.OK && l.Remaining.N == limit && limit > 0:
@@ -156,9 +154,9 @@ func Advice(now time.Time, status int, o provider.Observation) string {
 	return "Come back " + when + "."
 }
 
-// Refused writes one line about a refusal: the limits behind it, as far as the server names them,
-// and when to come back. Only the names of limits are the server's own text.
-func Refused(now time.Time, status int, o provider.Observation) string {
+// DescribeRefusal writes one line about a refusal: the limits behind it, as far as the server names
+// them, and when to come back. Only the names of limits are the server's own text.
+func DescribeRefusal(now time.Time, status int, o provider.Observation) string {
 	var b strings.Builder
 	if status > 0 {
 		fmt.Fprintf(&b, "%d: ", status)
@@ -174,7 +172,7 @@ func Refused(now time.Time, status int, o provider.Observation) string {
 	for _, p := range o.Policies {
 		for _, l := range o.Limits {
 			if l.Policy == p.Name && l.Unit == p.Unit && l.Remaining.OK && l.Remaining.N == 0 {
-				fmt.Fprintf(&b, "; %s%s, %s", PolicyName(p.Name, p.Unit), Policy(p), Left(now, l, p.Limit))
+				fmt.Fprintf(&b, "; %s%s, %s", PolicyName(p.Name, p.Unit), DescribePolicy(p), DescribeLeft(now, l, p.Limit))
 			}
 		}
 	}
