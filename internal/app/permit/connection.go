@@ -6,13 +6,11 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-
-	"github.com/paceline-go/paceline/internal/app/permit/held"
 )
 
 // connection is one connection of a program.
 type connection struct {
-	line held.Line
+	line holderLine
 	mu   sync.Mutex
 	gone bool
 	then []func() // to be called once it is gone
@@ -30,7 +28,7 @@ func Track(s *http.Server) {
 		if before != nil {
 			ctx = before(ctx, c)
 		}
-		k := &connection{line: held.Line(lines.Add(1))}
+		k := &connection{line: holderLine(lines.Add(1))}
 		open.Store(c, k)
 		return context.WithValue(ctx, connectionKey{}, k)
 	}

@@ -10,6 +10,7 @@
 // # Files
 //
 //	permits.go        Server: the limits, and the permits that other processes hold
+//	held.go           the lives of permits, as arithmetic on an instant
 //	named_limit.go    named limits, and a lane for each client
 //	add.go            limits and clients that come later
 //	upstream.go       limits that are an upstream's of the proxy
@@ -25,6 +26,4 @@
 //	state_file.go     a file of what was granted, for the next process
 //	loopback.go       a port with a key
 //	permit_client.go  Client: the calls, from Go
-//
-// Package held has the lives of the permits.
 package permit

@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/paceline-go/paceline/internal/app/permit/held"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -47,7 +46,7 @@ type acquire struct {
 
 // settlement is how one request ended, or several alike.
 type settlement struct {
-	ids        []held.ID
+	ids        []permitID
 	unread     int // ids that no server has given
 	result     string
 	metered    bool
@@ -142,7 +141,7 @@ func parseSettle(b []byte) (all []settlement, err error) {
 }
 
 // parseRenew reads the message of /v1/renew. unread is how many ids no server has given.
-func parseRenew(b []byte) (ids []held.ID, unread int, err error) {
+func parseRenew(b []byte) (ids []permitID, unread int, err error) {
 	s := &scanner{b: b}
 	if ids, unread, err = s.ids(); err == nil {
 		err = s.end()
@@ -215,11 +214,11 @@ func (s *scanner) settlement() (m settlement, err error) {
 	return m, nil
 }
 
-// id reads an id. One as held.ID writes it is no text of its own on the way.
-func (s *scanner) id(ids *[]held.ID, unread *int) error {
+// id reads an id. One as permitID writes it is no text of its own on the way.
+func (s *scanner) id(ids *[]permitID, unread *int) error {
 	begin := s.i
 	if raw, plain, err := s.quoted(); err == nil && plain {
-		if id, ok := held.ParseID(raw[1 : len(raw)-1]); ok {
+		if id, ok := parseID(raw[1 : len(raw)-1]); ok {
 			*ids = append(*ids, id)
 			return nil
 		}
@@ -229,7 +228,7 @@ func (s *scanner) id(ids *[]held.ID, unread *int) error {
 	if err != nil {
 		return err
 	}
-	if id, ok := held.ParseID(text); ok { // with escapes
+	if id, ok := parseID(text); ok { // with escapes
 		*ids = append(*ids, id)
 	} else {
 		*unread++
@@ -237,7 +236,7 @@ func (s *scanner) id(ids *[]held.ID, unread *int) error {
 	return nil
 }
 
-func (s *scanner) ids() (ids []held.ID, unread int, err error) {
+func (s *scanner) ids() (ids []permitID, unread int, err error) {
 	err = s.array(mostPermits, func() error { return s.id(&ids, &unread) })
 	return ids, unread, err
 }

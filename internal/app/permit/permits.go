@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/app/permit/held"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/limit"
@@ -73,7 +72,7 @@ type Server struct {
 	adding  sync.Mutex // held while limits are added; taken before mu
 	known   *known     // what an earlier process granted, once recalled
 	mu      sync.Mutex // guards what follows, the clients, and the lanes of limits
-	book    *held.Book[grant]
+	book    *heldPermits[grant]
 	watched map[*connection]bool // whose end is awaited
 	timer   *time.Timer          // for the next permit that lapses
 	armed   mono.Time
@@ -109,7 +108,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{c: c, base: time.Now(), group: group,
-		book:    held.New[grant](held.Config{SendWithin: c.SendWithin, TTL: c.TTL}),
+		book:    newHeldPermits[grant](lifeSpans{SendWithin: c.SendWithin, TTL: c.TTL}),
 		watched: map[*connection]bool{}, armed: limit.Never}
 	s.over, s.stop = context.WithCancelCause(context.Background())
 	s.c.Limits, s.c.Clients = nil, nil
@@ -182,17 +181,17 @@ func (s *Server) now() mono.Time { return mono.Of(s.base, time.Now()) }
 
 // issued is a grant that its holder is about to get.
 type issued struct {
-	ids    []held.ID
+	ids    []permitID
 	sendBy int64 // by the clock of boottime, in ns
 }
 
 // issue begins the lives of permits. If their holder is gone, it settles them, and nothing is granted.
 func (s *Server) issue(k *connection, client string, grants []grant) (i issued, x *refusal) {
-	i.ids = make([]held.ID, len(grants))
-	random := make([]byte, len(held.ID{})*len(grants))
+	i.ids = make([]permitID, len(grants))
+	random := make([]byte, len(permitID{})*len(grants))
 	_, _ = rand.Read(random) // never fails
 	for n := range i.ids {
-		copy(i.ids[n][:], random[len(held.ID{})*n:])
+		copy(i.ids[n][:], random[len(permitID{})*n:])
 	}
 	s.mu.Lock()
 	if s.watchLocked(k) {

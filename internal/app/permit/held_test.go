@@ -1,4 +1,4 @@
-package held
+package permit
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 
 // entry is a permit of the model: what happened to it, and nothing that is computed.
 type entry struct {
-	id      ID
+	id      permitID
 	holder  string
-	line    Line
+	line    holderLine
 	granted mono.Time
 	renewed mono.Time
 	gone    mono.Time // mono.Max: its connection is there
@@ -21,7 +21,7 @@ type entry struct {
 
 // model is the law in its plainest form: a list of what happened.
 type model struct {
-	c   Config
+	c   lifeSpans
 	all []entry
 }
 
@@ -34,30 +34,30 @@ func (m *model) lapses(e entry) mono.Time {
 	return at
 }
 
-func (m *model) find(id ID, holder string) int {
+func (m *model) find(id permitID, holder string) int {
 	return slices.IndexFunc(m.all, func(e entry) bool { return e.id == id && e.holder == holder })
 }
 
-// FuzzBook compares a Book with the model, over any history.
-func FuzzBook(f *testing.F) {
+// FuzzHeldPermits compares heldPermits with the model, over any history.
+func FuzzHeldPermits(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 0, 2, 7, 1, 1, 0, 3, 0, 0, 4, 9, 9})
 	f.Add([]byte{0, 130, 0, 0, 67, 1, 2, 1, 0, 3, 0, 0, 0, 195, 1, 4, 31, 0})
 	f.Add([]byte{0, 0, 0, 0, 1, 1, 3, 0, 0, 1, 0, 1, 4, 2, 0, 2, 0, 0, 5, 90, 0})
 	f.Fuzz(func(t *testing.T, history []byte) {
-		c := Config{SendWithin: 10, TTL: 30}
-		b, m := New[ID](c), &model{c: c}
+		c := lifeSpans{SendWithin: 10, TTL: 30}
+		b, m := newHeldPermits[permitID](c), &model{c: c}
 		now := mono.Time(0)
 		for len(history) >= 3 {
 			op, x, y := history[0], history[1], history[2]
 			history = history[3:]
-			id, holder, line := ID{x % 8}, fmt.Sprint("h", y%2), Line(y%4)
+			id, holder, line := permitID{x % 8}, fmt.Sprint("h", y%2), holderLine(y%4)
 			what := fmt.Sprintf("at %d, op %d, %v of %s by %d", now, op%6, id[0], holder, line)
 			i := m.find(id, holder)
 			switch op % 6 {
 			case 0:
-				var ids []ID // up to 4
+				var ids []permitID // up to 4
 				for n := range 1 + x/64 {
-					ids = append(ids, ID{(x + n) % 8})
+					ids = append(ids, permitID{(x + n) % 8})
 				}
 				used := slices.ContainsFunc(m.all, func(e entry) bool { return slices.Contains(ids, e.id) })
 				if got := b.Grant(now, ids, holder, line, ids); got == used {
@@ -102,7 +102,7 @@ func FuzzBook(f *testing.F) {
 }
 
 // lapsed takes what has lapsed out of both, and compares what is left.
-func lapsed(t *testing.T, b *Book[ID], m *model, now mono.Time) {
+func lapsed(t *testing.T, b *heldPermits[permitID], m *model, now mono.Time) {
 	t.Helper()
 	for {
 		first, next := -1, mono.Max
@@ -135,11 +135,11 @@ func lapsed(t *testing.T, b *Book[ID], m *model, now mono.Time) {
 
 // The text of an ID leads back to it, and no other text does.
 func FuzzParseID(f *testing.F) {
-	f.Add(ID{1, 2, 3}.String())
+	f.Add(permitID{1, 2, 3}.String())
 	f.Add("AAAAAAAAAAAAAAAAAAAAAB")
 	f.Add("AAAAAAAAAAAAAAAAAAAA\n\n")
 	f.Fuzz(func(t *testing.T, s string) {
-		if id, ok := ParseID(s); ok && id.String() != s {
+		if id, ok := parseID(s); ok && id.String() != s {
 			t.Errorf("%q is read as %v", s, id)
 		}
 	})
@@ -147,8 +147,8 @@ func FuzzParseID(f *testing.F) {
 
 func TestIDs(t *testing.T) {
 	for i := range 256 {
-		id := ID{0: byte(i), 15: byte(i)}
-		if got, ok := ParseID(id.String()); !ok || got != id {
+		id := permitID{0: byte(i), 15: byte(i)}
+		if got, ok := parseID(id.String()); !ok || got != id {
 			t.Fatalf("%v is read as %v %v", id, got, ok)
 		}
 	}
