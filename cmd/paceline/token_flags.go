@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/app/auth/bearer"
-	"github.com/paceline-go/paceline/internal/app/auth/issuer"
+	"github.com/paceline-go/paceline/internal/app/auth"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -55,10 +54,10 @@ func (f *tokenFlags) config(cmd *cobra.Command, c *run.Config) error {
 		return cli.Usage(err)
 	}
 	uses := format.Uses(c.Header, "token") || format.Uses(c.Query, "token")
-	b := &run.Bearer{Config: bearer.Config{Every: f.every}}
+	b := &run.Bearer{LifeConfig: auth.LifeConfig{Every: f.every}}
 	switch {
 	case f.command != "":
-		b.Issuer = issuer.Command{Line: f.command}
+		b.Issuer = auth.Command{Line: f.command}
 	case f.url != "":
 		client, err := f.client()
 		if err != nil {
@@ -108,7 +107,7 @@ func (f *tokenFlags) check() error {
 }
 
 // client reads the credentials. Its errors name variables and never their values.
-func (f *tokenFlags) client() (*issuer.Client, error) {
+func (f *tokenFlags) client() (*auth.Client, error) {
 	u, err := url.Parse(f.url)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" || u.User != nil {
 		return nil, cli.Usage(errors.New("--oauth-token-url, expected an absolute http or https URL without a user and " +
@@ -130,7 +129,7 @@ func (f *tokenFlags) client() (*issuer.Client, error) {
 	if err != nil {
 		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--oauth-client-secret-env: %w", err))
 	}
-	return &issuer.Client{
+	return &auth.Client{
 		TokenURL: u, ID: id[0].Secret, SecretName: secret[0].Name, Secret: secret[0].Secret, Scopes: f.scopes, Params: params,
 	}, nil
 }

@@ -57,8 +57,7 @@ var Targets = []Target{
 	{"internal/app/run/input", 12},
 	{"internal/app/run/projection", 5},
 	{"internal/app/run/filename", 5},
-	{"internal/app/auth/bearer", 6},
-	{"internal/app/auth/issuer", 6},
+	{"internal/app/auth", 12},
 	{"internal/text/rate", 5},
 	{"internal/app/screen", 11},
 }

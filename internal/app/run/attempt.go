@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/auth/bearer"
+	"github.com/paceline-go/paceline/internal/app/auth"
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -42,7 +42,7 @@ type job struct {
 	room     bool            // it has room on its way to the results
 	key      string
 	keyIndex int
-	token    bearer.Pass
+	token    auth.Pass
 	refused  int // generation of the token of the latest refusal
 	refusals telling.Refusals
 	n        int64 // number of its send in the journal; 0: the journal has its answer

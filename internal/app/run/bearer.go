@@ -7,8 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/paceline-go/paceline/internal/app/auth/bearer"
-	"github.com/paceline-go/paceline/internal/app/auth/issuer"
+	"github.com/paceline-go/paceline/internal/app/auth"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
@@ -18,19 +17,19 @@ import (
 
 // Bearer is the source of the {token} of a run, and says how often there is a new token.
 type Bearer struct {
-	Issuer issuer.Issuer
-	bearer.Config
+	Issuer auth.Issuer
+	auth.LifeConfig
 }
 
 // newTokens returns what gets the tokens of a run, and has secrets find them; nil: its templates use none.
-func (c *Config) newTokens(secrets *format.Secrets, teller *telling.Teller, course *course) *issuer.Keeper {
+func (c *Config) newTokens(secrets *format.Secrets, teller *telling.Teller, course *course) *auth.Keeper {
 	if c.Bearer == nil {
 		return nil
 	}
 	h := hide.WithTokens(c.secretKeys())
 	secrets.Finder = h
-	return issuer.New(issuer.Config{
-		Issuer: c.Bearer.Issuer, Life: c.Bearer.Config, Notice: func(s string) { c.Notice(s) },
+	return auth.New(auth.Config{
+		Issuer: c.Bearer.Issuer, Life: c.Bearer.LifeConfig, Notice: func(s string) { c.Notice(s) },
 		New: func(token string) {
 			h.Learn(token)
 			if slices.Contains(h.Weak(), "token") && teller.IsFirst("weak token") {
@@ -40,7 +39,7 @@ func (c *Config) newTokens(secrets *format.Secrets, teller *telling.Teller, cour
 		},
 		Over: func(err error) { // the run has no token to send
 			text, _ := secrets.HideIn(err.Error())
-			if errors.Is(err, issuer.ErrNone) {
+			if errors.Is(err, auth.ErrNone) {
 				course.goesWrong(unauthorized(text))
 				return
 			}
@@ -79,7 +78,7 @@ func (r *judge) token(j *job) (again bool) {
 	default:
 		before := j.refused != 0 && j.refused != j.token.Generation
 		j.refused = j.token.Generation
-		return r.tokens.Refused(j.token, before, said(statusText(j.res.Status), j.res.Body, r.secrets.Of(j.r))) != bearer.Own
+		return r.tokens.Refused(j.token, before, said(statusText(j.res.Status), j.res.Body, r.secrets.Of(j.r))) != auth.OwnFault
 	}
 	return false
 }

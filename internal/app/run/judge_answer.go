@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/paceline-go/paceline/internal/app/auth/issuer"
+	"github.com/paceline-go/paceline/internal/app/auth"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/hide"
@@ -40,7 +40,7 @@ type judge struct {
 	policy  classify.Policy
 	secrets *format.Secrets
 	sender  *sending.Sender
-	tokens  *issuer.Keeper // nil: requests carry no tokens
+	tokens  *auth.Keeper // nil: requests carry no tokens
 	tally   *tally.Tally
 	hosts   *hosts
 	denials *denials

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/auth/issuer"
+	"github.com/paceline-go/paceline/internal/app/auth"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
@@ -65,7 +65,7 @@ type Run struct {
 	hosts         *hosts
 	denials       denials
 	purse         purse
-	tokens        *issuer.Keeper // nil: requests carry no tokens
+	tokens        *auth.Keeper // nil: requests carry no tokens
 	sender        *sending.Sender
 	judge         judge
 	writer        *writer

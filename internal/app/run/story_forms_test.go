@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/auth/bearer"
+	"github.com/paceline-go/paceline/internal/app/auth"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/input"
@@ -240,14 +240,14 @@ func (g *giver) Secrets() map[string]string {
 }
 func (g *giver) String() string { return "the giver" }
 
-func (g *giver) Issue(context.Context) (bearer.Token, error) {
+func (g *giver) Issue(context.Context) (auth.Token, error) {
 	time.Sleep(3 * time.Millisecond)
 	if g.n++; g.refuses > 0 && g.n > g.refuses {
 		g.s.note("  no token")
-		return bearer.Token{}, errors.New("it has no more than s3cret-Of-client-8f2")
+		return auth.Token{}, errors.New("it has no more than s3cret-Of-client-8f2")
 	}
 	g.s.note("  token %d", g.n)
-	return bearer.Token{Value: fmt.Sprintf("s3cret-Token-%d-8f2", g.n)}, nil
+	return auth.Token{Value: fmt.Sprintf("s3cret-Token-%d-8f2", g.n)}, nil
 }
 
 // Refused tokens are renewed, and their requests go again without counting an attempt. When there
@@ -277,7 +277,7 @@ func TestStoryOfTokens(t *testing.T) {
 		s.config.Out = filepath.Join(s.folder, "never.jsonl")
 		s.run("none is good", lines("never", "e"))
 		s.config.Out = filepath.Join(s.folder, "none.jsonl")
-		s.config.Bearer = &Bearer{Issuer: &giver{s: s, refuses: 1}, Config: bearer.Config{Patience: time.Minute}}
+		s.config.Bearer = &Bearer{Issuer: &giver{s: s, refuses: 1}, LifeConfig: auth.LifeConfig{Patience: time.Minute}}
 		s.run("no more are given", lines("f", "g", "h"))
 		s.config.Out = filepath.Join(s.folder, "first.jsonl")
 		s.config.Bearer = &Bearer{Issuer: &giver{s: s, n: 1, refuses: 1}}

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/auth/bearer"
+	"github.com/paceline-go/paceline/internal/app/auth"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
@@ -87,9 +87,9 @@ type newToken struct{ takes time.Duration }
 
 func (newToken) Secrets() map[string]string { return nil }
 func (newToken) String() string             { return "a new token" }
-func (n newToken) Issue(context.Context) (bearer.Token, error) {
+func (n newToken) Issue(context.Context) (auth.Token, error) {
 	time.Sleep(n.takes)
-	return bearer.Token{Value: "s3cret-Of-Token-8f2", Lasts: n.takes + time.Minute}, nil
+	return auth.Token{Value: "s3cret-Of-Token-8f2", Lasts: n.takes + time.Minute}, nil
 }
 
 // A request that waits for a full window does not wait for a token, although none is there yet, or

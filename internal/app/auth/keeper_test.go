@@ -1,4 +1,4 @@
-package issuer
+package auth
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 )
 
 // mint gives numbered tokens, each after a second.
@@ -23,7 +21,7 @@ type mint struct {
 	fails func(n int) error
 }
 
-func (m *mint) Issue(ctx context.Context) (bearer.Token, error) {
+func (m *mint) Issue(ctx context.Context) (Token, error) {
 	m.mu.Lock()
 	m.asked = append(m.asked, time.Since(m.began))
 	n := len(m.asked)
@@ -31,14 +29,14 @@ func (m *mint) Issue(ctx context.Context) (bearer.Token, error) {
 	select {
 	case <-time.After(time.Second):
 	case <-ctx.Done():
-		return bearer.Token{}, ctx.Err()
+		return Token{}, ctx.Err()
 	}
 	if m.fails != nil {
 		if err := m.fails(n); err != nil {
-			return bearer.Token{}, err
+			return Token{}, err
 		}
 	}
-	return bearer.Token{Value: fmt.Sprint("token ", n), Lasts: m.lasts}, nil
+	return Token{Value: fmt.Sprint("token ", n), Lasts: m.lasts}, nil
 }
 
 func (m *mint) Secrets() map[string]string { return nil }
@@ -76,7 +74,7 @@ func newKept(t *testing.T, m *mint) *kept {
 }
 
 // take waits as long as it takes.
-func (k *kept) take(ctx context.Context) bearer.Pass {
+func (k *kept) take(ctx context.Context) Pass {
 	for {
 		if p, ok := k.Take(ctx); ok || ctx.Err() != nil || k.ctx.Err() != nil {
 			return p
@@ -104,7 +102,7 @@ func TestNoStampede(t *testing.T) {
 				}
 				k.Answered(p)
 				time.Sleep(time.Second)
-				if v := k.Refused(p, false, "401"); v != bearer.Again {
+				if v := k.Refused(p, false, "401"); v != Again {
 					t.Error(v)
 				}
 				if p = k.take(t.Context()); p.Value != "token 2" {
@@ -185,7 +183,7 @@ func TestRefusedAgainAndAgain(t *testing.T) {
 		k := newKept(t, &mint{})
 		defer k.Close()
 		for i := range 2 {
-			if v, want := k.Refused(k.take(t.Context()), i > 0, "answered 401 Unauthorized: who are you?"), []bearer.Verdict{bearer.Again, bearer.Over}[i]; v != want {
+			if v, want := k.Refused(k.take(t.Context()), i > 0, "answered 401 Unauthorized: who are you?"), []Verdict{Again, Over}[i]; v != want {
 				t.Errorf("refusal %d: %v, want %v", i, v, want)
 			}
 		}
@@ -238,7 +236,7 @@ func TestOverOnce(t *testing.T) {
 		if p.Value != "token 2" || !errors.Is(k.over, ErrRefused) {
 			t.Fatal(p.Value, k.over)
 		}
-		if v := k.Refused(p, true, "answered 401"); v != bearer.Over { // newKept fails at a second call
+		if v := k.Refused(p, true, "answered 401"); v != Over { // newKept fails at a second call
 			t.Error(v)
 		}
 		asked := len(k.mint.asked)

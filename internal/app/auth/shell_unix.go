@@ -1,6 +1,6 @@
 //go:build unix
 
-package issuer
+package auth
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package issuer
+package auth
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
@@ -40,7 +39,7 @@ func (c *Client) String() string { return secret.SanitizeAddress(c.TokenURL.Stri
 func (c *Client) Secrets() map[string]string { return map[string]string{c.SecretName: c.Secret} }
 
 // Issue implements Issuer.
-func (c *Client) Issue(ctx context.Context) (bearer.Token, error) {
+func (c *Client) Issue(ctx context.Context) (Token, error) {
 	timeout := c.Timeout
 	if timeout == 0 {
 		timeout = 30 * time.Second
@@ -59,13 +58,13 @@ func (c *Client) Issue(ctx context.Context) (bearer.Token, error) {
 	began := time.Now()
 	got, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, to))
 	if err != nil {
-		return bearer.Token{}, c.reason(err)
+		return Token{}, c.reason(err)
 	}
-	t := bearer.Token{Value: got.AccessToken}
+	t := Token{Value: got.AccessToken}
 	if !got.Expiry.IsZero() {
 		t.Lasts = max(time.Until(got.Expiry).Round(time.Second), 1)
 	}
-	return bearer.WithExpiry(t, began), nil
+	return withExpiry(t, began), nil
 }
 
 // reason returns an error of the server in the server's text, as far as that is meant for people.

@@ -1,4 +1,4 @@
-package issuer
+package auth
 
 import (
 	"cmp"
@@ -9,11 +9,9 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 )
 
-// Command is a command whose standard output is a token, in a form that bearer.Read reads. The
+// Command is a command whose standard output is a token, in a form that readToken reads. The
 // shell runs it (sh -c, on Windows cmd /c) without standard input. It has a process group of its
 // own. When it is broken off, the whole group is killed.
 type Command struct {
@@ -35,12 +33,12 @@ func (c Command) String() string { return "the command of --auth-command" }
 func (c Command) Secrets() map[string]string { return nil }
 
 // Issue implements Issuer.
-func (c Command) Issue(ctx context.Context) (bearer.Token, error) {
+func (c Command) Issue(ctx context.Context) (Token, error) {
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	began := time.Now()
-	out, words := &head{most: bearer.MaxReply + 1}, &tail{most: lastWords}
+	out, words := &head{most: maxReply + 1}, &tail{most: lastWords}
 	cmd := shell(ctx, c.Line)
 	cmd.Stdout, cmd.Stderr = out, words
 	cmd.WaitDelay = time.Second // child processes may keep its output open for ever
@@ -50,13 +48,13 @@ func (c Command) Issue(ctx context.Context) (bearer.Token, error) {
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		return bearer.Token{}, fmt.Errorf("it took longer than %v%s", c.Timeout, words)
+		return Token{}, fmt.Errorf("it took longer than %v%s", c.Timeout, words)
 	case err != nil:
-		return bearer.Token{}, fmt.Errorf("%w%s", err, words)
+		return Token{}, fmt.Errorf("%w%s", err, words)
 	}
-	t, err := bearer.Read(out.b, began)
+	t, err := readToken(out.b, began)
 	if err != nil {
-		return bearer.Token{}, fmt.Errorf("of its standard output: %w%s", err, words)
+		return Token{}, fmt.Errorf("of its standard output: %w%s", err, words)
 	}
 	return t, nil
 }

@@ -1,11 +1,4 @@
-// Package bearer decides about the tokens of a run, which are renewed while requests go. It decides
-// from when and until when a token may be sent, and which request tries a new one. It decides what
-// a refusal means, and when the run needs another token. reply.go reads a token from an issuer's
-// reply.
-//
-// The package is arithmetic on a now that the caller supplies: no clock, no lock. Package issuer,
-// an edge, gets tokens at the instants that a Life gives; package run sends them.
-package bearer
+package auth
 
 import (
 	"cmp"
@@ -22,8 +15,8 @@ type Token struct {
 	Lasts time.Duration // its life from the instant of asking; 0: not known
 }
 
-// Config describes a Life.
-type Config struct {
+// LifeConfig describes the lives of tokens.
+type LifeConfig struct {
 	// Every is the interval between two tokens, whatever their end. If zero, a new token is asked
 	// for shortly before the end of the present one.
 	Every time.Duration
@@ -48,10 +41,10 @@ const (
 
 var again = backoff.Policy{Base: time.Second}
 
-// Life is the life of the tokens of one run, one after the other. New makes it. It is not safe for
-// concurrent use.
-type Life struct {
-	c     Config
+// life is the life of the tokens of one run, one after the other. It is arithmetic on a now that the
+// caller supplies, without clock or lock. newLife makes it. It is not safe for concurrent use.
+type life struct {
+	c     LifeConfig
 	token Token
 	// generation numbers the tokens; 0: there is none yet.
 	generation int
@@ -72,10 +65,10 @@ type Life struct {
 	futile int  // new tokens refused in a row, none of which served
 }
 
-// New returns a Life without a token.
-func New(c Config) *Life {
+// newLife returns a life without a token.
+func newLife(c LifeConfig) *life {
 	c.Patience = cmp.Or(c.Patience, defaultPatience)
-	return &Life{c: c}
+	return &life{c: c}
 }
 
 // Pass is the token of one request.
@@ -88,7 +81,7 @@ type Pass struct {
 // Ready reports whether a request may go now, and whether the caller must ask for a token now. If
 // the request may not go, wake is the instant of the next call, unless another method with news is
 // called before. wake is limit.AfterSettle if only such a call helps.
-func (l *Life) Ready(now mono.Time) (ready, ask bool, wake mono.Time) {
+func (l *life) Ready(now mono.Time) (ready, ask bool, wake mono.Time) {
 	wake = limit.AfterSettle
 	has := !l.without(now)
 	if wants := !has || now >= l.renew; wants && !l.asking {
@@ -103,7 +96,7 @@ func (l *Life) Ready(now mono.Time) (ready, ask bool, wake mono.Time) {
 }
 
 // Take gives the token to a request. Ready has said that it may go.
-func (l *Life) Take(now mono.Time) Pass {
+func (l *life) Take(now mono.Time) Pass {
 	if l.trying != 0 { // the first request has had its time
 		l.alone = false
 	}
@@ -115,20 +108,20 @@ func (l *Life) Take(now mono.Time) Pass {
 }
 
 // Asks notes that the caller asks for a token now.
-func (l *Life) Asks(now mono.Time) { l.asking, l.asked = true, now }
+func (l *life) Asks(now mono.Time) { l.asking, l.asked = true, now }
 
-// Complaint is a fault of a new token, or empty.
-type Complaint string
+// complaint is a fault of a new token, or empty.
+type complaint string
 
 const (
-	Fine    Complaint = ""
-	Same    Complaint = "it is the token that was refused"
-	Expired Complaint = "the token has expired already, or the clock of this machine is wrong"
+	fine    complaint = ""
+	same    complaint = "it is the token that was refused"
+	expired complaint = "the token has expired already, or the clock of this machine is wrong"
 )
 
-// Issued takes a new token. If it returns a Complaint, it has not taken the token, and the caller
+// Issued takes a new token. If it returns a complaint, it has not taken the token, and the caller
 // must call Failed.
-func (l *Life) Issued(now mono.Time, t Token) Complaint {
+func (l *life) Issued(now mono.Time, t Token) complaint {
 	renew, end := limit.Never, limit.Never
 	switch {
 	case l.c.Every > 0:
@@ -139,22 +132,22 @@ func (l *Life) Issued(now mono.Time, t Token) Complaint {
 	}
 	switch {
 	case l.refused && t.Value == l.token.Value:
-		return Same
+		return same
 	case end <= now:
-		return Expired
+		return expired
 	}
 	suspect := l.generation == 0 || l.refused
 	l.token, l.renew, l.end = t, renew, end
 	l.generation++
 	l.asking, l.failures = false, 0
 	l.refused, l.proven, l.alone, l.trying = false, false, suspect, 0
-	return Fine
+	return fine
 }
 
 // Failed notes that the issuer gave no token. It returns the instant for the next try. over means
 // that no try makes sense. Either there never was a token, or the last one has ended and none has
 // come for Patience.
-func (l *Life) Failed(now mono.Time) (next mono.Time, over bool) {
+func (l *life) Failed(now mono.Time) (next mono.Time, over bool) {
 	l.asking = false
 	if l.failures++; l.failures == 1 {
 		l.since = now
@@ -165,12 +158,12 @@ func (l *Life) Failed(now mono.Time) (next mono.Time, over bool) {
 
 // Lacks returns the instant since when the issuer gives no token, if no token may be sent. It
 // returns false if one may be sent, or if no try has failed so far.
-func (l *Life) Lacks(now mono.Time) (since mono.Time, lacks bool) {
+func (l *life) Lacks(now mono.Time) (since mono.Time, lacks bool) {
 	return l.since, l.failures > 0 && l.without(now)
 }
 
 // without reports whether no token may be sent; end is 0 before the first token.
-func (l *Life) without(now mono.Time) bool { return l.refused || now >= l.end }
+func (l *life) without(now mono.Time) bool { return l.refused || now >= l.end }
 
 // Verdict is the fate of a request whose token was refused.
 type Verdict uint8
@@ -180,14 +173,14 @@ const (
 	Again Verdict = iota
 	// Own: the request was refused with several tokens, while other requests were served. The
 	// request itself may be at fault.
-	Own
+	OwnFault
 	// Over: the server refuses new tokens, too, so that more of them do not help.
 	Over
 )
 
 // Refused notes that the server refused a request for its token. before means that the request had
 // been refused with another token, too.
-func (l *Life) Refused(now mono.Time, p Pass, before bool) Verdict {
+func (l *life) Refused(now mono.Time, p Pass, before bool) Verdict {
 	if p.Generation != l.generation || l.refused {
 		return Again
 	}
@@ -203,7 +196,7 @@ func (l *Life) Refused(now mono.Time, p Pass, before bool) Verdict {
 		return Over
 	case before && l.served:
 		l.alone = true // the next request shows where the fault is
-		return Own
+		return OwnFault
 	}
 	l.refused, l.next = true, now
 	if l.futile > 1 {
@@ -214,7 +207,7 @@ func (l *Life) Refused(now mono.Time, p Pass, before bool) Verdict {
 
 // Answered notes an answer that does not refuse the token. It reports whether other requests have
 // waited for it.
-func (l *Life) Answered(p Pass) (news bool) {
+func (l *life) Answered(p Pass) (news bool) {
 	l.served, l.futile = true, 0
 	if p.Generation == l.generation {
 		news = l.alone
@@ -225,7 +218,7 @@ func (l *Life) Answered(p Pass) (news bool) {
 
 // Unanswered notes the end of a request without an answer. It reports whether another request may
 // try the token now.
-func (l *Life) Unanswered(p Pass) (news bool) {
+func (l *life) Unanswered(p Pass) (news bool) {
 	news = p.first && p.Generation == l.generation && l.alone
 	if news {
 		l.trying = 0
@@ -234,4 +227,4 @@ func (l *Life) Unanswered(p Pass) (news bool) {
 }
 
 // Any reports whether there ever was a token.
-func (l *Life) Any() bool { return l.generation > 0 }
+func (l *life) Any() bool { return l.generation > 0 }

@@ -1,4 +1,4 @@
-package bearer
+package auth
 
 import (
 	"testing"
@@ -10,8 +10,8 @@ import (
 
 func at(d time.Duration) mono.Time { return mono.Time(d) }
 
-// ready looks at a Life at an instant.
-func ready(t *testing.T, l *Life, now time.Duration, may, ask bool, wake mono.Time) {
+// ready looks at a life at an instant.
+func ready(t *testing.T, l *life, now time.Duration, may, ask bool, wake mono.Time) {
 	t.Helper()
 	if m, a, w := l.Ready(at(now)); m != may || a != ask || w != wake {
 		t.Fatalf("at %v: %v, ask %v, wake %v, want %v, %v, %v", now, m, a, w, may, ask, wake)
@@ -19,7 +19,7 @@ func ready(t *testing.T, l *Life, now time.Duration, may, ask bool, wake mono.Ti
 }
 
 // issued has a token be asked for and given at once.
-func issued(t *testing.T, l *Life, now time.Duration, value string, lasts time.Duration, want Complaint) {
+func issued(t *testing.T, l *life, now time.Duration, value string, lasts time.Duration, want complaint) {
 	t.Helper()
 	l.Asks(at(now))
 	if c := l.Issued(at(now), Token{value, lasts}); c != want {
@@ -30,11 +30,11 @@ func issued(t *testing.T, l *Life, now time.Duration, value string, lasts time.D
 // A token of an hour is renewed a minute before its end, beside its use, and not sent in its last
 // second.
 func TestRenewedBeforeItExpires(t *testing.T) {
-	l := New(Config{})
+	l := newLife(LifeConfig{})
 	ready(t, l, 0, false, true, limit.AfterSettle)
 	l.Asks(at(0))
 	ready(t, l, 0, false, false, limit.AfterSettle) // one is asked for
-	if c := l.Issued(at(2*time.Second), Token{"one", time.Hour}); c != Fine {
+	if c := l.Issued(at(2*time.Second), Token{"one", time.Hour}); c != fine {
 		t.Fatal(c)
 	}
 	p := l.Take(at(2 * time.Second))
@@ -44,7 +44,7 @@ func TestRenewedBeforeItExpires(t *testing.T) {
 	l.Asks(at(59 * time.Minute))
 	ready(t, l, time.Hour-time.Second-1, true, false, limit.AfterSettle)
 	ready(t, l, time.Hour-time.Second, false, false, limit.AfterSettle)
-	if c := l.Issued(at(time.Hour), Token{"two", time.Hour}); c != Fine {
+	if c := l.Issued(at(time.Hour), Token{"two", time.Hour}); c != fine {
 		t.Fatal(c)
 	}
 	// It is not suspect: no request waits for the first one with it.
@@ -57,8 +57,8 @@ func TestRenewedBeforeItExpires(t *testing.T) {
 }
 
 func TestShortTokens(t *testing.T) {
-	l := New(Config{})
-	issued(t, l, 0, "one", 4*time.Second, Fine)
+	l := newLife(LifeConfig{})
+	issued(t, l, 0, "one", 4*time.Second, fine)
 	l.Answered(l.Take(at(0)))
 	ready(t, l, 3*time.Second-1, true, false, limit.AfterSettle)
 	ready(t, l, 3*time.Second, true, true, limit.AfterSettle)
@@ -68,8 +68,8 @@ func TestShortTokens(t *testing.T) {
 
 // The first request with a token that follows a refused one goes alone, for five seconds at most.
 func TestOneGoesFirst(t *testing.T) {
-	l := New(Config{})
-	issued(t, l, 0, "one", 0, Fine)
+	l := newLife(LifeConfig{})
+	issued(t, l, 0, "one", 0, fine)
 	p := l.Take(at(0))
 	ready(t, l, time.Second, false, false, at(trial))
 	ready(t, l, trial, true, false, limit.AfterSettle)
@@ -81,12 +81,12 @@ func TestOneGoesFirst(t *testing.T) {
 		t.Fatal("a token that served does not any more")
 	}
 	ready(t, l, time.Minute, false, true, limit.AfterSettle)
-	issued(t, l, time.Minute, "one", 0, Same)
+	issued(t, l, time.Minute, "one", 0, same)
 	if next, over := l.Failed(at(time.Minute)); next != at(time.Minute+time.Second) || over {
 		t.Fatalf("asked again at %v, over %v", next, over)
 	}
 	ready(t, l, time.Minute, false, false, at(time.Minute+time.Second))
-	issued(t, l, time.Minute+time.Second, "two", 0, Fine)
+	issued(t, l, time.Minute+time.Second, "two", 0, fine)
 	p = l.Take(at(time.Minute + time.Second))
 	ready(t, l, time.Minute+2*time.Second, false, false, at(time.Minute+6*time.Second))
 	if !l.Unanswered(p) {
@@ -101,20 +101,20 @@ func TestOneGoesFirst(t *testing.T) {
 
 // Where no token ever served, the second that is refused ends it; where one has, the third.
 func TestRefusedForGood(t *testing.T) {
-	l := New(Config{})
-	issued(t, l, 0, "one", 0, Fine)
+	l := newLife(LifeConfig{})
+	issued(t, l, 0, "one", 0, fine)
 	if v := l.Refused(at(0), l.Take(at(0)), false); v != Again {
 		t.Fatal(v)
 	}
 	ready(t, l, 0, false, true, limit.AfterSettle) // the first time, another is asked for at once
-	issued(t, l, 0, "two", 0, Fine)
+	issued(t, l, 0, "two", 0, fine)
 	if v := l.Refused(at(0), l.Take(at(0)), true); v != Over {
 		t.Fatal(v)
 	}
 	ready(t, l, time.Hour, false, false, limit.Never)
 
-	l = New(Config{})
-	issued(t, l, 0, "one", 0, Fine)
+	l = newLife(LifeConfig{})
+	issued(t, l, 0, "one", 0, fine)
 	p := l.Take(at(0))
 	l.Answered(p)
 	for range 3 { // all that were in flight
@@ -122,8 +122,8 @@ func TestRefusedForGood(t *testing.T) {
 			t.Fatal(v)
 		}
 	}
-	issued(t, l, 0, "two", 0, Fine)
-	if v := l.Refused(at(0), l.Take(at(0)), true); v != Own {
+	issued(t, l, 0, "two", 0, fine)
+	if v := l.Refused(at(0), l.Take(at(0)), true); v != OwnFault {
 		t.Fatalf("%v: a request that two tokens did not help may be at fault", v)
 	}
 	ready(t, l, 0, true, false, limit.AfterSettle)
@@ -133,7 +133,7 @@ func TestRefusedForGood(t *testing.T) {
 		t.Fatal(v)
 	}
 	ready(t, l, 0, false, false, at(time.Second)) // more and more rarely
-	issued(t, l, time.Second, "three", 0, Fine)
+	issued(t, l, time.Second, "three", 0, fine)
 	if v := l.Refused(at(time.Second), l.Take(at(time.Second)), true); v != Over {
 		t.Fatal(v)
 	}
@@ -141,15 +141,15 @@ func TestRefusedForGood(t *testing.T) {
 
 // One request that is always refused, among others that are served, ends nothing.
 func TestOneIsAlwaysRefused(t *testing.T) {
-	l := New(Config{})
-	issued(t, l, 0, "token 0", 0, Fine)
+	l := newLife(LifeConfig{})
+	issued(t, l, 0, "token 0", 0, fine)
 	l.Answered(l.Take(at(0)))
 	for i := range 100 {
 		if v := l.Refused(at(0), l.Take(at(0)), i > 0); v != Again {
 			t.Fatalf("%d: %v", i, v)
 		}
-		issued(t, l, 0, "token "+string(rune('a'+i)), 0, Fine)
-		if v := l.Refused(at(0), l.Take(at(0)), true); v != Own {
+		issued(t, l, 0, "token "+string(rune('a'+i)), 0, fine)
+		if v := l.Refused(at(0), l.Take(at(0)), true); v != OwnFault {
 			t.Fatalf("%d: %v", i, v)
 		}
 		l.Answered(l.Take(at(0))) // another
@@ -157,19 +157,19 @@ func TestOneIsAlwaysRefused(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	l := New(Config{})
+	l := newLife(LifeConfig{})
 	l.Asks(at(0))
 	if _, over := l.Failed(at(0)); !over {
 		t.Error("who gives none at first never will")
 	}
-	l = New(Config{})
-	issued(t, l, 0, "old", -time.Second, Expired)
+	l = newLife(LifeConfig{})
+	issued(t, l, 0, "old", -time.Second, expired)
 	if _, over := l.Failed(at(0)); !over {
 		t.Error("who gives old ones at first always will")
 	}
 
-	l = New(Config{Patience: time.Minute})
-	issued(t, l, 0, "one", time.Hour, Fine)
+	l = newLife(LifeConfig{Patience: time.Minute})
+	issued(t, l, 0, "one", time.Hour, fine)
 	l.Answered(l.Take(at(0)))
 	now, delays := 59*time.Minute, []time.Duration{1, 2, 4, 8, 16, 30, 30}
 	for i, d := range delays {
@@ -189,7 +189,7 @@ func TestFailures(t *testing.T) {
 
 // A token lacks where none is left that may be sent, and none was to be had: for each reason alone.
 func TestLacks(t *testing.T) {
-	l := New(Config{})
+	l := newLife(LifeConfig{})
 	lacks := func(now time.Duration, want bool) {
 		t.Helper()
 		if _, got := l.Lacks(at(now)); got != want {
@@ -200,7 +200,7 @@ func TestLacks(t *testing.T) {
 	l.Asks(at(0))
 	l.Failed(at(0))
 	lacks(0, true)
-	issued(t, l, 0, "one", time.Hour, Fine)
+	issued(t, l, 0, "one", time.Hour, fine)
 	lacks(0, false)
 	p := l.Take(at(0))
 	l.Answered(p)
@@ -215,7 +215,7 @@ func TestLacks(t *testing.T) {
 		t.Errorf("since %v, and the first failure was after a minute", since)
 	}
 	lasts := 4 * time.Minute
-	issued(t, l, 2*time.Minute, "two", lasts, Fine)
+	issued(t, l, 2*time.Minute, "two", lasts, fine)
 	l.Answered(l.Take(at(2 * time.Minute)))
 	l.Asks(at(5 * time.Minute))
 	l.Failed(at(5 * time.Minute))
@@ -237,9 +237,9 @@ func TestPatience(t *testing.T) {
 		fails   bool // at last
 	}{{"refused", 0, true, true}, {"ended", time.Minute, false, true}, {"still there", 0, false, false}} {
 		for _, generations := range []int{1, 2} {
-			l := New(Config{})
+			l := newLife(LifeConfig{})
 			for range generations {
-				issued(t, l, 0, c.name, c.lasts, Fine)
+				issued(t, l, 0, c.name, c.lasts, fine)
 			}
 			p := l.Take(at(0))
 			l.Answered(p)
@@ -260,14 +260,14 @@ func TestPatience(t *testing.T) {
 func TestIssuedTooLate(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
-		want  Complaint
-	}{{3800*time.Millisecond - 1, Fine}, {3800 * time.Millisecond, Expired}} {
-		l := New(Config{})
+		want  complaint
+	}{{3800*time.Millisecond - 1, fine}, {3800 * time.Millisecond, expired}} {
+		l := newLife(LifeConfig{})
 		if l.Any() {
 			t.Error("there is a token before any was given")
 		}
 		l.Asks(at(0))
-		if got := l.Issued(at(c.after), Token{"one", 4 * time.Second}); got != c.want || l.Any() != (c.want == Fine) {
+		if got := l.Issued(at(c.after), Token{"one", 4 * time.Second}); got != c.want || l.Any() != (c.want == fine) {
 			t.Errorf("given after %v: %q, want %q; ever one: %v", c.after, got, c.want, l.Any())
 		}
 	}
@@ -275,8 +275,8 @@ func TestIssuedTooLate(t *testing.T) {
 
 // Another token is asked for in time while the first request with this one is still waited for.
 func TestRenewedWhileOneGoesFirst(t *testing.T) {
-	l := New(Config{})
-	issued(t, l, 0, "one", 4*time.Second, Fine)
+	l := newLife(LifeConfig{})
+	issued(t, l, 0, "one", 4*time.Second, fine)
 	l.Take(at(0))
 	ready(t, l, 3*time.Second, false, true, at(trial))
 }
@@ -284,16 +284,16 @@ func TestRenewedWhileOneGoesFirst(t *testing.T) {
 // A request is refused with another token, too, after its trial took too long and the others went
 // along. Then the next request goes alone again.
 func TestOwnAfterTheTrial(t *testing.T) {
-	l := New(Config{})
-	issued(t, l, 0, "one", 0, Fine)
+	l := newLife(LifeConfig{})
+	issued(t, l, 0, "one", 0, fine)
 	p := l.Take(at(0))
 	l.Answered(p)
 	l.Refused(at(0), p, false)
-	issued(t, l, 0, "two", 0, Fine)
+	issued(t, l, 0, "two", 0, fine)
 	slow := l.Take(at(0))
 	l.Take(at(trial))
 	ready(t, l, trial, true, false, limit.AfterSettle)
-	if v := l.Refused(at(trial), slow, true); v != Own {
+	if v := l.Refused(at(trial), slow, true); v != OwnFault {
 		t.Fatal(v)
 	}
 	l.Take(at(trial))
@@ -302,8 +302,8 @@ func TestOwnAfterTheTrial(t *testing.T) {
 
 // Only the end of the request that goes first has another try the token at once.
 func TestUnanswered(t *testing.T) {
-	l := New(Config{})
-	issued(t, l, 0, "one", 0, Fine)
+	l := newLife(LifeConfig{})
+	issued(t, l, 0, "one", 0, fine)
 	first := l.Take(at(0))
 	if l.Unanswered(Pass{Generation: first.Generation}) {
 		t.Error("another than the first")
@@ -313,7 +313,7 @@ func TestUnanswered(t *testing.T) {
 		t.Error("nobody waits for it")
 	}
 	l.Refused(at(0), first, false)
-	issued(t, l, 0, "two", 0, Fine)
+	issued(t, l, 0, "two", 0, fine)
 	second := l.Take(at(0))
 	if l.Unanswered(first) {
 		t.Error("it went with the token before")
@@ -325,8 +325,8 @@ func TestUnanswered(t *testing.T) {
 }
 
 func TestEvery(t *testing.T) {
-	l := New(Config{Every: 10 * time.Minute})
-	issued(t, l, 0, "one", time.Minute, Fine)
+	l := newLife(LifeConfig{Every: 10 * time.Minute})
+	issued(t, l, 0, "one", time.Minute, fine)
 	l.Answered(l.Take(at(0)))
 	ready(t, l, 10*time.Minute-1, true, false, limit.AfterSettle)
 	ready(t, l, 10*time.Minute, true, true, limit.AfterSettle)

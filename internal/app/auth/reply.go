@@ -1,4 +1,4 @@
-package bearer
+package auth
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// MaxReply is the largest size of a reply, in bytes.
-const MaxReply = 64 << 10
+// maxReply is the largest size of a reply, in bytes.
+const maxReply = 64 << 10
 
 // Names of members in JSON, the best first. OAuth servers use them, and commands that print a token
 // (gcloud, az, aws, kubectl's plug-ins).
@@ -26,17 +26,17 @@ var (
 	within = []string{"credential", "status", "data"}
 )
 
-// Read reads a token from a reply: the token itself on one line, or a JSON object with it. The
+// readToken reads a token from a reply: the token itself on one line, or a JSON object with it. The
 // object states the end of the token. Otherwise the token does, if it is a JWT with an exp; its
 // signature is not verified. wall is the instant of asking. Errors quote nothing of the reply but a
 // character that a token cannot have.
-func Read(reply []byte, wall time.Time) (Token, error) {
+func readToken(reply []byte, wall time.Time) (Token, error) {
 	text := bytes.TrimSpace(reply)
 	switch {
 	case len(text) == 0:
 		return Token{}, errors.New("it is empty, expected a token, or a JSON object with one")
-	case len(reply) > MaxReply:
-		return Token{}, fmt.Errorf("it has more than %d bytes, expected a token, or a JSON object with one", MaxReply)
+	case len(reply) > maxReply:
+		return Token{}, fmt.Errorf("it has more than %d bytes, expected a token, or a JSON object with one", maxReply)
 	case text[0] == '{':
 		return readObject(text, wall)
 	}
@@ -111,8 +111,8 @@ func member(all map[string]json.RawMessage, names []string) json.RawMessage {
 	return nil
 }
 
-// number reads a number, also in quotes, as Azure writes it.
-func number(raw json.RawMessage) (float64, bool) {
+// jsonNumber reads a number, also in quotes, as Azure writes it.
+func jsonNumber(raw json.RawMessage) (float64, bool) {
 	text := string(raw)
 	_ = json.Unmarshal(raw, &text) // a value that is no text stays as it is
 	n, err := strconv.ParseFloat(text, 64)
@@ -123,7 +123,7 @@ const longest = 100 * 365 * 24 * time.Hour
 
 // seconds reads a duration in seconds. It is never 0, which would mean that it is unknown.
 func seconds(raw json.RawMessage) (time.Duration, bool) {
-	n, ok := number(raw)
+	n, ok := jsonNumber(raw)
 	return duration(n), ok
 }
 
@@ -136,7 +136,7 @@ func duration(n float64) time.Duration {
 }
 
 func instant(raw json.RawMessage) (time.Time, bool) {
-	if n, ok := number(raw); ok {
+	if n, ok := jsonNumber(raw); ok {
 		const milliseconds = 1e11 // in seconds this is the year 5138, in milliseconds 1973
 		if n > milliseconds {
 			n /= 1000
@@ -175,8 +175,8 @@ func lastsJWT(value string, wall time.Time) time.Duration {
 	return lasts(time.Unix(0, 0).Add(duration(*says.Expires)), wall)
 }
 
-// WithExpiry returns the token. If its life is not known, it comes from the token itself.
-func WithExpiry(t Token, wall time.Time) Token {
+// withExpiry returns the token. If its life is not known, it comes from the token itself.
+func withExpiry(t Token, wall time.Time) Token {
 	if t.Lasts == 0 {
 		t.Lasts = lastsJWT(t.Value, wall)
 	}

@@ -1,4 +1,4 @@
-package issuer
+package auth
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
@@ -34,7 +33,7 @@ func TestCommand(t *testing.T) {
 		{"hangs", "echo waiting >&2; sleep 60 | cat", "", 0, "it took longer than TIMEOUT: waiting"},
 		{"says much", "for i in 1 2 3 4 5 6 7 8 9; do echo 0123456789012345678901234567890123456789 >&2; done; echo the end >&2; exit 1", "", 0, "exit status 1: …"},
 	} {
-		var got bearer.Token
+		var got Token
 		var err error
 		ok := false
 		for _, most := range []time.Duration{500 * time.Millisecond, 30 * time.Second} { // the second where the machine is busy

@@ -1,4 +1,4 @@
-package bearer
+package auth
 
 import (
 	"encoding/base64"
@@ -44,7 +44,7 @@ func TestRead(t *testing.T) {
 		{"it ends now", `{"token":"abc","expires_at":1783087200}`, Token{"abc", -1}, ""},
 		{"a JWT that ends now", jwt(`{"exp":1783087200}`), Token{jwt(`{"exp":1783087200}`), -1}, ""},
 		{"all that may be in a token", "!~", Token{"!~", 0}, ""},
-		{"as long as may be", strings.Repeat("x", MaxReply), Token{strings.Repeat("x", MaxReply), 0}, ""},
+		{"as long as may be", strings.Repeat("x", maxReply), Token{strings.Repeat("x", maxReply), 0}, ""},
 		{"others are within", `{"token":"abc","data":{"token":"other"},"status":{"token":"other"}}`, Token{"abc", 0}, ""},
 		{"longer than time", `{"token":"abc","expires_in":1e300}`, Token{"abc", longest}, ""},
 		{"null", `{"access_token":null,"token":"abc","expires_in":null}`, Token{"abc", 0}, ""},
@@ -62,9 +62,9 @@ func TestRead(t *testing.T) {
 		{"a line break in it", `{"token":"a\nb"}`, Token{}, "it has 2 lines"},
 		{"no number", `{"token":"abc","expires_in":"soon"}`, Token{}, "no number of seconds"},
 		{"no instant", `{"token":"abc","expiry":"tomorrow"}`, Token{}, "neither as in RFC 3339"},
-		{"too long", strings.Repeat("x", MaxReply+1), Token{}, "more than 65536 bytes"},
+		{"too long", strings.Repeat("x", maxReply+1), Token{}, "more than 65536 bytes"},
 	} {
-		got, err := Read([]byte(c.reply), wall)
+		got, err := readToken([]byte(c.reply), wall)
 		if got != c.want || (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%s: %+v, %v; want %+v, %q", c.name, got, err, c.want, c.wrong)
 		}
@@ -77,7 +77,7 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, reply []byte) {
-		got, err := Read(reply, wall)
+		got, err := readToken(reply, wall)
 		if (err == nil) == (got.Value == "") {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -93,10 +93,10 @@ func FuzzRead(f *testing.F) {
 }
 
 // The expiry in the token itself counts only if there is no other source.
-func TestWithExpiry(t *testing.T) {
+func TestTokenWithExpiry(t *testing.T) {
 	inHour := jwt(`{"exp":1783090800}`)
 	for _, c := range []struct{ said, want time.Duration }{{0, time.Hour}, {time.Minute, time.Minute}, {-1, -1}} {
-		if got := WithExpiry(Token{inHour, c.said}, wall); got != (Token{inHour, c.want}) {
+		if got := withExpiry(Token{inHour, c.said}, wall); got != (Token{inHour, c.want}) {
 			t.Errorf("said to last %v: lasts %v, want %v", c.said, got.Lasts, c.want)
 		}
 	}

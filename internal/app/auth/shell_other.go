@@ -1,6 +1,6 @@
 //go:build !unix && !windows
 
-package issuer
+package auth
 
 import (
 	"context"

@@ -1,13 +1,16 @@
-// Package issuer gets tokens from a command or an OAuth server, and renews them while requests go.
-// A bearer.Life decides when.
+// Package auth gets the tokens of a run from a command or an OAuth server, and renews them while
+// requests go. It decides from when and until when a token may be sent, and which request tries a new
+// one. It decides what a refusal means, and when the run needs another token.
 //
 // # Files
 //
-//	issuer.go     Issuer, and the Keeper of a run's token
+//	keeper.go     Issuer, and the Keeper of a run's token
+//	life.go       when a token is sent, tried and renewed, as arithmetic on an instant
+//	reply.go      a token in a reply of an issuer
 //	command.go    tokens from a command
 //	oauth.go      tokens from an OAuth server
 //	shell_*.go    the shell of each system
-package issuer
+package auth
 
 import (
 	"context"
@@ -16,7 +19,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/auth/bearer"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -24,7 +26,7 @@ import (
 type Issuer interface {
 	// Issue returns a token that is new as far as the Issuer knows. Its errors contain no secrets
 	// but those of Secrets.
-	Issue(ctx context.Context) (bearer.Token, error)
+	Issue(ctx context.Context) (Token, error)
 	// Secrets are the values that the Issuer uses to get tokens, by their names.
 	Secrets() map[string]string
 	// String names the source of the tokens.
@@ -43,7 +45,7 @@ var (
 // Config describes a Keeper.
 type Config struct {
 	Issuer Issuer
-	Life   bearer.Config
+	Life   LifeConfig
 	// New is called with every token, before any request gets it.
 	New func(value string)
 	// Over is called once when no token will come any more, with an ErrNone or an ErrRefused.
@@ -62,7 +64,7 @@ type Keeper struct {
 	asking sync.WaitGroup
 
 	mu      sync.Mutex
-	life    *bearer.Life
+	life    *life
 	changed chan struct{} // closed, and replaced, when life changes
 	over    bool          // no more tokens come
 	waiting int           // calls of Take that wait
@@ -70,7 +72,7 @@ type Keeper struct {
 
 // New returns a Keeper.
 func New(c Config) *Keeper {
-	k := &Keeper{c: c, base: time.Now(), life: bearer.New(c.Life), changed: make(chan struct{})}
+	k := &Keeper{c: c, base: time.Now(), life: newLife(c.Life), changed: make(chan struct{})}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	return k
 }
@@ -80,7 +82,7 @@ func (k *Keeper) now() mono.Time { return mono.Of(k.base, time.Now()) }
 // Take returns the token for a request. If the request may not go at once, Take waits until that
 // may have changed, or ctx ends, and then returns false. By then the request's permit is old, and
 // the request must get another.
-func (k *Keeper) Take(ctx context.Context) (bearer.Pass, bool) {
+func (k *Keeper) Take(ctx context.Context) (Pass, bool) {
 	k.mu.Lock()
 	now := k.now()
 	ready, ask, wake := k.life.Ready(now)
@@ -106,7 +108,7 @@ func (k *Keeper) Take(ctx context.Context) (bearer.Pass, bool) {
 	case <-ctx.Done():
 	case <-k.ctx.Done():
 	}
-	return bearer.Pass{}, false
+	return Pass{}, false
 }
 
 // ask gets a token from the Issuer.
@@ -123,7 +125,7 @@ func (k *Keeper) ask() {
 	now := k.now()
 	since, lacked := k.life.Lacks(now)
 	if err == nil {
-		if c := k.life.Issued(now, t); c != bearer.Fine {
+		if c := k.life.Issued(now, t); c != fine {
 			err = errors.New(string(c))
 		}
 	}
@@ -164,10 +166,10 @@ func (k *Keeper) changedLocked() {
 
 // Refused notes that the server refused a request for its token; said is the text of the refusal.
 // before means that the server had refused the request with another token, too.
-func (k *Keeper) Refused(p bearer.Pass, before bool, said string) bearer.Verdict {
+func (k *Keeper) Refused(p Pass, before bool, said string) Verdict {
 	k.mu.Lock()
 	v := k.life.Refused(k.now(), p, before)
-	over := v == bearer.Over && !k.over
+	over := v == Over && !k.over
 	if over {
 		k.cancel()
 	}
@@ -180,7 +182,7 @@ func (k *Keeper) Refused(p bearer.Pass, before bool, said string) bearer.Verdict
 }
 
 // Answered notes an answer that does not refuse the token.
-func (k *Keeper) Answered(p bearer.Pass) {
+func (k *Keeper) Answered(p Pass) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.life.Answered(p) {
@@ -189,7 +191,7 @@ func (k *Keeper) Answered(p bearer.Pass) {
 }
 
 // Unanswered notes the end of a request without an answer.
-func (k *Keeper) Unanswered(p bearer.Pass) {
+func (k *Keeper) Unanswered(p Pass) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.life.Unanswered(p) {
