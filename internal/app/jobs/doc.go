@@ -1,6 +1,6 @@
 // Package jobs keeps files and batches of clients in a folder, and sends the batches. It is the
-// store behind /v1/files, /v1/batches and /v1/messages/batches of `paceline proxy`; package
-// jobs/api has the words of these APIs.
+// store behind /v1/files, /v1/batches and /v1/messages/batches of `paceline proxy`. It speaks these APIs
+// of OpenAI and Anthropic: answers and errors have their words, so their SDKs work as with the provider.
 //
 // The folder alone is the state. A record is replaced as a whole, so a crash at any instant leaves
 // what was before or what is after. At its next start the Store goes on with each batch: package run
@@ -13,12 +13,16 @@
 // An owner is a client, by its name. It sees what it owns, and nothing else. Ids are 128 random bits.
 // No id and no name from outside becomes a part of a path before it was found among the known ones.
 //
-//	jobs_store.go  Config, Store: Open, Start, Stop, Wait
-//	owner.go       owners, and how much room they have
-//	ids.go         ids
-//	file.go        files, and uploads
-//	batch.go       batches and their states
-//	validate.go    mistakes in an input
-//	work.go        a batch from its validation to its end, over the engine
-//	finish.go      the files that a batch makes
+//	jobs_store.go         Config, Store: Open, Start, Stop, Wait
+//	owner.go              owners, and how much room they have
+//	ids.go                ids
+//	file.go               files, and uploads
+//	batch.go              batches and their states
+//	validate.go           mistakes in an input
+//	work.go               a batch from its validation to its end, over the engine
+//	finish.go             the files that a batch makes
+//	batch_apis.go         Serve: which requests are the Store's, and JSON answers
+//	openai_batches.go     /v1/files and /v1/batches
+//	anthropic_batches.go  /v1/messages/batches
+//	list_page.go          pages of lists
 package jobs

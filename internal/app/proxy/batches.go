@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/jobs"
-	"github.com/paceline-go/paceline/internal/app/jobs/api"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 )
 
@@ -140,14 +139,14 @@ func (c *Config) sameBatches(next *Config) error {
 }
 
 // family says which APIs of batches an upstream has.
-func (u *upstream) family() api.Family {
+func (u *upstream) family() jobs.Family {
 	switch u.Seller() {
 	case "":
-		return api.Any
+		return jobs.AnyFamily
 	case "anthropic":
-		return api.Anthropic
+		return jobs.Anthropic
 	}
-	return api.OpenAI
+	return jobs.OpenAI
 }
 
 // keeps answers a request for a file or a batch that the proxy keeps. It reports whether it is one.
@@ -157,7 +156,7 @@ func (v *visit) keeps() bool {
 		return false
 	}
 	path := strings.TrimPrefix(v.in.URL.Path, v.upstream.Path)
-	if !api.Takes(v.upstream.family(), path) {
+	if !jobs.Takes(v.upstream.family(), path) {
 		return false
 	}
 	v.sending.Store(true) // it waits for no turn
@@ -176,7 +175,7 @@ func (v *visit) keeps() bool {
 	}
 	v.tellWaited(v.w.Header())
 	v.forPage(v.w.Header())
-	api.Serve(s, v.w, r, api.Call{Owner: v.client.owner, Path: path, Base: scheme + "://" + r.Host + v.upstream.Path})
+	jobs.Serve(s, v.w, r, jobs.Call{Owner: v.client.owner, Path: path, Base: scheme + "://" + r.Host + v.upstream.Path})
 	return true
 }
 

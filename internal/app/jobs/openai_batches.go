@@ -1,4 +1,4 @@
-package api
+package jobs
 
 import (
 	"encoding/json"
@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/jobs"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
@@ -84,7 +83,7 @@ func (v *visit) openAIError(err error, param string) {
 }
 
 // file answers with a file.
-func (v *visit) file(f jobs.File, err error) {
+func (v *visit) file(f File, err error) {
 	if err != nil {
 		v.openAIError(err, "id")
 		return
@@ -92,18 +91,18 @@ func (v *visit) file(f jobs.File, err error) {
 	v.answer(http.StatusOK, showFile(f))
 }
 
-func showFile(f jobs.File) m {
+func showFile(f File) m {
 	return m{"id": f.ID, "object": "file", "bytes": f.Bytes, "created_at": f.Created.Unix(), "filename": f.Name,
-		"purpose": f.Purpose, "status": "processed", "status_details": nil, "expires_at": seconds(f.Expires)}
+		"purpose": f.Purpose, "status": "processed", "status_details": nil, "expires_at": unixSeconds(f.Expires)}
 }
 
 func (v *visit) files() {
 	q := v.r.URL.Query()
 	all := v.s.Files(v.c.Owner)
 	if want := q.Get("purpose"); want != "" {
-		all = slices.DeleteFunc(all, func(f jobs.File) bool { return f.Purpose != want })
+		all = slices.DeleteFunc(all, func(f File) bool { return f.Purpose != want })
 	}
-	id := func(f jobs.File) string { return f.ID }
+	id := func(f File) string { return f.ID }
 	const most = 10_000
 	some, more, err := page(q, most, most, all, id)
 	v.list(shownAs(some, showFile), more, err)(ends(some, id))
@@ -154,7 +153,7 @@ func (v *visit) upload() {
 		return
 	}
 	f, problem := readForm(form, u)
-	if problem == nil && f.purpose != jobs.PurposeBatch {
+	if problem == nil && f.purpose != PurposeBatch {
 		problem = &badForm{"purpose",
 			fmt.Errorf("'%.50s' is not one of ['batch'] - 'purpose': this proxy keeps files of batches alone", f.purpose)}
 	}
@@ -256,9 +255,9 @@ func (v *visit) create() {
 		v.openAIProblem(http.StatusBadRequest, "metadata", "invalid_type", "metadata has to be an object of strings.")
 		return
 	}
-	b, err := v.s.Create(jobs.Batch{Owner: v.c.Owner, Form: format.OpenAI, Endpoint: ask.Endpoint, Input: ask.Input,
+	b, err := v.s.Create(Batch{Owner: v.c.Owner, Form: format.OpenAI, Endpoint: ask.Endpoint, Input: ask.Input,
 		Window: ask.Window, Metadata: ask.Metadata, Bare: v.bare, Deadline: time.Now().Add(window)})
-	if errors.Is(err, jobs.ErrNotThere) {
+	if errors.Is(err, ErrNotThere) {
 		v.openAIProblem(http.StatusBadRequest, "input_file_id", "", "No file of purpose 'batch' with ID '%.100s' found.",
 			ask.Input)
 		return
@@ -277,12 +276,12 @@ func parseWindow(s string) (d time.Duration, ok bool) {
 }
 
 // batch answers with a batch.
-func (v *visit) batch(b jobs.Batch, err error) {
+func (v *visit) batch(b Batch, err error) {
 	switch {
-	case errors.Is(err, jobs.ErrEnded):
+	case errors.Is(err, ErrEnded):
 		v.openAIProblem(http.StatusConflict, "", "", "Cannot cancel a batch with status '%s'.", b.State)
 	case err == nil && b.Form != format.OpenAI:
-		v.openAIError(jobs.ErrNotThere, "id")
+		v.openAIError(ErrNotThere, "id")
 	case err != nil:
 		v.openAIError(err, "id")
 	default:
@@ -291,25 +290,25 @@ func (v *visit) batch(b jobs.Batch, err error) {
 }
 
 func (v *visit) batches() {
-	id := func(b jobs.Batch) string { return b.ID }
+	id := func(b Batch) string { return b.ID }
 	const usual, most = 20, 100
 	some, more, err := page(v.r.URL.Query(), usual, most, v.s.Batches(v.c.Owner, format.OpenAI), id)
 	v.list(shownAs(some, showBatch), more, err)(ends(some, id))
 }
 
-func showBatch(b jobs.Batch) m {
-	only := func(at time.Time, in ...jobs.State) any {
+func showBatch(b Batch) m {
+	only := func(at time.Time, in ...State) any {
 		if slices.Contains(in, b.State) {
-			return seconds(at)
+			return unixSeconds(at)
 		}
 		return nil
 	}
 	r := m{"id": b.ID, "object": "batch", "endpoint": b.Endpoint, "errors": nil, "input_file_id": b.Input,
 		"completion_window": b.Window, "status": b.State, "output_file_id": nil, "error_file_id": nil,
-		"created_at": b.Created.Unix(), "in_progress_at": seconds(b.Began), "expires_at": b.Deadline.Unix(),
-		"finalizing_at": seconds(b.Finalized), "completed_at": only(b.Finished, jobs.Completed),
-		"failed_at": only(b.Finished, jobs.Failed), "expired_at": only(b.Finished, jobs.Expired),
-		"cancelling_at": seconds(b.Asked), "cancelled_at": only(b.Finished, jobs.Cancelled), "metadata": tagged(&b),
+		"created_at": b.Created.Unix(), "in_progress_at": unixSeconds(b.Began), "expires_at": b.Deadline.Unix(),
+		"finalizing_at": unixSeconds(b.Finalized), "completed_at": only(b.Finished, Completed),
+		"failed_at": only(b.Finished, Failed), "expired_at": only(b.Finished, Expired),
+		"cancelling_at": unixSeconds(b.Asked), "cancelled_at": only(b.Finished, Cancelled), "metadata": tagged(&b),
 		"request_counts": m{"total": b.Counts.Total, "completed": b.Counts.Done, "failed": b.Counts.Failed}}
 	if len(b.Mistakes) > 0 {
 		var data []m
@@ -333,7 +332,7 @@ func showBatch(b jobs.Batch) m {
 
 // tagged returns the owner's metadata. As long as the batch goes on, it says when that will have an
 // end, and why nothing goes on.
-func tagged(b *jobs.Batch) any {
+func tagged(b *Batch) any {
 	if b.ETA.IsZero() && b.Why == "" || b.State.Ended() {
 		return b.Metadata
 	}

@@ -1,4 +1,4 @@
-package api
+package jobs
 
 import (
 	"bytes"
@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/paceline-go/paceline/internal/app/jobs"
 )
 
 // Which paths are kept, of which upstreams. Others go to the upstream as they are.
@@ -86,12 +84,12 @@ func TestPages(t *testing.T) {
 
 // Each error of the store has a status that says whose fault it is.
 func TestStatuses(t *testing.T) {
-	for want, err := range map[int]error{507: jobs.ErrNoRoom, 404: jobs.ErrNotThere, 413: jobs.ErrTooLarge, 429: jobs.ErrTooMany, 409: jobs.ErrEnded, 503: jobs.ErrStopping, 500: io.ErrUnexpectedEOF} {
+	for want, err := range map[int]error{507: ErrNoRoom, 404: ErrNotThere, 413: ErrTooLarge, 429: ErrTooMany, 409: ErrEnded, 503: ErrStopping, 500: io.ErrUnexpectedEOF} {
 		if got := statusOf(fmt.Errorf("x: %w", err)); got != want {
 			t.Errorf("%v: %d, want %d", err, got, want)
 		}
 	}
-	if got := statusOf(&jobs.DiskError{Err: errors.New("no space left on device")}); got != http.StatusInsufficientStorage {
+	if got := statusOf(&DiskError{Err: errors.New("no space left on device")}); got != http.StatusInsufficientStorage {
 		t.Error(got)
 	}
 }
@@ -101,7 +99,7 @@ type full struct{ n int }
 
 func (f *full) Write(p []byte) (int, error) {
 	if f.n -= len(p); f.n < 0 {
-		return 0, &jobs.DiskError{Err: errors.New("no space left on device")}
+		return 0, &DiskError{Err: errors.New("no space left on device")}
 	}
 	return len(p), nil
 }
@@ -109,8 +107,8 @@ func (f *full) Write(p []byte) (int, error) {
 // A disk that is full in the middle is no mistake of the client's.
 func TestInlineOnAFullDisk(t *testing.T) {
 	body := `{"requests":[` + strings.Repeat(`{"custom_id":"a","params":{}},`, 1) + `{"custom_id":"b","params":{}}]}`
-	err := inline(strings.NewReader(body), &full{40})
-	if _, disk := errors.AsType[*jobs.DiskError](err); !disk || statusOf(err) != 507 {
+	err := inlineRequests(strings.NewReader(body), &full{40})
+	if _, disk := errors.AsType[*DiskError](err); !disk || statusOf(err) != 507 {
 		t.Errorf("%v", err)
 	}
 	form, kind := formOf("x", strings.Repeat("y", 100))
@@ -137,7 +135,7 @@ func FuzzInline(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		var out bytes.Buffer
-		if err := inline(strings.NewReader(body), &out); err != nil {
+		if err := inlineRequests(strings.NewReader(body), &out); err != nil {
 			if _, bad := errors.AsType[badRequest](err); !bad {
 				t.Fatalf("%v is not the client's mistake", err)
 			}

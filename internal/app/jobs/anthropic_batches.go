@@ -1,4 +1,4 @@
-package api
+package jobs
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/jobs"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
@@ -32,7 +31,7 @@ func (v *visit) anthropic(parts []string) {
 		v.messageBatch(v.s.Batch(v.c.Owner, id))
 	case ask == "POST//" && parts[1] == "cancel":
 		b, err := v.s.Cancel(v.c.Owner, id)
-		if errors.Is(err, jobs.ErrEnded) { // it is said as it is
+		if errors.Is(err, ErrEnded) { // it is said as it is
 			err = nil
 		}
 		v.messageBatch(b, err)
@@ -61,10 +60,10 @@ func (v *visit) anthropicError(err error) {
 	switch status := statusOf(err); {
 	case status == http.StatusNotFound:
 		v.anthropicProblem(status, "not_found_error", "There is no such batch.")
-	case errors.Is(err, jobs.ErrGoesOn):
+	case errors.Is(err, ErrGoesOn):
 		v.anthropicProblem(http.StatusBadRequest, "invalid_request_error", "The batch is in progress: cancel it first.")
 	case status == http.StatusRequestEntityTooLarge:
-		v.anthropicProblem(status, "request_too_large", "The requests of a batch may have %d bytes.", jobs.MostInlineSize)
+		v.anthropicProblem(status, "request_too_large", "The requests of a batch may have %d bytes.", MostInlineSize)
 	case status == http.StatusTooManyRequests:
 		v.anthropicProblem(status, "rate_limit_error", "%v", err)
 	default:
@@ -83,9 +82,9 @@ func (v *visit) createInline() {
 			header[name] = values
 		}
 	}
-	b, err := v.s.CreateInline(jobs.Batch{Owner: v.c.Owner, Form: format.Anthropic, Bare: v.bare, Header: header,
-		Deadline: time.Now().Add(inlineTime)}, func(w io.Writer) error { return inline(v.r.Body, w) })
-	if wrong, is := errors.AsType[*jobs.MistakeError](err); is {
+	b, err := v.s.CreateInline(Batch{Owner: v.c.Owner, Form: format.Anthropic, Bare: v.bare, Header: header,
+		Deadline: time.Now().Add(inlineTime)}, func(w io.Writer) error { return inlineRequests(v.r.Body, w) })
+	if wrong, is := errors.AsType[*MistakeError](err); is {
 		v.anthropicProblem(http.StatusBadRequest, "invalid_request_error", "requests.%d.%s", wrong.Line-1, wrong.Message)
 		return
 	}
@@ -96,8 +95,8 @@ func (v *visit) createInline() {
 	v.messageBatch(b, err)
 }
 
-// inline writes the requests of a body as lines.
-func inline(in io.Reader, w io.Writer) error {
+// inlineRequests writes the requests of a body as lines.
+func inlineRequests(in io.Reader, w io.Writer) error {
 	bad := func(text string, args ...any) error { return badRequest{fmt.Errorf(text, args...)} }
 	d := json.NewDecoder(in)
 	if err := expect(d, '{'); err != nil {
@@ -123,8 +122,8 @@ func inline(in io.Reader, w io.Writer) error {
 			if err := inlineLine(d, w, total, seen, bad); err != nil {
 				return err
 			}
-			if total++; total > jobs.MostInline {
-				return bad("requests: List should have at most %d items", jobs.MostInline)
+			if total++; total > MostInline {
+				return bad("requests: List should have at most %d items", MostInline)
 			}
 		}
 		if err := expect(d, ']'); err != nil {
@@ -181,9 +180,9 @@ func inlineLine(d *json.Decoder, w io.Writer, i int, seen map[format.Hash]bool, 
 }
 
 // messageBatch answers with a batch.
-func (v *visit) messageBatch(b jobs.Batch, err error) {
+func (v *visit) messageBatch(b Batch, err error) {
 	if err == nil && b.Form != format.Anthropic {
-		err = jobs.ErrNotThere
+		err = ErrNotThere
 	}
 	if err != nil {
 		v.anthropicError(err)
@@ -193,7 +192,7 @@ func (v *visit) messageBatch(b jobs.Batch, err error) {
 }
 
 func (v *visit) messageBatches() {
-	id := func(b jobs.Batch) string { return b.ID }
+	id := func(b Batch) string { return b.ID }
 	const usual, most = 20, 1000
 	some, more, err := page(v.r.URL.Query(), usual, most, v.s.Batches(v.c.Owner, format.Anthropic), id)
 	if err != nil {
@@ -206,7 +205,7 @@ func (v *visit) messageBatches() {
 }
 
 // showMessageBatch shows counts once the batch has ended, as documented.
-func (v *visit) showMessageBatch(b jobs.Batch) m {
+func (v *visit) showMessageBatch(b Batch) m {
 	at := func(t time.Time) any {
 		if t.IsZero() {
 			return nil
@@ -217,7 +216,7 @@ func (v *visit) showMessageBatch(b jobs.Batch) m {
 	r := m{"id": b.ID, "type": "message_batch", "processing_status": "in_progress", "request_counts": counts,
 		"ended_at": nil, "created_at": at(b.Created), "expires_at": at(b.Deadline), "archived_at": nil,
 		"cancel_initiated_at": at(b.Asked), "results_url": nil}
-	if b.State == jobs.Cancelling {
+	if b.State == Cancelling {
 		r["processing_status"] = "canceling"
 	}
 	if b.State.Ended() {
@@ -234,8 +233,8 @@ func (v *visit) results(id string) {
 	switch {
 	case err == nil && b.Form != format.Anthropic:
 		in.Close()
-		v.anthropicError(jobs.ErrNotThere)
-	case errors.Is(err, jobs.ErrGoesOn):
+		v.anthropicError(ErrNotThere)
+	case errors.Is(err, ErrGoesOn):
 		v.anthropicProblem(http.StatusNotFound, "not_found_error", "The batch has no results yet.")
 	case err != nil:
 		v.anthropicError(err)

@@ -1,11 +1,4 @@
-// Package api speaks the APIs of files and batches of OpenAI and Anthropic for a jobs.Store. Answers
-// and errors have the words of these APIs, so that their SDKs work as with the provider.
-//
-//	api.go                which requests are the Store's, and JSON answers
-//	openai_batches.go     /v1/files and /v1/batches
-//	anthropic_batches.go  /v1/messages/batches
-//	list_page.go          pages of lists
-package api
+package jobs
 
 import (
 	"encoding/json"
@@ -13,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/paceline-go/paceline/internal/app/jobs"
 )
 
 // Call is a request of a client.
@@ -32,14 +23,14 @@ type Family uint8
 
 // Families.
 const (
-	Any Family = iota // the upstream is not known
+	AnyFamily Family = iota // the upstream is not known
 	OpenAI
 	Anthropic
 )
 
 // Takes reports whether a request belongs to these APIs.
 func Takes(f Family, path string) bool {
-	parts, _ := split(path)
+	parts, _ := splitPath(path)
 	if len(parts) == 0 {
 		return false
 	}
@@ -52,8 +43,8 @@ func Takes(f Family, path string) bool {
 	return false
 }
 
-// split returns the segments of a path behind its /v1. bare says that it has none.
-func split(path string) (parts []string, bare bool) {
+// splitPath returns the segments of a path behind its /v1. bare says that it has none.
+func splitPath(path string) (parts []string, bare bool) {
 	parts = strings.Split(strings.Trim(path, "/"), "/")
 	if parts[0] != "v1" {
 		return parts, true
@@ -62,8 +53,8 @@ func split(path string) (parts []string, bare bool) {
 }
 
 // Serve answers a request that Takes.
-func Serve(s *jobs.Store, w http.ResponseWriter, r *http.Request, c Call) {
-	parts, bare := split(c.Path)
+func Serve(s *Store, w http.ResponseWriter, r *http.Request, c Call) {
+	parts, bare := splitPath(c.Path)
 	v := &visit{s: s, w: w, r: r, c: c, bare: bare}
 	if parts[0] == "messages" {
 		v.anthropic(parts[2:])
@@ -74,7 +65,7 @@ func Serve(s *jobs.Store, w http.ResponseWriter, r *http.Request, c Call) {
 
 // visit is one request.
 type visit struct {
-	s    *jobs.Store
+	s    *Store
 	w    http.ResponseWriter
 	r    *http.Request
 	c    Call
@@ -103,26 +94,26 @@ func (v *visit) answer(status int, body any) {
 
 // statusOf returns the status of an error of the Store.
 func statusOf(err error) int {
-	_, disk := errors.AsType[*jobs.DiskError](err)
+	_, disk := errors.AsType[*DiskError](err)
 	switch {
-	case disk, errors.Is(err, jobs.ErrNoRoom):
+	case disk, errors.Is(err, ErrNoRoom):
 		return http.StatusInsufficientStorage
-	case errors.Is(err, jobs.ErrNotThere):
+	case errors.Is(err, ErrNotThere):
 		return http.StatusNotFound
-	case errors.Is(err, jobs.ErrTooLarge):
+	case errors.Is(err, ErrTooLarge):
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, jobs.ErrTooMany):
+	case errors.Is(err, ErrTooMany):
 		return http.StatusTooManyRequests
-	case errors.Is(err, jobs.ErrEnded), errors.Is(err, jobs.ErrGoesOn):
+	case errors.Is(err, ErrEnded), errors.Is(err, ErrGoesOn):
 		return http.StatusConflict
-	case errors.Is(err, jobs.ErrStopping):
+	case errors.Is(err, ErrStopping):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
 }
 
-// seconds is an instant in seconds since 1970; nil: it is not set.
-func seconds(at time.Time) any {
+// unixSeconds is an instant in seconds since 1970; nil: it is not set.
+func unixSeconds(at time.Time) any {
 	if at.IsZero() {
 		return nil
 	}
