@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/handover"
+	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 )
 
@@ -37,7 +37,7 @@ const takeWithin = 20 * time.Second
 
 // takeOver takes the sockets of the process that runs with the same configuration. It returns nil if
 // that is not wanted, or if no process runs.
-func (f *proxyFlags) takeOver(ctx context.Context, c *proxy.Config) (*handover.Predecessor, error) {
+func (f *proxyFlags) takeOver(ctx context.Context, c *proxy.Config) (*daemon.Predecessor, error) {
 	child := os.Getenv(takesOver) != ""
 	_ = os.Unsetenv(takesOver)
 	if !f.takeover && !child {
@@ -50,8 +50,8 @@ func (f *proxyFlags) takeOver(ctx context.Context, c *proxy.Config) (*handover.P
 	}
 	ctx, stop := context.WithTimeout(ctx, takeWithin)
 	defer stop()
-	from, err := handover.Take(ctx, path)
-	if errors.Is(err, handover.ErrNone) && !child {
+	from, err := daemon.TakeOver(ctx, path)
+	if errors.Is(err, daemon.ErrNoPredecessor) && !child {
 		c.Log.Info("no process to take over from", "socket", path)
 		return nil, nil
 	}
@@ -79,7 +79,7 @@ func listening(c *proxy.Config, use, address, flag string) (net.Listener, error)
 func passOn(c *proxy.Config, s *proxy.Server, listeners []proxy.Passed) error {
 	s.Inherit()
 	if path, chosen := c.HandoverPath(); path != "" {
-		socket, err := handover.Listen(path)
+		socket, err := daemon.ListenForHandover(path)
 		if err == nil {
 			if err = s.PassOn(proxy.Handover{Socket: socket, Path: path, Listeners: listeners}); err != nil {
 				socket.Close()
@@ -106,7 +106,7 @@ func goingOver(c *proxy.Config, main, admin, forward, metrics net.Listener) (all
 	}{{"main", c.Listen, main}, {"admin", c.Admin, admin}, {"forward", c.Forward.Listen, forward},
 		{"metrics", c.Metrics.Listen, metrics}} {
 		if l.Listener != nil {
-			all = append(all, proxy.Passed{Named: handover.Named{Use: l.use, Address: l.address}, Listener: l.Listener})
+			all = append(all, proxy.Passed{NamedSocket: daemon.NamedSocket{Use: l.use, Address: l.address}, Listener: l.Listener})
 		}
 	}
 	return all

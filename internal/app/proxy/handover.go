@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/handover"
+	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -43,7 +43,7 @@ func (c *Config) HandoverPath() (path string, chosen bool) {
 
 // Handover is what a Server needs to pass itself on.
 type Handover struct {
-	Socket *handover.Socket
+	Socket *daemon.HandoverSocket
 	Path   string // of the Socket
 	// Listeners are those that go over.
 	Listeners []Passed
@@ -53,7 +53,7 @@ type Handover struct {
 
 // Passed is a listener, by its use and its address in the configuration.
 type Passed struct {
-	handover.Named
+	daemon.NamedSocket
 	net.Listener
 }
 
@@ -118,7 +118,7 @@ func (s *Server) Inherit() {
 }
 
 // offer is what the Server passes on.
-func (s *Server) offer() (o handover.Offer, sockets []syscall.Conn) {
+func (s *Server) offer() (o daemon.Offer, sockets []syscall.Conn) {
 	o.PID = os.Getpid()
 	switch {
 	case s.proxy.heir.Load() != nil:
@@ -135,14 +135,14 @@ func (s *Server) offer() (o handover.Offer, sockets []syscall.Conn) {
 	}
 	for _, l := range s.handover.Listeners {
 		if c, ok := l.Listener.(syscall.Conn); ok {
-			o.Sockets, sockets = append(o.Sockets, l.Named), append(sockets, c)
+			o.Sockets, sockets = append(o.Sockets, l.NamedSocket), append(sockets, c)
 		}
 	}
 	return o, sockets
 }
 
 // hand hands over to the next process.
-func (s *Server) hand(next *handover.Successor) {
+func (s *Server) hand(next *daemon.Successor) {
 	p, log := s.proxy, s.proxy.config.Log
 	p.applying.Lock() // no other configuration meanwhile
 	defer p.applying.Unlock()

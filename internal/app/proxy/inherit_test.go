@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/handover"
+	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
@@ -50,7 +50,7 @@ func TestInFlightGoesOver(t *testing.T) {
 				if err := former.proxy.state.suspend(); err != nil {
 					t.Fatal(err)
 				}
-				conf.Taken = &handover.Predecessor{}
+				conf.Taken = &daemon.Predecessor{}
 				next := virtual(t, server, conf)
 				conf.Taken, next.proxy.config.Taken = nil, nil
 				former.proxy.state.handOver(func(entry int64, o limit.Outcome) error {

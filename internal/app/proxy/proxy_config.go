@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/handover"
+	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
@@ -74,7 +74,7 @@ type Config struct {
 	Handover string
 	// Taken is the process before, if this one takes over from it (see Server.Handover). If nil, the
 	// process begins alone.
-	Taken *handover.Predecessor
+	Taken *daemon.Predecessor
 	clock func() (time.Time, boottime.Reading) // nil: the machine's; for the state file
 
 	atHand  int               // how many partitions, clients and names are at hand, of each; 0: 4096

@@ -1,6 +1,6 @@
 //go:build unix
 
-package handover
+package daemon
 
 import (
 	"bufio"
@@ -13,8 +13,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-
-	"github.com/paceline-go/paceline/internal/app/daemon"
 )
 
 // Predecessor is the process that hands over. Take makes it.
@@ -28,12 +26,12 @@ type Predecessor struct {
 // mostSockets is how many sockets may go over.
 const mostSockets = 16
 
-// Take asks the process that listens at path to hand over, and waits for its sockets. It returns
-// ErrNone if there is no such process.
-func Take(ctx context.Context, path string) (*Predecessor, error) {
-	c, err := Dial(ctx, path)
+// TakeOver asks the process that listens at path to hand over, and waits for its sockets. It returns
+// ErrNoPredecessor if there is no such process.
+func TakeOver(ctx context.Context, path string) (*Predecessor, error) {
+	c, err := DialPredecessor(ctx, path)
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("%w: none listens at %s", ErrNone, path)
+		return nil, fmt.Errorf("%w: none listens at %s", ErrNoPredecessor, path)
 	}
 	if err != nil {
 		return nil, err
@@ -150,17 +148,17 @@ func (p *Predecessor) Close() error {
 	return p.conn.Close()
 }
 
-// patience is how long a process may take to accept a connection.
-const patience = 10 * time.Second
+// predecessorPatience is how long a process may take to accept a connection.
+const predecessorPatience = 10 * time.Second
 
-// Dial connects to the process that listens at path now, which must be this user's.
-func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
-	c, err := (&net.Dialer{Timeout: patience}).DialContext(ctx, "unix", path)
+// DialPredecessor connects to the process that listens at path now, which must be this user's.
+func DialPredecessor(ctx context.Context, path string) (*net.UnixConn, error) {
+	c, err := (&net.Dialer{Timeout: predecessorPatience}).DialContext(ctx, "unix", path)
 	if err != nil {
 		return nil, err
 	}
 	u := c.(*net.UnixConn)
-	if err := daemon.Own(u); err != nil {
+	if err := Own(u); err != nil {
 		u.Close()
 		return nil, err
 	}

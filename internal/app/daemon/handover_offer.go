@@ -1,4 +1,4 @@
-package handover
+package daemon
 
 import "errors"
 
@@ -8,14 +8,14 @@ type Offer struct {
 	// Refused says why the process does not hand over. If empty, it does.
 	Refused string `json:"refused,omitempty"`
 	// Sockets are in the order in which they go over.
-	Sockets []Named `json:"sockets,omitempty"`
+	Sockets []NamedSocket `json:"sockets,omitempty"`
 }
 
-// Named is a listening socket, by its use and by the address for which it was opened.
-type Named struct {
+// NamedSocket is a listening socket, by its use and by the address for which it was opened.
+type NamedSocket struct {
 	Use     string `json:"use"`
 	Address string `json:"address"`
 }
 
-// ErrNone means that no process listens at the path of a Socket.
-var ErrNone = errors.New("no process to take over from")
+// ErrNoPredecessor means that no process listens at the path of a HandoverSocket.
+var ErrNoPredecessor = errors.New("no process to take over from")

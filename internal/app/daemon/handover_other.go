@@ -1,6 +1,6 @@
 //go:build !unix
 
-package handover
+package daemon
 
 import (
 	"context"
@@ -12,26 +12,26 @@ import (
 
 var errHere = errors.New("on this system no process takes over from another")
 
-// Socket, Successor and Predecessor are of other systems.
+// HandoverSocket, Successor and Predecessor are of other systems.
 type (
-	Socket      struct{}
-	Successor   struct{}
-	Predecessor struct{ Offer }
+	HandoverSocket struct{}
+	Successor      struct{}
+	Predecessor    struct{ Offer }
 )
 
-// Listen returns an error.
-func Listen(string) (*Socket, error) { return nil, errHere }
+// ListenForHandover returns an error.
+func ListenForHandover(string) (*HandoverSocket, error) { return nil, errHere }
 
-// Take returns an error.
-func Take(context.Context, string) (*Predecessor, error) { return nil, errHere }
+// TakeOver returns an error.
+func TakeOver(context.Context, string) (*Predecessor, error) { return nil, errHere }
 
-// Dial returns an error.
-func Dial(context.Context, string) (net.Conn, error) { return nil, errHere }
+// DialPredecessor returns an error.
+func DialPredecessor(context.Context, string) (net.Conn, error) { return nil, errHere }
 
-func (*Socket) Serve() error                                       { return errHere }
-func (*Socket) Next() <-chan *Successor                            { return nil }
-func (*Socket) Requests() net.Listener                             { return nil }
-func (*Socket) Close()                                             {}
+func (*HandoverSocket) Serve() error                               { return errHere }
+func (*HandoverSocket) Next() <-chan *Successor                    { return nil }
+func (*HandoverSocket) Requests() net.Listener                     { return nil }
+func (*HandoverSocket) Close()                                     {}
 func (*Successor) Give(Offer, []syscall.Conn) error                { return errHere }
 func (*Successor) Ready(time.Duration) error                       { return errHere }
 func (*Successor) Report(any) error                                { return errHere }

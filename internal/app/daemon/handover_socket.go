@@ -1,6 +1,6 @@
 //go:build unix
 
-package handover
+package daemon
 
 import (
 	"bufio"
@@ -13,12 +13,10 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/paceline-go/paceline/internal/app/daemon"
 )
 
-// Socket is where a process waits for the next one. Listen makes it.
-type Socket struct {
+// HandoverSocket is where a process waits for the next one. Listen makes it.
+type HandoverSocket struct {
 	path     string
 	fresh    string // the file before Serve
 	listener *net.UnixListener
@@ -34,8 +32,8 @@ const takes = 0
 // greeting is how long a new connection may say nothing.
 const greeting = 10 * time.Second
 
-// Listen opens a Socket for path. Serve puts it there.
-func Listen(path string) (*Socket, error) {
+// ListenForHandover opens a Socket for path. Serve puts it there.
+func ListenForHandover(path string) (*HandoverSocket, error) {
 	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
 	_ = os.Remove(fresh)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: fresh})
@@ -43,7 +41,7 @@ func Listen(path string) (*Socket, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	l.SetUnlinkOnClose(false) // by then, the next process may have its own there
-	s := &Socket{path: path, fresh: fresh, listener: l, requests: &requests{at: l.Addr(), conns: make(chan net.Conn), over: make(chan struct{})},
+	s := &HandoverSocket{path: path, fresh: fresh, listener: l, requests: &requests{at: l.Addr(), conns: make(chan net.Conn), over: make(chan struct{})},
 		next: make(chan *Successor)}
 	err = os.Chmod(fresh, 0o600)
 	if err == nil {
@@ -58,7 +56,7 @@ func Listen(path string) (*Socket, error) {
 }
 
 // Serve puts the Socket at its path, in place of an earlier one, and accepts connections until Close.
-func (s *Socket) Serve() error {
+func (s *HandoverSocket) Serve() error {
 	if err := os.Rename(s.fresh, s.path); err != nil {
 		return err
 	}
@@ -79,10 +77,10 @@ func (s *Socket) Serve() error {
 }
 
 // greet reads the first byte of a connection, which says what it is for.
-func (s *Socket) greet(c *net.UnixConn) {
+func (s *HandoverSocket) greet(c *net.UnixConn) {
 	first := make([]byte, 1)
 	_ = c.SetReadDeadline(time.Now().Add(greeting))
-	if daemon.Own(c) != nil {
+	if Own(c) != nil {
 		c.Close()
 		return
 	}
@@ -103,14 +101,14 @@ func (s *Socket) greet(c *net.UnixConn) {
 }
 
 // Next are the processes that want to take over, one after the other.
-func (s *Socket) Next() <-chan *Successor { return s.next }
+func (s *HandoverSocket) Next() <-chan *Successor { return s.next }
 
 // Requests are connections with requests, of processes that have handed over. Closing them closes the
 // Socket.
-func (s *Socket) Requests() net.Listener { return s.requests }
+func (s *HandoverSocket) Requests() net.Listener { return s.requests }
 
 // Close stops accepting, and removes the file unless it is another process's.
-func (s *Socket) Close() {
+func (s *HandoverSocket) Close() {
 	s.requests.Close()
 	s.listener.Close()
 	for _, path := range []string{s.fresh, s.path} {

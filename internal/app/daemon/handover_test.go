@@ -1,6 +1,6 @@
 //go:build unix
 
-package handover
+package daemon
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 )
 
 // meeting is a Socket, and a process that has asked there.
-func meeting(t *testing.T, o Offer, sockets []syscall.Conn) (s *Socket, former *Successor, next *Predecessor, err error) {
+func meeting(t *testing.T, o Offer, sockets []syscall.Conn) (s *HandoverSocket, former *Successor, next *Predecessor, err error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
-	if s, err = Listen(path); err == nil {
+	if s, err = ListenForHandover(path); err == nil {
 		err = s.Serve()
 	}
 	if err != nil {
@@ -31,7 +31,7 @@ func meeting(t *testing.T, o Offer, sockets []syscall.Conn) (s *Socket, former *
 		former = <-s.Next()
 		gave <- former.Give(o, sockets)
 	}()
-	next, err = Take(t.Context(), path)
+	next, err = TakeOver(t.Context(), path)
 	if gave := <-gave; gave != nil {
 		t.Fatal(gave)
 	}
@@ -47,14 +47,14 @@ func TestSocketsGoOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, former, next, err := meeting(t, Offer{PID: 7, Sockets: []Named{{"main", "a:1"}}}, []syscall.Conn{l.(*net.TCPListener)})
+	s, former, next, err := meeting(t, Offer{PID: 7, Sockets: []NamedSocket{{"main", "a:1"}}}, []syscall.Conn{l.(*net.TCPListener)})
 	if err != nil || next.PID != 7 {
 		t.Fatal(err)
 	}
 	if about, err := os.Stat(s.path); err != nil || about.Mode().Perm() != 0o600 {
 		t.Errorf("the socket has the mode %v, %v", about.Mode(), err)
 	}
-	for _, other := range []Named{{"admin", "a:1"}, {"main", "a:2"}} {
+	for _, other := range []NamedSocket{{"admin", "a:1"}, {"main", "a:2"}} {
 		if l, err := next.Listener(other.Use, other.Address); l != nil || err != nil {
 			t.Errorf("%v: %v %v, expected none", other, l, err)
 		}
@@ -121,14 +121,14 @@ func TestRefusedOffer(t *testing.T) {
 // process, the path leads to ErrNone.
 func TestPathLeadsToTheNewest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
-	if _, err := Take(t.Context(), path); !errors.Is(err, ErrNone) {
+	if _, err := TakeOver(t.Context(), path); !errors.Is(err, ErrNoPredecessor) {
 		t.Error(err)
 	}
-	one, err := Listen(path)
+	one, err := ListenForHandover(path)
 	if err != nil || one.Serve() != nil {
 		t.Fatal(err)
 	}
-	two, err := Listen(path)
+	two, err := ListenForHandover(path)
 	if err != nil || two.Serve() != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestPathLeadsToTheNewest(t *testing.T) {
 		c, _ := two.Requests().Accept()
 		accepted <- c
 	}()
-	c, err := Dial(context.Background(), path)
+	c, err := DialPredecessor(context.Background(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestPathLeadsToTheNewest(t *testing.T) {
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file is left: %v", err)
 	}
-	if _, err := Take(t.Context(), path); !errors.Is(err, ErrNone) {
+	if _, err := TakeOver(t.Context(), path); !errors.Is(err, ErrNoPredecessor) {
 		t.Error(err)
 	}
 }
