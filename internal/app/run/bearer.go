@@ -9,7 +9,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/auth"
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -26,7 +25,7 @@ func (c *Config) newTokens(secrets *format.Secrets, teller *telling.Teller, cour
 	if c.Bearer == nil {
 		return nil
 	}
-	h := hide.WithTokens(c.secretKeys())
+	h := format.WithTokens(c.secretKeys())
 	secrets.Finder = h
 	return auth.New(auth.Config{
 		Issuer: c.Bearer.Issuer, Life: c.Bearer.LifeConfig, Notice: func(s string) { c.Notice(s) },

@@ -12,7 +12,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/auth"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
@@ -336,7 +335,7 @@ func (r *judge) served(j *job, ans *pool.Answer) {
 }
 
 // said adds to a reason the message of an error of any server, on one line.
-func said(reason string, body []byte, secrets hide.Finder) string {
+func said(reason string, body []byte, secrets format.Finder) string {
 	const most = 200
 	message, _ := secrets.HideIn(provider.Message(body)) // first: half a secret is not found
 	switch {

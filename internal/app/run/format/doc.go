@@ -16,6 +16,7 @@
 //	per_second.go       limits as flags give them, and those of one model
 //	sample.go           a request as it would be sent, for people
 //	hidden.go           the secrets of requests, left out of what is shown
+//	hidden_tokens.go    what finds the secrets of a run: keys, and tokens that come later
 //	header_template.go  keys, and the places of their values and nonces
 //	entry.go            what a rerun reads of a result
 //	result.go           a result; result_append.go writes it as a line

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 	"github.com/paceline-go/paceline/internal/secret"
 )
@@ -27,7 +26,7 @@ const (
 // Secrets finds what nothing may show of requests: keys, tokens, and the secrets that a request has of its
 // own. Safe for concurrent use.
 type Secrets struct {
-	hide.Finder   // of keys and tokens
+	Finder        // of keys and tokens
 	keys          []secret.Key
 	header, query []Template // the run's
 	handed        bool       // requests were not written for paceline, and may have secrets of their own
@@ -45,12 +44,12 @@ func NewSecrets(keys []secret.Key, header, query []Template, f Format) *Secrets 
 func (s *Secrets) Converted() bool { return s.handed }
 
 // Of returns the finder of all that must not be shown of a request.
-func (s *Secrets) Of(r *Request) hide.Finder {
+func (s *Secrets) Of(r *Request) Finder {
 	if r == nil || len(r.own) == 0 {
 		return s.Finder
 	}
 	keys := s.keys
-	if h, ok := s.Finder.(*hide.Tokens); ok {
+	if h, ok := s.Finder.(*Tokens); ok {
 		keys = h.Keys()
 	}
 	return s.sets.of(append(slices.Clone(keys), r.own...))
@@ -306,7 +305,7 @@ func (s *Secrets) shown(q *Request) *wholeRequest {
 }
 
 // hideIn hides the secrets wherever else they stand.
-func (w *wholeRequest) hideIn(secrets hide.Finder) {
+func (w *wholeRequest) hideIn(secrets Finder) {
 	hide := func(text, where string) string {
 		text, n := secrets.HideIn(text)
 		if n > 0 {
@@ -349,7 +348,7 @@ func (s *Secrets) Address(q *Request) string {
 
 // Columns returns the row of a request for expressions: text, or values of JSON if it is an object.
 // Nil: it is no row.
-func (q *Request) Columns(hide hide.Finder) any {
+func (q *Request) Columns(hide Finder) any {
 	if q.row == nil {
 		return nil
 	}

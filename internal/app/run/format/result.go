@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 	"unsafe"
 
-	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/secret"
 
 	"github.com/paceline-go/paceline/provider"
@@ -96,7 +95,7 @@ var lineEnds = []struct{ char, escaped []byte }{
 
 // SetBody stores the body of an answer: as a string if it is UTF-8, and otherwise as bytes.
 // cut says that it was longer, and at where a secret in it may be cut off.
-func (r *Result) SetBody(body []byte, cut bool, at secret.Cut, secrets hide.Finder) {
+func (r *Result) SetBody(body []byte, cut bool, at secret.Cut, secrets Finder) {
 	if r.BodyCut = cut; cut { // the body must not end in the middle of a character
 		for n := 0; n < utf8.UTFMax-1 && len(body) > 0 && !utf8.Valid(body[max(0, len(body)-utf8.UTFMax):]); n++ {
 			if c, size := utf8.DecodeLastRune(body); c != utf8.RuneError || size != 1 {
@@ -116,7 +115,7 @@ func (r *Result) SetBody(body []byte, cut bool, at secret.Cut, secrets hide.Find
 }
 
 // SetHeaders stores the header fields of an answer that results keep.
-func (r *Result) SetHeaders(h http.Header, keep *Kept, secrets hide.Finder) {
+func (r *Result) SetHeaders(h http.Header, keep *Kept, secrets Finder) {
 	for name, all := range h {
 		lower := keep.as(name)
 		if lower == "" {

@@ -17,7 +17,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/run/filename"
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
@@ -209,7 +208,7 @@ func flushFile(path string) error {
 // body is a body that is being written. Secrets are hidden in it.
 type body struct {
 	of   *Bodies
-	hide hide.Finder
+	hide format.Finder
 	h    durable.Handle
 	cut  secret.Cut // where the text that is not written yet is cut off
 	rest []byte     // text not written yet, since a secret may begin in it
@@ -218,7 +217,7 @@ type body struct {
 }
 
 // begin makes the file for a body; isPart: the answer has only a part of it.
-func (b *Bodies) begin(id string, hide hide.Finder, h http.Header, isPart bool) (*body, error) {
+func (b *Bodies) begin(id string, hide format.Finder, h http.Header, isPart bool) (*body, error) {
 	name := fileOf(id, h)
 	path := b.unfinished(name)
 	// An earlier attempt may have left a file here, or another program a link.
@@ -286,7 +285,7 @@ var ErrTooLong = errors.New("longer than a file may be")
 
 // Stream writes a body as it arrives. read is its beginning. The error answer comes
 // from reading the body, the error disk from writing it.
-func (b *Bodies) Stream(id string, hide hide.Finder, h http.Header, isPart bool, read []byte, rest io.Reader) (
+func (b *Bodies) Stream(id string, hide format.Finder, h http.Header, isPart bool, read []byte, rest io.Reader) (
 	s *SavedBody, answer, disk error) {
 	w, err := b.begin(id, hide, h, isPart)
 	if err != nil {
@@ -318,7 +317,7 @@ func (b *Bodies) Stream(id string, hide hide.Finder, h http.Header, isPart bool,
 }
 
 // Save writes a whole body into a file.
-func (b *Bodies) Save(id string, hide hide.Finder, h http.Header, isPart bool, text []byte) (*SavedBody, error) {
+func (b *Bodies) Save(id string, hide format.Finder, h http.Header, isPart bool, text []byte) (*SavedBody, error) {
 	w, err := b.begin(id, hide, h, isPart)
 	if err != nil {
 		return nil, err

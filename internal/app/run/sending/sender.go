@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/app/run/hide"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/decode"
@@ -230,7 +229,7 @@ func (s *Sender) read(ctx context.Context, r *format.Request, out *Response, res
 
 // reason makes an error fit to be shown. It says why the context ended, and has no URL and no
 // secret.
-func (s *Sender) reason(ctx context.Context, hide hide.Finder, err error) error {
+func (s *Sender) reason(ctx context.Context, hide format.Finder, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}

@@ -1,5 +1,4 @@
-// Package hide finds the secrets of a run, so that no result, dead letter or notice shows one.
-package hide
+package format
 
 import (
 	"slices"
