@@ -84,7 +84,7 @@ export class Paceline {
   limit(name: string, client?: string, credential?: string): Limit;
   /** The state of all limits. */
   limits(): Promise<Record<string, any>>;
-  /** Reports what was settled and not reported yet. It happens by itself a moment later. */
+  /** Reports all that was settled. It ends once the daemon has them. Without it, reports follow by themselves a moment later. */
   flush(): Promise<void>;
   /** Ends connections. Permits that are open end as unknown. */
   close(): void;

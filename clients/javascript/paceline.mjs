@@ -252,7 +252,7 @@ function settlements(batch) {
 }
 
 export class Paceline {
-  #wire; #client; #daemonWait; #fields; #idle = []; #pending = new Map(); #soon; #renews; #ttl = 10_000;
+  #wire; #client; #daemonWait; #fields; #idle = []; #pending = new Map(); #soon; #reported = Promise.resolve(); #renews; #ttl = 10_000;
   #dropped = new FinalizationRegistry((id) => this._open.delete(id)); // it ends as unknown
 
   constructor({ socket, url, key, client = '', daemonWait = 30 } = {}) {
@@ -275,9 +275,15 @@ export class Paceline {
 
   limits() { return this._get('/v1/limits'); }
 
-  async flush() {
+  // A report is under way before its answer comes: whoever flushes meanwhile waits for it, too.
+  flush() {
     clearTimeout(this.#soon);
     this.#soon = undefined;
+    this.#reported = this.#reported.then(() => this.#report());
+    return this.#reported;
+  }
+
+  async #report() {
     for (const client of [...this.#pending.keys()]) {
       for (let batch = this.#take(client); batch.length > 0; batch = this.#take(client)) {
         try {

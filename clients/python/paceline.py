@@ -213,6 +213,7 @@ class _State:
         self.wake = threading.Event()
         self.awake = False  # it is set, or its thread is about to look
         self.lock = threading.Lock()
+        self.reporting = threading.RLock()  # a signal's handler may flush within a flush
         self.thread: Optional[threading.Thread] = None
         self.idle: Deque[socket.socket] = collections.deque()  # of asyncio, whatever the event loop
 
@@ -249,17 +250,19 @@ class Paceline:
         return self._answer(*self._sync(self._wire.get("/v1/limits")))
 
     def flush(self) -> None:
-        """Reports what was settled and not reported yet. It happens by itself a moment later."""
+        """Reports all that was settled, and ends once the daemon has it. Without it, reports follow by themselves a
+        moment later."""
         state = self._state()
-        try:
-            for client in list(state.pending):
-                while True:
-                    batch = self._take(state, client)
-                    if not batch:
-                        break
-                    self._posted(state, client, "/v1/settle", _settlements(batch), batch)
-        except (OSError, _Lost):
-            pass  # the daemon takes them as unknown
+        with state.reporting:  # a report that is under way in the background is waited for
+            try:
+                for client in list(state.pending):
+                    while True:
+                        batch = self._take(state, client)
+                        if not batch:
+                            break
+                        self._posted(state, client, "/v1/settle", _settlements(batch), batch)
+            except (OSError, _Lost):
+                pass  # the daemon takes them as unknown
 
     def _end(self) -> None:
         """At the end of the process: what is open then ends as unknown."""

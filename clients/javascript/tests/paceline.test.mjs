@@ -109,6 +109,26 @@ test('fetch waits, and settles by the answer', async () => {
   p.close();
 });
 
+test('flush waits for a report that is under way', async () => {
+  let report;
+  const daemon = http.createServer((req, res) => {
+    if (req.url.startsWith('/v1/settle')) report = res;
+    else res.end(JSON.stringify({ permits: ['one'], send_within_ms: 1000, ttl_ms: 10_000, waited_ms: 0 }));
+  });
+  await new Promise((resolve) => { daemon.listen(0, '127.0.0.1', resolve); });
+  const p = new Paceline({ url: `http://127.0.0.1:${daemon.address().port}` });
+  await p.limit('any').run(() => {});
+  await until(() => report); // it began by itself
+  let flushed = false;
+  const flush = p.flush().then(() => { flushed = true; });
+  await new Promise(setImmediate); // all promises that are kept have been heard
+  assert.equal(flushed, false);
+  report.end('{}');
+  await flush;
+  p.close();
+  await new Promise((resolve) => { daemon.close(resolve); });
+});
+
 test('without a daemon nothing goes', async () => {
   const p = new Paceline({ socket: '/nonexistent/daemon.sock', daemonWait: 0.1 });
   await assert.rejects(p.limit('fast').run(() => assert.fail('it has no permit')), Away);

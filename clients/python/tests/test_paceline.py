@@ -229,6 +229,42 @@ class Lives(unittest.TestCase):
         self.assertEqual(other.exception.kind, "no-key")
 
 
+class Slow(http.server.BaseHTTPRequestHandler):
+    """A daemon that answers a report only after a while."""
+
+    protocol_version, arrived, answers = "HTTP/1.1", threading.Event(), threading.Event()
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = b'{"permits":["one"],"send_within_ms":1000,"ttl_ms":10000,"waited_ms":0}'
+        if self.path.startswith("/v1/settle"):
+            Slow.arrived.set()
+            Slow.answers.wait()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args):
+        pass
+
+
+class Flush(unittest.TestCase):
+    def test_waits(self):
+        """A report that is under way in the background is waited for."""
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        p = Paceline(url="http://127.0.0.1:%d" % server.server_address[1])
+        with p.limit("any")():
+            pass
+        self.assertTrue(Slow.arrived.wait(30))
+        threading.Timer(0.05, Slow.answers.set).start()
+        p.flush()
+        self.assertTrue(Slow.answers.is_set())
+
+
 class Refuser(http.server.BaseHTTPRequestHandler):
     """Every second request is refused, for as long as its path says."""
 
