@@ -2,7 +2,6 @@ package transport_test
 
 import (
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -159,36 +158,6 @@ func TestJoiningDoesNotFillShortWindows(t *testing.T) {
 		send("a")
 		if at := o.sent["a"]; at[5] != at[4] {
 			t.Errorf("of two in 10 s, a's second waited for %v", at[5]-at[4])
-		}
-	})
-}
-
-// A key whose organization is known by one that has joined another organization's key since counts there.
-func TestJoiningWhoHasJoined(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := &organized{of: map[string]string{"a": "one", "z": "two", "d": "one"}, sent: map[string][]time.Duration{}, begin: time.Now()}
-		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
-			if p.Scope != provider.Key {
-				return nil
-			}
-			return rolling(t, 4, time.Hour, limit.Requests)
-		}})
-		send := func(key, path string) {
-			do(t, tr, get(t, "https://api.openai.com/"+path, "Authorization", "Bearer "+key))
-		}
-		send("a", "v1/models")
-		send("z", "v1/models")
-		o.of["a"] = "two"
-		chat, err := http.NewRequest(http.MethodPost, "https://api.openai.com/v1/chat/completions", strings.NewReader(chatOf("gpt-4o")))
-		if err != nil {
-			t.Fatal(err)
-		}
-		chat.Header.Set("Authorization", "Bearer a")
-		do(t, tr, chat) // now it is said of this model that a is of the other
-		send("d", "v1/models")
-		send("z", "v1/models")
-		if at := o.sent["z"]; at[1] < time.Hour {
-			t.Errorf("a, a and d count for z, which sent at %v", at)
 		}
 	})
 }

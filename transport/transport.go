@@ -176,9 +176,9 @@ type Config struct {
 	//
 	// If nil, some providers name the organization in their answers (OpenAI, Anthropic). Where
 	// Limit is set, keys of such a provider count together until the first answer of each names its
-	// owner. From then on each key counts with its owner, and its earlier requests count there too.
-	// A key that comes when several organizations are known sends one request; its others go after
-	// that answer.
+	// owner, for good. From then on each key counts with its owner, and its earlier requests count
+	// there too. A key that comes when several organizations are known sends one request; its others
+	// go after that answer.
 	Organization func(r *http.Request) string
 	// Keys are the Transport's own credentials. Each request goes with the key that lets it go
 	// first; the choice falls when it goes. A key is out of use when it was banned or has no

@@ -6,25 +6,23 @@ import "slices"
 type OwnersConfig struct {
 	// Most is the most accounts in which a newcomer counts at once. If zero, 1.
 	Most int
-	// MaxKeys bounds the keys, and the accounts, that are known. A key beyond it counts by itself.
+	// MaxKeys bounds the keys that are known, and so their accounts. A key beyond it counts by itself.
 	MaxKeys int
 	// FirstNames means that the limits of an account stay those of its first key. So the first
-	// account is the first key's for certain, and only the answer of that key names it. If an answer
-	// names another organization for the first key of an account, both are one account from then on.
-	// Otherwise the first answer that names an organization names the first account, the first key
-	// is a newcomer like all others, and a key that is of another organization moves.
+	// account is the first key's for certain, and only the answer of that key names it. Otherwise
+	// the first answer that names an organization names the first account, and the first key is a
+	// newcomer like all others.
 	FirstNames bool
 }
 
 // Owners finds out in which account each key of a host counts. Only an answer shows it: it names
-// the organization of its key, or none. The keys of one organization have one account. NewOwners
-// makes it. Not safe for concurrent use.
+// the organization of its key, or none. The keys of one organization have one account. The first
+// name that answers give a key is final. NewOwners makes it. Not safe for concurrent use.
 type Owners struct {
 	config    OwnersConfig
 	keys      map[string]*owned
 	newcomers []string // in the order in which they came
 	accounts  []*owner // to which a newcomer may belong, in the order in which they began
-	aliases   int      // how many names accounts have got besides their first
 	mute      bool     // a served answer named no organization: newcomers count by themselves
 }
 
@@ -37,14 +35,13 @@ type Account struct {
 
 type owner struct {
 	Account
-	name string   // of the organization; empty: not known, or none
-	none bool     // an answer named none
-	also []string // more names of it: see FirstNames
+	name string // of the organization; empty: not known, or none
+	none bool   // an answer named none
 }
 
 type owned struct {
 	in    *owner // nil: a newcomer
-	sure  bool   // no answer corrects it
+	sure  bool   // an answer has named its organization, or no answer is to
 	own   bool   // a newcomer that counts by itself
 	told  string // the organization of a newcomer that is named before the first key: see FirstNames
 	begun int    // accounts
@@ -67,7 +64,7 @@ func (o *Owners) Meet(key string) bool {
 	}
 	k := &owned{}
 	if o.keys[key] = k; len(o.keys) == 1 {
-		if first := o.begin(key, k, ""); o.config.FirstNames {
+		if first := o.begin(key, k); o.config.FirstNames {
 			k.in = first
 			return true
 		}
@@ -80,8 +77,8 @@ func (o *Owners) Meet(key string) bool {
 // that.
 func (o *Owners) Say(key, name string, sure bool) {
 	if o.Meet(key) {
-		o.keys[key].sure = sure
 		o.assign(key, name)
+		o.keys[key].sure = sure
 	}
 }
 
@@ -147,11 +144,8 @@ func (o *Owners) Single(key string) bool {
 // since a newcomer may count in accounts that they begin.
 func (o *Owners) Named(key, name string) []string {
 	k := o.keys[key]
-	if k == nil || k.sure || k.in != nil && k.in.name == name {
+	if k == nil || k.sure {
 		return nil
-	}
-	if k.in != nil && k.in.name != "" && o.config.FirstNames {
-		return o.alias(key, k.in, name)
 	}
 	if k.in == nil && !k.own && o.awaits(key) && o.named(name) == nil {
 		k.told = name
@@ -164,31 +158,6 @@ func (o *Owners) Named(key, name string) []string {
 				o.assign(other, told)
 			}
 		}
-	})
-}
-
-// alias makes an account that of another organization too, by an answer to its first key. Answers to
-// its other keys do not count.
-func (o *Owners) alias(key string, in *owner, name string) []string {
-	other := o.named(name)
-	if in.Home != key || other == in {
-		return nil
-	}
-	if other == nil {
-		if o.aliases < o.config.MaxKeys {
-			o.aliases++
-			in.also = append(in.also, name)
-		}
-		return nil
-	}
-	return o.moves(key, func() {
-		for _, k := range o.keys {
-			if k.in == in {
-				k.in = other
-			}
-		}
-		other.also = append(append(other.also, in.name), in.also...)
-		o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { return a == in })
 	})
 }
 
@@ -226,32 +195,25 @@ func (o *Owners) Alone(key string) []string {
 	})
 }
 
-// moves changes something at a key, and returns the keys that move: it, those of its account, and
-// newcomers.
-func (o *Owners) moves(key string, change func()) []string {
+// moves changes something at a key, and returns the keys that move: it, and newcomers.
+func (o *Owners) moves(key string, change func()) (known []string) {
 	keys := slices.Clone(o.newcomers)
-	newcomers := len(keys)
-	if in := o.keys[key].in; in != nil {
-		for k, other := range o.keys {
-			if other.in == in {
-				keys = append(keys, k)
-			}
-		}
-		slices.Sort(keys[newcomers:])
+	if o.keys[key].in != nil {
+		keys = append(keys, key)
 	}
 	from := make([][]Account, len(keys))
 	for i, k := range keys {
 		from[i] = o.CountsIn(k)
 	}
+	newcomers := len(o.newcomers)
 	change()
-	var known, unknown []string
+	var unknown []string
 	for i, k := range keys {
-		switch is := o.keys[k].in != nil; {
-		case i >= newcomers && slices.Equal(from[i], o.CountsIn(k)):
-		case is:
-			known = append(known, k)
-		case !slices.Equal(from[i], o.CountsIn(k)):
+		switch same := slices.Equal(from[i], o.CountsIn(k)); {
+		case o.keys[k].in == nil && !same:
 			unknown = append(unknown, k)
+		case o.keys[k].in != nil && (i < newcomers || !same):
+			known = append(known, k)
 		}
 	}
 	return append(known, unknown...)
@@ -260,13 +222,12 @@ func (o *Owners) moves(key string, change func()) []string {
 // assign puts a key into the account of an organization. Without a name, that is an account to
 // which no newcomer may belong.
 func (o *Owners) assign(key, name string) {
-	k, was := o.keys[key], o.keys[key].in
-	in := o.unnamed(key)
-	switch known := o.named(name); {
+	k := o.keys[key]
+	in, known := o.unnamed(key), o.named(name)
+	switch {
 	case name == "":
 		if in == nil || in.Home != key {
-			in = &owner{Account: Account{key, k.begun}}
-			k.begun++
+			in = o.begin(key, k)
 		}
 		in.none = true
 		o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { return a == in })
@@ -276,17 +237,16 @@ func (o *Owners) assign(key, name string) {
 	case known != nil:
 		in = known
 	default:
-		if in == nil && was != nil && was.name == "" {
-			if in = was; !slices.Contains(o.accounts, in) {
+		if in == nil && k.in != nil && k.in.name == "" {
+			if in = k.in; !slices.Contains(o.accounts, in) {
 				o.accounts = append(o.accounts, in)
 			}
-		}
-		if in == nil {
-			in = o.begin(key, k, name)
+		} else if in == nil {
+			in = o.begin(key, k)
 		}
 		in.name, in.none = name, false
 	}
-	k.in, k.told, k.own = in, "", false
+	k.in, k.told, k.own, k.sure = in, "", false, name != ""
 	o.newcomers = slices.DeleteFunc(o.newcomers, func(other string) bool { return other == key })
 	o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { // nobody will give it a name
 		return a.name == "" && a.Home == key && a != in
@@ -294,7 +254,7 @@ func (o *Owners) assign(key, name string) {
 }
 
 func (o *Owners) named(name string) *owner {
-	return o.find(func(a *owner) bool { return a.name == name || slices.Contains(a.also, name) })
+	return o.find(func(a *owner) bool { return a.name == name })
 }
 
 // first returns the first account, as long as nobody knows whether it has a name.
@@ -317,16 +277,9 @@ func (o *Owners) unnamed(key string) *owner {
 	return nil
 }
 
-// begin makes an account. If there are too many, those without a key go first.
-func (o *Owners) begin(key string, k *owned, name string) *owner {
-	if len(o.accounts) >= o.config.MaxKeys {
-		used := map[*owner]bool{}
-		for _, k := range o.keys {
-			used[k.in] = true
-		}
-		o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { return !used[a] })
-	}
-	a := &owner{Account: Account{key, k.begun}, name: name}
+// begin makes an account.
+func (o *Owners) begin(key string, k *owned) *owner {
+	a := &owner{Account: Account{key, k.begun}}
 	k.begun++
 	o.accounts = append(o.accounts, a)
 	return a
