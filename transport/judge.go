@@ -246,7 +246,7 @@ func (c *call) blame(s *sent, v *classify.Verdict) {
 	case v.Banned:
 		t.outLocked(s.key, s.era, observe.KeyBanned)
 	default:
-		t.ring.Denied(0, s.key.in, 0, &c.denied)
+		t.ring.Noted(s.key.in, &c.denied)
 	}
 }
 

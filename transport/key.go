@@ -69,7 +69,8 @@ type account struct {
 	name   string
 	target string // the only one that it is for; empty: all
 	limit  func(Partition) limit.Limiter
-	in     int // its place in the Ring, and in Transport.accounts
+	keys   []keyring.Key
+	turn   int // see keyring.Ring.Pick
 
 	ordered bool          // see Key.Ordered
 	alone   bool          // and without a Gap
@@ -117,14 +118,15 @@ func (t *Transport) takeKeys(keys []Key) error {
 		at := slices.IndexFunc(t.accounts, func(a *account) bool { return a.name == name && a.target == k.Target })
 		if at < 0 {
 			at = len(t.accounts)
-			t.accounts = append(t.accounts, &account{name: name, target: k.Target, in: t.ring.Account()})
+			t.accounts = append(t.accounts, &account{name: name, target: k.Target})
 		}
 		a := t.accounts[at]
 		if a.limit == nil {
 			a.limit = k.Limit
 		}
 		a.ordered, a.alone, a.gap = a.ordered || k.Ordered, a.alone || k.Ordered && k.Gap == 0, max(a.gap, k.Gap)
-		t.keys = append(t.keys, &key{Key: k, in: t.ring.Add(a.in), account: a})
+		in := t.ring.Add()
+		a.keys, t.keys = append(a.keys, in), append(t.keys, &key{Key: k, in: in, account: a})
 	}
 	if len(keys) > 0 && t.config.Organization != nil {
 		return errors.New("transport: Keys and Organization are set: whose a key is says its Account")
@@ -136,17 +138,30 @@ func (t *Transport) takeKeys(keys []Key) error {
 func (t *Transport) take(a *account, denied *keyring.Denials) (k *key, era uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	in, _ := t.ring.Pick(a.in, denied)
-	k = t.keys[in]
+	k = t.keys[t.ring.Pick(a.keys, &a.turn, denied)]
 	k.sent++
-	return k, t.ring.Era(in)
+	return k, t.ring.Era(k.in)
 }
 
-// has reports whether an account has a key in use that has not denied the request.
-func (t *Transport) has(a *account, denied *keyring.Denials) bool {
+// asks reports whether an account has a key in use that has not denied the request.
+func (t *Transport) asks(a *account, denied *keyring.Denials) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.ring.Has(a.in, denied)
+	return t.asksLocked(a, denied)
+}
+
+func (t *Transport) asksLocked(a *account, denied *keyring.Denials) bool {
+	return slices.ContainsFunc(a.keys, func(k keyring.Key) bool { return t.ring.Asks(k, denied) })
+}
+
+// ownedLocked returns the limits of an account at all hosts.
+func (t *Transport) ownedLocked(a *account) (all []*node) {
+	for p, n := range t.nodes {
+		if p.Scope == provider.Key && a.owns(p) {
+			all = append(all, n)
+		}
+	}
+	return all
 }
 
 // keyState returns the state of a key for Snapshots.
@@ -159,12 +174,7 @@ func (t *Transport) keyState(k *key) observe.KeyState {
 	if why, out := t.ring.Out(k.in); out {
 		state.State, state.Why = why, k.why(why)
 	}
-	var nodes []*node
-	for p, n := range t.nodes {
-		if p.Scope == provider.Key && k.account.owns(p) {
-			nodes = append(nodes, n)
-		}
-	}
+	nodes := t.ownedLocked(k.account)
 	t.mu.Unlock()
 	for _, n := range nodes {
 		if state.State == observe.KeyOK {
@@ -187,18 +197,14 @@ func (k *key) why(out string) string {
 func (t *Transport) Readmit(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, k := range t.keys {
-		if k.Name != name || !t.ring.Return(k.in) {
-			continue
-		}
-		if t.ring.Left(k.account.in) == 1 {
-			t.closeAccountLocked(k.account, false)
-		}
-		t.log.Info("key is used again", "key", name)
-		t.note(observe.EventBack, Partition{Key: name}, "the key is used again, as told")
-		return true
+	i := slices.IndexFunc(t.keys, func(k *key) bool { return k.Name == name })
+	if i < 0 || !t.ring.Return(t.keys[i].in) {
+		return false
 	}
-	return false
+	t.closeAccountLocked(t.keys[i].account)
+	t.log.Info("key is used again", "key", name)
+	t.note(observe.EventBack, Partition{Key: name}, "the key is used again, as told")
+	return true
 }
 
 // outLocked takes a key out of use until Readmit, by the answer to an attempt of that era.
@@ -207,28 +213,27 @@ func (t *Transport) outLocked(k *key, era uint64, why string) {
 		return
 	}
 	k.since = time.Now()
-	if t.ring.Left(k.account.in) == 0 {
-		t.closeAccountLocked(k.account, true)
-	}
+	t.closeAccountLocked(k.account)
 	t.log.Warn("key is out", "key", k.Name, "why", why)
 	t.note(observe.EventBanned, Partition{Key: k.Name}, "no request goes with the key any more: "+k.why(why))
 }
 
 // closeAccountLocked closes or opens the limits of an account at all hosts.
-func (t *Transport) closeAccountLocked(a *account, out bool) {
-	for p, n := range t.nodes {
-		if p.Scope == provider.Key && a.owns(p) {
-			t.closeLocked(n, out)
-		}
+func (t *Transport) closeAccountLocked(a *account) {
+	for _, n := range t.ownedLocked(a) {
+		t.closeLocked(n, a)
 	}
 }
 
-// closeLocked closes or opens the limit of a key at one host.
-func (t *Transport) closeLocked(n *node, out bool) {
-	t.group.Update(func(mono.Time) {
-		n.out = out
-		n.shutIf(out)
-	}, n.limit)
+// closeLocked closes the limit of an account at one host while none of its keys is in use. Another
+// reason to close it stays.
+func (t *Transport) closeLocked(n *node, a *account) {
+	if out := !t.asksLocked(a, &keyring.Denials{}); n.out != out {
+		t.group.Update(func(mono.Time) {
+			n.out = out
+			n.shutIf(out)
+		}, n.limit)
+	}
 }
 
 // noKeys returns the reasons why all keys are out.

@@ -184,9 +184,7 @@ func (t *Transport) nodesLocked(l *leaf, k int, p Partition, full bool) error {
 				return err
 			}
 			if s == provider.Key && w.account != nil {
-				if out := t.ring.Left(w.account.in) == 0; out || n.out {
-					t.closeLocked(n, out)
-				}
+				t.closeLocked(n, w.account)
 			}
 		}
 		add(n)

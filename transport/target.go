@@ -293,7 +293,7 @@ func (c *call) reroute(goes func(w *way) bool) bool {
 	var ways [][]*paceline.Limit
 	for k := range l.ways() {
 		w := l.by(k)
-		if c.affords(w) && goes(w) && w.look() == nil && (w.account == nil || c.t.has(w.account, &c.denied)) {
+		if c.affords(w) && goes(w) && w.look() == nil && (w.account == nil || c.t.asks(w.account, &c.denied)) {
 			only = append(only, w)
 			ways = append(ways, l.limits(w))
 		}

@@ -226,7 +226,7 @@ type Dispatcher struct {
 	order []*part          // the same, by the places of their heads
 	of    map[string]*part // by resource
 
-	ring       *keyring.Ring // each key is an account of its own: which is next the line decides
+	ring       *keyring.Ring // which key is next the line decides
 	denied     map[queue.Ticket]keyring.Denials
 	mostDenied int           // the size of denied at which ended requests are removed from it
 	outcome    limit.Outcome // of the present Done
@@ -318,7 +318,7 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 		}
 	}
 	d.keys = append(d.keys, made)
-	d.ring.Add(d.ring.Account())
+	d.ring.Add()
 	return nil
 }
 

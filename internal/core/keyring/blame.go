@@ -32,17 +32,15 @@ func (d *Denials) Any() bool { return len(d.by) > 0 }
 
 func (d *Denials) latest() Key { return d.by[len(d.by)-1] }
 
-// note adds one more denial.
-func (d *Denials) note(k Key, served uint64) {
+// Noted takes in that a key denied a request, for Served to judge: see Config.Away.
+func (r *Ring) Noted(k Key, d *Denials) {
 	if !d.Any() {
-		d.served = served
-	}
-	if d.Any() && d.latest() == k {
+		d.served = r.served
+	} else if d.latest() == k {
 		d.times++
 		return
 	}
-	d.by = append(slices.DeleteFunc(d.by, func(by Key) bool { return by == k }), k)
-	d.times = 1
+	d.by, d.times = append(slices.DeleteFunc(d.by, func(by Key) bool { return by == k }), k), 1
 }
 
 // Denied takes in that a key denied a request which was sent at that instant. again means that the
@@ -53,13 +51,6 @@ func (d *Denials) note(k Key, served uint64) {
 // the first two such requests are taken to be at fault. Each further one goes on until it is denied
 // again after something was served.
 func (r *Ring) Denied(now mono.Time, k Key, sent mono.Time, d *Denials) (again bool, away time.Duration) {
-	if r.config.Away == nil {
-		d.note(k, r.served)
-		for other := range r.keys {
-			again = again || r.asks(Key(other), d)
-		}
-		return again, 0
-	}
 	y := &r.keys[k]
 	before := d.Any()
 	same := before && d.latest() == k
@@ -82,7 +73,7 @@ func (r *Ring) Denied(now mono.Time, k Key, sent mono.Time, d *Denials) (again b
 	case !together:
 		away = r.denies(now, y)
 	}
-	d.note(k, r.served)
+	r.Noted(k, d)
 	return true, away
 }
 

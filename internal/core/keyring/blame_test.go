@@ -32,6 +32,9 @@ type trial struct {
 	flying  []flying
 	n       int // requests so far
 
+	accounts [][]keyring.Key
+	turns    []int
+
 	denied map[keyring.Key][]int // of each key, the requests that it denied since it last served one
 	worse  map[keyring.Key][]int // of each key, those of them that others served
 	away   map[keyring.Key]bool  // whether it stayed away, and has served nothing since
@@ -62,12 +65,12 @@ func newTrial(t *testing.T, seed uint64, keys int, patient bool) *trial {
 	}
 	r.Ring = keyring.New(c)
 	r.model = newBlamed(keys)
-	account := r.Account()
 	for i := range keys {
-		if i > 0 && r.rng.IntN(2) == 0 {
-			account = r.Account()
+		if i == 0 || r.rng.IntN(2) == 0 {
+			r.accounts, r.turns = append(r.accounts, nil), append(r.turns, 0)
 		}
-		r.Add(account)
+		last := len(r.accounts) - 1
+		r.accounts[last] = append(r.accounts[last], r.Add())
 	}
 	return r
 }
@@ -76,18 +79,21 @@ func (r *trial) says(format string, a ...any) { r.log = append(r.log, fmt.Sprint
 
 // asks is K5: no key is picked that is out or has denied the request, while one of its account is not.
 func (r *trial) asks(q *request) {
-	account := r.AccountOf(keyring.Key(r.rng.IntN(r.Len())))
-	any := false
-	for k := range keyring.Key(r.Len()) {
+	account := r.rng.IntN(len(r.accounts))
+	keys := r.accounts[account]
+	var asked []keyring.Key
+	for i := range keys {
+		k := keys[(r.turns[account]+i)%len(keys)]
 		_, out := r.Out(k)
-		any = any || r.AccountOf(k) == account && !out && !slices.Contains(q.by, k)
+		if may := !out && !slices.Contains(q.by, k); may != r.Asks(k, &q.d) {
+			r.Fatalf("%q: Asks says %v of key %d for a request that %v denied", r.log, !may, k, q.by)
+		} else if may {
+			asked = append(asked, k)
+		}
 	}
-	if any != r.Has(account, &q.d) {
-		r.Fatalf("%q: Has says %v of account %d for a request that %v denied", r.log, !any, account, q.by)
-	}
-	k, ok := r.Pick(account, &q.d)
-	if _, out := r.Out(k); ok != any || ok && (out || slices.Contains(q.by, k)) || r.AccountOf(k) != account {
-		r.Fatalf("%q: K5: key %d of account %d is picked, ok %v, for a request that %v denied", r.log, k, account, ok, q.by)
+	k := r.Pick(keys, &r.turns[account], &q.d)
+	if len(asked) > 0 && k != asked[0] || !slices.Contains(keys, k) {
+		r.Fatalf("%q: K5: key %d of %v is picked, and the turn is that of %v", r.log, k, keys, asked)
 	}
 	r.says("%v: %d with %d", r.now, q.id, k)
 	r.flying = append(r.flying, flying{q, k, r.now, r.Era(k)})
@@ -147,22 +153,19 @@ func (r *trial) denies(f flying) {
 	q, k := f.of, f.key
 	_, out := r.Out(k)
 	alone := r.InUse() < 2 || out
-	again, away := r.Denied(r.now, k, f.sent, &q.d)
+	again, away := false, time.Duration(0)
+	if r.patient {
+		again, away = r.Denied(r.now, k, f.sent, &q.d)
+	} else {
+		r.Noted(k, &q.d)
+	}
 	r.says("%v: %d denies %d: again %v, away %v", r.now, k, q.id, again, away)
 	q.by = append(q.by, k)
 	if !slices.Contains(r.denied[k], q.id) {
 		r.denied[k] = append(r.denied[k], q.id)
 	}
 	if !r.patient {
-		left := false
-		for k := range keyring.Key(r.Len()) {
-			_, out := r.Out(k)
-			left = left || !out && !slices.Contains(q.by, k)
-		}
-		if again != left || away != 0 {
-			r.Fatalf("%q: request %d goes on %v, another key can be asked %v", r.log, q.id, again, left)
-		}
-		if !again {
+		if !slices.ContainsFunc(slices.Concat(r.accounts...), func(k keyring.Key) bool { return r.Asks(k, &q.d) }) {
 			r.over(q)
 		}
 		return
@@ -227,19 +230,15 @@ func (r *trial) serves(f flying) {
 
 // counts checks what the Ring counts.
 func (r *trial) counts() {
-	in, left := 0, map[int]int{}
+	in := 0
 	for k := range keyring.Key(r.Len()) {
 		if _, out := r.Out(k); !out {
 			in++
-			left[r.AccountOf(k)]++
 		}
 		if denials, _ := r.InARow(k); r.patient && denials != r.model.keys[k].denials {
 			r.Fatalf("%q: key %d has %d denials in a row, the model %d", r.log, k, denials, r.model.keys[k].denials)
 		} else if r.Away(k) > 0 != (r.patient && denials >= 3) {
 			r.Fatalf("%q: key %d would stay away for %v after %d denials", r.log, k, r.Away(k), denials)
-		}
-		if left[r.AccountOf(k)] > r.Left(r.AccountOf(k)) {
-			r.Fatalf("%q: of account %d %d keys are left", r.log, r.AccountOf(k), r.Left(r.AccountOf(k)))
 		}
 	}
 	if in != r.InUse() {
@@ -270,7 +269,7 @@ func FuzzBlame(f *testing.F) {
 // A ban by the answer to an attempt from before the key came back is none.
 func TestBanOfBefore(t *testing.T) {
 	r := keyring.New(keyring.Config{})
-	k := r.Add(r.Account())
+	k := r.Add()
 	before := r.Era(k)
 	if !r.Ban(k, before, "401") || r.Ban(k, before, "again") {
 		t.Error("a ban is news once")
@@ -293,10 +292,15 @@ func TestBanOfBefore(t *testing.T) {
 func TestReturnForgets(t *testing.T) {
 	for name, away := range map[string]func(int, bool) time.Duration{"patient": pause, "not patient": nil} {
 		r := keyring.New(keyring.Config{Away: away})
-		bad, good := r.Add(r.Account()), r.Add(r.Account())
+		bad, good := r.Add(), r.Add()
 		once := func() (blamed bool) {
 			d := new(keyring.Denials)
-			_, pause := r.Denied(1, bad, 1, d)
+			pause := time.Duration(0)
+			if away == nil {
+				r.Noted(bad, d)
+			} else {
+				_, pause = r.Denied(1, bad, 1, d)
+			}
 			return len(r.Served(good, d)) > 0 || pause > 0
 		}
 		for range 2 {
@@ -321,7 +325,7 @@ func TestReturnForgets(t *testing.T) {
 // A key that refuses nonces which are in order stays away from the third in a row on.
 func TestMisordered(t *testing.T) {
 	r := keyring.New(keyring.Config{Away: pause})
-	k := r.Add(r.Account())
+	k := r.Add()
 	var got []time.Duration
 	for range 5 {
 		got = append(got, r.Misordered(k))

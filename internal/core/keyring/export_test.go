@@ -11,9 +11,6 @@ func Believes(row, own int) bool { return (&Ring{row: row, own: own}).believes()
 // Len returns the number of keys.
 func (r *Ring) Len() int { return len(r.keys) }
 
-// AccountOf returns the account of a key.
-func (r *Ring) AccountOf(k Key) int { return r.keys[k].account }
-
 // Count makes the requests count in limits that are in use, as of now. Those that may still arrive
 // count as of then. number is for limit.Sent.
 func (p *Past) Count(now mono.Time, number func() uint64, l limit.Limiter) {
