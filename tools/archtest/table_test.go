@@ -108,7 +108,7 @@ var Table = []Package{
 	{Name: "share/sharetest", Ours: "paceline internal/core/node limit share", Std: "any"},
 	{Name: "internal/sqlitefile", Std: "any", Modules: "modernc.org/sqlite"},
 	{Name: "share/sqlite", Ours: "share internal/boottime internal/sqlitefile", Std: "any", Modules: "modernc.org/sqlite"},
-	{Name: "internal/pgaddress", Ours: "internal/secret", Std: "errors strings", Modules: "github.com/jackc/pgx/v5"},
+	{Name: "internal/pgaddress", Ours: "internal/secret", Std: "errors strings time", Modules: "github.com/jackc/pgx/v5"},
 	{Name: "share/postgres", Ours: "internal/pgaddress share", Std: "any", Modules: "github.com/jackc/pgx/v5"},
 	{Name: "share/redis", Ours: "internal/secret share", Std: "any", Modules: "github.com/redis/go-redis/v9"},
 
