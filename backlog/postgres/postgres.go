@@ -13,8 +13,8 @@
 // must have all that was committed: use a synchronous one. A long transaction elsewhere in the database
 // keeps what claims have taken, and makes them slower.
 //
-// No statement depends on the connection. So a pooler such as PgBouncer may stand between, in transaction
-// mode.
+// A pooler such as PgBouncer may stand between, in transaction mode: no statement depends on the connection
+// then. Without one, the statements of a turn are prepared once a connection.
 //
 // # Files
 //
@@ -39,7 +39,10 @@ import (
 
 // Store is a database of backlogs. It is a backlog.Store. Open and OpenExisting make it. Safe for concurrent
 // use.
-type Store struct{ pool *pgxpool.Pool }
+type Store struct {
+	pool *pgxpool.Pool
+	mode bool // url says how statements are executed
+}
 
 // Open connects to a database, postgres://user:password@host/name, and makes the tables if they are not
 // there. It uses up to 4 connections, unless url sets pool_max_conns. The error is backlog.ErrVersion if
@@ -55,7 +58,8 @@ func open(ctx context.Context, url string, existing bool) (*Store, error) {
 	if err != nil {
 		return nil, wrap(err)
 	}
-	if !strings.Contains(url, "default_query_exec_mode") {
+	mode := strings.Contains(url, "default_query_exec_mode")
+	if !mode {
 		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // a prepared statement belongs to one connection
 	}
 	c.ConnConfig.RuntimeParams["application_name"] = "paceline backlog"
@@ -63,7 +67,7 @@ func open(ctx context.Context, url string, existing bool) (*Store, error) {
 	if err != nil {
 		return nil, wrap(err)
 	}
-	s := &Store{pool}
+	s := &Store{pool, mode}
 	if err := s.makeTables(ctx, existing); err != nil {
 		pool.Close()
 		return nil, wrap(err)

@@ -1,0 +1,60 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/paceline-go/paceline/backlog"
+	"github.com/paceline-go/paceline/internal/testkit/need"
+)
+
+// prepared takes turns through one connection, and returns how many statements the database has by name then, and how
+// often it planned one for its arguments.
+func prepared(t *testing.T, url string) (names, custom int) {
+	t.Helper()
+	s, err := Open(t.Context(), url+"&pool_max_conns=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	list, err := backlog.Open(t.Context(), s, "jobs", backlog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := list.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.Register(t.Context(), info.ID, "host", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(8) {
+		turn := &backlog.Turn{Worker: w.Worker, Beat: w.Beat + i, Claims: []backlog.Claim{{N: 1 + int(i)}},
+			Ends: []backlog.End{{Seq: 1 + i}}, Returns: []backlog.Return{{Seq: 100 + i}}}
+		if o, err := s.Turn(t.Context(), info.ID, turn); err != nil || !o.Fits {
+			t.Fatalf("turn %d fits: %v, %v", i, o.Fits, err)
+		}
+	}
+	err = s.pool.QueryRow(t.Context(), `SELECT count(*), coalesce(sum(custom_plans), 0) FROM pg_prepared_statements`,
+		pgx.QueryExecModeExec).Scan(&names, &custom)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names, custom
+}
+
+// The statements of a turn are parsed and planned once a connection. Behind a pooler, where a connection has many
+// processes of the database, none has a name.
+func TestPrepared(t *testing.T) {
+	db := need.PostgreSQL(t)
+	if names, custom := prepared(t, db.URL); names != 5 || custom != 0 {
+		t.Errorf("%d statements have names, and %d plans were made for arguments; expected 5 and 0", names, custom)
+	}
+	if names, _ := prepared(t, db.URL+"&default_query_exec_mode=cache_describe"); names != 0 {
+		t.Errorf("%d statements have names against the address", names)
+	}
+	if names, _ := prepared(t, need.PgBouncer(t, db).URL); names != 0 {
+		t.Errorf("%d statements have names behind a pooler", names)
+	}
+}
