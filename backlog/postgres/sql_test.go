@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -121,30 +122,74 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// A program in Python adds a request in a transaction of its own.
-func TestPython(t *testing.T) {
-	python := need.Python(t, "psycopg2")
-	url := need.PostgreSQL(t).URL
-	s := opener(url)(t)
-	if _, err := backlog.Open(t.Context(), s, "mails", backlog.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(python, "-c", `
+// A program in another language adds a request with its own rows, in a transaction of its own: what it rolls back is
+// not there.
+func TestOtherLanguages(t *testing.T) {
+	python := func(t *testing.T) []string {
+		return []string{need.Python(t, "psycopg2"), "-c", `
 import json, psycopg2, sys
 db = psycopg2.connect(sys.argv[1])
 db.set_client_encoding("UTF8")
 for commits in False, True:
     with db.cursor() as c:
+        c.execute("INSERT INTO orders VALUES (1)")
         for id, data in ("1", json.dumps({"to": "ä"}, ensure_ascii=False)), ("1", "again"), ("2", b"b"):
             c.execute("SELECT paceline_enqueue(%s, %s, %s, priority => 2)", ("mails", id, data))
             print(c.fetchone()[0] is not None)
     db.commit() if commits else db.rollback()
-`, url).CombinedOutput()
-	if want := strings.Repeat("True\nFalse\nTrue\n", 2); err != nil || string(out) != want {
-		t.Fatalf("it prints %s%v", out, err)
+`}
 	}
-	if got, want := waiting(t, s, "mails"), `1={"to": "ä"}/0/0 2=b/0/0`; got != want {
-		t.Errorf("there is %s, expected %s", got, want)
+	node := func(t *testing.T) []string {
+		const packages = "../../contrib/sdk/unchanged"
+		program := need.Node(t, packages)
+		modules, err := filepath.Abs(filepath.Join(packages, "node_modules", "pg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []string{program, "-e", fmt.Sprintf(`
+const { Client } = require(%q);
+(async () => {
+  const db = new Client({ connectionString: process.argv[1] });
+  await db.connect();
+  for (const end of ["ROLLBACK", "COMMIT"]) {
+    await db.query("BEGIN");
+    await db.query("INSERT INTO orders VALUES (1)");
+    for (const [id, data] of [["1", '{"to": "ä"}'], ["1", "again"], ["2", Buffer.from("b")]]) {
+      const third = typeof data === "string" ? "$3" : "$3::bytea";
+      const sql = "SELECT paceline_enqueue($1, $2, " + third + ", priority => 2) AS seq";
+      const { rows } = await db.query(sql, ["mails", id, data]);
+      console.log(rows[0].seq !== null ? "True" : "False");
+    }
+    await db.query(end);
+  }
+  await db.end();
+})();
+`, modules)}
+	}
+	for name, command := range map[string]func(*testing.T) []string{"Python": python, "Node": node} {
+		t.Run(name, func(t *testing.T) {
+			all := command(t)
+			url := need.PostgreSQL(t).URL
+			s := opener(url)(t)
+			if _, err := backlog.Open(t.Context(), s, "mails", backlog.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			c := connect(t, url)
+			if _, err := c.Exec(t.Context(), `CREATE TABLE orders (id int)`); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.Command(all[0], append(all[1:], url)...).CombinedOutput()
+			if want := strings.Repeat("True\nFalse\nTrue\n", 2); err != nil || string(out) != want {
+				t.Fatalf("it prints %s%v", out, err)
+			}
+			if got, want := waiting(t, s, "mails"), `1={"to": "ä"}/0/0 2=b/0/0`; got != want {
+				t.Errorf("there is %s, expected %s", got, want)
+			}
+			var orders int
+			if err := c.QueryRow(t.Context(), `SELECT count(*) FROM orders`).Scan(&orders); err != nil || orders != 1 {
+				t.Errorf("there are %d orders beside it, expected 1; %v", orders, err)
+			}
+		})
 	}
 }
 
