@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
@@ -79,7 +79,7 @@ func TestUnprocessedGoesAgain(t *testing.T) {
 		for _, c := range []struct {
 			err  error
 			want int
-		}{{once.ErrUnprocessed, 2}, {errors.New("reset"), 1}} {
+		}{{send.ErrUnprocessed, 2}, {errors.New("reset"), 1}} {
 			n := 0
 			tr := mustNew(t, transport.Config{Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 				io.Copy(io.Discard, r.Body)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -70,7 +70,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		resp, a, wait, err := c.attempt(n, n >= c.most)
 		switch {
-		case errors.Is(err, once.ErrLapsed) && !a.Again: // it was none
+		case errors.Is(err, send.ErrLapsed) && !a.Again: // it was none
 			if c.getBody == nil {
 				return nil, err
 			}

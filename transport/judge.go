@@ -9,8 +9,8 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/breaker"
 	"github.com/paceline-go/paceline/internal/core/keyring"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/internal/send/neterr"
-	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
@@ -118,7 +118,7 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) clas
 	}
 	if err != nil {
 		in.Link = neterr.OfError(c.ctx, err)
-		in.Idempotent = in.Idempotent || errors.Is(err, once.ErrUnprocessed)
+		in.Idempotent = in.Idempotent || errors.Is(err, send.ErrUnprocessed)
 	}
 	if known := s.way.server.dialect.Load(); known != nil {
 		in.Shown = *known
@@ -276,7 +276,7 @@ func (a *Attempt) tell(in *classify.Evidence, v *classify.Verdict) {
 func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Duration) {
 	t := c.t
 	if v.Result != limit.Limited && !v.Said.Partly {
-		if v.Link != limit.Working && c.ctx.Err() == nil && !errors.Is(v.Err, once.ErrLapsed) {
+		if v.Link != limit.Working && c.ctx.Err() == nil && !errors.Is(v.Err, send.ErrLapsed) {
 			cause := v.Err
 			if cause == nil {
 				cause = errStatus(v.Status)

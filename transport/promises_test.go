@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
@@ -26,7 +26,7 @@ func TestLapsedBody(t *testing.T) {
 	}{
 		{"to be had again", func() (io.ReadCloser, error) { return http.NoBody, nil }, nil},
 		{"not to be had again", func() (io.ReadCloser, error) { return nil, errBroken }, errBroken},
-		{"read once", nil, once.ErrLapsed},
+		{"read once", nil, send.ErrLapsed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestLapsedBody(t *testing.T) {
 				tr := mustNew(t, transport.Config{Limiter: all.limiter(), Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 					r.Body.Close()
 					if tries++; tries == 1 {
-						return nil, once.ErrLapsed
+						return nil, send.ErrLapsed
 					}
 					return reply(200, "fine"), nil
 				})})

@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/send/once"
-	"github.com/paceline-go/paceline/internal/send/timer"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/tokens"
@@ -24,11 +23,11 @@ type sent struct {
 	key     *key   // nil: the request's own credential
 	era     uint64 // of key
 	permit  paceline.Permit
-	wire    once.Exchange
+	wire    send.Exchange
 	settled atomic.Bool
-	late    timer.Item // of the Transport's late, until Send returns
-	began   time.Time  // with Config.Ended: when the Base got it
-	headed  time.Time  // when the header of the answer was there
+	late    send.Watched // of the Transport's late, until Send returns
+	began   time.Time    // with Config.Ended: when the Base got it
+	headed  time.Time    // when the header of the answer was there
 	verdict classify.Verdict
 	heeded  bool
 	wait    time.Duration // its request's wait before the next attempt, as heed found
@@ -89,7 +88,7 @@ func (s *sent) Fresh() bool { return !s.settled.Load() && s.permit.Fresh() }
 // process is to make: it was none. It reports whether that is the whole end of the attempt, with no
 // copy under way.
 func (s *sent) lapsed(err error, number int, p *pair) bool {
-	if !errors.Is(err, once.ErrLapsed) && !errors.Is(err, ErrTakenOver) || !p.withdraw() {
+	if !errors.Is(err, send.ErrLapsed) && !errors.Is(err, ErrTakenOver) || !p.withdraw() {
 		return false
 	}
 	s.settle(limit.Outcome{Result: limit.Unsent})

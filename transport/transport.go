@@ -92,8 +92,7 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/core/learn"
-	"github.com/paceline-go/paceline/internal/send/once"
-	"github.com/paceline-go/paceline/internal/send/timer"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
@@ -416,7 +415,7 @@ type Underway interface {
 // reaches the Base.
 type Transport struct {
 	config Config
-	base   *once.Base
+	base   *send.Base
 	policy classify.Policy
 
 	preset    provider.Preset   // the zero Preset: none
@@ -429,7 +428,7 @@ type Transport struct {
 	slow      bool // nothing is configured: begin slowly after a pause
 
 	hedging bool
-	late    *timer.Watch // of attempts; nil: no Config.AttemptTimeout
+	late    *send.Watch // of attempts; nil: no Config.AttemptTimeout
 
 	*state
 }
@@ -562,7 +561,7 @@ func New(c Config) (*Transport, error) {
 	}
 	random := func() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
 	t := &Transport{
-		config: c, preset: preset, publisher: publisher, log: log, base: once.New(c.Base), slow: c.Limiter == nil &&
+		config: c, preset: preset, publisher: publisher, log: log, base: send.NewBase(c.Base), slow: c.Limiter == nil &&
 			c.Limit == nil && !slices.ContainsFunc(c.Keys, func(k Key) bool { return k.Limit != nil }),
 		policy: classify.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter}, hedging: c.Hedge.on(),
 	}
@@ -578,7 +577,7 @@ func New(c Config) (*Transport, error) {
 		return nil, err
 	}
 	if c.AttemptTimeout > 0 {
-		t.late = timer.New(c.AttemptTimeout)
+		t.late = send.NewWatch(c.AttemptTimeout)
 	}
 	t.hedges.share = c.Hedge.share()
 	t.recent.init()

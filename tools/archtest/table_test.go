@@ -89,7 +89,6 @@ var Table = []Package{
 
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " bytes encoding/base64 encoding/json html net net/url unicode unicode/utf8"},
-	{Name: "internal/send/httptext", Core: true, Std: "fmt net/url slices strings unicode/utf8"},
 	{Name: "internal/text", Core: true, Std: pure + " io strconv unicode unicode/utf8"},
 	{Name: "internal/text/rate", Ours: "limit/mono limit", Std: pure + " strconv sync"},
 	{Name: "internal/app/yamlfile", Ours: "internal/text internal/text/rate", Std: pure + " bytes reflect encoding/json io strconv unicode", Modules: "go.yaml.in/yaml/v3"},
@@ -100,7 +99,6 @@ var Table = []Package{
 	// The runtime: clock, locks, timers, goroutines.
 	{Name: Root, Ours: "limit/mono limit observe internal/core/scheduler internal/text internal/core/remote", Std: pure + " context log/slog runtime sync sync/atomic"},
 	{Name: "pool", Ours: "limit/mono limit observe pool/backoff internal/core/queue internal/core/dispatch internal/secret internal/text internal/core/remote", Std: pure + " context log/slog runtime sync"},
-	{Name: "internal/send/timer", Std: "sync time"},
 	{Name: "contrib/xrate", Ours: "paceline limit/mono limit internal/core/learn", Std: pure + " context"},
 
 	{Name: "share", Ours: "observe limit/mono limit internal/core/node internal/text internal/boottime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
@@ -120,7 +118,7 @@ var Table = []Package{
 	// Edges: HTTP, files, pictures.
 	{Name: "internal/send/neterr", Ours: "limit", Std: "any"},
 	{Name: "internal/send/pricing", Ours: "provider tokens", Std: "bytes"},
-	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/keyring internal/core/stack internal/core/breaker internal/core/frozen internal/core/histogram internal/text internal/send/timer internal/secret internal/send/neterr internal/send/once internal/send/decode internal/core/learn fairshare", Std: "any"},
+	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/keyring internal/core/stack internal/core/breaker internal/core/frozen internal/core/histogram internal/text internal/send internal/secret internal/send/neterr internal/send/decode internal/core/learn fairshare", Std: "any"},
 	{Name: "internal/queued", Ours: "paceline observe limit/mono limit pool/backoff provider provider/classify internal/core/remote internal/core/snooze internal/core/stack", Std: "bytes cmp context errors fmt io maps math/rand/v2 net/http sync time"},
 	{Name: "internal/web", Std: "embed"},
 	{Name: "observe/dashboard", Ours: "observe internal/text internal/web", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
@@ -132,8 +130,8 @@ var Table = []Package{
 	{Name: "ratetest/internal/model", Std: pure + " encoding/base64 encoding/binary encoding/json regexp regexp/syntax strconv unicode/utf8 bytes"},
 	{Name: "internal/app/report", Ours: "internal/app/run internal/app/run/tally internal/app/run/format internal/app/run/output internal/text/rate internal/text internal/web", Std: "any"},
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},
+	{Name: "internal/send", Std: "bufio bytes cmp context crypto/tls errors fmt io log net net/http net/http/httptrace net/textproto net/url slices strconv strings sync sync/atomic syscall time unicode/utf8"},
 	{Name: "internal/send/outgoing", Std: "cmp context errors fmt net net/http net/url os slices strings", Modules: "golang.org/x/net/http/httpproxy"},
-	{Name: "internal/send/once", Std: "bufio bytes cmp context crypto/tls errors fmt io log net net/http net/http/httptrace net/textproto net/url slices strconv strings sync sync/atomic syscall time"},
 	{Name: "internal/send/decode", Std: "bufio bytes compress/flate compress/gzip compress/zlib errors fmt io net/http reflect strings sync/atomic unicode/utf8", Modules: "github.com/andybalholm/brotli github.com/klauspost/compress/zstd"},
 	{Name: "internal/app/screen", Ours: "internal/text", Std: "cmp fmt io os slices strings sync time unicode", Modules: "golang.org/x/term golang.org/x/text"},
 	{Name: "internal/app/cli", Ours: "internal/app/screen internal/secret internal/text", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
@@ -149,9 +147,9 @@ var Table = []Package{
 	{Name: "internal/app/auth", Ours: "limit/mono limit internal/secret pool/backoff", Std: "any", Modules: "golang.org/x/oauth2"},
 	{Name: "internal/app/run/dead", Ours: "", Std: "fmt net/http regexp slices strings"},
 	{Name: "internal/app/run/meter", Ours: "internal/app/run/jsonl internal/text/rate limit provider tokens tokens/tiktoken", Std: "bytes cmp encoding/json errors fmt io net/http net/url slices strconv strings sync"},
-	{Name: "internal/app/run/format", Ours: "internal/app/charge provider/classify internal/app/run/dead internal/app/run/input internal/app/run/jsonl internal/app/run/meter internal/secret internal/send/httptext internal/text/rate limit provider tokens", Std: "bytes cmp crypto/sha256 encoding/base64 encoding/hex encoding/json errors fmt io maps math net/http net/url regexp slices strconv strings sync time unicode/utf8 unsafe sync/atomic"},
+	{Name: "internal/app/run/format", Ours: "internal/app/charge provider/classify internal/app/run/dead internal/app/run/input internal/app/run/jsonl internal/app/run/meter internal/secret internal/text/rate limit provider tokens internal/send", Std: "bytes cmp crypto/sha256 encoding/base64 encoding/hex encoding/json errors fmt io maps math net/http net/url regexp slices strconv strings sync time unicode/utf8 unsafe sync/atomic"},
 	{Name: "internal/app/run/output", Ours: "internal/app/durable internal/app/journal internal/app/learned internal/app/run/filename internal/app/run/format internal/secret internal/text", Std: "bufio bytes cmp crypto/sha256 encoding/hex encoding/json errors fmt hash io net/http os path/filepath slices strings sync sync/atomic syscall time"},
-	{Name: "internal/app/run/sending", Ours: "internal/app/run/dead internal/app/run/format internal/app/run/output internal/secret internal/send/decode internal/send/httptext internal/send/neterr internal/send/once internal/send/outgoing internal/send/timer internal/text limit provider/classify", Std: "bytes context crypto/tls encoding/json errors fmt io math net net/http net/url os regexp slices strconv strings sync sync/atomic syscall time unicode/utf8"},
+	{Name: "internal/app/run/sending", Ours: "internal/app/run/dead internal/app/run/format internal/app/run/output internal/secret internal/send/decode internal/send/neterr internal/send/outgoing internal/text limit provider/classify internal/send", Std: "bytes context crypto/tls encoding/json errors fmt io math net net/http net/url os regexp slices strconv strings sync sync/atomic syscall time unicode/utf8"},
 	{Name: "internal/app/run/tally", Ours: "internal/app/run/dead internal/app/run/format internal/app/run/meter internal/app/run/sending internal/core/ceiling internal/core/histogram limit pool tokens", Std: "cmp encoding/binary fmt net/http slices strconv sync time"},
 	{Name: "internal/app/run/telling", Ours: "internal/app/run/format internal/app/run/sending internal/text limit pool", Std: "fmt maps math slices strings sync time"},
 	{Name: "internal/app/work", Ours: "backlog internal/app/run internal/app/run/format internal/app/run/output internal/text pool", Std: "bytes cmp context encoding/json errors fmt io slices strings sync time"},
@@ -163,8 +161,8 @@ var Table = []Package{
 	{Name: "internal/app/keeper", Ours: "internal/app/capture internal/app/forward internal/app/launch internal/app/proxy internal/text observe", Std: "any"},
 	{Name: "internal/app/launch", Ours: "internal/app/capture internal/app/forward internal/app/durable", Std: "any", Modules: "golang.org/x/sys/unix"},
 	{Name: "internal/app/permit", Ours: "internal/app/journal internal/app/proxy internal/boottime internal/core/stack internal/text internal/text/rate limit limit/mono observe paceline provider provider/classify", Std: "any"},
-	{Name: "internal/app/viabatch", Ours: "internal/app/durable internal/app/journal internal/app/run/dead internal/app/run/format internal/app/run/output internal/secret internal/send/httptext internal/send/pricing internal/text provider tokens", Std: "any"},
-	{Name: "internal/app/proxy", Ours: "internal/send/once internal/core/dispatch internal/app/charge provider/classify internal/app/forward internal/app/jobs internal/app/run/sending paceline observe limit/mono pool/backoff limit provider tokens tokens/tiktoken transport internal/send/httptext internal/send/outgoing internal/text/rate internal/text internal/send/timer internal/secret internal/app/sharestore fairshare internal/app/journal internal/app/learned internal/boottime internal/app/daemon", Std: "any", Modules: "golang.org/x/text/unicode/norm"},
+	{Name: "internal/app/viabatch", Ours: "internal/app/durable internal/app/journal internal/app/run/dead internal/app/run/format internal/app/run/output internal/secret internal/send internal/send/pricing internal/text provider tokens", Std: "any"},
+	{Name: "internal/app/proxy", Ours: "internal/core/dispatch internal/app/charge provider/classify internal/app/forward internal/app/jobs internal/app/run/sending paceline observe limit/mono pool/backoff limit provider tokens tokens/tiktoken transport internal/send/outgoing internal/text/rate internal/text internal/secret internal/app/sharestore fairshare internal/app/journal internal/app/learned internal/boottime internal/app/daemon internal/send", Std: "any", Modules: "golang.org/x/text/unicode/norm"},
 	{Name: "internal/app/jobs", Ours: "internal/app/durable internal/app/run internal/app/run/filename internal/app/run/format internal/app/run/sending internal/text", Std: "any"},
 	{Name: "internal/app/proxy/config", Ours: "internal/app/charge internal/app/proxy internal/app/yamlfile internal/text internal/text/rate internal/secret pool/backoff provider tokens", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/testkit/daemon", Std: "any"},

@@ -42,7 +42,7 @@ var Targets = []Target{
 	{"pool", 17},
 	{"observe", 5},
 	{"transport", 60},
-	{"internal/send/once", 47},
+	{"internal/send", 47},
 	{"internal/app/durable", 15},
 	{"internal/app/journal", 25},
 	{"internal/app/run", 5},

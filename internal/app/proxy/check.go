@@ -14,7 +14,7 @@ import (
 	"unicode"
 
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/send/httptext"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
@@ -153,7 +153,7 @@ func (b *Bounds) check() error {
 }
 
 func (c *Clients) check() error {
-	if c.Header != "" && !httptext.IsFieldName(c.Header) {
+	if c.Header != "" && !send.IsFieldName(c.Header) {
 		return wrong("Clients.Header", "%q is no name of a header field", c.Header)
 	}
 	if c.Most < 0 {
@@ -352,7 +352,7 @@ func (u *Upstream) checkKeys() *ConfigError {
 			return wrong(at+".Name", "there are two keys %q", k.Name)
 		case k.Secret == "":
 			return wrong(at+".Secret", "it is empty")
-		case !httptext.IsFieldValue(string(k.Secret)) || strings.TrimSpace(string(k.Secret)) != string(k.Secret):
+		case !send.IsFieldValue(string(k.Secret)) || strings.TrimSpace(string(k.Secret)) != string(k.Secret):
 			return wrong(at+".Secret",
 				"the value of %s has white space around it or a control character in it (a line break?)", k.Name)
 		case values[k.Secret] != "":
@@ -372,13 +372,13 @@ func (u *Upstream) checkKeys() *ConfigError {
 		for i, f := range set.all {
 			at := fmt.Sprintf("%s[%d]", set.at, i)
 			switch {
-			case set.at == ".Header" && !httptext.IsFieldName(f.Name):
+			case set.at == ".Header" && !send.IsFieldName(f.Name):
 				return wrong(at, "%q is no name of a header field", f.Name)
 			case set.at == ".Header" && framing[http.CanonicalHeaderKey(f.Name)]:
 				return wrong(at, "%s is set by the proxy itself", http.CanonicalHeaderKey(f.Name))
 			case f.Name == "":
 				return wrong(at, "its name is empty")
-			case !httptext.IsFieldValue(string(f.Value)):
+			case !send.IsFieldValue(string(f.Value)):
 				return wrong(at, "the value of %s has a control character", f.Name)
 			}
 			if f.usesKey() {

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/send/timer"
+	"github.com/paceline-go/paceline/internal/send"
 )
 
 // interimEvery is the time between two interim answers. The shortest timeout in use is httpx's 5 s.
@@ -68,8 +68,8 @@ type line struct {
 	waits  bool
 	status int // of the answers
 	to     http.ResponseWriter
-	every  *timer.Watch
-	item   timer.Item
+	every  *send.Watch
+	item   send.Watched
 }
 
 // enter begins the time in line, unless l is nil.

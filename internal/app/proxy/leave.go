@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -58,13 +58,13 @@ func (parked) RoundTrip(r *http.Request) (*http.Response, error) {
 	select {
 	case l.goes <- struct{}{}:
 	case <-ctx.Done():
-		return nil, once.ErrLapsed
+		return nil, send.ErrLapsed
 	}
 	select {
 	case a := <-l.ends:
 		if a == nil {
 			l.cancel() // else the transport would wait for another turn
-			return nil, once.ErrLapsed
+			return nil, send.ErrLapsed
 		}
 		return a, nil
 	case <-ctx.Done():

@@ -10,7 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/jobs"
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/send/timer"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -35,8 +35,8 @@ type common struct {
 	heir      atomic.Pointer[heir] // the next process, if that has taken over
 	drained   atomic.Bool          // no request waits any more
 	visits    visits
-	flushes   *timer.Watch            // over parts of answers
-	interims  *timer.Watch            // over requests in line
+	flushes   *send.Watch             // over parts of answers
+	interims  *send.Watch             // over requests in line
 	hangups   hangups                 // of clients in line
 	numbers   numbers                 // of keys with a {nonce}
 	mounts    map[string]http.Handler // by pattern, at the admin listener
@@ -54,7 +54,7 @@ func New(c Config) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{config: c, clients: newClients(&c, all),
-		common: &common{clientele: all, flushes: timer.New(flushed), interims: timer.New(interimEvery), mounts: map[string]http.Handler{},
+		common: &common{clientele: all, flushes: send.NewWatch(flushed), interims: send.NewWatch(interimEvery), mounts: map[string]http.Handler{},
 			batches: map[string]*jobs.Store{}}}
 	p.keepable.Store(c.Bounds.KeptInAll)
 	if c.State != "" {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/paceline-go/paceline/internal/send/httptext"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -146,7 +146,7 @@ func (u *Upstream) checkAffinity() *ConfigError {
 		return wrong(".Affinity", "there are no targets to choose from, expected two at least")
 	case a.By == "":
 		return wrong(".Affinity.By", "it is empty, expected what the session of a request is")
-	case a.By == AffinityByHeader && !httptext.IsFieldName(a.Header):
+	case a.By == AffinityByHeader && !send.IsFieldName(a.Header):
 		return wrong(".Affinity.Header", "%q is no name of a header field", a.Header)
 	case a.By != AffinityByHeader && a.Header != "":
 		return wrong(".Affinity.Header", "it is beside by: %s, expected by: %s", a.By, AffinityByHeader)

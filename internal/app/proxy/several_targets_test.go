@@ -76,7 +76,7 @@ func TestTargetsServeTheSum(t *testing.T) {
 		conf := Config{MaxWait: 10 * time.Minute, Upstreams: []Upstream{{Name: "llm", Targets: []Target{region(t, "a", "600/m", 0), region(t, "b", "240/m", 0)}}}}
 		virtually(t, s, conf, func(_ *Proxy, client func() *http.Client) {
 			const long, programs = 3 * time.Minute, 40
-			send(t, client, programs, long, nil)
+			sendAtOnce(t, client, programs, long, nil)
 			ceiling := 840 * int(long/time.Minute)
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -89,9 +89,9 @@ func TestTargetsServeTheSum(t *testing.T) {
 	})
 }
 
-// send sends from programs at once for a time, each request after the answer to the one before, and
+// sendAtOnce sends from programs at once for a time, each request after the answer to the one before, and
 // counts the answers that are failures.
-func send(t *testing.T, client func() *http.Client, programs int, long time.Duration, pause func()) (failed int) {
+func sendAtOnce(t *testing.T, client func() *http.Client, programs int, long time.Duration, pause func()) (failed int) {
 	began := time.Now()
 	var done sync.WaitGroup
 	var mu sync.Mutex
@@ -129,7 +129,7 @@ func TestOneTargetIsAway(t *testing.T) {
 		s.away, s.from, s.till = "a.test", 20*time.Second, 30*time.Second
 		conf := Config{Upstreams: []Upstream{{Name: "llm", Targets: []Target{region(t, "a", "600/m", 0), region(t, "b", "600/m", 0)}}}}
 		virtually(t, s, conf, func(p *Proxy, client func() *http.Client) {
-			failed := send(t, client, 8, time.Minute, func() { time.Sleep(time.Second) })
+			failed := sendAtOnce(t, client, 8, time.Minute, func() { time.Sleep(time.Second) })
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			t.Logf("%d failed, back %v late, %v served", failed, s.back-s.till, s.served)

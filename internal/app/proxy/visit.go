@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/send/httptext"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -272,13 +272,13 @@ func (v *visit) tellWaited(h http.Header) {
 
 // setQuery sets the parameters whose values depend on the key if keyed, and the others if not.
 func setQuery(raw string, all []Field, fill words, keyed bool) string {
-	var set []httptext.Param
+	var set []send.Param
 	for _, f := range all {
 		if f.perKey() == keyed {
-			set = append(set, httptext.Param{Name: f.Name, Value: f.fill(fill)})
+			set = append(set, send.Param{Name: f.Name, Value: f.fill(fill)})
 		}
 	}
-	return httptext.SetQuery(raw, set)
+	return send.SetQuery(raw, set)
 }
 
 // release ends a visit that is not in flight, or that may last for ever.

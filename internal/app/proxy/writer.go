@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/send/timer"
+	"github.com/paceline-go/paceline/internal/send"
 )
 
 // flushed is how long a part of an answer of known length may stay in the buffer. Answers of
@@ -23,9 +23,9 @@ type writer struct {
 	bytes  int64
 	over   *upgraded // nil: the answer is no upgrade
 
-	mu      sync.Mutex   // guards the following fields, and is held during writes
-	flushes *timer.Watch // of the buffer; nil: not watched
-	lying   timer.Item
+	mu      sync.Mutex  // guards the following fields, and is held during writes
+	flushes *send.Watch // of the buffer; nil: not watched
+	lying   send.Watched
 	lies    bool // the buffer may have content, and is watched
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/send/httptext"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -120,7 +120,7 @@ func (r *remote) try(ctx context.Context, c *call) (*http.Response, error) {
 	}
 	q.Header.Set("User-Agent", "paceline")
 	for _, t := range r.c.Header {
-		if httptext.IsFieldName(t.Name()) {
+		if send.IsFieldName(t.Name()) {
 			q.Header.Set(t.Name(), t.Fill(&format.Values{Key: r.c.Key.Secret}))
 		}
 	}

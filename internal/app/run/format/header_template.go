@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/send/httptext"
+	"github.com/paceline-go/paceline/internal/send"
 )
 
 // Key is an API key: a public name and a secret.
@@ -33,7 +33,7 @@ func KeysFromEnv(names []string, lookup func(string) (string, bool)) ([]Key, err
 			return nil, fmt.Errorf("the environment variable %s is not set", secret.SanitizeText(name))
 		case value == "":
 			return nil, fmt.Errorf("the environment variable %s is empty", name)
-		case !httptext.IsFieldValue(value) || strings.TrimSpace(value) != value:
+		case !send.IsFieldValue(value) || strings.TrimSpace(value) != value:
 			return nil, fmt.Errorf("the value of %s has white space around it or a control character in it (a line break?)",
 				name)
 		}
@@ -66,11 +66,11 @@ func ParseHeaders(lines []string) ([]Template, error) {
 	return parseTemplates(lines, ":", "Name: value", func(name, value string) error {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
-		case !httptext.IsFieldName(name):
+		case !send.IsFieldName(name):
 			return fmt.Errorf("%q is no header name", secret.SanitizeText(name))
 		case ours[canonical]:
 			return fmt.Errorf("the header %s is set by paceline itself", canonical)
-		case !httptext.IsFieldValue(value):
+		case !send.IsFieldValue(value):
 			return fmt.Errorf("the value has a control character")
 		}
 		return nil
@@ -194,15 +194,15 @@ func (t Template) Fill(v *Values) string {
 
 // SetParam sets one parameter in a raw query, as setQuery does.
 func SetParam(raw, name, value string) string {
-	return httptext.SetQuery(raw, []httptext.Param{{Name: name, Value: value}})
+	return send.SetQuery(raw, []send.Param{{Name: name, Value: value}})
 }
 
 // SetQuery sets parameters in a raw query and leaves the others as they are written, in their
 // order.
 func SetQuery(raw string, all []Template, v *Values) string {
-	set := make([]httptext.Param, len(all))
+	set := make([]send.Param, len(all))
 	for i, t := range all {
-		set[i] = httptext.Param{Name: t.name, Value: t.Fill(v)}
+		set[i] = send.Param{Name: t.name, Value: t.Fill(v)}
 	}
-	return httptext.SetQuery(raw, set)
+	return send.SetQuery(raw, set)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/send/httptext"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
@@ -346,7 +346,7 @@ func (q *Request) method(v jsonl.Value) (err error) {
 // badMethod returns the mistake in a method; empty: none. Methods are case-sensitive: servers
 // answer 400 or 405 to "get".
 func badMethod(method string) string {
-	if !httptext.IsFieldName(method) || method == http.MethodConnect || method == http.MethodTrace {
+	if !send.IsFieldName(method) || method == http.MethodConnect || method == http.MethodTrace {
 		return fmt.Sprintf("method %q, expected an HTTP method other than CONNECT and TRACE", method)
 	}
 	if up := strings.ToUpper(method); up != method {
@@ -436,7 +436,7 @@ func (r *Reader) headers(q *Request, v jsonl.Value) error {
 	return v.Object(func(name string, key, v jsonl.Value) error {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
-		case !httptext.IsFieldName(name):
+		case !send.IsFieldName(name):
 			return key.Errorf("header name %q, expected letters, digits and hyphens", name)
 		case ours[canonical]:
 			return key.Errorf("header %s is set by paceline itself, expected none", canonical)
@@ -448,7 +448,7 @@ func (r *Reader) headers(q *Request, v jsonl.Value) error {
 			if err != nil {
 				return err
 			}
-			if !httptext.IsFieldValue(s) {
+			if !send.IsFieldValue(s) {
 				return v.Errorf("header %s has a control character, expected text without line breaks", name)
 			}
 			if size += len(name) + len(s) + len(": \r\n"); size > r.limits.Header {

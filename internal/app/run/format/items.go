@@ -12,7 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/app/run/jsonl"
-	"github.com/paceline-go/paceline/internal/send/httptext"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -176,11 +176,11 @@ func (h *Items) call(r *Reader, q *Request, item *input.Item) error {
 	}
 	size := 0
 	for name, values := range c.Header {
-		if !httptext.IsFieldName(name) {
+		if !send.IsFieldName(name) {
 			return r.errorf(item, item.Column, "-H: expected a name of letters, digits and hyphens before the colon")
 		}
 		for _, v := range values {
-			if !httptext.IsFieldValue(v) {
+			if !send.IsFieldValue(v) {
 				return r.errorf(item, item.Column, "the header %s has a control character, expected text without line breaks", name)
 			}
 			size += len(name) + len(v) + len(": \r\n")
@@ -217,7 +217,7 @@ func (h *Items) row(r *Reader, q *Request, item *input.Item) error {
 	}
 	size := 0
 	for i, cell := range made.More {
-		if slices.Contains(h.inHeader, h.maker.More[i]) && !httptext.IsFieldValue(cell.Text) {
+		if slices.Contains(h.inHeader, h.maker.More[i]) && !send.IsFieldValue(cell.Text) {
 			return &InputError{File: r.in.Name(), Line: cell.Line, Column: cell.Column,
 				Reason: fmt.Sprintf("{row.%s} has a control character, and stands in a header; expected text without line breaks",
 					h.maker.More[i])}

@@ -5,8 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/send/once"
-	"github.com/paceline-go/paceline/internal/send/timer"
+	"github.com/paceline-go/paceline/internal/send"
 )
 
 // lateError says that an attempt took too long.
@@ -21,10 +20,10 @@ var past, _ = context.WithDeadline(context.Background(), time.Unix(0, 0))
 // share one timer, except those that have waited.
 type patience struct {
 	s      *Sender
-	wire   once.Exchange           // the attempt
+	wire   send.Exchange           // the attempt
 	cancel context.CancelCauseFunc // ends the attempt if it is not on the wire of the Sender
 	over   atomic.Bool             // the attempt took too long
-	item   timer.Item
+	item   send.Watched
 	own    *time.Timer   // after a wait
 	began  time.Time     // or when the latest wait ended
 	left   time.Duration // time left then, and during a wait
@@ -35,7 +34,7 @@ func (p *patience) begin(now time.Time) {
 	p.s.watch.Begin(&p.item)
 }
 
-// Expired implements an interface of package timer.
+// Expired implements an interface of package send.
 func (p *patience) Expired() {
 	p.over.Store(true)
 	if p.cancel != nil {

@@ -20,19 +20,17 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/internal/send/decode"
-	"github.com/paceline-go/paceline/internal/send/httptext"
 	"github.com/paceline-go/paceline/internal/send/neterr"
-	"github.com/paceline-go/paceline/internal/send/once"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
-	"github.com/paceline-go/paceline/internal/send/timer"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
 // Sender sends attempts over HTTP/1.1, each at most once.
 type Sender struct {
-	base        *once.Base
+	base        *send.Base
 	direct      http.RoundTripper // nil: base
 	transport   *http.Transport   // behind base
 	header      []format.Template
@@ -40,7 +38,7 @@ type Sender struct {
 	timeout     time.Duration
 	proxies     *outgoing.Proxies
 	late        lateError // of an attempt that took longer than timeout
-	watch       *timer.Watch
+	watch       *send.Watch
 	maxResponse int64
 	Memory      *memory
 	files       *output.Bodies // nil: bodies are in the results, cut at maxResponse
@@ -72,9 +70,9 @@ type Config struct {
 func New(c Config) *Sender {
 	t := newTransport(c)
 	return &Sender{
-		base: once.Lines(t), direct: c.Base, transport: t, proxies: c.Proxies, files: c.Files,
+		base: send.Lines(t), direct: c.Base, transport: t, proxies: c.Proxies, files: c.Files,
 		header: c.Header, query: c.Query, timeout: c.Timeout, late: lateError(fmt.Sprintf("no answer within %v", c.Timeout)),
-		watch: timer.New(max(c.Timeout, 1)), maxResponse: c.MaxResponse, Memory: &memory{limit: heldAnswers},
+		watch: send.NewWatch(max(c.Timeout, 1)), maxResponse: c.MaxResponse, Memory: &memory{limit: heldAnswers},
 		common:  http.Header{"User-Agent": {c.UserAgent}},
 		secrets: c.Secrets, places: c.Places,
 	}
@@ -142,13 +140,13 @@ func (r *Response) CutAt() secret.Cut {
 // Fresh reports, right before the first byte is written, whether the attempt may go.
 type Fresh func() bool
 
-// Fresh implements an interface of package once.
+// Fresh implements an interface of package send.
 func (f Fresh) Fresh() bool { return f() }
 
 // Send makes one attempt, and overwrites out with how it ended. It calls leave, if not nil, right before the
 // first write. If leave returns false, nothing is written and the response has lapsed.
 func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.Values, leave Fresh, out *Response) {
-	p := &patience{s: s, wire: once.Exchange{Expires: true, Body: true}}
+	p := &patience{s: s, wire: send.Exchange{Expires: true, Body: true}}
 	if leave != nil {
 		p.wire.Leave = leave
 	}
@@ -169,7 +167,7 @@ func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.V
 		q.Body, _ = q.GetBody()
 	}
 	res, err := s.trip(ctx, &q, &p.wire, out)
-	if out.Lapsed = errors.Is(err, once.ErrLapsed); out.Lapsed {
+	if out.Lapsed = errors.Is(err, send.ErrLapsed); out.Lapsed {
 		return
 	}
 	if err == nil {
@@ -300,7 +298,7 @@ func (s *Sender) request(q *http.Request, r *format.Request, h Hop, v *format.Va
 		header, query = nil, nil
 	}
 	u := h.URL
-	if raw := httptext.ASCIIQuery(u.RawQuery); len(query) > 0 || len(raw) > len(u.RawQuery) {
+	if raw := send.ASCIIQuery(u.RawQuery); len(query) > 0 || len(raw) > len(u.RawQuery) {
 		with := *u
 		with.RawQuery = format.SetQuery(raw, query, v)
 		u = &with
@@ -395,7 +393,7 @@ func (s *Sender) leave(r *format.Request, n *Hop) error {
 
 // Through wraps the connections with with. Tests use it for networks of their own.
 func (s *Sender) Through(with func(*http.Transport) http.RoundTripper) {
-	s.base = once.New(with(s.transport))
+	s.base = send.NewBase(with(s.transport))
 }
 
 // Close closes the connections that are idle.

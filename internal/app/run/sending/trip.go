@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/send/once"
+	"github.com/paceline-go/paceline/internal/send"
 )
 
 // Unsent is an error of Config.Base: nothing of the request was written.
@@ -19,7 +19,7 @@ func (e *Unsent) Unwrap() error { return e.Err }
 
 // trip sends a request, at most once. It returns with the answer, or with the reason why there is
 // none.
-func (s *Sender) trip(ctx context.Context, q *http.Request, a *once.Exchange, out *Response) (*http.Response, error) {
+func (s *Sender) trip(ctx context.Context, q *http.Request, a *send.Exchange, out *Response) (*http.Response, error) {
 	if s.direct == nil {
 		return s.base.SendIn(ctx, q, a)
 	}
@@ -37,7 +37,7 @@ func (s *Sender) trip(ctx context.Context, q *http.Request, a *once.Exchange, ou
 }
 
 // wrote notes in out what was written, and when.
-func (s *Sender) wrote(a *once.Exchange, out *Response) {
+func (s *Sender) wrote(a *send.Exchange, out *Response) {
 	if s.direct != nil {
 		return
 	}

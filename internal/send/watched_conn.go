@@ -1,4 +1,4 @@
-package once
+package send
 
 import (
 	"context"

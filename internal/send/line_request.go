@@ -1,4 +1,4 @@
-package once
+package send
 
 import (
 	"cmp"
@@ -150,7 +150,7 @@ func (l *line) compose(req *http.Request) error {
 	}
 	defer body.Close()
 	if n, err := io.Copy(&l.out, body); err != nil || n != req.ContentLength {
-		return fmt.Errorf("once: the body has %d bytes, and ContentLength is %d: %w", n, req.ContentLength, err)
+		return fmt.Errorf("send: the body has %d bytes, and ContentLength is %d: %w", n, req.ContentLength, err)
 	}
 	return nil
 }

@@ -1,46 +1,48 @@
-// Package timer reports items that have not ended within a span that is the same for all. Examples
-// are an attempt without an answer, and a part of an answer that was not flushed. Nearly no item is
-// ever overdue. So all share one timer, which goes on to the next item when it fires. It is not set
-// or stopped for each, since a set timer wakes a thread of the runtime that sleeps until later
-// ones. For different spans, use time.AfterFunc.
-package timer
+package send
 
 import (
 	"sync"
 	"time"
 )
 
-// Watch watches all items of the same span. New makes it. It keeps a timer for up to a span after
-// the last Begin, has no goroutine, and needs no closing. Safe for concurrent use.
+// Watch reports items that have not ended within a span that is the same for all. Examples are an
+// attempt without an answer, and a part of an answer that was not flushed. NewWatch makes it.
+//
+// Nearly no item is ever overdue. So all share one timer, which goes on to the next item when it
+// fires. It is not set or stopped for each, since a set timer wakes a thread of the runtime that
+// sleeps until later ones. For different spans, use time.AfterFunc.
+//
+// A Watch keeps its timer for up to a span after the last Begin, has no goroutine, and needs no
+// closing. It is safe for concurrent use.
 type Watch struct {
 	span time.Duration
 
 	mu    sync.Mutex
-	all   Item // head of a ring, in the order of Begin and so of their instants
+	all   Watched // head of a ring, in the order of Begin and so of their instants
 	timer *time.Timer
 	set   bool // the timer will fire
 }
 
-// Item is something that should end in time. It is a part of its subject, so that it needs no
+// Watched is something that should end in time. It is a part of its subject, so that it needs no
 // memory of its own. It must not be copied while it is watched.
-type Item struct {
+type Watched struct {
 	// Of is the subject. Its Expired is called when the span has passed, in a goroutine of its own
 	// and at most once for each Begin.
 	Of interface{ Expired() }
 
-	prev, next *Item // under the lock of the Watch; nil: not watched
+	prev, next *Watched // under the lock of the Watch; nil: not watched
 	at         time.Time
 }
 
-// New returns a Watch for items of a span, which must be positive.
-func New(span time.Duration) *Watch {
+// NewWatch returns a Watch for items of a span, which must be positive.
+func NewWatch(span time.Duration) *Watch {
 	w := &Watch{span: span}
 	w.all.prev, w.all.next = &w.all, &w.all
 	return w
 }
 
 // Begin watches an item that is not watched.
-func (w *Watch) Begin(i *Item) {
+func (w *Watch) Begin(i *Watched) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	i.at = time.Now().Add(w.span)
@@ -58,13 +60,13 @@ func (w *Watch) Begin(i *Item) {
 
 // End stops watching an item. It reports whether the item ended in time; if not, its Expired was
 // called or will be.
-func (w *Watch) End(i *Item) bool {
+func (w *Watch) End(i *Watched) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.removeLocked(i)
 }
 
-func (w *Watch) removeLocked(i *Item) bool {
+func (w *Watch) removeLocked(i *Watched) bool {
 	if i.next == nil {
 		return false
 	}

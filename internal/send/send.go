@@ -1,22 +1,4 @@
-// Package once sends a request at most once per permit, and knows when its last byte left.
-//
-// net/http by itself sends a request again. Over HTTP/1.1 it does so when a kept connection turns
-// out to be closed and the request is a GET, say, or has an Idempotency-Key. Over HTTP/2 it does so
-// after GOAWAY and REFUSED_STREAM. But the server, or a limiter in front of it, may have counted
-// the first one, and our limiter counts only one. So each time that net/http has a connection for a
-// request, the Exchange decides. If the request may have been written before, it is refused before
-// a byte is written.
-//
-// The package decides nothing else. The caller decides whether to send again, with a new permit.
-// The package starts no goroutine and has no clock of its own: Times are time.Now.
-//
-//	once.go          Base: New, Send; how net/http is kept from a second write
-//	attempt.go       Exchange: what is known of one permit
-//	watched_conn.go  connections that know which attempt is written to them
-//	line.go          Lines: connections on which one goroutine writes and reads; their idle ones
-//	line_request.go  which requests go over a line, and their bytes
-//	tap*.go          whether something has come on an idle connection
-package once
+package send
 
 import (
 	"context"
@@ -44,14 +26,14 @@ var ErrLapsed = errors.New("leave to send the request has lapsed before it was w
 type Base struct {
 	rt  http.RoundTripper
 	own *http.Transport // rt, if it is a clone of ours
-	// given is the argument of New. It has the protocols that were registered for other schemes.
+	// given is the argument of NewBase. It has the protocols that were registered for other schemes.
 	given     http.RoundTripper
 	clearText bool // HTTP/2 without TLS
 	mayBeH2   bool
 	lines     *lines // nil: all requests go over rt
 }
 
-// New returns a Base over rt. If nil, http.DefaultTransport.
+// NewBase returns a Base over rt. If nil, http.DefaultTransport.
 //
 // An *http.Transport is cloned, never changed, so that the Base sees all connections. Later
 // settings in it, and protocols registered for http or https, have no effect. The connections are
@@ -64,7 +46,7 @@ type Base struct {
 // dated just before it goes to the system. A RoundTripper without events may send as often as it
 // likes, and every attempt counts as written. One that speaks HTTP/2 and asks for a second
 // connection without an answer is taken for an http2.Transport after a GOAWAY: see ErrUnprocessed.
-func New(rt http.RoundTripper) *Base {
+func NewBase(rt http.RoundTripper) *Base {
 	if rt == nil {
 		rt = http.DefaultTransport
 	}

@@ -1,4 +1,4 @@
-package once
+package send
 
 import (
 	"bufio"
@@ -93,10 +93,10 @@ func plainTransport() *http.Transport {
 	return &http.Transport{Protocols: p, MaxIdleConnsPerHost: 100}
 }
 
-// both calls f with a Base of New and one of Lines.
+// both calls f with a Base of NewBase and one of Lines.
 func both(tb testing.TB, f func(b *Base) string) (transports, lines string) {
 	var said [2]string
-	for i, b := range []*Base{New(plainTransport()), Lines(plainTransport())} {
+	for i, b := range []*Base{NewBase(plainTransport()), Lines(plainTransport())} {
 		if i == 1 && b.lines == nil {
 			tb.Skip("this system has no lines")
 		}

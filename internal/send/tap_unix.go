@@ -1,6 +1,6 @@
 //go:build unix
 
-package once
+package send
 
 import (
 	"errors"

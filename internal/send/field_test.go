@@ -1,4 +1,4 @@
-package httptext
+package send
 
 import "testing"
 

@@ -1,4 +1,4 @@
-package once
+package send
 
 import (
 	"bufio"
@@ -54,15 +54,15 @@ type line struct {
 	keeps  bool            // that stays so while the line is idle, since attempts have one context
 }
 
-// Lines is New with a cheaper way for plain requests over HTTP/1.1: requests without a proxy, and with
+// Lines is NewBase with a cheaper way for plain requests over HTTP/1.1: requests without a proxy, and with
 // a small body or none. The goroutine of the attempt writes to the connection and reads from it. If
-// the answer is in gzip, it stays so, where New would read it. All other requests go as with New.
+// the answer is in gzip, it stays so, where NewBase would read it. All other requests go as with NewBase.
 //
 // These connections have the dialer, the TLS and the bounds of t, and the same bytes go over them. The
 // contexts of attempts must be comparable, as those of package context are. Where t has a setting
-// that they do not know, or the system cannot ask an idle connection for news, Lines is New.
+// that they do not know, or the system cannot ask an idle connection for news, Lines is NewBase.
 func Lines(t *http.Transport) *Base {
-	b := New(t)
+	b := NewBase(t)
 	o := b.own
 	if canAsk && o != nil && !b.mayBeH2 && !b.clearText && o.DialTLSContext == nil && !o.DisableCompression &&
 		!o.DisableKeepAlives && o.MaxIdleConns == 0 && o.MaxConnsPerHost == 0 && o.ResponseHeaderTimeout == 0 {
@@ -72,7 +72,7 @@ func Lines(t *http.Transport) *Base {
 }
 
 // errEnded says that a line was not used, which concerns nobody else.
-var errEnded = errors.New("once: the attempt or the connection has ended")
+var errEnded = errors.New("send: the attempt or the connection has ended")
 
 // send is SendIn for a plain request.
 func (s *lines) send(ctx context.Context, req *http.Request, a *Exchange) (*http.Response, error) {
@@ -227,7 +227,7 @@ func (s *lines) dial(ctx context.Context, to place, req *http.Request, a *Exchan
 	own, ok := c.(*conn)
 	if !ok {
 		c.Close()
-		return nil, fmt.Errorf("once: a dialer of ours made a %T", c)
+		return nil, fmt.Errorf("send: a dialer of ours made a %T", c)
 	}
 	l := &line{lines: s, place: to, own: own, tap: newTap(own)}
 	l.conn, l.in = l.tap, bufio.NewReaderSize(l, cmp.Or(s.from.ReadBufferSize, 4<<10))

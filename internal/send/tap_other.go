@@ -1,6 +1,6 @@
 //go:build !unix
 
-package once
+package send
 
 // canAsk: a read of a connection that has nothing would wait.
 const canAsk = false

@@ -1,4 +1,4 @@
-package once
+package send
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func TestEnds(t *testing.T) {
 func TestStopInTheBody(t *testing.T) {
 	in, out := io.Pipe()
 	defer out.Close()
-	b := New(roundTripper(func(r *http.Request) (*http.Response, error) {
+	b := NewBase(roundTripper(func(r *http.Request) (*http.Response, error) {
 		context.AfterFunc(r.Context(), func() { out.CloseWithError(context.Cause(r.Context())) })
 		return &http.Response{StatusCode: 200, Body: in}, nil
 	}))
@@ -83,7 +83,7 @@ func TestStopInTheBody(t *testing.T) {
 
 // An attempt that was stopped before it began does not wait for a connection either.
 func TestStopBeforeADial(t *testing.T) {
-	b := New(&http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	b := NewBase(&http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
 		return nil, context.Cause(ctx)
 	}})
@@ -100,7 +100,7 @@ func TestStopBeforeADial(t *testing.T) {
 // An attempt with an answer does not expire.
 func TestExpireAfterTheAnswer(t *testing.T) {
 	var sent *http.Request
-	b := New(roundTripper(func(r *http.Request) (*http.Response, error) {
+	b := NewBase(roundTripper(func(r *http.Request) (*http.Response, error) {
 		sent = r
 		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("an answer"))}, nil
 	}))
@@ -139,7 +139,7 @@ func TestExpireInTheBody(t *testing.T) {
 			p.SetHTTP2(h2)
 			trusts := srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone() // net/http adds protocols to it
 			trusts.NextProtos = nil
-			b := New(&http.Transport{Protocols: p, TLSClientConfig: trusts})
+			b := NewBase(&http.Transport{Protocols: p, TLSClientConfig: trusts})
 			if name == "lines" {
 				b = Lines(&http.Transport{Protocols: p, TLSClientConfig: trusts})
 			}
@@ -189,7 +189,7 @@ func TestExpireWithoutAConnection(t *testing.T) {
 			over := make(chan struct{})
 			a := &Exchange{Expires: true}
 			late := sync.OnceFunc(func() { a.Expire(errLate) })
-			b := New(&http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			b := NewBase(&http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 				late()
 				<-over
 				return nil, errors.New("the test is over")

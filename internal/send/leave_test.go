@@ -1,4 +1,4 @@
-package once
+package send
 
 import (
 	"errors"
@@ -115,7 +115,7 @@ func TestLeaveEndsWithSend(t *testing.T) {
 	}
 	a.Leave = asked
 	gone := errors.New("gone")
-	b := New(roundTripper(func(*http.Request) (*http.Response, error) { return nil, gone }))
+	b := NewBase(roundTripper(func(*http.Request) (*http.Response, error) { return nil, gone }))
 	if _, err := b.Send(shapes[0].request(t.Context(), "http://a.test", 1), a); err != gone || asked.asked.Load() != 1 {
 		t.Fatalf("%v, leave was asked %d times", err, asked.asked.Load())
 	}

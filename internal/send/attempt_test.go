@@ -1,4 +1,4 @@
-package once
+package send
 
 import (
 	"context"
@@ -125,7 +125,7 @@ func TestSpeaksAsAgreed(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	base := New(&http.Transport{})
+	base := NewBase(&http.Transport{})
 	for protocol, h2 := range map[string]bool{"h2": true, "http/1.1": false} {
 		for _, isOurs := range []bool{true, false} {
 			var below net.Conn

@@ -1,4 +1,4 @@
-package once
+package send
 
 import (
 	"bufio"
@@ -295,7 +295,7 @@ func TestSpeaks(t *testing.T) {
 	}
 }
 
-// The argument of New is not changed.
+// The argument of NewBase is not changed.
 func TestNotChanged(t *testing.T) {
 	given := &http.Transport{}
 	for _, rt := range []http.RoundTripper{nil, given} {
@@ -321,7 +321,7 @@ func (deaf) Write([]byte) (int, error) { return 0, errors.New("deaf") }
 func TestDialerForTLSIsOurs(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
-	b := New(&http.Transport{DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return deaf{ours}, nil }})
+	b := NewBase(&http.Transport{DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return deaf{ours}, nil }})
 	r, err := http.NewRequest("GET", "https://example.com/", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -349,7 +349,7 @@ func TestMayBeHTTP2(t *testing.T) {
 		"with a dialer":        {&http.Transport{DialContext: new(net.Dialer).DialContext}, false},
 		"a dialer, and forced": {&http.Transport{DialContext: new(net.Dialer).DialContext, ForceAttemptHTTP2: true}, true},
 	} {
-		if b := New(c.t); b.mayBeH2 != c.want {
+		if b := NewBase(c.t); b.mayBeH2 != c.want {
 			t.Errorf("%s: %v", name, b.mayBeH2)
 		}
 	}
@@ -358,7 +358,7 @@ func TestMayBeHTTP2(t *testing.T) {
 // A Transport that speaks what is not HTTP is like another RoundTripper.
 func TestSpeaksOther(t *testing.T) {
 	given := &http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{"other/1": nil}}
-	if b := New(given); b.own != nil || b.rt != given {
+	if b := NewBase(given); b.own != nil || b.rt != given {
 		t.Error("it would not be known when other/1 is written")
 	}
 }
@@ -443,13 +443,13 @@ func TestAnotherBase(t *testing.T) {
 		}
 		s.close()
 		a := new(Exchange)
-		anew := New(roundTripper(bare.Clone().RoundTrip))
+		anew := NewBase(roundTripper(bare.Clone().RoundTrip))
 		if _, err := finish(anew.Send(shapes[0].request(t.Context(), url, 99), a)); err == nil || a.Written() {
 			t.Errorf("%s: nobody listens: %v, written %v", l.name, err, a.Written())
 		}
 	}
 	a := new(Exchange)
-	tells := New(roundTripper(func(r *http.Request) (*http.Response, error) {
+	tells := NewBase(roundTripper(func(r *http.Request) (*http.Response, error) {
 		trace := httptrace.ContextClientTrace(r.Context())
 		for range 2 {
 			trace.GotConn(httptrace.GotConnInfo{}) // without a connection
@@ -462,7 +462,7 @@ func TestAnotherBase(t *testing.T) {
 		t.Errorf("%v, written %v, round trip %v", err, written, rtt)
 	}
 	a = new(Exchange)
-	silent := New(roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("no") }))
+	silent := NewBase(roundTripper(func(*http.Request) (*http.Response, error) { return nil, errors.New("no") }))
 	if _, err := silent.Send(shapes[0].request(t.Context(), "http://a.test", 1), a); err == nil || !a.Written() {
 		t.Errorf("%v, written %v", err, a.Written())
 	}
@@ -475,7 +475,7 @@ func TestAnotherBase(t *testing.T) {
 func TestEndsContext(t *testing.T) {
 	var ctx context.Context
 	for _, body := range []io.ReadCloser{io.NopCloser(strings.NewReader("hello")), http.NoBody, nil} {
-		b := New(roundTripper(func(r *http.Request) (*http.Response, error) {
+		b := NewBase(roundTripper(func(r *http.Request) (*http.Response, error) {
 			ctx = r.Context()
 			return &http.Response{StatusCode: 200, Body: body}, nil
 		}))
@@ -495,7 +495,7 @@ func TestEndsContext(t *testing.T) {
 			t.Errorf("the context goes on for ever: %v", body)
 		}
 	}
-	b := New(roundTripper(func(r *http.Request) (*http.Response, error) {
+	b := NewBase(roundTripper(func(r *http.Request) (*http.Response, error) {
 		ctx = r.Context()
 		panic("x")
 	}))
@@ -513,7 +513,7 @@ func TestEndsContext(t *testing.T) {
 func TestEndOfBodyEndsContext(t *testing.T) {
 	for _, whole := range []bool{true, false} {
 		var ctx context.Context
-		b := New(roundTripper(func(r *http.Request) (*http.Response, error) {
+		b := NewBase(roundTripper(func(r *http.Request) (*http.Response, error) {
 			if ctx = r.Context(); whole {
 				httptrace.ContextClientTrace(ctx).WroteRequest(httptrace.WroteRequestInfo{})
 			}

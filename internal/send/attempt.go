@@ -1,4 +1,4 @@
-package once
+package send
 
 import (
 	"context"
@@ -64,7 +64,7 @@ func (a *Exchange) writtenLocked() bool { return a.left || a.writing || a.over =
 // rtt. rtt is the time from handing the last byte to the system until end. After that instant
 // nothing on this machine delays the byte, so a promised one-way latency counts from there. Delays
 // before it, by the machine or by a slow body, do not matter. On an HTTP/1.1 connection that is not
-// ours (see New), rtt is too long by the duration of its last Write. 0 means unknown, or that the
+// ours (see NewBase), rtt is too long by the duration of its last Write. 0 means unknown, or that the
 // answer came before the end of the request.
 func (a *Exchange) Times(end time.Time) (written bool, began time.Time, rtt time.Duration) {
 	a.mu.Lock()

@@ -1,6 +1,4 @@
-// Package httptext checks names and values of header fields, and sets parameters of queries. It is
-// arithmetic on bytes.
-package httptext
+package send
 
 import "strings"
 

@@ -1,4 +1,4 @@
-package timer
+package send
 
 import (
 	"slices"
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// told is an Item that notes each call of its Expired.
+// told is a Watched that notes each call of its Expired.
 type told struct {
-	Item
+	Watched
 	name string
 	all  *notes
 }
@@ -33,29 +33,29 @@ func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const s = time.Second
 		all := &notes{began: time.Now()}
-		w := New(10 * s)
+		w := NewWatch(10 * s)
 		item := func(name string) *told {
 			x := &told{name: name, all: all}
 			x.Of = x
-			w.Begin(&x.Item)
+			w.Begin(&x.Watched)
 			return x
 		}
 		a := item("a")
 		time.Sleep(4 * s)
 		b := item("b")
-		if !w.End(&a.Item) {
+		if !w.End(&a.Watched) {
 			t.Error("a ended in time")
 		}
-		if w.End(&a.Item) {
+		if w.End(&a.Watched) {
 			t.Error("a ended twice")
 		}
 		time.Sleep(5 * s)
 		c, d := item("c"), item("d")
 		time.Sleep(5*s + 1) // b is overdue at 14 s
-		if w.End(&b.Item) {
+		if w.End(&b.Watched) {
 			t.Error("b ended too late")
 		}
-		if !w.End(&c.Item) {
+		if !w.End(&c.Watched) {
 			t.Error("c ended in time")
 		}
 		time.Sleep(100 * s)
@@ -65,10 +65,10 @@ func TestWatch(t *testing.T) {
 			t.Error("the timer is set, and there is nothing")
 		}
 		w.mu.Unlock()
-		w.Begin(&d.Item) // once more
-		w.Begin(&a.Item)
+		w.Begin(&d.Watched) // once more
+		w.Begin(&a.Watched)
 		time.Sleep(10*s - 1)
-		if !w.End(&d.Item) {
+		if !w.End(&d.Watched) {
 			t.Error("d ended in time")
 		}
 		time.Sleep(s)
@@ -82,16 +82,16 @@ func TestWatch(t *testing.T) {
 // Many come and go at once. An item that ends in time is not reported; every other is, once.
 func TestMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, all := New(time.Second), &notes{began: time.Now()}
+		w, all := NewWatch(time.Second), &notes{began: time.Now()}
 		var wg sync.WaitGroup
 		for n := range 40 {
 			wg.Go(func() {
 				for range 5 {
 					x := &told{name: "late", all: all}
 					x.Of = x
-					w.Begin(&x.Item)
+					w.Begin(&x.Watched)
 					time.Sleep(time.Duration(n) * 50 * time.Millisecond) // up to 1.95 s; after 1 s it is overdue just now, and either is right
-					if in := w.End(&x.Item); n != 20 && in != (n < 20) {
+					if in := w.End(&x.Watched); n != 20 && in != (n < 20) {
 						t.Errorf("%d: ended in time: %v", n, in)
 					}
 				}
@@ -106,10 +106,10 @@ func TestMany(t *testing.T) {
 }
 
 // Nothing of it allocates, as it is in the way of each request.
-func TestAllocations(t *testing.T) {
-	w, x := New(time.Hour), &told{}
+func TestAllocationsOfAWatch(t *testing.T) {
+	w, x := NewWatch(time.Hour), &told{}
 	x.Of = x
-	if n := testing.AllocsPerRun(100, func() { w.Begin(&x.Item); w.End(&x.Item) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { w.Begin(&x.Watched); w.End(&x.Watched) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 	w.timer.Stop()

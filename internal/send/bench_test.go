@@ -1,4 +1,4 @@
-package once
+package send
 
 import (
 	"io"
@@ -53,7 +53,7 @@ func BenchmarkSend(b *testing.B) {
 		} else {
 			srv.Start()
 		}
-		over := New(bare)
+		over := NewBase(bare)
 		trip := func(b *testing.B, send func(*http.Request) (*http.Response, error)) {
 			r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, srv.URL, nil)
 			if err != nil {

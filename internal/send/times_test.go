@@ -1,4 +1,4 @@
-package once
+package send
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ func virtually(t *testing.T, h2 bool, h http.HandlerFunc, f func(t *testing.T, b
 		srv := &http.Server{Handler: h, Protocols: protocols}
 		over := make(chan error)
 		go func() { over <- srv.Serve(network) }()
-		b := New(&http.Transport{DialContext: network.dial, Protocols: protocols})
+		b := NewBase(&http.Transport{DialContext: network.dial, Protocols: protocols})
 		f(t, b, network)
 		b.CloseIdleConnections()
 		srv.Close()

@@ -1,4 +1,4 @@
-package once
+package send
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func (l link) start(tb testing.TB, next func() act) (*server, string, *http.Tran
 }
 
 func over1(tb testing.TB, t http.RoundTripper) *Base {
-	b := New(t)
+	b := NewBase(t)
 	if t, ok := t.(*http.Transport); ok && t.MaxIdleConnsPerHost == ofLines {
 		if b = Lines(t); b.lines == nil {
 			tb.Fatal("there are no lines")
