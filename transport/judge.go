@@ -10,7 +10,6 @@ import (
 	"github.com/paceline-go/paceline/internal/core/breaker"
 	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/send"
-	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
@@ -117,7 +116,7 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) clas
 		in.Wrote, in.Took = classify.Something, s.headed.Sub(began)
 	}
 	if err != nil {
-		in.Link = neterr.OfError(c.ctx, err)
+		in.Link = classify.LinkOf(c.ctx, err)
 		in.Idempotent = in.Idempotent || errors.Is(err, send.ErrUnprocessed)
 	}
 	if known := s.way.server.dialect.Load(); known != nil {

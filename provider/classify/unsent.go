@@ -6,8 +6,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-
-	"github.com/paceline-go/paceline/internal/send/neterr"
 )
 
 // NeverSent reports whether an error of an http.RoundTripper or http.Client proves that nothing of
@@ -28,5 +26,5 @@ func NeverSent(err error) bool {
 	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return e.Conn != nil // the first error of a read; if Conn is nil, the handshake was over
 	}
-	return neterr.IsBadCertificate(err) || errors.Is(err, http.ErrSchemeMismatch) || strings.HasSuffix(err.Error(), "net/http: TLS handshake timeout")
+	return isBadCertificate(err) || errors.Is(err, http.ErrSchemeMismatch) || strings.HasSuffix(err.Error(), "net/http: TLS handshake timeout")
 }

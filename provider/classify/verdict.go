@@ -19,6 +19,7 @@
 //	outcome.go   the Outcome for the limiters of some scopes
 //	dialect.go   which answers need their body to be read first
 //	unsent.go    errors that prove that nothing was sent
+//	network.go   what a failed attempt shows of the way to a server
 //	describe.go  the limits of an answer, and when to come back, in words for people
 package classify
 
@@ -32,7 +33,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/dispatch"
-	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -188,7 +188,7 @@ func (p *Policy) Of(a *Evidence) (v Verdict) {
 		p.unanswered(a, &v)
 		return v
 	}
-	v.Link = neterr.OfStatus(a.Status)
+	v.Link = linkOfStatus(a.Status)
 	p.read(a, &v)
 	why := v.Said.Refusal
 	switch {
@@ -472,7 +472,7 @@ func worked(said, took time.Duration) time.Duration {
 // From fills in the facts of a request and its outcome. The caller may add Body, Wrote, Now, Took
 // and RTT. resp is nil if err is not.
 func From(req *http.Request, resp *http.Response, err error) Evidence {
-	a := Evidence{Err: err, Link: neterr.OfError(req.Context(), err), Idempotent: Idempotent(req), Ended: req.Context().Err() != nil}
+	a := Evidence{Err: err, Link: LinkOf(req.Context(), err), Idempotent: Idempotent(req), Ended: req.Context().Err() != nil}
 	a.Upgrade = Upgrades(req.Header)
 	a.Once = req.Body != nil && req.Body != http.NoBody && req.GetBody == nil
 	if req.URL != nil {

@@ -14,7 +14,7 @@ import (
 var retired = map[string]string{
 	"Junction": "group", "Guard": "stack", "Health": "breaker", "Ledger": "node, journal or recorder",
 	"Told": "learned or stated", "Heard": "learned", "Hears": "learns", "Shown": "sanitized", "Handed": "input",
-	"Strange": "testkit", "Blind": "contention", "Overdue": "timer", "Pasted": "explain", "Sight": "neterr",
+	"Strange": "testkit", "Blind": "contention", "Overdue": "timer", "Pasted": "explain", "Sight": "link",
 	"Near": "suggest", "Throttle": "fairshare",
 }
 

@@ -85,7 +85,7 @@ var Table = []Package{
 	{Name: "provider", Std: pure + " bytes embed encoding/json net/http net/url regexp strconv sync unicode", Modules: "github.com/dunglas/httpsfv"},
 
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
-	{Name: "provider/classify", Ours: "limit internal/core/dispatch provider internal/send/neterr internal/text", Std: pure + " bytes context crypto/tls net net/http"},
+	{Name: "provider/classify", Ours: "limit internal/core/dispatch provider internal/text", Std: pure + " bytes context crypto/tls crypto/x509 net net/http syscall"},
 
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " bytes encoding/base64 encoding/json html net net/url unicode unicode/utf8"},
@@ -116,9 +116,8 @@ var Table = []Package{
 	{Name: "backlog/sqlite", Ours: "backlog internal/sqlitefile", Std: "any"},
 
 	// Edges: HTTP, files, pictures.
-	{Name: "internal/send/neterr", Ours: "limit", Std: "any"},
 	{Name: "internal/send/pricing", Ours: "provider tokens", Std: "bytes"},
-	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/keyring internal/core/stack internal/core/breaker internal/core/frozen internal/core/histogram internal/text internal/send internal/secret internal/send/neterr internal/send/decode internal/core/learn fairshare", Std: "any"},
+	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send/pricing internal/core/keyring internal/core/stack internal/core/breaker internal/core/frozen internal/core/histogram internal/text internal/send internal/secret internal/send/decode internal/core/learn fairshare", Std: "any"},
 	{Name: "internal/queued", Ours: "paceline observe limit/mono limit pool/backoff provider provider/classify internal/core/remote internal/core/snooze internal/core/stack", Std: "bytes cmp context errors fmt io maps math/rand/v2 net/http sync time"},
 	{Name: "internal/web", Std: "embed"},
 	{Name: "observe/dashboard", Ours: "observe internal/text internal/web", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
@@ -149,7 +148,7 @@ var Table = []Package{
 	{Name: "internal/app/run/meter", Ours: "internal/app/run/jsonl internal/text/rate limit provider tokens tokens/tiktoken", Std: "bytes cmp encoding/json errors fmt io net/http net/url slices strconv strings sync"},
 	{Name: "internal/app/run/format", Ours: "internal/app/charge provider/classify internal/app/run/dead internal/app/run/input internal/app/run/jsonl internal/app/run/meter internal/secret internal/text/rate limit provider tokens internal/send", Std: "bytes cmp crypto/sha256 encoding/base64 encoding/hex encoding/json errors fmt io maps math net/http net/url regexp slices strconv strings sync time unicode/utf8 unsafe sync/atomic"},
 	{Name: "internal/app/run/output", Ours: "internal/app/durable internal/app/journal internal/app/learned internal/app/run/filename internal/app/run/format internal/secret internal/text", Std: "bufio bytes cmp crypto/sha256 encoding/hex encoding/json errors fmt hash io net/http os path/filepath slices strings sync sync/atomic syscall time"},
-	{Name: "internal/app/run/sending", Ours: "internal/app/run/dead internal/app/run/format internal/app/run/output internal/secret internal/send/decode internal/send/neterr internal/send/outgoing internal/text limit provider/classify internal/send", Std: "bytes context crypto/tls encoding/json errors fmt io math net net/http net/url os regexp slices strconv strings sync sync/atomic syscall time unicode/utf8"},
+	{Name: "internal/app/run/sending", Ours: "internal/app/run/dead internal/app/run/format internal/app/run/output internal/secret internal/send/decode internal/send/outgoing internal/text limit provider/classify internal/send", Std: "bytes context crypto/tls encoding/json errors fmt io math net net/http net/url os regexp slices strconv strings sync sync/atomic syscall time unicode/utf8"},
 	{Name: "internal/app/run/tally", Ours: "internal/app/run/dead internal/app/run/format internal/app/run/meter internal/app/run/sending internal/core/ceiling internal/core/histogram limit pool tokens", Std: "cmp encoding/binary fmt net/http slices strconv sync time"},
 	{Name: "internal/app/run/telling", Ours: "internal/app/run/format internal/app/run/sending internal/text limit pool", Std: "fmt maps math slices strings sync time"},
 	{Name: "internal/app/work", Ours: "backlog internal/app/run internal/app/run/format internal/app/run/output internal/text pool", Std: "bytes cmp context encoding/json errors fmt io slices strings sync time"},

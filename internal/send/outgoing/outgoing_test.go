@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider/classify"
 )
@@ -156,7 +155,7 @@ func TestBlame(t *testing.T) {
 		if !strings.HasPrefix(e.Error(), want) || e.Refuses != c.refuses || e.Forbids != c.forbids || strings.Contains(e.Error()+err.Error(), "hush") {
 			t.Errorf("%s: %v, %+v; want %s", c.name, err, e, want)
 		}
-		if link := neterr.OfError(t.Context(), err); link != c.link || !classify.NeverSent(err) {
+		if link := classify.LinkOf(t.Context(), err); link != c.link || !classify.NeverSent(err) {
 			t.Errorf("%s: %v: link %v, never sent %v", c.name, err, link, classify.NeverSent(err))
 		}
 	}

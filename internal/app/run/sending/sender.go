@@ -22,7 +22,6 @@ import (
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/internal/send/decode"
-	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider/classify"
@@ -176,9 +175,9 @@ func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.V
 	out.Ended = time.Now()
 	if err != nil {
 		if p.over.Load() { // the attempt took too long, though net/http calls it cancelled
-			out.Err, out.Sight = s.late, neterr.OfError(past, context.DeadlineExceeded)
+			out.Err, out.Sight = s.late, classify.LinkOf(past, context.DeadlineExceeded)
 		} else {
-			out.Err, out.Sight = s.reason(ctx, s.secrets.Of(r), err), neterr.OfError(ctx, err)
+			out.Err, out.Sight = s.reason(ctx, s.secrets.Of(r), err), classify.LinkOf(ctx, err)
 			if out.Way = s.proxies.Blame(q.URL, err); out.Way != nil {
 				out.Err = out.Way
 			}

@@ -1,10 +1,4 @@
-// Package neterr says what a network error shows of the way to a server: for package breaker, as
-// limit.Outcome.Link. The error comes from net/http, or from code that dials and writes by itself.
-// The package looks at types and numbers, not at words.
-//
-// Whether anything was sent is another question, which it does not answer. A server may refuse a
-// certificate after the request has left. Only the writer knows.
-package neterr
+package classify
 
 import (
 	"context"
@@ -19,17 +13,22 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// OfStatus returns what an answer shows, by its status.
-func OfStatus(status int) limit.Link {
+// linkOfStatus returns what an answer shows of the way to a server, by its status.
+func linkOfStatus(status int) limit.Link {
 	if status >= http.StatusInternalServerError {
 		return limit.Broken
 	}
 	return limit.Working
 }
 
-// OfError returns what a failed attempt shows. ctx is the context of the attempt. A cancelled
-// context shows nothing. A context whose deadline came shows only that nothing had come by then.
-func OfError(ctx context.Context, err error) limit.Link {
+// LinkOf returns what a failed attempt shows of the way to a server, as limit.Outcome has it. The
+// error comes from net/http, or from code that dials and writes by itself. LinkOf looks at types and
+// numbers, not at words.
+//
+// ctx is the context of the attempt. A cancelled context shows nothing. A context whose deadline came
+// shows only that nothing had come by then. Whether anything was sent is another question: a server
+// may refuse a certificate after the request has left. Only the writer knows.
+func LinkOf(ctx context.Context, err error) limit.Link {
 	switch {
 	case err == nil:
 		return limit.Implied
@@ -41,7 +40,7 @@ func OfError(ctx context.Context, err error) limit.Link {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return past(ctx, limit.NoName)
 	}
-	if IsBadCertificate(err) {
+	if isBadCertificate(err) {
 		return limit.BadCertificate
 	}
 	// It does not speak TLS.
@@ -86,9 +85,9 @@ func local(err error) bool {
 	return false
 }
 
-// IsBadCertificate reports whether this side refused the server's certificate, so that there was no
+// isBadCertificate reports whether this side refused the server's certificate, so that there was no
 // connection.
-func IsBadCertificate(err error) bool {
+func isBadCertificate(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package neterr
+package classify
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package neterr_test
+package classify_test
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/send/neterr"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// attempt sends one request over a transport of its own, and returns what the error shows.
-func attempt(t *testing.T, ctx context.Context, to string, tr *http.Transport) (limit.Link, error) {
+// linkTo sends one request over a transport of its own, and returns what the error shows.
+func linkTo(t *testing.T, ctx context.Context, to string, tr *http.Transport) (limit.Link, error) {
 	t.Helper()
 	defer tr.CloseIdleConnections()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, to, nil)
@@ -34,7 +34,7 @@ func attempt(t *testing.T, ctx context.Context, to string, tr *http.Transport) (
 		resp.Body.Close()
 		t.Fatalf("%s answered %d", to, resp.StatusCode)
 	}
-	return neterr.OfError(ctx, err), err
+	return classify.LinkOf(ctx, err), err
 }
 
 // quiet is a server over TLS that does not write of what it refuses.
@@ -111,7 +111,7 @@ func fails(no syscall.Errno) *http.Transport {
 	return &http.Transport{DialContext: d.DialContext}
 }
 
-func TestOfError(t *testing.T) {
+func TestLinkOf(t *testing.T) {
 	ctx := context.Background()
 	secure := quiet(t, nil)
 	wantsOurs := quiet(t, &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12})
@@ -151,7 +151,7 @@ func TestOfError(t *testing.T) {
 		{"no answer to a handshake", "https://" + swallows(t, false), &http.Transport{TLSHandshakeTimeout: 10 * time.Millisecond}, limit.Silent},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got, err := attempt(t, ctx, tc.to, tc.tr); got != tc.want {
+			if got, err := linkTo(t, ctx, tc.to, tc.tr); got != tc.want {
 				t.Errorf("%v, want %v: %v", got, tc.want, err)
 			}
 		})
@@ -162,21 +162,21 @@ func TestOfError(t *testing.T) {
 func TestTheCallersOwnEnd(t *testing.T) {
 	late, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	if got, err := attempt(t, late, "http://"+swallows(t, false), &http.Transport{}); got != limit.Silent {
+	if got, err := linkTo(t, late, "http://"+swallows(t, false), &http.Transport{}); got != limit.Silent {
 		t.Errorf("deadline: %v: %v", got, err)
 	}
 	over, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
 	defer cancel()
 	_, err := (&net.Dialer{}).DialContext(over, "tcp", closed(t))
-	if got := neterr.OfError(over, err); got != limit.Silent {
+	if got := classify.LinkOf(over, err); got != limit.Silent {
 		t.Errorf("deadline before the connect: %v: %v", got, err)
 	}
 	gone, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(10*time.Millisecond, cancel)
-	if got, err := attempt(t, gone, "http://"+swallows(t, false), &http.Transport{}); got != limit.Implied {
+	if got, err := linkTo(t, gone, "http://"+swallows(t, false), &http.Transport{}); got != limit.Implied {
 		t.Errorf("cancelled: %v: %v", got, err)
 	}
-	if got := neterr.OfError(context.Background(), nil); got != limit.Implied {
+	if got := classify.LinkOf(context.Background(), nil); got != limit.Implied {
 		t.Errorf("no error: %v", got)
 	}
 	own := errors.New("whatever")
@@ -195,15 +195,15 @@ func TestTheCallersOwnEnd(t *testing.T) {
 		{context.Background(), x509.HostnameError{}, limit.BadCertificate},
 		{context.Background(), x509.CertificateInvalidError{}, limit.BadCertificate},
 	} {
-		if got := neterr.OfError(tc.ctx, tc.err); got != tc.want {
+		if got := classify.LinkOf(tc.ctx, tc.err); got != tc.want {
 			t.Errorf("%v, want %v: %T", got, tc.want, tc.err)
 		}
 	}
 }
 
-func TestOfStatus(t *testing.T) {
+func TestLinkOfAStatus(t *testing.T) {
 	for status, want := range map[int]limit.Link{200: limit.Working, 404: limit.Working, 429: limit.Working, 500: limit.Broken, 503: limit.Broken, 529: limit.Broken} {
-		if got := neterr.OfStatus(status); got != want {
+		if got := new(classify.Policy).Of(&classify.Evidence{Status: status}).Link; got != want {
 			t.Errorf("%d: %v, want %v", status, got, want)
 		}
 	}

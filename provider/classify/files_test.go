@@ -1,6 +1,6 @@
 //go:build linux
 
-package neterr_test
+package classify_test
 
 import (
 	"context"
@@ -43,8 +43,8 @@ func TestNoFilesLeft(t *testing.T) {
 		}
 		held = append(held, f)
 	}
-	dialled, err := attempt(t, context.Background(), to, &http.Transport{})
-	named, nerr := attempt(t, context.Background(), "http://some.test", &http.Transport{DialContext: resolver.DialContext})
+	dialled, err := linkTo(t, context.Background(), to, &http.Transport{})
+	named, nerr := linkTo(t, context.Background(), "http://some.test", &http.Transport{DialContext: resolver.DialContext})
 	give()
 	if dialled != limit.NoFiles {
 		t.Errorf("a connect: %v: %v", dialled, err)
