@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/paceline-go/paceline/internal/send/pricing"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
@@ -212,7 +212,7 @@ func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 	}
 	c.api, c.est = api, c.t.config.Tokens.Of(body)
 	if c.t.config.Price != nil {
-		c.bill.times = pricing.Times(api, raw)
+		c.bill.times = send.InputTimes(api, raw)
 	}
 	if p.Model == "" {
 		p.Model = body.Model

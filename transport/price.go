@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/send/pricing"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
@@ -23,7 +23,7 @@ type bill struct {
 
 // most returns the highest price of so many tokens.
 func (b *bill) most(input, output int64) int64 {
-	return micros(pricing.Most(b.price, b.times, input, output))
+	return micros(send.PriceAtMost(b.price, b.times, input, output))
 }
 
 // micros converts a price to millionths of a dollar, rounded up, except for the error of a sum.
@@ -83,7 +83,7 @@ func (s *sent) spent(o *limit.Outcome) (cost int64, known bool) {
 		return 0, true
 	case limit.Accepted:
 		if s.used != nil {
-			return micros(pricing.Spent(s.bill.price, s.api, *s.used)), true
+			return micros(send.Price(s.bill.price, s.api, *s.used)), true
 		}
 		return s.bill.reserved, true
 	}

@@ -20,6 +20,7 @@
 //	watch.go         Watch: one timer for all attempts that should end within the same span
 //	field.go         names and values of header fields
 //	query.go         parameters of queries
+//	price.go         what a request to a language model costs: at most beforehand, then really
 //
 // Package outgoing knows the proxy on the way out. It is a package of its own since it needs a module
 // of others, and transport does without that module.

@@ -15,7 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/internal/send/pricing"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -206,7 +206,7 @@ func (c *Config) pricesOf(model string) (m provider.ModelInfo, known bool) {
 func (c *Config) price(q *format.Request) sending.Money {
 	if c.Meter != nil {
 		m, _ := c.pricesOf(q.Estimate.Model)
-		return sending.ToMoney(pricing.Most(m, pricing.Times(q.Estimate.API, q.Body),
+		return sending.ToMoney(send.PriceAtMost(m, send.InputTimes(q.Estimate.API, q.Body),
 			max(q.Estimate.Input, int64(len(q.Body))), q.Estimate.MaxOutput))
 	}
 	return sending.ToMoney(c.Price * float64(q.Cost[limit.Requests]))
@@ -258,7 +258,7 @@ func (c *Config) cost(j *job, result limit.Result, price sending.Money) sending.
 	}
 	if j.usage != nil {
 		m, _ := c.pricesOf(j.r.Estimate.Model)
-		return sending.ToMoney(pricing.Spent(m, j.r.Estimate.API, *j.usage))
+		return sending.ToMoney(send.Price(m, j.r.Estimate.API, *j.usage))
 	}
 	return price
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/send/pricing"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
@@ -136,7 +136,7 @@ func (b *batches) pays(e *entry, body []byte) {
 		return
 	}
 	const part = 0.5 // as both providers publish it
-	b.served.usd += part * pricing.Spent(m, api, u)
+	b.served.usd += part * send.Price(m, api, u)
 }
 
 // tell says what the batches brought.

@@ -1,6 +1,4 @@
-// Package pricing computes the price of a request to a language model: the highest one beforehand,
-// and the real one once it is answered. run and transport use it.
-package pricing
+package send
 
 import (
 	"bytes"
@@ -22,9 +20,9 @@ func charges(api tokens.API) bool {
 	return api == tokens.Messages || api == tokens.Converse || api == tokens.Invoke
 }
 
-// Times returns the highest multiple of the price of input for the input of a request, by its
+// InputTimes returns the highest multiple of the price of input for the input of a request, by its
 // body's use of a cache.
-func Times(api tokens.API, body []byte) float64 {
+func InputTimes(api tokens.API, body []byte) float64 {
 	switch {
 	case !charges(api) || !bytes.Contains(body, []byte("cache_control")) && !bytes.Contains(body, []byte("cachePoint")):
 		return 1
@@ -34,15 +32,15 @@ func Times(api tokens.API, body []byte) float64 {
 	return writing
 }
 
-// Most returns the highest price of so many tokens, in USD. times is the result of Times; input
-// read from a cache never costs more.
-func Most(p provider.ModelInfo, times float64, input, output int64) float64 {
+// PriceAtMost returns the highest price of so many tokens, in USD. times is the result of
+// InputTimes; input read from a cache never costs more.
+func PriceAtMost(p provider.ModelInfo, times float64, input, output int64) float64 {
 	return p.USD(input, output) + (times-1)*p.USD(input, 0)
 }
 
-// Spent returns the price of an answer, in USD. If the price of input from a cache is unknown, it
+// Price returns the price of an answer, in USD. If the price of input from a cache is unknown, it
 // is that of other input.
-func Spent(p provider.ModelInfo, api tokens.API, u tokens.Usage) float64 {
+func Price(p provider.ModelInfo, api tokens.API, u tokens.Usage) float64 {
 	cached := min(u.CachedInput, u.Input)
 	usd := p.USD(u.Input-cached, u.Output)
 	if p.Cached > 0 {

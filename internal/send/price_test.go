@@ -1,4 +1,4 @@
-package pricing
+package send
 
 import (
 	"math"
@@ -32,7 +32,7 @@ func TestSpent(t *testing.T) {
 		{"all of that at Bedrock", price, tokens.Converse, tokens.Usage{Input: 4 * million, CachedInput: million, CacheWrite: 2 * million, CacheWriteHour: million, Output: million}, 0.3 + 3 + 3.75 + 6 + 15},
 		{"what cannot be", price, tokens.Messages, tokens.Usage{Input: 10, CachedInput: million, CacheWriteHour: million}, 0.3e-6 * 10},
 	} {
-		if got := Spent(c.price, c.api, c.used); math.Abs(got-c.want) > 1e-9 {
+		if got := Price(c.price, c.api, c.used); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v USD, want %v", c.name, got, c.want)
 		}
 	}
@@ -51,7 +51,7 @@ func TestMost(t *testing.T) {
 		{tokens.Converse, `{"system":[{"cachePoint":{"type":"default"}}]}`, 18.75},
 		{tokens.Chat, `{"messages":[{"cache_control":{}}]}`, 18},
 	} {
-		if got := Most(price, Times(c.api, []byte(c.body)), 1_000_000, 1_000_000); got != c.want {
+		if got := PriceAtMost(price, InputTimes(c.api, []byte(c.body)), 1_000_000, 1_000_000); got != c.want {
 			t.Errorf("%v %s: %v USD, want %v", c.api, c.body, got, c.want)
 		}
 	}
