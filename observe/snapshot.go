@@ -8,6 +8,7 @@
 //	times.go     the durations of waits and answers
 //	events.go    the latest events
 //	stats.go     the counts of one lane or Pool, for programs
+//	labels.go    values of labels of metrics, bounded in number and in length
 //
 // Most programs read Snapshots. A program with its own Source also fills them. EventLog, Waits and
 // Answers collect the contents of a Snapshot, and Snapshot.Sort completes it.

@@ -11,7 +11,6 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 
 	"github.com/paceline-go/paceline/observe"
-	"github.com/paceline-go/paceline/observe/labels"
 )
 
 // observer turns Snapshots into metrics.
@@ -23,7 +22,7 @@ type observer struct {
 	used, ceiling, share, paused, down, longest                   metric.Float64ObservableGauge
 
 	mu                           sync.Mutex // guards the fields below
-	clients, limits, hosts, keys []labels.Names
+	clients, limits, hosts, keys []observe.LabelNames
 }
 
 // Observe reports the Snapshots of sources as metrics, until the caller calls stop. It reads the
@@ -33,10 +32,10 @@ func Observe(o Options, sources ...observe.Source) (stop func() error, err error
 	m := o.fill().MeterProvider.Meter(scope)
 	v := &observer{sources: sources}
 	for range sources {
-		v.clients = append(v.clients, labels.Names{Most: 100})
-		v.limits = append(v.limits, labels.Names{Most: 500})
-		v.hosts = append(v.hosts, labels.Names{Most: 50})
-		v.keys = append(v.keys, labels.Names{Most: 100})
+		v.clients = append(v.clients, observe.LabelNames{Most: 100})
+		v.limits = append(v.limits, observe.LabelNames{Most: 500})
+		v.hosts = append(v.hosts, observe.LabelNames{Most: 50})
+		v.keys = append(v.keys, observe.LabelNames{Most: 100})
 	}
 	all, err := v.make(m)
 	if err != nil {
@@ -91,7 +90,7 @@ func (v *observer) observe(_ context.Context, o metric.Observer) error {
 	defer v.mu.Unlock()
 	for i, source := range v.sources {
 		s := source.Snapshot()
-		of := []attribute.KeyValue{KeySource.String(labels.Bounded(s.Name))}
+		of := []attribute.KeyValue{KeySource.String(observe.LabelValue(s.Name))}
 		o.ObserveFloat64(v.pauses, float64(s.Pauses), metric.WithAttributes(of...))
 		v.observeClients(o, i, &s, of)
 		v.observeLimits(o, i, &s, of)
@@ -157,7 +156,7 @@ func (v *observer) observeClients(o metric.Observer, i int, s *observe.Snapshot,
 		w := &s.Waits[k]
 		name := "none"
 		if w.Limit != "" {
-			name = labels.Bounded(w.Limit)
+			name = observe.LabelValue(w.Limit)
 		}
 		t := waits.of(with(of, KeyClient.String(v.clients[i].Of(w.Client)), KeyLimit.String(name)))
 		t.n[0] += float64(w.Count)
@@ -173,10 +172,10 @@ func (v *observer) observeLimits(o metric.Observer, i int, s *observe.Snapshot, 
 	all := sums{}
 	for k := range s.Limits {
 		l := &s.Limits[k]
-		own := append(whose(&l.Whose), KeyLimit.String(labels.Bounded(l.Name)), attribute.String("paceline.unit", l.Unit), attribute.String("paceline.window", l.Window.String()))
+		own := append(whose(&l.Whose), KeyLimit.String(observe.LabelValue(l.Name)), attribute.String("paceline.unit", l.Unit), attribute.String("paceline.window", l.Window.String()))
 		set := with(of, own...)
 		if !v.limits[i].Has(set.Encoded(attribute.DefaultEncoder())) {
-			set = with(of, KeyLimit.String(labels.Other))
+			set = with(of, KeyLimit.String(observe.OtherLabel))
 		}
 		t := all.of(set)
 		t.n[0] += float64(l.Used)
@@ -206,7 +205,7 @@ func (v *observer) observePauses(o metric.Observer, i int, s *observe.Snapshot, 
 		}
 		set := with(of, whose(&p.Whose)...)
 		if !v.keys[i].Has(set.Encoded(attribute.DefaultEncoder())) {
-			set = with(of, KeyKey.String(labels.Other))
+			set = with(of, KeyKey.String(observe.OtherLabel))
 		}
 		t := all.of(set)
 		t.n[0] = max(t.n[0], p.Until.Sub(s.At).Seconds())
@@ -227,7 +226,7 @@ func whose(w *observe.Whose) (all []attribute.KeyValue) {
 	}{{"paceline.target", w.Target}, {semconv.ServerAddressKey, w.Host}, {KeyKey, w.Key},
 		{semconv.GenAIRequestModelKey, w.Model}, {"paceline.route", w.Route}, {KeyClient, w.Client}} {
 		if f.value != "" {
-			all = append(all, f.key.String(labels.Bounded(f.value)))
+			all = append(all, f.key.String(observe.LabelValue(f.value)))
 		}
 	}
 	return all

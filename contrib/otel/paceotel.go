@@ -32,7 +32,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/observe/labels"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -154,10 +154,10 @@ func (t *Transport) attempted(a *transport.Attempt, now time.Time) {
 // who returns the attributes of a request's partition: its client and key.
 func who(p transport.Partition) (all []attribute.KeyValue) {
 	if p.Client != "" {
-		all = append(all, KeyClient.String(labels.Bounded(p.Client)))
+		all = append(all, KeyClient.String(observe.LabelValue(p.Client)))
 	}
 	if p.Key != "" {
-		all = append(all, KeyKey.String(labels.Bounded(p.Key)))
+		all = append(all, KeyKey.String(observe.LabelValue(p.Key)))
 	}
 	return all
 }
@@ -166,7 +166,7 @@ func who(p transport.Partition) (all []attribute.KeyValue) {
 // Each of them has few values.
 func few(a *transport.Attempt) []attribute.KeyValue {
 	r := a.Request
-	all := []attribute.KeyValue{semconv.HTTPRequestMethodKey.String(method(r)), semconv.ServerAddress(labels.Bounded(r.URL.Hostname())), semconv.URLScheme(r.URL.Scheme)}
+	all := []attribute.KeyValue{semconv.HTTPRequestMethodKey.String(method(r)), semconv.ServerAddress(observe.LabelValue(r.URL.Hostname())), semconv.URLScheme(r.URL.Scheme)}
 	if p := port(r.URL); p > 0 {
 		all = append(all, semconv.ServerPort(p))
 	}

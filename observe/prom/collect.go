@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/observe"
-	"github.com/paceline-go/paceline/observe/labels"
 )
 
 // requests collects the outcomes of each client's requests, and the limits for which they waited.
@@ -122,7 +121,7 @@ func (c *collection) limits(s *source, v *observe.Snapshot) {
 		}
 		is := []string{l.Server(), l.Key, l.Model, cmp.Or(l.Route, l.Resource), l.Client, l.Name, l.Unit, window}
 		for k := range is {
-			is[k] = labels.Bounded(is[k])
+			is[k] = observe.LabelValue(is[k])
 		}
 		name := is[5]
 		id := strings.Join(is, "\x00")
@@ -183,8 +182,8 @@ func (c *collection) servers(s *source, v *observe.Snapshot) {
 			down[s.hosts.Of(p.Server())] = 1
 			continue
 		}
-		who := owner{s.hosts.Of(p.Server()), s.key(p.Host, p.Key), labels.Bounded(p.Model),
-			labels.Bounded(cmp.Or(p.Route, p.Resource)), s.clients.Of(p.Client)}
+		who := owner{s.hosts.Of(p.Server()), s.key(p.Host, p.Key), observe.LabelValue(p.Model),
+			observe.LabelValue(cmp.Or(p.Route, p.Resource)), s.clients.Of(p.Client)}
 		if len(left) >= mostLimits {
 			who = owner{other, other, other, other, other}
 		}

@@ -21,7 +21,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/paceline-go/paceline/observe"
-	"github.com/paceline-go/paceline/observe/labels"
 )
 
 const (
@@ -146,7 +145,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	sources, snapshots := c.look()
 	for i, s := range sources {
 		snapshot := snapshots[i]
-		name := labels.Bounded(snapshot.Name)
+		name := observe.LabelValue(snapshot.Name)
 		if name == "" || taken[name] {
 			name += s.number
 		}

@@ -4,11 +4,10 @@ import (
 	"sync"
 
 	"github.com/paceline-go/paceline/observe"
-	"github.com/paceline-go/paceline/observe/labels"
 )
 
 // other is the label value for all names without their own series.
-const other = labels.Other
+const other = observe.OtherLabel
 
 // source is a Source with the label values that have their own series.
 type source struct {
@@ -16,11 +15,11 @@ type source struct {
 	number string
 
 	mu                                  sync.Mutex // guards the fields below, for concurrent scrapes
-	clients, limits, keys, hosts, waits labels.Names
+	clients, limits, keys, hosts, waits observe.LabelNames
 }
 
 func newSource(s observe.Source) *source {
-	most := func(n int) labels.Names { return labels.Names{Most: n} }
+	most := func(n int) observe.LabelNames { return observe.LabelNames{Most: n} }
 	return &source{Source: s, clients: most(mostClients), limits: most(mostLimits), keys: most(mostKeys),
 		hosts: most(mostHosts), waits: most(mostWaits)}
 }
@@ -31,7 +30,7 @@ func (s *source) key(host, name string) string {
 	case name == "":
 		return ""
 	case s.keys.Has(host + "\x00" + name):
-		return labels.Bounded(name)
+		return observe.LabelValue(name)
 	}
 	return other
 }

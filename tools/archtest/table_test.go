@@ -63,7 +63,7 @@ var Table = []Package{
 	{Name: "internal/core/keyring", Core: true, Ours: "limit/mono limit", Std: pure},
 	{Name: "internal/core/dispatch", Core: true, Ours: "limit/mono limit pool/backoff internal/core/queue internal/core/keyring internal/core/stack internal/core/breaker internal/core/histogram internal/core/scheduler internal/core/learn", Std: pure + " container/heap"},
 
-	{Name: "observe", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: "cmp slices time"},
+	{Name: "observe", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: "cmp hash/fnv slices strconv strings time unicode unicode/utf8"},
 
 	{Name: "internal/core/backlog", Core: true, Ours: "limit/mono", Std: pure + " container/heap"},
 	{Name: "internal/core/snooze", Core: true, Ours: "limit/mono limit", Std: pure + " container/heap"},
@@ -93,7 +93,6 @@ var Table = []Package{
 	{Name: "internal/text/rate", Ours: "limit/mono limit", Std: pure + " strconv sync"},
 	{Name: "internal/app/yamlfile", Ours: "internal/text internal/text/rate", Std: pure + " bytes reflect encoding/json io strconv unicode", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "internal/app/run/filename", Core: true, Std: pure + " crypto/sha256 encoding/base32 mime"},
-	{Name: "observe/labels", Core: true, Std: "hash/fnv strconv strings unicode unicode/utf8"},
 	{Name: "internal/app/explain", Ours: "provider internal/send/decode", Std: pure + " bufio bytes encoding/json io net/http net/textproto net/url regexp strconv unicode/utf16"},
 
 	// The runtime: clock, locks, timers, goroutines.
@@ -120,7 +119,7 @@ var Table = []Package{
 	{Name: "internal/queued", Ours: "paceline observe limit/mono limit pool/backoff provider provider/classify internal/core/remote internal/core/snooze internal/core/stack", Std: "bytes cmp context errors fmt io maps math/rand/v2 net/http sync time"},
 	{Name: "internal/web", Std: "embed"},
 	{Name: "observe/dashboard", Ours: "observe internal/text internal/web", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
-	{Name: "observe/prom", Ours: "observe observe/labels", Std: "any", Modules: "github.com/prometheus/client_golang"},
+	{Name: "observe/prom", Ours: "observe", Std: "any", Modules: "github.com/prometheus/client_golang"},
 	{Name: "ratetest", Ours: "limit/mono internal/core/ceiling ratetest/rule ratetest/latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/llm", Ours: "limit/mono ratetest/rule ratetest/latency ratetest/internal/host ratetest/internal/model", Std: "any"},
 	{Name: "ratetest/service", Ours: "limit/mono ratetest/rule provider ratetest/latency ratetest/internal/host ratetest/internal/model", Std: "any"},
