@@ -99,21 +99,32 @@ func compile(t *testing.T, module string, files map[string]string) {
 	if err := os.WriteFile(overlay, list, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := func(program string, args ...string) {
+	run := func(program string, args ...string) bool {
 		c := exec.CommandContext(t.Context(), program, args...)
 		c.Dir, c.Env = at, append(os.Environ(), "GOWORK=off")
-		if out, err := c.CombinedOutput(); err != nil {
+		out, err := c.CombinedOutput()
+		if err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
+		return err == nil
 	}
 	slices.Sort(folders)
-	for i, folder := range slices.Compact(folders) { // go vet and go test want to be in folders that are there
+	// One command has all folders: each command loads the module anew. list -export compiles a program, and links nothing.
+	// go vet and go test want to be in folders that are there.
+	var tests, others []string
+	for _, folder := range slices.Compact(folders) {
 		if _, isTest := files[strings.TrimPrefix(folder, "./pages/")+"/page_test.go"]; isTest {
-			bin := filepath.Join(dir, fmt.Sprint("test", i))
-			run("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", bin, folder)
-			run(bin)
+			tests = append(tests, folder)
 		} else {
-			run("go", "build", "-overlay", overlay, "-o", os.DevNull, folder) // of a program nothing is to be left
+			others = append(others, folder)
+		}
+	}
+	if len(others) > 0 {
+		run("go", slices.Concat([]string{"list", "-export", "-overlay", overlay}, others)...)
+	}
+	if len(tests) > 0 && run("go", slices.Concat([]string{"test", "-c", "-vet=off", "-overlay", overlay, "-o", dir}, tests)...) {
+		for _, folder := range tests {
+			run(filepath.Join(dir, filepath.Base(folder)+".test"))
 		}
 	}
 }
