@@ -3,6 +3,8 @@ package config
 import (
 	"bytes"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -116,6 +118,45 @@ func TestSchemaSaysWhatReadSays(t *testing.T) {
 					t.Errorf("the schema accepts what Read refuses: %v in\n%s", err, text)
 				}
 			}
+		}
+	}
+}
+
+// The file of `paceline proxy --init` is right as it is, and with each line that is commented out. The schema accepts both.
+func TestInitialFile(t *testing.T) {
+	text, err := os.ReadFile("../../../../cmd/paceline/proxy_init.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	made := need.Certificate(t, ".")
+	t.Setenv("OPENAI_KEY", "sk-1")
+	t.Setenv("PEOPLE_KEY", "pl-1")
+	for _, err := range []error{
+		os.Rename(made.Cert, "proxy.pem"), os.Rename(made.Key, "proxy.key"), os.WriteFile("second.key", []byte("sk-2\n"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	optional := regexp.MustCompile(`(?m)^( *)# ( *- \{|[A-Za-z_]+:(?: |$))`)
+	if n := len(optional.FindAll(text, -1)); n < 14 {
+		t.Errorf("%d lines are commented out", n)
+	}
+	known := schemaOf(t)
+	for _, text := range [][]byte{text, optional.ReplaceAll(text, []byte("$1$2"))} {
+		if err := os.WriteFile("tried.yaml", text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load("tried.yaml", os.LookupEnv); err != nil {
+			t.Errorf("%v in\n%s", err, text)
+		}
+		var v any
+		if err := yaml.Unmarshal(text, &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := known.Validate(v); err != nil {
+			t.Errorf("%v in\n%s", err, text)
 		}
 	}
 }
