@@ -89,33 +89,26 @@ func (r *Ring) together(y *key, sent mono.Time) bool {
 
 // denies counts a denial that is evidence, and returns how long the key stays away.
 func (r *Ring) denies(now mono.Time, y *key) time.Duration {
-	if y.denials++; y.denials < manyDenials {
-		return 0
-	}
+	y.denials++
 	y.stayed = now
 	return r.away(y, y.denials)
 }
 
 func (r *Ring) away(y *key, row int) time.Duration {
+	if row < manyDenials {
+		return 0
+	}
 	return r.config.Away(row-manyDenials+1, y.denials >= manyDenials && y.proven)
 }
 
 // Away returns for how long a key would stay away now because of its denials; 0: it would not.
-func (r *Ring) Away(k Key) time.Duration {
-	if y := &r.keys[k]; r.config.Away != nil && y.denials >= manyDenials {
-		return r.away(y, y.denials)
-	}
-	return 0
-}
+func (r *Ring) Away(k Key) time.Duration { return r.away(&r.keys[k], r.keys[k].denials) }
 
 // Misordered takes in that a key refused a nonce that was in order, and returns how long the key
 // stays away for that.
 func (r *Ring) Misordered(k Key) time.Duration {
-	y := &r.keys[k]
-	if y.misordered++; y.misordered < manyDenials {
-		return 0
-	}
-	return r.away(y, y.misordered)
+	r.keys[k].misordered++
+	return r.away(&r.keys[k], r.keys[k].misordered)
 }
 
 // Served takes in that a key served a request. Keys that denied the request before may be at fault.
@@ -132,12 +125,10 @@ func (r *Ring) Served(k Key, d *Denials) (blamed []Key) {
 	r.own = 0 // this request was denied before and is served now, so a key was at fault
 	if r.config.Away == nil {
 		for _, by := range d.by {
-			other := &r.keys[by]
-			if by == k {
-				continue
-			}
-			if other.denials++; !other.out && other.denials >= manyDenials {
-				blamed = append(blamed, by)
+			if other := &r.keys[by]; by != k {
+				if other.denials++; !other.out && other.denials >= manyDenials {
+					blamed = append(blamed, by)
+				}
 			}
 		}
 	}

@@ -237,7 +237,7 @@ func (r *trial) counts() {
 		}
 		if denials, _ := r.InARow(k); r.patient && denials != r.model.keys[k].denials {
 			r.Fatalf("%q: key %d has %d denials in a row, the model %d", r.log, k, denials, r.model.keys[k].denials)
-		} else if r.Away(k) > 0 != (r.patient && denials >= 3) {
+		} else if r.patient && r.Away(k) > 0 != (denials >= 3) {
 			r.Fatalf("%q: key %d would stay away for %v after %d denials", r.log, k, r.Away(k), denials)
 		}
 	}

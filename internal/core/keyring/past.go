@@ -11,8 +11,8 @@ import (
 const maxPast = 64
 
 // Past is the answered requests of a key, for the case that it moves. It has them in order of their
-// arrival. Beyond maxPast of them, neighbours count as one at the later instant. That is never less
-// than they count in any window. The zero value is empty.
+// arrival. Beyond maxPast of them, the oldest two count as one at the later instant. That is never
+// less than they count in any window. The zero value is empty.
 type Past struct{ all []limit.Past }
 
 // Add notes an answered request.
@@ -20,25 +20,11 @@ func (p *Past) Add(one limit.Past) {
 	if one.Result == limit.Unsent {
 		return
 	}
-	if len(p.all) >= maxPast {
-		p.fold()
-	}
 	i, _ := slices.BinarySearchFunc(p.all, one, func(a, b limit.Past) int { return cmp.Or(cmp.Compare(a.At, b.At), -1) })
-	p.all = slices.Insert(p.all, i, one)
-}
-
-// fold makes one of each two neighbours in the older half.
-func (p *Past) fold() {
-	kept := p.all[:0]
-	for i := 0; i < len(p.all); i++ {
-		one := p.all[i]
-		if i+1 < maxPast/2 {
-			i++
-			one = both(one, p.all[i])
-		}
-		kept = append(kept, one)
+	if p.all = slices.Insert(p.all, i, one); len(p.all) > maxPast {
+		p.all[1] = both(p.all[0], p.all[1])
+		p.all = slices.Delete(p.all, 0, 1)
 	}
-	p.all = kept
 }
 
 // both returns two requests as one that counts for at least as much, for as long.
