@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"maps"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/keyring"
@@ -17,7 +18,8 @@ const (
 	manyReturns = 100
 	// A request whose key is to blame goes to another key at once, but only manyAgain times.
 	manyAgain = 5
-	// Dispatcher.denied may grow to fewDenied requests before ended ones are looked for and forgotten.
+	// Dispatcher.denied may grow to fewDenied requests, or twice as many as have not ended, before ended
+	// ones are looked for and forgotten. There is no notice here of one that expired or was killed.
 	fewDenied = 64
 
 	// longestDenied is the longest pause of a denying key that has ever served anything. The key
@@ -56,10 +58,9 @@ func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 		}
 		return d.queue.Info(a.Ticket).Returned < manyReturns
 	case ans.Banned || ans.Returned:
+	case ans.Invalid && ans.Denied && d.isDenied(now, a):
+		return true
 	case ans.Invalid:
-		if ans.Denied && d.isDenied(now, a) {
-			return true
-		}
 	case ans.Result == limit.Limited:
 		return k.pauses && d.refusals(a, ans) >= manyRefusals && d.queue.Info(a.Ticket).Returned < manyReturns
 	}
@@ -81,7 +82,12 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 		d.Hold(now, a.Key, now.Add(pause))
 	}
 	if again {
-		d.forget()
+		if waiting, inFlight := d.queue.Open(); len(d.denied) >= max(fewDenied, 2*(waiting+inFlight)) {
+			maps.DeleteFunc(d.denied, func(t queue.Ticket, _ keyring.Denials) bool {
+				s := d.queue.Info(t).State // none, if the queue has forgotten it
+				return s != queue.Waiting && s != queue.InFlight
+			})
+		}
 		d.denied[a.Ticket] = record
 	}
 	return again
@@ -113,18 +119,4 @@ func (d *Dispatcher) othersFirst(a *Attempt) time.Duration {
 	}
 	wait := backoff.Policy{Base: 16 * pause, Max: longestProbing, Jitter: -1}
 	return wait.Delay(d.queue.Info(a.Ticket).Returned+1, nil)
-}
-
-// forget makes room for one more denied request. There is no notice of an expired or killed request
-// here, so forget looks for those whenever their number has doubled.
-func (d *Dispatcher) forget() {
-	if len(d.denied) < d.mostDenied {
-		return
-	}
-	for t := range d.denied {
-		if s := d.queue.Info(t).State; s != queue.Waiting && s != queue.InFlight {
-			delete(d.denied, t)
-		}
-	}
-	d.mostDenied = max(fewDenied, 2*len(d.denied))
 }

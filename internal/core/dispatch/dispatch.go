@@ -226,10 +226,9 @@ type Dispatcher struct {
 	order []*part          // the same, by the places of their heads
 	of    map[string]*part // by resource
 
-	ring       *keyring.Ring // which key is next the line decides
-	denied     map[queue.Ticket]keyring.Denials
-	mostDenied int           // the size of denied at which ended requests are removed from it
-	outcome    limit.Outcome // of the present Done
+	ring    *keyring.Ring // which key is next the line decides
+	denied  map[queue.Ticket]keyring.Denials
+	outcome limit.Outcome // of the present Done
 }
 
 type key struct {
@@ -264,7 +263,7 @@ func New(c Config) (*Dispatcher, error) {
 	}
 	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended,
 		line: scheduler.New(scheduler.Config{}), ring: keyring.New(keyring.Config{Away: away}),
-		denied: map[queue.Ticket]keyring.Denials{}, mostDenied: fewDenied}
+		denied: map[queue.Ticket]keyring.Denials{}}
 	if d.ended == nil {
 		d.ended = func(queue.Ended) {}
 	}
@@ -282,7 +281,7 @@ func New(c Config) (*Dispatcher, error) {
 		answerTime: c.AnswerTime, slow: c.Slow,
 	}
 	for i, k := range c.Keys {
-		if whose, is := d.has(k.Limiter); is && k.Limiter != nil {
+		if whose := d.has(k.Limiter, nil); whose != "" {
 			return nil, fmt.Errorf("dispatch: Keys[%d] %q: Limiter is that of %s; what keys have together is given as Shared",
 				i, k.Name, whose)
 		}

@@ -60,19 +60,15 @@ func (d *Dispatcher) Refills(key int, ans *Answer) (units uint8) {
 
 // paused returns the longest pause of a key and of its shared limits.
 func (k *key) paused(now mono.Time) (p stack.Pause, away bool) {
+	p.Next = mono.Min
 	for _, g := range k.stacks {
-		its, is := g.Paused(now)
-		if !is {
-			continue
+		if its, is := g.Paused(now); is {
+			next := max(its.Next, p.Next)
+			if !away || its.Until > p.Until {
+				p, away = its, true
+			}
+			p.Next = next
 		}
-		next := its.Next
-		if away {
-			next = max(next, p.Next)
-		}
-		if !away || its.Until > p.Until {
-			p, away = its, true
-		}
-		p.Next = next
 	}
 	return p, away
 }
@@ -92,15 +88,14 @@ func (s *Shared) AppendUsage(to []limit.Usage, now mono.Time) []limit.Usage {
 // changed.
 func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 	k := &d.keys[key]
-	before := k.shared
 	if len(with) == 0 {
 		return fmt.Errorf("dispatch: key %s: Share without limits", k.name)
 	}
+	if slices.Equal(k.shared, with) {
+		return nil
+	}
 	if err := d.shares(k, with); err != nil {
 		return fmt.Errorf("dispatch: key %s: %w", k.name, err)
-	}
-	if slices.Equal(before, with) {
-		return nil
 	}
 	for sent := range k.stack.InFlight() {
 		for _, s := range with {
@@ -131,12 +126,8 @@ func (d *Dispatcher) shares(k *key, with []*Shared) error {
 			return fmt.Errorf("limits Shared[%d] %q is there twice", i, s.Name)
 		case s.of != nil && s.of != d:
 			return fmt.Errorf("limits Shared[%d] %q belongs to another Dispatcher", i, s.Name)
-		case s.of == nil && s.Limiter != nil:
-			whose, is := d.has(s.Limiter)
-			if other := slices.IndexFunc(with[:i], func(o *Shared) bool { return o.Limiter == s.Limiter }); !is && other >= 0 {
-				whose, is = fmt.Sprintf("Shared[%d] %q", other, with[other].Name), true
-			}
-			if is {
+		case s.of == nil:
+			if whose := d.has(s.Limiter, with[:i]); whose != "" {
 				return fmt.Errorf("limits Shared[%d] %q: Limiter is that of %s", i, s.Name, whose)
 			}
 		}
@@ -159,20 +150,18 @@ func (d *Dispatcher) shares(k *key, with []*Shared) error {
 	return nil
 }
 
-// has returns the owner of a Limiter, if it belongs to a key or a Shared.
-func (d *Dispatcher) has(l limit.Limiter) (whose string, is bool) {
+// has returns who has a Limiter already: one of these Shared, a key, or a Shared of a key.
+func (d *Dispatcher) has(l limit.Limiter, with []*Shared) (whose string) {
+	same := func(s *Shared) bool { return s.Limiter == l }
+	if at := slices.IndexFunc(with, same); l != nil && at >= 0 {
+		return fmt.Sprintf("Shared[%d] %q", at, with[at].Name)
+	}
 	for i := range d.keys {
-		k := &d.keys[i]
-		if k.stack.Own() == l {
-			return fmt.Sprintf("Keys[%d] %q", i, k.name), true
-		}
-		for _, s := range k.shared {
-			if s.Limiter == l {
-				return fmt.Sprintf("the Shared %q of Keys[%d] %q", s.Name, i, k.name), true
-			}
+		if k := &d.keys[i]; l != nil && (k.stack.Own() == l || slices.ContainsFunc(k.shared, same)) {
+			return fmt.Sprintf("Keys[%d] %q", i, k.name)
 		}
 	}
-	return "", false
+	return ""
 }
 
 // pauses returns how long a key, or a Shared, stays away after refusals without a stated time.

@@ -173,14 +173,14 @@ func TestBadShared(t *testing.T) {
 		many[i] = new(dispatch.Shared)
 	}
 	for want, with := range map[string][]*dispatch.Shared{
-		`dispatch: key a: Share without limits`:                                                   nil,
-		`dispatch: key a: 12 Shared, expected at most 11`:                                         many,
-		`dispatch: key a: limits Shared[1] is nil`:                                                {s, nil},
-		`dispatch: key a: limits Shared[1] "s" is there twice`:                                    {s, s},
-		`dispatch: key a: limits Shared[0] "other" belongs to another Dispatcher`:                 {other},
-		`dispatch: key a: limits Shared[0] "x": Limiter is that of Keys[1] "b"`:                   {{Name: "x", Limiter: own}},
-		`dispatch: key a: limits Shared[0] "x": Limiter is that of the Shared "s" of Keys[0] "a"`: {{Name: "x", Limiter: s.Limiter}},
-		`dispatch: key a: limits Shared[1] "y": Limiter is that of Shared[0] "x"`:                 {{Name: "x", Limiter: fresh}, {Name: "y", Limiter: fresh}},
+		`dispatch: key a: Share without limits`:                                   nil,
+		`dispatch: key a: 12 Shared, expected at most 11`:                         many,
+		`dispatch: key a: limits Shared[1] is nil`:                                {s, nil},
+		`dispatch: key a: limits Shared[1] "s" is there twice`:                    {s, s},
+		`dispatch: key a: limits Shared[0] "other" belongs to another Dispatcher`: {other},
+		`dispatch: key a: limits Shared[0] "x": Limiter is that of Keys[1] "b"`:   {{Name: "x", Limiter: own}},
+		`dispatch: key a: limits Shared[0] "x": Limiter is that of Keys[0] "a"`:   {{Name: "x", Limiter: s.Limiter}},
+		`dispatch: key a: limits Shared[1] "y": Limiter is that of Shared[0] "x"`: {{Name: "x", Limiter: fresh}, {Name: "y", Limiter: fresh}},
 	} {
 		if err := r.Share(0, 0, with...); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
