@@ -56,7 +56,7 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 		return
 	}
 	name := resp.Header.Get(k.row.Organization)
-	if name == "" && (resp.StatusCode >= 500 || !l.unknown.Load()) {
+	if name == "" && resp.StatusCode >= 500 {
 		return
 	}
 	key := Partition{Host: l.partition.Host, Key: l.partition.Key}
@@ -64,9 +64,10 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	home := t.named(key, organization, resp.StatusCode < 300)
 	// Not earlier: other answers of the key, at the same time, must not be settled before its owner
 	// is known.
-	l.belongs.Store(name != "")
-	l.unknown.Store(false)
-	if home != key.Key {
+	if name == "" {
+		return
+	}
+	if l.belongs.Store(true); home != key.Key {
 		t.log.Info("keys share limits", "partition", key, "with", home, "organization", organization)
 	}
 }
@@ -104,7 +105,6 @@ func (t *Transport) followLocked(o *owners, host string, moves []string) {
 		moves = moves[1:]
 		g, in := o.newcomers[key], o.CountsIn(key)
 		switch _, known := o.Known(key); {
-		case g == nil && !known: // it counts by itself, or has not come yet
 		case known || g.shares() && len(in) == 1:
 			t.moveLocked(o, Partition{Host: host, Key: key}, in[0].Home)
 		case g.shares() && in[0].Home == g.home: // it may belong elsewhere as well
@@ -133,19 +133,17 @@ func (t *Transport) moveLocked(o *owners, key Partition, home string) {
 	var from, joined []*leaf
 	var pairs [][2]*node // the old and the new one of each limit
 	for p, l := range t.leaves {
-		if p.Host == key.Host && p.Key == key.Key && l.moved.Load() == nil && (l.newcomer.shares() || home != key.Key) {
-			from = append(from, l)
+		if p.Host != key.Host || p.Key != key.Key || l.moved.Load() != nil || !l.newcomer.shares() && home == key.Key {
+			continue
 		}
-	}
-	for _, l := range from {
+		from = append(from, l)
 		l.active.Add(1)
-		if l.newcomer.shares() { // the next leaf of this partition has other limits
+		if l.moved.Store(m); l.newcomer.shares() { // the next leaf of this partition has other limits
 			t.recent.remove(l)
 			delete(t.leaves, l.partition)
 		} else {
 			m.left++
 		}
-		l.moved.Store(m)
 	}
 	for _, l := range from {
 		to, err := t.leafLocked(l.partition, home)

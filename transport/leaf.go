@@ -25,7 +25,6 @@ type leaf struct {
 	other   atomic.Bool             // its model is not that of the preset, and that has not been logged yet
 	belongs atomic.Bool             // Organization, or an answer, has named the owner of this key
 	moved   atomic.Pointer[carried] // its key has joined another; no request may wait here any more
-	unknown atomic.Bool             // no answer has come since its key was new here
 
 	// Guarded by the Transport's lock:
 	newcomer   *newcomer     // the newcomer, if its key is new here and may share limits of others; does not change

@@ -65,19 +65,6 @@ func (d *door) Admit(s *limit.Sent) {
 // Settle implements limit.Limiter.
 func (d *door) Settle(mono.Time, *limit.Sent, *limit.Outcome) { d.open-- }
 
-// ReadyAfter implements limit.Forecaster.
-func (d *door) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
-	if t := d.Ready(now, first); t > now || !d.single {
-		return t
-	}
-	return now.Add(acquaintance)
-}
-
-// NotBefore implements limit.Forecaster.
-func (d *door) NotBefore(now mono.Time, _ int, _, cost limit.Cost) mono.Time {
-	return d.Ready(now, cost)
-}
-
 // newcomerLocked returns the newcomer of a key, or nil if it is none, or if answers would not show
 // its organization.
 func (t *Transport) newcomerLocked(p Partition) *newcomer {
@@ -195,11 +182,9 @@ func (t *Transport) suspectLocked(g *newcomer, in []keyring.Account) {
 
 // joinLocked makes a visit count at a leaf, too.
 func (v *visit) joinLocked(to *leaf) {
-	var all []*paceline.Limit
 	for _, n := range to.nodes[:to.count] {
-		all = append(all, n.limit)
+		v.permit.Join(n.limit)
 	}
-	v.permit.Join(all...)
 }
 
 // departLocked makes what a newcomer sent from a leaf count where its key counts from now on.
@@ -264,8 +249,6 @@ func (v *visit) leave() {
 // meetLocked finds out, before a leaf has nodes, whether its key is new here.
 func (l *leaf) meetLocked(t *Transport) {
 	g := t.newcomerLocked(l.partition)
-	o := t.owners[l.partition.Host]
-	l.unknown.Store(o != nil && o.Open(l.partition.Key))
 	// A lane passes eight limits at most. With all of these, a newcomer's door would be one too
 	// many.
 	optional := []bool{l.partition.Model != "", l.partition.Route != "", l.client != nil && l.client.own != nil,
