@@ -65,12 +65,14 @@ func TestExecParts(t *testing.T) {
 		runs[2].program = []string{"timeout", "-s", "INT", fmt.Sprint(seconds), os.Args[0], "run", "--limit", "1000/s", "--out", filepath.Join(t.TempDir(), "out"), file}
 	}
 	var all sync.WaitGroup
-	dir := t.TempDir()
+	dir, ready := t.TempDir(), t.TempDir()
+	// The programs begin together, however long a busy machine takes to start the last of them.
+	const together = `: >"$0/%d"; until [ $(ls "$0" | wc -l) -ge %d ]; do sleep 0.05; done; exec "$@"`
 	for i := range runs {
 		r := &runs[i]
 		summary := filepath.Join(dir, fmt.Sprint(i))
 		args := append([]string{"exec", "--quiet", "--summary", summary, "--to", s.URL, "--limit", "30/s"}, r.flags...)
-		c := p.program(append(append(args, "--"), r.program...)...)
+		c := p.program(append(append(args, "--", "sh", "-c", fmt.Sprintf(together, i, len(runs)), ready), r.program...)...)
 		all.Go(func() {
 			out, err := c.CombinedOutput()
 			if _, exited := err.(*exec.ExitError); err != nil && (!exited || i != 2) { // a run that is stopped has work left
