@@ -30,7 +30,9 @@ type SessionConfig struct {
 	// waits for more.
 	UntilEmpty bool
 	// Notice is called when the store fails, and with nil when it answers again. The Session goes on
-	// trying. If nil, nobody is notified.
+	// trying. It is called with ErrWentBack when the store has lost turns of this Session. What this Session
+	// sent in the lost time is named. What a Session sent that died in that time is not. If nil, nobody is
+	// notified.
 	Notice func(error)
 	// Committed is called with the Seq of requests whose Answers the store has. If nil, nobody is notified.
 	Committed func(seqs []int64)

@@ -15,6 +15,8 @@ var (
 	ErrNoBacklog = errors.New("there is no such backlog")
 	// ErrFormat: the backlog has requests of another format.
 	ErrFormat = errors.New("the backlog has another format")
+	// ErrWentBack: the store does not have what it had committed, as a standby may that takes over.
+	ErrWentBack = errors.New("the store has lost its last turns")
 	// ErrVersion: the tables were made by another version of Paceline, and are not those of this one.
 	ErrVersion = errors.New("the tables are of another version")
 )

@@ -109,17 +109,22 @@ func (s *Session) read(id int64) error {
 	ctx, cancel := s.call()
 	defer cancel()
 	row, err := s.store.Read(ctx, id)
-	if err == nil {
-		s.mu.Lock()
-		s.worker.Read(row)
-		left := s.worker.ID() == 0 && !row.Dead
-		s.changedLocked()
-		s.mu.Unlock()
-		if left { // the store went back in time
+	if err != nil {
+		return s.note(err)
+	}
+	s.mu.Lock()
+	lost := s.worker.Read(row)
+	s.changedLocked()
+	s.mu.Unlock()
+	if lost {
+		if !row.Dead {
 			s.store.GiveUp(ctx, Beat{Worker: id, Beat: row.Beat}) //nolint:errcheck // others do it, 15 s later
 		}
+		if s.config.Notice != nil {
+			s.config.Notice(ErrWentBack)
+		}
 	}
-	return s.noteRead(err)
+	return nil
 }
 
 func (s *Session) register(began mono.Time) error {

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -48,7 +49,7 @@ func TestRewound(t *testing.T) {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	sent, arrived := map[string]int{}, 0
+	sent, arrived, notices := map[string]int{}, 0, 0
 	var workers sync.WaitGroup
 	for range 3 {
 		own, err := backlog.Open(t.Context(), opener(url)(t), "jobs", backlog.Options{})
@@ -57,6 +58,13 @@ func TestRewound(t *testing.T) {
 		}
 		w, err := backlog.NewWorker(backlog.WorkerConfig{
 			Backlog: own, UntilEmpty: true, Gate: paceline.NewGate(limit.MustRolling(10, 100*time.Millisecond)),
+			Notice: func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if errors.Is(err, backlog.ErrWentBack) {
+					notices++
+				}
+			},
 			Do: func(_ context.Context, a *backlog.Attempt) backlog.Reply {
 				if !a.Fresh() {
 					return backlog.NotSent()
@@ -130,6 +138,9 @@ func TestRewound(t *testing.T) {
 		}
 	}
 	t.Logf("%d results, %d twice, %d named", len(results), twice, named)
+	if notices != 3 {
+		t.Errorf("%d of 3 workers say that the store went back", notices)
+	}
 	if len(results) != n || twice == 0 {
 		t.Errorf("of %d requests %d have results, and %d were sent twice", n, len(results), twice)
 	}

@@ -103,10 +103,14 @@ func (f *runFlags) drain(cmd *cobra.Command, c run.Config, o *opened, untilEmpty
 		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", o.shown, err))
 	}
 	session, err := backlog.NewSession(backlog.SessionConfig{Backlog: o.Backlog, UntilEmpty: untilEmpty, Notice: func(err error) {
-		if err != nil {
-			errs.Line(fmt.Sprintf("%s: %v; nothing new is sent until it answers", o.shown, err))
-		} else {
+		switch {
+		case err == nil:
 			errs.Line(o.shown + " answers again")
+		case errors.Is(err, backlog.ErrWentBack):
+			errs.Line(fmt.Sprintf("%s: %v. What this process sent since may go again, and is named. What a process sent that died in "+
+				"that time may go again, and nothing names it", o.shown, err))
+		default:
+			errs.Line(fmt.Sprintf("%s: %v; nothing new is sent until it answers", o.shown, err))
 		}
 	}})
 	if err != nil {

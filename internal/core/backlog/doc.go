@@ -9,8 +9,8 @@
 //
 //  1. The row is the right. Only the row of a waiting request gives the right to its result; it goes
 //     in the transaction that writes the result. So there is one result.
-//  2. Mark before write. A worker sends what its latest committed turn names, if each later turn
-//     that may still commit names it, too.
+//  2. Mark before write. A worker sends what its latest turn names whose commit the store confirmed, if
+//     each later turn that may still commit names it, too. What a row shows confirms nothing.
 //  3. A worker is leased, not a request: holding many costs one row a turn.
 //  4. A worker is given up by its beats: see Watch. What it had marked has a doubt from then on.
 //  5. Fresh: after its latest committed turn a worker sends for less time than a Watch waits.

@@ -8,30 +8,57 @@ import (
 )
 
 const (
-	// flownFor is for how long, at least, a worker knows what it has sent, and mostFlown how many requests
-	// of that time.
-	flownFor  = time.Minute
-	mostFlown = 50_000
+	// toldFor is for how long, at least, a worker knows in which turn it told of a request, and mostTold how many
+	// requests of that time.
+	toldFor  = time.Minute
+	mostTold = 50_000
 )
 
-// flights are the requests that were in flight in the last minute, by their Seq.
-type flights struct {
-	now, before []int64
+// told are requests that were in flight and of which a committed turn told in the last minute.
+type told struct {
+	now, before []tale
 	since       mono.Time // the beginning of now
 }
 
-func (f *flights) add(now mono.Time, seq int64) {
-	if now.Sub(f.since) > flownFor || len(f.now) == mostFlown {
-		f.now, f.before, f.since = f.before[:0], f.now, now
+// tale is a request whose end or return a turn told. The row has that if it has the beat; 0: if it is there.
+type tale struct{ seq, beat int64 }
+
+func (t *told) add(now mono.Time, seq, beat int64) {
+	if now.Sub(t.since) > toldFor || len(t.now) == mostTold {
+		t.now, t.before, t.since = t.before[:0], t.now, now
 	}
-	f.now = append(f.now, seq)
+	t.now = append(t.now, tale{seq, beat})
 }
 
-// rewind is for a store that has lost its last turns, as a standby may that takes over. What the worker has
-// sent in the last minute has a doubt: its result may be lost, or its mark. Turns of the lost time had the
-// numbers that come next, and may still arrive: the worker leaves its row, as one that was given up.
-func (w *Worker) rewind() {
-	w.doubts = slices.Concat(w.doubts, w.flew.before, w.flew.now)
+// settle is for a new row: a store that has it has what was told before.
+func (t *told) settle() {
+	for _, all := range [][]tale{t.now, t.before} {
+		for i := range all {
+			all[i].beat = 0
+		}
+	}
+}
+
+// rewind is for a store that has lost its last turns, as a standby may that takes over. What it has is the beginning
+// of what was committed. So a doubt have the requests of whose end a lost turn told, and those that were in
+// flight and whose end no turn has told: their marks may be lost. Turns of the lost time had the numbers that come
+// next, and may still arrive: the worker leaves its row, as one that was given up.
+func (w *Worker) rewind(beat int64) {
+	for _, all := range [][]tale{w.told.before, w.told.now} {
+		for _, t := range all {
+			if t.beat > beat {
+				w.doubts = append(w.doubts, t.seq)
+			}
+		}
+	}
+	for seq, h := range w.jobs {
+		if h.flew {
+			w.doubts = append(w.doubts, seq)
+		}
+	}
+	for seq := range w.ends {
+		w.doubts = append(w.doubts, seq)
+	}
 	slices.Sort(w.doubts)
 	w.doubts = slices.Compact(w.doubts)
 }

@@ -99,9 +99,6 @@ func (w *Worker) urgent(now mono.Time, open []int32) bool {
 // Turn begins the next turn. It claims for the lanes in open, and marks what may go next of each.
 func (w *Worker) Turn(now mono.Time, open []int32) *Turn {
 	t := &Turn{Worker: w.id, Beat: w.beat}
-	if !w.suspected {
-		w.suspect, w.suspected = now, true
-	}
 	w.turn, w.last, w.took = t, now, true
 	if !w.stopping {
 		for _, of := range open {
@@ -147,10 +144,11 @@ func (w *Worker) Committed(now mono.Time, d Done) {
 	// before them, only the number of a turn that fits shows it.
 	for _, e := range t.Ends {
 		delete(w.ends, e.Seq)
+		w.told.add(w.last, e.Seq, t.Beat+1)
 	}
 	w.doubts = w.doubts[len(t.Doubts):]
 	w.turn, w.beat, w.paused = nil, t.Beat+1, d.Paused
-	w.began, w.suspected = w.last, false
+	w.began = w.last
 	for _, r := range t.Returns {
 		if w.returns[r.Seq] == r {
 			delete(w.returns, r.Seq)
@@ -211,25 +209,23 @@ func (w *Worker) Unknown() { w.unknown = true }
 // Reads reports whether the worker's row has to be read before the next turn.
 func (w *Worker) Reads() bool { return w.unknown }
 
-// Read takes the worker's row, after a turn that did not fit or whose outcome is not known. What was
-// marked by an earlier turn may go on; what the turn marked may go if the row names it.
-func (w *Worker) Read(r Row) {
+// Read takes the worker's row, after a turn that did not fit or whose outcome is not known. What was marked by an
+// earlier turn may go on. What the row shows is not marked: a database shows what it has committed and no standby has
+// yet, and a standby may take over. The next turn marks it again. lost says that the store has lost turns.
+func (w *Worker) Read(r Row) (lost bool) {
 	if !w.unknown {
-		return
+		return false
 	}
-	lost := r.Beat < w.beat
-	if lost {
-		w.rewind()
+	if lost = r.Beat < w.beat; lost {
+		w.rewind(r.Beat)
 	}
 	if lost || r.Dead {
 		w.die()
-		return
+		return lost
 	}
 	t := w.turn
 	w.turn, w.unknown = nil, false
-	if r.Beat != w.beat { // of several turns with one number, the row shows which
-		w.beat, w.began, w.suspected = r.Beat, w.suspect, false
-	}
+	w.beat = r.Beat
 	has := make(map[int64]bool, len(r.Held))
 	for _, j := range r.Held {
 		has[j.Seq] = true
@@ -248,12 +244,8 @@ func (w *Worker) Read(r Row) {
 	for _, j := range r.Held {
 		w.take(j)
 	}
-	for _, seq := range r.Sending {
-		if h := w.jobs[seq]; h != nil && h.of.idle.remove(h) {
-			w.mark([]*held{h})
-		}
-	}
 	if w.stopping {
 		w.Stop()
 	}
+	return false
 }

@@ -61,6 +61,7 @@ type held struct {
 	Job
 	of     *lane
 	flying bool      // an attempt is under way
+	flew   bool      // there was one
 	until  mono.Time // it rests until then, and is marked
 	rests  bool
 	leaves bool // it is given back: it is never sent again by this worker
@@ -78,17 +79,15 @@ type Worker struct {
 	doubts   []int64          // the same
 	own      []int64          // all numbers that the worker has had
 	resting  []*held
-	flew     flights
+	told     told
 
-	turn      *Turn     // under way, or of unknown outcome
-	unknown   bool      // the outcome of turn is not known: read the row
-	began     mono.Time // of the latest committed turn
-	suspect   mono.Time // of the first turn that has the number beat+1
-	suspected bool
-	last      mono.Time // the begin of the latest turn
-	took      bool      // there was one
-	paused    bool
-	stopping  bool
+	turn     *Turn     // under way, or of unknown outcome
+	unknown  bool      // the outcome of turn is not known: read the row
+	began    mono.Time // of the latest committed turn
+	last     mono.Time // the begin of the latest turn
+	took     bool      // there was one
+	paused   bool
+	stopping bool
 }
 
 // New returns a Worker that holds nothing and is not registered.
@@ -101,9 +100,10 @@ func (w *Worker) ID() int64 { return w.id }
 
 // Registered gives the worker a new row. The registration began at an instant.
 func (w *Worker) Registered(began mono.Time, id, beat int64) {
-	w.id, w.beat, w.began, w.suspected = id, beat, began, false
+	w.id, w.beat, w.began = id, beat, began
 	w.own = append(w.own[:len(w.own):len(w.own)], id)
 	w.turn, w.unknown, w.took = nil, false, false
+	w.told.settle()
 }
 
 // May reports whether a request in flight may be written now. Ask it right before the write, and report
@@ -155,7 +155,7 @@ func (w *Worker) Next(now mono.Time, of int32) (Job, bool) {
 		l.marked = l.marked[1:]
 	}
 	h.flying = true
-	w.flew.add(now, h.Seq)
+	h.flew = true
 	l.pass(now)
 	l.sent++
 	return h.Job, true
@@ -174,6 +174,7 @@ func (w *Worker) Ended(e End) {
 		return // nobody's: the driver ended it twice
 	}
 	e.Lane, e.Doubt = h.Lane, e.Doubt || h.Doubt
+	h.flew = false // the turn that tells of it is what counts
 	w.forget(h)
 	w.ends[e.Seq] = e
 }
@@ -300,6 +301,9 @@ func (w *Worker) leave(h *held) {
 }
 
 func (w *Worker) forget(h *held) {
+	if h.flew {
+		w.told.add(w.last, h.Seq, w.beat)
+	}
 	if !h.flying { // what is in flight is in no line
 		w.leave(h)
 	}

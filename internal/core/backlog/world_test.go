@@ -19,6 +19,7 @@ type rules struct {
 	anyBeat      bool // law 6: a turn of an old number fits
 	unnamed      bool // law 7: requests of a worker that was given up have no doubt
 	forgetful    bool // after the store has lost turns, nothing has a doubt
+	trustsRows   bool // what a row shows is marked, whether a standby has it or not
 }
 
 // row is a request that has not ended.
@@ -201,7 +202,9 @@ type world struct {
 	unsure map[int64]bool // an attempt had no answer
 	faults []string       // laws that were broken
 	away   mono.Time
-	lives  int // how often the store has lost turns: what belongs to an earlier life never arrives
+	lives  int    // how often the store has lost turns: what belongs to an earlier life never arrives
+	cut    int    // 1: no standby gets what the next call writes; 2: it has been written
+	behind *store // what the standby has then
 }
 
 func newWorld(seed uint64, r rules, jobs, lanes int) *world {
@@ -280,6 +283,16 @@ func (p *process) call(do func(), reply func(known bool)) {
 	reply = func(known bool) { replies(known && w.lives == life) }
 	there, back := 1+w.upTo(8*time.Millisecond), w.upTo(8*time.Millisecond)
 	const patience = 2 * time.Second
+	if w.cut > 0 { // nobody hears that it was committed
+		w.at(nil, there, func() {
+			if w.cut == 1 {
+				w.cut, w.behind = 2, w.store.copied()
+				do()
+			}
+			w.at(p, back, func() { reply(false) })
+		})
+		return
+	}
 	if down := w.away.Sub(w.now); down > 0 && w.rng.IntN(2) == 0 {
 		w.at(p, min(down, patience), func() { reply(false) })
 		return
@@ -308,6 +321,33 @@ func (p *process) call(do func(), reply func(known bool)) {
 	}
 }
 
+// ask has the store answer without a write. It does so also while nothing that is written gets to a standby.
+func (p *process) ask(do func(), reply func(known bool)) {
+	if p.world.cut == 0 {
+		p.call(do, reply)
+		return
+	}
+	p.world.at(p, time.Millisecond, func() {
+		do()
+		reply(true)
+	})
+}
+
+// read takes the worker's row.
+func (p *process) read(r Row) {
+	k := p.worker
+	k.Read(r)
+	if !p.world.trustsRows || k.ID() == 0 {
+		return
+	}
+	k.began = p.world.now
+	for _, seq := range r.Sending {
+		if h := k.jobs[seq]; h != nil && h.of.idle.remove(h) {
+			k.mark([]*held{h})
+		}
+	}
+}
+
 // step does what is due at the store, and sends.
 func (p *process) step() {
 	w := p.world
@@ -319,9 +359,9 @@ func (p *process) step() {
 			var r Row
 			id := k.ID()
 			p.busy = true
-			p.call(func() { r = w.store.read(id) }, func(known bool) {
+			p.ask(func() { r = w.store.read(id) }, func(known bool) {
 				if p.busy = false; known {
-					k.Read(r)
+					p.read(r)
 				}
 			})
 		case k.ID() == 0:
