@@ -49,6 +49,7 @@
 //	gate.go           Gate: one limiter, one lane
 //	group.go          Group, Limit, Lane and Permit: several limits with lanes that share them
 //	lane_share.go     Class: several lanes that count as one at a fair limit
+//	batch.go          several permits under one lock
 //	wait.go           a goroutine in line: enter, wake, spin, leave
 //	wait_error.go     WaitError: why a Wait failed
 //	wait_stats.go     WaitStats: how long a Wait took, and for which limit

@@ -292,12 +292,17 @@ func (p Permit) Settle(o limit.Outcome) {
 	defer j.unlock() // a second Settle panics
 	now := j.now()
 	j.outcome = o // a pointer to o would make the compiler allocate it
-	j.line.Settle(now, p.pass, &j.outcome)
-	a.counts.tally.Settled(&o)
-	if o.Result == limit.Limited {
-		a.noteRefusalLocked(&o)
-	}
+	j.settleLocked(now, a, p.pass)
 	j.deliverLocked(now)
+}
+
+// settleLocked settles by the present outcome.
+func (j *Group) settleLocked(now mono.Time, a *Lane, pass scheduler.Pass) {
+	j.line.Settle(now, pass, &j.outcome)
+	a.counts.tally.Settled(&j.outcome)
+	if j.outcome.Result == limit.Limited {
+		a.noteRefusalLocked(&j.outcome)
+	}
 }
 
 // SettleEach is Settle with an outcome for each limit, which of returns. of is called under the

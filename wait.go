@@ -221,25 +221,9 @@ func (a *Lane) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next
 
 // TryWait is Gate.TryWait, in this lane.
 func (a *Lane) TryWait(cost limit.Cost) (p Permit, retry time.Duration, ok bool) {
-	if cost.Negative() {
-		return Permit{}, RetryNever, false
-	}
-	j := a.group
-	if j.hint.until.Load() != noHint {
-		if retry, ok := a.refuse(&cost); ok {
-			return Permit{}, retry, false
-		}
-	}
-	j.mu.Lock()
-	defer j.unlock()
-	now := j.now()
-	pass, at := j.line.Try(now, a.lane, &cost, nil)
-	j.deliverLocked(now)
-	if at <= now {
-		return Permit{pass}, 0, true
-	}
-	j.hint.set(min(at, j.line.Wake()), at, &cost, a) // from its instant on, a TryWait serves the line
-	return Permit{}, retryAfter(now, at), false
+	var one [1]Permit
+	n, retry := a.try(&cost, one[:])
+	return one[0], retry, n == 1
 }
 
 // deliverLocked wakes every waiter that has a verdict, and makes sure that the Group acts again in

@@ -237,13 +237,23 @@ type Send struct {
 
 // Send records that an attempt is about to go, and returns its number. When it returns, the record
 // is in the file.
-func (j *Journal) Send(s Send, now time.Time) (int64, error) {
+func (j *Journal) Send(s Send, now time.Time) (int64, error) { return j.SendAlike(s, 1, now) }
+
+// SendAlike records n sends that are alike, in one write. It returns the number of the first; the
+// others follow it.
+func (j *Journal) SendAlike(s Send, n int, now time.Time) (first int64, err error) {
 	r := record{ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Price: s.Price}
 	r.setCost(s.Cost)
 	j.mu.Lock()
-	j.next++
-	r.Send = j.next
-	return r.Send, j.oneLocked(dated{record: r, at: now})
+	first = j.next + 1
+	g, writes := j.groupLocked()
+	for range n {
+		j.next++
+		r.Send = j.next
+		g.records = append(g.records, dated{record: r, at: now})
+	}
+	j.mu.Unlock()
+	return first, j.together(g, writes)
 }
 
 // Answer is how a send ended.

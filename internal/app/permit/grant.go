@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,30 +60,24 @@ func (s *Server) turnHere(ctx context.Context, l *namedLimit, m *acquire) ([]gra
 
 // turn waits until the first of the permits may go, and takes as many more as may go then.
 func (s *Server) turn(ctx context.Context, l *namedLimit, lane *paceline.Lane, m *acquire) ([]paceline.Permit, *refusal) {
-	p, retry, ok := lane.TryWait(m.cost)
-	switch {
-	case ok && s.lasts(p):
-	case !ok && retry == paceline.RetryNever:
+	all := make([]paceline.Permit, m.n)
+	n, retry := lane.TryWaitMany(m.cost, all)
+	switch n = s.lasting(all[:n]); {
+	case n > 0:
+		return all[:n], nil
+	case retry == paceline.RetryNever:
 		_, _, err := lane.Ask(m.cost)
 		return nil, s.noTurn(ctx, l, m.client, err, m.maxWait)
-	default:
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		defer context.AfterFunc(s.over, func() { cancel(context.Cause(s.over)) })()
-		var err error
-		if p, err = s.wait(ctx, lane, m); err != nil {
-			return nil, s.noTurn(ctx, l, m.client, err, m.maxWait)
-		}
 	}
-	all := append(make([]paceline.Permit, 0, m.n), p)
-	for len(all) < m.n {
-		p, _, ok := lane.TryWait(m.cost)
-		if !ok || !s.lasts(p) {
-			break
-		}
-		all = append(all, p)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.over, func() { cancel(context.Cause(s.over)) })()
+	var err error
+	if all[0], err = s.wait(ctx, lane, m); err != nil {
+		return nil, s.noTurn(ctx, l, m.client, err, m.maxWait)
 	}
-	return all, nil
+	n, _ = lane.TryWaitMany(m.cost, all[1:])
+	return all[:1+s.lasting(all[1:1+n])], nil
 }
 
 // wait waits for a permit that lasts until its send.
@@ -109,15 +104,19 @@ func (s *Server) wait(ctx context.Context, lane *paceline.Lane, m *acquire) (pac
 // nextTurn is when a term that is about to end may be a new one.
 const nextTurn = 50 * time.Millisecond
 
-// lasts reports whether a permit may be used for SendWithin from now on. Otherwise it settles it: a part
-// of a shared limit is this process's for a term.
-func (s *Server) lasts(p paceline.Permit) bool {
-	if p.FreshFor(s.c.SendWithin) {
-		return true
+// lasting returns how many of the permits may be used for SendWithin from now on, up to the first that may
+// not. It settles the others: a part of a shared limit is this process's for a term.
+func (s *Server) lasting(all []paceline.Permit) int {
+	n := slices.IndexFunc(all, func(p paceline.Permit) bool { return !p.FreshFor(s.c.SendWithin) })
+	if n < 0 {
+		return len(all)
 	}
-	p.Settle(limit.Outcome{Result: limit.Unsent})
-	return false
+	paceline.SettleAll(all[n:], limit.Outcome{Result: limit.Unsent})
+	return n
 }
+
+// lasts is lasting for one permit.
+func (s *Server) lasts(p paceline.Permit) bool { return s.lasting([]paceline.Permit{p}) == 1 }
 
 // json writes the answer to an acquire.
 func (i *issued) json(waited, sendWithin, ttl time.Duration) []byte {

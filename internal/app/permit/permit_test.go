@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
@@ -206,6 +207,43 @@ func TestBatch(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+}
+
+// A batch is one write of the state file, and so is its settlement. The next process has all of it.
+func TestBatchIsOneWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	c := Config{Limits: limitsOf(t, "orders=50/h"), State: path}
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, c)
+		writes := &counting{}
+		d.state.journal.Through(func(h durable.Handle) durable.Handle { writes.Handle = h; return writes })
+		p := d.program()
+		all := d.granted(p, `{"limit":"orders","n":40}`).Permits
+		if len(all) != 40 || writes.n != 1 {
+			t.Errorf("%d permits in %d writes", len(all), writes.n)
+		}
+		ids, _ := json.Marshal(all[:30])
+		if got := d.says(p, "/v1/settle", `[{"ids":`+string(ids)+`,"result":"unsent"}]`); got.Settled != 30 || writes.n != 2 {
+			t.Errorf("%+v, %d writes", got, writes.n)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, c)
+		if got := d.granted(d.program(), `{"limit":"orders","n":50}`).Permits; len(got) != 40 {
+			t.Errorf("%d go after a restart, expected 40", len(got))
+		}
+	})
+}
+
+// counting counts the writes of a file.
+type counting struct {
+	durable.Handle
+	n int
+}
+
+func (h *counting) Write(b []byte) (int, error) {
+	h.n++
+	return h.Handle.Write(b)
 }
 
 // A permit that nobody settles keeps its place for TTL, then Late, then the window. Its renewals keep

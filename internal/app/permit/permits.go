@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -212,11 +213,7 @@ func (s *Server) issue(k *connection, client string, grants []grant) (i issued, 
 }
 
 // takeBack settles permits that nobody got.
-func (s *Server) takeBack(grants []grant) {
-	for _, g := range grants {
-		s.finish(g, &settlement{result: "unsent"})
-	}
-}
+func (s *Server) takeBack(grants []grant) { s.finish(grants, &settlement{result: "unsent"}) }
 
 // watchLocked awaits the end of a connection. It returns false if that has come.
 func (s *Server) watchLocked(k *connection) bool {
@@ -267,19 +264,28 @@ func (s *Server) lapse() {
 		s.armLocked()
 	}
 	s.mu.Unlock()
-	for _, g := range all {
-		s.finish(g, &settlement{result: "unknown"})
-	}
+	s.finish(all, &settlement{result: "unknown"})
 	s.lapsed.Add(int64(len(all)))
 }
 
-// finish settles a permit whose life is over.
-func (s *Server) finish(g grant, m *settlement) {
-	if g.leave != nil {
-		m.settle(g.leave)
-		return
+// finish settles permits whose lives are over. Those of one limit that follow each other are settled
+// together.
+func (s *Server) finish(all []grant, m *settlement) {
+	var permits []paceline.Permit
+	for len(all) > 0 {
+		if all[0].leave != nil {
+			m.settle(all[0].leave)
+			all = all[1:]
+			continue
+		}
+		l := all[0].limit
+		permits = slices.Grow(permits[:0], len(all))
+		for n := 0; n < len(all) && all[n].limit == l; n++ {
+			permits = append(permits, all[n].permit)
+		}
+		o := m.outcome(l)
+		s.state.settle(all[:len(permits)], &o)
+		paceline.SettleAll(permits, o)
+		all = all[len(permits):]
 	}
-	o := m.outcome(g.limit)
-	s.state.settle(g, &o)
-	g.permit.Settle(o)
 }

@@ -48,9 +48,7 @@ func (s *Server) settleAll(client string, all []settlement) (settled, unknown in
 			}
 		}
 		s.mu.Unlock()
-		for _, g := range all {
-			s.finish(g, m)
-		}
+		s.finish(all, m)
 		settled, unknown = settled+len(all), unknown+len(m.ids)-len(all)
 	}
 	s.unread.Add(int64(unknown))

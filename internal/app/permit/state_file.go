@@ -95,31 +95,38 @@ func (k *known) replay(name string, l limit.Limiter, zero time.Time) {
 // record writes permits that are about to be granted. After an error they are in no file, and must not
 // be granted.
 func (s *Server) record(l *namedLimit, all []paceline.Permit, cost limit.Cost) (grants []grant, err error) {
-	grants = make([]grant, len(all))
-	for i, p := range all {
-		grants[i] = grant{permit: p, limit: l}
-	}
-	if s.state == nil {
-		return grants, nil
-	}
-	now := time.Now()
-	for i := range grants {
-		if grants[i].entry, err = s.state.journal.Send(journal.Send{Key: l.Name, Cost: cost}, now); err != nil {
+	first := int64(0)
+	if s.state != nil {
+		if first, err = s.state.journal.SendAlike(journal.Send{Key: l.Name, Cost: cost}, len(all), time.Now()); err != nil {
 			if !s.state.failed.Swap(true) {
 				s.c.Log.Error("the state file cannot be written: nothing is granted", "err", err)
 			}
-			return grants, err
+			first = 0
 		}
 	}
-	return grants, nil
+	grants = make([]grant, len(all))
+	for i, p := range all {
+		grants[i] = grant{permit: p, limit: l}
+		if first > 0 {
+			grants[i].entry = first + int64(i)
+		}
+	}
+	return grants, err
 }
 
-// settle records how a permit ended.
-func (s *state) settle(g grant, o *limit.Outcome) {
-	if s == nil || g.entry == 0 {
+// settle records how permits ended that ended alike.
+func (s *state) settle(all []grant, o *limit.Outcome) {
+	if s == nil {
 		return
 	}
-	_ = s.journal.Answer(g.entry, journal.AnswerOf(o)) // without it the permit counts longer
+	ended := make([]journal.Answered, 0, len(all))
+	answer := journal.AnswerOf(o)
+	for _, g := range all {
+		if g.entry != 0 {
+			ended = append(ended, journal.Answered{Send: g.entry, Answer: answer})
+		}
+	}
+	_ = s.journal.Answers(ended) // without it the permits count longer
 }
 
 func (s *state) close() error {
