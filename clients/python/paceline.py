@@ -36,12 +36,13 @@ import sys
 import threading
 import time
 import urllib.parse
-from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, TypeVar, Union
 
-__all__ = ["Away", "Limit", "Paceline", "Permit", "Refused"]
+__all__ = ["Away", "Limit", "Paceline", "Permit", "Permits", "Refused"]
 __version__ = "0.1.0"
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_End = Tuple[List[str], Union[str, Dict[str, Any]]]  # ids, and a result or more about their end
 _UNITS = frozenset(("requests", "weight", "orders", "input", "output", "tokens", "money"))
 _MOST = 1000  # permits and ids of a call
 _MOST_BODY = 64 << 10  # bytes of a refusal's body that are reported
@@ -191,14 +192,53 @@ class _Connection:
 
 
 class _Held:
-    """What the permits of one grant have in common: when they were renewed, and the deque for their ends."""
+    """The permits of one grant: those that are open, when they were renewed, and the deque for their ends."""
 
-    __slots__ = ("of", "state", "client", "send_by", "began", "renewed", "ended")
+    __slots__ = ("of", "state", "client", "send_by", "began", "renewed", "ended", "whole", "open")
 
-    def __init__(self, of: "Paceline", state: "_State", client: str, send_by: int, now: float) -> None:
+    def __init__(self, of: "Paceline", state: "_State", client: str, send_by: int, now: float, ids: List[str]) -> None:
         self.of, self.state, self.client, self.send_by = of, state, client, send_by
         self.began = self.renewed = now
         self.ended = state.ended(client)
+        self.whole: Optional[List[str]] = ids  # while nobody has asked for a permit of them
+        self.open: Set[str] = set()  # after that
+
+    def ids(self) -> List[str]:
+        """Those that are open."""
+        whole = self.whole
+        return list(self.open) if whole is None else whole
+
+    def part(self) -> None:
+        """From now on each permit is settled by itself."""
+        with self.state.lock:
+            if self.whole is not None:
+                self.open, self.whole = set(self.whole), None
+
+    def take(self, id: str) -> bool:
+        """Ends a permit; False: it has ended."""
+        try:
+            self.open.remove(id)
+        except KeyError:
+            return False
+        if not self.open:
+            self.state.grants.pop(self, None)
+        return True
+
+    def take_all(self) -> List[str]:
+        """Ends those that are open."""
+        with self.state.lock:
+            whole, self.whole = self.whole, None
+        if whole is None:
+            return [id for id in list(self.open) if self.take(id)]
+        self.state.grants.pop(self, None)
+        return whole
+
+    def settle(self, ids: List[str], end: Union[str, Dict[str, Any]]) -> None:
+        """Reports soon how requests ended, which were taken."""
+        if ids:
+            self.ended.append((ids, end))
+            if not self.state.awake:
+                self.of._kick(self.state)
 
 
 class _State:
@@ -207,9 +247,8 @@ class _State:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.local = threading.local()
-        # Settlements of each client: an id, and a result or more about the end.
-        self.pending: Dict[str, Deque[Tuple[str, Union[str, Dict[str, Any]]]]] = {}
-        self.open: Dict[str, _Held] = {}  # by id; renewed until settled or dropped
+        self.pending: Dict[str, Deque[_End]] = {}  # of each client
+        self.grants: Dict[_Held, None] = {}  # with permits that are open: renewed until settled or dropped
         self.wake = threading.Event()
         self.awake = False  # it is set, or its thread is about to look
         self.lock = threading.Lock()
@@ -217,7 +256,7 @@ class _State:
         self.thread: Optional[threading.Thread] = None
         self.idle: Deque[socket.socket] = collections.deque()  # of asyncio, whatever the event loop
 
-    def ended(self, client: str) -> "Deque[Tuple[str, Union[str, Dict[str, Any]]]]":
+    def ended(self, client: str) -> "Deque[_End]":
         """The settlements of a client."""
         found = self.pending.get(client)
         return self.pending.setdefault(client, collections.deque()) if found is None else found
@@ -278,20 +317,22 @@ class Paceline:
             state = self._now = _State()
         return state
 
-    def _take(self, state: _State, client: str) -> List[Any]:
-        """Settlements of a client that are to be reported."""
+    def _take(self, state: _State, client: str) -> List[_End]:
+        """Settlements of a client that are to be reported: as many as one call may be about."""
         ended = state.pending.get(client)
-        batch: List[Any] = []
-        if ended:
-            add, take = batch.append, ended.popleft
-            try:
-                for _ in range(min(len(ended), _MOST)):
-                    add(take())
-            except IndexError:
-                pass  # another thread took some
+        batch: List[_End] = []
+        room = _MOST
+        try:
+            while ended and room > 0:
+                batch.append(ended.popleft())
+                room -= len(batch[-1][0])
+        except IndexError:
+            pass  # another thread took some
+        if room < 0 and ended is not None:
+            ended.appendleft(batch.pop())
         return batch
 
-    def _put_back(self, state: _State, client: str, batch: List[Any]) -> None:
+    def _put_back(self, state: _State, client: str, batch: List[_End]) -> None:
         state.ended(client).extendleft(reversed(batch))
 
     def _kick(self, state: _State) -> None:
@@ -317,9 +358,9 @@ class Paceline:
     def _renew(self, state: _State) -> None:
         now = time.monotonic()
         old: Dict[str, List[Tuple[str, _Held]]] = {}
-        for id, held in list(state.open.items()):
+        for held in list(state.grants):
             if now - held.renewed > self._ttl / 4:
-                old.setdefault(held.client, []).append((id, held))
+                old.setdefault(held.client, []).extend((id, held) for id in held.ids())
         for client, all in old.items():
             for i in range(0, len(all), _MOST):
                 part = all[i:i + _MOST]
@@ -330,7 +371,7 @@ class Paceline:
                 for _, held in part:
                     held.renewed = now
 
-    def _posted(self, state: _State, client: str, path: str, message: str, batch: List[Any]) -> None:
+    def _posted(self, state: _State, client: str, path: str, message: str, batch: List[_End]) -> None:
         """A call without a wait for the daemon."""
         call = self._wire.call(path + "?client=" + urllib.parse.quote(client), message.encode())
         try:
@@ -432,13 +473,13 @@ class Paceline:
             raise Refused(status, said)
         return said
 
-    def _acquire_call(self, state: _State, client: str, want: str) -> Tuple[bytes, List[Any]]:
+    def _acquire_call(self, state: _State, client: str, want: str) -> Tuple[bytes, List[_End]]:
         """A call, and the settlements in it. want is the beginning of its message."""
         batch = self._take(state, client)
         message = '%s,"settle":%s}' % (want, _settlements(batch)) if batch else want + "}"
         return self._wire.call("/v1/acquire", message.encode()), batch
 
-    def _granted(self, state: _State, client: str, began: int, status: int, body: bytes) -> "List[Permit]":
+    def _granted(self, state: _State, client: str, began: int, status: int, body: bytes) -> "Permits":
         said = self._answer(status, body)
         if self._wire.same_clock:
             send_by = said["send_by"]
@@ -447,27 +488,27 @@ class Paceline:
         self._ttl = said["ttl_ms"] / 1000
         if state.thread is None:
             self._kick(state)
-        held, ids = _Held(self, state, client, send_by, time.monotonic()), said["permits"]
-        state.open.update(dict.fromkeys(ids, held))
-        return [Permit(id, held) for id in ids]
+        held = _Held(self, state, client, send_by, time.monotonic(), said["permits"])
+        state.grants[held] = None
+        return Permits(held)
 
 
-def _settlements(batch: List[Any]) -> str:
+def _settlements(batch: List[_End]) -> str:
     """A batch as JSON: ids that ended alike are together."""
     parts: List[str] = []
-    ids: List[str] = []
+    alike: List[str] = []
     ended: Any = None
-    for id, end in batch:
-        if end is not ended and ids:
-            parts.append('{"ids":["%s"],"result":"%s"}' % ('","'.join(ids), ended))
-            ids = []
+    for ids, end in batch:
+        if end is not ended and alike:
+            parts.append('{"ids":["%s"],"result":"%s"}' % ('","'.join(alike), ended))
+            alike = []
         ended = end
         if isinstance(end, str):
-            ids.append(id)
+            alike += ids
         else:
-            parts.append(json.dumps(dict(end, id=id)))
-    if ids:
-        parts.append('{"ids":["%s"],"result":"%s"}' % ('","'.join(ids), ended))
+            parts.append(json.dumps(dict(end, ids=ids)))
+    if alike:
+        parts.append('{"ids":["%s"],"result":"%s"}' % ('","'.join(alike), ended))
     return "[%s]" % ",".join(parts)
 
 
@@ -481,7 +522,8 @@ class Permit:
         self._actual: Optional[Dict[str, int]] = None
 
     def __del__(self) -> None:  # dropped: it ends as unknown
-        self._held.state.open.pop(self.id, None)
+        if self.id in self._held.open:
+            self._held.take(self.id)
 
     @property
     def send_by(self) -> int:
@@ -493,14 +535,14 @@ class Permit:
 
     @property
     def settled(self) -> bool:
-        return self.id not in self._held.state.open
+        return self.id not in self._held.open
 
     def accepted(self) -> None:
         self._settle("accepted")
 
     def refused(self, retry_after: Optional[float] = None) -> None:
         """The server refused it. retry_after keeps all clients away for so many seconds."""
-        self._settle("refused" if retry_after is None else {"result": "refused", "retry_after": retry_after})
+        self._settle(_refused(retry_after))
 
     def failed(self) -> None:
         """It failed, and counts."""
@@ -538,14 +580,73 @@ class Permit:
 
     def _settle(self, end: Union[str, Dict[str, Any]]) -> None:
         held = self._held
-        state = held.state
-        if state.open.pop(self.id, None) is None:
+        if self.id not in held.open or not held.take(self.id):
             return  # settled already
         if self._actual is not None:
             end = dict({"result": end} if isinstance(end, str) else end, actual=self._actual)
-        held.ended.append((self.id, end))
-        if not state.awake:
-            held.of._kick(state)
+        held.ended.append(([self.id], end))
+        if not held.state.awake:
+            held.of._kick(held.state)
+
+
+class Permits(Sequence[Permit]):
+    """The permits of one acquire: a list, whose methods settle together those that are not settled yet."""
+
+    __slots__ = ("_held", "_ids", "_all")
+
+    def __init__(self, held: _Held) -> None:
+        self._held, self._ids = held, held.ids()
+        self._all: Optional[List[Permit]] = None  # once somebody has asked for one
+
+    def __del__(self) -> None:  # dropped: they end as unknown, but for those that somebody has asked for
+        if self._held.whole is not None:
+            self._held.take_all()
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def _each(self) -> List[Permit]:
+        if self._all is None:
+            held = self._held
+            held.part()
+            self._all = [Permit(id, held) for id in self._ids]
+        return self._all
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._each()[i]
+
+    def __iter__(self) -> Iterator[Permit]:
+        return iter(self._each())
+
+    @property
+    def send_by(self) -> int:
+        return self._held.send_by
+
+    def fresh(self) -> bool:
+        """Whether the requests may still be sent."""
+        return time.monotonic_ns() <= self._held.send_by
+
+    def accepted(self) -> None:
+        self._settle("accepted")
+
+    def refused(self, retry_after: Optional[float] = None) -> None:
+        self._settle(_refused(retry_after))
+
+    def failed(self) -> None:
+        self._settle("failed")
+
+    def unsent(self) -> None:
+        self._settle("unsent")
+
+    def unknown(self) -> None:
+        self._settle("unknown")
+
+    def _settle(self, end: Union[str, Dict[str, Any]]) -> None:
+        self._held.settle(self._held.take_all(), end)
+
+
+def _refused(retry_after: Optional[float]) -> Union[str, Dict[str, Any]]:
+    return "refused" if retry_after is None else {"result": "refused", "retry_after": retry_after}
 
 
 _TOLD = re.compile(r"limit|retry|quota|reset|remaining|^date$|^content-type$", re.IGNORECASE)
@@ -576,7 +677,7 @@ class Limit:
         turn = _Turn(self, max_wait, cost)
         return turn if func is None else turn(func)
 
-    def acquire(self, n: int = 1, *, max_wait: Optional[float] = None, **cost: int) -> List[Permit]:
+    def acquire(self, n: int = 1, *, max_wait: Optional[float] = None, **cost: int) -> Permits:
         """Waits for the first permit, and returns up to n that may go now. Each has this cost."""
         of, want = self._of, self._want(n, max_wait, cost)
         while True:
@@ -587,12 +688,11 @@ class Limit:
             except (OSError, KeyboardInterrupt, SystemExit):
                 of._put_back(state, self.client, batch)
                 raise
-            if permits[0].fresh():
+            if permits.fresh():
                 return permits
-            for p in permits:  # this process was stopped meanwhile
-                p.unsent()
+            permits.unsent()  # this process was stopped meanwhile
 
-    async def acquire_async(self, n: int = 1, *, max_wait: Optional[float] = None, **cost: int) -> List[Permit]:
+    async def acquire_async(self, n: int = 1, *, max_wait: Optional[float] = None, **cost: int) -> Permits:
         """acquire for asyncio. A task that is cancelled leaves the line."""
         of, want = self._of, self._want(n, max_wait, cost)
         while True:
@@ -603,10 +703,9 @@ class Limit:
             except (OSError, asyncio.CancelledError):
                 of._put_back(state, self.client, batch)
                 raise
-            if permits[0].fresh():
+            if permits.fresh():
                 return permits
-            for p in permits:
-                p.unsent()
+            permits.unsent()
 
     def ask(self, **cost: int) -> Tuple[float, int]:
         """How many seconds a request of this cost would wait, and how many are before it."""

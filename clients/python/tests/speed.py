@@ -1,5 +1,6 @@
-"""Permits a second of one process: speed.py SECONDS BATCH... Each BATCH is a number of permits a call, or
-"echo": the same messages over the same kind of socket at PERMIT_ECHO, answered by a server that echoes."""
+"""Permits a second of one process: speed.py SECONDS BATCH... Each BATCH is a number of permits a call, which are
+settled together; "each:100": by themselves; or "echo": the same messages over the same kind of socket at PERMIT_ECHO,
+answered by a server that echoes."""
 
 import os
 import sys
@@ -10,15 +11,22 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import paceline  # noqa: E402
 
 
-def permits(limit, n):
-    for p in limit.acquire(n):
+def together(limit, n):
+    permits = limit.acquire(n)
+    permits.accepted()
+    return len(permits)
+
+
+def each(limit, n):
+    permits = limit.acquire(n)
+    for p in permits:
         p.accepted()
-        done.append(1)
+    return len(permits)
 
 
 def echo(wire, connection):
     connection.call(wire.call("/v1/acquire", body))
-    done.append(1)
+    return 1
 
 
 body = b'{"limit": "fast", "settle": [{"result": "accepted", "id": "AAAAAAAAAAAAAAAAAAAAAA"}]}'
@@ -28,12 +36,12 @@ for what in sys.argv[2:]:
         wire = paceline._Wire(os.environ["PERMIT_ECHO"], None, None)
         once = lambda w=wire, c=paceline._Connection(wire): echo(w, c)  # noqa: E731
     else:
-        once = lambda n=int(what): permits(limit, n)  # noqa: E731
-    done = []
+        way, _, n = what.rpartition(":")
+        once = lambda f=each if way else together, n=int(n): f(limit, n)  # noqa: E731
     once()
-    done.clear()
+    done = 0
     began = time.perf_counter()
     end = began + float(sys.argv[1])
     while time.perf_counter() < end:
-        once()
-    print(what, round(len(done) / (time.perf_counter() - began)), flush=True)
+        done += once()
+    print(what, round(done / (time.perf_counter() - began)), flush=True)

@@ -80,6 +80,23 @@ class Ends(unittest.TestCase):
             p.accepted()
         self.assertEqual(more(self.p, self.before), {"accepted": 1000})
 
+    def test_batch_together(self):
+        """What is settled together is what was not settled before, once."""
+        for _ in range(3):
+            self.fast.acquire(400).accepted()
+        permits = self.fast.acquire(10)
+        permits[3].unsent()
+        permits[-1].failed()
+        self.assertEqual((len(permits), permits[3].settled, permits[4].settled), (10, True, False))
+        permits.unknown()
+        permits.accepted()
+        permits[4].accepted()
+        self.assertTrue(all(p.settled for p in permits))
+        first = self.fast.acquire(2)
+        first.refused(0)
+        self.assertTrue(first[0].settled)
+        self.assertEqual(more(self.p, self.before), {"accepted": 1200, "unsent": 1, "failed": 1, "unknown": 8, "limited": 2})
+
     def test_reported_soon(self):
         with self.fast():
             pass
@@ -208,13 +225,17 @@ class Lives(unittest.TestCase):
         p = Paceline(client=self.id())
         state, dropped = p._state(), p.limit("fast").acquire()
         permit, = p.limit("fast").acquire()
-        held = state.open[permit.id]
-        held.renewed -= 5
-        del dropped
+        batch, parted = p.limit("fast").acquire(3), p.limit("fast").acquire(2)
+        one = parted[1]
+        del dropped, parted
+        for held in state.grants:
+            held.renewed -= 5
         p._renew(state)
-        self.assertGreater(held.renewed, time.monotonic() - 2)
-        self.assertEqual(list(state.open), [permit.id])
-        permit.accepted()
+        self.assertTrue(all(held.renewed > time.monotonic() - 2 for held in state.grants))
+        self.assertEqual(sorted(len(held.ids()) for held in state.grants), [1, 1, 3])
+        for end in (permit.accepted, batch.accepted, one.accepted):
+            end()
+        self.assertEqual(list(state.grants), [])
 
     def test_port(self):
         url, key = os.environ.get("PERMIT_URL"), os.environ.get("PERMIT_KEY")
