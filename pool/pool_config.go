@@ -133,13 +133,14 @@ func New(c Config) (*Pool, error) {
 				p.learned = append(p.learned, key)
 			}
 		},
+		Made: p.supplyResource,
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i := range c.Keys {
 		limit.SetEpoch(c.Keys[i].Limiter, p.epoch)
-		remote.Supply(c.Keys[i].Limiter, p.again, func() int { return p.waitingFor(nil) }, p.noteOf(c.Keys[i].Name))
+		remote.Supply(c.Keys[i].Limiter, p.again, func() int { return p.waitingFor(nil, p.waits) }, p.noteOf(c.Keys[i].Name))
 		p.supply(c.Keys[i].Shared)
 	}
 	return p, nil

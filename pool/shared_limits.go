@@ -36,12 +36,24 @@ func (p *Pool) supply(all []*Shared) {
 	p.mu.Unlock()
 	for _, s := range news {
 		limit.SetEpoch(s.Limiter, p.epoch)
-		remote.Supply(s.Limiter, p.again, func() int { return p.waitingFor(s) }, p.noteOf(s.Name))
+		remote.Supply(s.Limiter, p.again, func() int { return p.waitingFor(s, p.waits) }, p.noteOf(s.Name))
 	}
 }
 
-// waitingFor returns how many requests may come to need the limits of a Shared; nil: of one key.
-func (p *Pool) waitingFor(s *Shared) int {
+// supplyResource does so for the limits of a resource. The Dispatcher calls it when it makes them.
+func (p *Pool) supplyResource(owner, resource string, l limit.Limiter, s *Shared) {
+	limit.SetEpoch(l, p.epoch)
+	remote.Supply(l, p.again, func() int {
+		return p.waitingFor(s, func() int { return p.queue.WaitForResource(resource) })
+	}, p.noteOf(owner+" ("+resource+")"))
+}
+
+// waits returns how many requests wait.
+func (p *Pool) waits() int { return p.queue.Counts().Waiting }
+
+// waitingFor returns how many of the requests that wait may come to need the limits of a Shared; nil: of one
+// key. The Pool is locked while waits is called.
+func (p *Pool) waitingFor(s *Shared, waits func() int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := 1
@@ -53,5 +65,5 @@ func (p *Pool) waitingFor(s *Shared) int {
 			}
 		}
 	}
-	return (p.queue.Counts().Waiting*n + len(p.config.Keys) - 1) / len(p.config.Keys)
+	return (waits()*n + len(p.config.Keys) - 1) / len(p.config.Keys)
 }

@@ -159,7 +159,7 @@ func (f *llmFlags) ofResources(cmd *cobra.Command, c *run.Config) error {
 		if p.Scope != provider.Resource || p.Covers(usual) || p.Unpublished() || p.Rule == provider.Concurrency || !knows(p.Unit) {
 			continue
 		}
-		c.Resources = append(c.Resources, run.ResourceLimit{Resource: provider.Pattern(p.Resource), Rate: f.published(cmd, p), Published: true})
+		c.Resources = append(c.Resources, run.ResourceLimit{Resource: provider.Pattern(p.Resource), Rate: f.published(cmd, p)})
 	}
 	return nil
 }

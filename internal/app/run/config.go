@@ -54,7 +54,7 @@ type Config struct {
 	// the servers of the keys count in one resource, Limits are its alone, and otherwise those of all.
 	Charges   []provider.Charge
 	ChargedBy string
-	// Resources are the limits of resources, for each key. Not with Share or Organizations.
+	// Resources are the limits of resources, for each key or organization as the Limits.
 	Resources []ResourceLimit
 	// Arrivals states what requests prove about their arrival at the server. Late must be zero.
 	Arrivals limit.Arrivals
@@ -299,16 +299,21 @@ func (c *Config) contradiction() error {
 	return nil
 }
 
+// isUsable returns why a limit cannot be kept, here or in the store.
+func (c *Config) isUsable(l format.Rate) error {
+	made, err := c.made(l)
+	if err == nil && c.Share != nil {
+		if err = sharestore.Shareable(made); err == nil {
+			err = sharestore.CheckPart(made, c.Use)
+		}
+	}
+	return err
+}
+
 // unusable returns why the limits, or the servers of the keys, cannot be used.
 func (c *Config) unusable() error {
 	for _, l := range c.Limits {
-		made, err := c.made(l)
-		if err == nil && c.Share != nil {
-			if err = sharestore.Shareable(made); err == nil {
-				err = sharestore.CheckPart(made, c.Use)
-			}
-		}
-		if err != nil {
+		if err := c.isUsable(l); err != nil {
 			return err
 		}
 	}
@@ -318,18 +323,11 @@ func (c *Config) unusable() error {
 	}
 	c.prices = made
 	for _, l := range c.Resources {
-		if _, err := c.made(l.Rate); err != nil {
+		if err := c.isUsable(l.Rate); err != nil {
 			return fmt.Errorf("limit %s of %s: %w", l.Text, l.Resource, err)
 		}
 	}
-	if c.Share != nil || len(c.Organizations) > 0 {
-		c.Resources = slices.DeleteFunc(c.Resources, func(l ResourceLimit) bool { return l.Published })
-		if len(c.Resources) > 0 {
-			return fmt.Errorf("a limit of the resource %s with --share or --organization: it holds for each key of one process",
-				c.Resources[0].Resource)
-		}
-	}
-	if c.Share != nil && len(c.Limits) == 0 {
+	if c.Share != nil && len(c.Limits)+len(c.Resources) == 0 {
 		return errors.New("--share without a limit: there is nothing to share")
 	}
 	if c.Auto != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -195,7 +196,7 @@ func (g *group) newLimits(key int) (each []limit.Limiter, fitted *limit.Fitted, 
 	}
 	all := each
 	if c.Share != nil && len(each) > 0 {
-		one, err := g.share(key)
+		one, err := g.join(key, "")
 		if err != nil {
 			return nil, nil, err
 		}
@@ -358,7 +359,6 @@ func (p pools) waiting() (n int) {
 type ResourceLimit struct {
 	Resource provider.Pattern
 	format.Rate
-	Published bool // by the provider: not where keys or processes share limits
 }
 
 // apart is the resource of a request if it is not the usual one.
@@ -382,30 +382,78 @@ func (k *charging) usual(homes secret.Places) string {
 	return ""
 }
 
-// ofResource returns what makes the limits of a resource for a key. What the key sent in earlier runs
-// counts in each resource, since the journal does not say in which.
-func (g *group) ofResource(key int) func(name string) limit.Limiter {
-	return func(name string) limit.Limiter {
-		var all []limit.Limiter
-		for _, l := range g.r.c.Resources {
-			if !l.Resource.Match(name) {
-				continue
-			}
-			made, err := g.r.c.made(l.Rate)
-			if err != nil {
-				panic(err) // Config.check has made it
-			}
-			all = append(all, made)
+// limitsOf makes the limits of a resource; nil: it has none.
+func (c *Config) limitsOf(resource string) limit.Limiter {
+	var all []limit.Limiter
+	for _, l := range c.Resources {
+		if !l.Resource.Match(resource) {
+			continue
 		}
-		if len(all) == 0 {
-			return nil
+		made, err := c.made(l.Rate)
+		if err != nil {
+			panic(err) // Config.check has made it
 		}
-		made := limit.NewAll(all...)
-		limit.SetEpoch(made, g.r.epoch)
-		past, since := g.history(func(i int) bool { return i == key })
-		limit.Replay(made, g.pool.Now(), since, past)
-		return made
+		all = append(all, made)
 	}
+	if len(all) == 0 {
+		return nil
+	}
+	return limit.NewAll(all...)
+}
+
+// ofResource returns what makes the limits of a resource for the keys of an account; nil: no resource has any.
+// What these keys sent in earlier runs counts in each resource, since the journal does not say in which.
+func (g *group) ofResource(of *allowance) func(name string) limit.Limiter {
+	c := &g.r.c
+	if len(c.Resources) == 0 {
+		return nil
+	}
+	return func(name string) limit.Limiter {
+		if l := of.joined[name]; l != nil {
+			return l
+		}
+		l := c.limitsOf(name)
+		switch {
+		case l == nil:
+		case c.Share != nil:
+			var err error
+			if l, err = c.Share.Of(g.sharedName(of.key, name), g.made(name)); err != nil {
+				panic(err) // Config.check has made the same
+			}
+		case c.Strangers == nil:
+			limit.SetEpoch(l, g.r.epoch)
+			limit.Replay(l, g.pool.Now(), of.since, of.past)
+		}
+		return l
+	}
+}
+
+// joinResources joins the limits of resources in the store. They are those in the input, or, if that is not
+// known, those with a name. Others begin with their first request.
+func (g *group) joinResources(of *allowance) error {
+	c := &g.r.c
+	if c.Share == nil {
+		return nil
+	}
+	names := slices.Collect(maps.Keys(g.r.planning.resources))
+	if g.r.planning.plan.Requests == 0 {
+		for _, l := range c.Resources {
+			if name := string(l.Resource); !strings.Contains(name, "*") {
+				names = append(names, name)
+			}
+		}
+	}
+	of.joined = map[string]limit.Limiter{}
+	for _, name := range names {
+		if of.joined[name] != nil || c.limitsOf(name) == nil {
+			continue
+		}
+		var err error
+		if of.joined[name], err = g.join(of.key, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // divide gives the resource of a request what an answer says of it, and leaves the rest to the key.

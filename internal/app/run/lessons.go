@@ -199,9 +199,9 @@ func (g *group) newPool() error {
 	for i, k := range r.c.Keys {
 		keys[i] = pool.Key{Name: k.Name, Limiter: g.of[i].fitted, Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0,
 			Use: r.c.Use, Ramp: r.c.Ramp}
-		keys[i].Resource, keys[i].Apart = g.ofResource(i), g.apart
+		keys[i].Resource, keys[i].Apart = g.of[i].shared.Resource, g.apart
 		if r.organizations.together() || keys[i].Apart {
-			keys[i].Limiter, keys[i].Shared = nil, g.shares(i)
+			keys[i].Limiter, keys[i].Resource, keys[i].Shared = nil, nil, g.shares(i)
 		}
 		if len(keys) > 1 {
 			keys[i].Trial = trialPatience

@@ -24,13 +24,14 @@ import (
 // if none is known. Safe for concurrent use once the run is open: field and the number of keys no
 // longer change then.
 type organizations struct {
-	field string // header field of answers that names the organization; empty: none does
-	mu    sync.Mutex
-	keys  []belonging     // empty: each key has all limits for itself
-	owner *keyring.Owners // decides what keys do not say
-	heard []string        // with a store: organizations in answers, for keys that the user did not assign
-	known atomic.Int64    // number of known organizations; it is read where other locks are held
-	open  atomic.Int64    // number of keys whose organization is not known
+	field     string // header field of answers that names the organization; empty: none does
+	mu        sync.Mutex
+	keys      []belonging     // empty: each key has all limits for itself
+	owner     *keyring.Owners // decides what keys do not say
+	resources bool            // accounts have limits of resources, too
+	heard     []string        // with a store: organizations in answers, for keys that the user did not assign
+	known     atomic.Int64    // number of known organizations; it is read where other locks are held
+	open      atomic.Int64    // number of keys whose organization is not known
 }
 
 // belonging is a key, and what is known of its organization before the run.
@@ -48,12 +49,16 @@ type allowance struct {
 	limiters []limit.Limiter // one for each limit
 	fitted   *limit.Fitted   // over all of them
 	shared   *pool.Shared    // for keys that may share limits
+	past     []limit.Past    // what its limits, and those of its resources, begin with
+	since    mono.Time       // from when on that is known
+	// joined are the limits in the store of the resources that the input is known to have.
+	joined map[string]limit.Limiter
 }
 
 // newOrganizations finds out whether keys may have limits together, and takes in the user's own
 // assignment. homes are the servers of the keys, as far as they are known.
 func newOrganizations(c *Config, homes secret.Places) *organizations {
-	if len(c.Keys) < 2 || len(c.Limits) == 0 {
+	if len(c.Keys) < 2 || len(c.Limits)+len(c.Resources) == 0 {
 		return &organizations{}
 	}
 	var row provider.Provider
@@ -71,7 +76,7 @@ func newOrganizations(c *Config, homes secret.Places) *organizations {
 			}
 		}
 	}
-	o := &organizations{field: row.Organization}
+	o := &organizations{field: row.Organization, resources: len(c.Resources) > 0}
 	learns := o.field != "" && c.Share == nil // the names of limits in a store do not change while processes share them
 	if c.Share != nil {
 		o.heard = make([]string, len(c.Keys))
@@ -103,7 +108,11 @@ func (o *organizations) assign() {
 	if !o.together() {
 		return
 	}
-	o.owner = keyring.NewOwners(keyring.OwnersConfig{Most: pool.MaxShared, MaxKeys: len(o.keys)})
+	most := pool.MaxShared
+	if o.resources {
+		most /= 2
+	}
+	o.owner = keyring.NewOwners(keyring.OwnersConfig{Most: most, MaxKeys: len(o.keys)})
 	for _, b := range o.keys {
 		if b.name != "" || b.said {
 			o.owner.Say(b.key, b.name, b.said)
@@ -244,6 +253,10 @@ func (g *group) allowance(a keyring.Account) (*allowance, error) {
 	}
 	of := &allowance{account: a, key: key, limiters: limiters, fitted: fitted,
 		shared: &pool.Shared{Name: g.name(key), Limiter: fitted, Use: g.r.c.Use, Ramp: g.r.c.Ramp}}
+	of.shared.Resource = g.ofResource(of)
+	if err := g.joinResources(of); err != nil {
+		return nil, err
+	}
 	if g.pool == nil {
 		g.allowances = append(g.allowances, of)
 		return of, nil
@@ -311,7 +324,8 @@ func (g *group) replay(now mono.Time, of *allowance) {
 			pasts = append(pasts, &g.r.organizations.keys[i].past)
 		}
 	}
-	limit.Replay(of.fitted, now, since, keyring.Together(all, pasts...))
+	of.past, of.since = keyring.Together(all, pasts...), since
+	limit.Replay(of.fitted, now, of.since, of.past)
 }
 
 // fills adds the content of the buckets of new limits to the group's rooms.

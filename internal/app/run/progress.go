@@ -275,7 +275,7 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 // bound returns why a key waits, if that is neither a limit of the user nor a pause.
 func (g *group) bound(now mono.Time, d *pool.Dispatcher, key int, head *pool.Request) (at mono.Time, short string) {
 	at, b := d.ExplainRequest(now, key, head)
-	if g.r.c.Share != nil && b.Name == g.sharedName(key) {
+	if g.r.c.Share != nil && (b.Name == g.sharedName(key, "") || b.Name == g.sharedName(key, head.Resource)) {
 		return at, "the shared limit " + b.Name
 	}
 	if head.Resource != "" {

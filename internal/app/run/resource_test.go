@@ -5,13 +5,16 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/share/sharetest"
 )
 
 // hub is a server that counts searches apart from all else, as GitHub does, in windows of a minute by the
@@ -22,9 +25,12 @@ type hub struct {
 	refused      map[string]int
 	sent         map[string][]time.Duration
 	begin        time.Time
+	mu           sync.Mutex
 }
 
 func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	resource, most := "core", h.core
 	if strings.HasPrefix(r.URL.Path, "/search/") {
 		resource, most = "search", h.search
@@ -152,9 +158,99 @@ func TestLimitOfAResource(t *testing.T) {
 		if want := []time.Duration{time.Minute, 2 * time.Minute, 2 * time.Minute}; out.err != nil || !slices.Equal(h.sent["search"][3:], want) {
 			t.Errorf("%v: searches of the next run at %v, want %v", out.err, h.sent["search"][3:], want)
 		}
-		b.config.Organizations = map[string]string{"K": "acme"}
-		if _, err := New(b.config); err == nil || !strings.Contains(err.Error(), "a limit of the resource search with --share or --organization") {
-			t.Error(err)
+	})
+}
+
+// Keys of one organization have a limit of a resource together, and other keys have it for themselves.
+func TestAnOrganizationSharesAResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, h := hubBench(t, 60, 30, 0)
+		b.config.Keys = []format.Key{{Name: "A", Secret: "s3cret-9a7Kq"}, {Name: "B", Secret: "s3cret-8b6Lp"}, {Name: "C", Secret: "s3cret-7c5Mo"}}
+		b.config.Organizations = map[string]string{"A": "acme", "B": "acme", "C": "other"}
+		b.config.Limits = []format.Rate{minutely(20, 0, false)}
+		b.config.Resources = []ResourceLimit{{Resource: "search", Rate: minutely(2, 0, false)}}
+		out := b.run(slices.Concat(lines(10, "/search/a"), lines(30, "/user"))...)
+		want := []time.Duration{0, 0, 0, 0, time.Minute, time.Minute, time.Minute, time.Minute, 2 * time.Minute, 2 * time.Minute}
+		if out.err != nil || out.Done != 40 || !slices.Equal(h.sent["search"], want) || h.sent["core"][29] != 0 {
+			t.Errorf("%v: %d done, searches at %v, want %v; core at %v\n%s", out.err, out.Done, h.sent["search"], want, h.sent["core"], out.notices)
+		}
+		out = b.run(lines(5, "/search/b")...) // what the run before sent counts
+		if want := []time.Duration{2 * time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute, 3 * time.Minute}; out.err != nil ||
+			!slices.Equal(h.sent["search"][10:], want) {
+			t.Errorf("%v: searches of the next run at %v, want %v", out.err, h.sent["search"][10:], want)
+		}
+	})
+}
+
+// Two runs with one store keep to a limit of a resource together, and it holds up no other request. With a
+// store that is stated to be new, it goes at once.
+func TestAResourceIsInTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(sharetest.Memory)
+		if err := sharestore.StateNew(t.Context(), store, sharestore.DefaultName); err != nil {
+			t.Fatal(err)
+		}
+		b, h := hubBench(t, 600, 600, 0)
+		other := newBench(t)
+		other.config.Keys, other.config.Header, other.config.Concurrency, other.network = b.config.Keys, b.config.Header, 1, b.network
+		for _, b := range []*bench{b, other} {
+			b.config.Limits = []format.Rate{minutely(300, 0, false)}
+			b.config.Resources = []ResourceLimit{{Resource: "search", Rate: minutely(4, 0, false)}, {Resource: "book *", Rate: minutely(3, 0, false)}}
+			b.config.Share = sharestore.New(sharestore.Config{Store: store, Address: "memory"})
+		}
+		began := time.Now()
+		var both sync.WaitGroup
+		for _, b := range []*bench{b, other} {
+			both.Go(func() {
+				out := b.run(slices.Concat(lines(6, "/search/a"), lines(30, "/user"))...)
+				if out.err != nil || out.Done != 36 {
+					t.Errorf("%v: %d done\n%s", out.err, out.Done, out.notices)
+				}
+				b.config.Share.Close()
+			})
+		}
+		both.Wait()
+		if n := len(h.sent["search"]); n != 12 {
+			t.Fatalf("%d searches", n)
+		}
+		for i, at := range h.sent["search"] {
+			if i >= 4 && at-h.sent["search"][i-4] < time.Minute {
+				t.Errorf("5 searches in a minute: %v", h.sent["search"][i-4:i+1])
+			}
+		}
+		if took := time.Since(began); took > 130*time.Second {
+			t.Errorf("12 searches at 4 a minute took %v", took)
+		}
+		if slices.Sort(h.sent["core"]); h.sent["core"][59] > 5*time.Second {
+			t.Errorf("core at %v", h.sent["core"])
+		}
+		names, err := store.Names(t.Context())
+		if err != nil || !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "default/resource search/key-") }) {
+			t.Errorf("%v: the store has %q", err, names)
+		}
+	})
+}
+
+// The resources of an input that is read once are joined with their first request. A store that is not stated to
+// be new lets nothing go in the first window.
+func TestAResourceIsJoinedLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, h := hubBench(t, 600, 600, 0)
+		b.config.Charges = []provider.Charge{{On: "* /search/*", Resource: "search {1}"}}
+		b.config.Resources = []ResourceLimit{{Resource: "search *", Rate: minutely(2, 0, false)}}
+		b.config.Share = sharestore.New(sharestore.Config{Store: new(sharetest.Memory), Address: "memory"})
+		r := b.made(b.config)
+		if err := r.Open(); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(slices.Concat(lines(4, "/search/a"), lines(2, "/search/b"), lines(2, "/user")), "\n")
+		err := r.Send(t.Context(), "in", strings.NewReader(text))
+		totals, _ := r.Close()
+		b.config.Share.Close()
+		all := h.sent["search"]
+		if err != nil || totals.Done != 8 || len(all) != 6 || all[0] < time.Minute || all[3] > 80*time.Second || all[4] < 2*time.Minute ||
+			all[5] > 3*time.Minute || h.sent["core"][1] != 0 {
+			t.Errorf("%v: %d done, searches at %v, core at %v", err, totals.Done, all, h.sent["core"])
 		}
 	})
 }

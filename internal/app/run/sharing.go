@@ -64,20 +64,21 @@ func (c *Config) made(l format.Rate) (limit.Limiter, error) {
 	return l.Limiter(c.Arrivals)
 }
 
-// share returns the limiter of a key whose limits are shared with other processes.
-func (g *group) share(key int) (limit.Limiter, error) {
-	l, err := g.r.c.Share.Join(context.Background(), g.sharedName(key), sharestore.Part(g.made(), g.r.c.Use))
+// join returns the limiter of a key, or of a resource of it, whose limits are shared with other processes.
+func (g *group) join(key int, resource string) (limit.Limiter, error) {
+	l, err := g.r.c.Share.Join(context.Background(), g.sharedName(key, resource), g.made(resource))
 	if err != nil {
 		return nil, fmt.Errorf("--share: %w", err)
 	}
 	return l, nil
 }
 
-// sharedName returns the name of a key's limits in the store. It comes from the key's organization,
-// if the user names it. Without keys, it comes from the fixed headers or queries of all requests.
-func (g *group) sharedName(key int) string {
+// sharedName returns the name of a key's limits in the store, or of those of a resource. It comes from the
+// key's organization, if the user names it. Without keys, it comes from the fixed headers or queries of all
+// requests.
+func (g *group) sharedName(key int, resource string) string {
 	s, k := g.r.c.Share, g.r.c.Keys[key]
-	place := sharestore.Place{Model: g.model, Key: s.Key(k.Secret)}
+	place := sharestore.Place{Model: g.model, Resource: resource, Key: s.Key(k.Secret)}
 	if k.Secret == "" {
 		place.Key = s.KeyOf(fixed(g.r.c.Header, http.CanonicalHeaderKey),
 			&url.URL{RawQuery: url.Values(fixed(g.r.c.Query, strings.Clone)).Encode()})
@@ -88,16 +89,20 @@ func (g *group) sharedName(key int) string {
 	return s.Name(place)
 }
 
-// made returns a function that makes the group's limiters for one key. Its results are alike.
-func (g *group) made() func() limit.Limiter {
+// made returns a function that makes the group's limiters for one key and the store, or those of a resource.
+// Its results are alike.
+func (g *group) made(resource string) func() limit.Limiter {
 	c, rates := &g.r.c, g.limits
-	return func() limit.Limiter {
+	return sharestore.Part(func() limit.Limiter {
+		if resource != "" {
+			return c.limitsOf(resource)
+		}
 		all := make([]limit.Limiter, len(rates))
 		for i, l := range rates {
 			all[i], _ = c.made(l) // it was made before
 		}
 		return limit.NewAll(all...)
-	}
+	}, c.Use)
 }
 
 // fixed returns the values of templates without placeholders. called makes the names of the map

@@ -67,6 +67,9 @@ type Config struct {
 	// Learned, if not nil, gets every key that may have learned more about a wrong limit, as with
 	// Ended: see Lessons.
 	Learned func(key int)
+	// Made, if not nil, gets every Limiter that a Resource returns, with its owner's name and the resource. The
+	// owner is a Shared; nil: a key.
+	Made func(owner, resource string, l limit.Limiter, s *Shared)
 }
 
 // Key describes an API key: a partition of the server's quota. Besides its Limiter, the statements
@@ -216,6 +219,7 @@ type Dispatcher struct {
 	rand    *rand.Rand
 	ended   func(queue.Ended)
 	learned func(key int)
+	made    func(owner, resource string, l limit.Limiter, s *Shared)
 	keys    []key
 	hosts   hosts
 
@@ -272,6 +276,9 @@ func New(c Config) (*Dispatcher, error) {
 	}
 	if d.learned = c.Learned; d.learned == nil {
 		d.learned = func(int) {}
+	}
+	if d.made = c.Made; d.made == nil {
+		d.made = func(_, _ string, _ limit.Limiter, _ *Shared) {}
 	}
 	if c.Slow == nil {
 		c.Slow = func(HostInfo, time.Duration) {}
@@ -547,7 +554,9 @@ func (d *Dispatcher) Lift(now mono.Time, key int) {
 		g.Lift(now)
 	}
 	for _, p := range d.parts[1:] {
-		p.stacks[key].Lift(now)
+		for _, g := range p.ofKey(d, key) {
+			g.Lift(now)
+		}
 	}
 	d.touch(key)
 }

@@ -21,8 +21,9 @@ type part struct {
 	resource string
 	lane     *scheduler.Lane // with a way for each key
 	head     scheduler.Ticket
-	stacks   []*stack.Stack     // the resource's limits for each key; nil: that of requests without one
-	limits   []*scheduler.Limit // of the same
+	stacks   []*stack.Stack      // the resource's limits for each key; nil: that of requests without one
+	limits   []*scheduler.Limit  // of the same
+	of       map[*Shared]*Shared // the resource's limits for the keys of a Shared together
 
 	place mono.Time // of its first request, and seq its order among those of one place
 	seq   uint64
@@ -41,14 +42,81 @@ func (d *Dispatcher) lay(p *part) {
 	ways := make([][]*scheduler.Limit, len(d.keys))
 	for i := range ways {
 		k := &d.keys[i]
-		switch ways[i] = k.way; {
-		case p.limits != nil && k.apart:
-			ways[i] = []*scheduler.Limit{p.limits[i], k.limit}
-		case p.limits != nil:
-			ways[i] = slices.Concat(p.limits[i:i+1], k.way)
+		if ways[i] = k.way; p.limits == nil {
+			continue
 		}
+		its := p.limits[i : i+1 : i+1]
+		for _, s := range k.shared {
+			if of := d.together(p, s); of != nil {
+				its = append(its, of.limit)
+			}
+		}
+		if k.apart {
+			ways[i] = k.way[:1]
+		}
+		ways[i] = slices.Concat(its, ways[i])
 	}
 	p.lane = d.line.Lane(scheduler.LaneConfig{}, ways...)
+}
+
+// together returns the limits of a part's resource for the keys of a Shared together; nil: it has none.
+func (d *Dispatcher) together(p *part, s *Shared) *Shared {
+	if p.limits == nil || s.Resource == nil {
+		return nil
+	}
+	its := p.of[s]
+	if its == nil {
+		its = &Shared{Name: s.Name, Limiter: s.Resource(p.resource), Pause: s.Pause, Use: s.Use, Ramp: s.Ramp, whole: s}
+		if err := d.enroll(its); err != nil {
+			panic(err) // shares has checked all but the Limiter
+		}
+		if p.of == nil {
+			p.of = map[*Shared]*Shared{}
+		}
+		p.of[s] = its
+		d.made(s.Name, p.resource, its.Limiter, s)
+	}
+	return its
+}
+
+// ofAll is the Shared that a key has: not the limits of one resource, but those of all.
+func (s *Shared) ofAll() *Shared {
+	if s.whole != nil {
+		return s.whole
+	}
+	return s
+}
+
+// partOf returns the part of a key's request in flight.
+func (d *Dispatcher) partOf(sent *limit.Sent, key int) *part {
+	for _, p := range d.parts[1:] {
+		if d.line.Counts(sent, p.limits[key]) {
+			return p
+		}
+	}
+	return d.parts[0]
+}
+
+// ofKey returns the stacks with the limits of the resource in which a key counts: its own, then the shared ones.
+func (p *part) ofKey(d *Dispatcher, key int) (all []*stack.Stack) {
+	all = append(all, p.stacks[key])
+	for _, s := range d.keys[key].shared {
+		if its := p.of[s]; its != nil {
+			all = append(all, its.stack)
+		}
+	}
+	return all
+}
+
+// refills is Refills for the limits of the resource that a key shares; is says that there are some. What is
+// left belongs to all that share it.
+func (p *part) refills(k *key, o *limit.Outcome) (units uint8, is bool) {
+	for _, s := range k.shared {
+		if its := p.of[s]; its != nil {
+			units, is = units|its.stack.Refills(o), true
+		}
+	}
+	return units, is
 }
 
 // meet makes the part of a resource if it is missing. If there is no room, it returns when there may be.
@@ -67,6 +135,7 @@ func (d *Dispatcher) meet(now mono.Time, resource string) (at mono.Time) {
 		c := d.keys[i].part
 		if of := d.keys[i].resource; of != nil {
 			c.Limiter = of(resource)
+			d.made(d.keys[i].name, resource, c.Limiter, nil)
 		}
 		g, err := stack.New(c)
 		if err != nil {
@@ -88,10 +157,12 @@ func (d *Dispatcher) forgetPart(now mono.Time) (at mono.Time) {
 			continue
 		}
 		counts := now
-		for _, g := range p.stacks {
-			idle, ok := g.Idle(now)
-			if counts = max(counts, idle.Counts); !ok {
-				counts = limit.AfterSettle
+		for i := range d.keys {
+			for _, g := range p.ofKey(d, i) {
+				idle, ok := g.Idle(now)
+				if counts = max(counts, idle.Counts); !ok {
+					counts = limit.AfterSettle
+				}
 			}
 		}
 		if counts <= now {
@@ -273,12 +344,12 @@ func (d *Dispatcher) ExplainRequest(now mono.Time, key int, r *queue.Request) (a
 	if p == nil || p.limits == nil {
 		return d.Explain(now, key, r.Cost)
 	}
-	at, b = p.stacks[key].Explain(now, r.Cost)
+	at = mono.Min
 	stacks := k.stacks
 	if k.apart {
 		stacks = stacks[:1]
 	}
-	for _, g := range stacks {
+	for _, g := range slices.Concat(p.ofKey(d, key), stacks) {
 		if its, binds := g.Explain(now, r.Cost); its > at {
 			at, b = its, binds
 		}

@@ -112,6 +112,51 @@ func TestTheUsualResourceIsApart(t *testing.T) {
 	}
 }
 
+// Keys that share limits share those of a resource, too: what counts there, a refusal, and what is left. A key
+// that moves takes its requests in flight to the limits of its new owner.
+func TestAResourceIsShared(t *testing.T) {
+	acme, other := &dispatch.Shared{Name: "acme", Resource: perMinute(2)}, &dispatch.Shared{Name: "other", Resource: perMinute(2)}
+	for _, apart := range []bool{false, true} {
+		acme, other := *acme, *other
+		r := newRig(t, queue.Config{}, dispatch.Key{Shared: []*dispatch.Shared{&acme}, Apart: apart},
+			dispatch.Key{Shared: []*dispatch.Shared{&acme}, Apart: apart})
+		r.submitTo(0, "search", "1", "2", "3", "4", "5", "6")
+		open := r.sends(0, limit.AfterSettle, "1/1 on 0", "2/1 on 1")
+		if err := r.Share(at(ms), 1, &other); err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, r.sends(ms, limit.AfterSettle, "3/1 on 1")...)
+		for _, a := range open {
+			r.done(2*ms, a, accepted)
+		}
+		r.submit(3*ms, "a", "b")
+		open = r.sends(3*ms, at(2*ms+time.Minute), "4/1 on 0", "a/1 on 0", "b/1 on 1") // key 1 has left room with its first
+		if err := r.Share(at(4*ms), 1, &acme); err != nil {
+			t.Fatal(err)
+		}
+		if at, b := r.ExplainRequest(at(4*ms), 1, &queue.Request{Resource: "search", Cost: limit.One}); at <= mono.Time(time.Second) {
+			t.Errorf("apart %v: back with two searches of acme, key 1 waits for %q until %v", apart, b.Name, at)
+		}
+		refused := limit.Outcome{Result: limit.Limited, RetryAfter: time.Hour}
+		r.done(5*ms, open[0], dispatch.Answer{Outcome: limit.Outcome{Result: limit.Limited, Elsewhere: true}, Resource: &refused})
+		r.submit(6*ms, "c", "d")
+		r.sends(6*ms, at(1005*ms), "c/1 on 0", "d/1 on 1")
+		if wait, _ := r.ExplainRequest(at(6*ms), 1, &queue.Request{Resource: "search", Cost: limit.One}); wait < at(time.Hour) {
+			t.Errorf("apart %v: after a refusal of key 0, key 1 may search at %v", apart, wait)
+		}
+	}
+	many := make([]*dispatch.Shared, dispatch.MaxShared/2+1)
+	for i := range many {
+		many[i] = &dispatch.Shared{Resource: perMinute(1)}
+	}
+	r := newRig(t, queue.Config{}, dispatch.Key{Shared: many[1:]})
+	r.submitTo(0, "search", "1")
+	r.sends(0, limit.AfterSettle, "1/1 on 0") // the widest way
+	if err := r.Share(0, 0, many...); err == nil || err.Error() != "dispatch: key : 6 Shared, expected at most 5" {
+		t.Error(err)
+	}
+}
+
 // More resources than are kept at once all get their turn, and memory is bounded.
 func TestTooManyResources(t *testing.T) {
 	const n = 400

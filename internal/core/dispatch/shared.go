@@ -31,8 +31,11 @@ type Shared struct {
 	// Use and Ramp are as those of a Key, for all of the keys.
 	Use  float64
 	Ramp time.Duration
+	// Resource is as Key.Resource, for all of the keys together. A key then counts in at most MaxShared/2.
+	Resource func(name string) limit.Limiter
 
 	of    *Dispatcher
+	whole *Shared // of which these are the limits of one resource; nil: of none
 	stack *stack.Stack
 	limit *scheduler.Limit
 }
@@ -98,8 +101,14 @@ func (d *Dispatcher) Share(now mono.Time, key int, with ...*Shared) error {
 		return fmt.Errorf("dispatch: key %s: %w", k.name, err)
 	}
 	for sent := range k.stack.InFlight() {
+		p := d.partOf(sent, key)
 		for _, s := range with {
-			d.line.Join(now, sent, s.limit)
+			if p.limits == nil || !k.apart {
+				d.line.Join(now, sent, s.limit)
+			}
+			if its := d.together(p, s); its != nil {
+				d.line.Join(now, sent, its.limit)
+			}
 		}
 	}
 	for _, p := range d.parts {
@@ -115,8 +124,12 @@ func (d *Dispatcher) shares(k *key, with []*Shared) error {
 	if len(with) > 0 && k.stack.Own() != nil {
 		return errors.New("both Limiter and Shared: the limits of a key are its own, or shared")
 	}
-	if len(with) > MaxShared {
-		return fmt.Errorf("%d Shared, expected at most %d", len(with), MaxShared)
+	most := MaxShared
+	if slices.ContainsFunc(with, func(s *Shared) bool { return s != nil && s.Resource != nil }) {
+		most /= 2
+	}
+	if len(with) > most {
+		return fmt.Errorf("%d Shared, expected at most %d", len(with), most)
 	}
 	for i, s := range with {
 		switch {
@@ -136,17 +149,25 @@ func (d *Dispatcher) shares(k *key, with []*Shared) error {
 		if s.of != nil {
 			continue
 		}
-		g, err := stack.New(stack.Config{Limiter: s.Limiter, SlowAgain: true, Pause: pauses(s.Pause), Use: s.Use, Ramp: s.Ramp})
-		if err != nil {
+		if err := d.enroll(s); err != nil {
 			return fmt.Errorf("limits Shared[%d] %q: %w", i, s.Name, err)
 		}
-		s.of, s.stack, s.limit = d, g, d.line.Limit(g, scheduler.Sharing{})
-		s.limit.Of = s
 	}
 	k.shared, k.stacks, k.way = slices.Clone(with), []*stack.Stack{k.stack}, []*scheduler.Limit{k.limit}
 	for _, s := range with {
 		k.stacks, k.way = append(k.stacks, s.stack), append(k.way, s.limit)
 	}
+	return nil
+}
+
+// enroll makes a Shared a limit of the line.
+func (d *Dispatcher) enroll(s *Shared) error {
+	g, err := stack.New(stack.Config{Limiter: s.Limiter, SlowAgain: true, Pause: pauses(s.Pause), Use: s.Use, Ramp: s.Ramp})
+	if err != nil {
+		return err
+	}
+	s.of, s.stack, s.limit = d, g, d.line.Limit(g, scheduler.Sharing{})
+	s.limit.Of = s
 	return nil
 }
 
@@ -180,6 +201,9 @@ func (d *Dispatcher) touch(key int) {
 	}
 	for _, p := range d.parts[1:] {
 		d.line.Touch(p.limits[key])
+		for _, s := range p.of {
+			d.line.Touch(s.limit)
+		}
 	}
 }
 
@@ -196,12 +220,18 @@ func (d *Dispatcher) settle(now mono.Time, k *key, a *Attempt, ans *Answer) *lim
 		switch {
 		case a.part.limits != nil && m == a.part.limits[a.Key]:
 			d.outcome = ans.ofResource()
+			if units, is := a.part.refills(k, &d.outcome); is {
+				d.outcome.Refilled(units)
+				d.outcome.Known = 0
+			}
 		case m == k.limit && len(k.shared) == 0:
 		case m == k.limit:
 			d.outcome.Refilled(units)
 			d.outcome.Known = 0 // the remainder belongs to all that share it
-		case !slices.Contains(k.shared, m.Of.(*Shared)):
+		case !slices.Contains(k.shared, m.Of.(*Shared).ofAll()):
 			d.outcome = limit.Outcome{Result: limit.Unsent}
+		case m.Of.(*Shared).whole != nil:
+			d.outcome = ans.ofResource()
 		case a.part.limits == nil:
 			d.outcome = *ans.ofLimits()
 		}

@@ -286,6 +286,14 @@ func (q *Queue) WaitFor(host string) int {
 	return 0
 }
 
+// WaitForResource returns how many requests of a Resource wait, including those in a backoff.
+func (q *Queue) WaitForResource(name string) int {
+	if p := q.hosts.of[name]; p != nil {
+		return p.waiting
+	}
+	return 0
+}
+
 // OneResource reports whether all requests so far were without a Resource.
 func (q *Queue) OneResource() bool { return len(q.hosts.parts) == 1 }
 

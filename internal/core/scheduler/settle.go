@@ -113,9 +113,7 @@ type joined struct {
 // does nothing if the request counts there already. It is for a request in flight that turns out to
 // concern another limit.
 func (l *Scheduler) Join(now mono.Time, open *limit.Sent, m *Limit) {
-	number, all := open.Number, l.joined[open.Number]
-	if slices.Contains(l.book.At(number).way.limits, m) ||
-		slices.ContainsFunc(all, func(j joined) bool { return j.limit == m }) {
+	if l.Counts(open, m) {
 		return
 	}
 	if l.joined == nil {
@@ -123,7 +121,13 @@ func (l *Scheduler) Join(now mono.Time, open *limit.Sent, m *Limit) {
 	}
 	s := &limit.Sent{At: now, Number: l.Number(), Cost: open.Cost}
 	m.Limiter.Admit(s)
-	l.joined[number] = append(all, joined{m, s})
+	l.joined[open.Number] = append(l.joined[open.Number], joined{m, s})
+}
+
+// Counts reports whether the request of an open pass counts in a limit.
+func (l *Scheduler) Counts(open *limit.Sent, m *Limit) bool {
+	return slices.Contains(l.book.At(open.Number).way.limits, m) ||
+		slices.ContainsFunc(l.joined[open.Number], func(j joined) bool { return j.limit == m })
 }
 
 func (l *Scheduler) settleJoined(now mono.Time, number uint64, o *limit.Outcome, of func(*Limit) *limit.Outcome) {
