@@ -105,7 +105,7 @@ func (d *badDay) whole(n int) {
 //
 //	outage               TestRunWaitsForItsServer, TestRunGivesUpAnOutage, tests of internal/core/breaker
 //	fd limit             TestRunOutOfFiles
-//	close without answer tests of internal/send/once, TestUnanswered, TestSoak
+//	close without answer tests of internal/send, TestUnanswered, TestSoak
 //	full disk            TestFullDisk of internal/app/run and internal/app/durable: each file, at each line
 //	wrong certificate    TestRunWithAWrongHost
 //	kill -9              TestRunKilled, TestRunBatchKilled, TestSoak
