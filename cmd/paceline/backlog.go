@@ -13,7 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text"
 )
@@ -209,9 +209,9 @@ func newBacklogRetry() *cobra.Command {
 	classes := ""
 	c := &cobra.Command{Use: "retry-dead STORE [NAME]", Short: "Send dead requests again", Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := dead.Parse(classes)
-			if err != nil || set.Has(dead.Length) {
-				return cli.Usage(fmt.Errorf("--class %s, expected all, or some of %s", classes, strings.Join(dead.All.Names(), ", ")))
+			set, err := format.ParseDead(classes)
+			if err != nil || set.Has(format.DeadLength) {
+				return cli.Usage(fmt.Errorf("--class %s, expected all, or some of %s", classes, strings.Join(format.AllDead.Names(), ", ")))
 			}
 			names := set.Names()
 			if classes == "all" {

@@ -18,7 +18,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/run"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/screen"
@@ -56,7 +55,7 @@ func newRun() *cobra.Command {
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				for _, a := range args {
-					if _, err := dead.Parse(a); err == nil && cmd.Flag("retry-dead").Changed {
+					if _, err := format.ParseDead(a); err == nil && cmd.Flag("retry-dead").Changed {
 						return cli.Usage(fmt.Errorf("--retry-dead %s, expected --retry-dead=%s, with = in place of the space", a, a))
 					}
 				}
@@ -172,7 +171,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 
 // warn says what the flags do that a user may not expect.
 func (f *runFlags) warn(errs *screen.Screen) {
-	if f.retryDead.Has(dead.Length) && f.prompt.maxTokens == 0 {
+	if f.retryDead.Has(format.DeadLength) && f.prompt.maxTokens == 0 {
 		errs.Line("--retry-dead=length without --max-tokens asks again with the bounds that the requests have: " +
 			"expected --max-tokens N for more")
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/charge"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/secret"
@@ -57,7 +56,7 @@ type runFlags struct {
 	out, dead, sync, unanswered  string
 	partly                       string
 	nowhere                      string // the value of --out if it names a file that throws everything away; out is standard output then
-	retryDead                    dead.Set
+	retryDead                    format.DeadSet
 	skipInvalid, trustClock      bool
 	keepHeaders                  []string
 	maxLine, maxHeader, maxBody  byteSize
@@ -515,7 +514,7 @@ func (d *dollars) Set(s string) error {
 }
 
 // deadSet is the flag --retry-dead.
-type deadSet dead.Set
+type deadSet format.DeadSet
 
 func (d *deadSet) String() string {
 	if *d == 0 {
@@ -534,7 +533,7 @@ func (d *deadSet) Set(s string) error {
 		*d = 0
 		return nil
 	}
-	set, err := dead.Parse(s)
+	set, err := format.ParseDead(s)
 	*d = deadSet(set)
 	return err
 }

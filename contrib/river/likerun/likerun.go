@@ -23,7 +23,6 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	paceriver "github.com/paceline-go/paceline/contrib/river"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool/backoff"
@@ -94,7 +93,7 @@ func (w *worker) Work(ctx context.Context, job *river.Job[Args]) error {
 	case verdict.Again && job.Attempt < job.MaxAttempts:
 		return w.again(ctx, job.ID, &verdict, fmt.Errorf("answered %d, %v", verdict.Status, err))
 	default:
-		result.State, result.Class = "dead", dead.OfStatus(verdict.Status).String()
+		result.State, result.Class = "dead", format.DeadClassOfStatus(verdict.Status).String()
 		result.Error, result.Request = verdict.Why, r.Raw
 	}
 	return w.keep(ctx, job, result)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/auth"
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
@@ -23,23 +22,23 @@ type job struct {
 	group    *group
 	hop      sending.Hop
 	size     int64
-	repeat   bool            // it may have been served before
-	doubt    bool            // an attempt may have been served
-	unsure   bool            // the latest attempt may have been served, and has no answer that is a result
-	held     bool            // it is not sent again for that reason
-	number   int             // of the latest attempt
-	parts    *provider.Parts // of the latest answer, if it was served in part
-	class    dead.Class      // its class as a dead letter, by its latest attempt
-	reason   string          // the same, in words
-	failed   string          // why the latest attempt failed, in a word or two; empty: it did not fail
-	astray   bool            // nothing came back from a host that only a redirect led to
-	keyHost  bool            // a redirect was not followed, since a key would have gone with it
-	first    bool            // it is the first request of its model
-	noModel  bool            // there is no such model, as its answer says
-	unpaid   bool            // the key has no credit, as its answer says
-	noQuota  bool            // the key may not use the model, since its limit is 0
-	unlike   bool            // Config.Success refused its answer
-	room     bool            // it has room on its way to the results
+	repeat   bool             // it may have been served before
+	doubt    bool             // an attempt may have been served
+	unsure   bool             // the latest attempt may have been served, and has no answer that is a result
+	held     bool             // it is not sent again for that reason
+	number   int              // of the latest attempt
+	parts    *provider.Parts  // of the latest answer, if it was served in part
+	class    format.DeadClass // its class as a dead letter, by its latest attempt
+	reason   string           // the same, in words
+	failed   string           // why the latest attempt failed, in a word or two; empty: it did not fail
+	astray   bool             // nothing came back from a host that only a redirect led to
+	keyHost  bool             // a redirect was not followed, since a key would have gone with it
+	first    bool             // it is the first request of its model
+	noModel  bool             // there is no such model, as its answer says
+	unpaid   bool             // the key has no credit, as its answer says
+	noQuota  bool             // the key may not use the model, since its limit is 0
+	unlike   bool             // Config.Success refused its answer
+	room     bool             // it has room on its way to the results
 	key      string
 	keyIndex int
 	token    auth.Pass

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -156,7 +155,7 @@ func TestBacklogGetsTheEnds(t *testing.T) {
 			t.Errorf("%s was sent %d times, expected %d", id, arrived[id], n)
 		}
 	}
-	if l := lines["bad-twice"]; l.State != "dead" || l.Attempts != 5 || l.Class != dead.Failed.String() {
+	if l := lines["bad-twice"]; l.State != "dead" || l.Attempts != 5 || l.Class != format.DeadFailed.String() {
 		t.Errorf("a request with 3 attempts elsewhere is %s after %d, of class %q; expected dead after 5, failed", l.State, l.Attempts, l.Class)
 	}
 	if !lines["doubt"].PossibleRepeat || lines["one"].PossibleRepeat {
@@ -190,11 +189,11 @@ func TestBacklogAttemptsAreUsedUp(t *testing.T) {
 	if len(arrived) != 1 {
 		t.Errorf("sent %v, expected one alone", arrived)
 	}
-	if l := lines["held"]; l.Class != dead.Held.String() || l.Attempts != 1 {
+	if l := lines["held"]; l.Class != format.DeadHeld.String() || l.Attempts != 1 {
 		t.Errorf("held: %+v; expected a dead letter of class held after one attempt", l)
 	}
 	s = &shelf{attempts: map[string]int{"deadly": 5}, doubts: map[string]bool{"deadly": true}}
-	if arrived, lines = s.sent(t, Config{}, "deadly"); len(arrived) != 0 || lines["deadly"].Class != dead.Outage.String() ||
+	if arrived, lines = s.sent(t, Config{}, "deadly"); len(arrived) != 0 || lines["deadly"].Class != format.DeadOutage.String() ||
 		!lines["deadly"].PossibleRepeat || lines["deadly"].Attempts != 5 {
 		t.Errorf("sent %v; deadly: %+v; expected nothing sent, and a dead letter of class outage after 5 attempts", arrived, lines["deadly"])
 	}
@@ -204,7 +203,7 @@ func TestBacklogAttemptsAreUsedUp(t *testing.T) {
 func TestBacklogWithABrokenLine(t *testing.T) {
 	s := &shelf{}
 	arrived, lines := s.sent(t, Config{}, "one", "broken", "two")
-	if l := lines["broken"]; l.State != "dead" || l.Class != dead.Invalid.String() || !strings.Contains(l.Error, "url") ||
+	if l := lines["broken"]; l.State != "dead" || l.Class != format.DeadInvalid.String() || !strings.Contains(l.Error, "url") ||
 		string(l.Request) != `{"url":"ftp://server/"}` {
 		t.Errorf("broken: %+v, expected a dead letter of class invalid that says why", l)
 	}

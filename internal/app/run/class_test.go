@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
@@ -44,7 +43,7 @@ func TestDeadLettersHaveAClass(t *testing.T) {
 		"400": "invalid", "404": "invalid", "410": "invalid", "422": "invalid", "501": "invalid", "505": "invalid", "nowhere": "redirect",
 	}
 	for _, status := range []int{http.StatusPaymentRequired, http.StatusProxyAuthRequired} { // these end a run; older results have them
-		if class := dead.OfStatus(status).String(); class != "refused" {
+		if class := format.DeadClassOfStatus(status).String(); class != "refused" {
 			t.Errorf("%d: %q, expected refused", status, class)
 		}
 	}
@@ -89,7 +88,7 @@ func TestRetryDeadOfAClass(t *testing.T) {
 		b.config.RetryDead = 0
 		if c.retry != "" {
 			var err error
-			if b.config.RetryDead, err = dead.Parse(c.retry); err != nil {
+			if b.config.RetryDead, err = format.ParseDead(c.retry); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -108,7 +107,7 @@ func TestRetryDeadLeft(t *testing.T) {
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	b := newBench(t)
 	b.run(requests(3, srv.URL)...)
-	b.config.RetryDead, b.tamper = dead.All, (*Run).Drain
+	b.config.RetryDead, b.tamper = format.AllDead, (*Run).Drain
 	if got := b.run(requests(3, srv.URL)...); got.err != nil || got.Left != 3 || got.Lost != 0 {
 		t.Fatalf("%+v, %v", got.Totals, got.err)
 	}
@@ -123,11 +122,11 @@ func TestRetryExpired(t *testing.T) {
 		t.Fatalf("%+v", got.Totals)
 	}
 	inTime := request("a", srv.URL+"?a")
-	b.config.RetryDead = dead.All
+	b.config.RetryDead = format.AllDead
 	if got := b.run(inTime); got.SkippedExpired != 1 || got.SkippedDone != 0 || seen("a") != 0 {
 		t.Fatalf("plain: %+v", got.Totals)
 	}
-	b.config.RetryDead, _ = dead.Parse("expired")
+	b.config.RetryDead, _ = format.ParseDead("expired")
 	if got := b.run(inTime); got.Done != 1 || got.Lost != 0 || seen("a") != 1 {
 		t.Fatalf("named: %+v", got.Totals)
 	}
@@ -158,25 +157,25 @@ func TestReasonsGroup(t *testing.T) {
 		}
 	}
 	a, c := "answered 400 Bad Request: no such thing as req_7ab, try again in 1.5s", "answered 400 Bad Request: no such thing as req_8ab, try again in 2.5s"
-	if dead.Alike(a) != dead.Alike(c) || dead.Alike(a) == dead.Alike(strings.Replace(c, "400", "404", 1)) || dead.Alike("no answer within 30s") != "no answer within 30s" {
-		t.Errorf("%q, %q", dead.Alike(a), dead.Alike(c))
+	if format.AlikeReason(a) != format.AlikeReason(c) || format.AlikeReason(a) == format.AlikeReason(strings.Replace(c, "400", "404", 1)) || format.AlikeReason("no answer within 30s") != "no answer within 30s" {
+		t.Errorf("%q, %q", format.AlikeReason(a), format.AlikeReason(c))
 	}
 }
 
 // Each format keeps the class of its dead letters. Of Anthropic's, failures are outages.
 func TestClassIsReadBack(t *testing.T) {
 	for _, c := range []struct {
-		class  dead.Class
+		class  format.DeadClass
 		status int
 		body   string
-		want   map[string]dead.Class // where it is another
+		want   map[string]format.DeadClass // where it is another
 	}{
-		{dead.Outage, 0, "", nil}, {dead.Outage, 503, `{"type":"error","error":{"type":"overloaded_error"}}`, nil},
-		{dead.Failed, 500, `{"type":"error","error":{"type":"api_error"}}`, map[string]dead.Class{"anthropic-batch": dead.Outage}},
-		{dead.Limited, 429, `{"type":"error","error":{"type":"rate_limit_error"}}`, nil},
-		{dead.Refused, 401, `{"type":"error","error":{"type":"authentication_error"}}`, nil},
-		{dead.Invalid, 400, `{"type":"error","error":{"type":"invalid_request_error"}}`, nil},
-		{dead.Held, 0, "", map[string]dead.Class{"anthropic-batch": dead.Outage}},
+		{format.DeadOutage, 0, "", nil}, {format.DeadOutage, 503, `{"type":"error","error":{"type":"overloaded_error"}}`, nil},
+		{format.DeadFailed, 500, `{"type":"error","error":{"type":"api_error"}}`, map[string]format.DeadClass{"anthropic-batch": format.DeadOutage}},
+		{format.DeadLimited, 429, `{"type":"error","error":{"type":"rate_limit_error"}}`, nil},
+		{format.DeadRefused, 401, `{"type":"error","error":{"type":"authentication_error"}}`, nil},
+		{format.DeadInvalid, 400, `{"type":"error","error":{"type":"invalid_request_error"}}`, nil},
+		{format.DeadHeld, 0, "", map[string]format.DeadClass{"anthropic-batch": format.DeadOutage}},
 	} {
 		openAI, _ := format.NewLLM(format.LLMConfig{Provider: format.OpenAI})
 		anthropic, _ := format.NewLLM(format.LLMConfig{Provider: format.Anthropic})
@@ -190,13 +189,13 @@ func TestClassIsReadBack(t *testing.T) {
 				want = other
 			}
 			e, ok := f.Entry(f.Line(nil, &r), true)
-			if got := dead.Named(e.Class, e.Status); !ok || e.State != "dead" || got != want {
+			if got := format.DeadClassOf(e.Class, e.Status); !ok || e.State != "dead" || got != want {
 				t.Errorf("%s: %v with %d is read as %v %v", name, c.class, c.status, e.State, got)
 			}
 		}
 	}
 	// A letter of the version before has none.
-	if e, _ := (format.Plain{}).Entry([]byte(`{"id":"a","state":"dead","status":404}`), true); dead.Named(e.Class, e.Status) != dead.Invalid {
+	if e, _ := (format.Plain{}).Entry([]byte(`{"id":"a","state":"dead","status":404}`), true); format.DeadClassOf(e.Class, e.Status) != format.DeadInvalid {
 		t.Errorf("%+v", e)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/output"
@@ -166,10 +165,10 @@ type Config struct {
 	Stdout         io.Writer
 	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
 	KeepHeaders    []string
-	SyncAlways     bool     // fsync the journal before each send
-	TrustClock     bool     // trust the wall clock for the time that passed since the last run
-	RetryDead      dead.Set // the dead letters of earlier runs to send again
-	HoldUnanswered bool     // a request that may have been served becomes a dead letter, and is not sent again
+	SyncAlways     bool           // fsync the journal before each send
+	TrustClock     bool           // trust the wall clock for the time that passed since the last run
+	RetryDead      format.DeadSet // the dead letters of earlier runs to send again
+	HoldUnanswered bool           // a request that may have been served becomes a dead letter, and is not sent again
 	Partly         Partly
 
 	clock   func() (time.Time, boottime.Reading) // of the journal; nil: the machine's
@@ -209,11 +208,11 @@ type Backlog interface {
 // BacklogEnd is how a request of a Backlog ended.
 type BacklogEnd struct {
 	State    pool.State
-	Class    dead.Class // of a dead letter
-	Attempts int        // of all processes
-	Repeat   bool       // it may have been served more than once
-	Unsure   bool       // its last attempt may have been served
-	Line     []byte     // the result; valid during the call
+	Class    format.DeadClass // of a dead letter
+	Attempts int              // of all processes
+	Repeat   bool             // it may have been served more than once
+	Unsure   bool             // its last attempt may have been served
+	Line     []byte           // the result; valid during the call
 }
 
 func (c *Config) defaults() {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 )
@@ -162,7 +161,7 @@ func TestRenew(t *testing.T) {
 			t.Fatalf("%s: %+v", got.states("first second"), got.dead["second"])
 		}
 		// A request that is sent again has its whole time again.
-		b.config.Limits, b.config.RetryDead = nil, 1<<dead.Expired
+		b.config.Limits, b.config.RetryDead = nil, 1<<format.DeadExpired
 		b.config.TTL = 20 * time.Millisecond
 		if got = b.run(timed("first", url+"?waits", "1h"), request("second", url+"?waits")); got.states("second") != "done" {
 			t.Errorf("%s: %+v", got.states("second"), got.dead["second"])
@@ -222,7 +221,7 @@ func TestDue(t *testing.T) {
 		{80 * time.Second, true, true, 90 * time.Second, 90 * time.Second},   // a dead letter: this run is a retry
 		{-time.Hour, false, false, time.Hour + 90*time.Second, 90 * time.Second},
 	} {
-		r, err := New(Config{TTL: 90 * time.Second, Renew: c.renew, RetryDead: dead.All})
+		r, err := New(Config{TTL: 90 * time.Second, Renew: c.renew, RetryDead: format.AllDead})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -52,7 +52,7 @@ func TestOnlyKeyDenies(t *testing.T) {
 				t.Errorf("%d of %d answers are in the journal, %v", answers, asked, err)
 			}
 			mended = true
-			v.config.RetryDead = dead.All
+			v.config.RetryDead = format.AllDead
 			if got = v.run(lines); got.err != nil || got.Done != n || strings.Contains(got.notices, "not answered") {
 				t.Errorf("again: %+v, %v: %s", got.Totals, got.err, got.notices)
 			}
@@ -138,7 +138,7 @@ func TestDeniedAgain(t *testing.T) {
 		if got := v.run(lines); got.err != nil || got.Done != 20 || got.Dead != 20 {
 			t.Errorf("%+v, %v", got.Totals, got.err)
 		}
-		v.config.RetryDead = dead.All
+		v.config.RetryDead = format.AllDead
 		if got := v.run(lines); got.err != nil || got.Dead != 20 || got.took > 2*time.Second {
 			t.Errorf("again: %+v, %v in %v", got.Totals, got.err, got.took)
 		}

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
@@ -209,17 +208,17 @@ func (f *feeder) offer(ctx context.Context, q *format.Request) bool {
 	}
 	if f.c.HoldUnanswered && j.repeat {
 		j.repeat = false
-		j.class, j.reason = dead.Held, "sent by a run before, and never answered: held back (--unanswered hold)"
+		j.class, j.reason = format.DeadHeld, "sent by a run before, and never answered: held back (--unanswered hold)"
 		f.deadUnsent(j, earlier)
 		return true
 	}
 	if earlier >= f.c.Attempts {
-		j.class, j.reason = dead.Outage, "its attempts ended with the processes that made them, and no answer is known"
+		j.class, j.reason = format.DeadOutage, "its attempts ended with the processes that made them, and no answer is known"
 		f.deadUnsent(j, earlier)
 		return true
 	}
 	if j.first, j.reason = f.trials.enter(q.Estimate.Model); j.reason != "" {
-		j.class, j.reason = dead.NoModel,
+		j.class, j.reason = format.DeadNoModel,
 			"not sent: "+strings.TrimSuffix(j.reason, ".")+", to another request of model "+q.Estimate.Model
 		f.deadUnsent(j, earlier)
 		return true
@@ -261,7 +260,7 @@ func (f *feeder) deadUnsent(j *job, attempts int) {
 // broken makes the request of a backlog a dead letter, whose line is no request that can be sent.
 func (f *feeder) broken(line []byte, why error) {
 	id, earlier, _ := f.c.Backlog.Latest()
-	j := &job{r: &format.Request{ID: id, Cost: limit.One}, group: f.groups[0], class: dead.Invalid, reason: why.Error()}
+	j := &job{r: &format.Request{ID: id, Cost: limit.One}, group: f.groups[0], class: format.DeadInvalid, reason: why.Error()}
 	if json.Valid(line) {
 		j.r.Raw = bytes.Clone(line)
 	}

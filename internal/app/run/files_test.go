@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/limit"
@@ -240,7 +239,7 @@ func TestSameIDOtherRequest(t *testing.T) {
 	body := `,"body":{"a":1},"headers":{"X":"1","Y":["2","3"]}`
 	for _, c := range []struct {
 		name, second string
-		retry        dead.Set
+		retry        format.DeadSet
 		done         int    // of the second run
 		want         string // of the notice
 	}{
@@ -252,7 +251,7 @@ func TestSameIDOtherRequest(t *testing.T) {
 		{"another header", line("b", "/?b", `,"body":{"a":1},"headers":{"X":"1","Y":["2","4"]}`), 0, 0, `in:2:7: id "b" is another`},
 		{"another method", strings.Replace(line("b", "/?b", body), "POST", "PUT", 1), 0, 0, `in:2:7: id "b" is another`},
 		{"a dead letter", line("dead", "/?other", ""), 0, 0, `in:2:7: id "dead" is another request than on line 1 of DEAD`},
-		{"a dead letter, mended", line("dead", "/?mended", ""), dead.All, 2, ""},
+		{"a dead letter, mended", line("dead", "/?mended", ""), format.AllDead, 2, ""},
 	} {
 		b := newBench(t)
 		if first := b.run(line("b", "/?b", body), line("dead", "/dead", "")); first.Done != 1 || first.Dead != 1 {

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/paceline-go/paceline/internal/app/auth"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
@@ -249,35 +248,35 @@ func statusText(status int) string {
 }
 
 // classOf is the class that a request would have as a dead letter, by its latest attempt.
-func classOf(j *job, ans *pool.Answer) dead.Class {
+func classOf(j *job, ans *pool.Answer) format.DeadClass {
 	switch res := &j.res; {
 	case j.held:
-		return dead.Held
+		return format.DeadHeld
 	case j.parts != nil && ans.Invalid:
-		return dead.Partly
+		return format.DeadPartly
 	case j.astray:
-		return dead.Redirected
+		return format.DeadRedirected
 	case j.noModel:
-		return dead.NoModel
+		return format.DeadNoModel
 	case res.Err != nil:
-		return dead.Outage
+		return format.DeadOutage
 	case ans.Misordered:
-		return dead.Misnumbered
+		return format.DeadMisnumbered
 	case ans.Result == limit.Limited && !ans.Invalid:
-		return dead.Limited
+		return format.DeadLimited
 	case res.Cut, ans.Result == limit.Limited: // its answer, or the request itself, is too large
-		return dead.Invalid
+		return format.DeadInvalid
 	}
 	if j.unlike {
-		return dead.Invalid
+		return format.DeadInvalid
 	}
-	return dead.OfStatus(j.res.Status)
+	return format.DeadClassOfStatus(j.res.Status)
 }
 
 // deadOf is the class of a dead letter.
-func deadOf(j *job, e *pool.Ended) dead.Class {
+func deadOf(j *job, e *pool.Ended) format.DeadClass {
 	if e.Reason != j.reason { // the queue gave the reason: a deadline
-		return dead.Expired
+		return format.DeadExpired
 	}
 	return j.class
 }

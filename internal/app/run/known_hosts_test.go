@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/limit"
@@ -87,13 +86,13 @@ func TestWhereARedirectFails(t *testing.T) {
 		known  known
 		foul   limit.Link
 		result limit.Link
-		class  dead.Class
+		class  format.DeadClass
 	}{
-		{"of the input", named, limit.NoName, limit.NoName, dead.Outage},
-		{"no name", 0, limit.NoName, limit.Working, dead.Redirected},
-		{"no answer", 0, limit.Silent, limit.Working, dead.Redirected},
-		{"it has answered", answered, limit.Unreachable, limit.Broken, dead.Redirected},
-		{"no files", 0, limit.NoFiles, limit.NoFiles, dead.Outage},
+		{"of the input", named, limit.NoName, limit.NoName, format.DeadOutage},
+		{"no name", 0, limit.NoName, limit.Working, format.DeadRedirected},
+		{"no answer", 0, limit.Silent, limit.Working, format.DeadRedirected},
+		{"it has answered", answered, limit.Unreachable, limit.Broken, format.DeadRedirected},
+		{"no files", 0, limit.NoFiles, limit.NoFiles, format.DeadOutage},
 	} {
 		r, err := New(Config{Redirects: 1})
 		if err != nil {

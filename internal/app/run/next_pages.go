@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
@@ -141,7 +140,7 @@ func (r *judge) page(q *format.Request, from sending.Hop, next string, kept bool
 		p.Digest = format.NewDigest(p.Method, p.URL.String(), p.Header, p.Body)
 		if q.Chain.Seen[p.Digest] {
 			at, _ := r.secrets.Of(q).HideIn(secret.SanitizeURL(called(sending.HostOf(p.URL)) + p.URL.RequestURI()))
-			err = sending.Straying{Class: dead.Loop, Reason: "not followed: the next page is one that was had before, and would be without end: " + at}
+			err = sending.Straying{Class: format.DeadLoop, Reason: "not followed: the next page is one that was had before, and would be without end: " + at}
 		}
 	}
 	p.Raw = lineOfPage(p, r.c.Next)

@@ -19,7 +19,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/secret"
@@ -126,7 +125,7 @@ func TestRun(t *testing.T) {
 	// Again, the dead as well; one of them is done now and stays done.
 	unavailable.Store(9)
 	lines[3] = request("missing", srv.URL+"/echo?missing")
-	b.config.RetryDead = dead.All
+	b.config.RetryDead = format.AllDead
 	again = b.run(lines...)
 	if again.err != nil || again.SkippedDone != 6 || again.SkippedExpired != 1 || again.Done != 1 || again.Dead != 1 || again.Lost != 0 || again.results["missing"].State != "done" {
 		t.Fatalf("%+v, %v", again.Totals, again.err)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/auth"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/app/run/projection"
@@ -58,7 +57,7 @@ func TestStoryOfATable(t *testing.T) {
 			"dee,d,s3cret-Of-dee-8f2,sid=s3cret-Cookie-8f4,4",
 		}
 		s.run("all", strings.Join(rows, "\n"))
-		s.config.RetryDead = dead.All
+		s.config.RetryDead = format.AllDead
 		s.run("the dead once more", strings.Join(rows, "\n"))
 		s.run("a column has changed, a row is there twice", strings.Join(append(rows[:4:4], strings.Replace(rows[4], "8f4", "8f5", 1), rows[1]), "\n"))
 		s.config.Input.Header = 60
@@ -207,7 +206,7 @@ func TestStoryOfOrder(t *testing.T) {
 		s.config.Ordered, s.config.Backoff.Base, s.config.Backoff.Jitter = true, 40*time.Millisecond, -1
 		text := strings.Join([]string{request("a", "http://api/a"), request("late", "http://api/late"), request("b", "http://api/b"), request("c", "http://api/c")}, "\n")
 		s.run("one is dead", text)
-		s.config.RetryDead = dead.All
+		s.config.RetryDead = format.AllDead
 		s.run("it is sent again", text)
 		s.config.RetryDead = 0
 		s.run("nothing is left", text)
@@ -388,13 +387,13 @@ func TestStoryOfPrompts(t *testing.T) {
 				}
 			}
 			for _, retry := range []string{"", "all", "model,refused"} {
-				format, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: "http://api/v1", Count: tokens.Used})
+				batch, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: "http://api/v1", Count: tokens.Used})
 				if err != nil {
 					s.Fatal(err)
 				}
-				s.config.Format = format
+				s.config.Format = batch
 				if retry != "" {
-					if s.config.RetryDead, err = dead.Parse(retry); err != nil {
+					if s.config.RetryDead, err = format.ParseDead(retry); err != nil {
 						s.Fatal(err)
 					}
 				}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/limit"
@@ -133,7 +132,7 @@ func TestStoryOfProgress(t *testing.T) {
 func TestClassOfEachStatus(t *testing.T) {
 	var b strings.Builder
 	for status := range 1000 {
-		if c := dead.OfStatus(status); status == 0 || c != dead.OfStatus(status-1) {
+		if c := format.DeadClassOfStatus(status); status == 0 || c != format.DeadClassOfStatus(status-1) {
 			fmt.Fprintf(&b, "from %d: %v\n", status, c)
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
@@ -295,7 +294,7 @@ func TestStoryOfLinks(t *testing.T) {
 		s.run("two pages of each", input)
 		s.config.MaxPages = 3
 		s.run("three pages of each", input)
-		mended, s.config.RetryDead = true, dead.All
+		mended, s.config.RetryDead = true, format.AllDead
 		s.run("the dead once more", input)
 		s.config.RetryDead = 0
 		s.run("nothing is left", input+"\n"+`{"id":"three.p2","url":"http://api/one"}`)
@@ -446,7 +445,7 @@ func TestStoryOfBodies(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(bodies, "results.unfinished")); err == nil {
 			s.Error("the folder of what is unfinished stays")
 		}
-		s.config.RetryDead = dead.All
+		s.config.RetryDead = format.AllDead
 		s.run("the dead once more", strings.Join(slices.DeleteFunc(lines, func(l string) bool { return strings.Contains(l, "broken") }), "\n"))
 	})
 }

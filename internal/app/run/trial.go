@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/text"
@@ -136,7 +136,7 @@ func (t *trials) tellUnsent() {
 	for _, model := range slices.Sorted(maps.Keys(t.of)) {
 		if n := t.of[model].unsent; n > 0 {
 			t.teller.Say("model %s: %s not sent (--retry-dead=%v sends them, once there is such a model)", text.Sanitize(model),
-				text.Count(n, "request was", "requests were"), dead.NoModel)
+				text.Count(n, "request was", "requests were"), format.DeadNoModel)
 		}
 	}
 }

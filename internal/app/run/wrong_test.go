@@ -18,7 +18,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
@@ -457,7 +456,7 @@ func TestNothingLeftOverRestarts(t *testing.T) {
 			} else {
 				v.config.Attempts = 1
 				v.run(requests(1, "http://server/"))
-				v.config.RetryDead = dead.All
+				v.config.RetryDead = format.AllDead
 			}
 			time.Sleep(10 * time.Second)
 			got := v.run(requests(3, "http://server/"))

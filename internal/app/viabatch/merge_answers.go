@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/internal/text"
@@ -115,7 +114,7 @@ func (b *batches) take(e *entry, text []byte, digests map[string]format.Digest) 
 	to := b.out
 	if status != http.StatusOK {
 		to = b.dead
-		r.State, r.Class = "dead", dead.OfStatus(status).String()
+		r.State, r.Class = "dead", format.DeadClassOfStatus(status).String()
 		r.Error = fmt.Sprintf("answered %d %s: %s", status, http.StatusText(status), b.remote.shown(provider.Message(body)))
 		b.served.dead++
 	} else {

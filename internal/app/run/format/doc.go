@@ -22,5 +22,6 @@
 //	result.go           a result; result_append.go writes it as a line
 //	stored.go           a request as a backlog keeps it
 //	result_append.go    a result as a line of JSON
+//	dead_class.go       why requests become dead letters, and which of them another run sends again
 //	digest.go           what stands for a request, and for its id
 package format

@@ -3,8 +3,6 @@ package format
 import (
 	"strings"
 	"testing"
-
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 )
 
 // The forms of a template, and the values in it.
@@ -58,10 +56,10 @@ func TestParsedTemplates(t *testing.T) {
 			t.Errorf("%s is used: %v", word, !want)
 		}
 	}
-	if _, err := dead.Parse("outage,none"); err == nil || err.Error() != `"none", expected all, or some of outage, failed, limited, nonce, expired, refused, invalid, redirect, held, model, loop, partly, length` {
+	if _, err := ParseDead("outage,none"); err == nil || err.Error() != `"none", expected all, or some of outage, failed, limited, nonce, expired, refused, invalid, redirect, held, model, loop, partly, length` {
 		t.Error(err)
 	}
-	if _, err := dead.Parse(""); err == nil {
+	if _, err := ParseDead(""); err == nil {
 		t.Error("the empty set is taken")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -95,7 +94,7 @@ func (l *LLM) Line(b []byte, r *Result) []byte {
 			o.Error = &openAIProblem{"batch_expired", r.Error}
 		default:
 			o.Error = &openAIProblem{"no_answer", r.Error}
-			if r.Class != dead.Outage.String() {
+			if r.Class != DeadOutage.String() {
 				o.Error.Code = r.Class
 			}
 		}
@@ -111,7 +110,7 @@ func (l *LLM) Line(b []byte, r *Result) []byte {
 			o.Result.Error = body
 		default:
 			kind, text := "api_error", r.Error
-			if r.Class == dead.NoModel.String() {
+			if r.Class == DeadNoModel.String() {
 				kind, text = "not_found_error", "model: "+text // in the words of Anthropic's own API
 			}
 			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error",
@@ -159,10 +158,10 @@ func (l *LLM) Entry(line []byte, isDead bool) (Entry, bool) {
 		e.ID, e.Digest = v.CustomID, v.Digest
 		if v.Response != nil {
 			if e.Status = v.Response.Status; SaysNoModel(e.Status, v.Response.Body) {
-				e.Class = dead.NoModel.String()
+				e.Class = DeadNoModel.String()
 			}
 		} else if e.Class = v.Error.Code; e.Class == "batch_expired" {
-			e.Class = dead.Expired.String()
+			e.Class = DeadExpired.String()
 		}
 		if v.Response != nil && v.Response.Status < http.StatusMultipleChoices && !isDead {
 			e.State, body = "done", v.Response.Body
@@ -191,7 +190,7 @@ func (l *LLM) Entry(line []byte, isDead bool) (Entry, bool) {
 // since it is also written if no answer came.
 func (o *anthropicOutcome) class() string {
 	if o.Type == "expired" {
-		return dead.Expired.String()
+		return DeadExpired.String()
 	}
 	var e struct {
 		Error struct {
@@ -202,17 +201,17 @@ func (o *anthropicOutcome) class() string {
 	switch e.Error.Type {
 	case "not_found_error":
 		if SaysNoModel(http.StatusNotFound, o.Error) {
-			return dead.NoModel.String()
+			return DeadNoModel.String()
 		}
-		return dead.Invalid.String()
+		return DeadInvalid.String()
 	case "invalid_request_error", "request_too_large":
-		return dead.Invalid.String()
+		return DeadInvalid.String()
 	case "authentication_error", "permission_error", "billing_error":
-		return dead.Refused.String()
+		return DeadRefused.String()
 	case "rate_limit_error":
-		return dead.Limited.String()
+		return DeadLimited.String()
 	}
-	return dead.Outage.String()
+	return DeadOutage.String()
 }
 
 // OutputOf reads the tokens of output that an answer of any of the APIs reports.

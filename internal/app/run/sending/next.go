@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 )
@@ -130,7 +129,7 @@ func isNumber(raw json.RawMessage) bool { return raw[0] == '-' || raw[0] >= '0' 
 // Straying is the reason why a next page is not requested: its place is wrong, or the pages would
 // never end.
 type Straying struct {
-	Class  dead.Class
+	Class  format.DeadClass
 	Reason string
 }
 
@@ -143,17 +142,17 @@ func (s *Sender) Turned(n *Next, q *format.Request, from Hop, next string, kept 
 	p := *q
 	p.URL = nil
 	if kept && next == lostPage {
-		return &p, Straying{dead.Redirected, "not followed: where it is was not kept, as its dead letter says"}
+		return &p, Straying{format.DeadRedirected, "not followed: where it is was not kept, as its dead letter says"}
 	}
 	p.URL = q.URL
 	if key, found := s.secrets.Holds(next); found && (n.into != nil || n.param != "" && !kept) {
 		p.URL = nil
-		return &p, Straying{dead.Redirected, "not followed: the cursor has the value of " + key}
+		return &p, Straying{format.DeadRedirected, "not followed: the cursor has the value of " + key}
 	}
 	if n.into != nil {
 		body, err := n.into.put(q.Body, json.RawMessage(next))
 		if err != nil {
-			return &p, Straying{dead.Invalid, "not followed: " + err.Error()}
+			return &p, Straying{format.DeadInvalid, "not followed: " + err.Error()}
 		}
 		p.Body = body
 		if p.Header.Get("Content-Type") == "" {
@@ -234,13 +233,13 @@ func (s *Sender) leadsTo(n *Next, q *format.Request, from Hop, next string, kept
 	} else {
 		var err error
 		if to, err = from.URL.Parse(next); err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "" {
-			return nil, Straying{dead.Invalid, "not followed: the next page is at no http or https URL"}
+			return nil, Straying{format.DeadInvalid, "not followed: the next page is at no http or https URL"}
 		}
 		to.Fragment, to.RawFragment = "", ""
 	}
 	to.User = nil
 	if key, found := s.secrets.OwnIn(q, to); found {
-		return nil, Straying{dead.Redirected,
+		return nil, Straying{format.DeadRedirected,
 			fmt.Sprintf("not followed: the URL of the next page has the value of %s, which is not kept; expected it in "+
 				"--query '%s={key}'", key, key)}
 	}
@@ -248,10 +247,10 @@ func (s *Sender) leadsTo(n *Next, q *format.Request, from Hop, next string, kept
 	to.RawQuery = s.secrets.WithoutKeys(to.RawQuery)
 	host, _ := s.secrets.HideIn(to.Host)
 	if key, found := s.secrets.Holds(to.String()); found {
-		return nil, Straying{dead.Redirected, fmt.Sprintf("not followed to %s: its URL has the value of %s", host, key)}
+		return nil, Straying{format.DeadRedirected, fmt.Sprintf("not followed to %s: its URL has the value of %s", host, key)}
 	}
 	if from.Foreign || !append(secret.Places{secret.PlaceOf(q.Chain.Home)}, s.places...).Keep(from.URL, to) {
-		return to, Straying{dead.Redirected,
+		return to, Straying{format.DeadRedirected,
 			fmt.Sprintf("not followed to %s: the next page is at another host (--key-host)", host)}
 	}
 	if home := (secret.Places{secret.PlaceOf(q.Chain.Home)}); home.Have(to) {

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/run/dead"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
@@ -115,13 +114,15 @@ func (l ledger) has(d format.Hash, flag standing) bool { return l[d].has(flag) }
 func (s standing) has(flag standing) bool { return s&flag != 0 }
 
 // dead notes that the id has a dead letter of class c. The last dead letter of an id counts.
-func (s standing) dead(c dead.Class) standing { return s&^classMask | inDead | standing(c)<<classBit }
+func (s standing) dead(c format.DeadClass) standing {
+	return s&^classMask | inDead | standing(c)<<classBit
+}
 
 // class returns the class of the id's dead letter.
-func (s standing) class() dead.Class { return dead.Class(s & classMask >> classBit) }
+func (s standing) class() format.DeadClass { return format.DeadClass(s & classMask >> classBit) }
 
 // isCut reports whether the id is done, with an answer that was cut at the bound of its output.
-func (s standing) isCut() bool { return s.has(inOut) && s.class() == dead.Length }
+func (s standing) isCut() bool { return s.has(inOut) && s.class() == format.DeadLength }
 
 // at notes the line of the input that has the id. line returns it, or 0 if there is none so far.
 func (s standing) at(line int) standing { return s&(1<<lineShift-1) | standing(line)<<lineShift }
@@ -169,7 +170,7 @@ type reason struct {
 // Tally counts requests and attempts. Its methods are safe for concurrent use. Before Send and
 // after it, only one goroutine uses it.
 type Tally struct {
-	retry dead.Set // which dead letters are sent again
+	retry format.DeadSet // which dead letters are sent again
 
 	Mu      sync.Mutex
 	ledger  ledger
@@ -182,7 +183,7 @@ type Tally struct {
 	Uses      []Use              // one for each group
 	Took      lately             // how long the latest answers took
 	reasons   map[string]*reason // reasons for dead requests; similar reasons are one
-	Bad       dead.Ends          // of this run, with the dead letters of earlier runs that are not sent again
+	Bad       format.DeadEnds    // of this run, with the dead letters of earlier runs that are not sent again
 	First     time.Time          // when the first attempt was sent
 	Final     time.Time          // when the latest answer came
 	Figures   figures
@@ -192,7 +193,7 @@ type Tally struct {
 }
 
 // New counts nothing yet. Dead letters in again are sent again.
-func New(again dead.Set, f figures) *Tally {
+func New(again format.DeadSet, f figures) *Tally {
 	return &Tally{retry: again, ledger: ledger{}, reasons: map[string]*reason{}, Uses: make([]Use, 1), Figures: f}
 }
 
@@ -244,9 +245,9 @@ func (t *Tally) Earlier(h format.Hash) *int {
 // sent again, if that is asked for.
 func (t *Tally) again(s standing) bool {
 	if s.has(inOut) {
-		return s.isCut() && t.retry.Has(dead.Length)
+		return s.isCut() && t.retry.Has(format.DeadLength)
 	}
-	return (s.has(inDead) && t.retry.Has(s.class()) || s.has(inExpired) && t.retry&dead.TheExpired != 0)
+	return (s.has(inDead) && t.retry.Has(s.class()) || s.has(inExpired) && t.retry&format.TheExpired != 0)
 }
 
 // WasRefused reports whether a request became a dead letter of class refused in an earlier run.
@@ -254,7 +255,7 @@ func (t *Tally) WasRefused(id string) bool {
 	t.Mu.Lock()
 	defer t.Mu.Unlock()
 	is := t.ledger[format.HashOf(id)]
-	return is.has(inDead) && is.class() == dead.Refused
+	return is.has(inDead) && is.class() == format.DeadRefused
 }
 
 // IsAgain is again, for callers that do not hold the lock.
@@ -331,12 +332,12 @@ func (t *Tally) Note(e format.Entry) {
 			is |= inDead
 			break
 		}
-		is = is.dead(dead.Named(e.Class, e.Status))
+		is = is.dead(format.DeadClassOf(e.Class, e.Status))
 	case "expired":
 		is |= inExpired
 	default: // the last answer of an id counts
 		if is |= inOut; e.Finish == meter.Length {
-			is = is&^classMask | standing(dead.Length)<<classBit
+			is = is&^classMask | standing(format.DeadLength)<<classBit
 		} else if is.isCut() {
 			is &^= classMask
 		}
@@ -476,8 +477,8 @@ type End struct {
 	Late       bool
 	Reason     string
 	Request    *format.Request
-	Class      dead.Class // of a dead letter
-	Failed     string     // why the latest attempt failed, in a word or two
+	Class      format.DeadClass // of a dead letter
+	Failed     string           // why the latest attempt failed, in a word or two
 	Group, Key int
 	// Written says that its result is written. Partly says that it was served in part, and Repeat that it may
 	// have been served before. KeyHost says that a redirect was not followed for the sake of a key.
@@ -568,7 +569,7 @@ func (t *Tally) Fails(what, example string) {
 
 // because counts the reason of a dead request.
 func (t *Tally) because(text string) {
-	group := dead.Alike(text)
+	group := format.AlikeReason(text)
 	r := t.reasons[group]
 	if r == nil {
 		if len(t.reasons) >= mostReasons {
