@@ -1,6 +1,6 @@
 // Package durable writes files of lines that survive. An appended line survives the death of the
 // process; a synced line survives the death of the machine. The package does not know the meaning
-// of the lines.
+// of the lines. file_name.go names files after ids that strangers chose.
 package durable
 
 import (

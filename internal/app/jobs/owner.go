@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
-	"github.com/paceline-go/paceline/internal/app/run/filename"
 )
 
 // owner is a client with files or batches. The lock of the Store guards its maps.
@@ -29,7 +28,7 @@ type owner struct {
 func (s *Store) ownerLocked(name string) *owner {
 	o := s.owners[name]
 	if o == nil {
-		o = &owner{s: s, name: name, dir: filepath.Join(s.c.Folder, filename.Of(name, "lock")),
+		o = &owner{s: s, name: name, dir: filepath.Join(s.c.Folder, durable.FileName(name, "lock")),
 			files: map[string]*File{}, batches: map[string]*batch{},
 			room: make(chan struct{}, s.c.Concurrency), turns: make(chan struct{}, atOnce)}
 		s.owners[name] = o

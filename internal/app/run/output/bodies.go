@@ -15,7 +15,6 @@ import (
 	"syscall"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
-	"github.com/paceline-go/paceline/internal/app/run/filename"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
 )
@@ -59,7 +58,7 @@ type SavedBody struct {
 
 // fileOf returns the name of a body's file.
 func fileOf(id string, h http.Header) string {
-	return filename.Of(id, indexBase) + filename.Ending(h.Get("Content-Type"))
+	return durable.FileName(id, indexBase) + durable.FileEnding(h.Get("Content-Type"))
 }
 
 func (b *Bodies) unfinished(name string) string { return filepath.Join(b.dir, unfinished, name) }

@@ -1,4 +1,4 @@
-package filename
+package durable
 
 import (
 	"fmt"
@@ -36,18 +36,18 @@ func TestOf(t *testing.T) {
 		{"a\x00\n\xff", "a%00%0a%ff"},
 		{"100%", "100%25"},
 	} {
-		if got := Of(c.id, "results"); got != c.want {
+		if got := FileName(c.id, "results"); got != c.want {
 			t.Errorf("%q is %q, want %q", c.id, got, c.want)
 		}
 	}
 	long := strings.Repeat("long/", 100)
-	if a, b := Of(long), Of(long+"x"); len(a) > Longest || !strings.HasPrefix(a, "long%2flong") || a == b {
+	if a, b := FileName(long), FileName(long+"x"); len(a) > longestName || !strings.HasPrefix(a, "long%2flong") || a == b {
 		t.Errorf("%s\n%s", a, b)
 	}
 	// A cut name does not end within the %xx of a byte, and keeps as much as fits.
 	for before, want := range map[int]string{116: "%2fl", 117: "%2f", 118: "", 119: "", 120: ""} {
 		want = strings.Repeat("a", before) + want
-		if begin, _, cut := strings.Cut(Of(strings.Repeat("a", before)+"/"+long), "++"); !cut || begin != want {
+		if begin, _, cut := strings.Cut(FileName(strings.Repeat("a", before)+"/"+long), "++"); !cut || begin != want {
 			t.Errorf("%d bytes and another begin as %s, want %s", before, begin, want)
 		}
 	}
@@ -72,7 +72,7 @@ func idOf(t *testing.T, name string) (string, bool) {
 			c, i = n, i+2
 		case c|0x20 >= 'a' && c|0x20 <= 'z':
 			c |= 0x20
-			if at := letter / 5; at < len(tail) && strings.IndexByte(digits, tail[at])>>(letter%5)&1 == 1 {
+			if at := letter / 5; at < len(tail) && strings.IndexByte(base32Digits, tail[at])>>(letter%5)&1 == 1 {
 				c &^= 0x20
 			}
 			letter++
@@ -92,8 +92,8 @@ func FuzzOf(f *testing.F) {
 		if a == "" || b == "" || len(a) > 600 || len(b) > 600 {
 			return
 		}
-		name := Of(a, "results")
-		if len(name) > Longest || name == "" || strings.Trim(name, ". ") != name || name[0] == '-' {
+		name := FileName(a, "results")
+		if len(name) > longestName || name == "" || strings.Trim(name, ". ") != name || name[0] == '-' {
 			t.Fatalf("%q is %q", a, name)
 		}
 		for _, c := range []byte(name) {
@@ -109,7 +109,7 @@ func FuzzOf(f *testing.F) {
 		if id, isWhole := idOf(t, strings.ToLower(name)); isWhole && id != a {
 			t.Fatalf("%q is %q, which is read as %q", a, name, id)
 		}
-		if a != b && strings.EqualFold(name, Of(b, "results")) {
+		if a != b && strings.EqualFold(name, FileName(b, "results")) {
 			t.Fatalf("%q and %q share %q", a, b, name)
 		}
 	})
@@ -131,11 +131,11 @@ func TestEnding(t *testing.T) {
 		{"../../../../x", ".bin"},
 		{"", ".bin"},
 	} {
-		if got := Ending(c.of); got != c.want {
+		if got := FileEnding(c.of); got != c.want {
 			t.Errorf("%q is %s, want %s", c.of, got, c.want)
 		}
 	}
-	for media, e := range endings {
+	for media, e := range fileEndings {
 		if len(e) < 2 || len(e) > 8 || e[0] != '.' || strings.Trim(e[1:], "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 			t.Errorf("%s: %q", media, e)
 		}

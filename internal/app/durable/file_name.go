@@ -1,9 +1,4 @@
-// Package filename makes file names from ids that strangers chose. It is arithmetic on bytes.
-//
-// A name is safe on Linux, macOS and Windows, and in a shell or a script. It is ASCII without
-// separators. No system reserves it, it is not hidden, and it does not look like a flag. No two ids
-// have the same name, even on a file system without a difference between upper and lower case.
-package filename
+package durable
 
 import (
 	"crypto/sha256"
@@ -13,19 +8,24 @@ import (
 	"strings"
 )
 
-// Longest is the most bytes in a name that Of returns. With an ending, and another one of a
+// longestName is the most bytes in a name that FileName returns. With an ending, and another one of a
 // program, it stays below the 255 bytes that file systems allow.
-const Longest = 200
+const longestName = 200
 
-// kept is how many bytes of a too long name are kept.
-const kept = 120
+// keptOfName is how many bytes of a too long name are kept.
+const keptOfName = 120
 
 const lowerHex = "0123456789abcdef"
 
-// digits are the digits of base 32, all in lower case.
-const digits = "0123456789abcdefghijklmnopqrstuv"
+// base32Digits are the digits of base 32, all in lower case.
+const base32Digits = "0123456789abcdefghijklmnopqrstuv"
 
-// Of returns the name of an id, without an ending. taken are names in lower case with another use.
+// FileName returns the name of the file for an id that a stranger chose, without an ending. The name is safe
+// on Linux, macOS and Windows, and in a shell or a script. It is ASCII without separators. No system reserves
+// it, it is not hidden, and it does not look like a flag. No two ids have the same name, even on a file system
+// without a difference between upper and lower case.
+//
+// taken are names in lower case with another use.
 // No name is one of them, with or without a dot and more after it.
 //
 // Most ids are their own name. Bytes other than letters, digits, spaces and -_.@,= are written %xx.
@@ -33,32 +33,32 @@ const digits = "0123456789abcdefghijklmnopqrstuv"
 // name.
 //
 // If the id has capitals, + and a number in base 32 follow, lowest digit first. The number has a
-// bit for each letter: 1 for a capital. If the name would be longer than Longest, its beginning is
-// kept, followed by ++ and the SHA-256 of the id.
-func Of(id string, taken ...string) string {
-	name, capitals := written(id)
-	if isReserved(name, taken) {
+// bit for each letter: 1 for a capital. If the name would be longer than longestName, its beginning is
+// keptOfName, followed by ++ and the SHA-256 of the id.
+func FileName(id string, taken ...string) string {
+	name, capitals := writtenName(id)
+	if isReservedName(name, taken) {
 		c := name[0]
 		name = "%" + string([]byte{lowerHex[c>>4], lowerHex[c&15]}) + name[1:]
 		capitals = capitals[1:] // the first letter is written %xx now
 	}
-	if tail := mask(capitals); tail != "" {
+	if tail := capitalsMask(capitals); tail != "" {
 		name += "+" + tail
 	}
-	if len(name) <= Longest {
+	if len(name) <= longestName {
 		return name
 	}
-	name = name[:kept]
-	if i := strings.LastIndexByte(name, '%'); i > kept-3 {
+	name = name[:keptOfName]
+	if i := strings.LastIndexByte(name, '%'); i > keptOfName-3 {
 		name = name[:i]
 	}
 	sum := sha256.Sum256([]byte(id))
-	return name + "++" + base32.NewEncoding(digits).WithPadding(base32.NoPadding).EncodeToString(sum[:])
+	return name + "++" + base32.NewEncoding(base32Digits).WithPadding(base32.NoPadding).EncodeToString(sum[:])
 }
 
-// written writes bytes that may not be in a name as %xx. It reports for each other letter whether
+// writtenName writes bytes that may not be in a name as %xx. It reports for each other letter whether
 // it is a capital.
-func written(id string) (name string, capitals []bool) {
+func writtenName(id string) (name string, capitals []bool) {
 	b := make([]byte, 0, len(id)+16)
 	for i := range len(id) {
 		c := id[i]
@@ -76,9 +76,9 @@ func written(id string) (name string, capitals []bool) {
 	return string(b), capitals
 }
 
-// mask returns a number in base 32, lowest digit first, with a bit for each letter: 1 for a
+// capitalsMask returns a number in base 32, lowest digit first, with a bit for each letter: 1 for a
 // capital.
-func mask(capitals []bool) string {
+func capitalsMask(capitals []bool) string {
 	var b []byte
 	for some := range slices.Chunk(capitals, 5) {
 		n := 0
@@ -87,13 +87,13 @@ func mask(capitals []bool) string {
 				n |= 1 << i
 			}
 		}
-		b = append(b, digits[n])
+		b = append(b, base32Digits[n])
 	}
 	return strings.TrimRight(string(b), "0")
 }
 
-// isReserved reports whether a name, up to its first dot, is taken or is a device on Windows.
-func isReserved(name string, taken []string) bool {
+// isReservedName reports whether a name, up to its first dot, is taken or is a device on Windows.
+func isReservedName(name string, taken []string) bool {
 	base, _, _ := strings.Cut(name, ".")
 	base = strings.TrimRight(strings.ToLower(base), " ")
 	if slices.Contains(taken, base) {
@@ -110,8 +110,8 @@ func isReserved(name string, taken []string) bool {
 	return is && len(port) == 1 && port[0] >= '0' && port[0] <= '9'
 }
 
-// endings are the endings for media types whose files users open by name.
-var endings = map[string]string{
+// fileEndings are the endings for media types whose files users open by name.
+var fileEndings = map[string]string{
 	"application/json": ".json", "application/x-ndjson": ".jsonl", "application/jsonl": ".jsonl",
 	"application/jsonlines": ".jsonl",
 	"application/geo+json":  ".geojson", "application/pdf": ".pdf", "application/zip": ".zip", "application/gzip": ".gz",
@@ -137,16 +137,16 @@ var endings = map[string]string{
 	"font/woff": ".woff", "font/woff2": ".woff2", "font/ttf": ".ttf",
 }
 
-// Ending returns the ending of the name of a file with this Content-Type, or ".bin" for an unknown
+// FileEnding returns the ending of the name of a file with this Content-Type, or ".bin" for an unknown
 // type. It has one dot, at its beginning, so names that differ without endings differ with them. It
 // is the same on every machine.
-func Ending(contentType string) string {
+func FileEnding(contentType string) string {
 	media, _, err := mime.ParseMediaType(contentType)
 	if err != nil { // most often only a parameter is wrong
 		media, _, _ = strings.Cut(contentType, ";")
 		media = strings.ToLower(strings.TrimSpace(media))
 	}
-	if known, ok := endings[media]; ok {
+	if known, ok := fileEndings[media]; ok {
 		return known
 	}
 	switch {
