@@ -11,7 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/run/projection"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/work"
 	"github.com/paceline-go/paceline/internal/text"
 )
@@ -43,24 +43,24 @@ func newBacklogResults() *cobra.Command {
 	p := c.Flags()
 	p.StringSliceVar(&states, "state", nil, "only results of these states: done, dead, expired, cancelled (default: all; with --select: done)")
 	p.StringVar(&selection, "select", "", "fields to write instead of whole results, as jq expressions: 'id=.id, name=.body.name'")
-	p.StringVar(&form, "format", string(projection.JSONL), "with --select: jsonl, csv or tsv")
+	p.StringVar(&form, "format", string(output.JSONL), "with --select: jsonl, csv or tsv")
 	return c
 }
 
 // selected is the shape of rows; nil: whole results are wanted.
-func selected(selection, form string, given bool) (*projection.Shape, error) {
-	switch f := projection.Format(form); {
-	case f != projection.JSONL && f != projection.CSV && f != projection.TSV:
+func selected(selection, form string, given bool) (*output.Shape, error) {
+	switch f := output.RowFormat(form); {
+	case f != output.JSONL && f != output.CSV && f != output.TSV:
 		return nil, fmt.Errorf("--format %q, expected jsonl, csv or tsv", form)
 	case selection == "" && given:
 		return nil, errors.New("--select is empty, expected such as 'id=.id, name=.body.name'")
-	case selection == "" && f != projection.JSONL:
+	case selection == "" && f != output.JSONL:
 		return nil, fmt.Errorf("--format %s without --select: a table needs columns, expected such as --select 'id=.id, "+
 			"name=.body.name'", form)
 	case selection == "":
 		return nil, nil
 	}
-	shape, err := projection.Compile(selection, projection.Format(form))
+	shape, err := output.CompileShape(selection, output.RowFormat(form))
 	if err != nil {
 		return nil, fmt.Errorf("--select %w", err)
 	}

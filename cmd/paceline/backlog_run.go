@@ -100,7 +100,7 @@ func (f *backlogFlags) leftWords(ctx context.Context, p *run.Plan, c *run.Config
 // backlogResults are the files of the results of run --backlog.
 type backlogResults struct {
 	out, dead string
-	shape     output.Shape
+	shape     *output.Shape
 	stdout    io.Writer
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/output"
-	"github.com/paceline-go/paceline/internal/app/run/projection"
 )
 
 // resultFlags say where answers go, in addition to --out.
@@ -93,15 +92,15 @@ func (f *resultFlags) batches() error {
 func (f *resultFlags) shape(cmd *cobra.Command, out string, c *run.Config) error {
 	c.Ordered = f.ordered
 	ending := strings.ToLower(strings.TrimPrefix(filepath.Ext(out), "."))
-	format := projection.Format(f.format)
+	format := output.RowFormat(f.format)
 	if format == "" {
-		format = projection.JSONL
-		if ending == string(projection.CSV) || ending == string(projection.TSV) {
-			format = projection.Format(ending)
+		format = output.JSONL
+		if ending == string(output.CSV) || ending == string(output.TSV) {
+			format = output.RowFormat(ending)
 		}
 	}
 	switch format {
-	case projection.JSONL, projection.CSV, projection.TSV:
+	case output.JSONL, output.CSV, output.TSV:
 	default:
 		return fmt.Errorf("--out-format %q, expected jsonl, csv or tsv", f.format)
 	}
@@ -109,7 +108,7 @@ func (f *resultFlags) shape(cmd *cobra.Command, out string, c *run.Config) error
 		switch {
 		case cmd.Flag("select").Changed:
 			return errors.New("--select is empty, expected such as 'id=.id, name=.body.name'")
-		case format == projection.JSONL:
+		case format == output.JSONL:
 			return nil
 		case f.format != "":
 			return fmt.Errorf("--out-format %s without --select: a table needs columns, expected such as --select 'id=.id, "+
@@ -118,12 +117,12 @@ func (f *resultFlags) shape(cmd *cobra.Command, out string, c *run.Config) error
 		return fmt.Errorf("--out %s without --select: a table needs columns, expected such as --select 'id=.id, "+
 			"name=.body.name'; --out-format jsonl writes whole results there", out)
 	}
-	shape, err := projection.Compile(f.selection, format)
+	shape, err := output.CompileShape(f.selection, format)
 	if err != nil {
 		return fmt.Errorf("--select %w", err)
 	}
 	c.Shape = shape
-	if format != projection.JSONL && out == "-" && (c.Dead == "" || c.Dead == "-") {
+	if format != output.JSONL && out == "-" && (c.Dead == "" || c.Dead == "-") {
 		return fmt.Errorf("--out-format %s on standard output has no place for dead letters, expected --dead FILE", format)
 	}
 	return nil

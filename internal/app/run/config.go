@@ -154,7 +154,7 @@ type Config struct {
 	// Shape, if not nil, makes rows, which Out has in place of results. Ordered keeps Out in the
 	// order of the input. With either, a file Out is made from RowsOf(Out), and a later run resumes
 	// from that. The dead letters of an *LLM keep its format, in a file of their own.
-	Shape   output.Shape
+	Shape   *output.Shape
 	Ordered bool
 	// Summary and Report are files that the caller writes. They must differ from the other files.
 	Summary, Report string

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/app/run/projection"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -27,7 +27,7 @@ func TestNewRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shape, err := projection.Compile(".id", projection.JSONL)
+	shape, err := output.CompileShape(".id", output.JSONL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/auth"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/input"
-	"github.com/paceline-go/paceline/internal/app/run/projection"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -120,9 +120,9 @@ func TestHandedRefuses(t *testing.T) {
 	}
 }
 
-func (s *story) shape(selection string, format projection.Format) {
+func (s *story) shape(selection string, format output.RowFormat) {
 	s.Helper()
-	shape, err := projection.Compile(selection, format)
+	shape, err := output.CompileShape(selection, format)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -161,10 +161,10 @@ func TestStoryOfRows(t *testing.T) {
 			lines = append(lines, request(path, "http://api/"+path))
 		}
 		text := strings.Join(lines, "\n")
-		s.shape(".", projection.JSONL)
+		s.shape(".", output.JSONL)
 		s.run("whole answers", strings.Join(lines[:7], "\n"))
 		s.run("one more", text)
-		s.shape("id=.id, n=.body.n", projection.CSV)
+		s.shape("id=.id, n=.body.n", output.CSV)
 		s.run("another selection", text)
 
 		s.config.Out = filepath.Join(s.folder, "table.csv")
@@ -212,7 +212,7 @@ func TestStoryOfOrder(t *testing.T) {
 		s.run("nothing is left", text)
 		s.config.Out, tried["/late"] = "-", 1
 		s.run("to standard output", text)
-		s.shape(".id", projection.JSONL)
+		s.shape(".id", output.JSONL)
 		s.config.Dead, tried["/late"] = filepath.Join(s.folder, "dead.jsonl"), 0
 		s.run("rows to standard output", text)
 		s.config.Shape, s.config.Dead, tried["/late"] = nil, filepath.Join(s.folder, "dead-2.jsonl"), 0

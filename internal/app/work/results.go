@@ -19,7 +19,7 @@ type Results struct {
 	// States are the states of which it writes results; nil: all.
 	States []backlog.State
 	// Shape, if not nil, makes rows of them.
-	Shape output.Shape
+	Shape *output.Shape
 	// Out gets them, and Dead the dead ones. If Dead is nil, Out gets all.
 	Out, Dead io.Writer
 	// Failed is called with the first error of an expression of the Shape.

@@ -12,7 +12,7 @@ import (
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/backlog/sqlite"
 	"github.com/paceline-go/paceline/internal/app/run"
-	"github.com/paceline-go/paceline/internal/app/run/projection"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -257,7 +257,7 @@ func TestResultsAreInOrderAndNamed(t *testing.T) {
 			t.Errorf("result %d is %s (%v), expected %s, and a possible repeat in the second alone", i, l, err, expected[i])
 		}
 	}
-	shape, err := projection.Compile("id=.id, n=.body.n?, again=.possible_repeat, class=.class", projection.CSV)
+	shape, err := output.CompileShape("id=.id, n=.body.n?, again=.possible_repeat, class=.class", output.CSV)
 	if err != nil {
 		t.Fatal(err)
 	}

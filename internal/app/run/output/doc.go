@@ -7,6 +7,8 @@
 //	output_config.go  the files of a run by their names
 //	results_store.go  results and dead letters, those of earlier runs, and when they are synced
 //	rows_view.go      results as rows or in order
+//	selection.go      Shape: fields of answers as rows
+//	select_list.go    the columns of a selection
 //	order.go          keeps the order
 //	bodies.go         a file for each answer
 //	lost_end.go       results and journal that have both lost their ends

@@ -19,7 +19,7 @@ type Config struct {
 	Stdout            io.Writer
 	InputInfo         os.FileInfo // nil: the input is no file
 	Format            format.Format
-	Shape             Shape // nil: whole results
+	Shape             *Shape // nil: whole results
 	Ordered           bool
 	Rewrite           bool // dead letters of earlier runs are sent again, so a view may change
 

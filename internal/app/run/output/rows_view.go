@@ -17,17 +17,6 @@ import (
 	"github.com/paceline-go/paceline/internal/text"
 )
 
-// Shape makes rows from answers. Safe for concurrent use.
-type Shape interface {
-	// String returns the same text for equal Shapes. A run that resumes compares it with the text
-	// of the run before.
-	String() string
-	// Head returns the text before all rows. If it is empty, rows are lines of JSON.
-	Head() []byte
-	// Row appends whole lines made from an answer. It appends some even if it fails.
-	Row(b []byte, answer any) ([]byte, error)
-}
-
 // RowsOf returns the name of the file of results if out is a view of them. That file has the
 // results in the order in which they came, and a rerun resumes from it.
 func RowsOf(out string) string { return out + ".rows" }
@@ -60,7 +49,7 @@ type view struct {
 // results. Its first line says which.
 type rows struct {
 	format.Plain
-	shape   Shape // nil: whole results
+	shape   *Shape // nil: whole results
 	ordered bool
 	was     *string // the shape that the first line of the file names, once it is read
 }

@@ -1,4 +1,4 @@
-package projection
+package output
 
 import (
 	"fmt"
@@ -11,11 +11,11 @@ import (
 // piece is a column and its expression.
 type piece struct{ name, text string }
 
-// list reads NAME=EXPRESSION, NAME=EXPRESSION. It returns false if the text does not begin with NAME=.
-func list(text string) ([]piece, bool, error) {
+// listedColumns reads NAME=EXPRESSION, NAME=EXPRESSION. It returns false if the text does not begin with NAME=.
+func listedColumns(text string) ([]piece, bool, error) {
 	var all []piece
-	for i, part := range split(text) {
-		name, expression, ok := named(part)
+	for i, part := range splitColumns(text) {
+		name, expression, ok := namedColumn(part)
 		if !ok && i == 0 {
 			return nil, false, nil
 		}
@@ -31,8 +31,8 @@ func list(text string) ([]piece, bool, error) {
 	return all, true, nil
 }
 
-// named splits NAME=EXPRESSION. A comparison, such as .a=="b", has no name.
-func named(part string) (name, expression string, ok bool) {
+// namedColumn splits NAME=EXPRESSION. A comparison, such as .a=="b", has no name.
+func namedColumn(part string) (name, expression string, ok bool) {
 	name, expression, ok = strings.Cut(part, "=")
 	name = strings.TrimSpace(name)
 	if !ok || name == "" || strings.HasPrefix(expression, "=") || name[0] == '.' {
@@ -46,8 +46,8 @@ func named(part string) (name, expression string, ok bool) {
 	return name, expression, true
 }
 
-// split splits a text at the commas that are neither within brackets nor within a string.
-func split(text string) (parts []string) {
+// splitColumns splits a text at the commas that are neither within brackets nor within a string.
+func splitColumns(text string) (parts []string) {
 	var open []byte // for each bracket and string that is open, the character that closes it
 	from := 0
 	for i := 0; i < len(text); i++ {
@@ -77,9 +77,9 @@ func split(text string) (parts []string) {
 	return append(parts, text[from:])
 }
 
-// object reads the columns of a query that makes one object. It returns false if the query does
+// objectColumns reads the columns of a query that makes one object. It returns false if the query does
 // not, or computes the names.
-func object(q *gojq.Query) (all []piece, ok bool, err error) {
+func objectColumns(q *gojq.Query) (all []piece, ok bool, err error) {
 	t := q.Term
 	if t == nil || t.Type != gojq.TermTypeObject || len(t.SuffixList) > 0 || len(q.FuncDefs) > 0 || q.Op != 0 {
 		return nil, false, nil

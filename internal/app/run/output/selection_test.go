@@ -1,4 +1,4 @@
-package projection
+package output
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ const answer = `{"id":"a1","status":200,"body":{"name":"Ann, \"the\" first","n":
 func TestRow(t *testing.T) {
 	for _, c := range []struct {
 		selection string
-		format    Format
+		format    RowFormat
 		want      string
 		fails     string
 	}{
@@ -55,7 +55,7 @@ func TestRow(t *testing.T) {
 		{"{(.id): 1}", JSONL, `{"a1":1}` + "\n", ""},
 		{"x=env|length, y=.id", JSONL, `{"x":0,"y":"a1"}` + "\n", ""},
 	} {
-		s, err := Compile(c.selection, c.format)
+		s, err := CompileShape(c.selection, c.format)
 		if err != nil {
 			t.Errorf("%s: %v", c.selection, err)
 			continue
@@ -69,7 +69,7 @@ func TestRow(t *testing.T) {
 
 // Rows with more than the most bytes are given up together, with an error.
 func TestRowsOfTooManyBytes(t *testing.T) {
-	s, err := Compile("id=.id, x=(.body | ., .)", CSV)
+	s, err := CompileShape("id=.id, x=(.body | ., .)", CSV)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestRowsOfTooManyBytes(t *testing.T) {
 
 // The same holds for several outputs of one expression for a whole line.
 func TestOutputsOfTooManyBytes(t *testing.T) {
-	s, err := Compile(".body | ., .", JSONL)
+	s, err := CompileShape(".body | ., .", JSONL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestOutputsOfTooManyBytes(t *testing.T) {
 func TestCompileRefuses(t *testing.T) {
 	for _, c := range []struct {
 		selection string
-		format    Format
+		format    RowFormat
 		want      string
 	}{
 		{".body.name", CSV, `".body.name" has no columns, expected such as 'id=.id, name=.body.name' or '{id, name: .body.name}'`},
@@ -129,7 +129,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"{id: .id, id: .x}", CSV, `"{id: .id, id: .x}" names "id" twice, expected each column once`},
 		{"id=input", JSONL, `"input": input(s)/0 is not allowed, expected a jq expression of the answer alone`},
 	} {
-		_, err := Compile(c.selection, c.format)
+		_, err := CompileShape(c.selection, c.format)
 		if got := ""; err != nil {
 			if got = err.Error(); got != c.want {
 				t.Errorf("%s\n got %s\nwant %s", c.selection, got, c.want)
@@ -143,7 +143,7 @@ func TestCompileRefuses(t *testing.T) {
 // The same selection in other words has the same text.
 func TestString(t *testing.T) {
 	for _, same := range []string{"id=.id,name=.body.name", " id = .id , name = .body .name ", "{id: .id, name: .body.name}"} {
-		s, err := Compile(same, CSV)
+		s, err := CompileShape(same, CSV)
 		if err != nil || s.String() != "id=.id, name=.body.name as csv" {
 			t.Errorf("%s: %v %v", same, s, err)
 		}
@@ -160,7 +160,7 @@ func FuzzRow(f *testing.F) {
 		if strings.ContainsAny(selection, "0123456789") && len(selection) > 40 || strings.Contains(selection, "range") || strings.Contains(selection, "repeat") {
 			return
 		}
-		if joined := strings.Join(split(selection), ","); joined != selection {
+		if joined := strings.Join(splitColumns(selection), ","); joined != selection {
 			t.Fatalf("%q is split to %q", selection, joined)
 		}
 		var v any
@@ -169,12 +169,12 @@ func FuzzRow(f *testing.F) {
 		if d.Decode(&v) != nil {
 			return
 		}
-		for _, format := range []Format{CSV, TSV, JSONL} {
-			s, err := Compile(selection, format)
+		for _, format := range []RowFormat{CSV, TSV, JSONL} {
+			s, err := CompileShape(selection, format)
 			if err != nil {
 				continue
 			}
-			again, err := Compile(strings.TrimSuffix(s.String(), " as "+string(format)), format)
+			again, err := CompileShape(strings.TrimSuffix(s.String(), " as "+string(format)), format)
 			if err == nil && again.String() != s.String() {
 				t.Fatalf("%q is %q, and that %q", selection, s, again)
 			}

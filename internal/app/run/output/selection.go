@@ -1,10 +1,4 @@
-// Package projection selects fields of answers, and writes them as lines of JSON or as a table.
-// Fields are jq expressions, such as 'id=.id, name=.body.name' or '{id, name: .body.name}'. For
-// lines of JSON, any expression is allowed.
-//
-// An expression reads the answer and nothing else: no environment, no other input, no file. A Shape
-// does not change and is safe for concurrent use.
-package projection
+package output
 
 import (
 	"context"
@@ -16,25 +10,25 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// Format is the form of rows.
-type Format string
+// RowFormat is the form of rows.
+type RowFormat string
 
 const (
-	JSONL Format = "jsonl"
-	CSV   Format = "csv"
-	TSV   Format = "tsv"
+	JSONL RowFormat = "jsonl"
+	CSV   RowFormat = "csv"
+	TSV   RowFormat = "tsv"
 )
 
 const (
-	// takes bounds the time of the expressions for one answer.
-	takes = time.Second
+	// selectionTakes bounds the time of the expressions for one answer.
+	selectionTakes = time.Second
 	// mostRows and mostBytes bound the output for one answer.
 	mostRows, mostBytes = 10_000, 64 << 20
 )
 
 // Shape is a compiled selection. Compile makes one.
 type Shape struct {
-	format  Format
+	format  RowFormat
 	columns []column
 	whole   *gojq.Code // the expression, if there are no columns
 	text    string
@@ -46,26 +40,26 @@ type column struct {
 	code *gojq.Code
 }
 
-// Compile reads a selection. Its errors name the mistake and what was expected, but no flag.
-func Compile(selection string, format Format) (*Shape, error) {
+// CompileShape reads a selection. Its errors name the mistake and what was expected, but no flag.
+func CompileShape(selection string, format RowFormat) (*Shape, error) {
 	s := &Shape{format: format}
-	pieces, isList, err := list(selection)
+	pieces, isList, err := listedColumns(selection)
 	if err != nil {
 		return nil, err
 	}
 	if !isList {
-		query, err := parse(selection)
+		query, err := parseJQ(selection)
 		if err != nil {
 			return nil, err
 		}
-		if pieces, isList, err = object(query); err != nil {
+		if pieces, isList, err = objectColumns(query); err != nil {
 			return nil, err
 		}
 		if !isList {
 			if s.text = query.String(); format != JSONL {
 				return nil, fmt.Errorf("%q has no columns, expected such as 'id=.id, name=.body.name' or '{id, name: .body.name}'", selection)
 			}
-			s.whole, err = compile(selection, query)
+			s.whole, err = compileJQ(selection, query)
 			return s, err
 		}
 	}
@@ -76,12 +70,12 @@ func Compile(selection string, format Format) (*Shape, error) {
 			return nil, fmt.Errorf("%q names %q twice, expected each column once", selection, p.name)
 		}
 		seen[p.name] = true
-		query, err := parse(p.text)
+		query, err := parseJQ(p.text)
 		if err != nil {
 			return nil, err
 		}
 		c := column{name: p.name, text: query.String()}
-		if c.code, err = compile(p.text, query); err != nil {
+		if c.code, err = compileJQ(p.text, query); err != nil {
 			return nil, err
 		}
 		s.columns = append(s.columns, c)
@@ -91,7 +85,7 @@ func Compile(selection string, format Format) (*Shape, error) {
 	return s, nil
 }
 
-func parse(expression string) (*gojq.Query, error) {
+func parseJQ(expression string) (*gojq.Query, error) {
 	query, err := gojq.Parse(expression)
 	if err == nil {
 		return query, nil
@@ -103,7 +97,7 @@ func parse(expression string) (*gojq.Query, error) {
 	return nil, fmt.Errorf("%q, character %d: %v, expected a jq expression such as .body.name", expression, at, err)
 }
 
-func compile(expression string, query *gojq.Query) (*gojq.Code, error) {
+func compileJQ(expression string, query *gojq.Query) (*gojq.Code, error) {
 	code, err := gojq.Compile(query)
 	if err != nil {
 		return nil, fmt.Errorf("%q: %v, expected a jq expression of the answer alone", expression, err)
@@ -131,10 +125,10 @@ func (s *Shape) Head() []byte {
 // output, is null in its column. The error is that of the first failed expression; the row is
 // appended all the same.
 func (s *Shape) Row(b []byte, v any) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), takes)
+	ctx, cancel := context.WithTimeout(context.Background(), selectionTakes)
 	defer cancel()
 	if s.whole != nil {
-		all, err := outputs(ctx, s.whole, v)
+		all, err := selectionOutputs(ctx, s.whole, v)
 		if err != nil {
 			return append(b, "null\n"...), fmt.Errorf("%s: %w", s.text, err)
 		}
@@ -150,7 +144,7 @@ func (s *Shape) Row(b []byte, v any) ([]byte, error) {
 	rows := 1
 	cells := make([][]any, len(s.columns))
 	for i, c := range s.columns {
-		all, err := outputs(ctx, c.code, v)
+		all, err := selectionOutputs(ctx, c.code, v)
 		if err == nil && rows*len(all) > mostRows {
 			err = fmt.Errorf("more than %d rows of one answer", mostRows)
 		}
@@ -177,8 +171,8 @@ func (s *Shape) Row(b []byte, v any) ([]byte, error) {
 	return b, failed
 }
 
-// outputs returns all outputs of an expression.
-func outputs(ctx context.Context, code *gojq.Code, v any) (all []any, err error) {
+// selectionOutputs returns all outputs of an expression.
+func selectionOutputs(ctx context.Context, code *gojq.Code, v any) (all []any, err error) {
 	for iter := code.RunWithContext(ctx, v); ; {
 		one, ok := iter.Next()
 		if !ok {
@@ -186,7 +180,7 @@ func outputs(ctx context.Context, code *gojq.Code, v any) (all []any, err error)
 		}
 		if err, failed := one.(error); failed {
 			if ctx.Err() != nil {
-				err = fmt.Errorf("it took longer than %v", takes)
+				err = fmt.Errorf("it took longer than %v", selectionTakes)
 			}
 			return nil, err
 		}
