@@ -10,6 +10,7 @@
 //	encode.go         lines of sends and answers, written by hand
 //	decode_record.go  lines of sends and answers, read by hand
 //	suspend.go        another process goes on with the file
+//	findings.go       what was found about unknown limits, over restarts
 package journal
 
 import (

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/learned/recalltest"
+	"github.com/paceline-go/paceline/internal/app/journal/recalltest"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 )

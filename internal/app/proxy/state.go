@@ -20,7 +20,6 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/app/learned"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -32,7 +31,7 @@ import (
 // process is killed.
 type state struct {
 	journal *journal.Journal
-	book    *learned.Book // what was found of unknown limits
+	book    *journal.Findings // what was found of unknown limits
 	began   time.Time
 	keep    time.Duration
 	all     bool // the file has everything that was sent
@@ -93,7 +92,7 @@ func openState(path string, keep, timeout time.Duration, alive bool, log *slog.L
 	}
 	s.journal, s.all, s.keep = j, h.Last == 0, j.Kept() // a run before may have had longer windows
 	s.lost = h.Gone != "" && missing == nil
-	s.book = learned.NewBook(j, h, s.began, s.unwritten)
+	s.book = journal.NewFindings(j, h, s.began, s.unwritten)
 	for i := range h.Sends {
 		// No request arrives later than this. If the clock was set back, the file may name a later
 		// time.

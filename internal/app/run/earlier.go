@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/app/learned"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/limit"
@@ -60,7 +59,7 @@ func (r *Run) open() (err error) {
 		Before: func() error { return errors.Join(s.Out.Sync(1), s.Dead.Sync(1)) },
 	}, r.epoch)
 	if err == nil {
-		s.Book = learned.NewBook(s.Journal, s.History, r.epoch, r.course.fail)
+		s.Book = journal.NewFindings(s.Journal, s.History, r.epoch, r.course.fail)
 		s.Lost.Look(s.History)
 	}
 	if err == nil && s.History.Gone != "" && s.History.Last > 0 {

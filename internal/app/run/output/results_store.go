@@ -14,7 +14,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/app/learned"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/text"
 )
@@ -35,7 +34,7 @@ type Store struct {
 	Out, Dead *Results         // may be the same
 	Journal   *journal.Journal // nil if there is no file of results
 	History   *journal.History
-	Book      *learned.Book     // findings about unknown limits; nil if there is no journal
+	Book      *journal.Findings // findings about unknown limits; nil if there is no journal
 	peeked    map[string]peeked // nil: Peek was not called
 	kick      chan struct{}     // wakes the syncer
 	view      *view             // nil: results are shown as they are

@@ -1,4 +1,4 @@
-package learned
+package journal
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/paceline-go/paceline/fairshare"
-	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
@@ -26,8 +25,8 @@ type left struct {
 	path string
 	boot string
 	off  time.Duration // of the wall clock
-	*journal.Journal
-	book   *Book
+	*Journal
+	book   *Findings
 	said   []string
 	failed []error
 }
@@ -45,12 +44,12 @@ func (l *left) open() {
 		return time.Now(), boottime.Reading{Boot: l.boot, Up: up, Awake: up}
 	}
 	began := time.Now()
-	j, h, err := journal.Open(journal.Config{Path: l.path, Keep: time.Minute, Timeout: time.Minute, Clock: clock, Forget: func(string) bool { return true }}, began)
+	j, h, err := Open(Config{Path: l.path, Keep: time.Minute, Timeout: time.Minute, Clock: clock, Forget: func(string) bool { return true }}, began)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.Journal, l.said = j, nil
-	l.book = NewBook(j, h, began, func(err error) { l.failed = append(l.failed, err) })
+	l.book = NewFindings(j, h, began, func(err error) { l.failed = append(l.failed, err) })
 }
 
 func (l *left) close() {
@@ -60,7 +59,7 @@ func (l *left) close() {
 	}
 }
 
-func (l *left) auto(name string) *Limiter {
+func (l *left) auto(name string) *LastingAuto {
 	a, err := fairshare.NewAuto(fairshare.AutoConfig{Rng: rand.New(rand.NewPCG(1, 2))})
 	if err != nil {
 		l.t.Fatal(err)
@@ -69,7 +68,7 @@ func (l *left) auto(name string) *Limiter {
 }
 
 // learns gives a limit to the limiter.
-func learns(a *Limiter, n int64) {
+func learns(a *LastingAuto, n int64) {
 	a.State(0, []limit.Rule{{N: n, Per: time.Minute}})
 	a.Settle(0, limittest.Admit(a, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
 }
@@ -144,13 +143,13 @@ func TestCannotBeWritten(t *testing.T) {
 // Of more than are worth it the oldest are forgotten.
 func TestForgets(t *testing.T) {
 	l := newLeft(t)
-	for i := range most + 2 {
-		l.book.put(fmt.Sprint(i), note{written: []byte{1}, at: time.Unix(int64(i), 0)})
+	for i := range mostFindings + 2 {
+		l.book.put(fmt.Sprint(i), finding{written: []byte{1}, at: time.Unix(int64(i), 0)})
 	}
 	l.book.Flush()
 	_, first := l.book.latest["1"]
 	_, second := l.book.latest["2"]
-	if len(l.book.latest) != most || first || !second {
+	if len(l.book.latest) != mostFindings || first || !second {
 		t.Errorf("%d are known, 1: %v, 2: %v", len(l.book.latest), first, second)
 	}
 	l.close()

@@ -1,8 +1,4 @@
-// Package learned keeps the findings of fairshare.Auto about unknown limits over restarts, for the
-// proxy and for `run`. A goroutine of its own writes them, so that no request waits for a disk
-// while a limiter's lock is held. If the process is killed before such a write, the journal still
-// has the requests that were sent.
-package learned
+package journal
 
 import (
 	"fmt"
@@ -10,51 +6,53 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
-	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// note is the memory of an Auto at an instant.
-type note struct {
+// finding is the memory of an Auto at an instant.
+type finding struct {
 	written []byte
 	at      time.Time
 	undated bool // the age is not known, and at is the latest possible instant
 }
 
-// Book keeps the memory of each Auto in a journal, by its name. It is safe for concurrent use.
-type Book struct {
-	journal *journal.Journal
+// Findings keeps what each fairshare.Auto has found about an unknown limit over restarts, by a name, for
+// the proxy and for `run`. A goroutine of its own writes it to a journal, so that no request waits for
+// a disk while a limiter's lock is held. If the process is killed before such a write, the journal still
+// has the requests that were sent. It is safe for concurrent use.
+type Findings struct {
+	journal *Journal
 	failed  func(error)
 
 	mu      sync.Mutex
-	latest  map[string]note
+	latest  map[string]finding
 	news    map[string]struct{} // names whose latest memory is still to be written
 	writing bool
 	written sync.Cond // the writer has ended
 }
 
-// NewBook returns a Book with the memories that earlier processes left in a journal, opened at
+// NewFindings returns Findings with the memories that earlier processes left in a journal, opened at
 // began. failed gets the first error of a write.
-func NewBook(j *journal.Journal, left *journal.History, began time.Time, failed func(error)) *Book {
-	b := &Book{journal: j, failed: failed, latest: map[string]note{}, news: map[string]struct{}{}}
+func NewFindings(j *Journal, left *History, began time.Time, failed func(error)) *Findings {
+	b := &Findings{journal: j, failed: failed, latest: map[string]finding{}, news: map[string]struct{}{}}
 	b.written.L = &b.mu
 	for name, m := range left.Memories {
-		b.latest[name] = note{m.Written, began.Add(time.Duration(m.At - began.UnixNano())), left.Undated}
+		b.latest[name] = finding{m.Written, began.Add(time.Duration(m.At - began.UnixNano())), left.Undated}
 	}
 	return b
 }
 
-// most is the number of memories in a Book. Beyond it the oldest one goes, and its limiter begins
+// mostFindings is the number of memories in Findings. Beyond it the oldest one goes, and its limiter begins
 // anew after the next restart.
-const most = 1 << 10
+const mostFindings = 1 << 10
 
-func (b *Book) put(name string, n note) {
+func (b *Findings) put(name string, n finding) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.latest[name], b.news[name] = n, struct{}{}
-	if len(b.latest) > most {
+	if len(b.latest) > mostFindings {
 		oldest := name
 		for other, o := range b.latest {
 			if o.at.Before(b.latest[oldest].at) {
@@ -70,7 +68,7 @@ func (b *Book) put(name string, n note) {
 	}
 }
 
-func (b *Book) writeAll() {
+func (b *Findings) writeAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for len(b.news) > 0 {
@@ -91,7 +89,7 @@ func (b *Book) writeAll() {
 }
 
 // Flush returns when every memory is written.
-func (b *Book) Flush() {
+func (b *Findings) Flush() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.writing {
@@ -99,43 +97,43 @@ func (b *Book) Flush() {
 	}
 }
 
-// Limiter is an Auto whose memory is in a Book. Like an Auto, it is not safe for concurrent use.
-type Limiter struct {
+// LastingAuto is an Auto whose memory is in Findings. Like an Auto, it is not safe for concurrent use.
+type LastingAuto struct {
 	*fairshare.Auto
-	book *Book
+	book *Findings
 	name string
 	news uint64
 	say  func(text string, sure bool)
 }
 
-// Limiter returns a new Auto, a, with its memory under a name in b. limit.Replay continues from
+// LastingAuto returns a new Auto, a, with its memory under a name in b. limit.Replay continues from
 // that memory. Then say gets a text for people, without a subject, about the state from which it
 // continues. sure is false if the limiter begins anew, or if the age of the memory is not known.
-func (b *Book) Limiter(name string, a *fairshare.Auto, say func(text string, sure bool)) *Limiter {
-	return &Limiter{Auto: a, book: b, name: name, say: say}
+func (b *Findings) Limiter(name string, a *fairshare.Auto, say func(text string, sure bool)) *LastingAuto {
+	return &LastingAuto{Auto: a, book: b, name: name, say: say}
 }
 
 // Settle implements limit.Limiter.
-func (l *Limiter) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
+func (l *LastingAuto) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	l.Auto.Settle(now, s, o)
 	l.note(now)
 }
 
 // State answers learn.State.
-func (l *Limiter) State(now mono.Time, all []limit.Rule) {
+func (l *LastingAuto) State(now mono.Time, all []limit.Rule) {
 	l.Auto.State(now, all)
 	l.note(now)
 }
 
-func (l *Limiter) note(now mono.Time) {
+func (l *LastingAuto) note(now mono.Time) {
 	if n := l.News(); n != l.news {
 		l.news = n
-		l.book.put(l.name, note{written: l.AppendMemory(nil, now), at: time.Now()})
+		l.book.put(l.name, finding{written: l.AppendMemory(nil, now), at: time.Now()})
 	}
 }
 
 // Resume answers limit.Replay.
-func (l *Limiter) Resume(now mono.Time, all []limit.Past) {
+func (l *LastingAuto) Resume(now mono.Time, all []limit.Past) {
 	l.book.mu.Lock()
 	n, known := l.book.latest[l.name]
 	l.book.mu.Unlock()
