@@ -13,7 +13,6 @@ import (
 
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/work"
 )
@@ -122,7 +121,7 @@ func (f *backlogFlags) open(ctx context.Context, existing bool) (*opened, error)
 	}
 	b, err := backlog.Open(ctx, s, f.name, o)
 	if err != nil {
-		shown := shareflags.Redacted(f.store)
+		shown := redactedStore(f.store)
 		if errors.Is(err, backlog.ErrNoBacklog) {
 			err = fmt.Errorf("%w: %q; paceline backlog ls %s says what is there, and paceline enqueue makes one",
 				backlog.ErrNoBacklog, f.name, shown)
@@ -130,7 +129,7 @@ func (f *backlogFlags) open(ctx context.Context, existing bool) (*opened, error)
 		err = fmt.Errorf("%s: %w", shown, err)
 		return nil, cli.Exit(cli.ExitConfig, errors.Join(err, s.Close()))
 	}
-	return &opened{b, s, shareflags.Redacted(f.store)}, nil
+	return &opened{b, s, redactedStore(f.store)}, nil
 }
 
 func (o *opened) close() { _ = o.store.Close() }
@@ -144,7 +143,7 @@ func (f *backlogFlags) shares(of *runFlags) {
 	if s.Address = f.store; s.Name == "" {
 		s.Name = f.name
 	}
-	if file, ok := shareflags.File(f.store); ok {
+	if file, ok := storeFile(f.store); ok {
 		s.Address = "sqlite:" + file + ".limits"
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/paceline-go/paceline/backlog/postgres"
 	"github.com/paceline-go/paceline/backlog/sqlite"
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 )
 
 // backlogForms are the forms of an address of a store of backlogs.
@@ -21,7 +20,7 @@ const backlogForms = "sqlite:FILE or postgres://…"
 // password.
 func openBacklogs(ctx context.Context, address string, existing bool) (backlog.Store, error) {
 	address = strings.TrimSpace(address)
-	shown := shareflags.Redacted(address)
+	shown := redactedStore(address)
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
 	s, err := openedStore(ctx, address, existing)
@@ -42,7 +41,7 @@ const reach = 15 * time.Second
 var errNoAddress = errors.New("no address of a store")
 
 func openedStore(ctx context.Context, address string, existing bool) (backlog.Store, error) {
-	file, isFile := shareflags.File(address)
+	file, isFile := storeFile(address)
 	scheme, rest, _ := strings.Cut(address, ":")
 	scheme = strings.ToLower(scheme)
 	isPostgres := (scheme == "postgres" || scheme == "postgresql") && strings.HasPrefix(rest, "//")

@@ -21,7 +21,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/permit"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
@@ -36,7 +35,7 @@ type limitFlags struct {
 	state                                  string
 	listen, keyEnv                         string
 	schema                                 bool
-	share                                  shareflags.Flags
+	share                                  storeFlags
 
 	c permit.Config // what check reads
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"maps"
 	"slices"
-
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 )
 
 // tables are the formats of verbs that report tables.
@@ -14,7 +12,7 @@ var tables = []string{"text", "json", "csv"}
 // complete.
 var flagValues = map[string]map[string][]string{
 	"run": {
-		"strangers": slices.Sorted(maps.Keys(shareflags.Kinds)),
+		"strangers": slices.Sorted(maps.Keys(countingKinds)),
 		"format":    {"auto", "jsonl", "openai-batch", "anthropic-batch"}, "rule": {"bucket", "rolling"},
 		"count": {"documented", "reserved", "sum", "used", "produced", "input"}, "unanswered": {"resend", "hold"},
 		"partly": {"done", "again", "hold"}, "sync": {"group", "always"},

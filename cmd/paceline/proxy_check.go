@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/jobs"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
@@ -185,7 +184,7 @@ func (w *proxyWords) listens(c *proxy.Config) {
 	switch {
 	case c.Share.Store != "":
 		w.line("shares its limits by %s with all who do, which remembers what was sent, too",
-			shareflags.Redacted(string(c.Share.Store)))
+			redactedStore(string(c.Share.Store)))
 	case c.State == "":
 		w.line("forgets what it sent when it stops (state names a file that remembers)")
 	default:

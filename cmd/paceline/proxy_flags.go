@@ -15,7 +15,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/charge"
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/secret"
@@ -40,7 +39,7 @@ type proxyFlags struct {
 	maxHeader, maxBody, maxFrozen byteSize
 	tlsCert, tlsKey, caFile       string
 	log, logLevel                 string
-	store                         shareflags.Flags
+	store                         storeFlags
 	takeover                      bool
 	metricsToken                  string
 	getenv                        func(string) (string, bool) // nil: that of this process

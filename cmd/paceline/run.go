@@ -16,7 +16,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
@@ -59,7 +58,7 @@ func newRun() *cobra.Command {
 						return cli.Usage(fmt.Errorf("--retry-dead %s, expected --retry-dead=%s, with = in place of the space", a, a))
 					}
 				}
-				if _, isKind := shareflags.Kinds[args[0]]; isKind && cmd.Flag("strangers").Changed {
+				if _, isKind := countingKinds[args[0]]; isKind && cmd.Flag("strangers").Changed {
 					return cli.Usage(fmt.Errorf("--strangers %s, expected --strangers=%s, with = in place of the space", args[0], args[0]))
 				}
 				return cli.Usage(fmt.Errorf("%d files, expected one, or - for standard input; all of them: cat %s | paceline run … -", len(args), strings.Join(args, " ")))

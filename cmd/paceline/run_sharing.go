@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/fairshare"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/text"
@@ -26,7 +25,7 @@ type sharingFlags struct {
 	sharers float64
 	use     float64
 	ramp    time.Duration
-	store   shareflags.Flags
+	store   storeFlags
 }
 
 func (f *sharingFlags) add(p *pflag.FlagSet) {
@@ -104,23 +103,23 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []format.Rate, auto bo
 	if f.kind == "" {
 		if cmd.Flag("share").Changed && isNumber {
 			return nil, fmt.Errorf("--share %s is for limits that others use, too: it needs --strangers; expected that, or %s",
-				f.store.Address, shareflags.Forms)
+				f.store.Address, storeForms)
 		}
 		if cmd.Flag("sharers").Changed {
 			return nil, errors.New("--sharers is for limits that others use, too: it needs --strangers")
 		}
 		return nil, suits(&f.store, cmd, limits, auto)
 	}
-	kind, known := shareflags.Kinds[f.kind]
+	kind, known := countingKinds[f.kind]
 	switch {
 	case !known:
 		return nil, fmt.Errorf("--strangers=%s, expected %s, or nothing", f.kind,
-			strings.Join(slices.Sorted(maps.Keys(shareflags.Kinds)), ", "))
+			strings.Join(slices.Sorted(maps.Keys(countingKinds)), ", "))
 	case len(limits) == 0 && !auto:
 		return nil, errors.New("--strangers with --limit none: a share of what? expected a limit")
 	case auto && kind != fairshare.UnknownKind:
 		return nil, fmt.Errorf("--strangers=%s with --limit auto, which finds out how the server counts; expected --strangers", f.kind)
-	case !isNumber && shareflags.IsStore(f.store.Address):
+	case !isNumber && isStoreAddress(f.store.Address):
 		return nil, errors.New("--strangers with a store to --share by: what strangers use is in no store; expected one of " +
 			"the two")
 	case !isNumber || !(weight > 0):
@@ -149,7 +148,7 @@ func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 	for _, l := range c.Limits {
 		longest = max(longest, time.Duration(float64(l.Most())/l.Speed()*float64(time.Second)))
 	}
-	if shareflags.IsStore(f.sharing.store.Address) && longest > 0 {
+	if isStoreAddress(f.sharing.store.Address) && longest > 0 {
 		p.Notes = append(p.Notes,
 			fmt.Sprintf("a store that does not have these limits yet lets nothing go for 7 s and %s first, since nobody can "+
 				"tell it from one that has lost them (--share)", text.Span(longest)))

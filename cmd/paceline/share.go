@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/text"
@@ -66,7 +65,7 @@ func stateNew(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		name = args[1]
 	}
-	s, err := shareflags.OpenStore(cmd.Context(), args[0])
+	s, err := openStore(cmd.Context(), args[0])
 	if err != nil {
 		return cli.Exit(cli.ExitConfig, err)
 	}
@@ -81,10 +80,10 @@ func stateNew(cmd *cobra.Command, args []string) error {
 
 // withStore calls f with the store of an address.
 func withStore(cmd *cobra.Command, address string, f func(context.Context, share.Lister, io.Writer) error) error {
-	if file, ok := shareflags.File(address); ok && !isFile(file) {
+	if file, ok := storeFile(address); ok && !isFile(file) {
 		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: there is no such file", address))
 	}
-	s, err := shareflags.OpenStore(cmd.Context(), address)
+	s, err := openStore(cmd.Context(), address)
 	if err != nil {
 		return cli.Exit(cli.ExitConfig, err)
 	}

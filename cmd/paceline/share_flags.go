@@ -8,13 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 // suits checks the flags of a store against those of limits.
-func suits(f *shareflags.Flags, cmd *cobra.Command, limits []format.Rate, auto bool) error {
+func suits(f *storeFlags, cmd *cobra.Command, limits []format.Rate, auto bool) error {
 	if err := f.Check(cmd); err != nil || f.Address == "" {
 		return err
 	}
@@ -31,7 +30,7 @@ func suits(f *shareflags.Flags, cmd *cobra.Command, limits []format.Rate, auto b
 }
 
 // shareBy is the configuration of a proxy for the flags.
-func shareBy(f *shareflags.Flags) proxy.ShareBy {
+func shareBy(f *storeFlags) proxy.ShareBy {
 	if f.Address == "" {
 		return proxy.ShareBy{}
 	}
@@ -41,8 +40,8 @@ func shareBy(f *shareflags.Flags) proxy.ShareBy {
 }
 
 // shareOf are the flags for a configuration.
-func shareOf(by proxy.ShareBy) *shareflags.Flags {
-	return &shareflags.Flags{
+func shareOf(by proxy.ShareBy) *storeFlags {
+	return &storeFlags{
 		Address: string(by.Store), Name: by.Name, Fallback: cmp.Or(by.Fallback, "wait"),
 		Weight: by.Weight, Least: by.Least,
 	}

@@ -16,7 +16,6 @@ import (
 	client "github.com/redis/go-redis/v9"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/share/postgres"
 )
@@ -133,7 +132,7 @@ func refusesToSend(t *testing.T, address, why string) {
 		code := execute(ctx, strings.Fields(fmt.Sprintf("%s --limit 20/s --share %s --share-name refused", verb, address)), strings.NewReader(""), io.Discard, &errs)
 		cancel()
 		if code != cli.ExitConfig || !strings.Contains(errs.String(), why) || strings.Contains(errs.String(), ":secret") {
-			t.Errorf("%s at %s: exit %d\n%swant %d and %s", strings.Fields(verb)[0], shareflags.Redacted(address), code, errs.String(), cli.ExitConfig, why)
+			t.Errorf("%s at %s: exit %d\n%swant %d and %s", strings.Fields(verb)[0], redactedStore(address), code, errs.String(), cli.ExitConfig, why)
 		}
 	}
 	if served, refused := s.count(); served+refused > 0 {

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/share"
 )
@@ -42,7 +41,7 @@ func TestOneKeyIsOneLimit(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	db, err := shareflags.OpenStore(t.Context(), address)
+	db, err := openStore(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/limit"
@@ -17,15 +16,15 @@ import (
 // there, and share show prints it.
 func TestSharePart(t *testing.T) {
 	t.Parallel()
-	for name, flags := range map[string]func(address string) *shareflags.Flags{
-		"flags": func(address string) *shareflags.Flags {
-			return &shareflags.Flags{Address: address, Name: "api", Fallback: "wait", Weight: 2.5, Least: 0.2}
+	for name, flags := range map[string]func(address string) *storeFlags{
+		"flags": func(address string) *storeFlags {
+			return &storeFlags{Address: address, Name: "api", Fallback: "wait", Weight: 2.5, Least: 0.2}
 		},
-		"a proxy's": func(address string) *shareflags.Flags {
-			said := shareflags.Flags{Address: address, Name: "api", Fallback: "wait", Weight: 2.5, Least: 0.2}
+		"a proxy's": func(address string) *storeFlags {
+			said := storeFlags{Address: address, Name: "api", Fallback: "wait", Weight: 2.5, Least: 0.2}
 			return shareOf(shareBy(&said))
 		},
-		"a file": func(address string) *shareflags.Flags {
+		"a file": func(address string) *storeFlags {
 			return shareOf(proxy.ShareBy{Store: proxy.Secret(address), Name: "api", Weight: 2.5, Least: 0.2})
 		},
 	} {

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/share"
@@ -135,7 +134,7 @@ func sendByPool(address, server, a string) error {
 	if err != nil {
 		return err
 	}
-	store, err := shareflags.OpenStore(context.Background(), address)
+	store, err := openStore(context.Background(), address)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,6 @@ import (
 	root "github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/clitest"
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -339,7 +338,7 @@ func TestShareVerbs(t *testing.T) {
 	shortened := "…" + longName[len(longName)-longestName+1:]
 	db := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	ripeStore(t, db, "api", perSecondKeeper(20))
-	s, err := shareflags.OpenStore(t.Context(), db)
+	s, err := openStore(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/cli/shareflags"
 	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/share"
@@ -12,7 +11,7 @@ import (
 
 func storeTurn(t *testing.T, address, name string, f func(share.Reading) ([]byte, error)) {
 	t.Helper()
-	s, err := shareflags.OpenStore(t.Context(), address)
+	s, err := openStore(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}

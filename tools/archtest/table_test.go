@@ -131,7 +131,6 @@ var Table = []Package{
 	{Name: "internal/send/decode", Std: "bufio bytes compress/flate compress/gzip compress/zlib errors fmt io net/http reflect strings sync/atomic unicode/utf8", Modules: "github.com/andybalholm/brotli github.com/klauspost/compress/zstd"},
 	{Name: "internal/app/screen", Ours: "internal/text", Std: "cmp fmt io os slices strings sync time unicode", Modules: "golang.org/x/term golang.org/x/text"},
 	{Name: "internal/app/cli", Ours: "internal/app/screen internal/secret internal/text", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
-	{Name: "internal/app/cli/shareflags", Ours: "fairshare internal/app/cli internal/app/sharestore internal/secret share share/postgres share/redis share/sqlite", Std: "any", Modules: "github.com/redis/go-redis/v9 github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "internal/app/cli/clitest", Ours: "internal/app/cli internal/app/screen", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "internal/app/run/jsonl", Std: "bufio bytes encoding/json errors fmt io strconv unicode/utf8"},
 	{Name: "internal/app/run/input", Ours: "internal/text internal/app/run/jsonl internal/secret", Std: "bufio bytes compress/gzip crypto/sha256 encoding/base64 encoding/binary encoding/json encoding/xml errors fmt io iter net/http net/url path/filepath regexp slices strconv strings unicode unicode/utf16 unicode/utf8", Modules: "mvdan.cc/sh/v3/syntax"},

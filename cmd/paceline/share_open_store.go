@@ -1,4 +1,4 @@
-package shareflags
+package main
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/paceline-go/paceline/share/sqlite"
 )
 
-// Store is a store that its opener closes.
-type Store interface {
+// shareStore is a store that its opener closes.
+type shareStore interface {
 	share.Store
 	io.Closer
 }
@@ -31,10 +31,10 @@ func (s postgresStore) Close() error {
 	return nil
 }
 
-// schemes are the beginnings of addresses of stores.
-var schemes = map[string]func(ctx context.Context, address string) (Store, error){
-	"sqlite": func(_ context.Context, address string) (Store, error) {
-		file, _ := File(address)
+// storeSchemes are the beginnings of addresses of stores.
+var storeSchemes = map[string]func(ctx context.Context, address string) (shareStore, error){
+	"sqlite": func(_ context.Context, address string) (shareStore, error) {
+		file, _ := storeFile(address)
 		if file == "" {
 			return nil, errors.New("no file, expected sqlite:FILE")
 		}
@@ -47,8 +47,8 @@ var schemes = map[string]func(ctx context.Context, address string) (Store, error
 	"unix":       openRedis,
 }
 
-// File returns the file of a store's address, if the store is a file.
-func File(address string) (string, bool) {
+// storeFile returns the file of a store's address, if the store is a file.
+func storeFile(address string) (string, bool) {
 	const scheme = "sqlite:"
 	if len(address) < len(scheme) || !strings.EqualFold(address[:len(scheme)], scheme) {
 		return "", false
@@ -56,7 +56,7 @@ func File(address string) (string, bool) {
 	return address[len(scheme):], true
 }
 
-func openPostgres(ctx context.Context, address string) (Store, error) {
+func openPostgres(ctx context.Context, address string) (shareStore, error) {
 	s, err := postgres.Open(ctx, address)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func openPostgres(ctx context.Context, address string) (Store, error) {
 	return postgresStore{s}, nil
 }
 
-func openRedis(_ context.Context, address string) (Store, error) {
+func openRedis(_ context.Context, address string) (shareStore, error) {
 	client.SetLogger(&logging.VoidLogger{}) // its lines would repeat this program's errors
 	s, err := redis.Open(address)
 	if err != nil {
@@ -73,32 +73,32 @@ func openRedis(_ context.Context, address string) (Store, error) {
 	return s, nil
 }
 
-// OpenStore opens a store. The error begins with its address, without a password.
-func OpenStore(ctx context.Context, address string) (Store, error) {
+// openStore opens a store. The error begins with its address, without a password.
+func openStore(ctx context.Context, address string) (shareStore, error) {
 	address = strings.TrimSpace(address) // a variable that was read from a file ends with a line
 	scheme, rest, ok := strings.Cut(address, ":")
 	scheme = strings.ToLower(scheme)
-	open := schemes[scheme]
+	open := storeSchemes[scheme]
 	if !ok || open == nil || scheme != "sqlite" && !strings.HasPrefix(rest, "//") {
-		return nil, fmt.Errorf("%q, expected %s", Redacted(address), Forms)
+		return nil, fmt.Errorf("%q, expected %s", redactedStore(address), storeForms)
 	}
 	if scheme != "sqlite" {
 		if _, err := secret.ParseAddress(address); err != nil {
-			return nil, fmt.Errorf("%s: %w", Redacted(address), err)
+			return nil, fmt.Errorf("%s: %w", redactedStore(address), err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	s, err := open(ctx, scheme+":"+rest)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", Redacted(address), err)
+		return nil, fmt.Errorf("%s: %w", redactedStore(address), err)
 	}
 	return s, nil
 }
 
-// Redacted is an address without its password.
-func Redacted(address string) string {
-	if _, ok := File(address); ok {
+// redactedStore is an address without its password.
+func redactedStore(address string) string {
+	if _, ok := storeFile(address); ok {
 		return address
 	}
 	return secret.SanitizeAddress(address)

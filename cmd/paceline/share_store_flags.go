@@ -1,6 +1,4 @@
-// Package shareflags has the flags of shared limits: with the user's own processes through a store,
-// or with strangers. It is no part of package cli because stores need the drivers of databases.
-package shareflags
+package main
 
 import (
 	"cmp"
@@ -19,23 +17,23 @@ import (
 	"github.com/paceline-go/paceline/share"
 )
 
-// Flags are the flags of limits that the user's processes share through a store.
-type Flags struct {
+// storeFlags are the flags of limits that the user's processes share through a store.
+type storeFlags struct {
 	Address, Name, Fallback string
 	Weight, Least           float64
 }
 
-// Forms are the forms of an address of a store.
-const Forms = "sqlite:FILE, postgres://… or redis://…"
+// storeForms are the forms of an address of a store.
+const storeForms = "sqlite:FILE, postgres://… or redis://…"
 
-// Kinds are the words of flags for the ways in which a server counts.
-var Kinds = map[string]fairshare.Kind{
+// countingKinds are the words of flags for the ways in which a server counts.
+var countingKinds = map[string]fairshare.Kind{
 	"auto": fairshare.UnknownKind, "bucket": fairshare.TokenBucket,
 	"fixed": fairshare.FixedWindow, "rolling": fairshare.RollingWindow,
 }
 
 // Add adds the flags that name the limits. also continues the text of --share.
-func (f *Flags) Add(p *pflag.FlagSet, also string) {
+func (f *storeFlags) Add(p *pflag.FlagSet, also string) {
 	p.StringVar(&f.Address, "share", "", "a store. All processes with the same store keep to the limits together: "+
 		"sqlite:FILE on one machine, postgres://USER@HOST/NAME or redis://HOST"+also)
 	p.StringVar(&f.Name, "share-name", "", "name of the limits in the store: one name for each server (default \""+sharestore.DefaultName+"\")")
@@ -44,22 +42,22 @@ func (f *Flags) Add(p *pflag.FlagSet, also string) {
 }
 
 // AddPart adds the flags for this process's part of the limits.
-func (f *Flags) AddPart(p *pflag.FlagSet) {
+func (f *storeFlags) AddPart(p *pflag.FlagSet) {
 	p.Float64Var(&f.Weight, "share-weight", 1, "this process' part if demand is larger than the limit: of weights 1 "+
 		"and 3, the second has three quarters")
 	p.Float64Var(&f.Least, "share-least", 0, "least part of the whole for this process, for any weights and numbers of "+
 		"the others: 0.2 of 500/m is 100 a minute")
 }
 
-// IsStore reports whether a text is meant as the address of a store.
-func IsStore(address string) bool { return strings.Contains(address, ":") }
+// isStoreAddress reports whether a text is meant as the address of a store.
+func isStoreAddress(address string) bool { return strings.Contains(address, ":") }
 
 // Check checks the flags alone: the other ones need a store.
-func (f *Flags) Check(cmd *cobra.Command) error {
+func (f *storeFlags) Check(cmd *cobra.Command) error {
 	if f.Address == "" {
 		for _, name := range []string{"share-name", "share-fallback", "share-weight", "share-least"} {
 			if flag := cmd.Flag(name); flag != nil && flag.Changed {
-				return fmt.Errorf("--%s without --share, expected %s", name, Forms)
+				return fmt.Errorf("--%s without --share, expected %s", name, storeForms)
 			}
 		}
 		return nil
@@ -81,17 +79,17 @@ func (f *Flags) Check(cmd *cobra.Command) error {
 
 // Open opens the store and returns its limits, nil if no store is named. After an error no request
 // was sent.
-func (f *Flags) Open(ctx context.Context, log *slog.Logger) (l *sharestore.Limits, err error) {
+func (f *storeFlags) Open(ctx context.Context, log *slog.Logger) (l *sharestore.Limits, err error) {
 	if f.Address == "" {
 		return nil, nil
 	}
 	fallback, _ := share.ParseFallback(f.Fallback) // Check has validated it
-	s, err := OpenStore(ctx, f.Address)
+	s, err := openStore(ctx, f.Address)
 	if err != nil {
 		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--share %w", err))
 	}
 	l = sharestore.New(sharestore.Config{
-		Store: s, Address: Redacted(f.Address), Closer: s, Name: f.Name,
+		Store: s, Address: redactedStore(f.Address), Closer: s, Name: f.Name,
 		Fallback: fallback, Weight: f.Weight, Least: f.Least, Logger: log,
 	})
 	if err := l.Check(ctx, l.Name(sharestore.Place{}), nil); err != nil {
