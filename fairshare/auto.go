@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/contention"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -217,7 +216,7 @@ func (f *Fair) restate(now mono.Time, c FairConfig) {
 	if learned {
 		f.n = f.clamp(f.n * f.rate * c.MeanCost / old)
 	} else {
-		f.n = f.clamp(contention.Shares / c.Weight)
+		f.n = f.clamp(assumedSharers / c.Weight)
 	}
 	f.last = max(now, f.last)
 	f.hold(f.last, min(f.paid.Add(f.step), f.last.Add(f.span(f.n))), f.span(f.n))

@@ -2,8 +2,6 @@ package fairshare
 
 import (
 	"math"
-
-	"github.com/paceline-go/paceline/internal/core/contention"
 )
 
 // belief is a process' estimate of its share: one of n. All figures are in units of cost, and times
@@ -107,8 +105,8 @@ func (f *Fair) estimate(s *sighting) (est float64, ok bool) {
 	}
 	span := s.at.Sub(f.base.at)
 	if f.blind > 0 {
-		k := blindPrior * min(1, contention.Shares/f.n)
-		return (taken + k*f.n) / (contention.Share(f.blind, f.tokens(span)-blindMore) + k), true
+		k := blindPrior * min(1, assumedSharers/f.n)
+		return (taken + k*f.n) / (shareSent(f.blind, f.tokens(span)-blindMore) + k), true
 	}
 	f.noise.heed(taken-f.n*own, float64(f.config.Limit)/f.config.MeanCost)
 	if idle := s.idle - f.base.idle; idle > 0 && span > 0 { // an idle process sees much of the others

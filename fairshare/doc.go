@@ -37,6 +37,7 @@
 //	fair_plan.go           the time of the next request, after an answer or a refusal
 //	fair_stated.go         Fair learns from limits that the server states
 //	belief.go              the estimate of the number of sharers
+//	contention.go          when sharers send after a refusal, while they know nothing of each other
 //	credit.go              the account by which requests pay for their time
 //	entitled.go            the least part for a process among greedy ones
 //	kind.go                finds out whether the quota is a bucket or of windows

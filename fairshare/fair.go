@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/contention"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -73,7 +72,7 @@ func NewFair(c FairConfig) (*Fair, error) {
 	f := &Fair{config: c, rate: float64(c.Limit) / c.MeanCost / c.Window.Seconds(), last: mono.Min}
 	f.shape()
 	f.account = newAccount(c.MaxWait, c.MeanCost)
-	f.n = f.clamp(contention.Shares / c.Weight)
+	f.n = f.clamp(assumedSharers / c.Weight)
 	if c.Start > 0 {
 		f.n, f.known = f.clamp(f.tokens(c.Start)), true
 	}

@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/contention"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -108,7 +107,7 @@ func (b *bucketLevel) taken(f *Fair, from, to *sighting) (float64, bool) {
 
 func (b *bucketLevel) newcomer(f *Fair, s *sighting) float64 {
 	if r, _ := b.reserve(newcomerSees); s.left < r {
-		return contention.Shares
+		return assumedSharers
 	}
 	return min(math.Exp(b.stand(f, s).price), newcomerMost)
 }
@@ -148,13 +147,13 @@ func (b *bucketLevel) refused(f *Fair, now mono.Time, s *sighting, retryAfter ti
 		f.wait(now, f.n*(1+correctMost*f.config.Rng.Float64()), retryAfter)
 		return
 	case f.blind == 0:
-		f.n = f.clamp(contention.Shares / f.config.Weight)
+		f.n = f.clamp(assumedSharers / f.config.Weight)
 	default:
 		f.n = f.clamp(widened(f.n, f.tokens(s.at.Sub(f.base.at))))
 	}
 	f.blind = f.n
 	f.rebase(s)
-	f.wait(now, blindMore+contention.Wait(f.n, f.config.Rng.Float64()), retryAfter)
+	f.wait(now, blindMore+waitTokens(f.n, f.config.Rng.Float64()), retryAfter)
 }
 
 // widened returns the blind window that follows one of n, which was refused these tokens after it
@@ -164,8 +163,8 @@ func widened(n, tokens float64) float64 {
 	switch {
 	case n > widerFrom:
 		most = widerLast
-	case n > 2*contention.Shares:
+	case n > 2*assumedSharers:
 		most = widerThen
 	}
-	return contention.Wider(n, tokens, widerLeast, most)
+	return widerWindow(n, tokens, widerLeast, most)
 }

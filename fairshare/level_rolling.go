@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/contention"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -125,7 +124,7 @@ func (w *rollingLevel) stand(f *Fair, s *sighting) stand {
 	m, whole := w.least()
 	switch {
 	case !whole && s.left > r:
-		st.price, st.meet = math.Log(contention.Shares), rollingFirst
+		st.price, st.meet = math.Log(assumedSharers), rollingFirst
 		if f.n < rollingAlone {
 			st.slope = 0
 		}
@@ -153,7 +152,7 @@ func (w *rollingLevel) taken(_ *Fair, from, to *sighting) (float64, bool) {
 	return from.left - to.left + back, end-begin < w.length
 }
 
-func (w *rollingLevel) newcomer(f *Fair, s *sighting) float64 { return contention.Shares }
+func (w *rollingLevel) newcomer(f *Fair, s *sighting) float64 { return assumedSharers }
 
 func (w *rollingLevel) prior() float64 { return rollingPrior }
 

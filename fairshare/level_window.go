@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/contention"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -194,9 +193,9 @@ func (w *windowLevel) taken(_ *Fair, from, to *sighting) (float64, bool) {
 
 func (w *windowLevel) newcomer(f *Fair, s *sighting) float64 {
 	if st := w.stand(f, s); st.slope > priceLeast {
-		return max(contention.Shares, min(math.Exp(st.price), windowMeets))
+		return max(assumedSharers, min(math.Exp(st.price), windowMeets))
 	}
-	return contention.Shares
+	return assumedSharers
 }
 
 // prior is more than one. When all begin with the window, the first to ask sees each of the others

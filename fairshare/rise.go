@@ -3,7 +3,6 @@ package fairshare
 import (
 	"math"
 
-	"github.com/paceline-go/paceline/internal/core/contention"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -44,7 +43,7 @@ func (b *bucketLevel) begin(f *Fair, s *sighting) {
 		return
 	}
 	first, _ := b.first(1)
-	whole, _ := b.reserve(contention.Shares)
+	whole, _ := b.reserve(assumedSharers)
 	done := max(0, (s.left-first)/(whole-first))
 	b.rise.ends = s.at.Add(Seconds((1 - done) * b.riseTokens() / f.rate))
 }

@@ -3,7 +3,6 @@ package fairshare
 import (
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/contention"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -161,7 +160,7 @@ func (q *silence) long(f *Fair, refused time.Duration) bool {
 func (q *silence) try(f *Fair, refused time.Duration) {
 	if w := &q.window; !w.short(f) || refused > f.config.Window {
 		f.be(&f.window)
-		f.n, q.bucket.stage = f.clamp(contention.Shares/f.config.Weight), onlyLimited
+		f.n, q.bucket.stage = f.clamp(assumedSharers/f.config.Weight), onlyLimited
 		*w = silentWindow{began: true, first: q.since, waits: true, last: q.since, usedUp: q.since, lost: true}
 	}
 }

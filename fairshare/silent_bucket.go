@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/contention"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -91,7 +90,7 @@ func (b *silentBucket) limited(f *Fair, now mono.Time, s *sighting, retryAfter t
 		b.stage = limitedAgain
 	case b.stage == neverLimited:
 		b.stage = onlyLimited
-		b.blind = contention.Shares / f.config.Weight
+		b.blind = assumedSharers / f.config.Weight
 	case b.stage == onlyLimited:
 		b.blind *= 2
 	case b.in == 1:
@@ -110,7 +109,7 @@ func (b *silentBucket) limited(f *Fair, now mono.Time, s *sighting, retryAfter t
 	if b.stage == onlyLimited {
 		b.blind = f.clamp(b.blind)
 		f.n = b.blind
-		f.wait(now, contention.Wait(f.n, f.config.Rng.Float64()), retryAfter)
+		f.wait(now, waitTokens(f.n, f.config.Rng.Float64()), retryAfter)
 	} else {
 		b.stage = limitedAgain
 		f.n = f.clamp(f.n)

@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/contention"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -86,7 +85,7 @@ func (w *silentWindow) found(f *Fair, length time.Duration) {
 	if into < 0 {
 		into++
 	}
-	n := contention.Shares / f.config.Weight
+	n := assumedSharers / f.config.Weight
 	if all := n * math.Pow(done(silentGoal)/done(max(into, probePart)), 1/silentPull); f.window.limit/all > silentFew {
 		n = all
 	}
@@ -109,7 +108,7 @@ func (w *silentWindow) asks(f *Fair, s *sighting, soon bool, length time.Duratio
 // rests returns the x at which n stays as it is. There a refusal changes n by as much as the pull
 // to a fixed n does.
 func (w *silentWindow) rests(f *Fair) float64 {
-	y := done(silentGoal) * min(1, math.Pow(contention.Shares/f.shares(), silentPull))
+	y := done(silentGoal) * min(1, math.Pow(assumedSharers/f.shares(), silentPull))
 	if y <= sprintFrom {
 		return y
 	}

@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/contention"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -60,7 +59,7 @@ func done(x float64) float64 {
 // short reports whether a window holds few requests for each sharer, even of the number that is
 // assumed at first. A process with few of them otherwise has less than its share, as a rule.
 func (w *silentWindow) short(f *Fair) bool {
-	return w.few(f) && f.window.limit*f.config.Weight/contention.Shares < silentFew
+	return w.few(f) && f.window.limit*f.config.Weight/assumedSharers < silentFew
 }
 
 func (w *silentWindow) few(f *Fair) bool { return f.window.limit/f.n < silentFew }
@@ -175,11 +174,11 @@ func (w *silentWindow) adapt(f *Fair, x float64, length time.Duration) {
 	switch {
 	case w.short(f):
 		pull = fewPull
-	case f.shares() < contention.Shares:
+	case f.shares() < assumedSharers:
 		pull = silentUp
 	}
 	if !w.seeks(length) && w.served {
 		n *= w.wants(f, x)
 	}
-	f.n = f.clamp(n * math.Pow(contention.Shares/f.config.Weight/n, pull))
+	f.n = f.clamp(n * math.Pow(assumedSharers/f.config.Weight/n, pull))
 }
