@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/remote"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -153,14 +153,14 @@ func (j *Group) Limit(c LimitConfig) *Limit {
 	m.limit.Of = m
 	j.noteLapsesLocked(m)
 	limit.SetEpoch(c.Limiter, j.base)
-	remote.Supply(c.Limiter, func() { j.again(m) }, func() int { return j.waitingFor(m) }, func(kind, text string) {
+	ability.Supply(c.Limiter, func() { j.again(m) }, func() int { return j.waitingFor(m) }, func(kind, text string) {
 		j.Note(observe.Event{Kind: kind, Whose: c.Whose, Text: text})
 	})
 	return m
 }
 
 func (j *Group) noteLapsesLocked(m *Limit) {
-	if !j.lapses.Load() && remote.Lapses(m.limit.Limiter) {
+	if !j.lapses.Load() && ability.Lapses(m.limit.Limiter) {
 		j.lapses.Store(true)
 	}
 }

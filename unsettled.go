@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/remote"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -35,7 +35,7 @@ func (a *Lane) unsettledLocked(now mono.Time) (u unsettled) {
 	if on == nil || at != limit.AfterSettle {
 		return u
 	}
-	if remote.Lapses(on.Limiter) && limit.Unsettled(on.Limiter) == 0 {
+	if ability.Lapses(on.Limiter) && limit.Unsettled(on.Limiter) == 0 {
 		return u // it waits for room from elsewhere
 	}
 	if n, since := a.group.line.Unsettled(on); now.Sub(since) >= unsettledAfter {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
-	"github.com/paceline-go/paceline/internal/core/learn"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -387,7 +387,7 @@ func TestAutoConfig(t *testing.T) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}
-	if !learn.Learns(limit.Named("x", limit.NewAll(auto(t)))) {
+	if !ability.Learns(limit.Named("x", limit.NewAll(auto(t)))) {
 		t.Error("it has to hear of refusals")
 	}
 }

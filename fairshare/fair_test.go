@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
-	"github.com/paceline-go/paceline/internal/core/learn"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -232,7 +232,7 @@ func TestFairConfig(t *testing.T) {
 	most := fairshare.FairConfig{Limit: limit.MaxCost, Capacity: limit.MaxCost, Window: math.MaxInt64, MeanCost: limit.MaxCost, Weight: 1e6, Sharers: 1e9,
 		MaxWait: math.MaxInt64, Start: math.MaxInt64, Rng: good.Rng}
 	for _, c := range []fairshare.FairConfig{good, most} {
-		if f, err := fairshare.NewFair(c); err != nil || !learn.Learns(f) {
+		if f, err := fairshare.NewFair(c); err != nil || !ability.Learns(f) {
 			t.Errorf("%+v: %v, and has to hear of refusals", c, err)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/dispatch"
 	"github.com/paceline-go/paceline/internal/core/queue"
-	"github.com/paceline-go/paceline/internal/core/remote"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -140,7 +140,7 @@ func New(c Config) (*Pool, error) {
 	}
 	for i := range c.Keys {
 		limit.SetEpoch(c.Keys[i].Limiter, p.epoch)
-		remote.Supply(c.Keys[i].Limiter, p.again, func() int { return p.waitingFor(nil, p.waits) }, p.noteOf(c.Keys[i].Name))
+		ability.Supply(c.Keys[i].Limiter, p.again, func() int { return p.waitingFor(nil, p.waits) }, p.noteOf(c.Keys[i].Name))
 		p.supply(c.Keys[i].Shared)
 	}
 	return p, nil

@@ -3,7 +3,7 @@ package pool
 import (
 	"slices"
 
-	"github.com/paceline-go/paceline/internal/core/remote"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -36,7 +36,7 @@ func (p *Pool) supply(all []*Shared) {
 	p.mu.Unlock()
 	for _, s := range news {
 		limit.SetEpoch(s.Limiter, p.epoch)
-		remote.Supply(s.Limiter, p.again, func() int { return p.waitingFor(s, p.waits) }, p.noteOf(s.Name))
+		ability.Supply(s.Limiter, p.again, func() int { return p.waitingFor(s, p.waits) }, p.noteOf(s.Name))
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/breaker"
-	"github.com/paceline-go/paceline/internal/core/learn"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
@@ -84,7 +84,7 @@ func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
-	n := &node{t: t, partition: p, stack: g, taught: learn.Learns(own)}
+	n := &node{t: t, partition: p, stack: g, taught: ability.Learns(own)}
 	n.weigh(own)
 	if p.Scope != provider.IP {
 		return n, nil

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/core/learn"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -137,7 +137,7 @@ func (s *sent) teach() {
 		}
 		stated, _ := s.verdict.Policies(has)
 		if all := classify.Stated(stated); len(all) > 0 {
-			s.t.group.Update(func(now mono.Time) { learn.State(n.stack, now, all) }, n.limit)
+			s.t.group.Update(func(now mono.Time) { ability.State(n.stack, now, all) }, n.limit)
 		}
 	}
 }

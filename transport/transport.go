@@ -90,8 +90,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/keyring"
-	"github.com/paceline-go/paceline/internal/core/learn"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -587,7 +587,7 @@ func New(c Config) (*Transport, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.shared, t.senses = n, learn.Learns(c.Limiter)
+		t.shared, t.senses = n, ability.Learns(c.Limiter)
 		t.clients.own(n)
 	}
 	return t, nil

@@ -42,7 +42,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/core/learn"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -89,7 +89,7 @@ func New(c Config) (*Limiter, error) {
 			return nil, fmt.Errorf("ratelike: the Limiter is or has a %T, which needs to know when a request was answered: use Gate.Do", part)
 		}
 	}
-	if learn.Learns(c.Limiter) {
+	if ability.Learns(c.Limiter) {
 		return nil, fmt.Errorf("ratelike: the Limiter, %T, learns from refusals, of which nothing is heard here: use Gate.DoWith", c.Limiter)
 	}
 	gate, err := paceline.NewGateWith(paceline.GateConfig{Limiter: c.Limiter, MaxWaiting: c.MaxWaiting})

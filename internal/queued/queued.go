@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/core/remote"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/snooze"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
@@ -193,9 +193,9 @@ func (k *Keys) open(key string) (*door, error) {
 	of := d.gate.Limit(paceline.LimitConfig{Limiter: d.stack})
 	d.lane = d.gate.Lane(paceline.LaneConfig{Client: key}, []*paceline.Limit{of})
 	wait := cmp.Or(k.config.MaxWait, snooze.DefaultMaxWait)
-	if d.shared = own != nil && remote.Lapses(own); d.shared {
+	if d.shared = own != nil && ability.Lapses(own); d.shared {
 		wait = max(wait, 2*fetch)
-		remote.Supply(own, func() { d.gate.Update(func(mono.Time) {}, of) }, d.soon, nil)
+		ability.Supply(own, func() { d.gate.Update(func(mono.Time) {}, of) }, d.soon, nil)
 	}
 	d.book = snooze.New(snooze.Config{MaxWait: wait, Many: d.shared, Each: each(own),
 		Spread: min(cmp.Or(each(own), snooze.DefaultSpread), cmp.Or(k.config.Spread, snooze.DefaultSpread))})

@@ -49,18 +49,17 @@ var Table = []Package{
 	{Name: "internal/core/histogram", Core: true, Std: "maps math math/bits slices time"},
 	{Name: "pool/backoff", Core: true, Ours: "limit/mono", Std: pure},
 	{Name: "limit", Core: true, Ours: "limit/mono limit/window", Std: pure + " encoding/binary"},
-	{Name: "internal/core/learn", Core: true, Ours: "limit/mono limit"},
-	{Name: "internal/core/remote", Core: true, Ours: "limit", Std: "time"},
+	{Name: "internal/core/ability", Core: true, Ours: "limit/mono limit", Std: "time"},
 	{Name: "internal/core/ceiling", Core: true, Ours: "limit/mono", Std: pure},
 	{Name: "fairshare", Core: true, Ours: "limit/mono limit limit/window", Std: pure + " encoding/binary hash/crc32"},
 	{Name: "lab/strategy", Core: true, Ours: "limit/mono limit fairshare internal/text", Std: pure},
 	{Name: "internal/core/queue", Core: true, Ours: "limit/mono limit", Std: pure + " container/heap"},
-	{Name: "internal/core/scheduler", Core: true, Ours: "limit/mono limit internal/core/remote", Std: pure},
-	{Name: "internal/core/stack", Core: true, Ours: "limit/mono limit fairshare pool/backoff internal/core/learn internal/core/remote", Std: pure + " encoding/binary"},
+	{Name: "internal/core/scheduler", Core: true, Ours: "limit/mono limit internal/core/ability", Std: pure},
+	{Name: "internal/core/stack", Core: true, Ours: "limit/mono limit fairshare pool/backoff internal/core/ability", Std: pure + " encoding/binary"},
 	{Name: "internal/core/frozen", Core: true, Ours: "limit/mono", Std: pure + " container/heap"},
 	{Name: "internal/core/breaker", Core: true, Ours: "limit/mono limit pool/backoff internal/core/stack", Std: pure},
 	{Name: "internal/core/keyring", Core: true, Ours: "limit/mono limit", Std: pure},
-	{Name: "internal/core/dispatch", Core: true, Ours: "limit/mono limit pool/backoff internal/core/queue internal/core/keyring internal/core/stack internal/core/breaker internal/core/histogram internal/core/scheduler internal/core/learn", Std: pure + " container/heap"},
+	{Name: "internal/core/dispatch", Core: true, Ours: "limit/mono limit pool/backoff internal/core/queue internal/core/keyring internal/core/stack internal/core/breaker internal/core/histogram internal/core/scheduler internal/core/ability", Std: pure + " container/heap"},
 
 	{Name: "observe", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: "cmp hash/fnv slices strconv strings time unicode unicode/utf8"},
 
@@ -94,9 +93,9 @@ var Table = []Package{
 	{Name: "internal/app/explain", Ours: "provider internal/send/decode", Std: pure + " bufio bytes encoding/json io net/http net/textproto net/url regexp strconv unicode/utf16"},
 
 	// The runtime: clock, locks, timers, goroutines.
-	{Name: Root, Ours: "limit/mono limit observe internal/core/scheduler internal/text internal/core/remote", Std: pure + " context log/slog runtime sync sync/atomic"},
-	{Name: "pool", Ours: "limit/mono limit observe pool/backoff internal/core/queue internal/core/dispatch internal/secret internal/text internal/core/remote", Std: pure + " context log/slog runtime sync"},
-	{Name: "contrib/xrate", Ours: "paceline limit/mono limit internal/core/learn", Std: pure + " context"},
+	{Name: Root, Ours: "limit/mono limit observe internal/core/scheduler internal/text internal/core/ability", Std: pure + " context log/slog runtime sync sync/atomic"},
+	{Name: "pool", Ours: "limit/mono limit observe pool/backoff internal/core/queue internal/core/dispatch internal/secret internal/text internal/core/ability", Std: pure + " context log/slog runtime sync"},
+	{Name: "contrib/xrate", Ours: "paceline limit/mono limit internal/core/ability", Std: pure + " context"},
 
 	{Name: "share", Ours: "observe limit/mono limit internal/core/node internal/text internal/boottime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
 	{Name: "internal/app/sharestore", Ours: "limit/mono limit share internal/core/node internal/secret internal/text", Std: "context crypto/sha256 encoding/binary encoding/hex errors fmt io log/slog net/url slices strings sync time weak"},
@@ -113,8 +112,8 @@ var Table = []Package{
 	{Name: "backlog/sqlite", Ours: "backlog internal/sqlitefile", Std: "any"},
 
 	// Edges: HTTP, files, pictures.
-	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send internal/core/keyring internal/core/stack internal/core/breaker internal/core/frozen internal/core/histogram internal/text internal/secret internal/send/decode internal/core/learn fairshare", Std: "any"},
-	{Name: "internal/queued", Ours: "paceline observe limit/mono limit pool/backoff provider provider/classify internal/core/remote internal/core/snooze internal/core/stack", Std: "bytes cmp context errors fmt io maps math/rand/v2 net/http sync time"},
+	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send internal/core/keyring internal/core/stack internal/core/breaker internal/core/frozen internal/core/histogram internal/text internal/secret internal/send/decode internal/core/ability fairshare", Std: "any"},
+	{Name: "internal/queued", Ours: "paceline observe limit/mono limit pool/backoff provider provider/classify internal/core/ability internal/core/snooze internal/core/stack", Std: "bytes cmp context errors fmt io maps math/rand/v2 net/http sync time"},
 	{Name: "internal/web", Std: "embed"},
 	{Name: "observe/dashboard", Ours: "observe internal/text internal/web", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
 	{Name: "observe/prom", Ours: "observe", Std: "any", Modules: "github.com/prometheus/client_golang"},

@@ -119,7 +119,7 @@ func (l *LastingAuto) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	l.note(now)
 }
 
-// State answers learn.State.
+// State answers ability.State.
 func (l *LastingAuto) State(now mono.Time, all []limit.Rule) {
 	l.Auto.State(now, all)
 	l.note(now)

@@ -23,8 +23,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/keyring"
-	"github.com/paceline-go/paceline/internal/core/learn"
 	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/internal/core/scheduler"
 	"github.com/paceline-go/paceline/internal/core/stack"
@@ -200,7 +200,7 @@ type Answer struct {
 	// is then when it will be full again, and there is more before. Where it is zero, an earlier
 	// answer's holds.
 	Capacity limit.Cost
-	// Stated is the answer's statements about limits, for a Limiter that learns from them: see learn.State.
+	// Stated is the answer's statements about limits, for a Limiter that learns from them: see ability.State.
 	Stated []limit.Rule
 	// Resource is what the answer says to the limits of the request's resource; without one, to the Shared
 	// of a key that is Apart. The Outcome is then for the key alone. If nil, the Outcome is for the key
@@ -417,7 +417,7 @@ func (d *Dispatcher) send(now mono.Time, p *part, a *Attempt) {
 }
 
 // Fresh reports whether an attempt that is not Done may still be sent, by the limits of its key:
-// see remote.Fresh.
+// see ability.Fresh.
 func (d *Dispatcher) Fresh(a *Attempt) bool { return d.line.Fresh(a.pass) }
 
 // Done settles an attempt at now and moves its request on: done, waiting for another attempt,
@@ -429,7 +429,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 	}
 	for _, g := range k.limits() {
 		if len(ans.Stated) > 0 && (a.part.limits == nil || !k.apart) {
-			learn.State(g, now, ans.Stated)
+			ability.State(g, now, ans.Stated)
 		}
 	}
 	sent := d.settle(now, k, &a, &ans)

@@ -52,7 +52,7 @@ func (k *key) limits() []*stack.Stack {
 }
 
 // Refills returns the units whose resets in an answer only say when a bucket is full again, as the
-// key's limits know: see learn.Refills.
+// key's limits know: see ability.Refills.
 func (d *Dispatcher) Refills(key int, ans *Answer) (units uint8) {
 	d.outcome = ans.Outcome // a pointer to ans would make the compiler allocate it
 	for _, g := range d.keys[key].limits() {

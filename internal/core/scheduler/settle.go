@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/remote"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -167,7 +167,7 @@ func (l *Scheduler) Unsettled(m *Limit) (open int, oldest mono.Time) {
 func (l *Scheduler) FreshFor(p Pass, d time.Duration) bool {
 	sent := l.Sent(p)
 	for _, m := range p.Way.limits {
-		if !remote.FreshFor(m.Limiter, sent, d) {
+		if !ability.FreshFor(m.Limiter, sent, d) {
 			return false
 		}
 	}
@@ -178,7 +178,7 @@ func (l *Scheduler) FreshFor(p Pass, d time.Duration) bool {
 func (l *Scheduler) Fresh(p Pass) bool {
 	sent := l.Sent(p)
 	for _, m := range p.Way.limits {
-		if !remote.Fresh(m.Limiter, sent) {
+		if !ability.Fresh(m.Limiter, sent) {
 			return false
 		}
 	}

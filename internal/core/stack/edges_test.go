@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/learn"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
@@ -16,7 +16,7 @@ import (
 func TestWithAndWithoutALimit(t *testing.T) {
 	bare := plain(stack.Config{})
 	bare.Follow(at(time.Second))
-	learn.State(bare, at(time.Second), []limit.Rule{{Burst: 3}})
+	ability.State(bare, at(time.Second), []limit.Rule{{Burst: 3}})
 	if bare.Misfits() != nil || bare.Lessons() != nil || bare.Learned() != 0 || bare.Own() != nil || limit.AppendUsage(nil, bare, 0) != nil || limit.Retreats(bare, 0) != nil {
 		t.Error("without a limit something is known of it")
 	}

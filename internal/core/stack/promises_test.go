@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/remote"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
@@ -250,17 +250,17 @@ func (l *lapsing) Supply(again func(), waiting func() int, note func(kind, text 
 // Follow. Fresh reaches it.
 func TestSuppliedAndFresh(t *testing.T) {
 	g := plain(stack.Config{Limiter: limit.MustRolling(5, time.Second)})
-	if lease := limittest.Admit(g, 0, limit.One); remote.Lapses(g) || !remote.Fresh(g, lease) {
+	if lease := limittest.Admit(g, 0, limit.One); ability.Lapses(g) || !ability.Fresh(g, lease) {
 		t.Error("nothing lapses in a window")
 	}
 	l := &lapsing{Limiter: limit.MustRolling(5, time.Second)}
 	v := limit.NewVarying(l)
 	g = plain(stack.Config{Limiter: v, Pause: backoff.Policy{Base: -1}})
 	lease := limittest.Admit(g, 0, limit.One)
-	if !remote.Lapses(g) || remote.Fresh(g, lease) {
+	if !ability.Lapses(g) || ability.Fresh(g, lease) {
 		t.Error("it has lapsed")
 	}
-	if l.fresh = true; !remote.Fresh(g, lease) {
+	if l.fresh = true; !ability.Fresh(g, lease) {
 		t.Error("it has not lapsed")
 	}
 	g.Follow(0) // nobody has supplied anything
@@ -274,7 +274,7 @@ func TestSuppliedAndFresh(t *testing.T) {
 		t.Errorf("after a change told %d times", notes)
 	}
 	v.Change(0, limit.MustRolling(7, time.Second))
-	if g.Follow(0); remote.Lapses(g) {
+	if g.Follow(0); ability.Lapses(g) {
 		t.Error("nothing lapses in a window")
 	}
 }

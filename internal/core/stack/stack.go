@@ -22,8 +22,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
-	"github.com/paceline-go/paceline/internal/core/learn"
-	"github.com/paceline-go/paceline/internal/core/remote"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
@@ -284,14 +283,14 @@ func (g *Stack) Follow(now mono.Time) {
 	}
 	g.later = arrivesLater(g.own)
 	if g.again != nil {
-		remote.Supply(g.own, g.again, g.waiting, g.note)
+		ability.Supply(g.own, g.again, g.waiting, g.note)
 	}
 }
 
-// Supply answers remote.Supply, for the configured limit.
+// Supply answers ability.Supply, for the configured limit.
 func (g *Stack) Supply(again func(), waiting func() int, note func(kind, text string)) {
 	g.again, g.waiting, g.note = again, waiting, note
-	remote.Supply(g.own, again, waiting, note)
+	ability.Supply(g.own, again, waiting, note)
 }
 
 // arrivesLater reports whether the server counts a part of a cost only later.
@@ -459,8 +458,8 @@ func (g *Stack) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	g.compose()
 }
 
-// Refills answers learn.Refills, if the configured Limiter or Beside does.
-func (g *Stack) Refills(o *limit.Outcome) uint8 { return learn.Refills(g.counts, o) }
+// Refills answers ability.Refills, if the configured Limiter or Beside does.
+func (g *Stack) Refills(o *limit.Outcome) uint8 { return ability.Refills(g.counts, o) }
 
 // heeds returns an outcome without the resets for which no request has to wait.
 func (g *Stack) heeds(o *limit.Outcome) *limit.Outcome {

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/learn"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -24,7 +24,7 @@ func (l *taught) Resume(mono.Time, []limit.Past)        {}
 // A stated limit reaches the configured limiter. A limiter without other knowledge learns from it.
 func TestStatedReachesTheLimit(t *testing.T) {
 	l := &taught{Limiter: limit.MustRolling(10, time.Second)}
-	learn.State(plain(stack.Config{Limiter: l}), at(time.Minute), []limit.Rule{{Burst: 3}})
+	ability.State(plain(stack.Config{Limiter: l}), at(time.Minute), []limit.Rule{{Burst: 3}})
 	if l.at != at(time.Minute) || len(l.all) != 1 || l.all[0].Burst != 3 {
 		t.Errorf("at %v it was told %v", l.at, l.all)
 	}

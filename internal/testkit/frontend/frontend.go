@@ -20,12 +20,12 @@ type Fed struct {
 	Ended   []limit.Outcome
 }
 
-// Supply answers remote.Supply.
+// Supply answers ability.Supply.
 func (f *Fed) Supply(again func(), waiting func() int, note func(kind, text string)) {
 	f.Again, f.Waiting, f.Note = again, waiting, note
 }
 
-// Fresh answers remote.Fresh.
+// Fresh answers ability.Fresh.
 func (f *Fed) Fresh(*limit.Sent) bool { return !f.Stale }
 
 // Ready implements limit.Limiter.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
-	"github.com/paceline-go/paceline/internal/core/learn"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
@@ -47,7 +47,7 @@ type stating struct {
 
 func (s *stating) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 	if s.states.N > 0 {
-		learn.State(s, now, []limit.Rule{s.states})
+		ability.State(s, now, []limit.Rule{s.states})
 	}
 	s.Stack.Settle(now, l, o)
 }

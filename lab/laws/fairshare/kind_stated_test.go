@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
-	"github.com/paceline-go/paceline/internal/core/learn"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
@@ -37,7 +37,7 @@ func TestFairHearsTheKind(t *testing.T) {
 			group.Strategy.NewLimiter = func(p strategy.Params, rng *rand.Rand) (limit.Limiter, error) {
 				l, err := made(p, rng)
 				if err == nil {
-					learn.State(l, 0, all)
+					ability.State(l, 0, all)
 				}
 				return l, err
 			}

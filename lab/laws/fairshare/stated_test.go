@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
-	"github.com/paceline-go/paceline/internal/core/learn"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
@@ -20,7 +20,7 @@ type taughtFair struct {
 }
 
 func (f taughtFair) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
-	learn.State(f.Fair, now, f.all)
+	ability.State(f.Fair, now, f.all)
 	f.Fair.Settle(now, l, o)
 }
 
@@ -85,6 +85,6 @@ func (f *restatedFair) Settle(now mono.Time, l *limit.Sent, o *limit.Outcome) {
 	if now >= mono.Time(0).Add(90*minute) {
 		n *= f.factor
 	}
-	learn.State(f.Fair, now, []limit.Rule{{N: int64(n)}})
+	ability.State(f.Fair, now, []limit.Rule{{N: int64(n)}})
 	f.Fair.Settle(now, l, o)
 }

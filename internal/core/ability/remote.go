@@ -1,6 +1,4 @@
-// Package remote speaks to limiters whose room comes from elsewhere, as a share of a limit that many
-// processes have: share.Member. They may stand in another limiter. limit.Ask finds them there.
-package remote
+package ability
 
 import (
 	"time"

@@ -1,11 +1,11 @@
-package remote_test
+package ability_test
 
 import (
 	"cmp"
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/remote"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 )
@@ -37,9 +37,9 @@ func (l *foreseeing) FreshFor(s *limit.Sent, d time.Duration) bool { return l.Fr
 func TestFreshForOfAll(t *testing.T) {
 	l := limit.NewAll(limit.MustRolling(9, time.Second), &foreseeing{&lapsing{Limiter: limit.MustRolling(9, time.Second)}, 5})
 	first, second := limittest.Admit(l, 0, limit.One), limittest.Admit(l, 0, limit.One)
-	if !remote.FreshFor(l, second, 4) || remote.FreshFor(l, second, 5) || remote.FreshFor(l, first, 0) {
-		t.Errorf("of 5 it is fresh for 4: %t, for 5: %t; a lapsed one: %t", remote.FreshFor(l, second, 4), remote.FreshFor(l, second, 5),
-			remote.FreshFor(l, first, 0))
+	if !ability.FreshFor(l, second, 4) || ability.FreshFor(l, second, 5) || ability.FreshFor(l, first, 0) {
+		t.Errorf("of 5 it is fresh for 4: %t, for 5: %t; a lapsed one: %t", ability.FreshFor(l, second, 4), ability.FreshFor(l, second, 5),
+			ability.FreshFor(l, first, 0))
 	}
 }
 
@@ -60,21 +60,21 @@ func TestFreshOfAll(t *testing.T) {
 	for name, in := range wrapped {
 		l := in(&lapsing{Limiter: roll()})
 		first, second := limittest.Admit(l, 0, limit.One), limittest.Admit(l, 0, limit.One)
-		if remote.Fresh(l, first) || !remote.Fresh(l, second) {
-			t.Errorf("%s: of two the first lapsed, and they are fresh: %t, %t", name, remote.Fresh(l, first), remote.Fresh(l, second))
+		if ability.Fresh(l, first) || !ability.Fresh(l, second) {
+			t.Errorf("%s: of two the first lapsed, and they are fresh: %t, %t", name, ability.Fresh(l, first), ability.Fresh(l, second))
 		}
-		if !remote.Lapses(l) {
+		if !ability.Lapses(l) {
 			t.Errorf("%s: something of it lapses", name)
 		}
-		if remote.FreshFor(l, second, 0) != remote.Fresh(l, second) || remote.FreshFor(l, first, 0) || remote.FreshFor(l, second, 1) {
+		if ability.FreshFor(l, second, 0) != ability.Fresh(l, second) || ability.FreshFor(l, first, 0) || ability.FreshFor(l, second, 1) {
 			t.Errorf("%s: a part that foresees nothing is fresh for some time, or not for none", name)
 		}
 		supplied := 0
-		if remote.Supply(l, func() { supplied++ }, nil, nil); supplied != 1 {
+		if ability.Supply(l, func() { supplied++ }, nil, nil); supplied != 1 {
 			t.Errorf("%s: it is supplied %d times", name, supplied)
 		}
 		l = in(roll())
-		if lease := limittest.Admit(l, 0, limit.One); !remote.Fresh(l, lease) || remote.Lapses(l) {
+		if lease := limittest.Admit(l, 0, limit.One); !ability.Fresh(l, lease) || ability.Lapses(l) {
 			t.Errorf("%s: nothing of it lapses", name)
 		}
 	}

@@ -1,7 +1,9 @@
-// Package learn speaks to limiters that learn from answers how much they may send. Limiters of
-// shared quotas do so: Fair and Auto of package fairshare. They may stand in another limiter.
-// limit.Ask finds them there.
-package learn
+// Package ability speaks to limiters with an ability that few have. Such a limiter may stand in
+// another one: limit.Ask finds it there.
+//
+//	learn.go   to learn from answers how much may be sent: Fair and Auto of package fairshare
+//	remote.go  to fetch room from elsewhere, as a share of a limit that many processes have: share.Member
+package ability
 
 import (
 	"github.com/paceline-go/paceline/limit"

@@ -1,11 +1,11 @@
-package learn_test
+package ability_test
 
 import (
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/learn"
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -37,19 +37,19 @@ func TestLearns(t *testing.T) {
 		p := &pupil{Limiter: rolling()}
 		l := in(p)
 		limit.Replay(l, 5, mono.Min, nil)
-		if !learn.Learns(l) || !p.resumed {
+		if !ability.Learns(l) || !p.resumed {
 			t.Errorf("%s: it learns nothing", name)
 		}
 		known := limit.Outcome{Known: 1<<limit.Requests | 1<<limit.Tokens}
-		if units := learn.Refills(l, &known); units != 1<<limit.Tokens {
+		if units := ability.Refills(l, &known); units != 1<<limit.Tokens {
 			t.Errorf("%s: these refill: %b", name, units)
 		}
 		stated := []limit.Rule{{Burst: 5}, {Burst: 7}}
-		if learn.State(l, 5, stated); !slices.Equal(p.stated, stated) {
+		if ability.State(l, 5, stated); !slices.Equal(p.stated, stated) {
 			t.Errorf("%s: it learns %v of %v", name, p.stated, stated)
 		}
 		l = in(rolling())
-		if learn.State(l, 5, stated); learn.Learns(l) || learn.Refills(l, &known) != 0 {
+		if ability.State(l, 5, stated); ability.Learns(l) || ability.Refills(l, &known) != 0 {
 			t.Errorf("%s: a Rolling learns", name)
 		}
 	}
