@@ -48,5 +48,5 @@ func Shapes(t *Transport, n int) (size int, first bool) {
 // RenamePath gives the model in a path another name.
 var RenamePath = renamePath
 
-// Repacked returns a partition as it comes back from its name in a Store.
+// Repacked returns a partition as it comes back from its name in a FrozenStore.
 func Repacked(p Partition) Partition { return unpacked(p.packed()) }

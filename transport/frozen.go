@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/core/frozen"
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
@@ -40,7 +40,7 @@ const unknownWindow = 24 * time.Hour
 // wholeSize is about how much a node takes that stays as it is.
 const wholeSize = 5 << 10
 
-// packed returns a partition as a name for a Store. It is shorter than eight strings.
+// packed returns a partition as a name for a FrozenStore. It is shorter than eight strings.
 func (p Partition) packed() string {
 	b := make([]byte, 0, 96)
 	for _, f := range [...]string{string(p.Scope), p.Target, p.Host, p.Key, p.Model, p.Resource, p.Route, p.Client} {
@@ -65,11 +65,11 @@ func unpacked(name string) (p Partition) {
 // cold is the frozen partitions of a Transport, or the frozen clients of Clients. The lock of its
 // owner guards it.
 type cold struct {
-	*frozen.Store[remembered]
+	*keyring.FrozenStore[remembered]
 	refused int64
 }
 
-func newCold(most int64) cold { return cold{Store: frozen.New[remembered](most)} }
+func newCold(most int64) cold { return cold{FrozenStore: keyring.NewFrozenStore[remembered](most)} }
 
 // at returns the present instant on the Group's scale.
 func (t *Transport) at() mono.Time { return mono.Of(t.group.Time(0), time.Now()) }
@@ -86,7 +86,7 @@ func (t *Transport) freezeLocked(l *leaf, n *node) {
 // put freezes a node. made makes its limiter again, for a client.
 func (c *cold) put(n *node, made func() limit.Limiter) {
 	t := n.t
-	var m frozen.Memory[remembered]
+	var m keyring.FrozenMemory[remembered]
 	var now mono.Time
 	t.group.Update(func(at mono.Time) {
 		now = at
@@ -103,7 +103,7 @@ func (c *cold) put(n *node, made func() limit.Limiter) {
 }
 
 // memory returns what a node remembers. It is idle, and the Group's lock is held.
-func (n *node) memory(now mono.Time) (m frozen.Memory[remembered]) {
+func (n *node) memory(now mono.Time) (m keyring.FrozenMemory[remembered]) {
 	idle, ok := n.stack.Idle(now)
 	if !ok { // a request that nobody counts as active any more: an answer that is still read, or the loser of two copies
 		idle.Counts = now.Add(unknownWindow)
@@ -125,7 +125,7 @@ func (n *node) memory(now mono.Time) (m frozen.Memory[remembered]) {
 
 // revive makes a node that continues from a memory. A memory that does not fit the limit of today
 // keeps requests away for as long as it counts.
-func (t *Transport) revive(p Partition, own limit.Limiter, m *frozen.Memory[remembered]) (*node, error) {
+func (t *Transport) revive(p Partition, own limit.Limiter, m *keyring.FrozenMemory[remembered]) (*node, error) {
 	n, err := t.bareNode(p, own)
 	if err != nil {
 		return nil, err
@@ -169,7 +169,7 @@ func (c *cold) bring(t *Transport, p Partition, full bool, made func() (limit.Li
 }
 
 func (c *cold) thaw(t *Transport, p Partition, full bool, made func() (limit.Limiter, error),
-	m *frozen.Memory[remembered]) (*node, error) {
+	m *keyring.FrozenMemory[remembered]) (*node, error) {
 	own, err := made()
 	switch {
 	case err != nil:
@@ -197,7 +197,7 @@ func (c *cold) thaw(t *Transport, p Partition, full bool, made func() (limit.Lim
 // configured now.
 func (c *cold) change(now mono.Time, t *Transport, limits func(p Partition) limit.Limiter,
 	f func(now mono.Time, p Partition, l limit.Limiter)) {
-	c.Each(now, func(name string, m frozen.Memory[remembered]) frozen.Memory[remembered] {
+	c.Each(now, func(name string, m keyring.FrozenMemory[remembered]) keyring.FrozenMemory[remembered] {
 		p := unpacked(name)
 		n, err := c.melt(t, p, limits, &m)
 		if err != nil || n == nil || n.stack.Own() == nil {
@@ -224,7 +224,7 @@ func (n *node) limits() (all []*paceline.Limit) {
 
 // melt returns the node of a memory, for a moment; nil: it has none.
 func (c *cold) melt(t *Transport, p Partition, limits func(p Partition) limit.Limiter,
-	m *frozen.Memory[remembered]) (*node, error) {
+	m *keyring.FrozenMemory[remembered]) (*node, error) {
 	var own limit.Limiter
 	switch w := m.Whole; {
 	case w != nil && w.node != nil:
@@ -238,7 +238,7 @@ func (c *cold) melt(t *Transport, p Partition, limits func(p Partition) limit.Li
 }
 
 // again returns the memory of a node that melted for a moment.
-func (n *node) again(now mono.Time, was *remembered) (m frozen.Memory[remembered]) {
+func (n *node) again(now mono.Time, was *remembered) (m keyring.FrozenMemory[remembered]) {
 	m = n.memory(now)
 	if m.Whole == nil && was != nil && was.made != nil {
 		m.Whole, m.Size = was, 32

@@ -7,6 +7,7 @@
 //	owners.go  in which account a key counts, and where a newcomer may belong
 //	past.go    a key's answered requests, to be counted again where it moves
 //	carry.go   the usage of a key whose requests nobody noted, to be counted where it moves
+//	frozen.go  what partitions of idle keys, and others, remember
 //
 // Its laws, each with a test over random histories:
 //

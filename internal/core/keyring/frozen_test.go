@@ -1,4 +1,4 @@
-package frozen_test
+package keyring_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/frozen"
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -16,15 +16,15 @@ import (
 func TestNothingThatCountsIsForgotten(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		s := frozen.New[int](4000)
-		kept := map[string]frozen.Memory[int]{}
+		s := keyring.NewFrozenStore[int](4000)
+		kept := map[string]keyring.FrozenMemory[int]{}
 		now := mono.Time(0)
 		for range 500 {
 			now += mono.Time(rng.IntN(5))
 			name := fmt.Sprint("name", rng.IntN(60))
 			switch rng.IntN(3) {
 			case 0:
-				m := frozen.Memory[int]{State: fmt.Sprint(now), Counts: now + mono.Time(rng.IntN(100)-20), Useful: now + mono.Time(rng.IntN(100)-50)}
+				m := keyring.FrozenMemory[int]{State: fmt.Sprint(now), Counts: now + mono.Time(rng.IntN(100)-20), Useful: now + mono.Time(rng.IntN(100)-50)}
 				s.Put(now, name, m)
 				kept[name] = m
 			case 1:
@@ -63,10 +63,10 @@ func TestNothingThatCountsIsForgotten(t *testing.T) {
 }
 
 func TestItIsSaidOnceThatMostIsInUse(t *testing.T) {
-	s := frozen.New[int](1600)
+	s := keyring.NewFrozenStore[int](1600)
 	var said strings.Builder
 	for i := range 12 {
-		s.Put(0, fmt.Sprint(i), frozen.Memory[int]{Counts: mono.Time(time.Second)})
+		s.Put(0, fmt.Sprint(i), keyring.FrozenMemory[int]{Counts: mono.Time(time.Second)})
 		if s.Warns() {
 			said.WriteString(fmt.Sprint(i, " of ", s.Bytes(), " "))
 		}
@@ -76,7 +76,7 @@ func TestItIsSaidOnceThatMostIsInUse(t *testing.T) {
 		s.Warns()
 	}
 	for i := range 12 {
-		s.Put(0, fmt.Sprint(i), frozen.Memory[int]{Counts: mono.Time(time.Second)})
+		s.Put(0, fmt.Sprint(i), keyring.FrozenMemory[int]{Counts: mono.Time(time.Second)})
 		if s.Warns() {
 			said.WriteString(fmt.Sprint(i))
 		}
@@ -91,9 +91,9 @@ func TestBytesAreThoseOfTheHeap(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	s := frozen.New[int](64 << 20)
+	s := keyring.NewFrozenStore[int](64 << 20)
 	for i := range 30_000 {
-		s.Put(0, fmt.Sprintf("key api.example.com tenant-%08d", i), frozen.Memory[int]{State: string(make([]byte, 45)), Counts: mono.Time(1 + i)})
+		s.Put(0, fmt.Sprintf("key api.example.com tenant-%08d", i), keyring.FrozenMemory[int]{State: string(make([]byte, 45)), Counts: mono.Time(1 + i)})
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)

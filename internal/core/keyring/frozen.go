@@ -1,9 +1,4 @@
-// Package frozen keeps what idle partitions remember, in a few bytes each, until nothing of that
-// counts any more. It forgets nothing that counts: the owner asks before it adds a partition that
-// is new.
-//
-// Like what decides in general it has no clock and no lock, and belongs to one owner.
-package frozen
+package keyring
 
 import (
 	"container/heap"
@@ -12,8 +7,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Memory is what one partition remembers.
-type Memory[W any] struct {
+// FrozenMemory is what one partition remembers.
+type FrozenMemory[W any] struct {
 	// State has it in bytes. Whole is for what no bytes have: an object that Size bytes belong to.
 	State string
 	Whole *W
@@ -23,55 +18,57 @@ type Memory[W any] struct {
 	Counts, Useful mono.Time
 }
 
-// Store has the memories of partitions by name. New makes it. Not safe for concurrent use.
-type Store[W any] struct {
-	all    map[string]*entry[W]
-	counts ends[W] // those that count, by Counts
-	useful ends[W] // the others, by Useful
+// FrozenStore has the memories of idle partitions by name, in a few bytes each, until nothing of them
+// counts any more. It forgets nothing that counts: its owner asks before it adds a partition that is
+// new. NewFrozenStore makes it. Not safe for concurrent use.
+type FrozenStore[W any] struct {
+	all    map[string]*frozenEntry[W]
+	counts frozenEnds[W] // those that count, by Counts
+	useful frozenEnds[W] // the others, by Useful
 	bytes  int64
 	most   int64
 	high   bool // more than warnAt is in use, and that was said
 }
 
-type entry[W any] struct {
+type frozenEntry[W any] struct {
 	name string
-	Memory[W]
+	FrozenMemory[W]
 	at    int32 // its place in counts or useful
 	spare bool  // it is in useful
 }
 
-// New returns an empty Store for so many bytes.
-func New[W any](most int64) *Store[W] {
-	s := &Store[W]{all: map[string]*entry[W]{}, most: most}
+// NewFrozenStore returns an empty FrozenStore for so many bytes.
+func NewFrozenStore[W any](most int64) *FrozenStore[W] {
+	s := &FrozenStore[W]{all: map[string]*frozenEntry[W]{}, most: most}
 	s.useful.spare = true
 	return s
 }
 
 // Each memory takes this much besides its name and its State: the entry, its place in a map that is
 // two thirds full, and its place in a heap that is three quarters full.
-const overhead = 96 + 44 + 11
+const frozenOverhead = 96 + 44 + 11
 
 // size returns how many bytes an entry takes. Allocations are in steps of 16 bytes.
-func (e *entry[W]) size() int64 {
+func (e *frozenEntry[W]) size() int64 {
 	up := func(n int) int64 { return int64(n+15) &^ 15 }
-	return overhead + up(len(e.name)) + up(len(e.State)) + int64(e.Size)
+	return frozenOverhead + up(len(e.name)) + up(len(e.State)) + int64(e.Size)
 }
 
 // Put keeps a memory, in place of an earlier one of the same name. It does so beyond the bound,
 // too: what counts must not be lost. Nothing is kept that neither counts nor is useful.
-func (s *Store[W]) Put(now mono.Time, name string, m Memory[W]) {
+func (s *FrozenStore[W]) Put(now mono.Time, name string, m FrozenMemory[W]) {
 	s.remove(s.all[name])
 	if m.Counts <= now && (m.Useful <= now || s.bytes >= s.most) {
 		return
 	}
-	e := &entry[W]{name: name, Memory: m}
+	e := &frozenEntry[W]{name: name, FrozenMemory: m}
 	s.all[name] = e
 	s.bytes += e.size()
 	s.add(now, e)
 	s.sweep(now)
 }
 
-func (s *Store[W]) add(now mono.Time, e *entry[W]) {
+func (s *FrozenStore[W]) add(now mono.Time, e *frozenEntry[W]) {
 	if e.spare = e.Counts <= now; e.spare {
 		heap.Push(&s.useful, e)
 	} else {
@@ -80,16 +77,16 @@ func (s *Store[W]) add(now mono.Time, e *entry[W]) {
 }
 
 // Take removes the memory of a name, and returns it. ok is false if there is none.
-func (s *Store[W]) Take(name string) (m Memory[W], ok bool) {
+func (s *FrozenStore[W]) Take(name string) (m FrozenMemory[W], ok bool) {
 	e := s.all[name]
 	if e == nil {
 		return m, false
 	}
 	s.remove(e)
-	return e.Memory, true
+	return e.FrozenMemory, true
 }
 
-func (s *Store[W]) remove(e *entry[W]) {
+func (s *FrozenStore[W]) remove(e *frozenEntry[W]) {
 	if e == nil {
 		return
 	}
@@ -101,33 +98,33 @@ func (s *Store[W]) remove(e *entry[W]) {
 	s.drop(e)
 }
 
-func (s *Store[W]) drop(e *entry[W]) {
+func (s *FrozenStore[W]) drop(e *frozenEntry[W]) {
 	delete(s.all, e.name)
 	s.bytes -= e.size()
 }
 
-// atOnce is how many memories are forgotten at once. Many may end at the same instant, and nobody
+// thawnAtOnce is how many memories are forgotten at once. Many may end at the same instant, and nobody
 // is to wait for all of them.
-const atOnce = 32
+const thawnAtOnce = 32
 
 // sweep forgets what is of no use any more, and beyond the bound all that does not count.
-func (s *Store[W]) sweep(now mono.Time) {
-	for n := 0; n < atOnce && len(s.counts.all) > 0 && s.counts.all[0].Counts <= now; n++ {
-		e := heap.Pop(&s.counts).(*entry[W])
+func (s *FrozenStore[W]) sweep(now mono.Time) {
+	for n := 0; n < thawnAtOnce && len(s.counts.all) > 0 && s.counts.all[0].Counts <= now; n++ {
+		e := heap.Pop(&s.counts).(*frozenEntry[W])
 		if e.Useful > now {
 			s.add(now, e)
 		} else {
 			s.drop(e)
 		}
 	}
-	for n := 0; n < atOnce && len(s.useful.all) > 0 && (s.useful.all[0].Useful <= now || s.bytes > s.most); n++ {
-		s.drop(heap.Pop(&s.useful).(*entry[W]))
+	for n := 0; n < thawnAtOnce && len(s.useful.all) > 0 && (s.useful.all[0].Useful <= now || s.bytes > s.most); n++ {
+		s.drop(heap.Pop(&s.useful).(*frozenEntry[W]))
 	}
 }
 
 // Full reports whether there is no room for one more partition that counts, and when there will be:
 // not before now.
-func (s *Store[W]) Full(now mono.Time) (first mono.Time, full bool) {
+func (s *FrozenStore[W]) Full(now mono.Time) (first mono.Time, full bool) {
 	s.sweep(now)
 	if s.bytes < s.most {
 		return 0, false
@@ -145,7 +142,7 @@ const (
 )
 
 // Warns reports, once, that most of the bound is in use.
-func (s *Store[W]) Warns() bool {
+func (s *FrozenStore[W]) Warns() bool {
 	was := s.high
 	switch used := float64(s.bytes) / float64(s.most); {
 	case used >= warnAt:
@@ -156,34 +153,34 @@ func (s *Store[W]) Warns() bool {
 	return s.high && !was
 }
 
-// Len returns how many partitions the Store has. Bytes returns what they take, and Most the bound.
-func (s *Store[W]) Len() int     { return len(s.all) }
-func (s *Store[W]) Bytes() int64 { return s.bytes }
-func (s *Store[W]) Most() int64  { return s.most }
+// Len returns how many partitions the FrozenStore has. Bytes returns what they take, and Most the bound.
+func (s *FrozenStore[W]) Len() int     { return len(s.all) }
+func (s *FrozenStore[W]) Bytes() int64 { return s.bytes }
+func (s *FrozenStore[W]) Most() int64  { return s.most }
 
 // Bound changes the bound.
-func (s *Store[W]) Bound(most int64) { s.most = most }
+func (s *FrozenStore[W]) Bound(most int64) { s.most = most }
 
 // Each replaces every memory by what change returns for it. It is for a change of limits.
-func (s *Store[W]) Each(now mono.Time, change func(name string, m Memory[W]) Memory[W]) {
+func (s *FrozenStore[W]) Each(now mono.Time, change func(name string, m FrozenMemory[W]) FrozenMemory[W]) {
 	was := s.all
-	s.all, s.counts.all, s.useful.all, s.bytes = map[string]*entry[W]{}, nil, nil, 0
+	s.all, s.counts.all, s.useful.all, s.bytes = map[string]*frozenEntry[W]{}, nil, nil, 0
 	for name, e := range was {
-		s.Put(now, name, change(name, e.Memory))
+		s.Put(now, name, change(name, e.FrozenMemory))
 	}
 }
 
-// ends is a heap of entries by the instant at which their part ends.
-type ends[W any] struct {
-	all   []*entry[W]
+// frozenEnds is a heap of entries by the instant at which their part ends.
+type frozenEnds[W any] struct {
+	all   []*frozenEntry[W]
 	spare bool
 }
 
 // Len implements sort.Interface.
-func (h *ends[W]) Len() int { return len(h.all) }
+func (h *frozenEnds[W]) Len() int { return len(h.all) }
 
 // Less implements sort.Interface.
-func (h *ends[W]) Less(i, j int) bool {
+func (h *frozenEnds[W]) Less(i, j int) bool {
 	if h.spare {
 		return h.all[i].Useful < h.all[j].Useful
 	}
@@ -191,20 +188,20 @@ func (h *ends[W]) Less(i, j int) bool {
 }
 
 // Swap implements sort.Interface.
-func (h *ends[W]) Swap(i, j int) {
+func (h *frozenEnds[W]) Swap(i, j int) {
 	h.all[i], h.all[j] = h.all[j], h.all[i]
 	h.all[i].at, h.all[j].at = int32(i), int32(j)
 }
 
 // Push implements heap.Interface.
-func (h *ends[W]) Push(x any) {
-	e := x.(*entry[W])
+func (h *frozenEnds[W]) Push(x any) {
+	e := x.(*frozenEntry[W])
 	e.at = int32(len(h.all))
 	h.all = append(h.all, e)
 }
 
 // Pop implements heap.Interface.
-func (h *ends[W]) Pop() any {
+func (h *frozenEnds[W]) Pop() any {
 	last := len(h.all) - 1
 	e := h.all[last]
 	h.all[last] = nil
