@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/breaker"
 	"github.com/paceline-go/paceline/internal/core/keyring"
+	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/observe"
@@ -125,7 +125,7 @@ func (c *call) evidence(s *sent, resp *http.Response, err error, last bool) clas
 	if resp != nil {
 		in.Status, in.Header = resp.StatusCode, resp.Header
 	}
-	s.none = err != nil && !written && breaker.Excuses(in.Link, s.way.server.down.Load()) && c.bears(s)
+	s.none = err != nil && !written && stack.Excuses(in.Link, s.way.server.down.Load()) && c.bears(s)
 	in.Last, in.Resends, in.Patient = last && !s.none, c.again && !s.none, c.patience() > 0
 	return in
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/ability"
-	"github.com/paceline-go/paceline/internal/core/breaker"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
@@ -48,7 +47,7 @@ type node struct {
 
 	// Of a host:
 	rooms  map[string]*room // by model; guarded by the Transport's lock
-	health *breaker.Breaker
+	health *stack.Breaker
 	way    *paceline.Limit // to the host
 	down   atomic.Bool     // the host was down at the latest look
 	cause  error           // of the outage
@@ -110,7 +109,7 @@ func (n *node) join() (err error) {
 	if p.Scope != provider.IP {
 		return nil
 	}
-	if n.health, err = breaker.New(breaker.Config{Rand: t.jitter, Backoff: t.probes()}); err != nil {
+	if n.health, err = stack.NewBreaker(stack.BreakerConfig{Rand: t.jitter, Backoff: t.probes()}); err != nil {
 		return fmt.Errorf("transport: %w", err)
 	}
 	n.way = t.group.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil,
@@ -246,7 +245,7 @@ func (n *node) look() (err *Error) {
 }
 
 // outage reports whether the host has been down for longer than any wait.
-func (n *node) outage(now mono.Time) (s breaker.State, over bool) {
+func (n *node) outage(now mono.Time) (s stack.BreakerState, over bool) {
 	if n.health == nil {
 		return s, false
 	}
@@ -258,7 +257,7 @@ func (n *node) outage(now mono.Time) (s breaker.State, over bool) {
 // failed records that an attempt failed on the way to the host, or had an error of the server's
 // own.
 func (n *node) failed(cause error) {
-	var s breaker.State
+	var s stack.BreakerState
 	news := false
 	n.t.group.Update(func(now mono.Time) {
 		s, news = n.health.News(now)
@@ -278,7 +277,7 @@ func (n *node) failed(cause error) {
 
 // served records that the host answers again after an outage.
 func (n *node) served() {
-	var s breaker.State
+	var s stack.BreakerState
 	news := false
 	n.t.group.Update(func(now mono.Time) {
 		_, news = n.health.News(now)

@@ -103,7 +103,7 @@ func (d *badDay) whole(n int) {
 // Faults during a run, each driven through the command. Where a fault has more
 // sides than one they are in tests of their own:
 //
-//	outage               TestRunWaitsForItsServer, TestRunGivesUpAnOutage, tests of internal/core/breaker
+//	outage               TestRunWaitsForItsServer, TestRunGivesUpAnOutage, tests of stack.Breaker
 //	fd limit             TestRunOutOfFiles
 //	close without answer tests of internal/send, TestUnanswered, TestSoak
 //	full disk            TestFullDisk of internal/app/run and internal/app/durable: each file, at each line

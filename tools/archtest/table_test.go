@@ -56,9 +56,8 @@ var Table = []Package{
 	{Name: "internal/core/queue", Core: true, Ours: "limit/mono limit", Std: pure + " container/heap"},
 	{Name: "internal/core/scheduler", Core: true, Ours: "limit/mono limit internal/core/ability", Std: pure},
 	{Name: "internal/core/stack", Core: true, Ours: "limit/mono limit fairshare pool/backoff internal/core/ability", Std: pure + " encoding/binary"},
-	{Name: "internal/core/breaker", Core: true, Ours: "limit/mono limit pool/backoff internal/core/stack", Std: pure},
 	{Name: "internal/core/keyring", Core: true, Ours: "limit/mono limit", Std: pure + " container/heap"},
-	{Name: "internal/core/dispatch", Core: true, Ours: "limit/mono limit pool/backoff internal/core/queue internal/core/keyring internal/core/stack internal/core/breaker internal/core/histogram internal/core/scheduler internal/core/ability", Std: pure + " container/heap"},
+	{Name: "internal/core/dispatch", Core: true, Ours: "limit/mono limit pool/backoff internal/core/queue internal/core/keyring internal/core/stack internal/core/histogram internal/core/scheduler internal/core/ability", Std: pure + " container/heap"},
 
 	{Name: "observe", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: "cmp hash/fnv slices strconv strings time unicode unicode/utf8"},
 
@@ -111,7 +110,7 @@ var Table = []Package{
 	{Name: "backlog/sqlite", Ours: "backlog internal/sqlitefile", Std: "any"},
 
 	// Edges: HTTP, files, pictures.
-	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send internal/core/keyring internal/core/stack internal/core/breaker internal/core/histogram internal/text internal/secret internal/send/decode internal/core/ability fairshare", Std: "any"},
+	{Name: "transport", Ours: "paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send internal/core/keyring internal/core/stack internal/core/histogram internal/text internal/secret internal/send/decode internal/core/ability fairshare", Std: "any"},
 	{Name: "internal/queued", Ours: "paceline observe limit/mono limit pool/backoff provider provider/classify internal/core/ability internal/core/snooze internal/core/stack", Std: "bytes cmp context errors fmt io maps math/rand/v2 net/http sync time"},
 	{Name: "internal/web", Std: "embed"},
 	{Name: "observe/dashboard", Ours: "observe internal/text internal/web", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},

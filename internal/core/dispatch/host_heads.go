@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/breaker"
 	"github.com/paceline-go/paceline/internal/core/histogram"
 	"github.com/paceline-go/paceline/internal/core/queue"
+	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -40,7 +40,7 @@ const fewHosts = 1024
 
 type host struct {
 	name     string
-	health   *breaker.Breaker
+	health   *stack.Breaker
 	inFlight int
 	reason   string    // of the latest failure
 	ready    mono.Time // while it is held
@@ -75,7 +75,7 @@ func (s *hosts) of(name string) *host {
 		if len(s.all) >= s.most {
 			s.sweep()
 		}
-		watch, err := breaker.New(breaker.Config{Rand: s.rand})
+		watch, err := stack.NewBreaker(stack.BreakerConfig{Rand: s.rand})
 		if err != nil {
 			panic(err) // its zero configuration is ready
 		}
@@ -230,7 +230,7 @@ func (s *hosts) settle(now mono.Time, a *Attempt, sent *limit.Sent, ans *Answer)
 		h.ready = h.health.Ready(now, a.Request.Cost)
 		heap.Fix(&s.held, h.place)
 	}
-	return ans.Result == limit.Unsent && breaker.Excuses(ans.Link, h.health.State(now).Down)
+	return ans.Result == limit.Unsent && stack.Excuses(ans.Link, h.health.State(now).Down)
 }
 
 // isUp takes a host off the list of those that are down.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/breaker"
 	"github.com/paceline-go/paceline/internal/core/dispatch"
 	"github.com/paceline-go/paceline/internal/core/queue"
+	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -358,7 +358,7 @@ func FuzzHosts(f *testing.F) {
 		f.Add(program)
 	}
 	f.Fuzz(func(t *testing.T, program []byte) {
-		w := &hostModel{T: t, watches: map[string]*breaker.Breaker{}, attempts: map[int]int{}}
+		w := &hostModel{T: t, watches: map[string]*stack.Breaker{}, attempts: map[int]int{}}
 		q, err := queue.New(queue.Config{MaxAttempts: 1000, Host: func(r *queue.Request) string { return w.to[r.Value.(int)] }})
 		if err != nil {
 			t.Fatal(err)
@@ -384,7 +384,7 @@ type hostModel struct {
 	now      mono.Time
 	to       []string // where each request goes
 	attempts map[int]int
-	watches  map[string]*breaker.Breaker
+	watches  map[string]*stack.Breaker
 	open     []modelled
 }
 
@@ -396,9 +396,9 @@ type modelled struct {
 
 var hostNames = []string{"x", "y", "z"}
 
-func (w *hostModel) watch(host string) *breaker.Breaker {
+func (w *hostModel) watch(host string) *stack.Breaker {
 	if w.watches[host] == nil {
-		w.watches[host], _ = breaker.New(breaker.Config{})
+		w.watches[host], _ = stack.NewBreaker(stack.BreakerConfig{})
 	}
 	return w.watches[host]
 }

@@ -4,7 +4,7 @@
 // stricter than the configured limit.
 //
 // Like every Limiter it is arithmetic on the now of its caller. It owns no clock and no lock, and
-// belongs to one driver. Package breaker handles outages of a host.
+// belongs to one driver. A Breaker handles outages of a host.
 //
 //	stack.go          Stack: Ready, Admit, Settle
 //	pause.go          the time without requests after refusals
@@ -12,6 +12,8 @@
 //	beginning.go      a slow beginning where the right load is unknown
 //	ramp.go           how quickly the load may rise
 //	idle.go           what a stack with nothing in flight remembers
+//	breaker.go        Breaker: a host that is down is not asked but by probes
+//	open_files.go     a bound on requests in flight for want of file descriptors
 package stack
 
 import (

@@ -1,4 +1,4 @@
-package breaker_test
+package stack_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/breaker"
+	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -15,9 +15,9 @@ import (
 )
 
 // story is all that ever happened, from which every question is answered anew.
-type story struct{ deeds []deed }
+type hostStory struct{ deeds []hostDeed }
 
-type deed struct {
+type hostDeed struct {
 	at   mono.Time
 	send int // of an end: the index of its send; of a send: -1
 	saw  limit.Link
@@ -33,7 +33,7 @@ type outage struct {
 	probe int // -1: none is out
 }
 
-type told struct {
+type hostTold struct {
 	ready mono.Time
 	down  bool
 	downs int
@@ -45,7 +45,7 @@ var steps = []time.Duration{250 * ms, 500 * ms, time.Second, 2 * time.Second, 4 
 func step(level int) time.Duration { return steps[min(level, len(steps))-1] }
 
 // open are the sends after since that have not ended before the deed upTo.
-func (s *story) open(since, upTo int) (open []int) {
+func (s *hostStory) open(since, upTo int) (open []int) {
 	for i, d := range s.deeds[:upTo] {
 		if d.send < 0 && i > since {
 			open = append(open, i)
@@ -56,7 +56,7 @@ func (s *story) open(since, upTo int) (open []int) {
 	return open
 }
 
-func (s *story) tell(now mono.Time) (t told) {
+func (s *hostStory) tell(now mono.Time) (t hostTold) {
 	var on, last *outage
 	var ended mono.Time
 	var row []int // ends
@@ -140,7 +140,7 @@ func (s *story) tell(now mono.Time) (t told) {
 
 // convicts reports whether a row of failures, the last of which is end, shows that the host is
 // down.
-func (s *story) convicts(row []int, end int) bool {
+func (s *hostStory) convicts(row []int, end int) bool {
 	if len(s.open(row[0], end+1)) > 2*len(row) {
 		return false
 	}
@@ -156,7 +156,7 @@ func (s *story) convicts(row []int, end int) bool {
 
 // full reports whether the requests in flight that were sent since are as many as those of them
 // that were served, and one.
-func (s *story) full(since int) bool {
+func (s *hostStory) full(since int) bool {
 	room := 1
 	for _, d := range s.deeds {
 		if d.send > since && d.saw == limit.Working {
@@ -168,9 +168,9 @@ func (s *story) full(since int) bool {
 
 // play has a Breaker and the story go through a program, three bytes a step, and returns the first
 // disagreement.
-func play(program []byte) error {
-	h := must(breaker.New(breaker.Config{Backoff: backoff.Policy{Jitter: -1}}))
-	s := &story{}
+func playHost(program []byte) error {
+	h := must(stack.NewBreaker(stack.BreakerConfig{Backoff: backoff.Policy{Jitter: -1}}))
+	s := &hostStory{}
 	type open struct {
 		lease *limit.Sent
 		send  int
@@ -191,15 +191,15 @@ func play(program []byte) error {
 				break
 			}
 			opened = append(opened, open{limittest.Admit(h, now, limit.One), len(s.deeds)})
-			s.deeds = append(s.deeds, deed{at: now, send: -1})
+			s.deeds = append(s.deeds, hostDeed{at: now, send: -1})
 		default:
 			if len(opened) == 0 {
 				break
 			}
 			k := int(a) % len(opened)
-			o, saw := outcome(op, b)
+			o, saw := hostOutcome(op, b)
 			h.Settle(now, opened[k].lease, &o)
-			s.deeds = append(s.deeds, deed{at: now, send: opened[k].send, saw: saw, sent: o.Result != limit.Unsent})
+			s.deeds = append(s.deeds, hostDeed{at: now, send: opened[k].send, saw: saw, sent: o.Result != limit.Unsent})
 			opened = slices.Delete(opened, k, k+1)
 		}
 		want, state := s.tell(now), h.State(now)
@@ -224,7 +224,7 @@ func play(program []byte) error {
 }
 
 // outcome is an end, and its evidence.
-func outcome(op, b byte) (limit.Outcome, limit.Link) {
+func hostOutcome(op, b byte) (limit.Outcome, limit.Link) {
 	saw := limit.Link(b % 8)
 	if op&8 != 0 { // in bad times
 		saw = []limit.Link{limit.Broken, limit.Silent, limit.Unreachable, limit.NoName}[b%4]
@@ -236,7 +236,7 @@ func outcome(op, b byte) (limit.Outcome, limit.Link) {
 	return o, saw
 }
 
-func TestModel(t *testing.T) {
+func TestBreakerModel(t *testing.T) {
 	for seed := range uint64(1000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		program := make([]byte, 3*(20+rng.IntN(150)))
@@ -246,16 +246,16 @@ func TestModel(t *testing.T) {
 				program[i] |= 8
 			}
 		}
-		if err := play(program); err != nil {
+		if err := playHost(program); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
 }
 
-func FuzzModel(f *testing.F) {
+func FuzzBreakerModel(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 12, 0, 2, 0, 100, 1, 1, 0, 0, 12, 0, 2, 1, 0, 0, 12, 0, 2, 2, 0, 0, 4, 0, 1})
 	f.Fuzz(func(t *testing.T, program []byte) {
-		if err := play(program); err != nil {
+		if err := playHost(program); err != nil {
 			t.Fatal(err)
 		}
 	})

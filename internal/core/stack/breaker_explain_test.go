@@ -1,4 +1,4 @@
-package breaker_test
+package stack_test
 
 import (
 	"testing"
@@ -9,8 +9,8 @@ import (
 )
 
 // Explain gives the reason of a wait: files for so many, an outage, or the beginning after it.
-func TestExplain(t *testing.T) {
-	h := steady()
+func TestBreakerExplains(t *testing.T) {
+	h := steadyBreaker()
 	says := func(now time.Duration, want limit.Rule) {
 		t.Helper()
 		ready := h.Ready(at(now), limit.One)

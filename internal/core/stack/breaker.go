@@ -1,13 +1,4 @@
-// Package breaker keeps load from a host that is down. A Breaker is one more limit in the
-// scheduler, one for each host.
-//
-// While the host is down one request at a time probes it, with a growing pause between two. The
-// first that is served ends the outage, and load begins slowly. The evidence of an attempt is in
-// its limit.Outcome.Link. The package does not decide what happens to the request: an unsent
-// request is free, and an answer of 500 is an attempt like another.
-//
-// A server that refuses because of a limit works; package stack handles refusals.
-package breaker
+package stack
 
 import (
 	"cmp"
@@ -15,14 +6,13 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
-// Config describes a Breaker. The zero value is ready.
-type Config struct {
+// BreakerConfig describes a Breaker. The zero value is ready.
+type BreakerConfig struct {
 	// After is how many attempts in a row that never reached the host show that it is down. If
 	// zero, 3.
 	After int
@@ -47,15 +37,24 @@ const (
 	// accident.
 	lasting        = 100 * time.Millisecond
 	lastingAnswers = 500 * time.Millisecond
-	long           = 12
-	longAnswers    = 32
+	longRow        = 12
+	longAnswersRow = 32
 
 	// undecided is how many requests sent since the first failure may still be on their way, for
 	// each that failed. If there are more, most have a connection, and may well be served.
 	undecided = 2
 )
 
-// Breaker is the state of one host, as a limit.Limiter. New makes it. Not safe for concurrent use.
+// Breaker keeps load from a host that is down, as one more limit.Limiter of the scheduler, one for each
+// host. NewBreaker makes it. Not safe for concurrent use.
+//
+// While the host is down one request at a time probes it, with a growing pause between two. The
+// first that is served ends the outage, and load begins slowly. The evidence of an attempt is in
+// its limit.Outcome.Link. A Breaker does not decide what happens to the request: an unsent
+// request is free, and an answer of 500 is an attempt like another.
+//
+// A server that refuses because of a limit works; a Stack handles refusals.
+//
 // Ready, Admit and Settle do not allocate.
 //
 //	up ── a row of failures, nothing served that was sent since ──► down ◄─┐
@@ -72,16 +71,16 @@ type Breaker struct {
 	calm bool   // nothing is wrong: any request may go
 
 	served uint64 // the latest request that was served
-	row    row
+	row    failedRow
 	outage outage
-	begin  stack.Beginning
-	files  files
+	begin  Beginning
+	files  openFiles
 	told   bool // News has reported the present state
 }
 
-// row counts failed attempts, as long as no attempt is served that was sent after the first of
+// failedRow counts failed attempts, as long as no attempt is served that was sent after the first of
 // them.
-type row struct {
+type failedRow struct {
 	count int
 	never int       // attempts among them that never reached the host
 	began mono.Time // when the first failure was known
@@ -104,9 +103,9 @@ type outage struct {
 	lasted time.Duration
 }
 
-// New checks the configuration and returns a Breaker for a host of unknown health. The error names
+// NewBreaker checks the configuration and returns a Breaker for a host of unknown health. The error names
 // the field and the value.
-func New(c Config) (*Breaker, error) {
+func NewBreaker(c BreakerConfig) (*Breaker, error) {
 	if c.After < 0 {
 		return nil, fmt.Errorf("health: After %d is negative", c.After)
 	}
@@ -234,11 +233,11 @@ func (h *Breaker) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 func (h *Breaker) works(number uint64) {
 	h.served = max(h.served, number)
 	if h.row.count > 0 && number > h.row.first {
-		h.row = row{}
+		h.row = failedRow{}
 	}
 	if p := &h.outage; p.on && number > p.first {
 		p.on, p.probe, p.ended, p.lasted = false, 0, h.last, h.last.Sub(p.since)
-		h.row = row{}
+		h.row = failedRow{}
 		h.begin.Start(h.sent)
 		h.told = false
 	}
@@ -260,7 +259,7 @@ func (h *Breaker) fails(number uint64, saw limit.Link, probe bool) {
 	}
 	r := &h.row
 	if r.count == 0 {
-		*r = row{began: h.last, first: number, since: h.sent}
+		*r = failedRow{began: h.last, first: number, since: h.sent}
 	}
 	r.count++
 	if saw != limit.Broken && saw != limit.Silent {
@@ -280,10 +279,10 @@ func (h *Breaker) shows() bool {
 	switch {
 	case r.open > undecided*r.count:
 		return false
-	case r.never >= h.after && (lasted >= lasting || r.never >= long):
+	case r.never >= h.after && (lasted >= lasting || r.never >= longRow):
 		return true
 	}
-	return r.count >= h.answers && (lasted >= lastingAnswers || r.count >= longAnswers)
+	return r.count >= h.answers && (lasted >= lastingAnswers || r.count >= longAnswersRow)
 }
 
 // stop begins an outage. If the host was up for less time than the last outage took, the pauses
@@ -296,7 +295,7 @@ func (h *Breaker) stop() {
 	}
 	*p = outage{on: true, kind: h.row.kind, since: h.row.began, first: h.row.first, level: level}
 	p.next = h.last.Add(h.policy.Delay(level, h.rand))
-	h.row, h.begin = row{}, stack.Beginning{}
+	h.row, h.begin = failedRow{}, Beginning{}
 	h.told = false
 }
 
@@ -311,8 +310,8 @@ func Excuses(saw limit.Link, down bool) bool {
 // scheduler.LaneConfig.
 func (h *Breaker) Shut(mono.Time) bool { return h.outage.on }
 
-// State is the health of a host.
-type State struct {
+// BreakerState is the state of a host.
+type BreakerState struct {
 	Down    bool
 	Kind    limit.Link    // of the outage: the latest evidence
 	Since   mono.Time     // of the outage: when its first failure was known; otherwise: when the last outage ended
@@ -325,13 +324,13 @@ type State struct {
 
 // Over returns when an outage is longer than anybody waits, as it is from then on; ok means that the
 // host is down.
-func (s State) Over(most time.Duration) (at mono.Time, ok bool) { return s.Since.Add(most), s.Down }
+func (s BreakerState) Over(most time.Duration) (at mono.Time, ok bool) { return s.Since.Add(most), s.Down }
 
 // State returns the health of the host at now.
-func (h *Breaker) State(now mono.Time) State {
+func (h *Breaker) State(now mono.Time) BreakerState {
 	now = max(now, h.last)
 	p := &h.outage
-	s := State{Down: p.on, Kind: p.kind, Probes: p.failed, Since: p.ended, Lasted: p.lasted, Most: h.files.now(now)}
+	s := BreakerState{Down: p.on, Kind: p.kind, Probes: p.failed, Since: p.ended, Lasted: p.lasted, Most: h.files.now(now)}
 	if p.on {
 		s.Since, s.Next, s.Probing, s.Lasted = p.since, max(now, p.next), p.probe != 0, 0
 	}
@@ -340,9 +339,9 @@ func (h *Breaker) State(now mono.Time) State {
 
 // News returns the health of the host if it went down or came back since the last call. So each
 // change is reported once.
-func (h *Breaker) News(now mono.Time) (State, bool) {
+func (h *Breaker) News(now mono.Time) (BreakerState, bool) {
 	if h.told {
-		return State{}, false
+		return BreakerState{}, false
 	}
 	h.told = true
 	return h.State(now), true

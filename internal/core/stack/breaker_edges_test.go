@@ -1,16 +1,16 @@
-package breaker_test
+package stack_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/breaker"
+	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 )
 
 // fails has one request at now that does not get there.
-func fails(h *breaker.Breaker, now time.Duration) {
+func fails(h *stack.Breaker, now time.Duration) {
 	h.Settle(at(now), limittest.Admit(h, at(now), limit.One), &limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
 }
 
@@ -44,7 +44,7 @@ func TestAnOutageAfterAnother(t *testing.T) {
 
 // A request was served before a probe was due. From then on no request waits for the probe.
 func TestNothingIsForetoldOfAnEnd(t *testing.T) {
-	h := steady()
+	h := steadyBreaker()
 	by := []*limit.Sent{limittest.Admit(h, 0, limit.One), limittest.Admit(h, 0, limit.One), limittest.Admit(h, 0, limit.One), limittest.Admit(h, 0, limit.One)}
 	for i, l := range by[:3] {
 		h.Settle(at(time.Duration(i)*100*ms), l, &limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
@@ -60,7 +60,7 @@ func TestNothingIsForetoldOfAnEnd(t *testing.T) {
 // ended: the next failures decide.
 func TestWhoIsOnTheWay(t *testing.T) {
 	for ended, want := range map[int]bool{7: true, 2: true, 1: false} {
-		h := steady()
+		h := steadyBreaker()
 		fails(h, 0)
 		var open []*limit.Sent
 		for range 10 {
@@ -82,7 +82,7 @@ func TestWhoIsOnTheWay(t *testing.T) {
 // also before the zero of the clock.
 func TestFilesTimeline(t *testing.T) {
 	const struck = -time.Hour
-	h := steady()
+	h := steadyBreaker()
 	open := []*limit.Sent{limittest.Admit(h, at(struck), limit.One), limittest.Admit(h, at(struck), limit.One), limittest.Admit(h, at(struck), limit.One)}
 	h.Settle(at(struck), open[0], &limit.Outcome{Result: limit.Unsent, Link: limit.NoFiles})
 	h.Settle(at(struck), open[1], &limit.Outcome{Result: limit.Accepted})

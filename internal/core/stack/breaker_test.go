@@ -1,4 +1,4 @@
-package breaker_test
+package stack_test
 
 import (
 	"container/heap"
@@ -6,33 +6,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/breaker"
+	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
 )
 
-const ms = time.Millisecond
-
-func at(d time.Duration) mono.Time { return mono.Time(d) }
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // steady has no jitter: 250 ms, 500 ms … 15 s.
-func steady() *breaker.Breaker {
-	return must(breaker.New(breaker.Config{Backoff: backoff.Policy{Jitter: -1}}))
+func steadyBreaker() *stack.Breaker {
+	return must(stack.NewBreaker(stack.BreakerConfig{Backoff: backoff.Policy{Jitter: -1}}))
 }
 
 // world is a host under a steady load. A new request waits in line. An unsent request stands in
 // line again at once. A failed one is tried up to five times, with a second between.
 type world struct {
-	h     *breaker.Breaker
+	h     *stack.Breaker
 	every time.Duration                                             // between two that come
 	most  int                                                       // in flight, for want of workers; 0: any number
 	host  func(now mono.Time, open int) (limit.Link, time.Duration) // what an attempt meets, and how long it takes
@@ -164,7 +153,7 @@ func away(from, to time.Duration, saw limit.Link) func(mono.Time, int) (limit.Li
 // connects find out, and all are served.
 func TestAwayForFiveSeconds(t *testing.T) {
 	for _, saw := range []limit.Link{limit.Unreachable, limit.NoName, limit.BadCertificate} {
-		w := &world{h: steady(), every: 10 * ms, host: away(10*time.Second, 15*time.Second, saw)}
+		w := &world{h: steadyBreaker(), every: 10 * ms, host: away(10*time.Second, 15*time.Second, saw)}
 		w.run(60 * time.Second)
 		n := w.between(10*time.Second, 15*time.Second)
 		if n > 20 {
@@ -181,7 +170,7 @@ func TestAwayForFiveSeconds(t *testing.T) {
 
 // Load begins slowly: one, then two, then four, with any number waiting.
 func TestItBeginsSlowly(t *testing.T) {
-	w := &world{h: steady(), every: ms, host: away(time.Second, 3*time.Second, limit.Unreachable)}
+	w := &world{h: steadyBreaker(), every: ms, host: away(time.Second, 3*time.Second, limit.Unreachable)}
 	w.run(20 * time.Second)
 	up := time.Duration(w.ups[0])
 	for round, want := range []int{1, 2, 4, 8, 16} { // 50 ms each
@@ -196,7 +185,7 @@ func TestItBeginsSlowly(t *testing.T) {
 
 // A server that answers 500 for good ends in dead letters, by probes and not in a burst.
 func TestBrokenForGood(t *testing.T) {
-	w := &world{h: steady(), every: 10 * ms, host: func(mono.Time, int) (limit.Link, time.Duration) { return limit.Broken, 20 * ms }}
+	w := &world{h: steadyBreaker(), every: 10 * ms, host: func(mono.Time, int) (limit.Link, time.Duration) { return limit.Broken, 20 * ms }}
 	w.run(10 * time.Minute)
 	if n := w.between(0, time.Second); n > 60 {
 		t.Errorf("%d attempts before it was found out", n)
@@ -207,7 +196,7 @@ func TestBrokenForGood(t *testing.T) {
 	if w.charged != len(w.attempts) || w.dead < 1 || w.dead > len(w.attempts)/5 {
 		t.Errorf("%d attempts, of which %d count; %d dead", len(w.attempts), w.charged, w.dead)
 	}
-	burst := &world{h: steady(), every: ms / 10, host: w.host}
+	burst := &world{h: steadyBreaker(), every: ms / 10, host: w.host}
 	burst.run(time.Second)
 	if n := len(burst.attempts); n > 300 { // 32 answers, and the requests that went out before the last of them
 		t.Errorf("%d attempts at 10,000 a second", n)
@@ -219,7 +208,7 @@ func TestBrokenForGood(t *testing.T) {
 
 // A certificate that is wrong for good costs a handshake now and then.
 func TestBadCertificateForGood(t *testing.T) {
-	w := &world{h: steady(), every: 50 * ms, most: 100, host: func(mono.Time, int) (limit.Link, time.Duration) { return limit.BadCertificate, 5 * ms }}
+	w := &world{h: steadyBreaker(), every: 50 * ms, most: 100, host: func(mono.Time, int) (limit.Link, time.Duration) { return limit.BadCertificate, 5 * ms }}
 	w.run(24 * time.Second)
 	if n := len(w.attempts); n > 40 {
 		t.Errorf("%d handshakes", n)
@@ -247,7 +236,7 @@ func TestAnUnluckyFew(t *testing.T) {
 		for seed := range uint64(5) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			n := 0
-			w := &world{h: steady(), every: 5 * ms, host: func(mono.Time, int) (limit.Link, time.Duration) {
+			w := &world{h: steadyBreaker(), every: 5 * ms, host: func(mono.Time, int) (limit.Link, time.Duration) {
 				n++
 				switch {
 				case !tc.unlucky(n, rng):
@@ -267,7 +256,7 @@ func TestAnUnluckyFew(t *testing.T) {
 
 // A host that swallows everything is found out by the timeouts.
 func TestSilent(t *testing.T) {
-	w := &world{h: steady(), every: 100 * ms, host: func(now mono.Time, _ int) (limit.Link, time.Duration) {
+	w := &world{h: steadyBreaker(), every: 100 * ms, host: func(now mono.Time, _ int) (limit.Link, time.Duration) {
 		if now > at(10*time.Second) {
 			return limit.Silent, 2 * time.Second
 		}
@@ -282,7 +271,7 @@ func TestSilent(t *testing.T) {
 // Answers to requests that were sent before the outage prove nothing: a server that is shut down
 // still answers those.
 func TestDrains(t *testing.T) {
-	h := steady()
+	h := steadyBreaker()
 	var slow []*limit.Sent
 	for range 20 {
 		slow = append(slow, limittest.Admit(h, 0, limit.One))
@@ -308,7 +297,7 @@ func TestDrains(t *testing.T) {
 
 // A host that goes away as soon as it is back is asked ever more seldom.
 func TestFlapping(t *testing.T) {
-	w := &world{h: steady(), every: 10 * ms, host: func(now mono.Time, _ int) (limit.Link, time.Duration) {
+	w := &world{h: steadyBreaker(), every: 10 * ms, host: func(now mono.Time, _ int) (limit.Link, time.Duration) {
 		if now/mono.Time(time.Second)%2 == 0 {
 			return limit.Unreachable, ms
 		}
@@ -325,7 +314,7 @@ func TestFlapping(t *testing.T) {
 
 // With files for ten, more than those are tried now and then, and cost nothing.
 func TestNoFiles(t *testing.T) {
-	w := &world{h: steady(), every: 5 * ms, host: func(_ mono.Time, open int) (limit.Link, time.Duration) {
+	w := &world{h: steadyBreaker(), every: 5 * ms, host: func(_ mono.Time, open int) (limit.Link, time.Duration) {
 		if open >= 10 {
 			return limit.NoFiles, 0
 		}
@@ -344,7 +333,7 @@ func TestNoFiles(t *testing.T) {
 	}
 
 	// With files for none it is an outage like another.
-	w = &world{h: steady(), every: 5 * ms, host: func(now mono.Time, _ int) (limit.Link, time.Duration) {
+	w = &world{h: steadyBreaker(), every: 5 * ms, host: func(now mono.Time, _ int) (limit.Link, time.Duration) {
 		if now < at(10*time.Second) {
 			return limit.NoFiles, 0
 		}
@@ -359,7 +348,7 @@ func TestNoFiles(t *testing.T) {
 // After an unsent probe the next one goes in its place. After a probe without evidence the next one
 // goes after the same pause, and after a failed one after a longer pause. Any answer of a working
 // server ends the outage.
-func TestProbe(t *testing.T) {
+func TestOneProbe(t *testing.T) {
 	h := down(t)
 	first := h.State(at(time.Second)).Next
 	one := limittest.Admit(h, first, limit.One)
@@ -398,8 +387,8 @@ func TestProbe(t *testing.T) {
 }
 
 // down returns a host that was just found to be.
-func down(t *testing.T) *breaker.Breaker {
-	h := steady()
+func down(t *testing.T) *stack.Breaker {
+	h := steadyBreaker()
 	for i := range 3 {
 		now := at(time.Duration(i) * 100 * ms)
 		h.Settle(now, limittest.Admit(h, now, limit.One), &limit.Outcome{Result: limit.Unsent, Link: limit.Unreachable})
@@ -412,7 +401,7 @@ func down(t *testing.T) *breaker.Breaker {
 
 // A request that was sent after the outage began and is served ends it too, though it is no probe.
 func TestServedByTheWay(t *testing.T) {
-	h := steady()
+	h := steadyBreaker()
 	early := limittest.Admit(h, 0, limit.One)
 	var leases []*limit.Sent
 	for range 4 {
@@ -434,20 +423,20 @@ func TestServedByTheWay(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
-	for want, c := range map[string]breaker.Config{
+func TestNewBreakerRefuses(t *testing.T) {
+	for want, c := range map[string]stack.BreakerConfig{
 		"health: After -1 is negative":                   {After: -1},
 		"health: Answers -2 is negative":                 {Answers: -2},
 		"health: Backoff: backoff: Max -1ns is negative": {Backoff: backoff.Policy{Max: -1}},
 	} {
-		if _, err := breaker.New(c); err == nil || err.Error() != want {
+		if _, err := stack.NewBreaker(c); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", c, err, want)
 		}
 	}
 }
 
 // seer shows a Breaker sights that go with the results of limittest's programs.
-type seer struct{ *breaker.Breaker }
+type seer struct{ *stack.Breaker }
 
 func (s seer) Settle(now mono.Time, sent *limit.Sent, given *limit.Outcome) {
 	o := *given
@@ -462,20 +451,20 @@ func (s seer) Settle(now mono.Time, sent *limit.Sent, given *limit.Outcome) {
 	s.Breaker.Settle(now, sent, &o)
 }
 
-var spec = limittest.Spec{
+var breakerSpec = limittest.Spec{
 	New: func() limit.Limiter {
-		return seer{must(breaker.New(breaker.Config{After: 1, Answers: 2, Rand: rand.New(rand.NewPCG(3, 3))}))}
+		return seer{must(stack.NewBreaker(stack.BreakerConfig{After: 1, Answers: 2, Rand: rand.New(rand.NewPCG(3, 3))}))}
 	},
 	ClosedLoop: true,
 	Burst:      1 << 20, // while it is up it bounds nothing
 }
 
-func TestLaws(t *testing.T) { limittest.Laws(t, spec) }
+func TestBreakerLaws(t *testing.T) { limittest.Laws(t, breakerSpec) }
 
-func FuzzLaws(f *testing.F) { limittest.Fuzz(f, spec) }
+func FuzzBreakerLaws(f *testing.F) { limittest.Fuzz(f, breakerSpec) }
 
-func BenchmarkHealth(b *testing.B) {
-	h := steady()
+func BenchmarkBreaker(b *testing.B) {
+	h := steadyBreaker()
 	now := mono.Time(0)
 	o, sent := limit.Outcome{Result: limit.Accepted}, limit.Sent{Cost: limit.One}
 	b.ReportAllocs()
@@ -488,8 +477,8 @@ func BenchmarkHealth(b *testing.B) {
 	}
 }
 
-func TestNothingAllocates(t *testing.T) {
-	h, now, sent := steady(), mono.Time(0), limit.Sent{Cost: limit.One}
+func TestBreakerAllocatesNothing(t *testing.T) {
+	h, now, sent := steadyBreaker(), mono.Time(0), limit.Sent{Cost: limit.One}
 	if n := testing.AllocsPerRun(1000, func() {
 		now++
 		h.Ready(now, limit.One)
@@ -517,7 +506,7 @@ func TestHowLongARowIs(t *testing.T) {
 		"broken a little at a time":    {limit.Broken, 20 * ms, 26},
 		"broken for a moment, and yet": {limit.Broken, 16 * ms, 32},
 	} {
-		h := steady()
+		h := steadyBreaker()
 		var open []*limit.Sent
 		for range 40 {
 			open = append(open, limittest.Admit(h, 0, limit.One))
@@ -543,7 +532,7 @@ func TestHowLongARowIs(t *testing.T) {
 // While no request is on its way, the next probe goes when the pause ends, and none before. A
 // request on its way may be served at any time.
 func TestForecastOfAnOutage(t *testing.T) {
-	h := steady()
+	h := steadyBreaker()
 	for range 12 {
 		h.Settle(0, limittest.Admit(h, 0, limit.One), &limit.Outcome{Result: limit.Failed, Link: limit.Unreachable})
 	}
