@@ -43,7 +43,7 @@ func (p *Pool) supply(all []*Shared) {
 // supplyResource does so for the limits of a resource. The Dispatcher calls it when it makes them.
 func (p *Pool) supplyResource(owner, resource string, l limit.Limiter, s *Shared) {
 	limit.SetEpoch(l, p.epoch)
-	remote.Supply(l, p.again, func() int {
+	ability.Supply(l, p.again, func() int {
 		return p.waitingFor(s, func() int { return p.queue.WaitForResource(resource) })
 	}, p.noteOf(owner+" ("+resource+")"))
 }
