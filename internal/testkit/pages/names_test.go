@@ -1,4 +1,4 @@
-package main
+package pages
 
 import (
 	"go/ast"
@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/testkit/need"
-	"github.com/paceline-go/paceline/internal/testkit/pages"
 )
 
 var (
@@ -26,7 +25,7 @@ func TestPagesNames(t *testing.T) {
 	t.Parallel()
 	names := exported(t)
 	checked := 0
-	for _, file := range pages.Files(t, top) {
+	for _, file := range Files(t, top) {
 		if base := filepath.Base(file); base == "CHANGELOG.md" || base == "STYLE.md" { // they also name what is no more, or is not to be
 			continue
 		}
@@ -65,7 +64,7 @@ func exported(t *testing.T) map[string]map[string]bool {
 	embedded := map[string][]string{}
 	need.Program(t, "git")
 	// Asked for by name, and not looked for: .git stands beside them, as in pageFiles.
-	list, err := exec.Command("git", "-C", "../..", "ls-files", "--cached", "--others", "--exclude-standard", "*.go").Output()
+	list, err := exec.Command("git", "-C", top, "ls-files", "--cached", "--others", "--exclude-standard", "*.go").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +72,7 @@ func exported(t *testing.T) map[string]map[string]bool {
 		if strings.HasSuffix(path, "_test.go") || strings.Contains("/"+path, "/internal/") || strings.Contains(path, "/testdata/") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), "../../"+path, nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(top, path), nil, parser.SkipObjectResolution)
 		if os.IsNotExist(err) { // removed, and not yet in a commit
 			continue
 		}
