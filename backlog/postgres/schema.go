@@ -6,12 +6,21 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/paceline-go/paceline/backlog"
 )
 
-// version is that of the tables. Tables of another version are refused.
-const version = 1
+// version is that of the tables. Those of version 1 are brought to it. Tables of another version are refused.
+const version = 2
+
+// numbers makes tables of version 1 those of version 2. In version 2 no number of a request or a backlog comes again
+// after a failover that lost some: a worker may still hold a request of the lost time, and its answer must not be
+// that of another one. So the timeline of the server, which is higher after each failover, comes first in a number.
+const numbers = `
+ALTER TABLE paceline_request ALTER seq SET DEFAULT nextval('paceline_request_seq_seq') + ` + timeline + `;
+ALTER TABLE paceline_backlog ALTER id SET DEFAULT nextval('paceline_backlog_id_seq') + ` + timeline + `;
+`
+
+const timeline = `(('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint << 40)`
 
 // Schema makes the tables, and the functions by which SQL adds requests. Give it to an administrator if the
 // processes may not make tables. Run it in one transaction.
@@ -44,7 +53,7 @@ CREATE TABLE paceline_worker (
 WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX paceline_workers ON paceline_worker (backlog) WHERE NOT dead;
 CREATE TABLE paceline_backlog_version (version int NOT NULL);
-INSERT INTO paceline_backlog_version VALUES (1);
+INSERT INTO paceline_backlog_version VALUES (2);
 
 CREATE FUNCTION paceline_enqueue(backlog text, id text, data bytea, priority int DEFAULT 0, lane int DEFAULT 0,
   due timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -73,7 +82,7 @@ END $$;
 CREATE FUNCTION paceline_enqueue(backlog text, id text, data text, priority int DEFAULT 0, lane int DEFAULT 0,
   due timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL) RETURNS bigint LANGUAGE sql AS
   'SELECT paceline_enqueue($1, $2, convert_to($3, ''UTF8''), $4, $5, $6, $7)';
-`
+` + numbers
 
 // The states of a backlog.
 const (
@@ -82,47 +91,51 @@ const (
 	stateRemoved // its rows go
 )
 
-// codeNoTable is the error undefined_table of PostgreSQL.
-const codeNoTable = "42P01"
-
 // tablesLock is the number of the lock under which processes make the tables, one at a time.
 const tablesLock = 0x7061_6365 // "pace"
 
-// makeTables makes the tables, or looks whether those that are there are of this version.
+// makeTables makes the tables, or brings those that are there to this version.
 func (s *Store) makeTables(ctx context.Context, existing bool) error {
-	err := s.checkVersion(ctx, s.pool)
-	e, ok := errors.AsType[*pgconn.PgError](err)
-	if err == nil || !ok || e.Code != codeNoTable {
+	has, err := tablesOf(ctx, s.pool)
+	switch {
+	case err != nil || has == version:
 		return err
-	}
-	if existing {
+	case has == 0 && existing:
 		return backlog.ErrNoStore
 	}
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1::bigint)`, tablesLock); err != nil {
 			return err
 		}
-		var there bool
-		if err := tx.QueryRow(ctx, `SELECT to_regclass('paceline_backlog_version') IS NOT NULL`).Scan(&there); err != nil {
+		switch has, err := tablesOf(ctx, tx); {
+		case err != nil || has == version: // another process was quicker
 			return err
-		}
-		if there { // another process was quicker
-			return s.checkVersion(ctx, tx)
-		}
-		if _, err := tx.Conn().PgConn().Exec(ctx, Schema).ReadAll(); err != nil {
-			return fmt.Errorf("the tables are not there, and cannot be made: %w", err)
+		case has == 0:
+			if _, err := tx.Conn().PgConn().Exec(ctx, Schema).ReadAll(); err != nil {
+				return fmt.Errorf("the tables are not there, and cannot be made: %w", err)
+			}
+		default:
+			if _, err := tx.Conn().PgConn().Exec(ctx, upgrade).ReadAll(); err != nil {
+				return fmt.Errorf("%w: %d, and they cannot be brought to %d: their owner does so by paceline enqueue: %w",
+					backlog.ErrVersion, has, version, err)
+			}
 		}
 		return nil
 	})
 }
 
-func (s *Store) checkVersion(ctx context.Context, from interface {
-	QueryRow(context.Context, string, ...any) pgx.Row
-}) error {
-	var has int
-	err := from.QueryRow(ctx, `SELECT version FROM paceline_backlog_version`).Scan(&has)
-	if err == nil && has != version || errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("%w: %d, expected %d", backlog.ErrVersion, has, version)
+// upgrade waits for no transaction that is long: all others would wait behind it.
+const upgrade = `SET LOCAL lock_timeout = '2s';` + numbers + `UPDATE paceline_backlog_version SET version = 2`
+
+// tablesOf returns the version of the tables, which is this one or 1; 0: there are none.
+func tablesOf(ctx context.Context, from querier) (has int, err error) {
+	var there bool
+	if err := from.QueryRow(ctx, `SELECT to_regclass('paceline_backlog_version') IS NOT NULL`).Scan(&there); err != nil || !there {
+		return 0, err
 	}
-	return err
+	err = from.QueryRow(ctx, `SELECT version FROM paceline_backlog_version`).Scan(&has)
+	if err == nil && has != version && has != 1 || errors.Is(err, pgx.ErrNoRows) {
+		err = fmt.Errorf("%w: %d, expected %d", backlog.ErrVersion, has, version)
+	}
+	return has, err
 }
