@@ -100,6 +100,23 @@ func (b *Backlog) Enqueue(ctx context.Context, jobs ...Job) (added int, err erro
 	return added, nil
 }
 
+// Differing returns the IDs of the jobs that are there with other Data. Enqueue passes them over, and what
+// is there stays.
+func (b *Backlog) Differing(ctx context.Context, jobs ...Job) (ids []string, err error) {
+	entries, err := Entries(time.Now(), jobs)
+	if err != nil {
+		return nil, err
+	}
+	for part := range slices.Chunk(entries, enqueueBatch) {
+		some, err := b.store.Differing(ctx, b.info.ID, part)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, some...)
+	}
+	return ids, nil
+}
+
 // Analyze has the database take note of many requests that were added by several calls of Enqueue. A
 // single call with 20,000 requests or more does so itself.
 func (b *Backlog) Analyze(ctx context.Context) error { return b.store.Analyze(ctx) }

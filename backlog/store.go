@@ -85,6 +85,8 @@ type Store interface {
 
 	// Enqueue adds requests, in their order, and returns how many were not there already.
 	Enqueue(ctx context.Context, backlog int64, entries []Entry) (added int, err error)
+	// Differing returns the IDs of the entries whose ID is there with other Data, in their order.
+	Differing(ctx context.Context, backlog int64, entries []Entry) (ids []string, err error)
 	// Analyze is called after many requests were added, so that the database can plan for so many. It may
 	// do nothing.
 	Analyze(ctx context.Context) error

@@ -70,6 +70,17 @@ func (f faulty) Turn(ctx context.Context, id int64, t *backlog.Turn) (o backlog.
 	return o, err
 }
 
+func (f faulty) Differing(ctx context.Context, id int64, entries []backlog.Entry) ([]string, error) {
+	if f.fault == "what is not there differs" {
+		all := make([]string, len(entries))
+		for i, e := range entries {
+			all[i] = e.ID
+		}
+		return all, nil
+	}
+	return f.Store.Differing(ctx, id, entries)
+}
+
 func (f faulty) GiveUp(ctx context.Context, b backlog.Beat) (bool, error) {
 	switch f.fault {
 	case "any beat is given up":
@@ -175,6 +186,7 @@ func TestFaults(t *testing.T) {
 		"any beat is given up": "givenUp", "nothing wakes": "rests", "results in any order": "order",
 		"repeats are not named": "late", "a look sees too few": "looks", "all are cancelled": "cancels",
 		"dead ones of any class go again": "again", "a note replaces any other": "notes", "a worker of nothing": "unknown",
+		"what is not there differs": "adds",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "jobs.db")

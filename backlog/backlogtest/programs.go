@@ -22,6 +22,11 @@ func adds(t testing.TB, open func(testing.TB) backlog.Store) {
 	if err != nil || c.Total != 4 || c.Ready != 4 {
 		t.Errorf("there are %+v, %v", c, err)
 	}
+	differ, err := b.Differing(b.ctx(), b.id, []backlog.Entry{{ID: "new", Data: []byte("x")}, {ID: "not there"}, {ID: "ä'%"},
+		{ID: "new", Data: []byte{}}, {ID: "0/2", Data: []byte{0}}})
+	if b.do(err); !slices.Equal(differ, []string{"new", "0/2"}) {
+		t.Errorf("%q differ", differ)
+	}
 	b.do(b.Analyze(b.ctx()))
 	var many []backlog.Entry
 	for i := range 5000 {

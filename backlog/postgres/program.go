@@ -121,6 +121,21 @@ func EnqueueTx(ctx context.Context, tx pgx.Tx, name string, jobs ...backlog.Job)
 	return enqueue(ctx, tx, id, entries)
 }
 
+// Differing implements backlog.Store.
+func (s *Store) Differing(ctx context.Context, id int64, entries []backlog.Entry) ([]string, error) {
+	ids, data := make([]string, len(entries)), make([][]byte, len(entries))
+	for i, e := range entries {
+		ids[i], data[i] = e.ID, e.Data
+	}
+	rows, err := s.pool.Query(ctx, `SELECT e.id FROM unnest($2::text[], $3::bytea[]) WITH ORDINALITY e (id, data, nth)
+JOIN paceline_request r ON r.backlog = $1 AND r.id = e.id WHERE coalesce(r.data, '') <> coalesce(e.data, '') ORDER BY e.nth`,
+		id, ids, data)
+	return collect(rows, err, func(scan func(...any) error) (id string, err error) {
+		err = scan(&id)
+		return id, err
+	})
+}
+
 // Analyze implements backlog.Store. The planner learns how many rows there are.
 func (s *Store) Analyze(ctx context.Context) error {
 	_, err := s.exec(ctx, `ANALYZE paceline_queue, paceline_request`)

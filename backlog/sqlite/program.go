@@ -117,6 +117,22 @@ func (s *Store) Enqueue(ctx context.Context, id int64, entries []backlog.Entry) 
 	return added, nil
 }
 
+// Differing implements backlog.Store.
+func (s *Store) Differing(ctx context.Context, id int64, entries []backlog.Entry) (ids []string, err error) {
+	for _, e := range entries {
+		var differs bool
+		err := s.db.QueryRowContext(ctx, `SELECT coalesce(data, x'') <> coalesce(?, x'') FROM paceline_request
+WHERE backlog = ? AND id = ?`, e.Data, id, e.ID).Scan(&differs)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return nil, s.wrap(err)
+		}
+		if differs {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids, nil
+}
+
 // Analyze implements backlog.Store. The engine's plans do not depend on how many rows there are.
 func (s *Store) Analyze(context.Context) error { return nil }
 

@@ -99,6 +99,12 @@ func TestBacklogEnqueueWorkResults(t *testing.T) {
 	if out, _ := said(t, cli.ExitOK, "enqueue", file, "--backlog", store); !strings.Contains(out, "0 of 3 requests added") || !strings.Contains(out, "3 were there already") {
 		t.Errorf("the same enqueue says %q", out)
 	}
+	other := linesFile(t, dir, "other.jsonl", `{"id":"a","url":"`+server.URL+`/a"}`, `{"id":"b","url":"`+server.URL+`/other"}`,
+		`{"id":"c","url":"`+server.URL+`/other"}`)
+	if out, _ := said(t, cli.ExitOK, "enqueue", other, "--backlog", store); !strings.HasSuffix(out,
+		"; 3 were there already, 2 of them with other content, which stays: the first is b\n") {
+		t.Errorf("enqueue of other content says %q", out)
+	}
 	out, errs := said(t, cli.ExitOK, "backlog", "results", store)
 	if out != "" || !strings.Contains(errs, "3 of 3 requests have no result yet") {
 		t.Errorf("results before work: %q, %q", out, errs)

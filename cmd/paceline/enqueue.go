@@ -185,5 +185,9 @@ func addedWords(a *work.Adder, o *opened) string {
 	if there := a.Read - a.Added; there > 0 {
 		line += fmt.Sprintf("; %s were there already", text.Thousands(int64(there)))
 	}
+	if a.Differing > 0 {
+		line += fmt.Sprintf(", %s of them with other content, which stays: the first is %s",
+			text.Thousands(int64(a.Differing)), text.Sanitize(a.First))
+	}
 	return line
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,9 @@ type Adder struct {
 	Due      time.Time
 	// Read is how many requests were read, and Added how many of them were not there already.
 	Read, Added int
+	// Differing is how many were there with other content, which stays, and First the ID of the first of them.
+	Differing int
+	First     string
 
 	mu   sync.Mutex
 	jobs []backlog.Job // read, and not added yet
@@ -114,9 +118,23 @@ func (a *Adder) flushing(ctx context.Context, b *backlog.Backlog, done <-chan st
 func (a *Adder) flushLocked(ctx context.Context, b *backlog.Backlog) error {
 	n, err := b.Enqueue(ctx, a.jobs...)
 	a.Added += n
+	if err == nil && n < len(a.jobs) {
+		err = a.compareLocked(ctx, b)
+	}
 	if err == nil {
 		a.Read += len(a.jobs)
 		a.jobs = a.jobs[:0]
+	}
+	return err
+}
+
+// compareLocked counts the requests that are there with other content. It leaves out those with a deadline: one that
+// counts from the reading is another each time.
+func (a *Adder) compareLocked(ctx context.Context, b *backlog.Backlog) error {
+	timeless := slices.DeleteFunc(slices.Clone(a.jobs), func(j backlog.Job) bool { return !j.Deadline.IsZero() })
+	ids, err := b.Differing(ctx, timeless...)
+	if a.Differing += len(ids); a.First == "" && len(ids) > 0 {
+		a.First = ids[0]
 	}
 	return err
 }
