@@ -28,8 +28,8 @@ type (
 	//  1. If the row of Turn.Worker is alive and has the beat Turn.Beat, the row gets Turn.Beat+1 and
 	//     Turn.Sending. Then the turn fits.
 	//  2. Doubts, which a worker has if the store went back in time: the row of each of these requests,
-	//     whoever has it, has a doubt. If one has a result of a worker that is not in Own, that has Repeat.
-	//     That holds whether the turn fits or not.
+	//     whoever has it, has a doubt. If one has a result, that has Repeat. That holds whether the
+	//     turn fits or not.
 	//  3. Ends, each Seq at most once: the row of each waiting request goes, and its result is written, with Repeat if the row or
 	//     the End has a Doubt. That holds whether the turn fits or not. A request whose row has gone has a
 	//     result already, and the End counts for nothing.

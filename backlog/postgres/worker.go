@@ -24,7 +24,7 @@ SELECT set_config('paceline.fits', CASE WHEN NOT EXISTS (SELECT FROM fits) THEN 
   WHEN (SELECT state FROM paceline_backlog WHERE id = $4) = 0 THEN '2' ELSE '1' END, true)`
 	// doubtRows and doubtResults are for a store that went back in time.
 	doubtRows    = `UPDATE paceline_queue SET doubt = true WHERE backlog = $1 AND seq = ANY ($2)`
-	doubtResults = `UPDATE paceline_result SET repeat = true WHERE backlog = $1 AND seq = ANY ($2) AND worker <> ALL ($3)`
+	doubtResults = `UPDATE paceline_result SET repeat = true WHERE backlog = $1 AND seq = ANY ($2)`
 	// end deletes the rows that are there, and writes their results with their doubts.
 	end = `WITH e AS (SELECT * FROM unnest($3::bigint[], $4::smallint[], $5::text[], $6::boolean[], $7::boolean[],
   $8::int[], $9::bytea[]) e (seq, state, class, doubt, unsure, attempts, line)),
@@ -71,7 +71,7 @@ func (s *Store) Turn(ctx context.Context, id int64, t *backlog.Turn) (o backlog.
 	})
 	if len(t.Doubts) > 0 {
 		b.Queue(doubtRows, id, t.Doubts)
-		b.Queue(doubtResults, id, t.Doubts, t.Own)
+		b.Queue(doubtResults, id, t.Doubts)
 	}
 	if len(t.Ends) > 0 {
 		b.Queue(end, endsOf(id, t.Worker, t.Ends)...)

@@ -97,8 +97,7 @@ func doubt(ctx context.Context, tx *sql.Tx, id int64, t *backlog.Turn) error {
 WHERE backlog = ? AND seq IN (SELECT value FROM json_each(?))`, id, list(t.Doubts))
 	if err == nil {
 		_, err = tx.ExecContext(ctx, `UPDATE paceline_result SET repeat = 1
-WHERE backlog = ? AND seq IN (SELECT value FROM json_each(?)) AND worker NOT IN (SELECT value FROM json_each(?))`, id, list(t.Doubts),
-			list(t.Own))
+WHERE backlog = ? AND seq IN (SELECT value FROM json_each(?))`, id, list(t.Doubts))
 	}
 	return err
 }

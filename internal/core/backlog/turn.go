@@ -21,8 +21,8 @@ const (
 // Turn is what a worker says in one transaction. The store does, in this order:
 //
 //   - If the worker's row is alive and has the beat Beat, it gets Beat+1 and Sending. The turn fits.
-//   - Doubts: the row of each request, whoever has it, has a doubt. If it has a result of a worker that is
-//     not one of Own, that result is a repeat. That holds whether the turn fits or not.
+//   - Doubts: the row of each request, whoever has it, has a doubt. If it has a result, that is a
+//     repeat, also if this worker told of it. That holds whether the turn fits or not.
 //   - Ends: the row of each request goes, and its result is written, with the doubt of the row. That
 //     holds whether the turn fits or not. A request without a row has a result already.
 //   - If the turn fits: Returns, of requests that the worker has.
@@ -30,7 +30,7 @@ const (
 type Turn struct {
 	Worker, Beat int64
 	Sending      []int64
-	Doubts, Own  []int64
+	Doubts       []int64
 	Ends         []End
 	Returns      []Return
 	Claims       []Claim
@@ -126,7 +126,7 @@ func (w *Worker) Turn(now mono.Time, open []int32) *Turn {
 	}
 	slices.Sort(t.Sending)
 	if len(w.doubts) > 0 {
-		t.Doubts, t.Own = w.doubts, w.own
+		t.Doubts = w.doubts
 	}
 	t.Ends = slices.SortedFunc(maps.Values(w.ends), func(a, b End) int { return int(a.Seq - b.Seq) })
 	t.Returns = slices.SortedFunc(maps.Values(w.returns), func(a, b Return) int { return int(a.Seq - b.Seq) })

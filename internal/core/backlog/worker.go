@@ -77,7 +77,6 @@ type Worker struct {
 	ends     map[int64]End    // not known to be committed
 	returns  map[int64]Return // the same
 	doubts   []int64          // the same
-	own      []int64          // all numbers that the worker has had
 	resting  []*held
 	told     told
 
@@ -101,7 +100,6 @@ func (w *Worker) ID() int64 { return w.id }
 // Registered gives the worker a new row. The registration began at an instant.
 func (w *Worker) Registered(began mono.Time, id, beat int64) {
 	w.id, w.beat, w.began = id, beat, began
-	w.own = append(w.own[:len(w.own):len(w.own)], id)
 	w.turn, w.unknown, w.took = nil, false, false
 	w.told.settle()
 }

@@ -82,10 +82,8 @@ func (s *store) turn(now mono.Time, t *Turn) (d Done) {
 		if r := s.queue[seq]; r != nil && !s.forgetful {
 			r.Doubt = true
 		}
-		for i, r := range s.results[seq] {
-			if !slices.Contains(t.Own, r.worker) && !s.forgetful {
-				s.results[seq][i].repeat = true
-			}
+		for i := range s.results[seq] {
+			s.results[seq][i].repeat = s.results[seq][i].repeat || !s.forgetful
 		}
 	}
 	for _, e := range t.Ends {
