@@ -3,13 +3,23 @@ package permit
 import (
 	"container/heap"
 	"encoding/base64"
+	"encoding/binary"
 	"time"
 
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// permitID names a permit. Its 128 random bits are from the caller.
+// permitID names a permit. Its first half names the batch, and the next two bytes are the place within it.
+// The rest is of the permit alone. All but the place is random, so nobody guesses an ID.
 type permitID [16]byte
+
+const (
+	batchBytes = 8
+	placeBytes = 2
+)
+
+func (id *permitID) batch() uint64 { return binary.BigEndian.Uint64(id[:batchBytes]) }
+func (id *permitID) place() int    { return int(binary.BigEndian.Uint16(id[batchBytes:])) }
 
 // String writes an ID as parseID reads it.
 func (id permitID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }
@@ -58,48 +68,60 @@ type holderLine uint64
 // It is arithmetic on the now of its caller, without clock or lock. newHeldPermits makes it. Not safe
 // for concurrent use.
 type heldPermits[V any] struct {
-	c     lifeSpans
-	byID  map[permitID]*heldPermit[V]
-	lines map[holderLine]*heldPermit[V] // the first of a list
-	due   lapseHeap[V]                  // all permits; the first to lapse in front
+	c       lifeSpans
+	open    int
+	batches map[uint64]*heldBatch[V]
+	lines   map[holderLine]map[*heldBatch[V]]struct{} // that have, or had, permits of a connection
+	due     lapseHeap[V]                              // all batches; the first with a permit to lapse in front
 }
 
-type heldPermit[V any] struct {
-	id             permitID
-	holder         string
-	line           holderLine
-	sendBy, lapses mono.Time
-	gone           bool           // its connection is
-	before, after  *heldPermit[V] // in the list of its connection
-	v              V
-	index          int // in due
+// heldBatch is the permits of one Grant. Most end together, so there is little to do for each.
+type heldBatch[V any] struct {
+	ids    []permitID
+	all    []V
+	lives  []life
+	holder string
+	sendBy mono.Time
+	open   int
+	lapses mono.Time // no permit lapses earlier
+	lines  []holderLine
+	index  int // in due
+}
+
+// life is what a permit of a batch has of its own.
+type life struct {
+	lapses     mono.Time
+	line       holderLine
+	gone, over bool // gone: its connection is
 }
 
 // newHeldPermits returns a heldPermits without permits.
 func newHeldPermits[V any](c lifeSpans) *heldPermits[V] {
-	return &heldPermits[V]{c: c, byID: map[permitID]*heldPermit[V]{}, lines: map[holderLine]*heldPermit[V]{}}
+	return &heldPermits[V]{c: c, batches: map[uint64]*heldBatch[V]{}, lines: map[holderLine]map[*heldBatch[V]]struct{}{}}
 }
 
 // Len is how many permits are not over.
-func (b *heldPermits[V]) Len() int { return len(b.byID) }
+func (b *heldPermits[V]) Len() int { return b.open }
 
-// Grant begins the lives of permits with different ids, each with its V. It returns false, and changes nothing, if an ID is
-// in use.
-func (b *heldPermits[V]) Grant(now mono.Time, ids []permitID, holder string, line holderLine, all []V) bool {
-	for _, id := range ids {
-		if b.byID[id] != nil {
-			return false
-		}
+// Grant begins the lives of permits, each with its V: one at least, and no more than a place can count. It
+// makes their IDs of random ones, and keeps both slices. It returns false, and keeps nothing, if the random
+// bits are in use.
+func (b *heldPermits[V]) Grant(now mono.Time, random []permitID, holder string, line holderLine, all []V) bool {
+	name := random[0].batch()
+	if b.batches[name] != nil {
+		return false
 	}
-	sendBy, lapses := b.SendBy(now), now.Add(b.c.TTL)
-	made := make([]heldPermit[V], len(ids)) // at once: they end at about the same time
-	for i, id := range ids {
-		p := &made[i]
-		*p = heldPermit[V]{id: id, holder: holder, sendBy: sendBy, lapses: lapses, v: all[i]}
-		b.byID[id] = p
-		b.tie(p, line)
-		heap.Push(&b.due, p)
+	g := &heldBatch[V]{ids: random, all: all, lives: make([]life, len(all)), holder: holder, sendBy: b.SendBy(now),
+		open: len(all), lapses: now.Add(b.c.TTL)}
+	for i := range g.lives {
+		binary.BigEndian.PutUint64(g.ids[i][:], name)
+		binary.BigEndian.PutUint16(g.ids[i][batchBytes:batchBytes+placeBytes], uint16(i))
+		g.lives[i] = life{lapses: g.lapses, line: line}
 	}
+	b.open += len(all)
+	b.batches[name] = g
+	b.tie(g, line)
+	heap.Push(&b.due, g)
 	return true
 }
 
@@ -109,50 +131,60 @@ func (b *heldPermits[V]) SendBy(now mono.Time) mono.Time { return now.Add(b.c.Se
 // Renew lets a permit lapse a TTL after now, and not before. From then on it is of this connection.
 // It returns false if the holder has no such permit.
 func (b *heldPermits[V]) Renew(now mono.Time, id permitID, holder string, line holderLine) bool {
-	p := b.of(id, holder)
-	if p == nil {
+	g, i := b.of(id, holder)
+	if g == nil {
 		return false
 	}
-	b.untie(p)
-	b.tie(p, line)
-	p.gone, p.lapses = false, now.Add(b.c.TTL)
-	heap.Fix(&b.due, p.index)
+	b.tie(g, line)
+	g.lives[i] = life{lapses: now.Add(b.c.TTL), line: line}
 	return true
 }
 
 // Settle ends a permit by the report of its holder, and returns its V. It returns false if the holder
 // has no such permit: it is over, or another's.
 func (b *heldPermits[V]) Settle(id permitID, holder string) (v V, ok bool) {
-	p := b.of(id, holder)
-	if p == nil {
+	g, i := b.of(id, holder)
+	if g == nil {
 		return v, false
 	}
-	heap.Remove(&b.due, p.index)
-	b.end(p)
-	return p.v, true
+	return b.end(g, i), true
 }
 
 // Gone notes that a connection is gone. Its permits lapse now, or at their SendBy if that is later.
 func (b *heldPermits[V]) Gone(now mono.Time, line holderLine) {
-	for p := b.lines[line]; p != nil; p = p.after {
-		p.gone = true
-		p.lapses = min(p.lapses, max(now, p.sendBy))
-		heap.Fix(&b.due, p.index)
+	for g := range b.lines[line] {
+		for i := range g.lives {
+			if l := &g.lives[i]; l.line == line && !l.gone && !l.over {
+				l.gone, l.lapses = true, min(l.lapses, max(now, g.sendBy))
+				g.lapses = min(g.lapses, l.lapses)
+			}
+		}
+		heap.Fix(&b.due, g.index)
 	}
 	delete(b.lines, line)
 }
 
 // Lapsed ends one permit that has lapsed, and returns its V. It returns false if there is none.
 func (b *heldPermits[V]) Lapsed(now mono.Time) (v V, ok bool) {
-	if len(b.due) == 0 || b.due[0].lapses > now {
-		return v, false
+	for len(b.due) > 0 && b.due[0].lapses <= now {
+		g, next := b.due[0], mono.Max
+		for i := range g.lives {
+			switch l := &g.lives[i]; {
+			case l.over:
+			case l.lapses <= now:
+				return b.end(g, i), true
+			default:
+				next = min(next, l.lapses)
+			}
+		}
+		g.lapses = next
+		heap.Fix(&b.due, 0)
 	}
-	p := heap.Pop(&b.due).(*heldPermit[V])
-	b.end(p)
-	return p.v, true
+	return v, false
 }
 
-// Next is when the next permit lapses. It returns false if there is no permit.
+// Next is an instant before which no permit lapses. After a Lapsed that has returned false, it is later than
+// that now. It returns false if there is no permit.
 func (b *heldPermits[V]) Next() (at mono.Time, ok bool) {
 	if len(b.due) == 0 {
 		return 0, false
@@ -160,47 +192,45 @@ func (b *heldPermits[V]) Next() (at mono.Time, ok bool) {
 	return b.due[0].lapses, true
 }
 
-func (b *heldPermits[V]) of(id permitID, holder string) *heldPermit[V] {
-	if p := b.byID[id]; p != nil && p.holder == holder {
-		return p
+// of finds an open permit of a holder; nil: there is none.
+func (b *heldPermits[V]) of(id permitID, holder string) (*heldBatch[V], int) {
+	g, i := b.batches[id.batch()], id.place()
+	if g == nil || i >= len(g.ids) || g.ids[i] != id || g.lives[i].over || g.holder != holder {
+		return nil, 0
 	}
-	return nil
+	return g, i
 }
 
-// tie makes a permit one of a connection.
-func (b *heldPermits[V]) tie(p *heldPermit[V], line holderLine) {
-	first := b.lines[line]
-	p.line, p.before, p.after = line, nil, first
-	if first != nil {
-		first.before = p
+// tie notes that a batch has permits of a connection.
+func (b *heldPermits[V]) tie(g *heldBatch[V], line holderLine) {
+	all := b.lines[line]
+	if all == nil {
+		all = map[*heldBatch[V]]struct{}{}
+		b.lines[line] = all
 	}
-	b.lines[line] = p
-}
-
-func (b *heldPermits[V]) untie(p *heldPermit[V]) {
-	switch {
-	case p.gone:
-		return
-	case p.before != nil:
-		p.before.after = p.after
-	case p.after != nil:
-		b.lines[p.line] = p.after
-	default:
-		delete(b.lines, p.line)
-	}
-	if p.after != nil {
-		p.after.before = p.before
+	if _, ok := all[g]; !ok {
+		all[g] = struct{}{}
+		g.lines = append(g.lines, line)
 	}
 }
 
-// end forgets a permit that is in due no more.
-func (b *heldPermits[V]) end(p *heldPermit[V]) {
-	b.untie(p)
-	delete(b.byID, p.id)
+// end ends a permit, and forgets a batch without one.
+func (b *heldPermits[V]) end(g *heldBatch[V], i int) (v V) {
+	v, g.all[i] = g.all[i], v
+	g.lives[i].over = true
+	b.open--
+	if g.open--; g.open == 0 {
+		heap.Remove(&b.due, g.index)
+		delete(b.batches, g.ids[0].batch())
+		for _, line := range g.lines {
+			delete(b.lines[line], g)
+		}
+	}
+	return v
 }
 
-// lapseHeap is a heap of permits, by lapses.
-type lapseHeap[V any] []*heldPermit[V]
+// lapseHeap is a heap of batches, by lapses.
+type lapseHeap[V any] []*heldBatch[V]
 
 func (q lapseHeap[V]) Len() int           { return len(q) }
 func (q lapseHeap[V]) Less(i, j int) bool { return q[i].lapses < q[j].lapses }
@@ -210,14 +240,14 @@ func (q lapseHeap[V]) Swap(i, j int) {
 }
 
 func (q *lapseHeap[V]) Push(x any) {
-	p := x.(*heldPermit[V])
-	p.index = len(*q)
-	*q = append(*q, p)
+	g := x.(*heldBatch[V])
+	g.index = len(*q)
+	*q = append(*q, g)
 }
 
 func (q *lapseHeap[V]) Pop() any {
 	last := len(*q) - 1
-	p := (*q)[last]
+	g := (*q)[last]
 	(*q)[last], *q = nil, (*q)[:last]
-	return p
+	return g
 }

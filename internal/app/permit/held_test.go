@@ -12,6 +12,7 @@ import (
 // entry is a permit of the model: what happened to it, and nothing that is computed.
 type entry struct {
 	id      permitID
+	number  int
 	holder  string
 	line    holderLine
 	granted mono.Time
@@ -21,8 +22,17 @@ type entry struct {
 
 // model is the law in its plainest form: a list of what happened.
 type model struct {
-	c   lifeSpans
-	all []entry
+	c       lifeSpans
+	all     []entry
+	granted int
+}
+
+// name is an ID of an open permit, or one that nobody has.
+func (m *model) name(x byte) permitID {
+	if len(m.all) == 0 || x%16 == 0 {
+		return permitID{x % 8, 15: 255}
+	}
+	return m.all[int(x)%len(m.all)].id
 }
 
 // lapses is when a permit ends by itself. Its holder may write until SendBy, so no end is earlier.
@@ -45,27 +55,28 @@ func FuzzHeldPermits(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 1, 1, 3, 0, 0, 1, 0, 1, 4, 2, 0, 2, 0, 0, 5, 90, 0})
 	f.Fuzz(func(t *testing.T, history []byte) {
 		c := lifeSpans{SendWithin: 10, TTL: 30}
-		b, m := newHeldPermits[permitID](c), &model{c: c}
+		b, m := newHeldPermits[int](c), &model{c: c}
 		now := mono.Time(0)
 		for len(history) >= 3 {
 			op, x, y := history[0], history[1], history[2]
 			history = history[3:]
-			id, holder, line := permitID{x % 8}, fmt.Sprint("h", y%2), holderLine(y%4)
+			id, holder, line := m.name(x), fmt.Sprint("h", y%2), holderLine(y%4)
 			what := fmt.Sprintf("at %d, op %d, %v of %s by %d", now, op%6, id[0], holder, line)
 			i := m.find(id, holder)
 			switch op % 6 {
 			case 0:
-				var ids []permitID // up to 4
-				for n := range 1 + x/64 {
-					ids = append(ids, permitID{(x + n) % 8})
+				ids, numbers := make([]permitID, 1+x/64), make([]int, 1+x/64) // up to 4
+				for n := range ids {
+					ids[n], numbers[n] = permitID{x % 8, 15: byte(m.granted + n)}, m.granted+n
 				}
-				used := slices.ContainsFunc(m.all, func(e entry) bool { return slices.Contains(ids, e.id) })
-				if got := b.Grant(now, ids, holder, line, ids); got == used {
+				used := slices.ContainsFunc(m.all, func(e entry) bool { return e.id[0] == x%8 })
+				if got := b.Grant(now, ids, holder, line, slices.Clone(numbers)); got == used {
 					t.Fatalf("%s: granted %v, in use %v", what, got, used)
 				}
-				for _, id := range ids {
+				for n, id := range ids {
 					if !used {
-						m.all = append(m.all, entry{id, holder, line, now, now, mono.Max})
+						m.all = append(m.all, entry{id, numbers[n], holder, line, now, now, mono.Max})
+						m.granted++
 					}
 				}
 			case 1:
@@ -77,7 +88,7 @@ func FuzzHeldPermits(f *testing.F) {
 				}
 			case 2:
 				v, got := b.Settle(id, holder)
-				if got != (i >= 0) || got && v != id {
+				if got != (i >= 0) || got && v != m.all[i].number {
 					t.Fatalf("%s: settled %v %v", what, v, got)
 				}
 				if i >= 0 {
@@ -95,38 +106,44 @@ func FuzzHeldPermits(f *testing.F) {
 			}
 			lapsed(t, b, m, now)
 		}
-		if lapsed(t, b, m, now.Add(c.TTL)); b.Len() != 0 || len(b.lines) != 0 {
-			t.Fatalf("a TTL after all: %d permits and %d connections are left", b.Len(), len(b.lines))
+		if lapsed(t, b, m, now.Add(c.TTL)); b.Len() != 0 || len(b.batches) != 0 || len(b.due) != 0 {
+			t.Fatalf("a TTL after all: %d permits of %d batches are left", b.Len(), len(b.batches))
+		}
+		for _, all := range b.lines {
+			if len(all) > 0 {
+				t.Fatalf("a TTL after all: %d batches are left of a connection", len(all))
+			}
 		}
 	})
 }
 
 // lapsed takes what has lapsed out of both, and compares what is left.
-func lapsed(t *testing.T, b *heldPermits[permitID], m *model, now mono.Time) {
+func lapsed(t *testing.T, b *heldPermits[int], m *model, now mono.Time) {
 	t.Helper()
 	for {
-		first, next := -1, mono.Max
-		for i, e := range m.all {
-			if at := m.lapses(e); first < 0 || at < next {
-				first, next = i, at
-			}
+		next := mono.Max
+		for _, e := range m.all {
+			next = min(next, m.lapses(e))
 		}
-		if at, ok := b.Next(); ok != (first >= 0) || ok && at != next {
-			t.Fatalf("at %d: the next lapses at %d %v, want %d", now, at, ok, next)
+		if at, ok := b.Next(); ok != (len(m.all) > 0) || at > next {
+			t.Fatalf("at %d: none lapses before %d %v, want %d", now, at, ok, next)
 		}
 		v, ok := b.Lapsed(now)
-		if ok != (first >= 0 && next <= now) {
+		if ok != (next <= now) {
 			t.Fatalf("at %d: lapsed %v, want by %d", now, ok, next)
 		}
 		if !ok {
 			break
 		}
 		m.all = slices.DeleteFunc(m.all, func(e entry) bool {
-			if e.id == v && m.lapses(e) != next {
-				t.Fatalf("at %d: %v lapsed, which lapses at %d, before one of %d", now, v[0], m.lapses(e), next)
+			if e.number == v && m.lapses(e) > now {
+				t.Fatalf("at %d: %d lapsed, which lapses at %d", now, v, m.lapses(e))
 			}
-			return e.id == v
+			return e.number == v
 		})
+	}
+	if at, ok := b.Next(); ok && at <= now {
+		t.Fatalf("at %d: the next lapses at %d, and none has lapsed", now, at)
 	}
 	if b.Len() != len(m.all) {
 		t.Fatalf("at %d: %d permits, want %d", now, b.Len(), len(m.all))

@@ -74,6 +74,7 @@ type Server struct {
 	known   *known     // what an earlier process granted, once recalled
 	mu      sync.Mutex // guards what follows, the clients, and the lanes of limits
 	book    *heldPermits[grant]
+	random  [len(permitID{}) * mostRandom]byte
 	watched map[*connection]bool // whose end is awaited
 	timer   *time.Timer          // for the next permit that lapses
 	armed   mono.Time
@@ -189,17 +190,17 @@ type issued struct {
 // issue begins the lives of permits. If their holder is gone, it settles them, and nothing is granted.
 func (s *Server) issue(k *connection, client string, grants []grant) (i issued, x *refusal) {
 	i.ids = make([]permitID, len(grants))
-	random := make([]byte, len(permitID{})*len(grants))
-	_, _ = rand.Read(random) // never fails
-	for n := range i.ids {
-		copy(i.ids[n][:], random[len(permitID{})*n:])
-	}
 	s.mu.Lock()
 	if s.watchLocked(k) {
 		now := s.now()
 		i.sendBy = int64(boottime.Read().Awake) + int64(s.c.SendWithin)
-		if !s.book.Grant(now, i.ids, client, k.line, grants) {
-			panic("permit: 128 random bits came twice")
+		for granted := false; !granted; granted = s.book.Grant(now, i.ids, client, k.line, grants) {
+			for part := range slices.Chunk(i.ids, mostRandom) {
+				_, _ = rand.Read(s.random[:len(permitID{})*len(part)]) // never fails
+				for n := range part {
+					copy(part[n][:], s.random[len(permitID{})*n:])
+				}
+			}
 		}
 		s.armLocked()
 	} else {
@@ -211,6 +212,9 @@ func (s *Server) issue(k *connection, client string, grants []grant) (i issued, 
 	}
 	return i, x
 }
+
+// mostRandom is for how many permits random bits are read at once: a call for each costs as much as all else.
+const mostRandom = 64
 
 // takeBack settles permits that nobody got.
 func (s *Server) takeBack(grants []grant) { s.finish(grants, &settlement{result: "unsent"}) }
