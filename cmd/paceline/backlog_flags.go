@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/work"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // defaultBacklog is the name of a backlog if none is given.
@@ -145,6 +146,32 @@ func (f *backlogFlags) shares(of *runFlags) {
 	}
 	if file, ok := storeFile(f.store); ok {
 		s.Address = "sqlite:" + file + ".limits"
+	}
+}
+
+// agrees notes in a backlog whether its workers keep to limits, for later ones. It refuses a worker that does not beside
+// one that does: their limits cannot show it.
+func (o *opened) agrees(ctx context.Context, unlimited bool) error {
+	ways := map[bool]string{false: "with limits", true: "without a limit (--limit none)"}
+	own := ways[unlimited]
+	for {
+		info, err := o.Info(ctx)
+		if err != nil || string(info.Note) == own {
+			return err
+		}
+		if info.Note != nil {
+			all, err := o.Workers(ctx)
+			if err != nil {
+				return err
+			}
+			if n := len(livingOf(all)); n > 0 {
+				return fmt.Errorf("%s here %s, and this one would send %s; expected the same of all. A worker that was killed "+
+					"is here for 15s", text.Count(n, "worker sends", "workers send"), text.Sanitize(string(info.Note)), own)
+			}
+		}
+		if done, err := o.SetNote(ctx, info.Note, []byte(own)); done || err != nil {
+			return err
+		}
 	}
 }
 

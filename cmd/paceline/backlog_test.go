@@ -20,6 +20,7 @@ import (
 	"github.com/paceline-go/paceline/backlog/sqlite"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/work"
 )
 
 // said runs a command line, and returns what it wrote. It fails if the exit code is another one.
@@ -345,6 +346,48 @@ func TestBacklogBadInput(t *testing.T) {
 		t.Errorf("a name that is not there: %q", errs)
 	}
 	server.once(t, 0)
+}
+
+// A worker without a limit is refused beside one with limits, and the other way round. It is noticed as long as the
+// other one lives.
+func TestBacklogOtherLimits(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "jobs.db")
+	s, err := sqlite.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := backlog.Open(t.Context(), s, "default", backlog.Options{Format: work.Format}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.Find(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begins := func(code int, limit string) string {
+		t.Helper()
+		_, errs := said(t, code, "work", "--backlog", "sqlite:"+file, "--limit", limit, "--until-empty", "--progress", "off")
+		return errs
+	}
+	begins(cli.ExitOK, "20/s")
+	for _, c := range []struct{ is, other, says string }{
+		{"20/s", "none", "1 worker sends here with limits, and this one would send without a limit (--limit none)"},
+		{"none", "20/s", "1 worker sends here without a limit (--limit none), and this one would send with limits"},
+	} {
+		beat, err := s.Register(t.Context(), info.ID, "host", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if errs := begins(cli.ExitConfig, c.other); !strings.Contains(errs, c.says) {
+			t.Errorf("%s beside %s: %q", c.other, c.is, errs)
+		}
+		begins(cli.ExitOK, c.is)
+		if _, err := s.GiveUp(t.Context(), beat); err != nil {
+			t.Fatal(err)
+		}
+		begins(cli.ExitOK, c.other)
+	}
 }
 
 // What another program or version made is not touched, and two workers cannot keep different limits.

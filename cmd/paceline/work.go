@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,6 +100,9 @@ func (f *runFlags) drain(cmd *cobra.Command, c run.Config, o *opened, untilEmpty
 	}
 	defer c.Share.Close()
 	before, err := beforeWords(ctx, o)
+	if err == nil {
+		err = o.agrees(ctx, slices.Contains(f.limits, "none"))
+	}
 	if err != nil {
 		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", o.shown, err))
 	}
