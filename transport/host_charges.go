@@ -89,8 +89,8 @@ func (c *call) charge(p *Partition) error {
 			return err
 		}
 	}
-	if c.t.notices.taught.Load() {
-		c.t.notices.apply(c, p, &resource)
+	if c.t.notices.HasTaught() {
+		c.apply(p, &resource)
 	}
 	if !c.stated {
 		p.Resource = resource

@@ -61,8 +61,8 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 			v.Outcome.Metered, v.Outcome.Actual = true, cost
 		}
 	}
-	if s.seen[0].of != nil {
-		s.t.notices.answered(s)
+	if s.seen.IsOpen() {
+		s.notice()
 	}
 	s.ofOthers()
 	if v.Shown != nil {

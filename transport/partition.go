@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/paceline-go/paceline/internal/core/costs"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
@@ -175,59 +176,7 @@ func keyOf(r *http.Request) string {
 	return ""
 }
 
-const maxSegment = 40
-
-func routeOf(r *http.Request) string {
-	method := r.Method
-	if method == "" {
-		method = http.MethodGet
-	}
-	path := r.URL.Path
-	plain := true
-	for start := 0; start < len(path); {
-		segment := path[start:]
-		if i := strings.IndexByte(segment, '/'); i >= 0 {
-			segment = segment[:i]
-		}
-		plain = plain && !identifies(segment)
-		start += len(segment) + 1
-	}
-	if plain {
-		return method + " " + path
-	}
-	b := make([]byte, 0, len(method)+1+len(path))
-	b = append(append(b, method...), ' ')
-	for start := 0; start < len(path); {
-		segment := path[start:]
-		i := strings.IndexByte(segment, '/')
-		if i >= 0 {
-			segment = segment[:i]
-		}
-		if identifies(segment) {
-			b = append(b, '*')
-		} else {
-			b = append(b, segment...)
-		}
-		if i >= 0 {
-			b = append(b, '/')
-		}
-		start += len(segment) + 1
-	}
-	return string(b)
-}
-
-// identifies reports whether a piece of a path looks like an object's identifier.
-func identifies(s string) bool {
-	if len(s) > maxSegment {
-		return true
-	}
-	for i := range len(s) {
-		if s[i] >= '0' && s[i] <= '9' {
-			return !(s[0] == 'v' && i == 1 && len(s) <= 8) // v1, v1beta, v2024
-		}
-	}
-	return false
-}
+func routeOf(r *http.Request) string { return costs.Route(r.Method, r.URL.Path) }
 
 // sharedLocked returns p with the model's name for limits. For a gateway, the models count as those
 // of the provider that shares the most.

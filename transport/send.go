@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/costs"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider/classify"
@@ -33,7 +34,7 @@ type sent struct {
 	wait    time.Duration // its request's wait before the next attempt, as heed found
 	entry   int64         // in Config.Recorder
 	req     *http.Request
-	seen    seen
+	seen    costs.Seen
 	visit   *visit // nil: its key is no newcomer in another key's limits
 	more    bool   // it waited with more than its cost at its target
 	none    bool   // nothing of it was sent, by a fault of the way to the host: it is not counted
@@ -59,7 +60,8 @@ func (c *call) begin(number int) *sent {
 	s.wire.Leave, c.begun = s, true
 	s.leaf.active.Add(1)
 	if s.rows {
-		s.t.notices.began(s)
+		p, _ := s.partition()
+		s.seen = s.t.notices.Began(p.Host, p.Key, s.t.config.MaxPartitions)
 	}
 	c.t.attempts.Add(1)
 	if number > 1 {

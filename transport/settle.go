@@ -23,9 +23,7 @@ func (s *sent) settle(o limit.Outcome) {
 	if s.finds != nil {
 		s.t.shapes.ends(s.finds)
 	}
-	if s.seen[0].of != nil {
-		s.t.notices.ends(s)
-	}
+	s.t.notices.Ends(&s.seen)
 	if s.more && o.Result == limit.Accepted && !o.Metered {
 		o.Metered, o.Actual = true, s.cost
 	}

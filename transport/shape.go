@@ -134,7 +134,7 @@ func (c *call) reserve(host string, body []byte) error {
 // introduce lets the first request of a route that no row names go before others of it, until it is
 // answered, where answers state what is used: then its cost shows.
 func (c *call) introduce(p *Partition) error {
-	if c.row != nil && !catchAll(c.row.On) || !c.t.notices.reads(p.Host) {
+	if c.row != nil && !catchAll(c.row.On) || !c.t.notices.Reads(p.Host) {
 		return nil
 	}
 	_, known, err := c.enter(shapeOf(p.Host, &provider.Charge{On: p.Key + "\n" + routeOf(c.req)}, nil))

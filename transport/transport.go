@@ -91,6 +91,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/ability"
+	"github.com/paceline-go/paceline/internal/core/costs"
 	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
@@ -462,7 +463,7 @@ type state struct {
 	owners  map[string]*owners // by host
 	others  map[string]bool    // models that the preset does not have
 	shapes  shapes
-	notices notices
+	notices costs.Notices
 	unread  map[unread]bool // logged that requests or answers cannot be read
 	recent  ring
 	cold    cold        // what frozen partitions remember

@@ -9,6 +9,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
+	"github.com/paceline-go/paceline/internal/core/costs"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -46,6 +47,7 @@ type job struct {
 	refusals telling.Refusals
 	n        int64 // number of its send in the journal; 0: the journal has its answer
 	at       mono.Time
+	seen     costs.Seen
 	waited   [2][]time.Duration // time waited for each cause, until it was submitted and until it was sent
 	res      sending.Response
 	row      *string // the row that Config.Shape made of the answer
@@ -107,6 +109,10 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	if j.first {
 		patience := time.AfterFunc(trialPatience, func() { r.trials.set(j.r.Estimate.Model, right, "") })
 		defer patience.Stop()
+	}
+	if k := r.c.prices; k.any && j.hop.Count == 0 && !j.hop.Foreign {
+		j.seen = k.notices.Began(j.r.URL.Host, key.Name, mostNoticed)
+		defer k.notices.Ends(&j.seen)
 	}
 	before := j.res // of the attempt before
 	r.sender.Send(ctx, j.r, j.hop,

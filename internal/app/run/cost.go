@@ -9,15 +9,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/core/costs"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
@@ -32,38 +33,67 @@ type charging struct {
 	some    bool              // there is something to find: any, or charges of the user
 	keyless bool              // requests have a credential of their own, or none
 
-	mends atomic.Bool // named has any
+	notices costs.Notices // what answers show of the rows
+
 	mu    sync.Mutex
 	hosts map[string]*provider.Charges
-	named map[string]string // resources that answers name in place of those of the rows, by method and path
 }
 
-// mostMended is how many methods and paths have a resource by their answers.
-const mostMended = 4096
-
-// mend notes that the answers to a method and path name another resource than the row.
-func (k *charging) mend(on, resource string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.named == nil {
-		k.named = map[string]string{}
+// charged is the requests that have the charge of one.
+func charged(q *format.Request) costs.Charged {
+	is := costs.Charged{Host: q.URL.Host, Route: costs.Route(q.Method, q.URL.Path)}
+	if q.Charge != nil {
+		is.On = q.Charge.On
 	}
-	if k.named[on] != "" || len(k.named) < mostMended {
-		k.named[on] = resource
-		k.mends.Store(true)
-	}
+	return is
 }
+
+// mostNoticed bounds the keys, and the hosts, whose stated use is kept in mind.
+const mostNoticed = 4096
 
 // mended gives a request the resource that answers named.
 func (k *charging) mended(q *format.Request) {
-	if !k.mends.Load() {
+	if _, name := k.notices.Taught(charged(q)); name != "" {
+		q.Resource, q.Usual = name, name == k.of(q.URL.Host).Usual()
+	}
+}
+
+// atLeast lets a request cost as much as answers have shown. It reports whether that is more.
+func (k *charging) atLeast(q *format.Request) (more bool) {
+	cost, _ := k.notices.Taught(charged(q))
+	for u, n := range cost {
+		if n > q.Cost[u] {
+			q.Cost[u], more = n, true
+		}
+	}
+	return more
+}
+
+// noticed looks at what an answer states of the use of limits. A wrong charge is said once, and requests that
+// wait cost what was found.
+func (r *judge) noticed(j *job, v *classify.Verdict) {
+	is := charged(j.r)
+	if !r.c.prices.notices.Answered(&j.seen, is, v, &j.r.Cost, false) {
 		return
 	}
-	k.mu.Lock()
-	name := k.named[q.Method+" "+q.URL.Path]
-	k.mu.Unlock()
-	if name != "" {
-		q.Resource, q.Usual = name, name == k.of(q.URL.Host).Usual()
+	cost, _ := r.c.prices.notices.Taught(is)
+	var worth limit.Cost
+	line := ""
+	if c := j.r.Charge; c != nil {
+		if worth = classify.CostOf(c.Cost); c.Resource != "" {
+			line = ", resource " + c.Resource
+		}
+	}
+	all, not := costs.Words(worth, cost)
+	r.teller.Say("%s costs %s, and not %s, as answers show: --charge '%s=%s%s'", is.Mends(), all, not, is.Mends(), all, line)
+	for _, g := range j.group.r.groups {
+		g.pool.Update(func(_ mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
+			for _, t := range q.Waiting() {
+				if other := q.Info(t).Request.Value.(*job); r.c.prices.atLeast(other.r) {
+					q.SetCost(t, other.r.Cost)
+				}
+			}
+		})
 	}
 }
 
@@ -132,11 +162,18 @@ func (k *charging) charge(q *format.Request) {
 		}
 		q.Usual = strings.TrimPrefix(resource, "address ") == rows.Usual()
 	}
-	q.Resource = resource
-	k.mended(q)
-	if q.Charge = c; c == nil {
-		return
+	q.Resource, q.Charge = resource, c
+	if c != nil {
+		k.count(q, c)
 	}
+	if k.notices.HasTaught() {
+		k.mended(q)
+		k.atLeast(q)
+	}
+}
+
+// count sets the cost of a request by its charge.
+func (k *charging) count(q *format.Request, c *provider.Charge) {
 	cost := classify.CostOf(c.Cost)
 	for unit, e := range c.Body {
 		u, ok := classify.UnitOf(unit)

@@ -15,7 +15,7 @@
 //	ended.go         writes results, many together, and the journal of attempts
 //	bearer.go        tokens that are renewed
 //	judge_answer.go  what an answer proves about the request, the limits and the key
-//	cost.go          what requests cost, by charges and prices, and the budget
+//	cost.go          what requests cost, by charges, answers and prices, and the budget
 //	known_hosts.go   hosts where nothing arrives, and servers that deny all
 //	next_pages.go    a request goes on with its next page
 //

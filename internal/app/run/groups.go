@@ -467,9 +467,8 @@ func (r *judge) divide(j *job, v *classify.Verdict, ans *pool.Answer) {
 		return
 	}
 	if other := v.OfResource(strings.TrimPrefix(name, "address ")); other != "" {
-		on := j.r.Method + " " + j.r.URL.Path
-		r.c.prices.mend(on, other)
-		if r.teller.IsFirst("resource of " + on) {
+		is := charged(j.r)
+		if on := is.Mends(); r.c.prices.notices.Moves(is, other) {
 			r.teller.Say("%s counts in the resource %s, and not in %s, as its answer says: --charge '%s=resource %s'", on,
 				other, name, on, other)
 		}

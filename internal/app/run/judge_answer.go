@@ -118,6 +118,9 @@ func (r *judge) of(j *job) (ans pool.Answer, final bool) {
 // answer is the part of judge that does not depend on the host of the answer.
 func (r *judge) answer(j *job) (ans pool.Answer) {
 	v := r.verdict(j)
+	if j.seen.IsOpen() {
+		r.noticed(j, &v)
+	}
 	ans = r.judged(j, &v)
 	if ans.Result == v.Result {
 		r.divide(j, &v, &ans)

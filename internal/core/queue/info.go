@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -38,6 +39,9 @@ func (q *Queue) Info(t Ticket) Info {
 	return Info{it.state, &it.request, it.submitted, it.deadline, it.notBefore, it.attempts, it.returned, it.reason,
 		host, it.seq}
 }
+
+// SetCost changes the cost of a request that waits.
+func (q *Queue) SetCost(t Ticket, cost limit.Cost) { q.in(Waiting, "SetCost", t).request.Cost = cost }
 
 // Place returns the place of a request in the line.
 func (q *Queue) Place(t Ticket) mono.Time { return q.in(Waiting, "Place", t).place }
