@@ -182,7 +182,6 @@ func (c *call) hedge(s *sent, number int, last bool) *pair {
 	}
 	c.t.hedges.ask()
 	own := *c
-	own.costs = nil // a copy goes at once or not at all, by any way with the largest cost
 	p := &pair{c: &own, req: c.req, body: c.req.Body != nil, number: number, last: last, first: s, start: time.Now(),
 		ended: make(chan struct{})}
 	after := h.After
@@ -276,7 +275,7 @@ func (p *pair) begins() *http.Request {
 	if c.leaf.look() != nil || !c.t.hedges.take() {
 		return nil
 	}
-	permit, _, ok := c.leaf.lane.TryWait(c.cost)
+	permit, ok := c.atOnce()
 	if !ok {
 		c.t.hedges.back()
 		return nil
@@ -302,6 +301,16 @@ func (p *pair) begins() *http.Request {
 	p.copy.wire.Stops = true
 	c.req = p.req.Clone(p.req.Context())
 	return c.with(body)
+}
+
+// atOnce gets a permit that is free now, with the cost at each Target.
+func (c *call) atOnce() (permit paceline.Permit, ok bool) {
+	if c.costs == nil {
+		permit, _, ok = c.leaf.lane.TryWait(c.cost)
+		return permit, ok
+	}
+	permit, _, err := c.leaf.lane.WaitTurn(c.req.Context(), c.cost, paceline.Turn{Costs: c.costs, MaxWait: 1})
+	return permit, err == nil
 }
 
 // again reads the body again. It turns a panic into an error, since this goroutine has no other

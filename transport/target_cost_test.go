@@ -60,3 +60,38 @@ func TestEachTargetAsksForItsCost(t *testing.T) {
 		})
 	}
 }
+
+// The copy of a slow request goes by any target that has room for its cost there. The dear target's cost would
+// never fit the cheap one.
+func TestACopyAsksForItsCost(t *testing.T) {
+	prices := map[string]float64{"dear": 5, "cheap": 1}
+	size := int64(len(chatOf("m")))
+	for room, want := range map[int64]time.Duration{1: 3 * time.Second, 0: 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			d := deploy("dear.test", "cheap.test")
+			slow := roundTripper(func(r *http.Request) (*http.Response, error) {
+				wait := time.Second
+				if r.URL.Host == "dear.test" {
+					wait = 10 * time.Second
+				}
+				select {
+				case <-time.After(wait):
+					return d.RoundTrip(r)
+				case <-r.Context().Done():
+					return nil, r.Context().Err()
+				}
+			})
+			tr := mustNew(t, transport.Config{Base: slow, Tokens: estimator(t), Attempts: 1, Hedge: transport.Hedge{After: 2 * time.Second, Share: 1},
+				Price: func(p transport.Partition, _ string) (provider.ModelInfo, bool) {
+					return provider.ModelInfo{Input: prices[p.Target]}, true
+				},
+				Targets: []transport.Target{priced(t, "dear", 5*size), priced(t, "cheap", size*room+1)}})
+			r := request(t, "POST", "https://llm.test/v1/chat/completions", chatOf("m"))
+			r.Header.Set("Idempotency-Key", "1")
+			status, _, err := do(t, tr, r)
+			if took := time.Since(d.began); status != 200 || err != nil || took != want {
+				t.Errorf("with room for %d at the cheap target: %d, %v after %v, want %v", room, status, err, took, want)
+			}
+		})
+	}
+}
