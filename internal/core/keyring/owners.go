@@ -115,21 +115,16 @@ func (o *Owners) CountsIn(key string) []Account {
 	case k.in != nil:
 		return []Account{k.in.Account}
 	case k.own || o.mute || len(o.accounts) == 0:
-		return []Account{o.self(key)}
+		if first := o.first(); first != nil && first.Home == key {
+			return []Account{first.Account}
+		}
+		return []Account{{key, k.begun}}
 	}
 	all := make([]Account, min(len(o.accounts), o.config.Most))
 	for i := range all {
 		all[i] = o.accounts[i].Account
 	}
 	return all
-}
-
-// self returns the account of a newcomer that counts by itself.
-func (o *Owners) self(key string) Account {
-	if first := o.first(); first != nil && first.Home == key {
-		return first.Account
-	}
-	return Account{key, o.keys[key].begun}
 }
 
 // Single reports whether a key may have only one request in flight: a newcomer that may belong to
@@ -222,39 +217,28 @@ func (o *Owners) moves(key string, change func()) (known []string) {
 // assign puts a key into the account of an organization. Without a name, that is an account to
 // which no newcomer may belong.
 func (o *Owners) assign(key, name string) {
-	k := o.keys[key]
-	in, known := o.unnamed(key), o.named(name)
-	switch {
-	case name == "":
-		if in == nil || in.Home != key {
-			in = o.begin(key, k)
+	k, in := o.keys[key], o.named(name)
+	if in == nil {
+		if in = o.unnamed(key); in == nil || name == "" && in.Home != key {
+			in = k.in
 		}
-		in.none = true
-		o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { return a == in })
-		if !o.config.FirstNames { // nobody has said yet that newcomers do not belong to it
+		if in == nil || in.name != "" {
+			in = o.begin(key, k)
+		} else if !slices.Contains(o.accounts, in) {
 			o.accounts = append(o.accounts, in)
 		}
-	case known != nil:
-		in = known
-	default:
-		if in == nil && k.in != nil && k.in.name == "" {
-			if in = k.in; !slices.Contains(o.accounts, in) {
-				o.accounts = append(o.accounts, in)
-			}
-		} else if in == nil {
-			in = o.begin(key, k)
-		}
-		in.name, in.none = name, false
+		in.name, in.none = name, name == ""
 	}
 	k.in, k.told, k.own, k.sure = in, "", false, name != ""
 	o.newcomers = slices.DeleteFunc(o.newcomers, func(other string) bool { return other == key })
-	o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { // nobody will give it a name
-		return a.name == "" && a.Home == key && a != in
+	o.accounts = slices.DeleteFunc(o.accounts, func(a *owner) bool { // without FirstNames, newcomers may belong to those of none
+		return a.none && o.config.FirstNames || a.name == "" && a.Home == key && a != in // nobody will give that a name
 	})
 }
 
+// named returns the account of an organization; nil: it has none yet.
 func (o *Owners) named(name string) *owner {
-	return o.find(func(a *owner) bool { return a.name == name })
+	return o.find(func(a *owner) bool { return name != "" && a.name == name })
 }
 
 // first returns the first account, as long as nobody knows whether it has a name.

@@ -217,6 +217,9 @@ func TestOwnersTimeline(t *testing.T) {
 			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"", "a", "a:a b:a c:c ", false},
 			{"meet", "c", "a:a b:a c:a ", true}, {"X", "b", "a:a b:b c:ab ", true}, {"", "c", "a:a b:b c:c ", false},
 			{"X", "c", "a:a b:b c:b ", true}}},
+		"another than the first has no name": {pool, []step{
+			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"", "b", "a:ab b:b c:c ", false},
+			{"X", "a", "a:a b:b c:c ", true}}},
 		"too many keys": {keyring.OwnersConfig{MaxKeys: 1}, []step{
 			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:b c:c ", true}, {"X", "b", "a:a b:b c:c ", true}}},
 	} {
