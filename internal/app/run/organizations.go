@@ -1,6 +1,8 @@
 package run
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -24,22 +26,15 @@ import (
 // if none is known. Safe for concurrent use once the run is open: field and the number of keys no
 // longer change then.
 type organizations struct {
-	field     string // header field of answers that names the organization; empty: none does
-	mu        sync.Mutex
-	keys      []belonging     // empty: each key has all limits for itself
-	owner     *keyring.Owners // decides what keys do not say
-	resources bool            // accounts have limits of resources, too
-	heard     []string        // with a store: organizations in answers, for keys that the user did not assign
-	known     atomic.Int64    // number of known organizations; it is read where other locks are held
-	open      atomic.Int64    // number of keys whose organization is not known
-}
-
-// belonging is a key, and what is known of its organization before the run.
-type belonging struct {
-	key  string
-	name string       // empty: not known
-	said bool         // from the user, and no answer corrects it
-	past keyring.Past // answers from the time when it was not known
+	c      *Config
+	field  string // header field of answers that names the organization; empty: none does
+	learns bool   // from answers
+	mu     sync.Mutex
+	owner  *keyring.Owners // decides what keys do not say; nil: each key has all limits for itself
+	pasts  []keyring.Past  // of each key, answers from the time when its organization was not known
+	heard  []string        // with a store: organizations in answers, for keys that the user did not assign
+	known  atomic.Int64    // number of known organizations; it is read where other locks are held
+	open   atomic.Int64    // number of keys whose organization is not known
 }
 
 // allowance is the limits of one account, in one group.
@@ -76,55 +71,48 @@ func newOrganizations(c *Config, homes secret.Places) *organizations {
 			}
 		}
 	}
-	o := &organizations{field: row.Organization, resources: len(c.Resources) > 0}
-	learns := o.field != "" && c.Share == nil // the names of limits in a store do not change while processes share them
+	o := &organizations{c: c, field: row.Organization, pasts: make([]keyring.Past, len(c.Keys))}
+	o.learns = o.field != "" && c.Share == nil // the names of limits in a store do not change while processes share them
 	if c.Share != nil {
 		o.heard = make([]string, len(c.Keys))
 	}
-	if !learns && len(c.Organizations) == 0 {
-		return o
+	if o.learns || len(c.Organizations) > 0 {
+		o.assign(nil)
 	}
-	o.keys = make([]belonging, len(c.Keys))
-	for i, k := range c.Keys {
-		name := c.Organizations[k.Name]
-		o.keys[i] = belonging{key: k.Name, name: name, said: name != "" || !learns}
-	}
-	o.assign()
 	return o
 }
 
 // remember takes in the assignments that earlier runs learned.
 func (o *organizations) remember(whose map[string]string) {
-	for i := range o.keys {
-		if b := &o.keys[i]; b.name == "" && !b.said {
-			b.name = whose[b.key]
-		}
+	if o.together() {
+		o.assign(whose)
 	}
-	o.assign()
 }
 
 // assign takes in what is known before the run. The others then count with the first of those keys.
-func (o *organizations) assign() {
-	if !o.together() {
-		return
-	}
+func (o *organizations) assign(whose map[string]string) {
 	most := pool.MaxShared
-	if o.resources {
+	if len(o.c.Resources) > 0 { // accounts have limits of resources, too
 		most /= 2
 	}
-	o.owner = keyring.NewOwners(keyring.OwnersConfig{Most: most, MaxKeys: len(o.keys)})
-	for _, b := range o.keys {
-		if b.name != "" || b.said {
-			o.owner.Say(b.key, b.name, b.said)
+	o.owner = keyring.NewOwners(keyring.OwnersConfig{Most: most, MaxKeys: len(o.c.Keys)})
+	for _, k := range o.c.Keys {
+		name := o.c.Organizations[k.Name]
+		sure := name != "" || !o.learns
+		if !sure {
+			name = whose[k.Name]
+		}
+		if name != "" || sure {
+			o.owner.Say(k.Name, name, sure)
 		}
 	}
-	for _, b := range o.keys {
-		o.owner.Meet(b.key)
+	for _, k := range o.c.Keys {
+		o.owner.Meet(k.Name)
 	}
 	o.counted()
 }
 
-func (o *organizations) together() bool { return o != nil && len(o.keys) > 0 }
+func (o *organizations) together() bool { return o != nil && o.owner != nil }
 
 // countsIn returns the accounts in which a key counts, as far as that is known.
 func (o *organizations) countsIn(key string) []keyring.Account {
@@ -137,9 +125,9 @@ func (o *organizations) countsIn(key string) []keyring.Account {
 // counted notes how many organizations are known.
 func (o *organizations) counted() {
 	known, open := map[keyring.Account]bool{}, 0
-	for _, b := range o.keys {
-		if _, is := o.owner.Known(b.key); is {
-			known[o.owner.CountsIn(b.key)[0]] = true
+	for _, k := range o.c.Keys {
+		if _, is := o.owner.Known(k.Name); is {
+			known[o.owner.CountsIn(k.Name)[0]] = true
 		} else {
 			open++
 		}
@@ -158,10 +146,9 @@ func (o *organizations) count(n int) (least int, sure bool) {
 }
 
 // apart reports once that keys share limits while the store has these limits for each key.
-func (r *Run) apart(j *job) {
+func (r *Run) apart(j *job, name string) {
 	o := r.organizations
-	name := strings.TrimSpace(j.res.Header.Get(o.field))
-	if o.heard == nil || o.field == "" || name == "" || r.c.Organizations[r.c.Keys[j.keyIndex].Name] != "" {
+	if o.heard == nil || name == "" || r.c.Organizations[r.c.Keys[j.keyIndex].Name] != "" {
 		return
 	}
 	o.mu.Lock()
@@ -178,11 +165,11 @@ func (r *Run) apart(j *job) {
 // named takes in the organization that an answer names for its key. The attempt is still in flight.
 func (r *Run) named(j *job, ans *pool.Answer) {
 	o := r.organizations
-	r.apart(j)
-	if !o.together() {
+	name := strings.TrimSpace(j.res.Header.Get(o.field))
+	if r.apart(j, name); !o.together() {
 		return
 	}
-	key, name := o.keys[j.keyIndex].key, strings.TrimSpace(j.res.Header.Get(o.field))
+	key := r.c.Keys[j.keyIndex].Name
 	o.mu.Lock()
 	var moves []string
 	switch {
@@ -199,21 +186,18 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 	}
 	var err error
 	for _, g := range r.groups {
-		if err = g.follow(moves); err != nil {
-			break
-		}
+		err = cmp.Or(err, g.follow())
 	}
-	o.keys[j.keyIndex].past = keyring.Past{}
+	o.pasts[j.keyIndex] = keyring.Past{}
 	o.counted()
 	var all []string
-	for i := range o.keys {
-		if whose, is := o.owner.Known(o.keys[i].key); name != "" && is && whose == name {
-			all = append(all, o.keys[i].key)
+	for _, k := range r.c.Keys {
+		if whose, _ := o.owner.Known(k.Name); name != "" && whose == name {
+			all = append(all, k.Name)
 		}
 	}
 	o.mu.Unlock()
-	if len(all) > 1 {
-		last := len(all) - 1
+	if last := len(all) - 1; last > 0 {
 		r.Say("keys %s and %s belong to one organization (%s): they share its limits", strings.Join(all[:last], ", "),
 			all[last], o.field)
 	}
@@ -229,14 +213,14 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 
 // keep keeps an answer that does not show the organization of its key, until that is known.
 func (o *organizations) keep(epoch time.Time, j *job, ans *pool.Answer) {
-	b, at := &o.keys[j.keyIndex], j.res.Ended
-	if _, known := o.owner.Known(b.key); known {
+	at := j.res.Ended
+	if _, known := o.owner.Known(o.c.Keys[j.keyIndex].Name); known {
 		return
 	}
 	if ans.Result == limit.Unknown {
 		at = at.Add(journal.Late)
 	}
-	b.past.Add(limit.Past{At: mono.Time(at.Sub(epoch)), Cost: j.r.Cost, Result: ans.Result, Sent: j.at})
+	o.pasts[j.keyIndex].Add(limit.Past{At: mono.Time(at.Sub(epoch)), Cost: j.r.Cost, Result: ans.Result, Sent: j.at})
 }
 
 // allowance returns the limits of an account, and makes them if they are missing.
@@ -287,28 +271,26 @@ func (g *group) shares(key int) (all []*pool.Shared) {
 	return all
 }
 
-// follow makes keys count in the limits of other accounts. The lock of organizations is held.
-func (g *group) follow(moves []string) (err error) {
-	for _, key := range moves {
-		for n, a := range g.r.organizations.countsIn(key) {
+// follow makes keys count in the limits of their accounts. The lock of organizations is held.
+func (g *group) follow() error {
+	for i, k := range g.r.c.Keys {
+		for n, a := range g.r.organizations.countsIn(k.Name) {
 			of, err := g.allowance(a)
 			if err != nil {
 				return err
 			}
 			if n == 0 {
-				i := slices.IndexFunc(g.r.c.Keys, func(k format.Key) bool { return k.Name == key })
 				g.pool.Update(func(mono.Time, *pool.Queue, *pool.Dispatcher) { g.of[i] = of })
 			}
 		}
 	}
+	var errs []error
 	g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
 		for i := range g.r.c.Keys {
-			if err == nil {
-				err = d.Share(now, i, g.shares(i)...)
-			}
+			errs = append(errs, d.Share(now, i, g.shares(i)...))
 		}
 	})
-	return err
+	return errors.Join(errs...)
 }
 
 // replay makes new limits count what their keys sent before, in earlier runs and in this one.
@@ -319,9 +301,9 @@ func (g *group) replay(now mono.Time, of *allowance) {
 	}
 	all, since := g.history(func(key int) bool { return g.countsIn(key, of) })
 	var pasts []*keyring.Past
-	for i := range g.r.organizations.keys {
+	for i := range g.r.organizations.pasts {
 		if g.countsIn(i, of) {
-			pasts = append(pasts, &g.r.organizations.keys[i].past)
+			pasts = append(pasts, &g.r.organizations.pasts[i])
 		}
 	}
 	of.past, of.since = keyring.Together(all, pasts...), since
