@@ -49,53 +49,42 @@ func (t *Transport) mostKeys() int {
 	return max(t.config.MaxPartitions, int(min(t.config.MaxFrozen/1024, math.MaxInt32)))
 }
 
-// belongs records the owner of a key, by its answer.
+// belongs takes in what an answer says of the owner of its key: an organization, or nothing.
 func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	k := l.server.known.Load()
 	if l.belongs.Load() || k == nil || k.row.Organization == "" || len(t.targets) > 0 {
 		return
 	}
-	name := resp.Header.Get(k.row.Organization)
-	if name == "" && resp.StatusCode >= 500 {
+	host, key, home := l.partition.Host, l.partition.Key, l.partition.Key
+	name := Partition{Host: host, Key: resp.Header.Get(k.row.Organization)}.bounded().own().Key
+	t.mu.Lock()
+	o := t.owners[host]
+	if name != "" {
+		o = t.ownersLocked(host)
+	}
+	if o != nil {
+		switch _, known := o.Known(key); {
+		case name == "" && resp.StatusCode < 500:
+			t.followLocked(o, host, o.Unnamed(key, resp.StatusCode < 300))
+		case name == "":
+		case !o.Meet(key):
+			t.tooManyKeys()
+		default:
+			if known { // if it was not met, it counted by itself
+				o.Alone(key)
+			}
+			t.followLocked(o, host, o.Named(key, name))
+		}
+		home = o.Home(key)
+	}
+	if t.mu.Unlock(); name == "" {
 		return
 	}
-	key := Partition{Host: l.partition.Host, Key: l.partition.Key}
-	organization := Partition{Host: l.partition.Host, Key: name}.bounded().own().Key
-	home := t.named(key, organization, resp.StatusCode < 300)
 	// Not earlier: other answers of the key, at the same time, must not be settled before its owner
 	// is known.
-	if name == "" {
-		return
+	if l.belongs.Store(true); home != key {
+		t.log.Info("keys share limits", "partition", Partition{Host: host, Key: key}, "with", home, "organization", name)
 	}
-	if l.belongs.Store(true); home != key.Key {
-		t.log.Info("keys share limits", "partition", key, "with", home, "organization", organization)
-	}
-}
-
-// named takes in an answer's statement about the owner of its key: the organization, or nothing. It
-// returns the key in whose limits this one counts.
-func (t *Transport) named(key Partition, name string, served bool) (home string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	o := t.owners[key.Host]
-	if name != "" {
-		o = t.ownersLocked(key.Host)
-	}
-	if o == nil {
-		return key.Key
-	}
-	switch _, known := o.Known(key.Key); {
-	case name == "":
-		t.followLocked(o, key.Host, o.Unnamed(key.Key, served))
-	case !o.Meet(key.Key):
-		t.tooManyKeys()
-	default:
-		if known { // if it was not met, it counted by itself
-			o.Alone(key.Key)
-		}
-		t.followLocked(o, key.Host, o.Named(key.Key, name))
-	}
-	return o.Home(key.Key)
 }
 
 // followLocked makes keys count where they belong by now.
@@ -118,7 +107,6 @@ func (t *Transport) followLocked(o *owners, host string, moves []string) {
 // carried is the usage of a key's old limits, which counts as one request in those to which the key
 // moves. That is in flight until the last earlier request is answered.
 type carried struct {
-	t    *Transport
 	left int    // how many leaves of the old limits have requests under way; guarded by the Transport's lock
 	end  func() // settles the usage with its final amount, under that lock
 }
@@ -129,7 +117,7 @@ type carried struct {
 func (t *Transport) moveLocked(o *owners, key Partition, home string) {
 	g := o.newcomers[key.Key]
 	delete(o.newcomers, key.Key)
-	m := &carried{t: t}
+	m := &carried{}
 	var from, joined []*leaf
 	var pairs [][2]*node // the old and the new one of each limit
 	for p, l := range t.leaves {

@@ -102,7 +102,7 @@ func (t *Transport) newLeafLocked(p Partition, who *Client, full bool) (*leaf, e
 		}
 		l.client = c
 	}
-	l.meetLocked(t)
+	l.newcomer = t.newcomerLocked(p)
 	ways := make([][]*paceline.Limit, l.ways())
 	for k := range ways {
 		if err := t.nodesLocked(l, k, p, full); err != nil {
@@ -342,7 +342,7 @@ func (l *leaf) quietLocked() {
 	}
 	l.quiet = true
 	if l.newcomer.shares() {
-		m.t.unlinkLocked(l)
+		l.server.t.unlinkLocked(l)
 	} else if m.left--; m.left == 0 {
 		m.end()
 	}

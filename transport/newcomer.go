@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline"
@@ -90,12 +89,10 @@ func (t *Transport) newcomerLocked(p Partition) *newcomer {
 	if len(o.CountsIn(p.Key)) > 1 { // of several it may belong to any
 		o.Alone(p.Key)
 	}
-	home := o.CountsIn(p.Key)[0].Home
-	if home == p.Key && !o.Single(p.Key) {
+	g := &newcomer{key: Partition{Host: p.Host, Key: p.Key}, home: o.CountsIn(p.Key)[0].Home, visits: map[*visit]bool{}}
+	if g.door.single = !g.shares(); g.door.single && !o.Single(p.Key) {
 		return nil
 	}
-	g := &newcomer{key: Partition{Host: p.Host, Key: p.Key}, home: home, visits: map[*visit]bool{}}
-	g.door.single = !g.shares()
 	g.limit = t.group.Limit(paceline.LimitConfig{Limiter: &g.door})
 	o.newcomers[p.Key] = g
 	return g
@@ -243,17 +240,5 @@ func (v *visit) left(m *paceline.Limit) bool {
 func (v *visit) leave() {
 	if v != nil && v.to != nil {
 		v.to.release()
-	}
-}
-
-// meetLocked finds out, before a leaf has nodes, whether its key is new here.
-func (l *leaf) meetLocked(t *Transport) {
-	g := t.newcomerLocked(l.partition)
-	// A lane passes eight limits at most. With all of these, a newcomer's door would be one too
-	// many.
-	optional := []bool{l.partition.Model != "", l.partition.Route != "", l.client != nil && l.client.own != nil,
-		t.shared != nil, t.config.Adaptive != nil}
-	if slices.Contains(optional, false) {
-		l.newcomer = g
 	}
 }
