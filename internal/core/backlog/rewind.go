@@ -20,23 +20,18 @@ type told struct {
 	since       mono.Time // the beginning of now
 }
 
-// tale is a request whose end or return a turn told. The row has that if it has the beat; 0: if it is there.
-type tale struct{ seq, beat int64 }
+// tale is a request whose end or return a turn told. A store has that if it has the row, by its place in Worker.rows,
+// with the beat, or a later row.
+type tale struct {
+	seq, beat int64
+	row       int
+}
 
-func (t *told) add(now mono.Time, seq, beat int64) {
+func (t *told) add(now mono.Time, seq, beat int64, row int) {
 	if now.Sub(t.since) > toldFor || len(t.now) == mostTold {
 		t.now, t.before, t.since = t.before[:0], t.now, now
 	}
-	t.now = append(t.now, tale{seq, beat})
-}
-
-// settle is for a new row: a store that has it has what was told before.
-func (t *told) settle() {
-	for _, all := range [][]tale{t.now, t.before} {
-		for i := range all {
-			all[i].beat = 0
-		}
-	}
+	t.now = append(t.now, tale{seq, beat, row})
 }
 
 // rewind is for a store that has lost its last turns, as a standby may that takes over. What it has is the beginning
@@ -46,7 +41,7 @@ func (t *told) settle() {
 func (w *Worker) rewind(beat int64) {
 	for _, all := range [][]tale{w.told.before, w.told.now} {
 		for _, t := range all {
-			if t.beat > beat {
+			if t.row > w.row || t.row == w.row && t.beat > beat {
 				w.doubts = append(w.doubts, t.seq)
 			}
 		}

@@ -2,6 +2,7 @@ package backlog
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -144,7 +145,7 @@ func (w *Worker) Committed(now mono.Time, d Done) {
 	// before them, only the number of a turn that fits shows it.
 	for _, e := range t.Ends {
 		delete(w.ends, e.Seq)
-		w.told.add(w.last, e.Seq, t.Beat+1)
+		w.told.add(w.last, e.Seq, t.Beat+1, w.row)
 	}
 	w.doubts = w.doubts[len(t.Doubts):]
 	w.turn, w.beat, w.paused = nil, t.Beat+1, d.Paused
@@ -214,6 +215,11 @@ func (w *Worker) Reads() bool { return w.unknown }
 // yet, and a standby may take over. The next turn marks it again. lost says that the store has lost turns.
 func (w *Worker) Read(r Row) (lost bool) {
 	if !w.unknown {
+		return false
+	}
+	if r.Beat < 0 && w.row > 0 { // the row was lost: how much more was, the one before it shows
+		w.row--
+		w.id, w.beat = w.rows[w.row], math.MaxInt64
 		return false
 	}
 	if lost = r.Beat < w.beat; lost {

@@ -78,6 +78,8 @@ type Worker struct {
 	returns  map[int64]Return // the same
 	doubts   []int64          // the same
 	resting  []*held
+	rows     []int64 // the numbers of all rows that the worker has had
+	row      int     // the place of id in rows; the last one, but for a store that has lost later ones
 	told     told
 
 	turn     *Turn     // under way, or of unknown outcome
@@ -101,7 +103,8 @@ func (w *Worker) ID() int64 { return w.id }
 func (w *Worker) Registered(began mono.Time, id, beat int64) {
 	w.id, w.beat, w.began = id, beat, began
 	w.turn, w.unknown, w.took = nil, false, false
-	w.told.settle()
+	w.rows = append(w.rows, id)
+	w.row = len(w.rows) - 1
 }
 
 // May reports whether a request in flight may be written now. Ask it right before the write, and report
@@ -300,7 +303,7 @@ func (w *Worker) leave(h *held) {
 
 func (w *Worker) forget(h *held) {
 	if h.flew {
-		w.told.add(w.last, h.Seq, w.beat)
+		w.told.add(w.last, h.Seq, w.beat, w.row)
 	}
 	if !h.flying { // what is in flight is in no line
 		w.leave(h)
