@@ -109,8 +109,8 @@ func (a *Attempt) finish(f func(*Session)) {
 	}
 	a.over = true
 	f(s)
-	if s.over != nil || s.worker.Has(s.rough(), a.Lane) {
-		s.changedLocked()
+	if s.worker.Has(s.rough(), a.Lane) {
+		s.wakeLocked(a.Lane)
 	}
 	if s.stopping && s.worker.Over() {
 		s.nudge()

@@ -19,7 +19,7 @@
 //
 // A worker sends a request only if a transaction has marked it before. A worker that takes no turn for
 // 15 s is given up by the others: what it had marked is named from then on, and others send it. So of a
-// worker that dies, what was in flight is named, and what goes next in 100 ms.
+// worker that dies, what was in flight is named, and what may go next in 100 ms.
 //
 // The first answer counts, also that of a worker that was given up. The clocks of machines have no part
 // in it. Only Due and Deadline are instants of a wall clock.

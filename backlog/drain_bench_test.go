@@ -96,6 +96,11 @@ WHERE relkind = 'r' AND relname LIKE 'paceline%'`).Scan(&n); err != nil {
 
 // fill opens a backlog with n requests of 300 bytes.
 func (e engine) fill(b *testing.B, n int) *backlog.Backlog {
+	return e.fillAs(b, n, func(int) int32 { return 0 })
+}
+
+// fillAs is fill with lanes.
+func (e engine) fillAs(b *testing.B, n int, lane func(i int) int32) *backlog.Backlog {
 	s, err := openStore(e.address, false)
 	if err != nil {
 		b.Fatal(err)
@@ -113,7 +118,7 @@ func (e engine) fill(b *testing.B, n int) *backlog.Backlog {
 	}
 	jobs := make([]backlog.Job, n)
 	for i := range jobs {
-		jobs[i] = backlog.Job{ID: fmt.Sprintf("request-%08d", i), Data: make([]byte, 300)}
+		jobs[i] = backlog.Job{ID: fmt.Sprintf("request-%08d", i), Data: make([]byte, 300), Lane: lane(i)}
 	}
 	b.ResetTimer()
 	if added, err := list.Enqueue(b.Context(), jobs...); err != nil || added != n {
@@ -271,34 +276,87 @@ type claimer struct {
 
 // turn takes a turn that claims n requests.
 func (c *claimer) turn(b *testing.B, n int) {
-	t := &backlog.Turn{Worker: c.worker.Worker, Beat: c.worker.Beat}
+	var claims []backlog.Claim
 	if n > 0 {
-		t.Claims = []backlog.Claim{{N: n, From: c.from}}
+		claims = []backlog.Claim{{N: n, From: c.from}}
 	}
-	o, err := c.store.Turn(b.Context(), c.list, t)
-	if err != nil || !o.Fits || len(o.Claimed) != n {
-		b.Fatalf("%d claimed, %v", len(o.Claimed), err)
-	}
-	c.worker.Beat++
-	for _, j := range o.Claimed {
+	for _, j := range c.claim(b, claims, n) {
 		if j.Seq > c.from.Seq {
 			c.from = j.Place
 		}
 	}
 }
 
+// claim takes a turn with claims, which return n requests.
+func (c *claimer) claim(b *testing.B, claims []backlog.Claim, n int) []backlog.Claimed {
+	t := &backlog.Turn{Worker: c.worker.Worker, Beat: c.worker.Beat, Claims: claims}
+	o, err := c.store.Turn(b.Context(), c.list, t)
+	if err != nil || !o.Fits || len(o.Claimed) != n {
+		b.Fatalf("%d claimed, %v", len(o.Claimed), err)
+	}
+	c.worker.Beat++
+	return o.Claimed
+}
+
 // turns reports the median of turns that claim n, and what one costs the database.
 func (c *claimer) turns(b *testing.B, n int) {
-	all := make([]time.Duration, min(200, b.N/500))
+	c.measure(b, fmt.Sprint("claim", n), min(200, b.N/500), func(int) { c.turn(b, n) })
+}
+
+// measure reports the median of turns, and what one costs the database.
+func (c *claimer) measure(b *testing.B, name string, turns int, turn func(nth int)) {
+	all := make([]time.Duration, turns)
 	_, before := c.cpu(b)
 	for i := range all {
 		at := time.Now()
-		c.turn(b, n)
+		turn(i)
 		all[i] = time.Since(at)
 	}
 	if _, after := c.cpu(b); len(all) > 0 {
 		slices.Sort(all)
-		b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, fmt.Sprintf("claim%d-ms", n))
-		b.ReportMetric(float64((after-before).Microseconds())/float64(len(all)), fmt.Sprintf("claim%d-db-µs", n))
+		b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, name+"-ms")
+		b.ReportMetric(float64((after-before).Microseconds())/float64(len(all)), name+"-db-µs")
 	}
+}
+
+// BenchmarkLanes shows what a turn costs that claims of 1, 20 or 100 of 1,000 lanes. The first lane has half of all
+// requests. Of the last ones there are none.
+//
+//	go test ./backlog -run - -bench Lanes -benchtime 200000x
+func BenchmarkLanes(b *testing.B) {
+	const lanes, turns = 1000, 40
+	engines(b, func(b *testing.B, e engine) {
+		if b.N < 200*lanes {
+			return // the round that finds out how long one takes
+		}
+		e.fillAs(b, b.N, func(i int) int32 {
+			if i%2 == 0 {
+				return 0
+			}
+			return int32(i / 2 % lanes)
+		})
+		s, err := openStore(e.address, true)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer s.Close()
+		info, err := s.Find(b.Context(), "jobs")
+		if err != nil {
+			b.Fatal(err)
+		}
+		w, err := s.Register(b.Context(), info.ID, "host", 1)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c := claimer{engine: e, store: s, list: info.ID, worker: w}
+		of := func(nth, lanes, each, from int) (all []backlog.Claim) {
+			for i := range lanes {
+				all = append(all, backlog.Claim{Lane: int32(from + nth*lanes + i), N: each})
+			}
+			return all
+		}
+		c.measure(b, "20of1", turns, func(nth int) { c.claim(b, of(nth, 1, 20, 1), 20) })
+		c.measure(b, "20of20", turns, func(nth int) { c.claim(b, of(nth, 20, 1, 100), 20) })
+		c.measure(b, "0of100", turns, func(nth int) { c.claim(b, of(nth, 100, 1, lanes), 0) })
+	})
 }

@@ -42,7 +42,7 @@ type SessionConfig struct {
 // and gives up workers that died. Most programs use a Worker. A Session is for those that have retries
 // and limits of their own.
 //
-// It holds requests for the next 2 s, and has marked those for the next 100 ms. It has two goroutines
+// It holds requests for the next 2 s, and has marked what may go in 100 ms. It has two goroutines
 // until it has ended: after Stop, or when no request is left. NewSession makes it. Safe for concurrent
 // use.
 type Session struct {
@@ -56,8 +56,8 @@ type Session struct {
 
 	mu       sync.Mutex
 	worker   *core.Worker
-	changed  chan struct{} // closed when a request may go that could not go before
-	planned  mono.Time     // when the next turn begins, as far as its goroutine knows
+	waiting  map[int32]chan struct{} // of lanes: closed when a request may go that could not go before
+	planned  mono.Time               // when the next turn begins, as far as its goroutine knows
 	stopping bool
 	over     error // why no request goes any more
 	failing  bool  // the last call of the store failed
@@ -73,7 +73,7 @@ func NewSession(c SessionConfig) (*Session, error) {
 	}
 	c.Lanes = slices.Clone(c.Lanes)
 	s := &Session{config: c, store: c.Backlog.store, clock: boottime.NewClock(), kick: make(chan struct{}, 1),
-		ended: make(chan struct{}), worker: core.New(), changed: make(chan struct{}), planned: mono.Max}
+		ended: make(chan struct{}), worker: core.New(), waiting: map[int32]chan struct{}{}, planned: mono.Max}
 	s.calls, s.cancel = context.WithCancel(context.Background())
 	var both sync.WaitGroup
 	both.Go(s.turns)
@@ -96,12 +96,18 @@ func (s *Session) Take(ctx context.Context, lane int32) (*Attempt, error) {
 	for {
 		s.mu.Lock()
 		a, err := s.takeLocked(lane)
-		changed := s.changed
-		s.mu.Unlock()
 		if a != nil || err != nil {
+			s.mu.Unlock()
 			return a, err
 		}
-		if err := wait(ctx, changed); err != nil {
+		s.worker.Asks(lane, 1)
+		changed := s.changedLocked(lane)
+		s.mu.Unlock()
+		err = wait(ctx, changed)
+		s.mu.Lock()
+		s.worker.Asks(lane, -1)
+		s.mu.Unlock()
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -136,11 +142,13 @@ func (s *Session) takeLocked(lane int32) (*Attempt, error) {
 func (s *Session) atLeast(ctx context.Context, lane int32, n func() int) error {
 	for {
 		s.mu.Lock()
-		err, more, changed := s.over, s.worker.Waiting(s.rough(), lane) > n(), s.changed
-		s.mu.Unlock()
+		err, more := s.over, s.worker.Waiting(s.rough(), lane) > n()
 		if err != nil || more {
+			s.mu.Unlock()
 			return err
 		}
+		changed := s.changedLocked(lane)
+		s.mu.Unlock()
 		if err := wait(ctx, changed); err != nil {
 			return err
 		}
@@ -204,14 +212,35 @@ func (s *Session) beginStop() {
 		s.over = ErrStopped
 	}
 	s.worker.Stop()
-	s.changedLocked()
+	s.wakeAllLocked()
 	s.nudge()
 }
 
-// changedLocked wakes all who wait for requests.
-func (s *Session) changedLocked() {
-	close(s.changed)
-	s.changed = make(chan struct{})
+// changedLocked returns what is closed when a request of a lane may go.
+func (s *Session) changedLocked(lane int32) <-chan struct{} {
+	c := s.waiting[lane]
+	if c == nil {
+		c = make(chan struct{})
+		s.waiting[lane] = c
+	}
+	return c
+}
+
+// wakeLocked wakes all who wait for requests of a lane.
+func (s *Session) wakeLocked(lane int32) {
+	if c := s.waiting[lane]; c != nil {
+		close(c)
+		delete(s.waiting, lane)
+	}
+}
+
+// wakeAllLocked wakes those who wait, if a request of their lane may go soon or none goes any more.
+func (s *Session) wakeAllLocked() {
+	for lane := range s.waiting {
+		if s.over != nil || s.worker.Waiting(s.rough(), lane) > 0 {
+			s.wakeLocked(lane)
+		}
+	}
 }
 
 // planLocked wakes the turns if the next one begins sooner than planned.

@@ -545,7 +545,7 @@ func TestRate(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, w := range all {
-					t.Logf("a worker sent %d", w.Results)
+					t.Logf("a worker sent %d in %d turns", w.Results, w.Beat)
 				}
 			}
 			slices.Sort(rates[true])

@@ -77,7 +77,7 @@ func (s *Session) step() (began bool, err error) {
 	s.mu.Lock()
 	s.planned = mono.Max
 	if s.worker.Rested(now) <= s.now() {
-		s.changedLocked()
+		s.wakeAllLocked()
 	}
 	s.mu.Unlock()
 	return false, nil
@@ -92,7 +92,7 @@ func (s *Session) turn(t *Turn) error {
 		s.worker.Unknown()
 	} else {
 		s.worker.Committed(s.now(), o)
-		s.changedLocked()
+		s.wakeAllLocked()
 	}
 	s.mu.Unlock()
 	if err == nil && o.Fits && s.config.Committed != nil && len(t.Ends) > 0 {
@@ -114,7 +114,7 @@ func (s *Session) read(id int64) error {
 	}
 	s.mu.Lock()
 	lost := s.worker.Read(row)
-	s.changedLocked()
+	s.wakeAllLocked()
 	s.mu.Unlock()
 	if lost {
 		if !row.Dead {
@@ -138,7 +138,7 @@ func (s *Session) register(began mono.Time) error {
 		s.worker.Registered(began, b.Worker, b.Beat)
 	case errors.Is(err, ErrNoBacklog):
 		s.over = err
-		s.changedLocked()
+		s.wakeAllLocked()
 	}
 	s.mu.Unlock()
 	return s.note(err)
@@ -161,7 +161,7 @@ func (s *Session) checkEmpty(last mono.Time) mono.Time {
 		if s.over == nil {
 			s.over = ErrEmpty
 		}
-		s.changedLocked()
+		s.wakeAllLocked()
 		s.mu.Unlock()
 	}
 	return now

@@ -163,8 +163,12 @@ type sender struct {
 func (l *sender) run(ctx, calls context.Context) error {
 	var all sync.WaitGroup
 	defer all.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // of those that wait for a permit
+	// Those that wait for a permit wait until ctx is done. Of its deadline they know nothing: a Gate refuses at once who
+	// would have to wait longer, and the next one comes at once.
+	done := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(done, cancel)()
 	for {
 		select {
 		case l.room <- struct{}{}:

@@ -37,9 +37,12 @@ UPDATE paceline_worker SET results = results + (SELECT count(*) FROM i) WHERE id
   due = CASE WHEN r.rest > 0 THEN ` + clock + ` + r.rest END
 FROM unnest($2::bigint[], $3::int[], $4::boolean[], $5::bigint[]) r (seq, attempts, doubt, rest)
 WHERE q.seq = r.seq AND q.worker = $1 AND current_setting('paceline.fits', true) <> '0'`
-	claim = `WITH c AS MATERIALIZED (SELECT seq FROM paceline_queue
-  WHERE backlog = $1 AND lane = $2 AND worker IS NULL AND due IS NULL AND (place, seq) > ($3, $4)
-  AND current_setting('paceline.fits', true) = '2' ORDER BY place, seq LIMIT $5 FOR UPDATE SKIP LOCKED),
+	// claim takes the first of each lane, by a look into the index for each.
+	claim = `WITH c AS MATERIALIZED (SELECT f.seq
+  FROM unnest($2::int[], $3::bigint[], $4::bigint[], $5::bigint[]) l (lane, place, seq, n), LATERAL (
+    SELECT q.seq FROM paceline_queue q WHERE q.backlog = $1 AND q.lane = l.lane AND q.worker IS NULL AND q.due IS NULL
+    AND (q.place, q.seq) > (l.place, l.seq) AND current_setting('paceline.fits', true) = '2'
+    ORDER BY q.place, q.seq LIMIT l.n FOR UPDATE SKIP LOCKED) f),
 u AS (UPDATE paceline_queue q SET worker = $6 FROM c WHERE q.seq = c.seq RETURNING q.*)
 SELECT ` + heldColumns + ` FROM u q JOIN paceline_request r ON r.seq = q.seq`
 	heldColumns = `q.seq, q.place, q.lane, q.attempts, q.doubt, q.deadline, r.id, r.data`
@@ -79,10 +82,9 @@ func (s *Store) Turn(ctx context.Context, id int64, t *backlog.Turn) (o backlog.
 	if len(t.Returns) > 0 {
 		b.Queue(giveBack, returnsOf(t.Worker, t.Returns)...)
 	}
-	for _, c := range t.Claims {
-		b.Queue(claim, id, c.Lane, c.From.Place, c.From.Seq, c.N, t.Worker).Query(func(rows pgx.Rows) error {
-			all, err := collect(rows, nil, held)
-			o.Claimed = append(o.Claimed, all...)
+	if len(t.Claims) > 0 {
+		b.Queue(claim, claimsOf(id, t.Worker, t.Claims)...).Query(func(rows pgx.Rows) (err error) {
+			o.Claimed, err = collect(rows, nil, held)
 			return err
 		})
 	}
@@ -152,6 +154,16 @@ func returnsOf(worker int64, returns []backlog.Return) []any {
 		seqs[i], attempts[i], doubts[i], rests[i] = r.Seq, int32(r.Attempts), r.Doubt, r.Rest.Milliseconds()
 	}
 	return []any{worker, seqs, attempts, doubts, rests}
+}
+
+// claimsOf returns the arguments of claim.
+func claimsOf(id, worker int64, claims []backlog.Claim) []any {
+	n := len(claims)
+	lanes, places, seqs, most := make([]int32, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	for i, c := range claims {
+		lanes[i], places[i], seqs[i], most[i] = c.Lane, c.From.Place, c.From.Seq, int64(c.N)
+	}
+	return []any{id, lanes, places, seqs, most, worker}
 }
 
 // held reads a row of heldColumns.

@@ -331,6 +331,107 @@ func TestLanes(t *testing.T) {
 	}
 }
 
+// steps drives a worker at a store that always answers at once. have is whether a lane has requests. It calls each
+// every 5 ms, for d.
+func steps(d time.Duration, open []int32, have func(lane int32) bool, turn func(mono.Time, *Turn),
+	each func(mono.Time, *Worker),
+) {
+	w, seq := New(), int64(0)
+	w.Registered(0, 1, 0)
+	for now := mono.Time(0); now < mono.Time(d); now = now.Add(5 * time.Millisecond) {
+		if w.Due(now, open) <= now {
+			t, done := w.Turn(now, open), Done{Fits: true}
+			turn(now, t)
+			for _, c := range t.Claims {
+				for range c.N {
+					if have(c.Lane) {
+						seq++
+						done.Claimed = append(done.Claimed, Job{Place: Place{0, seq}, Lane: c.Lane})
+					}
+				}
+			}
+			w.Committed(now, done)
+		}
+		each(now, w)
+	}
+}
+
+// Permits come in bursts. Of a burst like those before, each finds a request that is marked.
+func TestBursts(t *testing.T) {
+	const burst = 8
+	late, last, pending := 0, mono.Time(0), 0
+	most := 0
+	steps(20*time.Second, []int32{0}, func(int32) bool { return true }, func(_ mono.Time, t *Turn) {
+		most = max(most, len(t.Sending))
+	}, func(now mono.Time, w *Worker) {
+		w.Asks(0, -pending)
+		comes := now > 0 && now%mono.Time(500*time.Millisecond) == 0
+		if comes {
+			pending += burst
+		}
+		for ; pending > 0; pending-- {
+			j, ok := w.Next(now, 0)
+			if !ok {
+				break
+			}
+			w.Ended(End{Seq: j.Seq})
+		}
+		if w.Asks(0, pending); comes && pending > 0 {
+			late += pending
+			last = now
+		}
+	})
+	if late > 2*burst || last > mono.Time(time.Second) { // it holds few as long as the rate is not known
+		t.Errorf("%d permits waited for a mark, the last at %v", late, time.Duration(last))
+	}
+	if most > 2*burst {
+		t.Errorf("%d were marked, for bursts of %d", most, burst)
+	}
+}
+
+// With 1,000 lanes a turn claims of a bounded number. Those that have requests keep their rate, and one that has none
+// is asked each second and a half.
+func TestManyLanes(t *testing.T) {
+	open := make([]int32, 1000)
+	asked := map[int32]mono.Time{}
+	for i := range open {
+		open[i] = int32(i)
+	}
+	sent, most, longest := map[int32]int{}, 0, time.Duration(0)
+	steps(10*time.Second, open, func(lane int32) bool { return lane%4 == 0 }, func(now mono.Time, t *Turn) {
+		most = max(most, len(t.Claims))
+		for _, c := range t.Claims {
+			longest = max(longest, now.Sub(asked[c.Lane]))
+			asked[c.Lane] = now
+		}
+	}, func(now mono.Time, w *Worker) {
+		if now%mono.Time(500*time.Millisecond) != 0 { // two a second
+			return
+		}
+		for _, lane := range open {
+			if lane == 0 { // its limit has no room
+				continue
+			}
+			if j, ok := w.Next(now, lane); ok {
+				w.Ended(End{Seq: j.Seq})
+				sent[lane]++
+			}
+		}
+	})
+	for _, lane := range open {
+		if n := sent[lane]; lane%4 == 0 && lane > 0 && n < 17 {
+			t.Errorf("lane %d sent %d in 10 s, at two a second", lane, n)
+		}
+		if left := mono.Time(10 * time.Second).Sub(asked[lane]); lane%4 != 0 && left > 1500*time.Millisecond {
+			t.Errorf("lane %d was not asked for %v", lane, left)
+		}
+	}
+	if most > mostClaims || len(asked) < len(open) {
+		t.Errorf("a turn claims of %d lanes, and %d were asked", most, len(asked))
+	}
+	t.Logf("%d claims at most, %v between two of a lane", most, longest)
+}
+
 // A worker that stops gives back what it did not send, and ends when its answers are told.
 func TestStop(t *testing.T) {
 	w := newWorld(4, rules{}, 1000, 1)

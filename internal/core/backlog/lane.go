@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// heldFor is how long what a worker holds of a lane should last at its rate, and aheadFor how long
-	// what it has marked. More held makes the end wait for the slowest worker; more marked names more
+	// heldFor is how long what a worker holds of a lane should last at its rate. What it has marked is
+	// what went at most in an aheadFor of late. More held makes the end wait for the slowest worker; more marked names more
 	// if it dies.
 	heldFor  = 2 * time.Second
 	aheadFor = 100 * time.Millisecond
@@ -36,11 +36,19 @@ type lane struct {
 	marked []*held // by the latest committed turn, in their order: the next to send
 	held   int     // all that the worker holds of the lane and has not ended
 
+	asking int       // permits that wait for a mark
+	asked  mono.Time // when a turn last claimed for it
+
 	sent, before int       // sends in this span of heldFor, and in the one before
 	since        mono.Time // the beginning of this span
-	floor        Place
-	front        mono.Time // when the next claim begins at the front
-	empty        bool      // the last claim got less than it asked for
+
+	burst            int       // sends since began, in a span of aheadFor
+	began            mono.Time // of the first send of that span
+	most, mostBefore int       // of burst, in this span of heldFor and in the one before
+
+	floor Place
+	front mono.Time // when the next claim begins at the front
+	empty bool      // the last claim got less than it asked for
 }
 
 // rate is how many requests went in the last heldFor, counted in spans: what went in this span, and a
@@ -55,9 +63,22 @@ func (l *lane) pass(now mono.Time) {
 	switch d := now.Sub(l.since); {
 	case d >= 2*heldFor:
 		l.before, l.sent, l.since = 0, 0, now
+		l.mostBefore, l.most = 0, 0
 	case d >= heldFor:
 		l.before, l.sent, l.since = l.sent, 0, l.since.Add(heldFor)
+		l.mostBefore, l.most = l.most, 0
 	}
+}
+
+// goes counts a send.
+func (l *lane) goes(now mono.Time) {
+	l.pass(now)
+	l.sent++
+	if now.Sub(l.began) >= aheadFor {
+		l.began, l.burst = now, 0
+	}
+	l.burst++
+	l.most = max(l.most, l.burst)
 }
 
 // want is how many requests to claim: none while half of what should be held is there.
@@ -69,9 +90,24 @@ func (l *lane) want(now mono.Time) int {
 	return most - l.held
 }
 
-// ahead is how many to mark.
+// ahead is how many to mark. Permits come in bursts, and one that waits for a mark is lost to the limit meanwhile: the
+// mean of an aheadFor would leave two of five waiting.
 func (l *lane) ahead(now mono.Time) int {
-	return max(int(int64(l.rate(now))*int64(aheadFor)/int64(heldFor)), leastAhead)
+	l.pass(now)
+	return max(l.most, l.mostBefore, leastAhead)
+}
+
+// low reports whether so few are marked that a permit may come before the next mark.
+func (l *lane) low(now mono.Time) bool {
+	return len(l.idle) > 0 && 2*len(l.marked) <= l.ahead(now)
+}
+
+// turn is by when the lane is asked again, among many: one that had nothing, later.
+func (l *lane) turn() mono.Time {
+	if l.empty {
+		return l.asked.Add(lookIdle)
+	}
+	return l.asked
 }
 
 // from is where the next claim begins.

@@ -1,6 +1,7 @@
 package backlog
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -17,6 +18,8 @@ const (
 	// tellAfter is how long results wait for others, and soonest the least time between two turns.
 	tellAfter = 100 * time.Millisecond
 	soonest   = 25 * time.Millisecond
+	// mostClaims is of how many lanes a turn claims.
+	mostClaims = 100
 )
 
 // Turn is what a worker says in one transaction. The store does, in this order:
@@ -90,7 +93,7 @@ func (w *Worker) urgent(now mono.Time, open []int32) bool {
 	}
 	for _, of := range open {
 		l := w.lanes[of]
-		if l == nil || len(l.marked) == 0 && len(l.idle) > 0 || !l.empty && l.want(now) > 0 {
+		if l == nil || l.low(now) || !w.paused && l.want(now) > 0 && (!l.empty || now >= l.asked.Add(beatEvery)) {
 			return true
 		}
 	}
@@ -102,12 +105,12 @@ func (w *Worker) Turn(now mono.Time, open []int32) *Turn {
 	t := &Turn{Worker: w.id, Beat: w.beat}
 	w.turn, w.last, w.took = t, now, true
 	if !w.stopping {
+		if !w.paused {
+			t.Claims = w.claims(now, open)
+		}
 		for _, of := range open {
 			l := w.lane(of)
-			if n := l.want(now); n > 0 && !w.paused {
-				t.Claims = append(t.Claims, Claim{of, n, l.from(now)})
-			}
-			for n := l.ahead(now) - len(l.marked); n > 0 && len(l.idle) > 0; n-- {
+			for n := l.ahead(now) + l.asking - len(l.marked); n > 0 && len(l.idle) > 0; n-- {
 				t.fresh = append(t.fresh, l.idle.next())
 			}
 		}
@@ -132,6 +135,27 @@ func (w *Worker) Turn(now mono.Time, open []int32) *Turn {
 	t.Ends = slices.SortedFunc(maps.Values(w.ends), func(a, b End) int { return int(a.Seq - b.Seq) })
 	t.Returns = slices.SortedFunc(maps.Values(w.returns), func(a, b Return) int { return int(a.Seq - b.Seq) })
 	return t
+}
+
+// claims asks for the lanes that want requests, and first for those that have waited longest since they were asked.
+// One turn asks for so many lanes and no more, so it lasts no longer where there are a thousand.
+func (w *Worker) claims(now mono.Time, open []int32) (all []Claim) {
+	var wanting []int32
+	for _, of := range open {
+		if w.lane(of).want(now) > 0 {
+			wanting = append(wanting, of)
+		}
+	}
+	if len(wanting) > mostClaims {
+		slices.SortStableFunc(wanting, func(a, b int32) int { return cmp.Compare(w.lanes[a].turn(), w.lanes[b].turn()) })
+		wanting = wanting[:mostClaims]
+	}
+	for _, of := range wanting {
+		l := w.lanes[of]
+		all = append(all, Claim{of, l.want(now), l.from(now)})
+		l.asked = now
+	}
+	return all
 }
 
 // Committed takes what the turn under way returned.

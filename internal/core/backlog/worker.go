@@ -139,6 +139,9 @@ func (w *Worker) Waiting(now mono.Time, of int32) int {
 
 func (w *Worker) open(now mono.Time) bool { return w.fresh(now) && !w.paused && !w.stopping }
 
+// Asks says how many permits of a lane wait for a mark. The next turn marks as many more.
+func (w *Worker) Asks(of int32, n int) { w.lane(of).asking += n }
+
 // Next takes the request of a lane that goes next. It is in flight from then on: end it by Ended, Again
 // or Unsent.
 func (w *Worker) Next(now mono.Time, of int32) (Job, bool) {
@@ -157,8 +160,7 @@ func (w *Worker) Next(now mono.Time, of int32) (Job, bool) {
 	}
 	h.flying = true
 	h.flew = true
-	l.pass(now)
-	l.sent++
+	l.goes(now)
 	return h.Job, true
 }
 
