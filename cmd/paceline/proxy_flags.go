@@ -88,6 +88,10 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.StringArrayVarP(&f.headers, "header", "H", nil,
 		"'Name: value' for every request, in place of the client's field; {key} and {nonce} are filled in; repeatable")
 	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
+	p.DurationVar(&f.u.NonceUnit, "nonce-unit", 0, "unit of a {nonce} (default 1ms)")
+	p.DurationVar(&f.u.NonceGap, "nonce-gap", 0,
+		"least time between two requests of a key with a {nonce}, if the one-way latency varies by less (default: one in "+
+			"flight per key)")
 	p.StringVar(&f.c.Listen, "listen", proxy.DefaultListen,
 		"address for clients; beyond this machine it needs --client-key-env or --open")
 	p.StringVar(&f.c.Forward.Listen, "forward", "",

@@ -6,6 +6,9 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 )
@@ -24,7 +27,8 @@ func TestProxyFlagsThatAreWrong(t *testing.T) {
 		"--to https://a.test --limit 20/s --listen 0.0.0.0:1": "--listen 0.0.0.0:1", "--to https://a.test --limit 20/s --admin 0.0.0.0:1": "--admin 0.0.0.0:1",
 		"--to https://a.test --limit 20/s --key-env PROXY_KEY": "{key}", "--to https://a.test --limit 20/s --max-wait -1s": "--max-wait -1s", "--to https://a.test --limit 20/s --header sk-9f8Q7xZ2kLm4": "--header",
 		"--to https://a.test --limit 20/s --admin off --listen " + taken.Addr().String(): "is in use", "--to https://a.test --limit 20/s --listen 127.0.0.1:0 --admin " + taken.Addr().String(): "is in use, maybe by another paceline proxy",
-		"--to https://a.test --limit 20/s --tls-cert x": "--tls-cert and --tls-key",
+		"--to https://a.test --limit 20/s --tls-cert x":     "--tls-cert and --tls-key",
+		"--to https://a.test --limit 20/s --nonce-gap 50ms": "50ms, and no header field or parameter has {nonce} in it",
 	} {
 		var out, errs strings.Builder
 		code := execute(context.Background(), append([]string{"proxy"}, strings.Fields(args)...), strings.NewReader(""), &out, &errs)
@@ -43,5 +47,21 @@ func TestProxyLog(t *testing.T) {
 		if err != nil || !log.Enabled(t.Context(), slog.LevelWarn) || log.Enabled(t.Context(), slog.LevelInfo) || access.Enabled(t.Context(), slog.LevelInfo) != lines {
 			t.Errorf("--log %s: %v, a line per request: %v", form, err, access.Enabled(t.Context(), slog.LevelInfo))
 		}
+	}
+}
+
+// The flags of nonces are those of run, and hold for the upstream.
+func TestProxyNonceFlags(t *testing.T) {
+	t.Setenv("PROXY_KEY", "sk-9f8Q7xZ2kLm4")
+	f := proxyFlags{}
+	cmd := &cobra.Command{}
+	f.add(cmd)
+	err := cmd.ParseFlags(strings.Fields("--to https://a.test --limit 20/s --key-env PROXY_KEY --query k={key} --query n={nonce} --nonce-gap 50ms --nonce-unit 1us"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := f.upstream(cmd)
+	if err != nil || u.NonceGap != 50*time.Millisecond || u.NonceUnit != time.Microsecond || !u.Numbers() {
+		t.Errorf("%v: a gap of %v, a unit of %v", err, u.NonceGap, u.NonceUnit)
 	}
 }
