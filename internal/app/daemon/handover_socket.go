@@ -80,7 +80,7 @@ func (s *HandoverSocket) Serve() error {
 func (s *HandoverSocket) greet(c *net.UnixConn) {
 	first := make([]byte, 1)
 	_ = c.SetReadDeadline(time.Now().Add(greeting))
-	if Own(c) != nil {
+	if checkUser(c) != nil {
 		c.Close()
 		return
 	}

@@ -126,9 +126,9 @@ func checked(c *net.UnixConn) (*conn, error) {
 	return &conn{UnixConn: c, peer: peer}, err
 }
 
-// Own returns an error unless the other end of a connection is a process of this user, as the kernel
+// checkUser returns an error unless the other end of a connection is a process of this user, as the kernel
 // knows it.
-func Own(c *net.UnixConn) error {
+func checkUser(c *net.UnixConn) error {
 	_, err := checked(c)
 	return err
 }

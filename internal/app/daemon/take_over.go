@@ -158,7 +158,7 @@ func DialPredecessor(ctx context.Context, path string) (*net.UnixConn, error) {
 		return nil, err
 	}
 	u := c.(*net.UnixConn)
-	if err := Own(u); err != nil {
+	if err := checkUser(u); err != nil {
 		u.Close()
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func (v *visit) anthropic(parts []string) {
 		v.messageBatch(v.s.Batch(v.c.Owner, id))
 	case ask == "POST//" && parts[1] == "cancel":
 		b, err := v.s.Cancel(v.c.Owner, id)
-		if errors.Is(err, ErrEnded) { // it is said as it is
+		if errors.Is(err, errEnded) { // it is said as it is
 			err = nil
 		}
 		v.messageBatch(b, err)
@@ -60,10 +60,10 @@ func (v *visit) anthropicError(err error) {
 	switch status := statusOf(err); {
 	case status == http.StatusNotFound:
 		v.anthropicProblem(status, "not_found_error", "There is no such batch.")
-	case errors.Is(err, ErrGoesOn):
+	case errors.Is(err, errGoesOn):
 		v.anthropicProblem(http.StatusBadRequest, "invalid_request_error", "The batch is in progress: cancel it first.")
 	case status == http.StatusRequestEntityTooLarge:
-		v.anthropicProblem(status, "request_too_large", "The requests of a batch may have %d bytes.", MostInlineSize)
+		v.anthropicProblem(status, "request_too_large", "The requests of a batch may have %d bytes.", mostInlineSize)
 	case status == http.StatusTooManyRequests:
 		v.anthropicProblem(status, "rate_limit_error", "%v", err)
 	default:
@@ -84,7 +84,7 @@ func (v *visit) createInline() {
 	}
 	b, err := v.s.CreateInline(Batch{Owner: v.c.Owner, Form: format.Anthropic, Bare: v.bare, Header: header,
 		Deadline: time.Now().Add(inlineTime)}, func(w io.Writer) error { return inlineRequests(v.r.Body, w) })
-	if wrong, is := errors.AsType[*MistakeError](err); is {
+	if wrong, is := errors.AsType[*mistakeError](err); is {
 		v.anthropicProblem(http.StatusBadRequest, "invalid_request_error", "requests.%d.%s", wrong.Line-1, wrong.Message)
 		return
 	}
@@ -122,8 +122,8 @@ func inlineRequests(in io.Reader, w io.Writer) error {
 			if err := inlineLine(d, w, total, seen, bad); err != nil {
 				return err
 			}
-			if total++; total > MostInline {
-				return bad("requests: List should have at most %d items", MostInline)
+			if total++; total > mostInline {
+				return bad("requests: List should have at most %d items", mostInline)
 			}
 		}
 		if err := expect(d, ']'); err != nil {
@@ -182,7 +182,7 @@ func inlineLine(d *json.Decoder, w io.Writer, i int, seen map[format.Hash]bool, 
 // messageBatch answers with a batch.
 func (v *visit) messageBatch(b Batch, err error) {
 	if err == nil && b.Form != format.Anthropic {
-		err = ErrNotThere
+		err = errNotThere
 	}
 	if err != nil {
 		v.anthropicError(err)
@@ -233,8 +233,8 @@ func (v *visit) results(id string) {
 	switch {
 	case err == nil && b.Form != format.Anthropic:
 		in.Close()
-		v.anthropicError(ErrNotThere)
-	case errors.Is(err, ErrGoesOn):
+		v.anthropicError(errNotThere)
+	case errors.Is(err, errGoesOn):
 		v.anthropicProblem(http.StatusNotFound, "not_found_error", "The batch has no results yet.")
 	case err != nil:
 		v.anthropicError(err)

@@ -155,8 +155,8 @@ func (s *Store) Create(of Batch) (Batch, error) {
 	s.mu.Lock()
 	o, f, err := s.fileLocked(of.Owner, of.Input)
 	s.mu.Unlock()
-	if err != nil || f.Purpose != PurposeBatch {
-		return Batch{}, ErrNotThere
+	if err != nil || f.Purpose != purposeBatch {
+		return Batch{}, errNotThere
 	}
 	return s.create(&of, batchPrefix, func(path string) error {
 		if err := os.Link(o.pathOf(f), path); err == nil {
@@ -172,7 +172,7 @@ func (s *Store) Create(of Batch) (Batch, error) {
 }
 
 // CreateInline makes a batch of lines that lines writes. It fails with the error of lines, with a
-// *MistakeError, or with an error of the Writer: ErrNoRoom, ErrTooLarge or a *DiskError.
+// *mistakeError, or with an error of the Writer: errNoRoom, errTooLarge or a *diskError.
 func (s *Store) CreateInline(of Batch, lines func(io.Writer) error) (Batch, error) {
 	s.mu.Lock()
 	o := s.ownerLocked(of.Owner)
@@ -190,16 +190,16 @@ func (s *Store) CreateInline(of Batch, lines func(io.Writer) error) (Batch, erro
 		}
 		total, wrong, err := s.check(&of, path)
 		if of.Counts.Total = total; err == nil && len(wrong) > 0 {
-			err = &MistakeError{wrong[0]}
+			err = &mistakeError{wrong[0]}
 		}
 		return err
 	})
 }
 
-// MistakeError is the first mistake in the lines of CreateInline.
-type MistakeError struct{ Mistake }
+// mistakeError is the first mistake in the lines of CreateInline.
+type mistakeError struct{ Mistake }
 
-func (e *MistakeError) Error() string { return e.Message }
+func (e *mistakeError) Error() string { return e.Message }
 
 // inline writes lines within an owner's room.
 type inline struct {
@@ -209,8 +209,8 @@ type inline struct {
 }
 
 func (l *inline) Write(p []byte) (int, error) {
-	if l.n+int64(len(p)) > MostInlineSize {
-		return 0, ErrTooLarge
+	if l.n+int64(len(p)) > mostInlineSize {
+		return 0, errTooLarge
 	}
 	if err := l.o.take(int64(len(p))); err != nil {
 		return 0, err
@@ -218,7 +218,7 @@ func (l *inline) Write(p []byte) (int, error) {
 	l.n += int64(len(p))
 	n, err := l.w.Write(p)
 	if err != nil {
-		return n, &DiskError{err}
+		return n, &diskError{err}
 	}
 	return n, nil
 }
@@ -227,15 +227,15 @@ func (l *inline) Write(p []byte) (int, error) {
 func fill(path string, with func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return &DiskError{err}
+		return &diskError{err}
 	}
 	if err = with(f); err == nil {
 		if err = f.Sync(); err != nil {
-			err = &DiskError{err}
+			err = &diskError{err}
 		}
 	}
 	if cerr := f.Close(); err == nil && cerr != nil {
-		err = &DiskError{cerr}
+		err = &diskError{cerr}
 	}
 	return err
 }
@@ -252,11 +252,11 @@ func (s *Store) create(of *Batch, prefix string, input func(path string) error) 
 	s.mu.Unlock()
 	switch {
 	case s.soft.Err() != nil:
-		return Batch{}, ErrStopping
+		return Batch{}, errStopping
 	case open >= mostBatches:
-		return Batch{}, ErrTooMany
+		return Batch{}, errTooMany
 	case o.isFull():
-		return Batch{}, ErrNoRoom
+		return Batch{}, errNoRoom
 	}
 	of.ID, of.State, of.Created = newID(prefix), cmp.Or(of.State, Validating), time.Now()
 	of.Output, of.Errors = newID(filePrefix), newID(filePrefix)
@@ -303,7 +303,7 @@ func (s *Store) batchLocked(who, id string) (*batch, error) {
 	if o := s.owners[who]; o != nil && o.batches[id] != nil {
 		return o.batches[id], nil
 	}
-	return nil, ErrNotThere
+	return nil, errNotThere
 }
 
 // Batch returns a batch of an owner.
@@ -317,7 +317,7 @@ func (s *Store) Batch(who, id string) (Batch, error) {
 	return b.shownLocked(), nil
 }
 
-// Cancel ends the sending of a batch. What was served is kept. It fails with ErrEnded, and the batch,
+// Cancel ends the sending of a batch. What was served is kept. It fails with errEnded, and the batch,
 // if that has ended already.
 func (s *Store) Cancel(who, id string) (Batch, error) {
 	s.mu.Lock()
@@ -335,7 +335,7 @@ func (s *Store) Cancel(who, id string) (Batch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := b.shownLocked(); c.State.Ended() {
-		return c, ErrEnded
+		return c, errEnded
 	}
 	return b.shownLocked(), err
 }
@@ -349,7 +349,7 @@ func (s *Store) RemoveBatch(who, id string) error {
 	case err != nil:
 		return err
 	case !b.State.Ended():
-		return ErrGoesOn
+		return errGoesOn
 	}
 	return b.owner.removeBatchLocked(b)
 }
@@ -357,7 +357,7 @@ func (s *Store) RemoveBatch(who, id string) error {
 // removeBatchLocked removes the record first: a folder without one is no batch.
 func (o *owner) removeBatchLocked(b *batch) error {
 	if err := os.Remove(filepath.Join(b.dir, recordName)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return &DiskError{err}
+		return &diskError{err}
 	}
 	delete(o.batches, b.ID)
 	o.used.Add(-b.counted.Load())
@@ -375,7 +375,7 @@ func (s *Store) Results(who, id string) (io.ReadSeekCloser, Batch, error) {
 	c := b.shownLocked()
 	s.mu.Unlock()
 	if !c.State.Ended() {
-		return nil, c, ErrGoesOn
+		return nil, c, errGoesOn
 	}
 	in, err := os.Open(filepath.Join(b.dir, endName))
 	return in, c, err

@@ -94,19 +94,19 @@ func (v *visit) answer(status int, body any) {
 
 // statusOf returns the status of an error of the Store.
 func statusOf(err error) int {
-	_, disk := errors.AsType[*DiskError](err)
+	_, disk := errors.AsType[*diskError](err)
 	switch {
-	case disk, errors.Is(err, ErrNoRoom):
+	case disk, errors.Is(err, errNoRoom):
 		return http.StatusInsufficientStorage
-	case errors.Is(err, ErrNotThere):
+	case errors.Is(err, errNotThere):
 		return http.StatusNotFound
-	case errors.Is(err, ErrTooLarge):
+	case errors.Is(err, errTooLarge):
 		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, ErrTooMany):
+	case errors.Is(err, errTooMany):
 		return http.StatusTooManyRequests
-	case errors.Is(err, ErrEnded), errors.Is(err, ErrGoesOn):
+	case errors.Is(err, errEnded), errors.Is(err, errGoesOn):
 		return http.StatusConflict
-	case errors.Is(err, ErrStopping):
+	case errors.Is(err, errStopping):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

@@ -84,12 +84,12 @@ func TestPages(t *testing.T) {
 
 // Each error of the store has a status that says whose fault it is.
 func TestStatuses(t *testing.T) {
-	for want, err := range map[int]error{507: ErrNoRoom, 404: ErrNotThere, 413: ErrTooLarge, 429: ErrTooMany, 409: ErrEnded, 503: ErrStopping, 500: io.ErrUnexpectedEOF} {
+	for want, err := range map[int]error{507: errNoRoom, 404: errNotThere, 413: errTooLarge, 429: errTooMany, 409: errEnded, 503: errStopping, 500: io.ErrUnexpectedEOF} {
 		if got := statusOf(fmt.Errorf("x: %w", err)); got != want {
 			t.Errorf("%v: %d, want %d", err, got, want)
 		}
 	}
-	if got := statusOf(&DiskError{Err: errors.New("no space left on device")}); got != http.StatusInsufficientStorage {
+	if got := statusOf(&diskError{Err: errors.New("no space left on device")}); got != http.StatusInsufficientStorage {
 		t.Error(got)
 	}
 }
@@ -99,7 +99,7 @@ type full struct{ n int }
 
 func (f *full) Write(p []byte) (int, error) {
 	if f.n -= len(p); f.n < 0 {
-		return 0, &DiskError{Err: errors.New("no space left on device")}
+		return 0, &diskError{Err: errors.New("no space left on device")}
 	}
 	return len(p), nil
 }
@@ -108,7 +108,7 @@ func (f *full) Write(p []byte) (int, error) {
 func TestInlineOnAFullDisk(t *testing.T) {
 	body := `{"requests":[` + strings.Repeat(`{"custom_id":"a","params":{}},`, 1) + `{"custom_id":"b","params":{}}]}`
 	err := inlineRequests(strings.NewReader(body), &full{40})
-	if _, disk := errors.AsType[*DiskError](err); !disk || statusOf(err) != 507 {
+	if _, disk := errors.AsType[*diskError](err); !disk || statusOf(err) != 507 {
 		t.Errorf("%v", err)
 	}
 	form, kind := formOf("x", strings.Repeat("y", 100))

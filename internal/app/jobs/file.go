@@ -21,8 +21,8 @@ type File struct {
 
 // Purposes of files.
 const (
-	PurposeBatch  = "batch"
-	PurposeOutput = "batch_output"
+	purposeBatch  = "batch"
+	purposeOutput = "batch_output"
 )
 
 // Ends of names of files.
@@ -52,7 +52,7 @@ func (s *Store) Upload(who string) (*Upload, error) {
 	many := len(o.files) >= mostFiles
 	s.mu.Unlock()
 	if many {
-		return nil, ErrTooMany
+		return nil, errTooMany
 	}
 	return o.upload(newID(filePrefix), "")
 }
@@ -64,19 +64,19 @@ func (o *owner) upload(id, purpose string) (*Upload, error) {
 	}
 	u := &Upload{o: o, f: &File{ID: id, Owner: o.name, Purpose: purpose}, path: filepath.Join(dir, id+partSuffix)}
 	if u.out, err = os.OpenFile(u.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
-		return nil, &DiskError{err}
+		return nil, &diskError{err}
 	}
 	return u, nil
 }
 
-// Write appends to the file. It fails with ErrTooLarge, ErrNoRoom or a *DiskError.
+// Write appends to the file. It fails with errTooLarge, errNoRoom or a *diskError.
 func (u *Upload) Write(p []byte) (int, error) {
 	n := int64(len(p))
 	switch {
-	case u.f.Purpose == PurposeOutput: // its room is that of the engine's results, which it replaces
+	case u.f.Purpose == purposeOutput: // its room is that of the engine's results, which it replaces
 		u.o.used.Add(n)
-	case u.f.Bytes+n > MostFile:
-		return 0, ErrTooLarge
+	case u.f.Bytes+n > mostFile:
+		return 0, errTooLarge
 	default:
 		if err := u.o.take(n); err != nil {
 			return 0, err
@@ -85,7 +85,7 @@ func (u *Upload) Write(p []byte) (int, error) {
 	u.f.Bytes += n
 	written, err := u.out.Write(p)
 	if err != nil {
-		return written, &DiskError{err}
+		return written, &diskError{err}
 	}
 	return written, nil
 }
@@ -106,7 +106,7 @@ func (u *Upload) Keep(name, purpose string, expires time.Time) (File, error) {
 	}
 	if err != nil {
 		u.Drop()
-		return File{}, &DiskError{err}
+		return File{}, &diskError{err}
 	}
 	if err := write(u.o.recordOf(f), f); err != nil {
 		_ = os.Remove(u.o.pathOf(f))
@@ -143,7 +143,7 @@ func (s *Store) Files(who string) (all []File) {
 func (s *Store) fileLocked(who, id string) (*owner, *File, error) {
 	o := s.owners[who]
 	if o == nil || o.files[id] == nil {
-		return nil, nil, ErrNotThere
+		return nil, nil, errNotThere
 	}
 	return o, o.files[id], nil
 }
@@ -185,7 +185,7 @@ func (s *Store) Remove(who, id string) error {
 // removeLocked removes the record first: a file without one is none.
 func (o *owner) removeLocked(f *File) error {
 	if err := os.Remove(o.recordOf(f)); err != nil && !os.IsNotExist(err) {
-		return &DiskError{err}
+		return &diskError{err}
 	}
 	delete(o.files, f.ID)
 	o.used.Add(-f.Bytes)

@@ -133,7 +133,7 @@ func (o *owner) makes(id, name string, made *bool, write func(io.Writer) error) 
 		}
 	}
 	o.s.mu.Unlock()
-	u, err := o.upload(id, PurposeOutput)
+	u, err := o.upload(id, purposeOutput)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (o *owner) makes(id, name string, made *bool, write func(io.Writer) error) 
 		u.Drop()
 		return err
 	}
-	_, err = u.Keep(name, PurposeOutput, time.Time{})
+	_, err = u.Keep(name, purposeOutput, time.Time{})
 	return err
 }
 

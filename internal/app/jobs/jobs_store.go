@@ -18,10 +18,10 @@ import (
 
 // Bounds of the APIs.
 const (
-	MostFile       = 200_000_000 // bytes of a file
-	MostLines      = 50_000      // requests of a batch of OpenAI's form
-	MostInline     = 100_000     // requests of a batch of Anthropic's form
-	MostInlineSize = 256 << 20   // bytes of these together
+	mostFile       = 200_000_000 // bytes of a file
+	mostLines      = 50_000      // requests of a batch of OpenAI's form
+	mostInline     = 100_000     // requests of a batch of Anthropic's form
+	mostInlineSize = 256 << 20   // bytes of these together
 	mostBatches    = 100         // batches of an owner that have not ended
 	atOnce         = 4           // batches of an owner that send at the same time
 	mostFiles      = 10_000      // files of an owner
@@ -31,7 +31,7 @@ const (
 const (
 	DefaultKeep        = 30 * 24 * time.Hour
 	DefaultMost        = 10 << 30
-	DefaultConcurrency = 64
+	defaultConcurrency = 64
 )
 
 // Config describes a Store.
@@ -63,33 +63,33 @@ type Way struct {
 	Waits context.Context
 }
 
-// Errors of a Store. A *DiskError is another one.
+// Errors of a Store. A *diskError is another one.
 var (
-	// ErrNotThere says that the owner has no such file or batch.
-	ErrNotThere = errors.New("not there")
-	// ErrTooLarge says that a file is larger than MostFile.
-	ErrTooLarge = fmt.Errorf("a file may have %d bytes", MostFile)
-	// ErrNoRoom says that the owner has used up Config.Most.
-	ErrNoRoom = errors.New("your files and batches take all the room that you have here: delete some, or wait until " +
+	// errNotThere says that the owner has no such file or batch.
+	errNotThere = errors.New("not there")
+	// errTooLarge says that a file is larger than mostFile.
+	errTooLarge = fmt.Errorf("a file may have %d bytes", mostFile)
+	// errNoRoom says that the owner has used up Config.Most.
+	errNoRoom = errors.New("your files and batches take all the room that you have here: delete some, or wait until " +
 		"they are old")
-	// ErrTooMany says that the owner has too many files, or batches that have not ended.
-	ErrTooMany = fmt.Errorf("you have %d files, or %d batches that have not ended: no more are taken", mostFiles,
+	// errTooMany says that the owner has too many files, or batches that have not ended.
+	errTooMany = fmt.Errorf("you have %d files, or %d batches that have not ended: no more are taken", mostFiles,
 		mostBatches)
-	// ErrEnded says that a batch has ended already; ErrGoesOn that it has not.
-	ErrEnded  = errors.New("the batch has ended")
-	ErrGoesOn = errors.New("the batch has not ended")
-	// ErrStopping says that the Store takes nothing new.
-	ErrStopping = errors.New("the store is stopping")
+	// errEnded says that a batch has ended already; errGoesOn that it has not.
+	errEnded  = errors.New("the batch has ended")
+	errGoesOn = errors.New("the batch has not ended")
+	// errStopping says that the Store takes nothing new.
+	errStopping = errors.New("the store is stopping")
 )
 
-// DiskError says that something cannot be written: the disk is full, or the folder is gone. Nothing
+// diskError says that something cannot be written: the disk is full, or the folder is gone. Nothing
 // is left of what was to be written.
-type DiskError struct{ Err error }
+type diskError struct{ Err error }
 
-func (e *DiskError) Error() string { return "it cannot be written: " + e.Err.Error() }
+func (e *diskError) Error() string { return "it cannot be written: " + e.Err.Error() }
 
 // Unwrap returns Err.
-func (e *DiskError) Unwrap() error { return e.Err }
+func (e *diskError) Unwrap() error { return e.Err }
 
 // Store keeps files and batches. Open makes it. It is safe for concurrent use.
 type Store struct {
@@ -110,7 +110,7 @@ type Store struct {
 // Open reads the folder. It sends nothing before Start.
 func Open(c Config) (*Store, error) {
 	c.Keep, c.Most = cmp.Or(c.Keep, DefaultKeep), cmp.Or(c.Most, DefaultMost)
-	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
+	c.Concurrency = cmp.Or(c.Concurrency, defaultConcurrency)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -105,7 +105,7 @@ func uploaded(t *testing.T, s *Store, who, text string) File {
 	if _, err := io.WriteString(u, text); err != nil {
 		t.Fatal(err)
 	}
-	f, err := u.Keep("prompts.jsonl", PurposeBatch, time.Time{})
+	f, err := u.Keep("prompts.jsonl", purposeBatch, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestCancel(t *testing.T) {
 		if b.State != Cancelled || len(done) != b.Counts.Done || len(slices.Compact(all)) != 50 || strings.Count(text, `"batch_cancelled"`) != len(rest) || b.Counts.Cancelled != len(rest) {
 			t.Errorf("%+v: %d and %d", b, len(done), len(rest))
 		}
-		if _, err := s.Cancel("ann", b.ID); !errors.Is(err, ErrEnded) {
+		if _, err := s.Cancel("ann", b.ID); !errors.Is(err, errEnded) {
 			t.Error(err)
 		}
 	})
@@ -307,7 +307,7 @@ func TestMistakes(t *testing.T) {
 		s := opened(t, t.TempDir(), l, nil)
 		defer closed(s)
 		var many strings.Builder
-		for i := range MostLines + 1 {
+		for i := range mostLines + 1 {
 			many.WriteString(prompt(fmt.Sprint(i)))
 		}
 		for name, c := range map[string]struct {
@@ -321,7 +321,7 @@ func TestMistakes(t *testing.T) {
 			"half a line":      {prompt("a") + `{"custom_id":"b`, map[int]string{2: "invalid_json_line"}},
 			"a stream":         {strings.Replace(prompt("a"), `"max_tokens"`, `"stream":true,"max_tokens"`, 1), map[int]string{1: "invalid_request"}},
 			"nothing":          {"\n", map[int]string{0: "empty_file"}},
-			"too many":         {many.String(), map[int]string{MostLines + 1: "too_many_requests"}},
+			"too many":         {many.String(), map[int]string{mostLines + 1: "too_many_requests"}},
 		} {
 			b := ended(t, s, created(t, s, "ann", c.text), time.Minute)
 			got := map[int]string{}
@@ -377,17 +377,17 @@ func TestOwners(t *testing.T) {
 			}
 		}
 		for _, id := range []string{"", "..", "../../lock", made["ann"] + "/../" + made["Ann"], strings.ToUpper(made["ann"]), made["ann"][:20]} {
-			if _, _, err := s.Content("ann", id); !errors.Is(err, ErrNotThere) {
+			if _, _, err := s.Content("ann", id); !errors.Is(err, errNotThere) {
 				t.Errorf("%q: %v", id, err)
 			}
-			if err := s.Remove("ann", id); !errors.Is(err, ErrNotThere) {
+			if err := s.Remove("ann", id); !errors.Is(err, errNotThere) {
 				t.Errorf("%q: %v", id, err)
 			}
-			if _, err := s.Create(Batch{Owner: "ann", Input: id}); !errors.Is(err, ErrNotThere) {
+			if _, err := s.Create(Batch{Owner: "ann", Input: id}); !errors.Is(err, errNotThere) {
 				t.Errorf("%q: %v", id, err)
 			}
 		}
-		if _, err := s.Create(Batch{Owner: "ann", Input: made["Ann"]}); !errors.Is(err, ErrNotThere) {
+		if _, err := s.Create(Batch{Owner: "ann", Input: made["Ann"]}); !errors.Is(err, errNotThere) {
 			t.Errorf("a batch of another's file: %v", err)
 		}
 		if n := len(entries(filepath.Dir(dir))); n != 1 {
@@ -400,7 +400,7 @@ func TestOwners(t *testing.T) {
 			func(who string) error { return s.RemoveBatch(who, b.ID) },
 			func(who string) error { _, _, err := s.Results(who, b.ID); return err },
 		} {
-			if err := do("Ann"); !errors.Is(err, ErrNotThere) {
+			if err := do("Ann"); !errors.Is(err, errNotThere) {
 				t.Error(err)
 			}
 		}
@@ -418,7 +418,7 @@ func TestRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.WriteString(u, strings.Repeat("x", 15_000)); !errors.Is(err, ErrNoRoom) {
+		if _, err := io.WriteString(u, strings.Repeat("x", 15_000)); !errors.Is(err, errNoRoom) {
 			t.Error(err)
 		}
 		u.Drop()
@@ -480,10 +480,10 @@ func TestFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "new", "ann"), nil, 0o600); err != nil { // where ann's folder would be
 		t.Fatal(err)
 	}
-	if _, err := first.Upload("ann"); !is[*DiskError](err) {
+	if _, err := first.Upload("ann"); !is[*diskError](err) {
 		t.Errorf("%v", err)
 	}
-	if _, err := first.CreateInline(Batch{Owner: "ann", Form: format.Anthropic}, func(io.Writer) error { return nil }); !is[*DiskError](err) {
+	if _, err := first.CreateInline(Batch{Owner: "ann", Form: format.Anthropic}, func(io.Writer) error { return nil }); !is[*diskError](err) {
 		t.Errorf("%v", err)
 	}
 	closed(first)
@@ -505,7 +505,7 @@ func TestKeep(t *testing.T) {
 			t.Errorf("%d files", n)
 		}
 		time.Sleep(3 * time.Hour)
-		if _, err := s.Batch("ann", b.ID); !errors.Is(err, ErrNotThere) || len(s.Files("ann")) != 0 || s.owners["ann"].used.Load() != 0 || sizeOf(s.owners["ann"].dir) != 0 {
+		if _, err := s.Batch("ann", b.ID); !errors.Is(err, errNotThere) || len(s.Files("ann")) != 0 || s.owners["ann"].used.Load() != 0 || sizeOf(s.owners["ann"].dir) != 0 {
 			t.Errorf("%v, %v, %d", err, s.Files("ann"), s.owners["ann"].used.Load())
 		}
 	})
@@ -615,7 +615,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	u.out.Close()
 	u.out = full
-	if _, err := io.WriteString(u, "text"); !is[*DiskError](err) || !strings.Contains(err.Error(), "no space left") {
+	if _, err := io.WriteString(u, "text"); !is[*diskError](err) || !strings.Contains(err.Error(), "no space left") {
 		t.Error(err)
 	}
 	u.Drop()

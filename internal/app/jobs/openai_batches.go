@@ -153,7 +153,7 @@ func (v *visit) upload() {
 		return
 	}
 	f, problem := readForm(form, u)
-	if problem == nil && f.purpose != PurposeBatch {
+	if problem == nil && f.purpose != purposeBatch {
 		problem = &badForm{"purpose",
 			fmt.Errorf("'%.50s' is not one of ['batch'] - 'purpose': this proxy keeps files of batches alone", f.purpose)}
 	}
@@ -257,7 +257,7 @@ func (v *visit) create() {
 	}
 	b, err := v.s.Create(Batch{Owner: v.c.Owner, Form: format.OpenAI, Endpoint: ask.Endpoint, Input: ask.Input,
 		Window: ask.Window, Metadata: ask.Metadata, Bare: v.bare, Deadline: time.Now().Add(window)})
-	if errors.Is(err, ErrNotThere) {
+	if errors.Is(err, errNotThere) {
 		v.openAIProblem(http.StatusBadRequest, "input_file_id", "", "No file of purpose 'batch' with ID '%.100s' found.",
 			ask.Input)
 		return
@@ -278,10 +278,10 @@ func parseWindow(s string) (d time.Duration, ok bool) {
 // batch answers with a batch.
 func (v *visit) batch(b Batch, err error) {
 	switch {
-	case errors.Is(err, ErrEnded):
+	case errors.Is(err, errEnded):
 		v.openAIProblem(http.StatusConflict, "", "", "Cannot cancel a batch with status '%s'.", b.State)
 	case err == nil && b.Form != format.OpenAI:
-		v.openAIError(ErrNotThere, "id")
+		v.openAIError(errNotThere, "id")
 	case err != nil:
 		v.openAIError(err, "id")
 	default:

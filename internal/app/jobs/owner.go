@@ -40,7 +40,7 @@ func (s *Store) ownerLocked(name string) *owner {
 func (o *owner) take(n int64) error {
 	if o.used.Add(n) > o.s.c.Most {
 		o.used.Add(-n)
-		return ErrNoRoom
+		return errNoRoom
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func (o *owner) isFull() bool { return o.used.Load() >= o.s.c.Most }
 func (o *owner) folder(names ...string) (string, error) {
 	path := filepath.Join(append([]string{o.dir}, names...)...)
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return "", &DiskError{err}
+		return "", &diskError{err}
 	}
 	return path, nil
 }
@@ -145,7 +145,7 @@ func write(path string, record any) error {
 		f.Discard()
 	}
 	if err != nil {
-		return &DiskError{err}
+		return &diskError{err}
 	}
 	return nil
 }

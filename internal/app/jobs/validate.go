@@ -37,8 +37,8 @@ func mistakes(l *format.LLM, endpoint string, in io.Reader, wrongs func(*format.
 		if err != nil {
 			return 0, nil, err
 		}
-		if total++; total > MostLines && l.Form() == format.OpenAI {
-			wrong(q.Line, "too_many_requests", "the batch has more than %d requests", MostLines)
+		if total++; total > mostLines && l.Form() == format.OpenAI {
+			wrong(q.Line, "too_many_requests", "the batch has more than %d requests", mostLines)
 			break
 		}
 		id := format.HashOf(q.ID)

@@ -127,7 +127,7 @@ func (b *batch) send() error {
 		return nil
 	}
 	if o.isFull() {
-		return ErrNoRoom
+		return errNoRoom
 	}
 	late := time.AfterFunc(time.Until(b.Deadline), b.stop)
 	defer late.Stop()
@@ -164,7 +164,7 @@ func (b *batch) send() error {
 		return nil
 	}
 	if err == nil && o.isFull() && b.left() > 0 {
-		return ErrNoRoom
+		return errNoRoom
 	}
 	return err
 }

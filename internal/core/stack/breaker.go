@@ -324,7 +324,9 @@ type BreakerState struct {
 
 // Over returns when an outage is longer than anybody waits, as it is from then on; ok means that the
 // host is down.
-func (s BreakerState) Over(most time.Duration) (at mono.Time, ok bool) { return s.Since.Add(most), s.Down }
+func (s BreakerState) Over(most time.Duration) (at mono.Time, ok bool) {
+	return s.Since.Add(most), s.Down
+}
 
 // State returns the health of the host at now.
 func (h *Breaker) State(now mono.Time) BreakerState {
