@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -98,6 +99,7 @@ func TestAKeyThatIsIdleForHours(t *testing.T) {
 // Five thousand tenants have two requests an hour each. An app goes round them three times. So it is
 // with fewer of them that have several endpoints.
 func TestFiveThousandTenants(t *testing.T) {
+	race.Without(t) // one request after another
 	for _, c := range []struct{ tenants, endpoints, atHand int }{{5000, 1, 0}, {60, 10, 500}} {
 		tenants, endpoints := c.tenants*c.endpoints, c.endpoints
 		synctest.Test(t, func(t *testing.T) {
@@ -694,6 +696,7 @@ func TestFrozenClients(t *testing.T) {
 // A partition with two requests in its window takes 300 bytes at most, so a hundred thousand take less
 // than 64 MB.
 func TestFrozenPartitionsAreSmall(t *testing.T) {
+	race.Without(t) // one request after another
 	n := 20_000
 	if os.Getenv("PACELINE_LONG") != "" {
 		n = 100_000

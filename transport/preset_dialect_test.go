@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest"
@@ -20,6 +21,7 @@ import (
 // With a Preset and nothing else, no refusal of its provider's fake passes as served, also where it has
 // status 200. The fake is at a host that no table knows, and a stranger has used up its limits.
 func TestPresetsReadTheirRefusals(t *testing.T) {
+	race.Without(t) // its requests go one after another, like those of the two tests of frozen partitions
 	within := 0
 	for _, info := range service.All() {
 		for _, preset := range info.Presets {
