@@ -128,12 +128,27 @@ func TestExecKilledDaemon(t *testing.T) {
 	s, ca := strictTLS(t)
 	dir := t.TempDir()
 	env := append(ownDaemon(t), "TMPDIR="+dir)
-	var killed sync.Once
+	// A daemon ends half a second after its last run. So it is sought once a run of the second half has sent: on a busy
+	// machine the first half may have ended long before.
+	var killed, sent sync.Once
+	underway := make(chan struct{})
+	s.more = func(_ http.ResponseWriter, _ *http.Request, id int) bool {
+		if id >= 8*(n/2) {
+			sent.Do(func() { close(underway) })
+		}
+		return false
+	}
 	failed, said := fleet(t, s, ca, env, n, func(i int) {
 		if i < n/2 {
 			return
 		}
 		killed.Do(func() {
+			select {
+			case <-underway:
+			case <-time.After(patient):
+				t.Error("no request of the second half came")
+				return
+			}
 			if err := syscall.Kill(daemonStatus(t, env).PID, syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}
