@@ -208,6 +208,31 @@ func TestNewcomerForgetsNothing(t *testing.T) {
 	})
 }
 
+// A newcomer waits with the known key of its organization whatever else limits its requests.
+func TestNewcomerBesideAllOtherLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffices(map[string]string{"a": "one", "b": "one"}, 20, time.Minute, 100*time.Millisecond)
+		cl := o.visitors(t, func(c *transport.Config) {
+			c.Limiter, c.Adaptive = rolling(t, 1000, time.Second, limit.Requests), &limit.AdaptiveConfig{Initial: 100}
+			c.Client = func(*http.Request) transport.Client {
+				return transport.Client{Name: "x", Limit: func() limit.Limiter { return rolling(t, 1000, time.Second, limit.Requests) }}
+			}
+			c.Partition = func(r *http.Request) transport.Partition {
+				p := transport.PartitionOf(r)
+				p.Model, p.Route = "model", "/route"
+				return p
+			}
+		})
+		cl.send(1, "a")
+		synctest.Wait()
+		cl.send(19, "a", "b")
+		cl.wait()
+		if len(o.refused) > 0 || len(o.served["b"]) != 19 {
+			t.Errorf("refused are %v, served of b %d", o.refused, len(o.served["b"]))
+		}
+	})
+}
+
 // A key that was at a host before anybody knew its provider is a newcomer by its next path. What it
 // sent before then counts in the limits of its organization, too.
 func TestNewcomerThatCameBefore(t *testing.T) {
