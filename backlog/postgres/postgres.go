@@ -9,9 +9,10 @@
 //
 //	BEGIN; INSERT INTO orders …; SELECT paceline_enqueue('mails', 'order-1', '{"url":"https://…"}'); COMMIT;
 //
-// The package relies on fsync, and on synchronous_commit, which each turn sets. A standby that takes over
-// must have all that was committed: use a synchronous one. A long transaction elsewhere in the database
-// keeps what claims have taken, and makes them slower.
+// The package relies on fsync, and on synchronous_commit, which each turn sets. Of an address with several
+// hosts each connection takes one that can be written. A standby that takes over should have all that was
+// committed: docs/backlog.md says what cannot be named otherwise. A long transaction elsewhere in the
+// database keeps what claims have taken, and makes them slower.
 //
 // A pooler such as PgBouncer may stand between, in transaction mode: no statement depends on the connection
 // then. Without one, the statements of a turn are prepared once a connection.

@@ -198,7 +198,7 @@ func TestFailedOver(t *testing.T) {
 	const first = uint64(18) // the harm shows in few storms
 	seeds := uint64(6)
 	if need.Long() {
-		seeds = 200
+		seeds = 60
 	}
 	for _, r := range []rules{{}, {trustsRows: true}} {
 		broken, named := 0, 0
