@@ -182,7 +182,9 @@ type server struct {
 	senders map[string][]int
 	sent    int
 	refused int
+	first   time.Time
 	last    time.Time
+	seconds map[int]int // arrivals in each second since first
 }
 
 func newServer(t *testing.T, perSecond int) *server {
@@ -190,12 +192,15 @@ func newServer(t *testing.T, perSecond int) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{counts: map[string]int{}, senders: map[string][]int{}}
+	s := &server{counts: map[string]int{}, senders: map[string][]int{}, seconds: map[int]int{}}
 	base := time.Now()
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		s.mu.Lock()
 		s.sent++
-		s.last = time.Now()
+		if s.last = time.Now(); s.first.IsZero() {
+			s.first = s.last
+		}
+		s.seconds[int(s.last.Sub(s.first)/time.Second)]++
 		id := strings.TrimPrefix(req.URL.Path, "/")
 		sender, _ := strconv.Atoi(req.UserAgent())
 		s.counts[id]++
@@ -209,6 +214,19 @@ func newServer(t *testing.T, perSecond int) *server {
 	}))
 	t.Cleanup(s.Close)
 	return s
+}
+
+// quiet returns how many arrived in each whole second that no fault is near. The first one and the last two are left
+// out: limits begin, and the last requests are those of the worker that died last.
+func (s *server) quiet(near [][2]time.Time) (all []int) {
+	for n := 1; n < int(s.last.Sub(s.first)/time.Second)-1; n++ {
+		from := s.first.Add(time.Duration(n) * time.Second)
+		touches := func(f [2]time.Time) bool { return from.Before(f[1]) && from.Add(time.Second).After(f[0]) }
+		if !slices.ContainsFunc(near, touches) {
+			all = append(all, s.seconds[n])
+		}
+	}
+	return all
 }
 
 func (s *server) arrived() int {
@@ -482,8 +500,10 @@ func (s *storm) blow(faults int) {
 	const workers = 10
 	s.start(workers)
 	began := time.Now()
+	var near [][2]time.Time
 	for i := range faults {
 		s.until((i + 1) * s.jobs * 2 / (faults * 3))
+		lasts := time.Duration(0)
 		switch i % 5 {
 		case 0, 3:
 			s.kill(rand.IntN(len(s.all)))
@@ -497,6 +517,7 @@ func (s *storm) blow(faults int) {
 				d = min(d, 5*time.Second)
 			}
 			stopped.Signal(syscall.SIGSTOP)
+			lasts = d
 			time.AfterFunc(d, func() { stopped.Signal(syscall.SIGCONT) })
 		case 2:
 			if s.db != nil {
@@ -508,13 +529,17 @@ func (s *storm) blow(faults int) {
 			if s.db != nil {
 				l := s.lines[s.all[rand.IntN(len(s.all))]]
 				l.set(true)
-				time.AfterFunc(18*time.Second, func() { l.set(false) })
+				lasts = 18 * time.Second
+				time.AfterFunc(lasts, func() { l.set(false) })
 			}
 		}
+		const after = 5 * time.Second
+		near = append(near, [2]time.Time{time.Now().Add(-after), time.Now().Add(lasts + after)})
 	}
 	s.check(faults * 80)
 	s.server.mu.Lock()
 	defer s.server.mu.Unlock()
+	s.Logf("in the seconds with no fault near: %v", s.server.quiet(near))
 	d := s.server.last.Sub(began)
 	s.Logf("%v, %.0f a second", d.Round(time.Second), float64(s.server.sent)/d.Seconds())
 }
