@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/app/run/input"
 )
 
 // Entry is the part of a result that a rerun reads.
@@ -46,7 +46,7 @@ func SlowEntry(line []byte) (e Entry, ok bool) {
 func (e *Entry) read(line []byte) bool {
 	id, rest, found := bytes.Cut(line, []byte(`","state":"done","status":`))
 	id, begins := bytes.CutPrefix(id, []byte(`{"id":"`))
-	if !found || !begins || len(id) == 0 || len(rest) < 3 || !jsonl.Valid(line) {
+	if !found || !begins || len(id) == 0 || len(rest) < 3 || !input.ValidJSON(line) {
 		return false
 	}
 	for _, c := range id {

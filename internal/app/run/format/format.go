@@ -3,7 +3,7 @@ package format
 import (
 	"slices"
 
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -11,7 +11,7 @@ import (
 type Format interface {
 	Results
 	// parse reads a request from a line of JSON.
-	parse(r *Reader, line jsonl.Value) (*Request, error)
+	parse(r *Reader, line input.Value) (*Request, error)
 	// DeadSuffix returns how the name of the dead letters beside OUT.jsonl ends.
 	DeadSuffix() string
 	// Dialect reads the limits that answers state. If nil, it is the dialect of a known host, or is
@@ -34,7 +34,7 @@ type Results interface {
 // Plain is the format of paceline itself: each line is an HTTP request of any kind.
 type Plain struct{}
 
-func (Plain) parse(r *Reader, line jsonl.Value) (*Request, error) { return r.parse(line) }
+func (Plain) parse(r *Reader, line input.Value) (*Request, error) { return r.parse(line) }
 func (Plain) Line(b []byte, r *Result) []byte                     { return r.Append(b) }
 func (Plain) Start() string                                       { return `{"id":"` }
 func (Plain) DeadSuffix() string                                  { return ".dead.jsonl" }

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
@@ -263,13 +263,13 @@ func (w *wholeRequest) body(body []byte, contentType string) {
 func (w *wholeRequest) members(body []byte) (shown string, some bool) {
 	var b bytes.Buffer
 	at := 0
-	var visit func(name string, v jsonl.Value) error
-	visit = func(name string, v jsonl.Value) error {
+	var visit func(name string, v input.Value) error
+	visit = func(name string, v input.Value) error {
 		switch v.Raw[0] {
 		case '{':
-			return v.Object(func(name string, _, m jsonl.Value) error { return visit(name, m) })
+			return v.Object(func(name string, _, m input.Value) error { return visit(name, m) })
 		case '[':
-			return v.Array(func(e jsonl.Value) error { return visit(name, e) })
+			return v.Array(func(e input.Value) error { return visit(name, e) })
 		case '"':
 			text, err := v.Text(name)
 			if err != nil || !secret.PrivateParameter(name, text) {
@@ -283,7 +283,7 @@ func (w *wholeRequest) members(body []byte) (shown string, some bool) {
 		return nil
 	}
 	begin := len(body) - len(bytes.TrimLeft(body, " \t\r\n"))
-	_ = visit("", jsonl.At("", 1, begin+1, bytes.TrimSpace(body)))
+	_ = visit("", input.ValueAt("", 1, begin+1, bytes.TrimSpace(body)))
 	b.Write(body[at:])
 	return b.String(), some
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/charge"
 	"github.com/paceline-go/paceline/internal/app/run/input"
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send"
@@ -89,14 +88,14 @@ func (l InputLimits) defaults() InputLimits {
 
 // InputError is the mistake in a line, and its place: File:Line:Column. Columns are counted in
 // bytes, from 1.
-type InputError = jsonl.Error
+type InputError = input.Error
 
 // Reader reads requests from lines of JSON. Not safe for concurrent use.
 type Reader struct {
-	in     *jsonl.Lines
-	lines  *jsonl.Reader // lines of JSON, or nil
-	items  *input.Reader // other forms of input, or nil
-	item   *input.Item   // the latest of items
+	in     *input.LineReader
+	lines  *input.JSONReader // lines of JSON, or nil
+	items  *input.Reader     // other forms of input, or nil
+	item   *input.Item       // the latest of items
 	format Format
 	limits InputLimits
 	Pass   pass
@@ -126,16 +125,16 @@ func NewReader(f Format, name string, in io.Reader, limits InputLimits) *Reader 
 	}
 	if h, ok := f.(*Items); ok {
 		r.items = h.open(name, in, r.limits)
-		r.in = r.items.Lines
+		r.in = r.items.LineReader
 		return r
 	}
 	if l, ok := f.(*LLM); ok && l.c.Array {
 		r.items = input.New(name, in, input.Config{Form: input.JSON, MaxLine: r.limits.Line})
-		r.in = r.items.Lines
+		r.in = r.items.LineReader
 		return r
 	}
-	r.lines = jsonl.NewReader(name, in, r.limits.Line)
-	r.in = &r.lines.Lines
+	r.lines = input.NewJSONReader(name, in, r.limits.Line)
+	r.in = &r.lines.LineReader
 	return r
 }
 
@@ -187,7 +186,7 @@ func (r *Reader) element() (*Request, error) {
 		return nil, err
 	}
 	r.item, r.raw = item, item.JSON
-	q, err := r.format.parse(r, jsonl.At(r.in.Name(), item.Line, item.Column, item.JSON))
+	q, err := r.format.parse(r, input.ValueAt(r.in.Name(), item.Line, item.Column, item.JSON))
 	if err != nil {
 		return nil, item.Place(err)
 	}
@@ -205,7 +204,7 @@ const (
 var fieldNames = strings.Split(fields, ", ")
 
 // parse reads one line.
-func (r *Reader) parse(line jsonl.Value) (*Request, error) {
+func (r *Reader) parse(line input.Value) (*Request, error) {
 	if line.Raw[0] != '{' {
 		return nil, line.Errorf("%s, expected a JSON object with at least a url", line.Kind())
 	}
@@ -216,7 +215,7 @@ func (r *Reader) parse(line jsonl.Value) (*Request, error) {
 	*q = Request{Line: line.Line(), Column: 1, Method: http.MethodGet, Cost: limit.One}
 	p := parts{url: line, cost: line}
 	if err := line.Object(func(name string, key,
-		v jsonl.Value) error {
+		v input.Value) error {
 		return r.field(q, &p, name, key, v)
 	}); err != nil {
 		return nil, err
@@ -256,11 +255,11 @@ type parts struct {
 	seen      [9]bool // which of fieldNames the line has had so far
 	bodyType  string
 	address   string // the text of the URL
-	url, cost jsonl.Value
+	url, cost input.Value
 }
 
 // field reads a member of a line.
-func (r *Reader) field(q *Request, p *parts, name string, key, v jsonl.Value) (err error) {
+func (r *Reader) field(q *Request, p *parts, name string, key, v input.Value) (err error) {
 	field := slices.Index(fieldNames, name)
 	if name == hiddenField {
 		return key.Errorf("this request is not whole: the run before left secrets out of its dead letters (%s); the "+
@@ -307,7 +306,7 @@ func (r *Reader) field(q *Request, p *parts, name string, key, v jsonl.Value) (e
 }
 
 // costs reads a number of requests, or amounts besides the one request: "25 weight".
-func (q *Request) costs(v jsonl.Value) (err error) {
+func (q *Request) costs(v input.Value) (err error) {
 	if v.Raw[0] != '"' {
 		q.Cost[limit.Requests], err = v.Integer("cost", 0, limit.MaxCost)
 		return err
@@ -325,7 +324,7 @@ func (q *Request) costs(v jsonl.Value) (err error) {
 	return nil
 }
 
-func (q *Request) id(name string, v jsonl.Value) (err error) {
+func (q *Request) id(name string, v input.Value) (err error) {
 	q.Column = v.Column
 	if q.ID, err = v.Text(name); err == nil && (q.ID == "" || len(q.ID) > maxIDLen) {
 		err = v.Errorf("the %s has %d bytes, expected 1 to %d", name, len(q.ID), maxIDLen)
@@ -333,7 +332,7 @@ func (q *Request) id(name string, v jsonl.Value) (err error) {
 	return err
 }
 
-func (q *Request) method(v jsonl.Value) (err error) {
+func (q *Request) method(v input.Value) (err error) {
 	if q.Method, err = v.Text("method"); err != nil {
 		return err
 	}
@@ -357,7 +356,7 @@ func badMethod(method string) string {
 
 // body reads the body. A string is sent as it is, and an object or array as JSON, with the content
 // type of JSON.
-func (r *Reader) body(q *Request, v jsonl.Value) (contentType string, err error) {
+func (r *Reader) body(q *Request, v input.Value) (contentType string, err error) {
 	q.BodyAt = v.Column
 	switch v.Raw[0] {
 	case '"':
@@ -379,7 +378,7 @@ func (r *Reader) body(q *Request, v jsonl.Value) (contentType string, err error)
 }
 
 // fits returns an error if a body is too long.
-func (r *Reader) fits(name string, size int, v jsonl.Value) error {
+func (r *Reader) fits(name string, size int, v input.Value) error {
 	if size > r.limits.Body {
 		return v.Errorf("the %s has %d bytes, expected at most %d (--max-body)", name, size, r.limits.Body)
 	}
@@ -408,7 +407,7 @@ func withMember(raw []byte, name, text string) []byte {
 }
 
 // url reads the URL, and returns its text.
-func (q *Request) url(v jsonl.Value) (text string, err error) {
+func (q *Request) url(v input.Value) (text string, err error) {
 	s, err := v.Text("url")
 	if err != nil {
 		return "", err
@@ -427,13 +426,13 @@ func (q *Request) url(v jsonl.Value) (text string, err error) {
 // ours are the header fields that control how a request is put on the wire. net/http sets them.
 var ours = input.WireFields
 
-func (r *Reader) headers(q *Request, v jsonl.Value) error {
+func (r *Reader) headers(q *Request, v input.Value) error {
 	if v.Raw[0] != '{' {
 		return v.Errorf("headers is %s, expected an object of strings", v.Kind())
 	}
 	q.Header = http.Header{}
 	size := 0
-	return v.Object(func(name string, key, v jsonl.Value) error {
+	return v.Object(func(name string, key, v input.Value) error {
 		canonical := http.CanonicalHeaderKey(name)
 		switch {
 		case !send.IsFieldName(name):
@@ -443,7 +442,7 @@ func (r *Reader) headers(q *Request, v jsonl.Value) error {
 		case q.Header[canonical] != nil:
 			return key.Errorf("header %s is given twice, expected once (an array has several values)", canonical)
 		}
-		add := func(v jsonl.Value) error {
+		add := func(v input.Value) error {
 			s, err := v.Text("header " + name)
 			if err != nil {
 				return err
@@ -464,7 +463,7 @@ func (r *Reader) headers(q *Request, v jsonl.Value) error {
 	})
 }
 
-func (q *Request) deadline(v jsonl.Value) error {
+func (q *Request) deadline(v input.Value) error {
 	s, err := v.Text("deadline")
 	if err != nil {
 		return err
@@ -480,7 +479,7 @@ func (q *Request) deadline(v jsonl.Value) error {
 	return nil
 }
 
-func instant(name string, v jsonl.Value) (at time.Time, err error) {
+func instant(name string, v input.Value) (at time.Time, err error) {
 	s, err := v.Text(name)
 	if err != nil {
 		return at, err

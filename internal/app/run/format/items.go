@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/paceline-go/paceline/internal/app/run/input"
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -140,7 +139,7 @@ func (h *Items) next(r *Reader) (*Request, error) {
 		q.ID, q.Method = item.ID(), http.MethodGet
 		err = h.url(r, q, item.Row.First().Text, item.Column)
 	default:
-		q, err = r.parse(jsonl.At(r.in.Name(), item.Line, item.Column, item.JSON))
+		q, err = r.parse(input.ValueAt(r.in.Name(), item.Line, item.Column, item.JSON))
 		err = item.Place(err)
 		if err == nil && q.Raw != nil {
 			var b bytes.Buffer
@@ -264,12 +263,12 @@ func (q *Request) Place() int { return cmp.Or(q.Number, q.Line) }
 // does not say where it goes, has a member that no request has, and no line near it belongs to a
 // batch.
 func NoRequest(head []byte) (names []string) {
-	line, rest, _ := bytes.Cut(bytes.TrimSpace(jsonl.NoMarks(head)), []byte("\n"))
+	line, rest, _ := bytes.Cut(bytes.TrimSpace(input.NoMarks(head)), []byte("\n"))
 	if !json.Valid(line) || line[0] != '{' {
 		return nil
 	}
 	other := false
-	err := jsonl.At("", 1, 1, line).Object(func(name string, _, _ jsonl.Value) error {
+	err := input.ValueAt("", 1, 1, line).Object(func(name string, _, _ input.Value) error {
 		names = append(names, name)
 		other = other || !slices.Contains(fieldNames, name) && name != hiddenField
 		return nil

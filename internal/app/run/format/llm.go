@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
@@ -103,7 +103,7 @@ func (l *LLM) Base() *url.URL { return l.base }
 // endpoints are the endpoints of OpenAI's batches whose tokens can be counted here.
 var endpoints = []string{"/v1/chat/completions", "/v1/responses", "/v1/embeddings"}
 
-func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
+func (l *LLM) parse(r *Reader, line input.Value) (*Request, error) {
 	q := &Request{Line: line.Line(), Column: 1, Method: http.MethodPost, Header: l.header}
 	path, err := l.members(r, q, line)
 	if err != nil {
@@ -121,7 +121,7 @@ func (l *LLM) parse(r *Reader, line jsonl.Value) (*Request, error) {
 var memberNames = [...][]string{{"custom_id", "method", "url", "body"}, {"custom_id", "params"}}
 
 // members reads the members of a line into q, and returns the path of its URL.
-func (l *LLM) members(r *Reader, q *Request, line jsonl.Value) (path string, err error) {
+func (l *LLM) members(r *Reader, q *Request, line input.Value) (path string, err error) {
 	names := memberNames[l.c.Provider]
 	all := strings.Join(names, ", ")
 	if line.Raw[0] != '{' {
@@ -129,7 +129,7 @@ func (l *LLM) members(r *Reader, q *Request, line jsonl.Value) (path string, err
 	}
 	seen := map[string]bool{}
 	path = "/v1/messages"
-	err = line.Object(func(name string, key, v jsonl.Value) (err error) {
+	err = line.Object(func(name string, key, v input.Value) (err error) {
 		if !slices.Contains(names, name) {
 			return key.Errorf("unknown field %q, expected %s", name, all)
 		}
@@ -184,7 +184,7 @@ func (l *LLM) address(path string) *url.URL {
 // none.
 func Sniff(line []byte) (Provider, bool) {
 	var fields map[string]json.RawMessage
-	if json.Unmarshal(jsonl.NoMarks(line), &fields) != nil {
+	if json.Unmarshal(input.NoMarks(line), &fields) != nil {
 		return 0, false
 	}
 	return batchOf(fields)
@@ -206,7 +206,7 @@ func batchOf(fields map[string]json.RawMessage) (Provider, bool) {
 // SniffArray recognizes the form of a batch that is an array of JSON by its beginning, which may end
 // within the first request.
 func SniffArray(head []byte) (Provider, bool) {
-	d := json.NewDecoder(bytes.NewReader(jsonl.NoMarks(head)))
+	d := json.NewDecoder(bytes.NewReader(input.NoMarks(head)))
 	for _, open := range []json.Delim{'[', '{'} {
 		if t, err := d.Token(); err != nil || t != open {
 			return 0, false

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
 func TestCurl(t *testing.T) {
@@ -127,7 +125,7 @@ func FuzzCommands(f *testing.F) {
 			if err == io.EOF {
 				break
 			}
-			if _, one := errors.AsType[*jsonl.Error](err); one {
+			if _, one := errors.AsType[*Error](err); one {
 				return
 			} else if err != nil {
 				return

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
-
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
 // Any value stands in its place unchanged, or is refused: each character alone, and between others.
@@ -120,7 +118,7 @@ func TestPlace(t *testing.T) {
 		{3, 5, 3, 5}, {3, 5 + 4, 3, 9}, {3, 5 + 6, 4, 1}, {3, 5 + 7, 4, 2}, {3, 5 + 10, 5, 1}, {3, 5 + 11, 6, 1}, {3, 1000, 6, 7},
 		{3, 4, 3, 4}, {2, 50, 2, 50}, {4, 50, 4, 50},
 	} {
-		e := &jsonl.Error{File: "f", Line: c.line, Column: c.column}
+		e := &Error{File: "f", Line: c.line, Column: c.column}
 		if err := item.Place(e); err != e || e.Line != c.wantLine || e.Column != c.wantColumn {
 			t.Errorf("%d:%d is at %d:%d, expected %d:%d", c.line, c.column, e.Line, e.Column, c.wantLine, c.wantColumn)
 		}

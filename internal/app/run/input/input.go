@@ -9,6 +9,9 @@
 // The package does not check requests: the sender decides whether a URL or a header is right. It
 // owns no clock and opens no file.
 //
+// A line is JSON if encoding/json says so; ValidJSON says the same, faster. A JSONReader also finds
+// the place of each part, which encoding/json does not report.
+//
 //	input.go        Form, Item and Reader
 //	recognize.go    finds the form of an input
 //	decode.go       gzip and UTF-16
@@ -22,6 +25,9 @@
 //	row.go          the columns of an item
 //	template.go     templates of URLs, bodies and ids
 //	make.go         a request from a row and its templates
+//	line_reader.go  lines of bounded length
+//	json_reader.go  lines of JSON, and the place of a mistake in one
+//	valid_json.go   whether a text is JSON
 package input
 
 import (
@@ -31,8 +37,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
 // Form is the form of an input.
@@ -110,7 +114,7 @@ type Config struct {
 // Reader reads items. Not safe for concurrent use.
 type Reader struct {
 	items
-	*jsonl.Lines
+	*LineReader
 }
 
 // items reads one form of input.
@@ -123,8 +127,8 @@ type items interface {
 
 // New returns a Reader of in. Errors call the input name.
 func New(name string, in io.Reader, c Config) *Reader {
-	lines := jsonl.NewLines(name, in, c.MaxLine)
-	r := &Reader{Lines: lines}
+	lines := NewLineReader(name, in, c.MaxLine)
+	r := &Reader{LineReader: lines}
 	switch c.Form {
 	case CSV, TSV:
 		comma := c.Comma
@@ -133,20 +137,20 @@ func New(name string, in io.Reader, c Config) *Reader {
 		} else if comma == 0 {
 			comma = ','
 		}
-		r.items = &table{Lines: lines, comma: comma, noHeader: c.NoHeader}
+		r.items = &table{LineReader: lines, comma: comma, noHeader: c.NoHeader}
 	case URLs, Lines:
-		r.items = &list{Lines: lines, urls: c.Form == URLs}
+		r.items = &list{LineReader: lines, urls: c.Form == URLs}
 	case JSON:
-		r.items = &array{Lines: lines}
+		r.items = &array{LineReader: lines}
 	case Curl:
-		r.items = &commands{Lines: lines, c: c, told: map[string]bool{}}
+		r.items = &commands{LineReader: lines, c: c, told: map[string]bool{}}
 	default:
-		r.items = &objects{Lines: lines}
+		r.items = &objects{LineReader: lines}
 	}
 	return r
 }
 
-// Next returns the next item, and io.EOF after the last. After a *jsonl.Error, which is about one
+// Next returns the next item, and io.EOF after the last. After a *Error, which is about one
 // item, Next can be called again and returns the item after it. After an *Unreadable nothing more
 // can be read. Other errors come from the io.Reader.
 func (r *Reader) Next() (*Item, error) { return r.next() }

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
 // read reads a whole text, with an item or an error on each line.
@@ -22,7 +20,7 @@ func read(text string, c Config) (out []string) {
 	r := New("f", strings.NewReader(text), c)
 	for {
 		item, err := r.Next()
-		_, one := errors.AsType[*jsonl.Error](err)
+		_, one := errors.AsType[*Error](err)
 		switch {
 		case err == io.EOF:
 			return out
@@ -159,7 +157,7 @@ func FuzzTable(f *testing.F) {
 			if err == io.EOF {
 				break
 			}
-			if _, one := errors.AsType[*jsonl.Error](err); err != nil {
+			if _, one := errors.AsType[*Error](err); err != nil {
 				if bad = true; one {
 					continue
 				}
@@ -199,7 +197,7 @@ func FuzzArray(f *testing.F) {
 			if err == io.EOF {
 				break
 			}
-			if _, one := errors.AsType[*jsonl.Error](err); err != nil {
+			if _, one := errors.AsType[*Error](err); err != nil {
 				if whole = false; one {
 					continue
 				}

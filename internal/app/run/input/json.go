@@ -7,12 +7,10 @@ import (
 	"io"
 	"slices"
 	"unicode/utf8"
-
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
 // objects are lines of JSON, each an object whose members are columns.
-type objects struct{ *jsonl.Lines }
+type objects struct{ *LineReader }
 
 func (o *objects) columns() (*columns, error) { return nil, nil }
 
@@ -26,7 +24,7 @@ func (o *objects) next() (*Item, error) {
 			return nil, o.TooLong()
 		}
 		n, _ := o.Read()
-		line = jsonl.NoMarks(line)
+		line = NoMarks(line)
 		left := bytes.TrimLeft(line, " \t\r")
 		text := bytes.TrimRight(left, " \t\r")
 		if len(text) == 0 {
@@ -39,16 +37,16 @@ func (o *objects) next() (*Item, error) {
 		if !json.Valid(text) {
 			return nil, o.Errorf(n, column+offset(text), "%v, expected one JSON object on the line", invalidJSON(text))
 		}
-		return element(o.Lines, n, column, n, text)
+		return element(o.LineReader, n, column, n, text)
 	}
 }
 
 // element makes an item from a value of JSON. An object becomes a row, and a string a row with the
 // column url.
-func element(in *jsonl.Lines, line, column, number int, text []byte) (*Item, error) {
+func element(in *LineReader, line, column, number int, text []byte) (*Item, error) {
 	item := &Item{Line: line, Column: column, Number: number, JSON: text, Row: &Row{}}
 	item.sum = sumOf(slices.Values([]string{string(text)}))
-	v := jsonl.At(in.Name(), line, column, text)
+	v := ValueAt(in.Name(), line, column, text)
 	switch text[0] {
 	case '"':
 		item.Row.of, item.Row.cells = listed[true], []Cell{cellOf(v, line, column)}
@@ -59,7 +57,7 @@ func element(in *jsonl.Lines, line, column, number int, text []byte) (*Item, err
 	}
 	var names []string
 	item.Row.json = text
-	err := v.Object(func(name string, _, member jsonl.Value) error {
+	err := v.Object(func(name string, _, member Value) error {
 		at, col := place(text, line, column, member.Column-column)
 		names = append(names, name)
 		item.Row.cells = append(item.Row.cells, cellOf(member, at, col))
@@ -92,7 +90,7 @@ func place(text []byte, line, column, at int) (int, int) {
 // Place corrects the line and the column of an error about an element of several lines. Before, its
 // column counts from the beginning of the element, across line breaks.
 func (i *Item) Place(err error) error {
-	e, ok := errors.AsType[*jsonl.Error](err)
+	e, ok := errors.AsType[*Error](err)
 	if ok && e.Line == i.Line && e.Column >= i.Column {
 		e.Line, e.Column = place(i.JSON, i.Line, i.Column, min(e.Column-i.Column, len(i.JSON)))
 	}
@@ -115,7 +113,7 @@ func offset(text []byte) int {
 // array reads an array of JSON. It holds one element at a time, so the array may have any length,
 // even on a single line.
 type array struct {
-	*jsonl.Lines
+	*LineReader
 	part   []byte // the part of a line that is being read
 	at     int    // the index in part of the next byte
 	column int    // the column at which part begins
@@ -139,7 +137,7 @@ func (a *array) more() error {
 		}
 		a.part, a.at, a.column = part, 0, column
 		if n, _ := a.Read(); n == 1 && column == 1 {
-			a.at = len(part) - len(jsonl.NoMarks(part))
+			a.at = len(part) - len(NoMarks(part))
 		}
 	}
 	return nil
@@ -209,7 +207,7 @@ func (a *array) next() (*Item, error) {
 		return nil, err
 	}
 	if !utf8.Valid(text) {
-		rest := jsonl.Invalid(text)
+		rest := NotUTF8(text)
 		l, col := place(text, line, column, len(text)-len(rest))
 		return nil, a.Errorf(l, col, "byte 0x%02x is not UTF-8, expected text in UTF-8", rest[0])
 	}
@@ -217,7 +215,7 @@ func (a *array) next() (*Item, error) {
 		l, col := place(text, line, column, min(offset(text), len(text)))
 		return nil, a.Errorf(l, col, "%v, expected JSON", invalidJSON(text))
 	}
-	return element(a.Lines, line, column, a.number, text)
+	return element(a.LineReader, line, column, a.number, text)
 }
 
 // value reads an element to its end. Brackets and quotes alone show the end.

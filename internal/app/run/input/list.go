@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
 // list reads lines of text as rows with a single column, named url or line. Blank lines are passed
 // over. In a list of URLs, lines that begin with # are passed over, too.
 type list struct {
-	*jsonl.Lines
+	*LineReader
 	urls bool
 	one  Item
 }
@@ -31,7 +29,7 @@ func (l *list) next() (*Item, error) {
 		}
 		n, _ := l.Read()
 		if n == 1 || l.urls {
-			line = jsonl.NoMarks(line)
+			line = NoMarks(line)
 		}
 		if err := l.NotUTF8(line); err != nil {
 			return nil, err

@@ -2,8 +2,6 @@ package input
 
 import (
 	"errors"
-
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
 // Maker makes requests from rows. Safe for concurrent use once it is set up.
@@ -54,23 +52,23 @@ func (m *Maker) Make(r *Reader, i *Item) (made Made, err error) {
 	made.ID = i.ID()
 	if m.ID != nil {
 		if made.ID, err = m.ID.fill(i.Row, ""); err != nil {
-			return made, i.at(r.Lines, "--id", err)
+			return made, i.at(r.LineReader, "--id", err)
 		}
 	}
 	if made.URL, err = m.URL.fill(i.Row, made.ID); err != nil {
-		return made, i.at(r.Lines, "the URL", err)
+		return made, i.at(r.LineReader, "the URL", err)
 	}
 	if m.Body != nil {
 		body, err := m.Body.fill(i.Row, made.ID)
 		if err != nil {
-			return made, i.at(r.Lines, "the body", err)
+			return made, i.at(r.LineReader, "the body", err)
 		}
 		made.Body = []byte(body)
 	}
 	for _, ref := range m.More {
 		c, err := i.Row.Get(ref)
 		if err != nil {
-			return made, i.at(r.Lines, "{row."+ref+"}", err)
+			return made, i.at(r.LineReader, "{row."+ref+"}", err)
 		}
 		made.More = append(made.More, c)
 	}
@@ -78,7 +76,7 @@ func (m *Maker) Make(r *Reader, i *Item) (made Made, err error) {
 }
 
 // at adds to an error its place in the input.
-func (i *Item) at(in *jsonl.Lines, what string, err error) error {
+func (i *Item) at(in *LineReader, what string, err error) error {
 	if bad, ok := errors.AsType[*badCell](err); ok {
 		return in.Errorf(bad.cell.Line, bad.cell.Column, "%s: %s", what, bad.reason)
 	}

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
 // Found is the result of Recognize.
@@ -28,7 +26,7 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 	if what := notText(head, name); what != "" {
 		return Found{}, errors.New(what)
 	}
-	head = jsonl.NoMarks(head)
+	head = NoMarks(head)
 	suffix := strings.TrimSuffix(strings.ToLower(name), ".gz")
 	suffix = filepath.Ext(suffix)
 	line, rest := firstLine(head)

@@ -8,7 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 	"github.com/paceline-go/paceline/internal/secret"
 )
 
@@ -60,7 +59,7 @@ func parseURL(text string, quote bool) (u *url.URL, reason string) {
 }
 
 // shortJSON quotes a text as JSON does, and shortens it.
-func shortJSON(text string) string { return jsonl.At("", 0, 0, []byte(quoteJSON(text))).String() }
+func shortJSON(text string) string { return ValueAt("", 0, 0, []byte(quoteJSON(text))).String() }
 
 // isURL says whether a text begins as an absolute URL does.
 func isURL(s string) bool {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 	"github.com/paceline-go/paceline/internal/text"
 )
 
@@ -129,12 +128,12 @@ func (r *Row) within(ref string) (Cell, bool) {
 		}
 		raw = members[name]
 	}
-	return cellOf(jsonl.At("", 0, 0, raw), r.cells[0].Line, r.cells[0].Column), true
+	return cellOf(ValueAt("", 0, 0, raw), r.cells[0].Line, r.cells[0].Column), true
 }
 
 // cellOf makes a cell from a value of JSON. The text of a string is its content, and that of null
 // is empty. Any other value keeps its original text.
-func cellOf(v jsonl.Value, line, column int) Cell {
+func cellOf(v Value, line, column int) Cell {
 	c := Cell{JSON: string(v.Raw), Text: string(v.Raw), Line: line, Column: column}
 	switch v.Raw[0] {
 	case '"':

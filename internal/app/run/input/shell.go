@@ -9,15 +9,13 @@ import (
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
 // commands reads curl commands as a shell would. It finds the lines of each command itself, so that
 // a mistake in one command does not spoil the next. The shell parser then splits each command into
 // words.
 type commands struct {
-	*jsonl.Lines
+	*LineReader
 	c    Config
 	told map[string]bool // ignored options that Config.Ignored has received
 	text []byte
@@ -77,7 +75,7 @@ func (c *commands) command() (first int, err error) {
 			return 0, c.TooLong()
 		}
 		if first == 0 { // within a command it may be text
-			line = jsonl.NoMarks(line)
+			line = NoMarks(line)
 		}
 		line = bytes.TrimSuffix(line, []byte("\r"))
 		if err := c.NotUTF8(line); err != nil {
@@ -203,7 +201,7 @@ func (c *commands) words(first int) ([]word, error) {
 		words = append(words, word{text, first + int(w.Pos().Line()) - 1, int(w.Pos().Col())})
 	}
 	if name := words[0].text; name != "curl" && name != "curl.exe" && !strings.HasSuffix(name, "/curl") {
-		return nil, wrong(call.Args[0].Pos(), "%s, expected a curl command", jsonl.At("", 0, 0, []byte(name)))
+		return nil, wrong(call.Args[0].Pos(), "%s, expected a curl command", ValueAt("", 0, 0, []byte(name)))
 	}
 	return words, nil
 }

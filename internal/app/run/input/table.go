@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"io"
 	"strings"
-
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 )
 
 // table reads CSV by RFC 4180, with any separator. Within a field that does not begin with a quote,
 // quotes are text.
 type table struct {
-	*jsonl.Lines
+	*LineReader
 	comma    byte
 	noHeader bool
 	header   *columns
@@ -135,11 +133,11 @@ func (t *table) line() ([]byte, error) {
 		return nil, t.TooLong()
 	}
 	if n == 1 {
-		line = jsonl.NoMarks(line)
+		line = NoMarks(line)
 	}
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if err := t.NotUTF8(line); err != nil {
-		e := err.(*jsonl.Error)
+		e := err.(*Error)
 		e.Reason += "; a table of Excel's is saved as CSV UTF-8, or made so: iconv -f WINDOWS-1252 -t UTF-8 FILE | " +
 			"paceline run …"
 		return nil, e

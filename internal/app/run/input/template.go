@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text"
 )
@@ -343,7 +342,7 @@ func (s spot) escape(c Cell) (text, bad string) {
 		}
 		if text = strings.TrimSpace(c.Text); text == "" || !json.Valid([]byte(text)) {
 			return "", fmt.Sprintf("is %s where the body has a value of JSON; expected a number, true, false or null, or "+
-				"quotes around {row.…} for text", jsonl.At("", 0, 0, []byte(quoteJSON(c.Text))))
+				"quotes around {row.…} for text", ValueAt("", 0, 0, []byte(quoteJSON(c.Text))))
 		}
 		return text, ""
 	case asXML:

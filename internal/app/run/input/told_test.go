@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 )
 
@@ -73,7 +72,7 @@ func told(b *strings.Builder, r *Reader) {
 	}
 	for range 50 {
 		item, err := r.Next()
-		_, one := errors.AsType[*jsonl.Error](err)
+		_, one := errors.AsType[*Error](err)
 		switch {
 		case err == io.EOF:
 			return

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/paceline-go/paceline/internal/app/run/jsonl"
+	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -35,7 +35,7 @@ func (m *Meter) Bound(api tokens.API, body []byte) ([]byte, error) {
 	n := strconv.AppendInt(nil, m.c.MaxTokens, 10)
 	var out []byte
 	at, empty := 0, true
-	err := jsonl.At("", 1, 1, body).Object(func(name string, _, v jsonl.Value) error {
+	err := input.ValueAt("", 1, 1, body).Object(func(name string, _, v input.Value) error {
 		if empty = false; slices.Contains(names, name) {
 			begins := v.Column - 1 // columns count bytes
 			out = append(append(out, body[at:begins]...), n...)

@@ -1,7 +1,4 @@
-// Package jsonl reads lines of JSON, and finds the place of a mistake in a line. A line is JSON if
-// encoding/json says so; Valid says the same, faster. This package finds the place of each part,
-// which encoding/json does not report.
-package jsonl
+package input
 
 import (
 	"bytes"
@@ -24,14 +21,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
 }
 
-// Reader reads lines, each of which is a JSON value. Not safe for concurrent use.
-type Reader struct {
-	Lines
+// JSONReader reads lines, each of which is a JSON value. Not safe for concurrent use.
+type JSONReader struct {
+	LineReader
 }
 
-// NewReader returns a Reader of in. Errors call it name. most is the most bytes in a line.
-func NewReader(name string, in io.Reader, most int) *Reader {
-	return &Reader{*NewLines(name, in, most)}
+// NewJSONReader returns a Reader of in. Errors call it name. most is the most bytes in a line.
+func NewJSONReader(name string, in io.Reader, most int) *JSONReader {
+	return &JSONReader{*NewLineReader(name, in, most)}
 }
 
 // NoMarks returns text without the byte order marks at its beginning. Some programs write one
@@ -48,7 +45,7 @@ func NoMarks(text []byte) []byte {
 //
 // If a line is not JSON or too long it fails with an *Error, and the next call reads the line after
 // it. Any other error comes from reading the input.
-func (r *Reader) Next() (Value, error) {
+func (r *JSONReader) Next() (Value, error) {
 	for {
 		line, tooLong, err := r.Line()
 		if err != nil {
@@ -75,14 +72,14 @@ func (r *Reader) Next() (Value, error) {
 	}
 }
 
-func (r *Reader) at(raw []byte, column int) Value { return Value{r.name, r.line, raw, column} }
+func (r *JSONReader) at(raw []byte, column int) Value { return Value{r.name, r.line, raw, column} }
 
 // check returns an error if a line is not JSON.
-func (r *Reader) check(line []byte) error {
+func (r *JSONReader) check(line []byte) error {
 	if err := r.NotUTF8(line); err != nil {
 		return err
 	}
-	if Valid(line) {
+	if ValidJSON(line) {
 		return nil
 	}
 	var raw json.RawMessage
@@ -94,8 +91,8 @@ func (r *Reader) check(line []byte) error {
 	return r.at(nil, column).Errorf("%v, expected one JSON object on the line", err)
 }
 
-// Invalid returns the end of b, from the first byte that is not UTF-8.
-func Invalid(b []byte) []byte {
+// NotUTF8 returns the end of b, from the first byte that is not UTF-8.
+func NotUTF8(b []byte) []byte {
 	for {
 		c, n := utf8.DecodeRune(b)
 		if c == utf8.RuneError && n <= 1 {
@@ -114,9 +111,9 @@ type Value struct {
 	Column int
 }
 
-// At returns raw as a value on a line of a file. raw must be JSON. If it has several lines, columns
+// ValueAt returns raw as a value on a line of a file. raw must be JSON. If it has several lines, columns
 // count on over them.
-func At(file string, line, column int, raw []byte) Value { return Value{file, line, raw, column} }
+func ValueAt(file string, line, column int, raw []byte) Value { return Value{file, line, raw, column} }
 
 // Errorf returns an *Error about the value.
 func (v Value) Errorf(format string, args ...any) error {

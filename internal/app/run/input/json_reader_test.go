@@ -1,4 +1,4 @@
-package jsonl
+package input
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 )
 
 // Next accepts the same lines as encoding/json takes for one value, at the right column.
-func FuzzLines(f *testing.F) {
+func FuzzJSONReader(f *testing.F) {
 	for _, s := range []string{
 		`{"a":1}`, " \t{ \"a\" : [ 1 , \"]\" , { } ] , \"b\\\"\" : null }\r", "\xff", `{"a":"` + "\xc3" + `"}`, "[1,\n2]", "", "\ufeff{}", "\ufeff\ufeff{}", `"x" y`, "{\"a\":\"\ufffd\"}",
 	} {
@@ -19,7 +19,7 @@ func FuzzLines(f *testing.F) {
 		if bytes.ContainsRune(line, '\n') {
 			return
 		}
-		v, err := NewReader("f", bytes.NewReader(line), 1<<20).Next()
+		v, err := NewJSONReader("f", bytes.NewReader(line), 1<<20).Next()
 		line = bytes.TrimLeft(line, "\ufeff")
 		if valid := json.Valid(line) && bytes.Equal(bytes.ToValidUTF8(line, nil), line); valid != (err == nil) {
 			t.Fatalf("%q: %v", line, err)
@@ -67,7 +67,7 @@ func TestTooLong(t *testing.T) {
 		{"[12345678]\n[1]", "f:1:10: the line is longer than 9 bytes, expected at most that (--max-line) [1]"},
 		{"[1]\n" + strings.Repeat(" ", 100<<10), "[1] f:2:10: the line is longer than 9 bytes, expected at most that (--max-line)"},
 	} {
-		r := NewReader("f", strings.NewReader(c.text), 9)
+		r := NewJSONReader("f", strings.NewReader(c.text), 9)
 		var got []string
 		for v, err := r.Next(); err != io.EOF; v, err = r.Next() {
 			if err != nil {

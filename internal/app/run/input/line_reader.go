@@ -1,4 +1,4 @@
-package jsonl
+package input
 
 import (
 	"bufio"
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Lines reads lines of bounded length, and counts them. Not safe for concurrent use.
-type Lines struct {
+// LineReader reads lines of bounded length, and counts them. Not safe for concurrent use.
+type LineReader struct {
 	name  string
 	in    *bufio.Reader
 	most  int // largest length of a line in bytes
@@ -20,23 +20,23 @@ type Lines struct {
 	part  bool // the line of the latest Part goes on
 }
 
-// NewLines returns Lines of in. Errors call it name. most is the most bytes in a line.
-func NewLines(name string, in io.Reader, most int) *Lines {
-	return &Lines{name: name, in: bufio.NewReaderSize(in, 64<<10), most: most}
+// NewLineReader returns Lines of in. Errors call it name. most is the most bytes in a line.
+func NewLineReader(name string, in io.Reader, most int) *LineReader {
+	return &LineReader{name: name, in: bufio.NewReaderSize(in, 64<<10), most: most}
 }
 
 // Name returns the name of the input in errors.
-func (l *Lines) Name() string { return l.name }
+func (l *LineReader) Name() string { return l.name }
 
 // Read returns how many lines and bytes have been read.
-func (l *Lines) Read() (lines int, bytes int64) { return l.line, l.bytes }
+func (l *LineReader) Read() (lines int, bytes int64) { return l.line, l.bytes }
 
 // Most returns how many bytes a line may have.
-func (l *Lines) Most() int { return l.most }
+func (l *LineReader) Most() int { return l.most }
 
 // Line returns the next line without its line break. It is valid until the next call. A line that
 // is too long is skipped, and not kept in memory.
-func (l *Lines) Line() (line []byte, tooLong bool, err error) {
+func (l *LineReader) Line() (line []byte, tooLong bool, err error) {
 	l.buf = l.buf[:0]
 	for {
 		part, err := l.in.ReadSlice('\n')
@@ -68,7 +68,7 @@ func (l *Lines) Line() (line []byte, tooLong bool, err error) {
 
 // Part returns the next part of a line, with the line break if that is in it. It is valid until the
 // next call. It is for inputs without lines, and must not be mixed with Line.
-func (l *Lines) Part() ([]byte, error) {
+func (l *LineReader) Part() ([]byte, error) {
 	part, err := l.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) || err == io.EOF && len(part) > 0 {
 		err = nil
@@ -85,20 +85,20 @@ func (l *Lines) Part() ([]byte, error) {
 }
 
 // TooLong returns the error for a line that is too long.
-func (l *Lines) TooLong() error {
+func (l *LineReader) TooLong() error {
 	return l.Errorf(l.line, l.most+1, "the line is longer than %d bytes, expected at most that (--max-line)", l.most)
 }
 
 // Errorf returns an *Error about a place in the input.
-func (l *Lines) Errorf(line, column int, format string, args ...any) error {
+func (l *LineReader) Errorf(line, column int, format string, args ...any) error {
 	return &Error{l.name, line, column, fmt.Sprintf(format, args...)}
 }
 
 // NotUTF8 returns an error if a line is not UTF-8.
-func (l *Lines) NotUTF8(line []byte) error {
+func (l *LineReader) NotUTF8(line []byte) error {
 	if utf8.Valid(line) {
 		return nil
 	}
-	rest := Invalid(line)
+	rest := NotUTF8(line)
 	return l.Errorf(l.line, len(line)-len(rest)+1, "byte 0x%02x is not UTF-8, expected text in UTF-8", rest[0])
 }

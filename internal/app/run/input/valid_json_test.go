@@ -1,4 +1,4 @@
-package jsonl
+package input
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ func FuzzValid(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if got, want := Valid(text), json.Valid(text); got != want {
+		if got, want := ValidJSON(text), json.Valid(text); got != want {
 			t.Fatalf("%.200q: %v, encoding/json says %v", text, got, want)
 		}
 	})
@@ -28,7 +28,7 @@ func FuzzValid(f *testing.F) {
 // BenchmarkValid compares with encoding/json, on a line of a run's input.
 func BenchmarkValid(b *testing.B) {
 	text := []byte(`{"id":"q12345","url":"https://127.0.0.1:12345/api/request?req_id=12345","headers":{"Accept":"text/plain"}}`)
-	for name, valid := range map[string]func([]byte) bool{"here": Valid, "encoding/json": json.Valid} {
+	for name, valid := range map[string]func([]byte) bool{"here": ValidJSON, "encoding/json": json.Valid} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
