@@ -68,6 +68,9 @@ type Provider struct {
 	// Organization is the header field of answers that names the organization, project or account
 	// whose keys share limits.
 	Organization string
+	// Pages are the members of JSON bodies with the absolute address of another page, by their names from the
+	// outermost: "paging/next/link".
+	Pages []string
 	// Shares are the models that share limits.
 	Shares []Family
 	// Models are the models with published prices and sizes, as of ModelsAsOf.
@@ -261,7 +264,7 @@ func LookupProvider(name string) (Provider, bool) {
 // own returns a copy that belongs to the caller.
 func (p Provider) own() Provider {
 	p.Hosts, p.SDKs, p.Refusers, p.Shares = slices.Clone(p.Hosts), slices.Clone(p.SDKs), slices.Clone(p.Refusers), slices.Clone(p.Shares)
-	p.Published, p.Models = slices.Clone(p.Published), slices.Clone(p.Models)
+	p.Published, p.Models, p.Pages = slices.Clone(p.Published), slices.Clone(p.Models), slices.Clone(p.Pages)
 	p.Charges, p.Examples = slices.Clone(p.Charges), slices.Clone(p.Examples)
 	for i := range p.Charges {
 		p.Charges[i] = p.Charges[i].own()

@@ -16,6 +16,7 @@ func hubspot() *row {
 	return &row{
 		Provider: Provider{
 			Name: "hubspot", Title: "HubSpot",
+			Pages: []string{"paging/next/link", "paging/prev/link"},
 			SDKs:  []Pattern{"hubspot.*", "@hubspot/*"},
 			Hosts: []string{"api.hubapi.com", "api.hubspot.com"},
 			Docs:  "https://developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines", AsOf: "2026-11",
@@ -99,6 +100,7 @@ func zendesk() *row {
 	return &row{
 		Provider: Provider{
 			Name: "zendesk", Title: "Zendesk",
+			Pages: []string{"next_page", "previous_page", "links/next", "links/prev"},
 			SDKs:  []Pattern{"zenpy.*"},
 			Hosts: []string{".zendesk.com", "api.zopim.com"},
 			Docs:  "https://developer.zendesk.com/api-reference/introduction/rate-limits", AsOf: "2026-11",
@@ -289,6 +291,7 @@ func microsoftGraph() *row {
 	return &row{
 		Provider: Provider{
 			Name: "microsoft-graph", Title: "Microsoft Graph",
+			Pages: []string{"@odata.nextLink", "@odata.deltaLink"},
 			SDKs:  []Pattern{"msgraph.*", "@microsoft/microsoft-graph-client"},
 			Hosts: []string{"graph.microsoft.com", "graph.microsoft.us", "dod-graph.microsoft.us", "microsoftgraph.chinacloudapi.cn", ".sharepoint.com"},
 			Docs:  "https://learn.microsoft.com/graph/throttling", AsOf: "2026-11",
@@ -316,6 +319,7 @@ func azureResources() *row {
 	return &row{
 		Provider: Provider{
 			Name: "azure-resources", Title: "Azure Resource Manager",
+			Pages: []string{"nextLink"},
 			Hosts: []string{"management.azure.com", "management.usgovcloudapi.net", "management.chinacloudapi.cn"},
 			Docs:  "https://learn.microsoft.com/azure/azure-resource-manager/management/request-limits-and-throttling", AsOf: "2026-11",
 			Limited: Key, Banned: Key,
@@ -382,6 +386,7 @@ func datadog() *row {
 	return &row{
 		Provider: Provider{
 			Name: "datadog", Title: "Datadog",
+			Pages: []string{"links/next"},
 			SDKs:  []Pattern{"datadog_api_client.*", "@datadog/*"},
 			Hosts: []string{".datadoghq.com", ".datadoghq.eu", ".ddog-gov.com"},
 			Docs:  "https://docs.datadoghq.com/api/latest/rate-limits", AsOf: "2026-11",
@@ -430,6 +435,7 @@ func twilio() *row {
 	return &row{
 		Provider: Provider{
 			Name: "twilio", Title: "Twilio",
+			Pages: []string{"meta/next_page_url", "meta/previous_page_url", "meta/first_page_url"},
 			SDKs:  []Pattern{"twilio.*", "com.twilio.*", "twilio"},
 			Hosts: []string{".twilio.com"},
 			Docs:  "https://www.twilio.com/docs/api/errors/20429", AsOf: "2026-11",
@@ -454,6 +460,7 @@ func sendgrid() *row {
 	return &row{
 		Provider: Provider{
 			Name: "sendgrid", Title: "SendGrid",
+			Pages: []string{"_metadata/next", "_metadata/prev"},
 			SDKs:  []Pattern{"@sendgrid/*"},
 			Hosts: []string{"api.sendgrid.com"},
 			Docs:  "https://www.twilio.com/docs/sendgrid/api-reference/how-to-use-the-sendgrid-v3-api/rate-limits", AsOf: "2026-11",
@@ -506,6 +513,7 @@ func dockerHub() *row {
 	return &row{
 		Provider: Provider{
 			Name: "docker-hub", Title: "Docker Hub",
+			Pages: []string{"next", "previous"},
 			Hosts: []string{"registry-1.docker.io", "auth.docker.io", "index.docker.io", "hub.docker.com"},
 			Docs:  "https://docs.docker.com/docker-hub/usage/", AsOf: "2026-11",
 			Limited: Key, Banned: IP, Refusers: []Refuser{{"abuse", IP}},

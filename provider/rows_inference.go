@@ -254,6 +254,7 @@ func replicate() *row {
 	return &row{
 		Provider: Provider{
 			Name: "replicate", Title: "Replicate",
+			Pages: []string{"next", "previous"},
 			SDKs:  []Pattern{"replicate.*", "replicate"},
 			Hosts: []string{"api.replicate.com"},
 			Docs:  "https://replicate.com/docs/topics/predictions/rate-limits", AsOf: "2026-11",

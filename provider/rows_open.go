@@ -119,6 +119,7 @@ func meta() *row {
 	return &row{
 		Provider: Provider{
 			Name: "meta", Title: "Meta",
+			Pages: []string{"paging/next", "paging/previous"},
 			Hosts: []string{"graph.facebook.com", "graph.instagram.com", "graph.threads.net", "graph-video.facebook.com"},
 			Docs:  "https://developers.facebook.com/docs/graph-api/overview/rate-limiting/", AsOf: "2026-11",
 			Limited: Key, Banned: Key, Refusers: theirOwn,
@@ -224,6 +225,7 @@ func spotify() *row {
 	return &row{
 		Provider: Provider{
 			Name: "spotify", Title: "Spotify",
+			Pages: []string{"next", "previous", "tracks/next", "albums/next", "artists/next", "playlists/next", "shows/next", "episodes/next", "audiobooks/next"},
 			SDKs:  []Pattern{"spotipy.*"},
 			Hosts: []string{"api.spotify.com"},
 			Docs:  "https://developer.spotify.com/documentation/web-api/concepts/rate-limits", AsOf: "2026-11",

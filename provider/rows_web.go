@@ -601,6 +601,7 @@ func atlassian() *row {
 	return &row{
 		Provider: Provider{
 			Name: "atlassian", Title: "Atlassian",
+			Pages: []string{"nextPage"},
 			SDKs:  []Pattern{"jira.exceptions.*", "atlassian.*"},
 			Hosts: []string{".atlassian.net", "api.atlassian.com", "api.bitbucket.org"},
 			Docs:  "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", AsOf: "2026",

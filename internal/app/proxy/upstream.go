@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/secret"
@@ -24,13 +25,18 @@ type upstream struct {
 	*way
 	proxy   *httputil.ReverseProxy
 	secrets *secret.Set
-	spends  bool // requests get a secret here, which a foreign page must not use
+	spends  bool        // requests get a secret here, which a foreign page must not use
+	pages   []string    // the fields of bodies with addresses of further pages
+	told    atomic.Bool // that clients may leave by them
 }
 
 // newUpstream returns an Upstream with a way to its server. It keeps an earlier way if that leads
 // to the same server in the same way.
 func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstream, err error) {
 	x = &upstream{Upstream: u, secrets: secret.New(u.Secrets()), spends: u.hasSecret()}
+	if who, ok := provider.LookupProvider(u.Seller()); ok {
+		x.pages = who.Pages
+	}
 	if x.way, err = before.wayOf(&u, c, common); err != nil {
 		return nil, err
 	}

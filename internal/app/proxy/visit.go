@@ -256,6 +256,7 @@ func (v *visit) answered(r *http.Response) error {
 		r.Header.Del("Alt-Svc") // the client would leave, for HTTP/3
 	}
 	v.lead(r.Header)
+	v.leadPages(r)
 	if r.ContentLength >= 0 { // ReverseProxy flushes others
 		v.w.flushes = v.proxy.flushes
 	}
