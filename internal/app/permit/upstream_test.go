@@ -235,3 +235,51 @@ func TestUpstreamBatchAndRefusals(t *testing.T) {
 		}
 	})
 }
+
+// A client with a head start goes before those that wait, and others get their parts by weight: at a limit of
+// the daemon as at a server.
+func TestHeadStartsAndWeights(t *testing.T) {
+	for _, name := range []string{"orders", "api.example.com"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := countedAt(t, "5/s", nil, Config{Limits: limitsOf(t, "orders=5/s"),
+					Clients: []ClientConfig{{Name: "large", Weight: 3}, {Name: "ops", HeadStart: time.Minute}}})
+				var mu sync.Mutex
+				var went []string
+				var all sync.WaitGroup
+				join := func(client string, n int) {
+					for range n {
+						all.Go(func() {
+							c := s.program()
+							p := s.granted(c, `{"limit":"`+name+`","client":"`+client+`"}`)
+							mu.Lock()
+							went = append(went, client)
+							mu.Unlock()
+							s.says(c, "/v1/settle?client="+client, settled(p.Permits[0], `"result":"accepted"`))
+						})
+					}
+					synctest.Wait()
+				}
+				join("first", 5)
+				join("small", 24)
+				join("large", 24)
+				join("ops", 3)
+				all.Wait()
+				count := func(window []string, client string) (n int) { // those of a window go at once, in no order
+					for _, one := range window {
+						if one == client {
+							n++
+						}
+					}
+					return n
+				}
+				if n := count(went[5:10], "ops"); n != 3 {
+					t.Errorf("%d with a head start go in the next window, expected 3: %v", n, went)
+				}
+				if n := count(went[5:35], "large"); n < 18 || n > 22 {
+					t.Errorf("%d of 27 are of the client with weight 3, expected 20: %v", n, went)
+				}
+			})
+		})
+	}
+}
