@@ -12,6 +12,8 @@ import (
 func TestAPlanByATime(t *testing.T) {
 	in := write(t, "in.txt", strings.Repeat("http://127.0.0.1:1/\n", 1200))
 	batch := write(t, "b.jsonl", strings.Repeat(`{"custom_id":"ID","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","max_tokens":100,"messages":[{"role":"user","content":"x"}]}}`+"\n", 1))
+	github := write(t, "gh.txt", strings.Repeat("https://api.github.com/search/issues?q=a\n", 55)+
+		strings.Repeat("https://api.github.com/user\n", 35))
 	for _, c := range []struct {
 		args []string
 		want string
@@ -21,6 +23,9 @@ func TestAPlanByATime(t *testing.T) {
 		{[]string{"--limit", "100/m", "--by", "5m30s", in}, "it takes 2 times these limits, or 2 keys with limits of their own", cli.ExitOK}, // 6 windows
 		{[]string{"--limit", "100/m", "--by", "5m30s", in}, "without, 600 of 1,200 fit, and 600 do not", cli.ExitOK},
 		{[]string{"--limit", "2000/m", "--limit", "100/m", "--by", "11m30s", in}, "100 % of the limits are enough", cli.ExitOK},
+		{[]string{"--limit", "100/m", "--use", "50%", "--by", "19m30s", in}, "60 % of the limits are enough (--use 60%)", cli.ExitOK},
+		{[]string{"--limit", "100/m", "--use", "50%", "--by", "5m30s", in}, "without, 300 of 1,200 fit, and 900 do not", cli.ExitOK},
+		{[]string{"--header", "Authorization: Bearer x", "--limit", "5000/h", "--limit", "search: 10/m", "--by", "2m30s", github}, "without, 65 of 90 fit, and 25 do not", cli.ExitOK}, // 3 windows of 10 of 55
 		{[]string{"--limit", "none", "--by", "1h", in}, "there is no limit", cli.ExitOK},
 		{[]string{"--preset", "openai:tier1", "--by", "1h", batch}, "1 % of the limits are enough", cli.ExitOK},
 		{[]string{"--limit", "1/s", "--by", "soon", in}, `--by "soon", expected a time of day (09:00)`, cli.ExitUsage},

@@ -102,7 +102,7 @@ func (at *attempt) count() {
 func (at *attempt) hold() {
 	at.j.hold = time.Time{}
 	own := &at.ans.Outcome
-	if at.ans.Resource != nil && apart(at.j.r) == "" {
+	if at.ans.Resource != nil && at.j.r.Apart() == "" {
 		own = at.ans.Resource
 	}
 	if d := at.g.holds(at.a.Key, &at.ans, own); d > 0 {
@@ -110,7 +110,7 @@ func (at *attempt) hold() {
 		at.r.TellHold(at.g.called(at.a.Key), at.j.hold, at.ans.Reason)
 	} else if o := at.ans.Resource; o != nil && holds(o, &at.ans.Capacity) > 0 {
 		until := at.j.res.Ended.Add(holds(o, &at.ans.Capacity))
-		at.r.TellHold(at.g.called(at.a.Key)+" ("+apart(at.j.r)+")", until, at.ans.Reason)
+		at.r.TellHold(at.g.called(at.a.Key)+" ("+at.j.r.Apart()+")", until, at.ans.Reason)
 	} else if at.ans.Result == limit.Limited {
 		reason := at.ans.Reason // a pointer into at would keep all of it
 		at.g.unsaid.Store(&reason)

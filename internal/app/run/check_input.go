@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // maxListed is how many bad lines are listed.
@@ -97,6 +98,10 @@ func (r *Run) Check(name string, in io.Reader) error {
 	t.Checked = true
 	r.organizations = newOrganizations(&r.c, r.intake.homes) // the first line names the host, and so the provider
 	r.planning.apart = r.c.prices.usual(r.intake.homes) != ""
+	t.Resources = map[string]limit.Cost{}
+	for name, cost := range r.planning.resources {
+		t.Resources[name] = *cost
+	}
 	p := &r.planning.plan
 	p.Lines, p.Bytes = reader.Read()
 	p.ReadingSeconds = time.Since(began).Seconds()

@@ -16,6 +16,15 @@ import (
 // standstill is how long requests may wait while none ends. After that the ETA is not known.
 const standstill = 10 * time.Second
 
+// each returns the limits, and those of resources.
+func (c *Config) each() []format.Rate {
+	all := slices.Clone(c.Limits)
+	for _, l := range c.Resources {
+		all = append(all, l.Rate)
+	}
+	return all
+}
+
 // rests returns the longest time for which kept limits may let no request go.
 func rests(limits []format.Rate) (d time.Duration) {
 	for _, l := range limits {
@@ -93,7 +102,7 @@ func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string, a
 	}
 	patience := standstill
 	if isLimit(waits) {
-		patience += rests(s.c.Limits)
+		patience += rests(s.c.each())
 	}
 	if len(keys) == 0 || waiting && now.Sub(t.Pace.Last) > patience {
 		return 0
@@ -103,6 +112,14 @@ func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string, a
 	longest := s.byAnswers(keys, left*attempts)
 	evenly := longest // as if windows had no beginnings: the pace counts over several of them
 	longest = max(longest, windows)
+	for name, rest := range t.Resources {
+		for _, l := range s.c.Resources {
+			if l.Resource.Match(name) {
+				d := rate.Lasting(float64(rest[l.Unit]) * attempts / l.Part(s.c.Use).Speed())
+				evenly = max(evenly, together(ofEach(keys), d))
+			}
+		}
+	}
 	for i := range of {
 		if len(of[i]) == 0 {
 			continue // no key serves this group, so its end is not known
@@ -132,29 +149,38 @@ func (s *gauge) byAnswers(keys []serving, left float64) time.Duration {
 	return rate.Lasting(keys[0].from.Seconds() + left/float64(flights)*s.tally.Took.Seconds())
 }
 
-// units returns how much of a limit the rest of a group takes.
+// units returns how much of a limit the rest of a group takes. With apart, resources have no part in it.
 func (s *gauge) units(g *group, l format.Rate, attempts float64) float64 {
 	u := &s.tally.Uses[g.index]
-	return float64(max(u.Remaining[limit.Requests], 0)) * u.Each(l.Unit) * attempts
+	rest := u.Remaining[limit.Requests]
+	for _, of := range s.tally.Resources {
+		if g.apart {
+			rest -= of[limit.Requests]
+		}
+	}
+	return float64(max(rest, 0)) * u.Each(l.Unit) * attempts
 }
 
 // isWindowed reports whether a group's rest can be counted in windows: each key has its own, and all may go now.
 func (s *gauge) isWindowed(l format.Rate, keys []serving) bool {
-	return !l.Bucket && l.Zone == "" && (s.c.Use == 0 || s.c.Use == 1) && len(keys) > 0 && !slices.ContainsFunc(keys, func(k serving) bool {
+	return !l.Bucket && l.Zone == "" && len(keys) > 0 && !slices.ContainsFunc(keys, func(k serving) bool {
 		return k.from > 0 || len(k.misfits) > 0 || len(k.shared) > 0
 	})
 }
 
 // byWindows returns how long a limit needs for so many units at one key, of which each slot lasts for span. The last
-// of them goes so many windows after one that may go in the present window, which the limiter knows.
-func byWindows(now mono.Time, made limit.Limiter, l format.Rate, units float64, span time.Duration) time.Duration {
+// of them goes so many windows after one that may go in the present window, which ready knows. What is not used of
+// whole is asked for, as by limit.Headroom.
+func (s *gauge) byWindows(now mono.Time, ready func(limit.Cost) mono.Time, whole format.Rate, units float64,
+	span time.Duration) time.Duration {
+	l := whole.Part(s.c.Use)
 	last := int64(math.Ceil(units)) - 1
 	if last < 0 {
 		return 0
 	}
 	var cost limit.Cost
-	cost[l.Unit] = last%l.N + 1
-	at, windows := made.Ready(now, cost), time.Duration(last/l.N)
+	cost[l.Unit] = last%l.N + 1 + whole.N - l.N
+	at, windows := ready(cost), time.Duration(last/l.N)
 	switch at {
 	case limit.Never:
 		return 0
@@ -162,6 +188,30 @@ func byWindows(now mono.Time, made limit.Limiter, l format.Rate, units float64, 
 		at = now.Add(span)
 	}
 	return max(at.Sub(now), 0) + windows*span
+}
+
+// byResources returns how long the limits of resources need, at keys of which each has them.
+func (s *gauge) byResources(now mono.Time, d *pool.Dispatcher, keys []serving, rest map[string]limit.Cost, attempts float64,
+	took time.Duration) (longest time.Duration) {
+	for name, of := range rest {
+		for _, whole := range s.c.Resources {
+			if len(keys) == 0 || !whole.Resource.Match(name) {
+				continue
+			}
+			l, span := whole.Part(s.c.Use), whole.Per+took
+			units := float64(of[l.Unit]) * attempts / float64(len(keys))
+			if l.Bucket || l.Zone != "" { // a bucket counts as empty, and the day of a zone as new
+				longest = max(longest, l.Takes(s.epoch.Add(time.Duration(now)), int64(math.Ceil(units)), 1, 0))
+				continue
+			}
+			ready := func(cost limit.Cost) mono.Time {
+				at, _ := d.ExplainRequest(now, keys[0].key, &pool.Request{Resource: name, Cost: cost})
+				return at
+			}
+			longest = max(longest, s.byWindows(now, ready, whole.Rate, units, span))
+		}
+	}
+	return longest
 }
 
 // byLimits returns how long the limits need for the rest of the group: those for which byWindows knows nothing better,

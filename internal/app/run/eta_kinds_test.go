@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,8 +17,8 @@ import (
 )
 
 // From a fifth of a run on, the ETA differs from the real end by a tenth of the real rest at most, or by
-// two seconds, for ten kinds of runs. Its plan differs by a tenth, where limits bind.
-func TestETAOfTenKinds(t *testing.T) {
+// two seconds, for these kinds of runs. Its plan differs by a tenth, where limits bind.
+func TestETAOfKinds(t *testing.T) {
 	ms := func(least, most int) time.Duration {
 		return time.Duration(least+rand.IntN(most-least+1)) * time.Millisecond
 	}
@@ -27,6 +28,7 @@ func TestETAOfTenKinds(t *testing.T) {
 		n      int
 		plan   bool // the limits bind, and the plan knows all of it
 		set    func(v *inTime)
+		input  func(n int) []string
 		answer func(n int) (wait time.Duration, status int)
 	}{
 		{name: "a window of a second", limits: []format.Rate{perSecond(20)}, n: 600, plan: true},
@@ -51,6 +53,11 @@ func TestETAOfTenKinds(t *testing.T) {
 			}},
 		{name: "nonces, in order", limits: []format.Rate{perSecond(20)}, n: 400, set: func(v *inTime) { v.keys("a"); v.nonces() },
 			answer: func(int) (time.Duration, int) { return ms(60, 100), 200 }},
+		{name: "half of it is used", limits: []format.Rate{perSecond(20)}, n: 300, plan: true, set: func(v *inTime) { v.config.Use = 0.5 }},
+		{name: "half of a window of a minute", limits: []format.Rate{minutely(300, 0, false)}, n: 1000, plan: true,
+			set: func(v *inTime) { v.config.Use = 0.5 }},
+		{name: "a resource takes longest", limits: []format.Rate{perSecond(20)}, n: 600, plan: true, set: searching, input: mixed},
+		{name: "a resource beside slower ones", limits: []format.Rate{perSecond(2)}, n: 600, plan: true, set: searching, input: mixed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -96,7 +103,11 @@ func TestETAOfTenKinds(t *testing.T) {
 					})
 				}
 				began := time.Now()
-				got := v.run(requests(c.n, "http://server/"))
+				input := requests(c.n, "http://server/")
+				if c.input != nil {
+					input = c.input(c.n)
+				}
+				got := v.run(input)
 				end := time.Now()
 				close(ended)
 				watching.Wait()
@@ -122,3 +133,12 @@ func TestETAOfTenKinds(t *testing.T) {
 		})
 	}
 }
+
+// searching limits the searches of GitHub.
+func searching(v *inTime) {
+	v.keys("a")
+	v.config.Resources = []ResourceLimit{{Resource: "search", Rate: minutely(30, 0, false)}}
+}
+
+// mixed is requests to GitHub, of which a third are searches.
+func mixed(n int) []string { return slices.Concat(lines(n/3, "/search/a"), lines(n-n/3, "/user")) }

@@ -227,7 +227,7 @@ func (f *feeder) offer(ctx context.Context, q *format.Request) bool {
 	j.waited[0] = g.waits.Until(time.Now())
 	err := g.pool.Submit(ctx,
 		pool.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
-			Resource: apart(q), Attempts: earlier, Value: j})
+			Resource: q.Apart(), Attempts: earlier, Value: j})
 	if err == nil {
 		return true
 	}

@@ -361,14 +361,6 @@ type ResourceLimit struct {
 	format.Rate
 }
 
-// apart is the resource of a request if it is not the usual one.
-func apart(q *format.Request) string {
-	if q == nil || q.Usual {
-		return ""
-	}
-	return q.Resource
-}
-
 // usual returns the resource of most requests to the servers of the keys; empty: there is none.
 func (k *charging) usual(homes secret.Places) string {
 	if k.rows != nil {
@@ -458,7 +450,7 @@ func (g *group) joinResources(of *allowance) error {
 
 // divide gives the resource of a request what an answer says of it, and leaves the rest to the key.
 func (r *judge) divide(j *job, v *classify.Verdict, ans *pool.Answer) {
-	name := apart(j.r)
+	name := j.r.Apart()
 	if name == "" { // a refusal of the usual resource is no news of the key
 		if v.Result == limit.Limited && v.Scope == provider.Resource && j.group != nil && j.group.apart {
 			all := ans.Outcome

@@ -302,7 +302,7 @@ func (p *planning) from(now time.Time, of *organizations, groups pools) Plan {
 		plan.Until = &at
 	}
 	if !p.c.By.IsZero() {
-		p.by(now, &plan, cost, quotas)
+		p.by(now, &plan, p.inKeys(cost), quotas)
 	}
 	return plan
 }
@@ -314,19 +314,29 @@ func (p *planning) by(now time.Time, plan *Plan, cost limit.Cost, quotas int) {
 		names, costs = []string{""}, map[string]*limit.Cost{"": &cost}
 	}
 	by := PlanBy{At: p.c.By}
-	all, fits := 0.0, 0.0
+	all, fits, use := 0.0, 0.0, cmp.Or(p.c.Use, 1)
 	for _, name := range names {
 		needed := 0.0
 		for _, l := range rate.OfModel(p.c.Limits, name) {
-			within := l.Within(now, p.c.By.Sub(now), false)
-			if !l.Bucket && l.Zone == "" { // the last window counts whole: its requests may go at its beginning
-				within = float64(l.N) * (math.Floor(p.c.By.Sub(now).Seconds()/l.Per.Seconds()) + 1)
-			}
-			needed = max(needed, float64(costs[name][l.Unit])/within/float64(quotas))
+			needed = max(needed, p.neededOf(now, l, costs[name][l.Unit], quotas))
 		}
 		by.Needed = max(by.Needed, needed)
 		n := float64(costs[name][limit.Requests])
-		all, fits = all+n, fits+n/max(needed, 1)
+		all, fits = all+n, fits+n/max(needed/use, 1)
+	}
+	for name, of := range p.resources {
+		needed := 0.0
+		for _, l := range p.c.Resources {
+			if l.Resource.Match(name) {
+				needed = max(needed, p.neededOf(now, l.Rate, of[l.Unit], quotas))
+			}
+		}
+		if by.Needed = max(by.Needed, needed); p.apart { // otherwise they are among those of the keys
+			n := float64(of[limit.Requests])
+			all, fits = all+n, fits+n/max(needed/use, 1)
+		} else if needed > use {
+			fits -= float64(of[limit.Requests]) * (1 - use/needed)
+		}
 	}
 	if by.Needed == 0 {
 		return
@@ -336,13 +346,22 @@ func (p *planning) by(now time.Time, plan *Plan, cost limit.Cost, quotas int) {
 		part = fits / all
 	}
 	const rounding = 1e-9
-	by.Keys = int(math.Ceil(by.Needed*float64(quotas) - rounding))
+	by.Keys = int(math.Ceil(by.Needed/use*float64(quotas) - rounding))
 	by.Fits = int(math.Floor(float64(plan.Requests)*part + rounding))
 	if plan.USDMax != nil {
 		usd := *plan.USDMax * part
 		by.USDMax = &usd
 	}
 	plan.By = &by
+}
+
+// neededOf is the part of a limit that so many units take before Config.By.
+func (p *planning) neededOf(now time.Time, l format.Rate, units int64, quotas int) float64 {
+	within := l.Within(now, p.c.By.Sub(now), false)
+	if !l.Bucket && l.Zone == "" { // the last window counts whole: its requests may go at its beginning
+		within = float64(l.N) * (math.Floor(p.c.By.Sub(now).Seconds()/l.Per.Seconds()) + 1)
+	}
+	return float64(units) / within / float64(quotas)
 }
 
 // limits fills in how long each limit needs for the requests, all of which cost cost. It returns the
@@ -522,7 +541,7 @@ const mostResources = 256
 
 // addResource adds a request to those of its resource, if that has limits of its own.
 func (p *planning) addResource(q *format.Request) {
-	name := apart(q)
+	name := q.Apart()
 	if name == "" {
 		return
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"sync/atomic"
@@ -166,6 +167,7 @@ func (s *gauge) windows(of [][]serving, inFlight int) (longest time.Duration) {
 	rest := make([][]float64, len(s.groups))
 	s.tally.Mu.Lock()
 	attempts, took := s.tally.Attempts(inFlight), rate.Lasting(s.tally.Took.Seconds())
+	resources := maps.Clone(s.tally.Resources)
 	for i, g := range s.groups {
 		for _, l := range g.limits {
 			flying := float64(inFlight) * s.tally.Uses[i].Each(l.Unit) / float64(len(s.groups)) // they have their place
@@ -178,12 +180,14 @@ func (s *gauge) windows(of [][]serving, inFlight int) (longest time.Duration) {
 	}
 	for i, g := range s.groups {
 		keys := ofEach(of[i])
-		g.pool.Update(func(now mono.Time, _ *pool.Queue, _ *pool.Dispatcher) {
+		g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
 			for n, l := range g.limits {
 				if s.isWindowed(l, keys) { // a request counts from its send until a window after its answer
-					longest = max(longest, byWindows(now, g.of[keys[0].key].limiters[n], l, rest[i][n]/float64(len(keys)), l.Per+took))
+					ready := func(cost limit.Cost) mono.Time { return g.of[keys[0].key].limiters[n].Ready(now, cost) }
+					longest = max(longest, s.byWindows(now, ready, l, rest[i][n]/float64(len(keys)), l.Per+took))
 				}
 			}
+			longest = max(longest, s.byResources(now, d, keys, resources, attempts, took))
 		})
 	}
 	return longest
@@ -279,7 +283,7 @@ func (g *group) bound(now mono.Time, d *pool.Dispatcher, key int, head *pool.Req
 		return at, "the shared limit " + b.Name
 	}
 	if head.Resource != "" {
-		return at, "the limit of " + head.Resource
+		return at, limitOf + "of " + head.Resource
 	}
 	switch b.Name {
 	case "told":

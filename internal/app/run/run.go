@@ -138,7 +138,7 @@ func (r *Run) assemble() {
 // nothing.
 func (r *Run) Open() error {
 	r.epoch = time.Now()
-	r.tally.Pace.Begin(r.epoch, r.c.Limits)
+	r.tally.Pace.Begin(r.epoch, r.c.each())
 	if err := r.open(); err != nil {
 		r.store.Undo()
 		return noStart{err}

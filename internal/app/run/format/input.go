@@ -502,3 +502,11 @@ type Chain struct {
 func (q *Request) Begin() {
 	q.Chain = &Chain{ID: q.ID, Home: q.URL, Seen: map[Digest]bool{q.Digest: true}}
 }
+
+// Apart is the resource of a request if it is not the usual one.
+func (q *Request) Apart() string {
+	if q == nil || q.Usual {
+		return ""
+	}
+	return q.Resource
+}

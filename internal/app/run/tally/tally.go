@@ -180,7 +180,9 @@ type Tally struct {
 	// Elsewhere says that others know which requests have ended: the ledger is empty.
 	Elsewhere bool
 	Totals    Totals
-	Uses      []Use              // one for each group
+	Uses      []Use // one for each group
+	// Resources are the costs of requests that have not ended, of each resource apart, if the input was checked.
+	Resources map[string]limit.Cost
 	Took      lately             // how long the latest answers took
 	reasons   map[string]*reason // reasons for dead requests; similar reasons are one
 	Bad       format.DeadEnds    // of this run, with the dead letters of earlier runs that are not sent again
@@ -314,8 +316,17 @@ func (t *Tally) Turned(q *format.Request) bool {
 		t.skip(is, past)
 		return false
 	}
-	Add(&t.Uses[0].Remaining, q.Cost, 1)
+	t.remains(0, q, 1)
 	return true
+}
+
+// remains adds a request to those that have not ended, so many times. t.Mu is held.
+func (t *Tally) remains(group int, q *format.Request, times int64) {
+	Add(&t.Uses[group].Remaining, q.Cost, times)
+	if rest, known := t.Resources[q.Apart()]; known {
+		Add(&rest, q.Cost, times)
+		t.Resources[q.Apart()] = rest
+	}
 }
 
 // Note takes in a result of an earlier run.
@@ -498,7 +509,7 @@ func (t *Tally) Ended(all []End, blind bool) {
 }
 
 func (t *Tally) endedLocked(e *End, now time.Time, blind bool) {
-	Add(&t.Uses[e.Group].Remaining, e.Request.Cost, -1)
+	t.remains(e.Group, e.Request, -1)
 	t.Pace.ended(now)
 	if !e.Written {
 		t.Totals.Unwritten++
