@@ -3,7 +3,7 @@ package transport
 import (
 	"fmt"
 
-	"github.com/paceline-go/paceline/internal/core/costs"
+	"github.com/paceline-go/paceline/internal/send/costs"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/paceline-go/paceline/internal/core/costs"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/send/costs"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
-	"github.com/paceline-go/paceline/internal/core/costs"
 	"github.com/paceline-go/paceline/internal/send"
+	"github.com/paceline-go/paceline/internal/send/costs"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider/classify"
 	"github.com/paceline-go/paceline/tokens"

@@ -91,9 +91,9 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/ability"
-	"github.com/paceline-go/paceline/internal/core/costs"
 	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/send"
+	"github.com/paceline-go/paceline/internal/send/costs"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"

@@ -82,7 +82,7 @@ var Table = []Package{
 
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
 	{Name: "provider/classify", Ours: "limit internal/core/dispatch provider internal/text", Std: pure + " bytes context crypto/tls crypto/x509 net net/http syscall"},
-	{Name: "internal/core/costs", Ours: "limit provider provider/classify", Std: "fmt maps strings sync sync/atomic"},
+	{Name: "internal/send/costs", Ours: "limit provider provider/classify", Std: "fmt maps strings sync sync/atomic"},
 
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " bytes encoding/base64 encoding/json html net net/url unicode unicode/utf8"},
@@ -111,7 +111,7 @@ var Table = []Package{
 	{Name: "backlog/sqlite", Ours: "backlog internal/sqlitefile", Std: "any"},
 
 	// Edges: HTTP, files, pictures.
-	{Name: "transport", Ours: "internal/core/costs paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send internal/core/keyring internal/core/stack internal/core/histogram internal/text internal/secret internal/send/decode internal/core/ability fairshare", Std: "any"},
+	{Name: "transport", Ours: "internal/send/costs paceline observe limit/mono limit pool/backoff provider tokens provider/classify internal/send internal/core/keyring internal/core/stack internal/core/histogram internal/text internal/secret internal/send/decode internal/core/ability fairshare", Std: "any"},
 	{Name: "internal/queued", Ours: "paceline observe limit/mono limit pool/backoff provider provider/classify internal/core/ability internal/core/snooze internal/core/stack", Std: "bytes cmp context errors fmt io maps math/rand/v2 net/http sync time"},
 	{Name: "internal/web", Std: "embed"},
 	{Name: "observe/dashboard", Ours: "observe internal/text internal/web", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
@@ -142,7 +142,7 @@ var Table = []Package{
 	{Name: "internal/app/run/tally", Ours: "internal/app/run/format internal/app/run/meter internal/app/run/sending internal/core/ceiling internal/core/histogram limit pool tokens", Std: "cmp encoding/binary fmt net/http slices strconv sync time"},
 	{Name: "internal/app/run/telling", Ours: "internal/app/run/format internal/app/run/sending internal/text limit pool", Std: "fmt maps math slices strings sync time"},
 	{Name: "internal/app/work", Ours: "backlog internal/app/run internal/app/run/format internal/app/run/output internal/text pool", Std: "bytes cmp context encoding/json errors fmt io slices strings sync time"},
-	{Name: "internal/app/run", Ours: "internal/core/costs fairshare internal/app/journal internal/app/run/format internal/app/run/input internal/app/run/output internal/app/run/sending internal/app/run/tally internal/app/run/telling internal/app/sharestore internal/boottime internal/core/keyring internal/secret internal/send/outgoing internal/text internal/text/rate limit limit/mono observe pool provider provider/classify tokens internal/app/run/meter internal/app/auth internal/send", Std: "any"},
+	{Name: "internal/app/run", Ours: "internal/send/costs fairshare internal/app/journal internal/app/run/format internal/app/run/input internal/app/run/output internal/app/run/sending internal/app/run/tally internal/app/run/telling internal/app/sharestore internal/boottime internal/core/keyring internal/secret internal/send/outgoing internal/text internal/text/rate limit limit/mono observe pool provider provider/classify tokens internal/app/run/meter internal/app/auth internal/send", Std: "any"},
 	{Name: "internal/app/charge", Ours: "internal/text/rate provider provider/classify", Std: pure + " context encoding/json math/big strconv", Modules: "github.com/itchyny/gojq"},
 	{Name: "internal/app/capture", Std: "any", Modules: "github.com/google/nftables github.com/google/nftables/binaryutil github.com/google/nftables/expr github.com/mdlayher/netlink github.com/miekg/dns golang.org/x/sys/unix"},
 	{Name: "internal/app/forward", Ours: "internal/send/outgoing", Std: "any", Modules: "golang.org/x/net/proxy"},

@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
-	"github.com/paceline-go/paceline/internal/core/costs"
+	"github.com/paceline-go/paceline/internal/send/costs"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
