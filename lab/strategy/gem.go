@@ -124,6 +124,7 @@ func remaining(a Answer) float64 {
 type gemProcess struct {
 	sleeps
 	law     law
+	own     Law // in place of law, if not nil
 	sharing Sharing
 	s       float64 // what Racing and Shared share
 }
@@ -157,6 +158,7 @@ type gemThread struct {
 	s       float64 // not yet multiplied for the try under way, so that it is what that try slept
 	calling bool    // a call has begun and is not served yet
 	limited bool    // and was limited before
+	known   Moment  // of a Law; here, since a Moment on the stack would escape
 }
 
 // Send implements Thread.
@@ -177,7 +179,7 @@ func (t *gemThread) Send(now mono.Time) mono.Time {
 }
 
 // Answer implements Thread.
-func (t *gemThread) Answer(_ mono.Time, a Answer) {
+func (t *gemThread) Answer(now mono.Time, a Answer) {
 	if t.p.law <= exponentialBackoff {
 		t.backoff(a)
 		return
@@ -185,6 +187,18 @@ func (t *gemThread) Answer(_ mono.Time, a Answer) {
 	if t.p.sharing == Shared {
 		t.s = t.p.s
 	}
+	if t.p.own != nil {
+		t.obey(now, a)
+	} else {
+		t.step(a)
+	}
+	if t.p.sharing == Shared || t.p.sharing == Racing && !a.Limited {
+		t.p.s = t.s
+	}
+}
+
+// step is an answer by the laws of the gem.
+func (t *gemThread) step(a Answer) {
 	if t.limited { // the step after the sleep; nobody else sees the difference unless they share
 		t.s *= t.p.multiplier
 	}
@@ -196,9 +210,6 @@ func (t *gemThread) Answer(_ mono.Time, a Answer) {
 		t.s = max(t.s-t.decrease(a), 0)
 	}
 	t.s = min(t.s, longest)
-	if t.p.sharing == Shared || t.p.sharing == Racing && !a.Limited {
-		t.p.s = t.s
-	}
 }
 
 func (t *gemThread) backoff(a Answer) {

@@ -44,6 +44,14 @@ A whole scenario; --init FILE writes one with comments:
       threads: 5
       link: uniform:20ms-40ms     # latency each way
 
+A strategy may be formulas in place of a name: what is slept after a refusal, and after an answer that serves, in seconds.
+
+      strategy:
+        on_limited: sleep*1.2 + min_sleep
+        on_ok: sleep -= sleep*remaining/limit
+
+They know sleep, remaining, limit, tries, retry_after, reset, now, random and min_sleep. docs/fair.md explains them.
+
 It prints for each group what its clients met: how many of the requests were limited, the longest sleep, how many
 requests each made; and of all: fairness, what of the quota was not used, and how long it took to settle after a change.
 

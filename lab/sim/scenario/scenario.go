@@ -32,6 +32,10 @@
 //	    leave: 2h
 //	    demand: {kind: on-off, on: 5m, off: 10m}
 //	    costs: {mean: 20, exponential: true}
+//	  - name: mine
+//	    strategy:                 # a law of your own; package formula has the words
+//	      on_limited: sleep*1.2 + min_sleep
+//	      on_ok: sleep -= sleep*remaining/limit
 //	  - name: replicas
 //	    strategy: share             # one exact limit for all of them
 //	    processes: 8

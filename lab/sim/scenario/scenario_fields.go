@@ -1,8 +1,11 @@
 package scenario
 
 import (
+	"errors"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -10,6 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/yamlfile"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
+	"github.com/paceline-go/paceline/lab/strategy/formula"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -25,8 +29,10 @@ var (
 		(*decoder).demand)
 	aUnit     = yamlfile.Value(form{"enum": namesOf[limit.Unit]("unit ")}, (*decoder).unit)
 	aCounting = yamlfile.Value(form{"enum": namesOf[fairshare.Kind]("kind ")}, (*decoder).counting)
-	aFallback = yamlfile.Value(form{"enum": fallbacks}, (*decoder).splits)
-	key       = yamlfile.Key
+	// A formula is text, though one such as 0 looks like a number.
+	formulaText = yamlfile.Value(yamlfile.AText, (*decoder).formula)
+	aFallback   = yamlfile.Value(form{"enum": fallbacks}, (*decoder).splits)
+	key         = yamlfile.Key
 )
 
 type form = yamlfile.Form
@@ -107,7 +113,7 @@ var changeFields = []yamlfile.Field{
 var groupFields = []yamlfile.Field{
 	key("name", text, "what it is called in reports"),
 	key("strategy", yamlfile.Value(aStrategy(), (*decoder).strategy).Must(": want one of "+yamlfile.List(strategies())),
-		"by what its clients decide when to send"),
+		"by what its clients decide when to send: a name, or a law as formulas"),
 	key("params", yamlfile.Struct(paramFields), "constants of the strategy"),
 	key("processes", count, "which know nothing of each other (default 1)"),
 	key("threads", count, "of a process, which share what it knows (default 1)"),
@@ -119,6 +125,13 @@ var groupFields = []yamlfile.Field{
 	key("spread", span, "within how long after that they do, each at random"),
 	key("stagger", span, "within how long after its process a thread starts"),
 	key("leave", yamlfile.Value(yamlfile.ASpan, (*decoder).leave), "when they are gone (default: they stay)"),
+}
+
+// lawFields are the formulas of a strategy of one's own.
+var lawFields = []yamlfile.Field{
+	key("on_limited", formulaText.Must(""), "the sleep after a refusal, such as: sleep*1.2 + min_sleep"),
+	key("on_ok", formulaText.In("OnOK").Must(""),
+		"the sleep after an answer that serves, such as: sleep -= sleep*remaining/limit"),
 }
 
 var demandFields = []yamlfile.Field{
@@ -183,6 +196,11 @@ func (d *decoder) splits(n *yaml.Node, what string) bool {
 }
 
 func (d *decoder) strategy(n *yaml.Node, what string) strategy.Strategy {
+	if n.Kind == yaml.MappingNode {
+		var law struct{ OnLimited, OnOK *formula.Formula }
+		yamlfile.Mapping(d, n, what, lawFields, &law)
+		return formula.Strategy(law.OnLimited, law.OnOK) // it does not run if one of them was refused
+	}
 	name := n.Value // null is the name of a strategy, although YAML takes it for no value
 	if name == "" || n.Kind != yaml.ScalarNode {
 		name = d.Text(n, what)
@@ -198,6 +216,28 @@ func (d *decoder) strategy(n *yaml.Node, what string) strategy.Strategy {
 		d.Refuse(n, "%v", err)
 	}
 	return s
+}
+
+// formula reads a law. A mistake in a text of one line is shown at its column.
+func (d *decoder) formula(n *yaml.Node, what string) *formula.Formula {
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+		d.Refuse(n, "%s: %s is no formula: want one such as sleep*1.2", what, yamlfile.Show(n))
+		return nil
+	}
+	f, err := formula.Compile(n.Value)
+	mistake, ok := errors.AsType[*formula.Error](err)
+	if !ok {
+		return f
+	}
+	at := *n
+	if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 && !strings.Contains(n.Value, "\n") {
+		at.Column += utf8.RuneCountInString(n.Value[:mistake.At])
+		if n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
+			at.Column++
+		}
+	}
+	d.Refuse(&at, "%s: %s", what, mistake.Problem)
+	return nil
 }
 
 func (d *decoder) demand(n *yaml.Node, what string, to *fleet.Demand) {

@@ -17,13 +17,13 @@ func Schema() []byte {
 var aLaw = yamlfile.Form{"type": "string", "pattern": "^[a-z]+:",
 	"examples": []string{"constant:10ms", "uniform:20ms-40ms", "lognormal:10ms,p99=100ms"}}
 
-// aStrategy is the form of a strategy's name. The one named null is not a text in YAML.
+// aStrategy is the form of a strategy: a name, or formulas. The one named null is not a text in YAML.
 func aStrategy() yamlfile.Form {
 	names := []any{nil}
 	for _, name := range strategies() {
 		names = append(names, name)
 	}
-	return yamlfile.Form{"enum": names}
+	return yamlfile.Form{"anyOf": []form{{"enum": names}, yamlfile.Object(lawFields)}}
 }
 
 // oneOf is the form of a value that has a name.

@@ -84,6 +84,7 @@ func places() (all []place) {
 	add(begin+"store: {outages: [{KEY: VALUE}]}\n", yamlfile.Keys(outageFields))
 	const group = "version: 1\nduration: 1h\ngroups: [{strategy: fair, "
 	add(group+"KEY: VALUE}]\n", yamlfile.Keys(groupFields))
+	add("version: 1\nduration: 1h\ngroups: [{strategy: {on_limited: 1, on_ok: 0, KEY: VALUE}}]\n", yamlfile.Keys(lawFields))
 	add(group+"params: {KEY: VALUE}}]\n", yamlfile.Keys(paramFields))
 	add(group+"demand: {KEY: VALUE}}]\n", yamlfile.Keys(demandFields))
 	add(group+"costs: {KEY: VALUE}}]\n", yamlfile.Keys(costFields))
@@ -92,7 +93,7 @@ func places() (all []place) {
 
 // without takes the lines or fields away that place the same key a second time.
 func without(text, key string) string {
-	for _, again := range []string{"\nversion: 1", "\nduration: 1h", "\ngroups: [{strategy: fair}]", "strategy: fair, "} {
+	for _, again := range []string{"\nversion: 1", "\nduration: 1h", "\ngroups: [{strategy: fair}]", "strategy: fair, ", "on_limited: 1, ", "on_ok: 0, "} {
 		if strings.HasPrefix(strings.Trim(again, "\n"), key+":") {
 			text = strings.Replace(text, again, "", 1)
 		}
@@ -108,7 +109,7 @@ func TestSchemaSaysWhatReadSays(t *testing.T) {
 		"requests", "input", "racing", "share", "wait", "split", "exact", "whole-seconds", "none", "token bucket", "30s", "1h30m", "2d", "1.5d", ".5s", "-3s", "1x", "5s4", "4500/h", "20 per second", "constant:10ms", "uniform:20ms-40ms",
 		`"constant:"`, "constant", "[]", "[1]", "{}", "[{at: 1h, factor: 0.5}]", "{kind: light, rate: 1/s}", "{nothing: 1}", "[{strategy: fair}]", "[{}]", "{mean: 2}", "{weight: 2}",
 	}
-	mild := []string{"quota", "rate", "min_rate", "link", "service", "work"} // of which the schema looks at the beginning
+	mild := []string{"quota", "rate", "min_rate", "link", "service", "work", "on_limited", "on_ok"} // of which the schema looks at the beginning
 	s := schemaOf(t)
 	accepted := map[string]int{}
 	for _, p := range places() {
