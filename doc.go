@@ -18,7 +18,7 @@
 //   - A quota that strangers use, too: a limiter of package fairshare, behind any of these.
 //   - Counting events of your own, as in trading: package limit/window.
 //
-// Package limit has the limiters. Package observe has snapshots of all front ends.
+// Package limit provides the limiters. Package observe has snapshots of all front ends.
 // docs/coming-from.md shows the replacement for calls of other libraries. The AWS SDK, client-go
 // and gRPC have modules of their own: contrib/aws, contrib/k8s and contrib/grpc.
 //

@@ -1,4 +1,4 @@
-// Package fairshare has limiters for a quota that strangers use, too: programs that you cannot talk
+// Package fairshare provides limiters for a quota that strangers use, too: programs that you cannot talk
 // to. All of those that use this package get the same share, almost without refusals. Each client knows the published limit of the quota. Answers to a
 // client's own requests are its only news of the others: served or refused, and the remaining
 // quota.

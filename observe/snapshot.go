@@ -1,4 +1,4 @@
-// Package observe has Snapshots. A Snapshot is the state of a Gate, a Group, a Pool or a Transport
+// Package observe defines Snapshots. A Snapshot is the state of a Gate, a Group, a Pool or a Transport
 // at one instant, as plain data. Package dashboard shows Snapshots on a web page, and package prom
 // exports them to Prometheus.
 //

@@ -1,4 +1,4 @@
-// Package ratetest has rate-limited servers for tests of clients, as httptest has servers. A server
+// Package ratetest provides rate-limited servers for tests of clients, as httptest has servers. A server
 // enforces a rule of package rule, adds latency before and after the check, and logs each arrival.
 // The log shows a test the behaviour of the client, and the result of the best possible client.
 //

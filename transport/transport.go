@@ -1,4 +1,4 @@
-// Package transport has an http.RoundTripper for any http.Client. It keeps the client's requests
+// Package transport provides an http.RoundTripper for any http.Client. It keeps the client's requests
 // within the limits of their servers.
 //
 //	rate := limit.MustRolling(500, time.Minute)

@@ -1,4 +1,4 @@
-// Package backlogtest has the tests that every backlog.Store passes. Use them if you write a Store for
+// Package backlogtest contains the tests that every backlog.Store passes. Use them if you write a Store for
 // another database.
 //
 // # Files

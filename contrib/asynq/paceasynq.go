@@ -13,12 +13,13 @@
 //		…
 //	}
 //
-// A task waits in its worker only if its turn is near. Otherwise the middleware returns an error of its
-// own. By Configure, Asynq then puts the task off until its turn: the worker is free, and no failure is
-// counted. A refusal pauses all tasks of the key, once, and the refused task comes back at its turn.
+// A task whose turn is within MaxWait waits in its worker. For any other task the middleware returns an
+// error. Asynq then schedules the task for its turn: the worker is free, and no failure is counted. That
+// needs Configure. Without it, the error counts as a failure like any other. After a refusal no task of
+// the key goes until the pause is over. Refusals of requests that were in flight together make one pause.
 //
 // Asynq keeps instants in whole seconds, so a task comes back up to half a second early or late. A task
-// without a retry left would be archived, so it waits in its worker. Places in line are those of this
+// without a retry left always waits in its worker, since Asynq would archive it. Places in line are those of this
 // process, since a task does not say when it was made. docs/queues.md compares the promises with those
 // of `paceline run`.
 //

@@ -1,4 +1,4 @@
-// Package pacegrpc has interceptors that keep a gRPC client within the limits of its server.
+// Package pacegrpc provides interceptors that keep a gRPC client within the limits of its server.
 //
 //	pace, err := pacegrpc.New(pacegrpc.Config{Limiter: limit.MustRolling(500, time.Minute)})
 //	conn, err := grpc.NewClient(target, grpc.WithUnaryInterceptor(pace.Unary), grpc.WithStreamInterceptor(pace.Stream))

@@ -19,8 +19,8 @@
 // River decides when a job runs at all, and how often: a job that was rescued after a crash is sent
 // again, and nothing says so. docs/queues.md compares the promises with those of `paceline run`.
 //
-// The package is a module of its own, so that programs without River do not depend on it. It starts
-// no goroutine.
+// The package is a module of its own: a program that imports only Paceline does not download River.
+// It starts no goroutine, so nothing has to be closed.
 package paceriver
 
 import (

@@ -1,4 +1,4 @@
-// Package xrate has a limiter with the methods of golang.org/x/time/rate, over a paceline.Gate:
+// Package xrate provides a limiter with the methods of golang.org/x/time/rate, over a paceline.Gate:
 // Wait, Allow, Reserve. It is for code that cannot change its calls of those methods, or that takes
 // an interface with them. All other code uses Gate.Do or package transport. Gate.Do and transport
 // know when a request was answered. So they need no promise from the caller, and lose less of the

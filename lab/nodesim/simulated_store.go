@@ -1,4 +1,4 @@
-// Package nodesim has nodes that share a limit by package node, in virtual time. The store may be
+// Package nodesim simulates nodes that share a limit by package node, in virtual time. The store may be
 // away, lose and repeat, and clocks are set. There are network paths, pauses and kills. The server
 // judges every arrival by package rule.
 package nodesim

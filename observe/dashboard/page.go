@@ -6,7 +6,7 @@
 //	http.Handle("/debug/paceline/", dashboard.Handler(t))
 //
 // Mount the page like net/http/pprof, at any path that ends in a slash. The page is for people.
-// Package prom has numbers for Prometheus.
+// Package prom provides numbers for Prometheus.
 //
 // Without a viewer the page does nothing, unless Record runs. It never starts a goroutine. With
 // viewers it takes one Snapshot of each Source a second, in the viewers' goroutines, for any number

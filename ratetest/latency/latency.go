@@ -1,4 +1,4 @@
-// Package latency has distributions of one-way latency: the time of a message from one end of a
+// Package latency provides distributions of one-way latency: the time of a message from one end of a
 // path to the other. Simulated links and rate-limited test servers draw from them. A flag or a
 // scenario names a distribution, such as uniform:0-50ms.
 //

@@ -1,4 +1,4 @@
-// Package llm has servers of language models, for tests of clients. They have OpenAI's and
+// Package llm provides servers of language models, for tests of clients. They have OpenAI's and
 // Anthropic's endpoints, limits, header fields, streams, refusals and faults. A judge reads the
 // servers' logs. Other providers are in ratetest/service.
 //

@@ -1,4 +1,4 @@
-// Package service has servers with the published limits of many API providers, for tests of
+// Package service provides servers with the published limits of many API providers, for tests of
 // clients. A judge reads their logs. The package is written from the providers' documentation, and
 // does not use package provider's reading of it. Language models, with answers in tokens, are in
 // ratetest/llm.

@@ -1,4 +1,4 @@
-// Package sharetest has the tests that every share.Store passes. Use them if you write a Store for
+// Package sharetest contains the tests that every share.Store passes. Use them if you write a Store for
 // another database.
 package sharetest
 

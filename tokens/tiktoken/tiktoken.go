@@ -1,4 +1,4 @@
-// Package tiktoken has the vocabularies of OpenAI's models. With these, a tokens.Estimator counts
+// Package tiktoken provides the vocabularies of OpenAI's models. With these, a tokens.Estimator counts
 // tokens instead of estimating them:
 //
 //	estimator, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary})

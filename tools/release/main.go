@@ -6,9 +6,9 @@
 //
 //	tools/release/build DIR
 //
-// The same commit gives the same bytes, in whatever folder and whenever, with the same version of
-// Go: docs/install.md says how to see that. The workflow of a tag runs this and nothing else, and
-// so do the tests, which install what comes out.
+// Builds are reproducible: the same commit and version of Go give the same bytes, in any folder and at
+// any time. docs/install.md shows how to check that. When a tag is pushed, the release workflow runs
+// this command and uploads the result. Tests run the same command, and install the result.
 package main
 
 import (

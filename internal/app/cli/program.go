@@ -1,4 +1,4 @@
-// Package cli has the common parts of the command lines of paceline and paceline-lab. They are exit
+// Package cli contains the common parts of the command lines of paceline and paceline-lab. They are exit
 // codes, flags from the environment, help that fits a screen, errors with a suggestion,
 // completions, the version, progress, and --init.
 //

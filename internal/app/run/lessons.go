@@ -93,22 +93,21 @@ func which(key string, m *limit.Misfit) string { return fmt.Sprintf("%s %v", key
 // fit. known says that this is known, or that no more will become known.
 func (s *lessons) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
 	kept, accepted, would := s.c.wouldFit(m)
-	says := fmt.Sprintf("key %s was refused with %s kept%s, so that is wrong, or others use the key, too", key, kept, when)
+	says := fmt.Sprintf("key %s kept to %s%s and was refused: the true limit is smaller, or others use the key, too", key, kept, when)
 	if s.c.keyless {
-		says = fmt.Sprintf("the server refuses requests with %s kept%s, so that is wrong, or others use it up, too", kept,
-			when)
+		says = fmt.Sprintf("requests kept to %s%s and were refused: the true limit is smaller, or others use it, too", kept, when)
 	}
 	until := s.epoch.Add(time.Duration(m.Until))
 	isFirst := s.teller.IsFirst("misfit " + which(key, m))
 	switch {
 	case known && s.teller.IsNews("fits "+which(key, m), until, 0):
-		then := "It is tried whether more does"
+		then := "The run tries whether more is allowed"
 		if time.Until(until) > 0 {
-			then = "It goes no faster until " + until.Format("15:04:05")
+			then = "The run goes no faster until " + until.Format("15:04:05")
 		}
 		s.teller.Say("%s; %s were accepted: %s would fit. %s", says, accepted, would, then)
 	case !known && isFirst:
-		s.teller.Say("%s. It goes more slowly now; what would fit is said when that is known", says)
+		s.teller.Say("%s. The run is slower now, and says later which limit would fit", says)
 	}
 }
 

@@ -183,7 +183,7 @@ func TestWrongLimit(t *testing.T) {
 				t.Errorf("%+v", k)
 			}
 		}
-		if c := strings.Count(got.notices, "with 25/s kept"); c < 2 || c > 6 || !strings.Contains(got.notices, "--limit 20/s would fit") && !strings.Contains(got.notices, "--limit 19/s would fit") {
+		if c := strings.Count(got.notices, "kept to 25/s"); c < 2 || c > 6 || !strings.Contains(got.notices, "--limit 20/s would fit") && !strings.Contains(got.notices, "--limit 19/s would fit") {
 			t.Errorf("notices: %s", got.notices)
 		}
 		// The ETA uses the rate that fits, and not 50 a second.
@@ -222,7 +222,7 @@ func TestWrongLimitOverRestarts(t *testing.T) {
 	if killed > whole+2 { // attempts in flight at the kill may be refused, and no process learns of that
 		t.Errorf("%d were refused over restarts, %d without any\n%s", killed, whole, told)
 	}
-	if strings.Count(told, "--limit 20/s would fit") == 0 || !strings.Contains(told, "with 25/s kept in a run before, ") {
+	if strings.Count(told, "--limit 20/s would fit") == 0 || !strings.Contains(told, "kept to 25/s in a run before and was refused") {
 		t.Errorf("%s", told)
 	}
 }
@@ -256,7 +256,7 @@ func TestWrongLimitIsChanged(t *testing.T) {
 				v.killed = 30 * time.Second
 			}
 			got := v.run(lines)
-			if binds := strings.Contains(got.notices, "kept in a run before, "); binds != c.binds {
+			if binds := strings.Contains(got.notices, " in a run before and were refused"); binds != c.binds {
 				t.Errorf("%d: it binds: %v\n%s", i, binds, got.notices)
 			}
 		}

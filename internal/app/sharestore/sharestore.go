@@ -1,4 +1,4 @@
-// Package sharestore has the limits that run and proxy share with other processes through a store.
+// Package sharestore holds the limits that run and proxy share with other processes through a store.
 // It gives each limit its name there, and knows which limits can be shared. Package share does the
 // rest.
 package sharestore

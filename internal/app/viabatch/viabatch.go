@@ -1,4 +1,4 @@
-// Package viabatch has a provider's own batch API send the requests of a file, at half the price:
+// Package viabatch sends the requests of a file by the provider's own batch API, at half the price:
 // `paceline run --via batch`. It is a step before an ordinary run with the same files. It writes the
 // results of the batches as that run would. What a batch did not serve has no result then, and the
 // run sends it.

@@ -1,5 +1,7 @@
-// Package backlog decides for one of many workers that drain a list of requests together: which
-// requests it may send now, and what its next turn at the store says. A turn is one transaction.
+// Package backlog decides what a worker does. Many workers send the requests of one list, which a
+// database keeps. A worker asks this package two questions. Which requests are its own, so that it may
+// send them? What does it write into the database in its next transaction? Such a transaction is a
+// turn. When a request may go, the limits decide, and not this package.
 //
 // A worker sends a request only if a committed turn named it before: the turn marks it. So each
 // request that may have been sent is named in the store, whatever happens to the worker. Workers are

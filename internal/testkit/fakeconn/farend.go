@@ -1,4 +1,4 @@
-// Package fakeconn has the other end of connections in memory, for tests in virtual time. Conn
+// Package fakeconn provides the other end of connections in memory, for tests in virtual time. Conn
 // leads to a server that answers with a status. Network is a listener for a server of the test's
 // own. Where an http.Handler is asked by a http.Client alone, ratetest.InMemory does without
 // connections.

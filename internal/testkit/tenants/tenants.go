@@ -1,4 +1,4 @@
-// Package tenants has the story that each adapter for a job queue is held to. A queue has ten workers.
+// Package tenants contains the story that each adapter for a job queue is held to. A queue has ten workers.
 // A strict server counts each tenant by itself, and asks one of them to stay away. Meanwhile the jobs of
 // another tenant have to use their limit, and afterwards no job may be lost or refused.
 package tenants

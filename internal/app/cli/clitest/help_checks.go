@@ -1,4 +1,4 @@
-// Package clitest has tests of help that hold for every program of package cli.
+// Package clitest contains tests of help that hold for every program of package cli.
 package clitest
 
 import (

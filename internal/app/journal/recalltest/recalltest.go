@@ -1,4 +1,4 @@
-// Package recalltest has servers with an undocumented limit, and counts their answers. It is for
+// Package recalltest provides servers with an undocumented limit, and counts their answers. It is for
 // tests of memories over a restart.
 package recalltest
 

@@ -1,4 +1,4 @@
-// Package format has the forms in which the requests of a run come, and those in which their results go.
+// Package format defines the forms in which the requests of a run come, and those in which their results go.
 //
 // A Reader reads Requests from an input. Its Format is Plain, an *Items or an *LLM. The same Format writes a
 // Result as a line, and reads of such a line the Entry that a rerun needs. The package sends nothing, and owns

@@ -1,4 +1,4 @@
-// Package output has the files of a run: results and dead letters, bodies, rows or results in order, and the
+// Package output writes the files of a run: results and dead letters, bodies, rows or results in order, and the
 // journal beside them.
 //
 // A Store opens them, passes what earlier runs wrote to its caller, and syncs results before the journal. It

@@ -1,4 +1,4 @@
-// Package telling has what the user learns while a run goes on: notices, each once, and why requests waited or
+// Package telling writes what the user learns while a run goes on: each notice once, and why requests waited or
 // were refused.
 //
 // Nothing here decides what is sent. The notices of a Teller have no secrets, since its function hides them.
