@@ -70,7 +70,7 @@ var Table = []Package{
 	{Name: "ratetest/rule", Core: true, Ours: "limit/mono ratetest/latency", Std: pure},
 	{Name: "lab/sim", Core: true, Ours: decisions, Std: pure},
 	{Name: "lab/nodesim", Core: true, Ours: "limit/mono limit internal/core/node", Std: pure},
-	{Name: "lab/sim/fleet", Core: true, Ours: "limit/mono ratetest/latency limit fairshare ratetest/rule lab/sim lab/strategy internal/core/histogram internal/core/node lab/nodesim", Std: pure + " encoding/json io"},
+	{Name: "lab/sim/fleet", Core: true, Ours: "limit/mono ratetest/latency limit fairshare ratetest/rule lab/sim lab/strategy internal/core/histogram internal/core/node lab/nodesim internal/text", Std: pure + " encoding/json io regexp strconv"},
 	{Name: "lab/sim/scenario", Ours: "lab/sim/fleet limit fairshare ratetest/latency internal/app/yamlfile lab/strategy lab/strategy/formula", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "lab/parallel", Std: "context runtime sync"},
 	{Name: "lab/sim/compare", Ours: "lab/sim/fleet fairshare lab/parallel lab/strategy", Std: "any"},

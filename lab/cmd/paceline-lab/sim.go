@@ -52,6 +52,10 @@ A strategy may be formulas in place of a name: what is slept after a refusal, an
 
 They know sleep, remaining, limit, tries, retry_after, reset, now, random and min_sleep. docs/fair.md explains them.
 
+With expect the file is a check. Each line is held or missed, with the figure; one that is missed is exit code 1:
+
+  expect: [limited < 3 %, cv < 10 %, throughput >= 98 %]
+
 It prints for each group what its clients met: how many of the requests were limited, the longest sleep, how many
 requests each made; and of all: fairness, what of the quota was not used, and how long it took to settle after a change.
 
@@ -209,6 +213,9 @@ func (s *simRun) run(ctx context.Context, cmd *cobra.Command, file string) error
 		err = writeFleet(out, &result)
 	}
 	err = errors.Join(err, drawn)
+	if err == nil {
+		err = result.Missed()
+	}
 	if err == nil && !result.Complete {
 		err = cli.Exit(cli.ExitInterrupted, errors.New("interrupted: what has run is printed"))
 	}
@@ -301,8 +308,26 @@ func writeFleet(w io.Writer, r *fleet.Report) error {
 		fmt.Fprintf(&b, "max_sleep_s: %s\nretry_ratio: %s\nrequest_count: %s\n", listed(g.MaxSleep, hundredths),
 			listed(g.RetryRatio, hundredths), listed(g.Requests, whole))
 	}
+	writeExpected(&b, r.Expected)
 	_, err := io.WriteString(w, screen.Fit(b.String(), screen.TableWidth))
 	return err
+}
+
+// writeExpected has a line for each expectation, with the figure of the run.
+func writeExpected(b *strings.Builder, all []fleet.Expected) {
+	if len(all) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, e := range all {
+		outcome, value := "held", "never"
+		if !e.Held {
+			outcome = "missed"
+		}
+		if e.Value != nil {
+			value = strings.TrimSpace(strconv.FormatFloat(*e.Value, 'g', 6, 64) + " " + e.Unit)
+		}
+		fmt.Fprintf(b, "%-15s %s: %s\n", outcome, e.Expect, value)
+	}
 }
 
 // writeStore says what became of those who share by the simulated store, if any do.

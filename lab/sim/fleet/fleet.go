@@ -12,6 +12,7 @@
 //	settling_time.go                          how long it took to settle
 //	shares.go                                 who had how much
 //	fleet_report.go                           what is made of that
+//	expect.go                                 bounds on it
 //	standard.go                               the scenarios that strategies are compared in
 //
 // Package lab/sim/scenario reads scenarios from files. Package lab/sim/compare runs many and has

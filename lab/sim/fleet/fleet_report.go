@@ -86,6 +86,8 @@ type Report struct {
 	// Store is nil where no group follows Share.
 	Store  *StoreReport `json:"store,omitempty"`
 	Series *Series      `json:"series,omitempty"`
+	// Expected has the outcome of each Expectation of a run that is complete.
+	Expected []Expected `json:"expect,omitempty"`
 	// Events is how many events the simulation had.
 	Events uint64 `json:"events"`
 }
@@ -217,6 +219,11 @@ func (f *Fleet) Report() Report {
 		r.SettleClients = new(d.Seconds())
 	}
 	r.Store = f.store.report(f)
+	for i := range s.Expect {
+		if r.Complete {
+			r.Expected = append(r.Expected, s.Expect[i].judge(&r))
+		}
+	}
 	if s.Sample > 0 {
 		series := m.series
 		series.Slept = make([][]float64, len(f.threads))

@@ -23,6 +23,8 @@ type Scenario struct {
 	Groups   []Group
 	// Store is what the groups share the quota by that follow Share.
 	Store Store
+	// Expect are bounds on figures of the Report. Those that are missed are in its Expected.
+	Expect []Expectation
 	// Sample is the time between two values of Report.Series. If zero, there is none.
 	Sample time.Duration
 }

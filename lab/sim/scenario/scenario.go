@@ -19,6 +19,9 @@
 //	  fallback: split
 //	  outages:
 //	    - {at: 2h, lasts: 1m, group: replicas, processes: 2}
+//	expect:                       # one that is missed is an exit code
+//	  - limited < 3 %
+//	  - max_sleep <= 20 s
 //	groups:
 //	  - name: workers
 //	    strategy: fair

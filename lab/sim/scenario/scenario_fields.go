@@ -60,6 +60,8 @@ var scenarioFields = []yamlfile.Field{
 	key("sample", span, "time between two values of the series for charts"),
 	key("server", yamlfile.Struct(serverFields), "the quota that all share"),
 	key("store", yamlfile.Struct(storeFields), "what processes of the strategy share do that by"),
+	key("expect", yamlfile.Part(yamlfile.ListOf(form{"type": "string", "pattern": fleet.ExpectForm}), false,
+		(*decoder).expect), "bounds on what the run comes to, such as limited < 3 %; one that is missed is exit code 1"),
 	key("groups", yamlfile.Structs(groupFields).Must(""), "clients that are alike"),
 }
 
@@ -216,6 +218,16 @@ func (d *decoder) strategy(n *yaml.Node, what string) strategy.Strategy {
 		d.Refuse(n, "%v", err)
 	}
 	return s
+}
+
+func (d *decoder) expect(n *yaml.Node, what string, to *[]fleet.Expectation) {
+	for item := range yamlfile.Items(d, n, what) {
+		e, err := fleet.ParseExpectation(d.Text(item, what))
+		if err != nil && item.Kind == yaml.ScalarNode && item.Tag != "!!null" {
+			d.Refuse(item, "%s: %v", what, err)
+		}
+		*to = append(*to, e)
+	}
 }
 
 // formula reads a law. A mistake in a text of one line is shown at its column.

@@ -108,6 +108,7 @@ func TestSchemaSaysWhatReadSays(t *testing.T) {
 		"1", "0", "-1", "7", "2.5", "true", "false", "null", "some words", `""`, "full", "always", "on-off", "light", "fair", "aimd", "bucket", "rolling", "weighted",
 		"requests", "input", "racing", "share", "wait", "split", "exact", "whole-seconds", "none", "token bucket", "30s", "1h30m", "2d", "1.5d", ".5s", "-3s", "1x", "5s4", "4500/h", "20 per second", "constant:10ms", "uniform:20ms-40ms",
 		`"constant:"`, "constant", "[]", "[1]", "{}", "[{at: 1h, factor: 0.5}]", "{kind: light, rate: 1/s}", "{nothing: 1}", "[{strategy: fair}]", "[{}]", "{mean: 2}", "{weight: 2}",
+		"[limited < 3 %]", "[limited 3]",
 	}
 	mild := []string{"quota", "rate", "min_rate", "link", "service", "work", "on_limited", "on_ok"} // of which the schema looks at the beginning
 	s := schemaOf(t)

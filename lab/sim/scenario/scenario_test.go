@@ -143,7 +143,7 @@ func TestErrors(t *testing.T) {
 		{head + group + "---\na: 1\n", []string{"test.yaml:5:1: a second document"}},
 		{"name: x\n", []string{":1: version is missing", ":1: duration is missing", ":1: groups is missing"}},
 		{"version: 2\nduration: 1h\n" + group, []string{`test.yaml:1:10: version: "2" is not 1`}},
-		{head + group + "colour: red\n", []string{`test.yaml:5:1: "colour" is not known: want version, name, duration, seed, sample, server, store, groups`}},
+		{head + group + "colour: red\n", []string{`test.yaml:5:1: "colour" is not known: want version, name, duration, seed, sample, server, store, expect, groups`}},
 		{head + group + "    nice: 1\n", []string{`test.yaml:5:5: "nice" is not known in groups: want name, strategy, params, processes,`}},
 		{head + group + "    params: {slope: 1}\n", []string{`test.yaml:5:14: "slope" is not known in params: want rate, burst, start,`}},
 		{head + group + "seed: 1\nseed: 2\n", []string{`test.yaml:6:1: "seed" is there already, in line 5`}},
