@@ -21,17 +21,47 @@ import (
 
 const benchExchangeLong = `Run exchange clients, ours and the published ones, against a strict exchange: by default five API keys with 20
 requests per second each, nonces that must rise, and a ban after ten refusals. Nobody who published a client had a ban:
---ban-after 0 is without.
+--ban-after 0 is without. Each row runs in a simulator with the exchange's rule: 20 seeds of 600 seconds.
 
-Each row runs in a simulator with the exchange's rule: 20 seeds of 600 seconds.
+The rows by group, separated by semicolons:
+%s
 
-Rows: circular is a window kept by send times (+50ms: that much longer), original a fixed gap between requests beside it,
+circular is a window kept by send times (+50ms: that much longer), original a fixed gap between requests beside it,
 adaptive a window with a margin, which follows the delays where it is as described: these were published. lease is ours
 and knows nothing of the network, lease-bounded is told the largest latency.
 
 ceiling: of what theory allows this load and this knowledge. in time: of the requests made, answered within their TTL.
 
 The published clients reached 74, 85, 84 and 77 requests/s; docs/published.md has what they claim, and our reruns.`
+
+// rowsByGroup has a line for each group of the table, with the names of its rows. A long line goes on below.
+func rowsByGroup(rows []bench.Row) string {
+	const most, indent = 96, 15
+	var b strings.Builder
+	var seen []string
+	group, column := "", 0
+	for i := range rows {
+		r := &rows[i]
+		if slices.Contains(seen, r.Name) {
+			continue
+		}
+		seen = append(seen, r.Name)
+		switch {
+		case r.Group != group:
+			fmt.Fprintf(&b, "\n  %-*s", indent-2, r.Group)
+			group, column = r.Group, indent
+		case column+len(r.Name)+4 > most:
+			fmt.Fprintf(&b, ";\n%*s", indent, "")
+			column = indent
+		default:
+			b.WriteString("; ")
+			column += 2
+		}
+		b.WriteString(r.Name)
+		column += len(r.Name)
+	}
+	return strings.TrimPrefix(b.String(), "\n")
+}
 
 type benchExchange struct {
 	rows          string
@@ -50,7 +80,7 @@ func newBenchExchange() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exchange",
 		Short: "Five API keys against a strict exchange: rate, rejects, bans, delays",
-		Long:  benchExchangeLong,
+		Long:  fmt.Sprintf(benchExchangeLong, rowsByGroup(bench.Exchange{Latency: latency.Constant(0)}.Rows())),
 		Example: `  paceline-lab bench exchange
   paceline-lab bench exchange --ban-after 0 --row circular
   paceline-lab bench exchange --keys 3 --limit 100/10s --ttl 5s --latency exponential:20ms`,
