@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -58,9 +59,7 @@ func TestPagesOfBodiesLeadHere(t *testing.T) {
 				continue
 			}
 			w.Header().Set("Content-Type", "application/json")
-			for name, v := range row.header {
-				w.Header()[name] = v
-			}
+			maps.Copy(w.Header(), row.header)
 			if row.status != 0 {
 				w.WriteHeader(row.status)
 			}
