@@ -36,7 +36,7 @@
 //	refuse.go           answers of the proxy itself: problems and gRPC statuses
 //	links.go            addresses in answers that lead past the proxy
 //	body_links.go       addresses of further pages, in bodies
-//	access.go           the log line of a request
+//	access_log.go       the log line of a request
 //	upstream.go         an upstream and its transport
 //	several_targets.go  several targets of an upstream
 //	upstream_keys.go    keys of an upstream
