@@ -1,33 +1,43 @@
 // Package paceline lets a client keep to the request limits of a server. Each request waits until
-// the server surely accepts it, and no longer. So the server refuses nothing.
+// the server is sure to accept it under these limits, and no longer. So a server whose limits are
+// configured right, and whose quota nobody else uses, refuses nothing.
 //
-// Package limit decides when the next request may go. Its decisions are arithmetic on an instant
-// that the caller passes in. This package is such a caller. It owns the clock, the locks and the
-// timers, and a goroutine simply waits.
+// Package limit decides when the next request may go. A decision is arithmetic on an instant that
+// the caller of package limit passes in. Package paceline is such a caller. It reads the clock,
+// holds the locks and sets the timers. A goroutine that has to wait simply blocks in a call such as
+// [Gate.Wait].
 //
 // # Which front end
 //
-//   - An HTTP client, or an SDK that takes one: package transport. A Transport waits, sends, reads
-//     the answers, and sends again.
-//   - Goroutines that send something else: [Gate]. They wait for one limiter, first come, first
-//     served. [Gate.Do] waits, calls a function, and settles.
-//   - Several limits that callers share, by arrival or by weight: [Group].
-//   - Work with priorities, deadlines, retries and several keys: package pool.
+//   - An HTTP client, or an SDK that takes one: package transport. A Transport is an
+//     http.RoundTripper. It waits, sends the request, reads the answer, and repeats a refused
+//     request.
+//   - Goroutines that send something other than HTTP: [Gate]. They wait for one limiter, first
+//     come, first served. [Gate.Do] waits, calls a function that sends, and settles when the
+//     function returns.
+//   - Callers that share several limits, first come, first served or by weight: [Group].
+//   - Work with priorities, deadlines, retries and several API keys: package pool.
 //   - Code that calls Wait, Allow or Reserve of golang.org/x/time/rate: package contrib/xrate. It
-//     has these methods over a Gate.
-//   - A quota that strangers use, too: a limiter of package fairshare, behind any of these.
-//   - Counting events of your own, as in trading: package limit/window.
+//     offers the same methods, and waits at a Gate.
+//   - A quota that strangers use, too: a limiter of package fairshare. A Gate, a Group, a Pool or a
+//     Transport takes it like any other limiter.
+//   - Events of your own that you only count, such as the orders of a trader: package limit/window.
 //
-// Package limit provides the limiters. Package observe has snapshots of all front ends.
-// docs/coming-from.md shows the replacement for calls of other libraries. The AWS SDK, client-go
-// and gRPC have modules of their own: contrib/aws, contrib/k8s and contrib/grpc.
+// Package limit provides the limiters. Package observe defines the snapshots that all front ends
+// return. docs/coming-from.md lists the calls of other libraries, and what replaces them here. The
+// adapters for the AWS SDK, client-go and gRPC are modules of their own: contrib/aws, contrib/k8s
+// and contrib/grpc.
 //
 // # How much limiters admit
 //
-// The table compares limiters of N requests per window. A figure is the largest number of requests
-// in one window, divided by N. In the first column goroutines woke on time. In the second the
-// machine stalled for up to a window. N was 100, in a hundred schedules that were made to break
-// them (TestWorstWindow in module lab/micro).
+// The table compares limiters that are set to N requests per window. A figure is the largest number
+// of requests that went in one window, divided by N. So 2.00 means 2 N requests in one window. For
+// the first column, goroutines woke on time. For the second, the machine stalled for up to a
+// window. N was 100, and each figure is the worst of a hundred schedules made to exceed N
+// (TestWorstWindow in module lab/micro).
+//
+// Anchored, Calendar and Bucket are for servers that themselves accept up to 2 N in some windows.
+// One example is N at the end of a calendar minute and N at the beginning of the next.
 //
 //	                                                on time   stalled
 //	limit.Rolling, limit.Weighted, behind a Gate    1.00      1.00
@@ -41,8 +51,9 @@
 //	failsafe-go, bursty                             2.00      2.00
 //	slidingwindow                                   2.00      2.00
 //
-// Some limiters reserve places ahead. After a stall, all places that came due during the stall go
-// at once. So a longer stall admits more. A Gate asks its Limiter again at every admission.
+// Some limiters reserve: they give each request an instant in advance. After a stall, all requests
+// whose instants passed during the stall go at once. So the longer the stall, the more requests go
+// at once. A Gate reserves no instant: it asks its Limiter again right before each request goes.
 //
 // # Files
 //

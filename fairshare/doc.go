@@ -1,34 +1,39 @@
-// Package fairshare provides limiters for a quota that strangers use, too: programs that you cannot talk
-// to. All of those that use this package get the same share, almost without refusals. Each client knows the published limit of the quota. Answers to a
-// client's own requests are its only news of the others: served or refused, and the remaining
-// quota.
+// Package fairshare provides limiters for a quota that strangers use, too. Strangers are programs
+// that your program cannot talk to. All processes that use this package get the same share, almost
+// without refusals. Each process knows the published limit of the quota. It learns about the others
+// only from the answers to its own requests: whether they were served or refused, and how much of
+// the quota remains.
 //
-// [Fair] is the limiter to use. It is for token buckets, fixed and rolling windows, and servers
-// whose answers are only served or limited. It is a limit.Limiter for one process with any number
-// of requests in flight, under a Gate, a Pool or a transport.
+// [Fair] is the limiter to use. It is for token buckets, for fixed and rolling windows, and also
+// for servers whose answers state no remaining quota. A Fair is a limit.Limiter for one process
+// with any number of requests in flight. A Gate, a Pool or a Transport takes it like any other
+// limiter.
 //
 // A Fair needs three settings:
 //
 //   - the published limit, so much per window;
-//   - the Kind of the quota, if answers have no reset;
-//   - a source of random numbers of its own.
+//   - the Kind of the quota (token bucket, fixed or rolling window), if answers have no reset;
+//   - a source of random numbers that nothing else uses.
 //
-// A Weight of 2 gets twice the share of a process without one. All sharers must use the same law
-// and know the same quota. If some may not, set Sharers of the [FairConfig] to the number of
-// sharers.
+// A process with a Weight of 2 gets twice the share of a process without a Weight. All processes
+// must follow the rules of this package and know the same quota. If some may take more than their
+// share, set Sharers of the [FairConfig] to the number of processes. Then this process claims its
+// own part even beside them.
 //
 // [Auto] is a Fair for a quota with an unknown limit.
 //
-// [Hints] is a second limiter beside a known limit, in a limit.All. It does not divide the quota
-// among users: it holds requests back until a reset once the stated remaining quota is used.
+// [Hints] is a second limiter, beside one for a known limit, in a limit.All. It does not divide the
+// quota among users. The answers of the server state the remaining quota and its reset. Hints sends
+// no more than that remainder before the reset.
 //
-// Package lab/strategy has the published strategies by name. lab/sim/compare compares yours with
-// them.
+// Package lab/strategy has the published strategies for sharing a quota, by their names. Package
+// lab/sim/compare compares your strategy with them.
 //
-// For a quota of your own, package limit is better: it needs no answers, and nothing is refused.
+// For a quota that only your own programs use, package limit is better. Its limiters need no news
+// from answers, and the server refuses nothing.
 //
-// Nothing here owns a clock, lock or goroutine. Nothing is safe for concurrent use. The driver
-// passes in the source of random numbers.
+// Nothing in this package has a clock, a lock or a goroutine. Nothing is safe for concurrent use.
+// The caller of a limiter supplies its source of random numbers (FairConfig.Rng).
 //
 // # Files
 //

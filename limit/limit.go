@@ -1,19 +1,21 @@
 // Package limit answers one question: when may the next request go, given the server's rule?
 //
-// Every limiter has the same three methods. They are arithmetic on an instant now that the caller
+// Every limiter has the same three methods. They are arithmetic on an instant, now, that the caller
 // passes in:
 //
 //	Ready   when may this cost go?      reads only
 //	Admit   it goes now                 records a fact; never refuses
 //	Settle  the answer came             records the answer's time, cost and hints
 //
-// A server counts arrivals. A client knows only the times of sending and of the answer. Two
-// requests sent 1000 ms apart may arrive 996 ms apart. So a window of send times is wrong by the
-// jitter of the network.
+// A server counts the requests that arrive in a window. A client knows when it sent a request and
+// when it read the answer, but not when the request arrived. Two requests sent 1000 ms apart may
+// arrive 996 ms apart. So a client that counts in windows of send times may exceed the limit: the
+// jitter of the network moves requests into one window of the server.
 //
-// Here a request counts in full from Admit to Settle. Its window starts at the latest possible
-// arrival, the end of the answer. Then no latency, reordering or stall can put more than the limit
-// into any window of the server.
+// Here a request counts in full from Admit to Settle. In a limiter with a window, the request then
+// counts for one window more. That window starts at the latest possible arrival of the request: the
+// end of its answer. So no latency, reordering or stall can put more than the limit into any window
+// of the server.
 //
 // # Which limiter
 //
@@ -30,12 +32,12 @@
 //	in flight, and the bound is not known                     [Adaptive]
 //	limits that may be wrong; limits that come and go         [Fitted], [Varying]
 //
-// Package fairshare is for a quota that strangers use, too. Package window counts events whose
-// times the caller knows.
+// Package fairshare is for a quota that strangers use, too. Package limit/window counts events
+// whose times the caller knows.
 //
-// A Limiter owns no clock, lock, timer or goroutine. Only one driver may call a Limiter: it is not
-// safe for concurrent use. Goroutines that want to wait use paceline.Gate. Work with several keys
-// uses pool.Pool.
+// A Limiter has no clock, lock, timer or goroutine. It is not safe for concurrent use: only one
+// caller may use a Limiter, such as one Gate. Goroutines that want to wait use paceline.Gate. Work
+// with several keys uses pool.Pool.
 //
 // # Files
 //

@@ -1,52 +1,58 @@
-// Package limittest tests a limit.Limiter against the laws that every limiter obeys. It has a test
-// to call and a body to fuzz. It is for authors of a Limiter. For tests of a client, see package
-// ratetest.
+// Package limittest tests a limit.Limiter against the laws that every limiter obeys. It provides a
+// test to call (Laws), and a body for a fuzz test. It is for authors of a Limiter. For tests of a
+// client, see package ratetest.
 //
-// In the laws, t is an instant and c a cost. A change is a call of Admit, Settle, SetLimit or
-// SetWindow. Some limiters have their state elsewhere, for example in a database. For them, an
-// Update is a change, too.
+// In the laws, t is an instant, c is a cost, and the driver is the code that calls the limiter. A
+// change is a call of Admit, Settle, SetLimit or SetWindow. Some limiters have their state
+// elsewhere, for example in a database. For them, an Update is a change, too: the limiter gets a
+// new state from there (Spec.News).
 //
-//  1. Not before now: Ready(t, c) ≥ t. A now before that of an earlier change counts as that one,
-//     for every question and every change.
+//  1. Not before now: Ready(t, c) ≥ t. If the driver passes a now that is before that of an earlier
+//     change, the limiter takes the now of that change instead. It does so in every question and in
+//     every change.
 //  2. Time alone: without a change between t and t′, t ≤ t′, Ready(t′, c) = max(t′, Ready(t, c)).
-//     With News, or if an open cost grows with its age, Ready may also be later.
+//     With Spec.News, or if an open cost grows with its age (Spec.Lapses), Ready(t′, c) may also be
+//     later.
 //  3. Earliest: if t = Ready(now, c) is an instant after now, Ready(t−1, c) = t, and Admit at t
-//     keeps the promise.
+//     keeps the promise (law 9).
 //  4. Dearer is later: c ≤ c′ in every unit implies Ready(t, c) ≤ Ready(t, c′).
-//  5. No deadlock: only news makes room. Ready is AfterSettle only while a request is open. With
-//     Spec.News it may also be AfterSettle before an Update, and some Update ends this. Never
-//     depends on cost and configuration alone.
+//  5. No deadlock: Ready returns AfterSettle, which no passing of time ends, only while a request
+//     is open. With Spec.News it may also return AfterSettle before an Update, and some Update ends
+//     this. Whether Ready returns Never depends on cost and configuration alone.
 //  6. Settle, open loop: let the actual cost be at most the admitted one, and let nothing in the
-//     outcome ask for less. Then Settle makes no cost's Ready later.
-//  7. Settle forgets the estimate: the state afterwards depends on the arrival bound and the actual
-//     cost alone.
-//  8. Closed loop: a limiter that learns from answers obeys 1, 2, 5 and 7. After a bounded number
-//     of Admits at one instant, the next Ready is later than now, or AfterSettle.
-//  9. Promise: no window of arrivals holds more than the limit of admitted cost.
-//  10. The driver's duty: call Ready again at the same now right before every Admit. Also call Ready
-//     for the head of the line after every Settle and Update.
-//  11. A Forecaster is never surprised: after an Admit, no cost is ready later than its ReadyAfter
-//     before the Admit.
-//  12. A Forecaster is never too late. Let all requests ahead go as early as they can, and let none
-//     cost less than was counted. Then a cost goes no sooner than NotBefore, whatever the answers
-//     are.
-//  13. A Describer that counts open requests counts all of them. Explain returns the same as Ready,
-//     and names the limit if that is later than now.
-//  14. A Keeper comes back unchanged. Restore its state, and Admit all open requests. Then every
-//     method answers as that of the first limiter. A truncated state is refused. A damaged state
-//     never leads to a panic.
-//  15. A Describer reports the truth. If requests went only when Ready, the used part
-//     is within Allowed. Open costs are used. With no open cost, the used part falls to zero by
-//     time alone. The total is the settled cost that counts. If Ready depends on Used alone,
-//     exactly Allowed − Used may go at once. AppendUsage changes nothing.
-//  16. Sent and Outcome are the driver's: a limiter changes neither, and keeps no pointer to them.
-//  17. What is left free delays and forbids nothing. ReadyLeaving of nothing is Ready, and of more is
-//     no earlier. It is Never only where Ready is, and waits for an answer only while a request is
-//     open. At its instant there is room for the cost and for the free part, or all is free. After an
-//     Admit it is no later than foreseen.
+//     outcome ask the client to slow down. Then Settle makes no cost's Ready later.
+//  7. Settle forgets the estimate: the state afterwards depends on the actual cost and the latest
+//     possible arrival alone.
+//  8. Closed loop: a limiter that learns from answers obeys 1, 2, 5 and 7, and this law in place of
+//     3, 4 and 6. After a bounded number of Admits at one instant, the next Ready is later than
+//     now, or AfterSettle.
+//  9. Promise: the requests that arrive in one window have no more admitted cost than the limit.
+//  10. The driver's duty: call Ready again at the same now right before every Admit. Also call
+//     Ready for the cost that is next in line after every Settle and Update.
+//  11. A Forecaster is never surprised: after an Admit, Ready of a cost is no later than ReadyAfter
+//     was for it before the Admit.
+//  12. A Forecaster is never too late: NotBefore of a cost is a lower bound. Let all requests ahead
+//     go as early as they can, and let none cost less than was counted. Then the cost goes no
+//     sooner than NotBefore, whatever the answers are.
+//  13. A Describer that counts open requests counts all of them. Explain returns the same instant
+//     as Ready. If this instant is later than now, Explain names the limit.
+//  14. A Keeper comes back unchanged. Restore its state in a new limiter, and Admit all open
+//     requests there. Then every method of the new limiter answers as that of the first one. A
+//     truncated state is refused. A damaged state never leads to a panic.
+//  15. A Describer reports the truth. If requests went only when Ready, the used part is within
+//     Allowed. Open costs are part of it. With no open cost, the used part falls to zero by time
+//     alone. The total is the settled cost that counts. If Ready depends on Used alone, exactly
+//     Allowed − Used may go at once. AppendUsage changes nothing.
+//  16. Sent and Outcome belong to the driver: a limiter changes neither, and keeps no pointer to
+//     them.
+//  17. Leaving a part of the limit free delays a cost, and never forbids it. ReadyLeaving with a
+//     free part of 0 is Ready, and with a larger part it is no earlier. It is Never only where
+//     Ready is Never. It is AfterSettle only while a request is open. At its instant there is room
+//     for the cost and for the free part, or the whole limit is free. After an Admit it is no
+//     later than was foreseen before.
 //
-// The drivers of this package do their duty (law 10). They deliver every request at an instant that
-// its limiter cannot know, and check all other laws.
+// The tests of this package are such drivers, and do their duty (law 10). They let every request
+// arrive at an instant that the limiter cannot know, and check all other laws.
 //
 // # Files
 //

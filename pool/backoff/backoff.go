@@ -1,5 +1,6 @@
-// Package backoff computes the wait of one request after a failed attempt. It has no state and no
-// clock. A pause of all requests of a key is the work of a limiter, such as limit.Cooldown.
+// Package backoff computes how long one request waits after a failed attempt, before its next
+// attempt. It has no state and no clock. To pause all requests of a key, use a limiter such as
+// limit.Cooldown.
 package backoff
 
 import (

@@ -1,4 +1,5 @@
-// Package shared counts recent events of keys for many goroutines: a [window.Keyed] behind a lock.
+// Package shared provides a [window.Keyed] behind a lock: many goroutines may use it at once. It
+// counts the recent events of each key, such as the orders of each account.
 package shared
 
 import (
