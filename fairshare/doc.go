@@ -23,8 +23,8 @@
 // [Auto] is a Fair for a quota with an unknown limit.
 //
 // [Hints] is a second limiter, beside one for a known limit, in a limit.All. It does not divide the
-// quota among users. The answers of the server state the remaining quota and its reset. Hints sends
-// no more than that remainder before the reset.
+// quota among users. It reads the remaining quota and its reset in the answers of the server.
+// Before that reset, Hints lets no more than the remaining quota go.
 //
 // Package lab/strategy has the published strategies for sharing a quota, by their names. Package
 // lab/sim/compare compares your strategy with them.

@@ -1,14 +1,17 @@
 // Package pool sends requests with several API keys. The package is for work with priorities,
-// deadlines, retries and more than one key. Each request goes in its turn, with a key whose limits
-// allow it. A failed request goes again, and no request is lost.
+// deadlines, retries and more than one key. Each request waits in a queue, and is sent with a key
+// whose limits have room for it. A request that fails is sent again if that can help. Every request
+// has one reported end, so none is lost.
 //
 // Three cases need no Pool. Goroutines that only wait for a limit use a paceline.Gate. HTTP clients
-// use package transport. Requests in files use the program: `paceline run` is a Pool with a
-// journal.
+// use package transport. For requests in files, use the program: `paceline run` contains a Pool,
+// and also writes a journal.
 //
-// A [Config] describes a Pool: its keys, each a [Key], and a function Send. Send makes one
-// [Attempt] and returns its [Answer]. Package provider/classify makes the Answer from an
-// http.Response. [Pool.Submit] adds a [Request]. [Pool.Run] sends until every request has ended.
+// A [Config] describes a Pool: its keys, each a [Key], and your function Send. The Pool calls Send
+// once for each [Attempt]. Send sends the request and returns an [Answer]. Package
+// provider/classify makes the Answer from an http.Response. [Pool.Submit] adds a [Request] to the
+// queue. [Pool.Run] sends the requests. After [Pool.Close], Run returns when every request has
+// ended.
 //
 //	p, err := pool.New(pool.Config{
 //		Keys: []pool.Key{{Name: "mine", Limiter: limit.MustRolling(20, time.Second)}},
@@ -36,9 +39,10 @@
 //	pool_snapshot.go  Snapshot and Stats
 //	backoff           the delay after a failure
 //
-// Two packages of internal/core decide, without a clock. Package queue orders the requests. Package
-// dispatch chooses a request and a key. Package pool has names for their types, so a user imports
-// package pool alone. These commands show the fields of such types:
+// Two packages of internal/core make the decisions of a Pool, and have no clock. Package queue
+// orders the requests. Package dispatch chooses a request and a key. Package pool has a name of its
+// own for each of their types that you need, so you import package pool alone. These commands show
+// the fields of such types:
 //
 //	go doc github.com/paceline-go/paceline/internal/core/queue.Request
 //	go doc github.com/paceline-go/paceline/internal/core/dispatch.Key

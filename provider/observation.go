@@ -1,21 +1,26 @@
-// Package provider reads a server's statements about its limits. Each provider has its own header
-// fields and bodies. The result of a reading is always an Observation.
+// Package provider reads what a server states about its limits in its answers. Each API provider
+// has header fields and bodies of its own. The result of a reading is always an Observation.
 //
-// Use the package to read answers yourself. Package transport and package classify already use it.
-// The command paceline explain prints its results.
+// Use package provider to read answers in your own code. Package transport and package classify
+// call it already, so their users need not. The command `paceline explain` prints an Observation in
+// words.
 //
-// One name of a field may have many meanings. A reset is a duration, a number of seconds, an instant
-// in seconds or smaller units, RFC 3339, or an HTTP date. So each provider has a Dialect.
-// The size of a bare number decides its meaning. For an unknown server, a reading tries the three
-// generations of the IETF draft, X-RateLimit fields and Retry-After. Provider has all other facts
-// about a provider: it is a row of this package's table.
+// One name of a field may have several meanings. For example, a reset is a duration, a number of
+// seconds, an instant in seconds or smaller units, an RFC 3339 time, or an HTTP date. So the
+// package has a Dialect for each provider. If a dialect leaves open what a bare number means, its
+// size decides: 30 is a number of seconds, 1760000000 is an instant.
 //
-// A reading is a hint, not a permission. It is never an error. Counts are never negative, instants
-// never in the past, and waits never longer than MaxWait. Observation.Problems has a sentence for
-// each odd value. Package limit decides when the next request may go.
+// For an unknown server, the package tries the three generations of the IETF draft, X-RateLimit
+// fields and Retry-After. All other facts about a provider, such as its published limits, are in a
+// Provider: a row of this package's table.
 //
-// The package owns no clock: every reading gets the instant at which the response was read.
-// Dialects have no state and are safe for concurrent use.
+// A reading is a hint, not a permission to send. Package limit decides when the next request may
+// go. A reading never fails. Its counts are never negative, its instants are never in the past, and
+// its waits are never longer than MaxWait (31 days). Observation.Problems has a sentence for each
+// value that made no sense.
+//
+// The package has no clock: the caller of a reading passes in the instant at which it read the
+// response. Dialects have no state and are safe for concurrent use.
 //
 // # Files
 //

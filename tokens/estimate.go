@@ -1,6 +1,7 @@
-// Package tokens estimates the number of tokens of a request to a language model, before it is
-// sent. After the answer, the package reads the true usage. It knows the bodies of OpenAI's APIs,
-// Anthropic's messages, Gemini, Bedrock, Cohere and Ollama: see [API].
+// Package tokens estimates how many tokens a request to a language model will use, before the
+// request is sent. After the answer, the package reads the usage that the answer states. It can
+// read the bodies of OpenAI's APIs, Anthropic's messages, Gemini, Bedrock, Cohere and Ollama: see
+// [API].
 //
 //	est, err := estimator.Estimate(tokens.Chat, body)   // reserve est.Input and est.Output, then send
 //	w := tokens.NewWatcher(tokens.Chat, stream, resp.Body)
@@ -8,9 +9,9 @@
 //	usage, err := w.Usage()                             // settle with it
 //	estimator.Learn(est, usage)                         // the next estimate is better
 //
-// The package knows no prices: an estimate is a number to reserve, not a bill. The caller chooses
-// the tokens that count in a provider's limit. For Anthropic's input tokens, for example, that is
-// Usage.Uncached.
+// The package knows no prices: an estimate is a number of tokens to reserve in a limit, not a bill.
+// The caller chooses which tokens count in a provider's limit. For Anthropic's limit of input
+// tokens, for example, those are Usage.Uncached.
 //
 // # Files
 //
@@ -30,7 +31,7 @@
 //	scanner.go         finds the usage in JSON that comes in pieces
 //	frames.go          reads AWS's event stream
 //
-// Package tokens/tiktoken has the vocabularies of OpenAI's models.
+// Package tokens/tiktoken provides the vocabularies of OpenAI's models.
 package tokens
 
 import (

@@ -7,11 +7,12 @@
 //
 // A request waits for its turn, first come, first served, and is sent. The Transport reads the
 // statements about limits in the answer. It sends a request again if the server refused the
-// request, or cannot have processed it. A request that cannot meet its deadline fails before the
-// wait. The error has the instant at which the request could go.
+// request, or cannot have processed it. An idempotent request, such as a GET, is also sent again
+// after a failure that may pass, such as a 502. A request that cannot meet its deadline fails at
+// once, without waiting. The error contains the instant at which the request could have gone.
 //
-// One attempt has these steps. A partition is a part of the server's quota, for example that of one
-// key and one model:
+// The table lists the steps of one attempt. A partition is a part of the server's quota, for
+// example that of one key and one model:
 //
 //	prepare     host, credential, model, route and client select the limits
 //	acquire     one permit of all these limits, by one of the Keys if any    paceline.Group
@@ -19,23 +20,30 @@
 //	judge       what the exchange proves, and whether to send again          package classify
 //	settle      each limit learns the outcome and the server's statements
 //
-// In the Group, each partition has a lane, and each account of Keys is a way in the lane. A round
-// trip is timed from the end of the write.
+// In the paceline.Group of a Transport, the requests of a partition wait in one lane. If
+// Config.Keys is set, a lane has several ways: one for each account that owns some of the keys. The
+// round trip of an attempt is timed from the end of the write of the request.
 //
-// The caller reads the unchanged body of the answer. The Transport reads along in one case:
-// Config.Tokens is set, and the answer is that of a known language model API. It then settles with
-// the real usage. For a body in gzip, deflate, br or zstd it decodes a copy. All such copies take
-// 256 MiB at most. If an answer cannot be read, the reserved cost counts.
+// The caller of a Transport reads the unchanged body of the answer. The Transport reads the body
+// along with the caller in two cases. In the first, Config.Tokens is set, and the answer is that of
+// a known language model API. In the second, the answer states its cost, as some GraphQL APIs do
+// (provider.Charge.Answer). The attempt is then settled with the stated usage or cost. If the body
+// is compressed with gzip, deflate, br or zstd, the Transport decodes a copy. All such copies
+// together take 256 MiB of memory at most. If the usage cannot be read, the cost that was reserved
+// before the send counts.
 //
-// The Transport adds nothing to a request, and sends every request of an http.Client after a
-// redirect. For another host, http.Client drops Authorization, Proxy-Authorization and Cookie, but
-// no provider's own field. So with keys in X-Api-Key and the like, set CheckRedirect.
+// The Transport adds nothing to a request but what Config.Keys and Config.Targets add: a credential
+// and another host. After a redirect, an http.Client sends a new request through the Transport. If
+// the new host is another one, http.Client removes Authorization, Proxy-Authorization and Cookie.
+// It does not remove a provider's own field, such as X-Api-Key, so that host would get the key. To
+// prevent this, set CheckRedirect of the http.Client.
 //
 // Several clients may share a Transport, each with its part of every limit (Config.Client). A
-// request whose wait would be too long fails before it waits (Config.MaxWait).
+// request whose wait would be longer than Config.MaxWait fails at once, without waiting.
 //
-// A Transport is not a cache, a circuit breaker or a queue. Use a pool.Pool for work that must
-// outlive its caller, or that has nonces, deadlines or dead letters.
+// A Transport is not a cache or a queue. Use a pool.Pool for requests that must outlive their
+// caller, or that have nonces, deadlines or dead letters. A dead letter is the record of a request
+// that failed for good.
 //
 // # Files
 //

@@ -3,8 +3,8 @@
 //
 //	estimator, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary})
 //
-// It is a package of its own because the vocabularies add 1.5 MB to a program. In use, each of them
-// takes 2 to 13 MB of memory.
+// The vocabularies add 1.5 MB to a program, so they are in a package of their own: a program that
+// does not import it does not grow. Each vocabulary that is in use takes 2 to 13 MB of memory.
 package tiktoken
 
 import (
