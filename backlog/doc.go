@@ -1,10 +1,10 @@
 // Package backlog keeps one list of requests for many workers. Any process adds requests to it, and
 // any number of processes on any number of machines send them.
 //
-// Each request has an ID, and each ID has one result. A request that may have been sent twice is
-// named: its Result has Repeat. No other is. That holds if a process is killed or stopped, if a
-// network is cut, and if the database restarts. Package pool has the same for one process, and keeps
-// no list.
+// Each request has an ID, and each ID has one result. If a request may have been sent again after
+// it was served, its Result has Repeat set. No other Result has. This also holds if a process is
+// killed or stopped, if a network is cut, and if the database restarts. Package pool sends requests
+// in one process, and stores no list in a database.
 //
 //	store, err := sqlite.Open("jobs.db") // backlog/sqlite or backlog/postgres
 //	b, err := backlog.Open(ctx, store, "mails", backlog.Options{})
@@ -12,22 +12,26 @@
 //	w, err := backlog.NewWorker(backlog.WorkerConfig{Backlog: b, Gate: gate, Do: send})
 //	err = w.Run(ctx)
 //
-// Limits are not the backlog's. A Worker waits at a paceline.Gate, whose limit can be shared with
-// other processes by package share.
+// A Backlog has no limits of its own. A Worker waits at a paceline.Gate before it sends. Package
+// share provides limiters for a Gate that several processes share.
 //
 // # Promises
 //
-// A worker sends a request only if a transaction has marked it before. A worker that takes no turn for
-// 15 s is given up by the others: what it had marked is named from then on, and others send it. So of a
-// worker that dies, what was in flight is named, and what may go next in 100 ms.
+// A worker sends a request only after a transaction has marked the request in the database. It
+// marks only the requests that may go in the next 100 ms. If a worker writes nothing to the
+// database for 15 s, the other workers give it up: they take over all requests that it had marked.
+// These may be repeats, so if they are sent again, their Results have Repeat set. So a worker that
+// dies causes a Repeat only for requests in flight, and for those that were to go in the next 100
+// ms.
 //
-// The first answer counts, also that of a worker that was given up. The clocks of machines have no part
-// in it. Only Due and Deadline are instants of a wall clock.
+// The first answer to a request becomes its result, even if the answer comes from a worker that was
+// given up. The clocks of machines have no part in these promises. Only Job.Due and Job.Deadline
+// are instants of a wall clock.
 //
 // # Not for
 //
-// There are no recurring jobs, no jobs that depend on others, and no answers without a bound: a Result
-// is in the database.
+// Package backlog has no recurring jobs, and no jobs that depend on others. It is not for answers
+// of unlimited size, since each Result is stored in the database.
 //
 // # Files
 //
@@ -39,5 +43,5 @@
 //	attempt.go   Attempt: a request in the hands of a worker, and its Answer
 //	worker.go    Worker: a Session whose requests are sent by a function, within a Gate
 //
-// Package internal/core/backlog decides; it has no clock and no store.
+// Package internal/core/backlog makes the decisions. It has no clock, and calls no store.
 package backlog

@@ -1,5 +1,5 @@
-// Package backlogtest contains the tests that every backlog.Store passes. Use them if you write a Store for
-// another database.
+// Package backlogtest contains the tests that every backlog.Store passes. Use these tests if you
+// write a Store for another database.
 //
 // # Files
 //

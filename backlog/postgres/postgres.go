@@ -1,5 +1,6 @@
-// Package postgres keeps backlogs in PostgreSQL (12 or later), for workers on many machines. A turn is one
-// message to the server, and one transaction. So a worker that is stopped holds no lock.
+// Package postgres keeps backlogs in PostgreSQL (12 or later), for workers on many machines. A
+// worker takes requests and reports results in one message to the server, which is one transaction.
+// So a worker that is stopped holds no lock.
 //
 // A process that adds requests or sends them needs SELECT, INSERT, UPDATE and DELETE on the tables of
 // Schema, and USAGE on their sequences. The first process also needs CREATE on the schema, unless you make
@@ -9,13 +10,17 @@
 //
 //	BEGIN; INSERT INTO orders …; SELECT paceline_enqueue('mails', 'order-1', '{"url":"https://…"}'); COMMIT;
 //
-// The package relies on fsync, and on synchronous_commit, which each turn sets. Of an address with several
-// hosts each connection takes one that can be written. A standby that takes over should have all that was
-// committed: docs/backlog.md says what cannot be named otherwise. A long transaction elsewhere in the
-// database keeps what claims have taken, and makes them slower.
+// The package relies on fsync, and on synchronous_commit, which each transaction of a worker sets.
+// If the address has several hosts, each connection goes to a host that accepts writes. A standby
+// that takes over should have all committed transactions. Otherwise results and marks are lost:
+// docs/backlog.md lists which repeats are then not reported.
 //
-// A pooler such as PgBouncer may stand between, in transaction mode: no statement depends on the connection
-// then. Without one, the statements of a turn are prepared once a connection.
+// A long transaction elsewhere in the database prevents vacuum from removing old versions of the
+// rows of requests that workers have taken. This makes it slower to take further requests.
+//
+// A pooler such as PgBouncer may stand between the process and PostgreSQL, in transaction mode:
+// then no statement depends on which connection runs it. Without a pooler, the statements are
+// prepared once for each connection.
 //
 // # Files
 //

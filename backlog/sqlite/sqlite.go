@@ -1,8 +1,9 @@
 // Package sqlite keeps backlogs in a SQLite file. It is for processes of one machine, and needs no
 // server. Each turn waits for the disk, so nothing is lost if the power fails.
 //
-// A process that is stopped within a turn holds up the others until it goes on. So keep a shared limit
-// in another file than the backlog. Do not put the file on a network's file system.
+// A process that is stopped while it writes to the file holds up all others until it goes on. So
+// use another file for a shared limit (package share/sqlite): then its turns are not held up. Do
+// not put the file on a network's file system.
 //
 // # Files
 //

@@ -1,9 +1,10 @@
 // Package redis keeps shared limits in Redis 7: one server, a cluster, or sentinels. Each limit is
-// one key, a hash of a version and a blob. No disk is needed: after a restart or a failover, Redis
-// has another run_id, and the nodes restore the state.
+// one key of Redis: a hash of a version and a blob. Redis needs no disk for this. After a restart
+// or a failover, Redis has another run_id. The processes notice this, and restore the state of the
+// limits.
 //
-// A process needs EVALSHA, EVAL, HMGET, HGET, HSET, TIME and INFO on keys with the prefix. Names
-// needs SCAN, Forget needs DEL, and a cluster needs CLUSTER.
+// A process needs the Redis commands EVALSHA, EVAL, HMGET, HGET, HSET, TIME and INFO, on keys with
+// the prefix. Names also needs SCAN, Forget needs DEL, and a cluster needs CLUSTER.
 //
 // # Files
 //

@@ -1,5 +1,5 @@
-// Package sharetest contains the tests that every share.Store passes. Use them if you write a Store for
-// another database.
+// Package sharetest contains the tests that every share.Store passes. Use these tests if you write
+// a Store for another database.
 package sharetest
 
 import (

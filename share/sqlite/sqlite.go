@@ -1,15 +1,18 @@
 // Package sqlite keeps shared limits in a SQLite file. It is for processes of one machine, and
-// needs no server. On Linux and macOS its clock is the time since the machine started. Nobody can
-// set this clock, so a new process sends at once. Elsewhere its clock is the wall clock.
+// needs no server. On Linux and macOS the store's clock is the time since the machine started.
+// Nobody can set this clock, so a new process need not wait until others confirm it. On other
+// systems the clock is the wall clock.
 //
-// No turn waits for the disk. A crash of the machine may lose the state. This does no harm, since
-// the limit is quiet after each start of the machine.
+// No turn waits for the disk, so a crash of the machine may lose the state. This does no harm:
+// after each start of the machine, nothing is sent until no earlier request can count.
 //
-// If the file is replaced or removed while it is open, it is opened again. If the new file is an
-// old copy, the copy lacks some grants. Then nothing is sent until none of those grants count.
+// If somebody replaces or removes the file while it is open, the next turn opens it again. The new
+// file may be an old copy, which lacks the latest grants. Then nothing is sent until none of those
+// grants can count.
 //
-// Some files are refused: a database in memory, since no other process sees it, and a file shared
-// by processes in different time namespaces. Do not put the file on a network's file system.
+// Open refuses a database in memory, since no other process sees it. It also refuses a file that is
+// shared by processes in different time namespaces of Linux. Do not put the file on a network's
+// file system.
 package sqlite
 
 import (
