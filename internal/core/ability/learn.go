@@ -1,8 +1,9 @@
-// Package ability speaks to limiters with an ability that few have. Such a limiter may stand in
-// another one: limit.Ask finds it there.
+// Package ability calls limiters with an ability that few limiters have: to learn from answers, or
+// to fetch room from elsewhere. Such a limiter may be wrapped in another limiter; limit.Ask finds
+// it inside.
 //
-//	learn.go   to learn from answers how much may be sent: Fair and Auto of package fairshare
-//	remote.go  to fetch room from elsewhere, as a share of a limit that many processes have: share.Member
+//	learn.go   limiters that learn from answers how much may be sent: Fair and Auto of package fairshare
+//	remote.go  limiters that fetch room from a store, as share.Member does for a limit that many processes share
 package ability
 
 import (

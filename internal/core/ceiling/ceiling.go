@@ -1,6 +1,6 @@
-// Package ceiling computes the most requests that a limit allows a client that may never be
-// refused. Simulators, servers for tests and the summary of a run compare real clients with it. It
-// is pure arithmetic.
+// Package ceiling computes the ceiling of a limit: the most requests that a client can send if the
+// server may refuse none of them. Simulators, servers for tests and the summary of a run compare
+// what a real client sent with this number. The package is pure arithmetic.
 package ceiling
 
 import (

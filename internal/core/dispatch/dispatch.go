@@ -1,20 +1,22 @@
-// Package dispatch decides which request goes out now, and with which key. It puts a queue before
-// several API keys, each with limits, nonces, a bound on attempts in flight, and its own state.
+// Package dispatch decides which request goes out now, and with which API key. It has one queue of
+// requests for several keys. Each key has limits, nonces, a bound on attempts in flight, and a
+// state of its own.
 //
 //	Next(now)        the attempt to send now, or when to ask again
 //	Done(now, …)     an attempt ended: settles it, and moves its request and its key on
 //
-// Use it through a pool.Pool, which drives it with goroutines, and whose keys, attempts and answers
-// are its types. The simulator drives it in virtual time. Drive it yourself only if you own the
-// clock. A driver sleeps only until the wake that Next returns. A Dispatcher has no clock and no
-// lock, and is not safe for concurrent use.
+// Most programs use a pool.Pool, which calls a Dispatcher from its goroutines. The Pool's types of
+// keys, attempts and answers are those of this package. The simulator calls a Dispatcher in virtual
+// time. Call it yourself only if your program supplies the time: then call Next again at the latest
+// at the instant that it returned. A Dispatcher has no clock and no lock, and is not safe for
+// concurrent use.
 //
 //	dispatch.go    Dispatcher: Next and Done
-//	part.go        requests of one resource, with a place in the line of their own
+//	part.go        the requests of one resource, which have their own place in the line
 //	host_heads.go  hosts that are down, and whose requests wait
 //	shared.go      limits that several keys share
 //	blame.go       whether a key or a request is to blame
-//	nonce.go       rising numbers of a key
+//	nonce.go       the nonces of a key: numbers that must rise from request to request
 package dispatch
 
 import (

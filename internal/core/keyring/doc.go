@@ -1,30 +1,33 @@
-// Package keyring decides what keys are: which of them may be used, who is at fault for a denial,
-// and in whose limits each counts. A Pool and a Transport use it, for keys that they got beforehand
-// and for keys that come with requests.
+// Package keyring decides which keys may be used, whether a key or a request is at fault for a
+// denial, and in whose limits each key counts. A Pool and a Transport use it. Keys may be
+// configured beforehand, or come with requests.
 //
-//	ring.go    which keys are in use, and whose turn it is
-//	blame.go   a denial: the key is at fault, or the request
+//	ring.go    which keys are in use, and which of them is used next
+//	blame.go   whether the key or the request is at fault for a denial
 //	owners.go  in which account a key counts, and where a newcomer may belong
-//	past.go    a key's answered requests, to be counted again where it moves
-//	carry.go   the usage of a key whose requests nobody noted, to be counted where it moves
-//	frozen.go  what partitions of idle keys, and others, remember
+//	past.go    the answered requests of a key: if the key moves to another account, they are counted there
+//	carry.go   the usage of a key whose requests were not recorded: if the key moves, it is counted there
+//	frozen.go  what is remembered of partitions without requests in flight, such as those of idle keys
 //
 // Its laws, each with a test over random histories:
 //
-//	K1  A known key counts in exactly one account. A newcomer counts in all that it may belong to,
-//	    up to a bound.
-//	K2  A move makes no room. After it no cost may go sooner in the new account than before, nor
-//	    sooner than if all that the key ever sent had counted there. For limits that the key has
-//	    left, a request in flight was never sent.
+//	K1  A known key counts in exactly one account. A newcomer counts in all accounts that it may
+//	    belong to, up to a bound.
+//	K2  The move of a key to another account makes no room. After the move no cost may go sooner
+//	    in the new account than before it, nor sooner than if all that the key ever sent had
+//	    counted there. In limits that the key has left, its requests in flight no longer count.
 //	K3  A newcomer that does not count in all accounts to which it may belong has one request in
 //	    flight until its first answer.
-//	K4  A key is at fault for denials only if it denied three different requests in a row with
-//	    nothing served between, or, where requests cannot wait, three that others served. Requests in
-//	    a row that all keys denied count for the key, too. A request is at fault only if two keys
-//	    denied it, or if one did six times, or if no other key can be asked.
-//	K5  While a key is in use, a key that is out is never picked.
-//	K6  Memory is bounded, whatever comes.
+//	K4  A key is at fault for denials only if three different requests in a row were denied with
+//	    it, and none was served in between. Where requests cannot wait, each of the three must
+//	    have been served with another key. A series of requests that every key denied counts
+//	    against the key, too. A request is at fault only if two keys denied it, or if one key
+//	    denied it six times, or if no other key can be asked.
+//	K5  A key that is out of use, or that denied the request, is not picked while another key is
+//	    neither.
+//	K6  Memory is bounded, whatever keys and requests come.
 //
-// The package has no clock, lock or goroutine. A Ring and Owners belong to one driver. A
-// request in flight counts where its key moves by the driver's scheduler, with scheduler.Join.
+// The package has no clock, lock or goroutine. One caller uses a Ring or an Owners at a time. If a
+// key moves while a request with it is in flight, the caller counts this request in the new
+// account, too, by scheduler.Join.
 package keyring

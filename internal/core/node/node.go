@@ -1,6 +1,7 @@
-// Package node is one of the nodes that share a limit, without a clock, a store or a goroutine.
-// Package share states the law, and drives the node. Instants of the node's own clock are called p
-// here and in the arguments; all others are of the ledger's time.
+// Package node decides what one of the nodes that share a limit does. It has no clock, no store and
+// no goroutine: package share has them and calls this package. Package share also states the law
+// that all nodes keep. An instant of the node's own clock is called p here, in names and arguments.
+// All other instants are of the ledger's time.
 //
 // # Files
 //
@@ -10,12 +11,12 @@
 //	divide.go       how many grants a node takes in its turn, and when its next turn is
 //	newcomers.go    how much stays free for new nodes
 //	granted.go      grants that are not used yet
-//	bounds.go       what a node knows of the ledger's time
+//	bounds.go       what a node knows of the ledger's time: bounds on it
 //	may_hold.go     the most that each node may hold, announced beforehand
-//	store_lives.go  finds that the store went back in time
+//	store_lives.go  finds that the store went back to an earlier state
 //	overdue.go      waits for nodes that may know that the store went back
 //	recall.go       rebuilds the state that the store lost
-//	gather.go       waits for the other nodes' reports after that
+//	gather.go       waits for the other nodes' reports after the rebuild
 //	quiet.go        why nothing is granted for a while
 //	split.go        a part of the limit for each node while the store is away
 package node

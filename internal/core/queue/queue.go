@@ -1,7 +1,8 @@
 // Package queue holds the requests that wait for their turn, and keeps count of every request that
 // it ever got. It has priorities, deadlines, retries, dead letters and bounds. It knows nothing of
-// keys, limits or nonces: that is package dispatch. The package is for authors of drivers; to send
-// requests, use a pool.Pool. docs/request_states.md draws the states and lists every transition.
+// keys, limits or nonces, which package dispatch adds. Most programs send by a pool.Pool; this
+// package is for programs that supply the time themselves. docs/request_states.md draws the states
+// and lists every transition.
 //
 // # Order
 //
@@ -26,17 +27,17 @@
 //	q.submitted − q.Priority × HeadStart <= r.submitted − r.Priority × HeadStart
 //
 // which gives the bound on q.submitted, since q.Priority <= P. Places never change, and each Take
-// counts as one of the MaxAttempts of q. Time moves on. So after that bound no new request passes
-// r, and the requests that may pass are finitely many.
+// counts as one of the MaxAttempts of q. Once the present time is after that bound, no new request
+// passes over r. So finitely many requests can still do it.
 //
-// The rule does not count held requests (see Hold and SetAside), or a Take that Return took back,
-// which was no attempt. It does not count a dead letter that was requeued by hand, which is a new submission.
-// With RetriesLast a retry counts as submitted at the instant at which it is ready again, here as
-// in the line.
+// This bound does not cover held requests (see Hold and SetAside). A Take that Return took back was
+// no attempt, so it does not count as one. A dead letter that somebody requeues by hand is a new
+// submission. With RetriesLast a retry counts as submitted at the instant at which it is ready
+// again, here as in the line.
 //
-// Everything is arithmetic on a now that the caller supplies. A now before an earlier one counts as
-// that one. Instants and durations stop at the ends of their range and do not wrap round. A Queue
-// has no clock or lock and is not safe for concurrent use.
+// Everything is arithmetic on an instant now that the caller supplies. If now is before that of an
+// earlier call, the earlier call's now counts. Instants and durations stop at the ends of their
+// range and do not wrap round. A Queue has no clock or lock and is not safe for concurrent use.
 //
 // # Files
 //

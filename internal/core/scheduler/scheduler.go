@@ -1,29 +1,32 @@
-// Package scheduler decides which ticket goes next before limits that several lanes share. A Gate,
-// a Group, the transport, a Pool and the simulator use it alike.
+// Package scheduler decides which waiting ticket goes next, where several lanes share limits. A
+// Gate, a Group, the transport, a Pool and the simulator all use it.
 //
 //	Limit    a limit.Limiter, and the ways that wait at it
 //	Way      a conjunction of Limits, narrowest first: admitted by all of them at once, or by none
 //	Lane     tickets that may go the same ways, one after the other, in the order of their Place
 //	Ticket   a cost that waits: granted, refused, or it leaves
 //
-// Order within a lane is one number, Place: an arrival, less a head start. Order between lanes at a
-// limit is Place too. At a fair limit it is start-time fair queueing: each lane's share of the use
-// is in proportion to its weight.
+// Within a lane, tickets go in the order of one number, their Place: the instant of arrival less a
+// head start. Between lanes that wait at one limit, Place decides, too. A fair limit is different:
+// there start-time fair queueing gives each lane a share of the use in proportion to its weight.
 //
 // A scheduler asks limits about the first ticket of a lane only. Each way of a lane is parked at
-// one limit: of all limits of the way, the one that will be ready last. When that limit changes, or
-// its instant comes, the scheduler looks at the ways parked there, in order. The first of them
-// goes; or it moves to another limit that it has to wait for; or it stays, and then all behind it
-// stay, too. So 40,000 tickets of one lane cost as much as one ticket. A closed limit holds up only
-// tickets that need it.
+// one of its limits: at the one that will be ready last. When that limit changes, or is ready, the
+// scheduler looks at the ways parked there, in order. If the ticket of the first way is admitted,
+// the scheduler looks at the next way. If the ticket has to wait for another limit, its way is
+// parked at that one instead. If the ticket has to wait for this limit, all ways behind it wait,
+// too. So 40,000 waiting tickets of one lane take no more questions to limits than one ticket. A
+// closed limit holds up only tickets that need it.
 //
-// While a way is parked at one limit, later tickets may take the room of its other limits. When
-// that has happened a few times, the first of the lane claims all limits of its way. Then a later
-// ticket goes only if it does not delay the first. So no ticket starves.
+// While a way is parked at one limit, later tickets of other lanes may take the room of its other
+// limits. When that has happened a few times, the first ticket of the lane claims all limits of its
+// way. From then on a later ticket goes only if it does not delay the one that claims. So no ticket
+// starves.
 //
-// A driver calls Next after every other call and at the instant Wake, until it returns nil. All is
-// arithmetic on a now that the driver supplies. A Scheduler owns no clock or lock and is not safe
-// for concurrent use. Tickets must not move.
+// The caller of a Scheduler calls Next after every other call, and at the instant that Wake
+// returns. It repeats Next until Next returns nil. All is arithmetic on a now that the caller
+// supplies. A Scheduler owns no clock or lock and is not safe for concurrent use. A Ticket must
+// stay at its address while it waits, since the Scheduler has pointers to it.
 //
 // # Files
 //

@@ -1,16 +1,18 @@
 // Package snooze decides when a job that has to wait leaves its worker, and when it comes back.
 //
-// A job queue hands jobs to workers. A worker that only waits for a limit is lost for other jobs. So a
-// job whose turn is not near goes away until an instant of its own, and its worker is free. The
-// queue brings it back then, more or less in time.
+// A job queue hands jobs to workers. While a job waits for a limit in its worker, that worker can
+// do no other job. So a job that would wait for more than Config.MaxWait, by default 250 ms, leaves
+// its worker and names an instant. The queue brings the job back at about that instant. Where only
+// an answer can tell when there is room, two jobs wait in workers, and all others leave.
 //
-// A Book has the jobs of one key that are away. Each has a place, the instant at which it first
-// came, and keeps it for all its naps. A job waits for those with an earlier place alone. So jobs
-// come back one after the other, and no job starves behind newer ones. A newer job goes first only if
-// there is room now that none of those ahead has come for.
+// A Book has the jobs of one key that are away. The place of a job is the instant at which it first
+// came; it does not change, however often the job goes away. A job waits only for jobs with an
+// earlier place. So jobs come back one after the other, and no job starves behind newer ones. A
+// newer job goes first only if there is room now beyond what the older jobs need that are due back.
 //
-// The forecast is a bound: a job may come back too early, but hardly too late. One that is too early
-// goes away again, and keeps its place.
+// A Forecast gives a lower bound for the instant at which a job may go. The job comes back a little
+// before that bound, so it may come too early, but hardly too late. A job that comes too early goes
+// away again, and its place stays the same.
 //
 // The package owns no clock and no lock.
 package snooze

@@ -1,18 +1,18 @@
 // Package stack is a limit.Limiter between a server's partition and its next request. A partition
-// is one credential, or any other part of a server's quota. The stack has the configured limit, the
-// bounds on requests in flight, a pause, the server's hints, and a slow beginning. It can only be
-// stricter than the configured limit.
+// is one credential, or any other part of a server's quota. A Stack combines the configured limit,
+// bounds on requests in flight, a pause, the server's hints, and a slow beginning. A request goes
+// only if all of these allow it, so a Stack is never less strict than the configured limit.
 //
-// Like every Limiter it is arithmetic on the now of its caller. It owns no clock and no lock, and
-// belongs to one driver. A Breaker handles outages of a host.
+// Like every Limiter, a Stack is arithmetic on the now of its caller. It owns no clock and no lock,
+// and one caller uses it at a time. A Breaker handles outages of a host.
 //
 //	stack.go          Stack: Ready, Admit, Settle
-//	pause.go          the time without requests after refusals
-//	trial_request.go  one request at a time after them
+//	pause.go          the pause: the time without requests after a refusal
+//	trial_request.go  the first request goes alone until the server answers it with anything but a refusal
 //	beginning.go      a slow beginning where the right load is unknown
 //	ramp.go           how quickly the load may rise
 //	idle.go           what a stack with nothing in flight remembers
-//	breaker.go        Breaker: a host that is down is not asked but by probes
+//	breaker.go        Breaker: while a host is down, only probes are sent to it
 //	open_files.go     a bound on requests in flight for want of file descriptors
 package stack
 
