@@ -72,6 +72,7 @@ var notWithBacklog = refusals{
 	{"out-dir max-file", "answers are kept in the store, and not in files; expected --out"},
 	{"via enqueued poll", "a batch of a provider is of one process"},
 	{"upstream", "the limits of an upstream are of one process"},
+	{"every rounds", "a backlog has one result for each id"},
 	{"next next-while max-pages", "the next page is known only to the process that read the one before"},
 	{"budget price", "each process knows only what it has spent itself"},
 	{"retry-dead", "expected paceline backlog retry-dead"},

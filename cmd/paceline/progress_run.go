@@ -88,6 +88,7 @@ func (in *runInput) lines(own func() []screen.Line) func() []screen.Line {
 const (
 	rankDone = iota
 	rankETA
+	rankAge
 	rankRate
 	rankRejected
 	rankBar
@@ -115,6 +116,12 @@ func runLine(p *run.Progress) (l screen.Line) {
 		add(rankBar, "", "%s", bar(p.Done+p.Dead+p.Expired, p.Total))
 		of := done + "/" + text.Thousands(int64(p.Total))
 		keep(rankDone, "", of, of, fmt.Sprintf("%d/%d", p.Done, p.Total))
+	} else if p.Age != nil {
+		keep(rankDone, "", fmt.Sprintf("round %s: %s done", text.Thousands(int64(p.Rounds)), done), fmt.Sprintf("round %d", p.Rounds))
+		keep(rankAge, "", ageText(p.Age))
+		if p.Skipped > 0 {
+			add(rankFailed, "", "%s skipped", text.Thousands(int64(p.Skipped)))
+		}
 	} else {
 		keep(rankDone, "", done+" done, of how many is not known yet", done+" of ?", fmt.Sprintf("%d/?", p.Done))
 	}
@@ -129,6 +136,7 @@ func runLine(p *run.Progress) (l screen.Line) {
 	switch {
 	case p.ETA > 0:
 		l = append(l, screen.ETA(p.ETA))
+	case p.Age != nil:
 	case p.Total == 0 || p.ToGo > 0:
 		keep(rankETA, "", "ETA not known", "ETA ?")
 	}
@@ -148,7 +156,7 @@ func runLine(p *run.Progress) (l screen.Line) {
 	if p.Latency != nil {
 		add(rankAnswers, "", "answers in %s", text.Span(max(time.Duration(p.Latency.P50), 1)*time.Millisecond))
 	}
-	if p.Total == 0 {
+	if p.Total == 0 && p.Age == nil {
 		add(rankToGo, "", "at least %s to go", text.Thousands(int64(p.ToGo)))
 	}
 	add(rankInFlight, "", "%d in flight", p.InFlight)

@@ -22,6 +22,8 @@ func TestRunLine(t *testing.T) {
 	down := of37000
 	down.Rejected, down.Dead, down.Why = 3, 1, "answers"
 	down.Down = []string{"api.a-very-long-name.example.com for 5s: connection refused", "b.test for 1s: i/o timeout"}
+	rounds := piped
+	rounds.Rounds, rounds.Skipped, rounds.Age = 1206, 18, &tally.AgesMS{P50: 2941, P99: 6020.4}
 	resumed := of37000
 	resumed.SkippedDone = 17000
 	for _, c := range []struct {
@@ -38,6 +40,8 @@ func TestRunLine(t *testing.T) {
 		{"30", of37000, 30, "12003/37000  9.9/s  ETA 41m40s"},
 		{"no total", piped, 0, "12,003 done, of how many is not known yet  9.9/s of 10  0 rejected  ETA not known  waiting: 10/s of key A  answers in 51 ms  at least 1,002 to go  2 in flight"},
 		{"no total, 60", piped, 60, "12,003 of ?  9.9/s of 10  0 rejected  ETA ?  waiting: 10/s…"},
+		{"rounds", rounds, 0, "round 1,206: 12,003 done  age 2.94 s, p99 6.02 s  18 skipped  9.9/s of 10  0 rejected  waiting: 10/s of key A  answers in 51 ms  2 in flight"},
+		{"rounds, 80", rounds, 80, "round 1206  age 2.94 s, p99 6.02 s  18 skipped  9.9/s of 10  0 rejected"},
 		{"down", down, 110, "[###-------]  12,003/37,000  9.9/s of 10  3 rejected  ETA 41m40s  1 failed  nothing arrives at api.a-very-lon…"},
 		{"resumed", resumed, 250, "[###-------]  12,003/37,000  9.9/s of 10  0 rejected  ETA 41m40s  waiting: 10/s of key A  answers in 51 ms  2 in flight  17,000 done before"},
 	} {

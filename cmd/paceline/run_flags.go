@@ -36,6 +36,7 @@ type runFlags struct {
 	watch                        watchFlags
 	token                        tokenFlags
 	pages                        pageFlags
+	polls                        pollFlags
 	given                        givenFlags
 	prompt                       promptFlags
 	keyHosts                     []string
@@ -85,6 +86,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	f.drawn.add(p)
 	f.token.add(p)
 	f.pages.add(p)
+	f.polls.add(p)
 	f.given.add(p)
 	f.prompt.add(p)
 	p.BoolVar(&f.rejectsFree, "rejects-free", false, "the server does not count requests that it refuses with 429")
@@ -102,7 +104,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.DurationVar(&f.ttl, "ttl", 0, "deadline of requests without their own, as a duration. It begins at the field created; without that, when the line of a pipe, or the file, was first read (default: for ever)")
 	p.DurationVar(&f.answerTime, "answer-time", 0, "expected time of an answer. A request is not sent if its answer would come after its deadline; 0s: send until the deadline (default: measured, for each host)")
 	p.BoolVar(&f.renew, "renew", false, "a deadline that is a duration begins anew at each retry. A deadline that passes uses up an attempt")
-	p.StringVar(&f.until, "until", "", "end of sending: a time of day (09:00), an instant as in RFC 3339, or a duration. The run ends with exit code 5, and can be resumed")
+	p.StringVar(&f.until, "until", "", "end of sending: a time of day (09:00), an instant as in RFC 3339, or a duration. The run ends with exit code 5, and can be resumed; with --every it ends well")
 	p.Var(&f.budget, "budget", "most money to spend, such as 20USD, over all runs with one --out. Language models have their prices (paceline models, or --price-input and --price-output), other requests --price")
 	p.Float64Var(&f.price, "price", 0, "USD per attempt of cost 1, for --budget; not for language models")
 	p.DurationVar(&f.maxOutage, "max-outage", 0, "longest outage. The run ends with exit code 5 if nothing arrives at a host for this time, and nothing else is left to do. It ends with 6 if keys answer 401 or 403 to all for this time. 0s: at once (default: for ever; keys: 1m, or 1h once something was served)")
@@ -180,7 +182,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	if c.Query, err = format.ParseQuery(f.query); err != nil {
 		return usage("--query %w", err)
 	}
-	if err := f.pages.config(cmd, &c); err != nil {
+	if err := errors.Join(f.pages.config(cmd, &c), f.polls.config(cmd, &c)); err != nil {
 		return c, cli.Usage(err)
 	}
 	if err := f.token.config(cmd, &c); err != nil {

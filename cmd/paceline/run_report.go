@@ -194,7 +194,7 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 			about += fmt.Sprintf(", %.1f %% of %s", t.Percent, f.sharing.ceiling())
 		}
 	}
-	about += usedText(&t)
+	about += roundsText(&t) + usedText(&t)
 	if f.budget > 0 {
 		about += fmt.Sprintf("; %s of %s spent", text.Dollars(t.USD), text.Dollars(float64(f.budget)))
 	}

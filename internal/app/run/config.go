@@ -109,6 +109,10 @@ type Config struct {
 	Prices        Prices
 	// Until is the time from which nothing is sent. If zero, never.
 	Until time.Time
+	// Every, if above zero, asks the requests of the input again and again, in rounds that begin so often. Rounds
+	// bounds the rounds of this run; if zero, it goes on until Until or Drain. Both are good ends then.
+	Every  time.Duration
+	Rounds int
 	// By makes a Plan say what it takes to send all requests before it. If zero, it does not.
 	By time.Time
 	// MaxOutage bounds an outage. If nothing arrives at a host for that long and nothing else is
@@ -263,7 +267,7 @@ func (c *Config) contradiction() error {
 			return errors.New("a template has {key}, but there are no keys: name their environment variables with --key-env")
 		}
 	}
-	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue) < 0 || min(c.Timeout, c.TTL, c.Gap, c.NonceUnit) < 0 ||
+	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue, c.Rounds) < 0 || min(c.Timeout, c.Every, c.TTL, c.Gap, c.NonceUnit) < 0 ||
 		c.MaxResponse < 0 {
 		return errors.New("a negative number where none can be")
 	}
@@ -271,7 +275,7 @@ func (c *Config) contradiction() error {
 		return fmt.Errorf("answers take %v (--answer-time), and requests are of use for %v (--ttl): none could be answered in time",
 			c.AnswerTime, c.TTL)
 	}
-	if _, ok := c.Format.(*format.LLM); ok && c.OutDir != "" {
+	if c.isBatch() && c.OutDir != "" {
 		return errors.New("results of batches for language models have the bodies: no files of bodies")
 	}
 	if c.Base != nil && (!c.keyless || len(c.Limits) > 0 || c.Auto != nil || c.Share != nil || c.Bearer != nil ||
@@ -283,6 +287,11 @@ func (c *Config) contradiction() error {
 		return errors.New("a backlog goes with results of its own, limits that are known, and keys whose servers are " +
 			"named; not with pages, nonces, a budget, or dead letters to send again")
 	}
+	if c.Every > 0 && (c.OutDir != "" || c.files.IsView() || c.Next != nil || c.Backlog != nil || c.RetryDead != 0 ||
+		c.HoldUnanswered || c.isBatch()) {
+		return errors.New("requests that are asked again and again go with whole results; not with files of bodies, rows, " +
+			"an order, pages, a backlog, dead letters or unanswered requests of runs before, or batches")
+	}
 	if c.OutDir != "" && c.files.IsView() {
 		return errors.New("files of bodies with rows, or in order")
 	}
@@ -292,7 +301,7 @@ func (c *Config) contradiction() error {
 	if c.uses("token") != (c.Bearer != nil) {
 		return errors.New("{token} in a template and an issuer of tokens: there is one without the other")
 	}
-	if _, ok := c.Format.(*format.LLM); ok && c.Next != nil {
+	if c.isBatch() && c.Next != nil {
 		return errors.New("following pages does not go with batches for language models, whose answers have none")
 	}
 	return nil
@@ -371,6 +380,12 @@ func (c *Config) sending(secrets *format.Secrets, files *output.Bodies) sending.
 	return sending.Config{Header: c.Header, Query: c.Query, Secrets: secrets, Places: c.KeyHosts, Files: files,
 		MaxResponse: c.MaxResponse, UserAgent: c.UserAgent, Timeout: c.Timeout, Connections: c.Concurrency, TLS: c.TLS,
 		Dial: c.Dial, Base: c.Base, Proxies: c.proxies}
+}
+
+// isBatch reports whether the input and the results have the format of a provider's batches.
+func (c *Config) isBatch() bool {
+	_, is := c.Format.(*format.LLM)
+	return is
 }
 
 // uses says whether one of the templates has this placeholder.

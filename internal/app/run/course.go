@@ -146,6 +146,10 @@ func (c *course) until(conf *Config, done <-chan struct{}) {
 			return
 		}
 	}
+	if conf.Every > 0 {
+		c.halt()
+		return
+	}
 	c.ends(conf.over())
 }
 

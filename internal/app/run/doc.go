@@ -5,6 +5,7 @@
 //	earlier.go      what earlier runs did: their results, and the journal
 //	check_input.go  checks the input, before a run and while it is read
 //	feed.go         reads the input and hands the requests to a pool.Pool
+//	polls.go        hands them over again and again, in rounds
 //	snapshots.go    makes snapshots; notes why requests wait, and midnights after a sleep of the machine
 //	plan.go         what a run would send, and how long the limits make it take
 //	progress.go     how far the run is, why it waits, and how much the limits allow
@@ -34,6 +35,7 @@
 //	output   the files of a run
 //	sending  attempts over HTTP, redirects, next pages, memory and money
 //	tally    all that is counted
+//	turns    when requests are asked again
 //	telling  what the user learns on the way
 //	dead     the causes of dead letters
 //	hide     the secrets that nothing may show

@@ -95,6 +95,10 @@ func (r *Run) full() []journal.Sent {
 
 // note takes in a result of an earlier run.
 func (r *Run) note(e format.Entry) {
+	if r.polls != nil {
+		r.polls.note(e)
+		return
+	}
 	if r.c.Next != nil {
 		r.chains.note(e)
 	}

@@ -27,6 +27,7 @@ type writer struct {
 	tally   *tally.Tally
 	course  *course
 	trials  *trials
+	polls   *polls
 	ceiling *ceilings
 	room    chan struct{} // one for each answer that is on its way to the results
 	used    sync.Pool     // of *endings
@@ -197,13 +198,14 @@ func (w *endings) write() {
 		w.pass()
 	}
 	w.store.Wake()
-	w.tally.Ended(w.ends(), !w.to.Regular() && w.c.Backlog == nil)
+	w.tally.Ended(w.ends(), !w.to.Regular() && !w.tally.Elsewhere)
 	for i := range w.of {
 		j := w.of[i].job
 		if size += j.size; j.size > 0 { // otherwise it is a page of a line
 			taken++
 		}
 		w.lost = w.lost || !w.of[i].written
+		w.polls.ended(j.r, w.of[i].State == pool.Done)
 		if j.first {
 			w.trials.set(j.r.Estimate.Model, untried, "") // no effect if its answer has decided
 		}
@@ -320,7 +322,7 @@ func (w *endings) result(j *job, e *pool.Ended) {
 	*line = format.Result{
 		ID: j.r.ID, State: e.State.String(), Attempts: e.Attempts, At: format.Stamp(at), PossibleRepeat: j.repeat, Late: e.Late,
 		Key: j.key, Digest: j.r.Digest,
-		Status: j.res.Status, Partly: j.parts, Page: j.r.Page, Next: j.next, Refused: j.refusals.N,
+		Status: j.res.Status, Partly: j.parts, Page: j.r.Page, Next: j.next, Round: j.r.Round, Refused: j.refusals.N,
 		RefusedAt: j.refusals.Texts(), Ceiling: w.ceiling.now(), Headers: headers,
 	}
 	if j.usage != nil {

@@ -32,6 +32,8 @@ type feeder struct {
 	writer  *writer // of what is dead without being sent
 	teller  *telling.Teller
 	groups  pools
+	polls   *polls
+	gauge   *gauge
 	several bool  // each group has a feeder of its own
 	bytes   int64 // the size of the input, if it was checked
 }
@@ -186,6 +188,11 @@ func (f *feeder) offer(ctx context.Context, q *format.Request) bool {
 	} else if f.c.Next != nil {
 		q.Begin()
 	}
+	return f.hand(ctx, q, stray)
+}
+
+// hand hands a request to the Pool. It returns false if the run is over.
+func (f *feeder) hand(ctx context.Context, q *format.Request, stray error) bool {
 	f.secrets.Conceal(q)
 	g := f.groups.of(f.c.Meter, q.Estimate.Model)
 	j := &job{r: q, group: g, hop: sending.FirstHop(q), size: int64(len(q.Raw)+len(q.Body)) + 512}
@@ -226,7 +233,7 @@ func (f *feeder) offer(ctx context.Context, q *format.Request) bool {
 	ttl, renewal := f.starts.due(q)
 	j.waited[0] = g.waits.Until(time.Now())
 	err := g.pool.Submit(ctx,
-		pool.Request{ID: q.ID, Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
+		pool.Request{ID: turnOf(q), Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
 			Resource: q.Apart(), Attempts: earlier, Value: j})
 	if err == nil {
 		return true

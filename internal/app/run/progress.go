@@ -107,7 +107,11 @@ type Progress struct {
 }
 
 // Progress returns how far the run is.
-func (r *Run) Progress() Progress { return r.gauge.progress() }
+func (r *Run) Progress() Progress {
+	p := r.gauge.progress()
+	r.polls.progress(&p.Totals)
+	return p
+}
 
 func (s *gauge) progress() Progress {
 	p := Progress{}

@@ -65,6 +65,7 @@ type Run struct {
 	hosts         *hosts
 	denials       denials
 	purse         purse
+	polls         *polls       // nil: each request is asked once
 	tokens        *auth.Keeper // nil: requests carry no tokens
 	sender        *sending.Sender
 	judge         judge
@@ -100,7 +101,7 @@ func New(c Config) (*Run, error) {
 		store: output.New(c.files),
 		tally: tally.New(c.RetryDead, tally.NewFigures(c.Keys, c.Limits, c.Gap, c.nonces)),
 	}
-	r.tally.Elsewhere = c.Backlog != nil
+	r.tally.Elsewhere = c.Backlog != nil || c.Every > 0
 	r.assemble()
 	notice := r.c.Notice
 	r.c.Notice = func(s string) {
@@ -123,7 +124,8 @@ func (r *Run) assemble() {
 	r.secrets = c.secrets()
 	r.sender = sending.New(c.sending(r.secrets, r.store.Files))
 	r.tokens = c.newTokens(r.secrets, r.Teller, r.course)
-	r.writer = &writer{c: c, secrets: r.secrets, sender: r.sender, store: r.store, tally: r.tally, course: r.course,
+	r.polls = newPolls(c)
+	r.writer = &writer{c: c, polls: r.polls, secrets: r.secrets, sender: r.sender, store: r.store, tally: r.tally, course: r.course,
 		trials: r.trials, ceiling: &r.ceilings, room: make(chan struct{}, 2*c.Concurrency)}
 	j := &r.judge
 	j.c, j.policy, j.secrets, j.sender, j.tokens = c, c.newPolicy(), r.secrets, r.sender, r.tokens
@@ -171,6 +173,10 @@ func (r *Run) Open() error {
 	if err != nil {
 		r.store.Close()
 	}
+	if r.polls != nil {
+		r.polls.checked = r.tally.Checked
+		r.tally.Polls()
+	}
 	r.course.ahead(len(r.groups)*r.c.Queue, len(r.groups)*r.c.Concurrency)
 	return err
 }
@@ -206,10 +212,14 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 	// When the Pool stops, the feeder may be stuck in a read that cannot be ended. Then it is left
 	// behind, and changes nothing any more.
 	f := &feeder{intake: &r.intake, starts: &r.starts, secrets: r.secrets, hosts: r.hosts, trials: r.trials, course: r.course,
-		writer: r.writer, teller: r.Teller, groups: r.groups, bytes: r.planning.plan.Bytes}
+		writer: r.writer, teller: r.Teller, polls: r.polls, gauge: r.gauge, groups: r.groups, bytes: r.planning.plan.Bytes}
 	r.course.feeding = true
 	go func() {
-		f.all(ctx, name, in)
+		if r.polls != nil {
+			f.poll(ctx, name, in)
+		} else {
+			f.all(ctx, name, in)
+		}
 		r.course.set(func() { r.course.feeding = false })
 		for _, g := range r.groups {
 			g.pool.Close()
@@ -272,6 +282,7 @@ func (r *Run) Close() (t tally.Totals, err error) {
 	var lost error
 	t, lost = r.tally.Close(r.groups.waiting())
 	t.SelectFailed = int(r.unselected.Load())
+	r.polls.totals(&t)
 	d := r.tally.Final.Sub(r.tally.First)
 	if t.Seconds = d.Seconds(); t.Seconds > 0.001 {
 		t.Rate = float64(t.Done) / t.Seconds

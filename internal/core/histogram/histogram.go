@@ -66,3 +66,32 @@ func (h *Histogram) Quantile(p float64) time.Duration {
 	}
 	return 0
 }
+
+// AgeQuantile takes the durations as times between events that follow each other. It returns the age that the latest
+// event does not exceed for a fraction p of all time. It is 0 if there are none.
+func (h *Histogram) AgeQuantile(p float64) time.Duration {
+	// Within a time d between two events, the age is at most a for min(a, d). So the answer is the a for which
+	// the sum of min(a, d) is p of the sum of d. passed is that sum for the durations below a class.
+	total, passed, longer := 0.0, 0.0, float64(h.n)
+	for class, n := range h.classes {
+		total += float64(n) * float64(middle(class))
+	}
+	for class, n := range h.classes {
+		if n == 0 {
+			continue
+		}
+		if d := float64(middle(class)); passed+longer*d >= p*total {
+			return time.Duration((p*total - passed) / longer)
+		}
+		passed += float64(n) * float64(middle(class))
+		longer -= float64(n)
+	}
+	return 0
+}
+
+// Clone returns a copy.
+func (h *Histogram) Clone() *Histogram {
+	c := new(Histogram)
+	c.merge(h)
+	return c
+}

@@ -17,6 +17,7 @@ type Entry struct {
 	Digest Digest `json:"request_digest"`
 	Page   int    `json:"page"`
 	Next   string `json:"next"`
+	Round  int    `json:"round"`
 	File   string `json:"file"` // the file with the answer's body, if the run writes such files
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
@@ -54,7 +55,7 @@ func (e *Entry) read(line []byte) bool {
 			return false
 		}
 	}
-	for _, name := range []string{`,"page":`, `,"next":`, `,"finish":`, `,"output_tokens":`} {
+	for _, name := range []string{`,"page":`, `,"next":`, `,"round":`, `,"finish":`, `,"output_tokens":`} {
 		if bytes.Contains(rest, []byte(name)) {
 			return false
 		}

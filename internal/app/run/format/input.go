@@ -65,9 +65,20 @@ type Request struct {
 	Unbounded bool
 	// Page is the number of the page in its chain; 0: the request is the first page, or there is no
 	// chain.
-	Page   int
-	Chain  *Chain
-	Passed bool // the reader passed over the line, since another reader hands it over
+	Page  int
+	Chain *Chain
+	// Round is the number of the round in which the request is asked, from 1 on; 0: it is asked once. Turn is then
+	// its number among the requests of the round.
+	Round, Turn int
+	Passed      bool // the reader passed over the line, since another reader hands it over
+}
+
+// Again returns the request as it is asked in a round.
+func (q *Request) Again(round, turn int, now time.Time) *Request {
+	a := *q
+	a.Round, a.Turn, a.ReadAt = round, turn, now
+	a.Created = now // its TTL begins anew
+	return &a
 }
 
 // InputLimits bound one line. Zero fields have the defaults named.

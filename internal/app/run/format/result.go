@@ -63,8 +63,10 @@ type Result struct {
 	// number of places in the answer where a key's value was hidden
 	Hidden int `json:"hidden,omitempty"`
 	// the number of the page from the second on, with Config.Next
-	Page    int             `json:"page,omitempty"`
-	Next    string          `json:"next,omitempty"`           // the next page's URL, or the cursor in its body
+	Page int    `json:"page,omitempty"`
+	Next string `json:"next,omitempty"` // the next page's URL, or the cursor in its body
+	// the number of the round, from 1 on, with Config.Every
+	Round   int             `json:"round,omitempty"`
 	Digest  Digest          `json:"request_digest,omitempty"` // shows a rerun that the request is still the same
 	Request json.RawMessage `json:"request,omitempty"`        // the line of the input; in dead letters
 }

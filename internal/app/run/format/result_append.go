@@ -75,7 +75,9 @@ func (r *Result) Append(b []byte) []byte {
 	o.some("sha256", r.SHA256, "location", r.Location, "error", r.Error, "class", r.Class)
 	o.integer("hidden", int64(r.Hidden), false)
 	o.integer("page", int64(r.Page), false)
-	o.some("next", r.Next, "request_digest", string(r.Digest))
+	o.some("next", r.Next)
+	o.integer("round", int64(r.Round), false)
+	o.some("request_digest", string(r.Digest))
 	return append(o.b, '}', '\n')
 }
 

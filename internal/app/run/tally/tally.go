@@ -38,6 +38,10 @@ type Totals struct {
 	Pages int `json:"pages,omitempty"` // those of Input that are pages after the first of a line
 	Cut   int `json:"cut,omitempty"`   // lines with more pages than allowed
 
+	Rounds  int     `json:"rounds,omitempty"`        // the number of the latest round, if requests are asked again and again
+	Skipped int     `json:"skipped_turns,omitempty"` // turns that were not asked, since the one before was still open
+	Age     *AgesMS `json:"age_ms,omitempty"`        // of the latest answers, over the run
+
 	Late int `json:"late,omitempty"` // those of Done that were answered at their deadline or later
 
 	SkippedExpired int `json:"skipped_expired,omitempty"` // expired in a run before
