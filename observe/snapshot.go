@@ -10,10 +10,11 @@
 //	stats.go     the counts of one lane or Pool, for programs
 //	labels.go    values of labels of metrics, bounded in number and in length
 //
-// Most programs read Snapshots. A program with its own Source also fills them. EventLog, Waits and
-// Answers collect the contents of a Snapshot, and Snapshot.Sort completes it.
+// Most programs only read Snapshots. A program that provides a Source of its own also makes them.
+// It collects the contents of a Snapshot in an EventLog, in Waits and in Answers. Snapshot.Sort
+// then puts the Snapshot into its final order.
 //
-// Nothing here has a clock or a lock: callers supply both.
+// Nothing in this package has a clock or a lock: the callers pass in instants and do the locking.
 package observe
 
 import (

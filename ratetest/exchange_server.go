@@ -1,11 +1,12 @@
-// Package ratetest provides rate-limited servers for tests of clients, as httptest has servers. A server
-// enforces a rule of package rule, adds latency before and after the check, and logs each arrival.
-// The log shows a test the behaviour of the client, and the result of the best possible client.
+// Package ratetest provides rate-limited servers for tests of clients, as net/http/httptest
+// provides servers. A server enforces a rule of package ratetest/rule, adds latency before and
+// after the check, and logs each arrival. From the log, a test can see how the client behaved, and
+// how well the best possible client would have done.
 //
-// This package has an exchange, and a quota with many users. Package ratetest/llm has language
-// models, and ratetest/service the APIs of other providers. For clients in other languages,
-// `paceline serve` runs the same servers. Package lab/sim simulates clients without HTTP, in
-// virtual time, a thousand times faster.
+// Package ratetest itself provides an exchange (a market with orders and nonces), and a quota with
+// many users. Package ratetest/llm provides language models, and ratetest/service the APIs of other
+// providers. For clients in other languages, `paceline serve` runs the same servers. Package
+// lab/sim simulates clients without HTTP, in virtual time, a thousand times faster.
 package ratetest
 
 import (

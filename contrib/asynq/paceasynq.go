@@ -13,15 +13,18 @@
 //		…
 //	}
 //
-// A task whose turn is within MaxWait waits in its worker. For any other task the middleware returns an
-// error. Asynq then schedules the task for its turn: the worker is free, and no failure is counted. That
-// needs Configure. Without it, the error counts as a failure like any other. After a refusal no task of
-// the key goes until the pause is over. Refusals of requests that were in flight together make one pause.
+// A task waits in its worker if its turn comes within Config.MaxWait. For any other task the
+// middleware returns an error, and Asynq schedules the task for its turn. The worker is then free,
+// and Asynq counts no failure. This works only with Configure: without it, Asynq counts the error
+// as a failure like any other.
 //
-// Asynq keeps instants in whole seconds, so a task comes back up to half a second early or late. A task
-// without a retry left always waits in its worker, since Asynq would archive it. Places in line are those of this
-// process, since a task does not say when it was made. docs/queues.md compares the promises with those
-// of `paceline run`.
+// After a refusal, no task of the key goes until the pause is over. If the server refuses several
+// requests that were in flight together, they cause one pause.
+//
+// Asynq stores instants in whole seconds, so a task comes back up to half a second early or late. A
+// task that has no retry left always waits in its worker, since Asynq would archive it otherwise.
+// The order of tasks is that in which they came to this process, since a task does not state when
+// it was made. docs/queues.md compares the promises with those of `paceline run`.
 //
 // The package is a module of its own, so that programs without Asynq do not depend on it. It starts no
 // goroutine.

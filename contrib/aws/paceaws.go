@@ -3,16 +3,20 @@
 //	pace, err := paceaws.New(paceaws.Config{Limiter: limit.MustRolling(500, time.Minute)})
 //	cfg.APIOptions = append(cfg.APIOptions, pace.Add) // an aws.Config: for every client made of it
 //
-// Use one Pace for all requests that count in one limit: a service's API in an account and region.
-// Each attempt waits for its turn, first come first served; the SDK's retries wait too. The attempt
-// is then signed, sent, and settled by its answer. A refusal pauses all attempts, once. Services
-// name a refusal differently: ThrottlingException, SlowDown, 429. Retries remain the task of the
-// SDK's retryer, so they do not multiply. aws.NopRetryer makes none.
+// Use one Pace for all requests that count in one limit, for example all requests to one service in
+// one account and region. Each attempt waits for its turn, first come, first served. Attempts that
+// the SDK's retryer repeats wait, too. The attempt is then signed and sent, and the answer settles
+// it.
 //
-// A Pace is a middleware inside the SDK's retry loop. A retryer would not do: the SDK does not
-// return its attempt token on every way out of an attempt. An http.RoundTripper would not do
-// either: requests would wait after they were signed, and it does not know the names of refusals
-// (docs/decisions/0036-adapters.md).
+// After a refusal all attempts pause. If the server refuses several attempts that were in flight
+// together, they cause one pause. Services name a refusal differently, for example
+// ThrottlingException, SlowDown or 429, and the Pace knows these names. Only the SDK's retryer
+// repeats an attempt, so retries do not multiply. With aws.NopRetryer nothing is repeated.
+//
+// A Pace is a middleware inside the SDK's retry loop. It is no retryer, since the SDK does not
+// return a retryer's attempt token on every way out of an attempt. It is no http.RoundTripper,
+// since requests would then wait after they were signed. A RoundTripper does not know the names of
+// refusals either (docs/decisions/0036-adapters.md).
 //
 // The package is a module of its own, so that programs without the SDK do not depend on it. It
 // starts no goroutine.

@@ -1,18 +1,21 @@
-// Package paceenvoy is an external processor for Envoy (ext_proc). Envoy's requests wait in it until
-// the limits of their server let them go.
+// Package paceenvoy is an external processor for Envoy (ext_proc). Envoy's requests wait in the
+// processor until the limits of their server let them go.
 //
 //	p, err := paceenvoy.New(paceenvoy.Config{Transport: transport.Config{Preset: "openai:tier1"}})
 //	extprocv3.RegisterExternalProcessorServer(grpcServer, p)
 //
-// Envoy asks the processor at the header of a request, and waits for its answer. The processor gives
-// it when the request's turn has come. At the header of the answer the request is settled: the
-// limits learn what the server states, as through package transport, which decides here too. A
-// request whose stream ends before that may have been served, and counts so.
+// Envoy sends the header of a request to the processor, and waits for a message back. The processor
+// answers when the request's turn has come. When the header of the server's answer comes, the
+// processor settles the request: the limits learn what the server states. These decisions are made
+// by package transport, as for an http.Client. If the stream of a request ends before the server's
+// answer, the request may have been served, so it counts.
 //
-// A rate limit service of Envoy cannot do this: it is asked before a request, and no answer reaches it.
+// A rate limit service of Envoy cannot do this. Envoy asks such a service before a request, and
+// never passes it the answer.
 //
-// The folder has an example of Envoy's configuration, and the command paceline-envoy. The package is
-// a module of its own, so that programs without Envoy do not depend on its protobufs.
+// The folder of this package contains an example of Envoy's configuration, and the command
+// paceline-envoy. The package is a module of its own, so that programs without Envoy do not depend
+// on its protobufs.
 //
 //	paceenvoy.go   Config, Processor, New
 //	processing.go  one request: the messages of its stream, in their order

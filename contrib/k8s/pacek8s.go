@@ -1,13 +1,14 @@
 // Package pacek8s keeps clients of Kubernetes' client-go within the limits of their API server.
 //
-// Use Wrap where you make the rest.Config. Requests wait for their turn and are settled by their
-// answers. A 429 of the server (priority and fairness) pauses all requests, once.
+// Use Wrap if your code makes the rest.Config. Requests then wait for their turn, and their answers
+// settle them. After a 429 of the server (priority and fairness) all requests pause. If the server
+// refuses several requests that were in flight together, they cause one pause.
 //
 //	paced, err := pacek8s.Wrap(cfg, transport.Config{Limiter: limit.MustRolling(100, time.Second)})
 //
-// Use New where only a flowcontrol.RateLimiter is possible. client-go asks such a limiter before
-// each request, and never reports the answer. So you have to promise the longest time until the
-// server counts a request: see package xrate.
+// Use New if only a flowcontrol.RateLimiter is possible. client-go asks such a limiter before each
+// request, and never reports the answer. So you have to promise the longest time from the limiter's
+// permission until the server counts the request: see package xrate.
 //
 // The package is a module of its own, so that programs without client-go do not depend on it. It
 // starts no goroutine.

@@ -1,18 +1,20 @@
-// Package paceotel reports the work of paceline to OpenTelemetry. Snapshots become metrics. An HTTP
-// transport also has spans: one for each wait for a turn and one for each attempt. Names are those
-// of the semantic conventions for HTTP clients.
+// Package paceotel reports the work of Paceline to OpenTelemetry. Snapshots become metrics. An HTTP
+// transport also has spans: one for each wait for a turn and one for each attempt. The names of the
+// attributes and of HTTP metrics follow the semantic conventions for HTTP clients.
 //
 //	paced, err := paceotel.New(transport.Config{Preset: "openai:tier1"}, paceotel.Options{})
 //	client := &http.Client{Transport: paced}
 //
-// A wait is not time at the server. So it has a span of its own, paceline.wait, with the reason of
-// the wait. An attempt has a span of kind client. The method is its name, and it begins when the
-// request is handed to the base transport. Both are children of the request's span. The spans are
-// made after the attempt has ended, so no trace is passed on to the server. For that, put an
-// instrumented client around it, which sends the header field.
+// The time of a wait is not spent at the server, so a wait has a span of its own. This span is
+// named paceline.wait, and has the reason of the wait. The span of an attempt is of kind client,
+// and its name is the HTTP method. It begins when the request is handed to the base transport. Both
+// spans are children of the caller's span.
 //
-// The spans and metrics have no header field, query or body. Attribute values from strangers are
-// bounded in number and length. The package starts no goroutine.
+// The spans are made after the attempt has ended, so the server does not receive a trace header. To
+// send one, put an instrumented HTTP client around this transport.
+//
+// The spans and metrics contain no header field, query or body. Attribute values that come from
+// strangers are bounded in number and length. The package starts no goroutine.
 package paceotel
 
 import (

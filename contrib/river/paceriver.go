@@ -11,13 +11,16 @@
 //		…
 //	}
 //
-// A job waits in its worker only if its turn is near. Otherwise the middleware returns a
-// river.JobSnooze until the instant of its turn, and the worker is free for jobs of other keys. A nap
-// counts as no attempt. A refusal pauses all jobs of the key, once, and the refused job comes back at
-// its turn.
+// A job waits in its worker if its turn comes within Config.MaxWait (250 ms by default). Otherwise
+// the middleware returns a river.JobSnooze until the instant of its turn, and the worker is free
+// for jobs of other keys. A snooze does not count as an attempt.
 //
-// River decides when a job runs at all, and how often: a job that was rescued after a crash is sent
-// again, and nothing says so. docs/queues.md compares the promises with those of `paceline run`.
+// After a refusal all jobs of the key pause, and the refused job comes back at its turn. If the
+// server refuses several requests that were in flight together, they cause one pause.
+//
+// River decides whether a job runs, and how often. After a crash, River runs the interrupted job
+// again, so its request may be sent twice. Neither River nor this package reports such a repeat.
+// docs/queues.md compares the promises with those of `paceline run`.
 //
 // The package is a module of its own: a program that imports only Paceline does not download River.
 // It starts no goroutine, so nothing has to be closed.

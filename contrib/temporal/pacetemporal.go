@@ -12,15 +12,19 @@
 //		…
 //	}
 //
-// An activity waits in its worker only if its turn is near. Otherwise the interceptor ends the attempt
-// with an ApplicationError of the type Later, whose NextRetryDelay is the time to its turn. The worker
-// is free, and Temporal starts the activity again then. A refusal pauses all activities of the key,
-// once, and the refused activity comes back at its turn.
+// An activity waits in its worker if its turn comes within Config.MaxWait (250 ms by default).
+// Otherwise the interceptor ends the attempt with an ApplicationError of the type Later. Its
+// NextRetryDelay is the time until the turn. The worker is then free, and Temporal starts the
+// activity again after that delay.
 //
-// Temporal counts such an attempt as any other. So leave RetryPolicy.MaximumAttempts at 0, and bound
-// the activity by its ScheduleToCloseTimeout. With MaximumAttempts, the last attempt waits in its
-// worker, and StartToCloseTimeout must have room for that. A local activity always waits.
-// docs/queues.md compares the promises with those of `paceline run`.
+// After a refusal all activities of the key pause, and the refused activity comes back at its turn.
+// If the server refuses several requests that were in flight together, they cause one pause.
+//
+// Temporal counts an attempt that ended with Later like any other attempt. So leave
+// RetryPolicy.MaximumAttempts at 0, and bound the activity by its ScheduleToCloseTimeout. If you do
+// set MaximumAttempts, the last attempt waits in its worker, and StartToCloseTimeout must be long
+// enough for this wait. A local activity always waits in its worker. docs/queues.md compares the
+// promises with those of `paceline run`.
 //
 // The package is a module of its own, so that programs without Temporal do not depend on it. It starts
 // no goroutine.

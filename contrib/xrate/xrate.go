@@ -1,36 +1,37 @@
-// Package xrate provides a limiter with the methods of golang.org/x/time/rate, over a paceline.Gate:
-// Wait, Allow, Reserve. It is for code that cannot change its calls of those methods, or that takes
-// an interface with them. All other code uses Gate.Do or package transport. Gate.Do and transport
-// know when a request was answered. So they need no promise from the caller, and lose less of the
-// limit.
+// Package xrate provides a limiter with the methods of golang.org/x/time/rate: Wait, Allow and
+// Reserve. Behind them is a paceline.Gate. It is for code that cannot change its calls of those
+// methods, or that takes an interface with them. All other code should use Gate.Do or package
+// transport. Gate.Do and transport learn when a request was answered. So they need no promise from
+// the caller, and lose less of the limit.
 //
 // # The caller's promise
 //
-// The methods of x/time/rate report that a request may go, and never learn that it was answered. So
-// the time of arrival is unknown. Without a promise of the caller, no limit on arrivals can be
-// kept.
+// The methods of x/time/rate report that a request may go, but are never called when it has been
+// answered. So the limiter cannot know when the request arrived at the server. Without a promise of
+// the caller, it could keep no limit on arrivals.
 //
-// The promise is Config.Within. The server counts a request at most so long after Wait or Allow
-// returned, or after the instant of its reservation. Within includes the stalls of this machine,
-// the making of a connection, and the way to the server. While the promise holds, no window of the
-// server has more than the limit, and nothing is refused. A request that takes longer may be one
-// too many.
+// The promise is Config.Within: the longest time from the permission until the server counts the
+// request. The permission is the return of Wait or Allow, or the instant of a reservation. Within
+// includes the stalls of this machine, the making of a connection, and the way to the server. While
+// the promise holds, no window of the server has more than the limit, so the server refuses
+// nothing. If a request takes longer than Within, the server may refuse a request.
 //
-// The price is that each request counts for Within longer. Of 20 in any second, 18.2 a second
-// remain with 100 ms, and 10 with 1 s. Of 500 a minute, 492 remain with 1 s. Where the end of a
-// request is known, the price is the mean round trip.
+// The price of the promise is that each request counts for longer, by Within. For example, 20
+// requests in any second become 18.2 a second with a Within of 100 ms, and 10 with 1 s. A limit of
+// 500 a minute becomes 492 with 1 s. Gate.Do and transport know when a request ended, so they lose
+// only the mean round trip instead of Within.
 //
 // # Differences from x/time/rate
 //
-//   - New takes a limit.Limiter, the server's rule, and not a rate and a burst. For so many in any
-//     window use limit.Rolling, for a token bucket limit.Bucket. A bucket of x/time/rate with burst
-//     N lets 2N arrive within one window.
-//   - Wait is first come, first served, for large costs too. A caller that gives up has used
-//     nothing. Errors are *paceline.WaitError.
+//   - New takes a limit.Limiter with the server's rule, not a rate and a burst. For so many
+//     requests in any window use limit.Rolling, for a token bucket limit.Bucket. A bucket of
+//     x/time/rate with burst N lets up to 2N requests arrive within one window.
+//   - Wait is first come, first served, for large costs, too. A caller that gives up has used
+//     nothing of the limit. Errors are *paceline.WaitError.
 //   - Allow and Reserve overtake no waiting caller. While a caller waits, Allow returns false and
-//     Reserve is not OK.
-//   - No method takes an instant: the clock is the Gate's.
-//   - SetLimit and the like are methods of the limit.Limiter, called in Gate.Update.
+//     the result of Reserve is not OK.
+//   - No method takes an instant: the Gate reads its own clock.
+//   - SetLimit and similar changes are methods of the limit.Limiter. Call them in Gate.Update.
 package xrate
 
 import (

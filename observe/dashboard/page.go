@@ -1,23 +1,26 @@
-// Package dashboard is a web page that shows a Gate, a Group, a Pool or a transport.Transport at
-// work. The page answers these questions. Do the requests go as fast as the server allows? Which
-// requests wait, of which client, for which limit and until when? Which did the server refuse, and
-// why?
+// Package dashboard provides a web page that shows a Gate, a Group, a Pool or a transport.Transport
+// at work. The page answers these questions. Do the requests go as fast as the server allows? Which
+// requests wait, of which client, for which limit and until when? Which requests did the server
+// refuse, and why?
 //
 //	http.Handle("/debug/paceline/", dashboard.Handler(t))
 //
-// Mount the page like net/http/pprof, at any path that ends in a slash. The page is for people.
-// Package prom provides numbers for Prometheus.
+// Mount the page like net/http/pprof, at any path that ends in a slash. The page is for people. For
+// numbers that Prometheus reads, use package prom.
 //
-// Without a viewer the page does nothing, unless Record runs. It never starts a goroutine. With
-// viewers it takes one Snapshot of each Source a second, in the viewers' goroutines, for any number
-// of viewers and requests. It keeps a point for every five seconds of the last 15 minutes, some 20
-// kB for each Source. The first viewer sees no past, unless Record runs.
+// While nobody views the page, it does no work, unless Page.Record runs. The page never starts a
+// goroutine. While somebody views it, the page takes one Snapshot of each Source a second. It does
+// so in the goroutines of the viewers, and once for all of them, however many viewers and requests
+// there are.
+//
+// The page stores a point of its history for every five seconds of the last 15 minutes: some 20 kB
+// for each Source. This history begins with the first viewer, or with Page.Record.
 //
 // The page is read-only, and does not authenticate viewers. So mount it where only authorized
-// people have access. It answers only to loopback names, to addresses, and to configured names. So
-// a stranger's web site cannot read it by a DNS name that points here. It loads nothing from
-// elsewhere. Names of clients, models and routes may come from strangers, and are shown as plain
-// text.
+// people have access. The page answers a request only if its Host is a loopback name, an IP
+// address, or one of Config.Hosts. So a stranger's web site cannot read the page through a DNS name
+// that points to this server. The page loads nothing from other servers. Names of clients, models
+// and routes may come from strangers, so the page shows them as plain text.
 //
 //	page.go            Config, Page, and which names it answers to
 //	look.go            the frame of a second, for all viewers

@@ -3,12 +3,13 @@
 //
 //	http.Handle("/metrics", prom.Handler(gate, observe.NameSource("exchange", pool)))
 //
-// A program with a registry of its own registers a Collector there. The Collector reads its sources
-// at each scrape, and costs nothing in between. deploy/alerts.yaml has alert rules for its metrics.
+// A program with a Prometheus registry of its own registers a Collector there. The Collector reads
+// its sources at each scrape, and does nothing between scrapes. deploy/alerts.yaml contains alert
+// rules for these metrics.
 //
 // Names of clients and hosts come from strangers, so label values are bounded in length and in
-// number. The first values have series of their own. All others together are "other". No label has
-// a credential. Package dashboard has a page for people.
+// number. The values that come first get series of their own. All later values share the series
+// "other". No label contains a credential. For a page for people, use package dashboard.
 package prom
 
 import (

@@ -1,11 +1,12 @@
-// Package latency provides distributions of one-way latency: the time of a message from one end of a
-// path to the other. Simulated links and rate-limited test servers draw from them. A flag or a
-// scenario names a distribution, such as uniform:0-50ms.
+// Package latency provides distributions of one-way latency: the time that a message takes from one
+// end of a network path to the other. Simulated links and rate-limited test servers draw latencies
+// from them. A distribution has a name for flags and scenarios, such as uniform:0-50ms.
 //
-// The distributions are for configurations of ratetest and lab/sim/fleet. A client needs none of
-// them: package limit is right for any latency.
+// The distributions are for configurations of ratetest and lab/sim/fleet. A client does not
+// configure one: the limiters of package limit keep to a limit at any latency.
 //
-// The package draws and computes, and never waits. The caller supplies the random numbers.
+// The package draws a latency and computes with it, but never waits. The caller supplies the random
+// numbers.
 package latency
 
 import (

@@ -1,6 +1,7 @@
-// Package llm provides servers of language models, for tests of clients. They have OpenAI's and
-// Anthropic's endpoints, limits, header fields, streams, refusals and faults. A judge reads the
-// servers' logs. Other providers are in ratetest/service.
+// Package llm provides servers of language models, for tests of clients. The servers have OpenAI's
+// and Anthropic's endpoints, limits, header fields, streams, refusals and faults. The package also
+// has a judge, which reads the log of a server and finds whether its limits were kept. Servers of
+// other providers are in package ratetest/service.
 //
 // # Files
 //

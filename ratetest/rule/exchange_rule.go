@@ -1,12 +1,12 @@
-// Package rule is the server's side: the rules by which servers refuse requests. It also has
-// judges. A judge reads a log of arrivals and finds whether a rule was kept. Simulators and test
-// servers enforce these rules.
+// Package rule provides the server's side of rate limits: the rules by which servers refuse
+// requests. It also provides judges. A judge reads a log of arrivals and finds whether a rule was
+// kept. Simulators and test servers enforce these rules.
 //
 // Use this package to write a server or to judge a log. A client that must keep to a rule uses
 // package limit. A test that needs a ready-made server uses package ratetest.
 //
-// The package shares no code with the limiters that it judges, so a fault cannot be in both.
-// Nothing here reads a clock, waits or locks. A value is for one goroutine.
+// Package rule shares no code with the limiters that it judges, so one fault cannot hide in both.
+// Nothing in this package reads a clock, waits or locks. Only one goroutine may use a value of it.
 //
 // # Files
 //

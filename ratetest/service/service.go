@@ -1,7 +1,8 @@
 // Package service provides servers with the published limits of many API providers, for tests of
-// clients. A judge reads their logs. The package is written from the providers' documentation, and
-// does not use package provider's reading of it. Language models, with answers in tokens, are in
-// ratetest/llm.
+// clients. A judge reads the logs of these servers. The package is written from the documentation
+// of the providers, and does not use package provider, which reads the same documentation. So a
+// mistake in only one of the two shows in tests. Servers of language models, which count tokens,
+// are in package ratetest/llm.
 //
 // # Files
 //

@@ -1,10 +1,12 @@
-// Command paceline-envoy is an external processor for Envoy: requests wait in it until the limits of
-// their server let them go. See the folder above for the package and an example of Envoy's configuration.
+// Command paceline-envoy is an external processor for Envoy: requests wait in the processor until
+// the limits of their server let them go. The folder above contains the package, and an example of
+// Envoy's configuration.
 //
 //	paceline-envoy --listen 127.0.0.1:7890 --limit 20/s
 //	paceline-envoy --listen unix:/run/paceline/envoy.sock --preset openai:tier1 --tokens
 //
-// A new process knows nothing of what the one before it sent: leave the longest window between the two.
+// A new process does not know what the process before it sent. So after one has ended, wait for the
+// longest window of the limits before you start the next.
 package main
 
 import (

@@ -1,11 +1,13 @@
 // Package likerun is an example: jobs of River whose requests, retries and results are those of
-// `paceline run`. A job has a line of run's input. A mark is written before each send, and the result in the
-// transaction that completes the job. docs/queues.md says what is weaker than in `run`.
+// `paceline run`. A job contains one line of run's input. Before each send, the worker writes a
+// mark to the database. The result is written in the transaction that completes the job.
+// docs/queues.md lists what is weaker than in `run`.
 //
 //	likerun.go    the jobs, the worker, the client
 //	database.go   marks and results, in PostgreSQL or SQLite
 //
-// The module is a folder of its own, since it reads and writes lines as the program does.
+// The example is a module of its own, in this folder, since it reads and writes lines as `paceline
+// run` does.
 package likerun
 
 import (

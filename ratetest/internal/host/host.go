@@ -1,5 +1,5 @@
-// Package host is the common part of all servers of ratetest: their life on a socket, the requests
-// under way, the log, and a few words and answers.
+// Package host contains what all servers of ratetest have in common. It starts and stops a server
+// on a socket, counts the requests under way, writes the log, and has a few texts and answers.
 package host
 
 import (

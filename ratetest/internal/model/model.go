@@ -1,7 +1,8 @@
-// Package model makes up the answers of language models, in the forms of their APIs. It reads the
+// Package model makes up the answers of language models, in the formats of their APIs. It reads the
 // body of a request, and writes an answer whole or as a stream of events. The servers of
-// ratetest/llm and ratetest/service share it, so each form is in one place. It knows no limits,
-// keys, clocks or connections. Its values are not safe for concurrent use.
+// ratetest/llm and ratetest/service share the package, so that each format is written only once.
+// The package knows no limits, keys, clocks or connections. Its values are not safe for concurrent
+// use.
 //
 // # Files
 //
