@@ -36,9 +36,6 @@
 // window. N was 100, and each figure is the worst of a hundred schedules made to exceed N
 // (TestWorstWindow in module lab/micro).
 //
-// Anchored, Calendar and Bucket are for servers that themselves accept up to 2 N in some windows.
-// One example is N at the end of a calendar minute and N at the beginning of the next.
-//
 //	                                                on time   stalled
 //	limit.Rolling, limit.Weighted, behind a Gate    1.00      1.00
 //	limit.Anchored, Calendar, Bucket                2.00      2.00      and their servers allow it
@@ -50,6 +47,9 @@
 //	    reserving                                   1.01      2.00
 //	failsafe-go, bursty                             2.00      2.00
 //	slidingwindow                                   2.00      2.00
+//
+// Anchored, Calendar and Bucket are for servers that themselves accept up to 2 N in some windows.
+// One example is N at the end of a calendar minute and N at the beginning of the next.
 //
 // Some limiters reserve: they give each request an instant in advance. After a stall, all requests
 // whose instants passed during the stall go at once. So the longer the stall, the more requests go

@@ -39,7 +39,7 @@
 //	store.go     Store: a database, and what each transaction does
 //	backlog.go   Backlog: adding, results, pausing, cancelling, sending again
 //	session.go   Session: one worker that takes requests from the backlog
-//	turns.go     the turns of a Session, and its looks at other workers
+//	turns.go     the transactions of a Session, and how it looks at other workers
 //	attempt.go   Attempt: a request in the hands of a worker, and its Answer
 //	worker.go    Worker: a Session whose requests are sent by a function, within a Gate
 //

@@ -19,18 +19,19 @@
 //
 // # Which limiter
 //
-//	so many in any window, or windows of unknown phase        [Rolling]
-//	so many per minute or day of a clock that is known        [Calendar]
-//	so many per interval that begins with a message           [Anchored]
-//	token bucket, GCRA, leaky bucket                          [Bucket]
-//	the window before in proportion (Cloudflare, HAProxy)     [Weighted]
-//	output tokens as they are produced (Anthropic)            [Produced]
-//	several of these at once                                  [All]
-//	a part of a limit; a load that rises slowly               [Headroom]
-//	in flight; apart; in order                                [Concurrency], [Spacing], [Sequence]
-//	pauses that the server asks for                           [Cooldown]
-//	in flight, and the bound is not known                     [Adaptive]
-//	limits that may be wrong; limits that come and go         [Fitted], [Varying]
+//	so many requests in any window, or in windows of unknown phase    [Rolling]
+//	so many per minute or day, by a clock whose minutes are known     [Calendar]
+//	so many per interval that begins with the first message           [Anchored]
+//	token bucket, GCRA, leaky bucket                                  [Bucket]
+//	the window before counts in proportion (Cloudflare, HAProxy)      [Weighted]
+//	output tokens count as they are produced (Anthropic)              [Produced]
+//	several of these limits at once                                   [All]
+//	use a part of a limit only; let the load rise slowly              [Headroom]
+//	a bound on requests in flight                                     [Concurrency]
+//	the same, where the server's bound is not known                   [Adaptive]
+//	a least time between sends; requests that must arrive in order    [Spacing], [Sequence]
+//	pauses that the server asks for                                   [Cooldown]
+//	limits that may be wrong; limits that come and go                 [Fitted], [Varying]
 //
 // Package fairshare is for a quota that strangers use, too. Package limit/window counts events
 // whose times the caller knows.
@@ -53,7 +54,7 @@
 //	weighted.go       Weighted: two counters and a proportion
 //	produced.go       Produced: tokens that count as the server produces them
 //	concurrency.go    Concurrency: requests in flight
-//	adaptive.go       Adaptive: requests in flight, where the bound is not known
+//	adaptive.go       Adaptive: requests in flight, where the server's bound is not known
 //	spacing.go        Spacing: a gap between requests
 //	sequence.go       Sequence: requests that must arrive in order
 //	cooldown.go       Cooldown: pauses that the server asks for
@@ -62,22 +63,22 @@
 //	fitted.go         Fitted: finds out when a configured limit is wrong
 //	lesson.go         the state of a Fitted, for the next process
 //	wrap.go           Unwrap and Ask: the search through wrappers
-//	leaving.go        ReadyLeaving: when a cost leaves a part of the limit free
+//	leaving.go        ReadyLeaving: when a cost may go and still leave a part of the limit free
 //	forecast.go       Forecaster: Ready after one more Admit, or behind many requests
 //	rule.go           Rule: so much of a unit per window
 //	describe.go       Describer: the rules of a limiter, their usage, the rule behind a verdict
 //	usage.go          Usage: the use of each limit now
-//	headroom.go       Headroom: a part of the limits, and a slow beginning
+//	headroom.go       Headroom: uses only a part of the limits, and begins slowly
 //	named.go          Named: a limiter with a name
 //	keeper.go         Keeper: a limiter's memory, written and read back; Configuration, Span
 //	keeper_state.go   the format of that memory
 //	idle.go           the memory of a limiter with no request in flight, in a few bytes
 //	replay_past.go    Past: earlier requests, for a limiter that is new
-//	retreat.go        Retreat: risky opt-ins, and the retreat from them
+//	retreat.go        Retreat: options with a risk, and how a refusal ends their use for a while
 //	rtts.go           round trips, and the lead that LearnLead learns
 //	serverclock.go    ServerClock: arrivals from the server's time stamps
 //	outcome_tally.go  Tally: how many requests ended in which way
-//	link.go           Link: the state of the way to the server
+//	link.go           Link: the state of the network path to the server
 package limit
 
 import (

@@ -7,8 +7,9 @@
 //
 // One name of a field may have several meanings. For example, a reset is a duration, a number of
 // seconds, an instant in seconds or smaller units, an RFC 3339 time, or an HTTP date. So the
-// package has a Dialect for each provider. If a dialect leaves open what a bare number means, its
-// size decides: 30 is a number of seconds, 1760000000 is an instant.
+// package has a Dialect for each provider. If a reset is a bare number, its size decides whether it
+// is a wait or an instant: 30 is a wait, of 30 s unless the dialect has another unit, and
+// 1760000000 is an instant.
 //
 // For an unknown server, the package tries the three generations of the IETF draft, X-RateLimit
 // fields and Retry-After. All other facts about a provider, such as its published limits, are in a

@@ -103,6 +103,10 @@
 //   - Nobody sets the store's clock forward while no node is there.
 //   - A change of that clock by less than the quickest round trip to the store does no harm. The
 //     limiter's Margin covers a change of a millisecond.
+//   - No process is stopped for longer than Late between the check by Fresh and the kernel's write.
+//   - If a node ends, the server counts its requests within Late of that end. Package limit trusts
+//     the same.
+//   - A Calendar is as right as the store's clock was when the first node came.
 //
 // These limiters can be shared: Rolling, Calendar, Bucket without Alone, Weighted and Cooldown. An
 // All, a Named and a Fitted of them can be shared, too. These cannot: Concurrency, Spacing,

@@ -32,11 +32,11 @@
 // together take 256 MiB of memory at most. If the usage cannot be read, the cost that was reserved
 // before the send counts.
 //
-// The Transport adds nothing to a request but what Config.Keys and Config.Targets add: a credential
-// and another host. After a redirect, an http.Client sends a new request through the Transport. If
-// the new host is another one, http.Client removes Authorization, Proxy-Authorization and Cookie.
-// It does not remove a provider's own field, such as X-Api-Key, so that host would get the key. To
-// prevent this, set CheckRedirect of the http.Client.
+// The Transport adds nothing to a request but what you set in Config.Keys and Config.Targets, such
+// as a credential or another host. After a redirect, an http.Client sends a new request through the
+// Transport. If this request goes to another host, http.Client removes Authorization,
+// Proxy-Authorization and Cookie. It does not remove a provider's own field, such as X-Api-Key, so
+// the other host would get the key. To prevent this, set CheckRedirect of the http.Client.
 //
 // Several clients may share a Transport, each with its part of every limit (Config.Client). A
 // request whose wait would be longer than Config.MaxWait fails at once, without waiting.
@@ -54,19 +54,19 @@
 //	stats.go               Stats, Ask, Partitions, Lift
 //	transport_snapshot.go  Snapshot
 //	hedge.go               second copies of slow requests
-//	call.go                one RoundTrip, as the list of its stations
-//	prepare.go             what a request counts in, and what it costs
+//	call.go                one RoundTrip, as the list of its steps
+//	prepare.go             which limits a request counts in, and what it costs
 //	host_charges.go        what a request costs by the charges of its host, and its resource
 //	notice.go              charges that answers show to be wrong
 //	shape.go               costs that only an answer knows
-//	acquire.go             its turn: one permit of all its limits
-//	send.go                the Base, with the key's credential, at most once per permit
+//	acquire.go             the wait of a request, for one permit of all its limits
+//	send.go                sends by the Base, with the key's credential, at most once per permit
 //	judge.go               what the exchange proves, and whether to send again
 //	settle.go              each limit learns the outcome and the server's statements
 //	price.go               cost in money
-//	key_owners.go          whose limits a key counts in, as answers show, and how it moves there
+//	key_owners.go          which owner's limits a key counts in, as answers show, and how a key moves there
 //	newcomer.go            keys whose organization is unknown until their first answer
-//	key.go                 Config.Keys: turns, and keys that are out of use
+//	key.go                 Config.Keys: the choice of a key, and keys that are out of use
 //	target.go              Config.Targets: several servers behind one name
 //	target_cost.go         costs that differ from target to target
 //	session.go             Config.Affinity: sessions that stay at one target

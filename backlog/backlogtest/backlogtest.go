@@ -4,7 +4,7 @@
 // # Files
 //
 //	backlogtest.go  Run, and help for the tests
-//	turns.go        turns: their numbers, results, claims and returns
+//	turns.go        transactions of workers: their numbers, results, claims and returned requests
 //	workers.go      workers that are given up
 //	programs.go     adding, results, pausing, cancelling, sending again
 package backlogtest

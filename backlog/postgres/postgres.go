@@ -26,7 +26,7 @@
 //
 //	postgres.go  Store: connecting, and help for statements
 //	schema.go    the tables, and their version
-//	worker.go    what workers do: turns, looks, giving up
+//	worker.go    what workers do: take requests, report results, look at other workers, give them up
 //	program.go   what programs do: adding, results, changes
 package postgres
 

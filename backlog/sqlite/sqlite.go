@@ -9,7 +9,7 @@
 //
 //	sqlite.go   Store: opening a file, and transactions
 //	schema.go   the tables
-//	worker.go   what workers do: turns, looks, giving up
+//	worker.go   what workers do: take requests, report results, look at other workers, give them up
 //	program.go  what programs do: adding, results, changes
 package sqlite
 
