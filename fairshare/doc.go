@@ -1,8 +1,8 @@
 // Package fairshare provides limiters for a quota that strangers use, too. Strangers are programs
-// that your program cannot talk to. All processes that use this package get the same share, almost
-// without refusals. Each process knows the published limit of the quota. It learns about the others
-// only from the answers to its own requests: whether they were served or refused, and how much of
-// the quota remains.
+// that your program cannot talk to. All processes that use this package with the same Weight get
+// the same share, almost without refusals. Each process knows the published limit of the quota. It
+// learns about the others only from the answers to its own requests: whether they were served or
+// refused, and how much of the quota remains.
 //
 // [Fair] is the limiter to use. It is for token buckets, for fixed and rolling windows, and also
 // for servers whose answers state no remaining quota. A Fair is a limit.Limiter for one process

@@ -8,8 +8,8 @@
 // One name of a field may have several meanings. For example, a reset is a duration, a number of
 // seconds, an instant in seconds or smaller units, an RFC 3339 time, or an HTTP date. So the
 // package has a Dialect for each provider. If a reset is a bare number, its size decides whether it
-// is a wait or an instant: 30 is a wait, of 30 s unless the dialect has another unit, and
-// 1760000000 is an instant.
+// is a wait or an instant. For example, 30 is a wait of 30 s, unless the dialect has another unit.
+// 1760000000 is an instant in seconds since 1970.
 //
 // For an unknown server, the package tries the three generations of the IETF draft, X-RateLimit
 // fields and Retry-After. All other facts about a provider, such as its published limits, are in a

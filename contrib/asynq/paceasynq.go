@@ -23,8 +23,8 @@
 //
 // Asynq stores instants in whole seconds, so a task comes back up to half a second early or late. A
 // task that has no retry left always waits in its worker, since Asynq would archive it otherwise.
-// The order of tasks is that in which they came to this process, since a task does not state when
-// it was made. docs/queues.md compares the promises with those of `paceline run`.
+// Tasks stand in line in the order in which they came to this process, since a task does not state
+// when it was made. docs/queues.md compares the promises with those of `paceline run`.
 //
 // The package is a module of its own, so that programs without Asynq do not depend on it. It starts no
 // goroutine.

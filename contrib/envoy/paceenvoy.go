@@ -10,8 +10,8 @@
 // by package transport, as for an http.Client. If the stream of a request ends before the server's
 // answer, the request may have been served, so it counts.
 //
-// A rate limit service of Envoy cannot do this. Envoy asks such a service before a request, and
-// never passes it the answer.
+// A rate limit service of Envoy could not learn from answers: Envoy asks such a service before a
+// request, and never passes it the answer.
 //
 // The folder of this package contains an example of Envoy's configuration, and the command
 // paceline-envoy. The package is a module of its own, so that programs without Envoy do not depend

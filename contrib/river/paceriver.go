@@ -12,8 +12,8 @@
 //	}
 //
 // A job waits in its worker if its turn comes within Config.MaxWait (250 ms by default). Otherwise
-// the middleware returns a river.JobSnooze until the instant of its turn, and the worker is free
-// for jobs of other keys. A snooze does not count as an attempt.
+// the middleware returns a river.JobSnooze until the instant of the job's turn, and the worker is
+// free for jobs of other keys. A snooze does not count as an attempt.
 //
 // After a refusal all jobs of the key pause, and the refused job comes back at its turn. If the
 // server refuses several requests that were in flight together, they cause one pause.
