@@ -1,7 +1,7 @@
 // Package pool sends requests with several API keys. The package is for work with priorities,
 // deadlines, retries and more than one key. Each request waits in a queue, and is sent with a key
 // whose limits have room for it. A request that fails is sent again if that can help. Every request
-// has one reported end, so none is lost.
+// ends in one known state, such as done or dead, so none is lost.
 //
 // Three cases need no Pool. Goroutines that only wait for a limit use a paceline.Gate. HTTP clients
 // use package transport. For requests in files, use the program: `paceline run` contains a Pool,
