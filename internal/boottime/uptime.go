@@ -1,5 +1,5 @@
-// Package boottime tells how much time has passed between two processes of one machine, whatever
-// becomes of its wall clock.
+// Package boottime reads for how long this machine has been up. Two processes can compare their
+// readings, and so know the time between them even if somebody set the wall clock.
 package boottime
 
 import "time"

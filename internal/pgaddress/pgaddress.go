@@ -1,5 +1,5 @@
-// Package pgaddress reads addresses of PostgreSQL, and keeps their passwords out of errors. A pool that it
-// configures finds the primary again after a failover.
+// Package pgaddress reads addresses of PostgreSQL, and keeps their passwords out of errors. It also
+// configures a pool of connections, so that the pool finds the new primary after a failover.
 package pgaddress
 
 import (

@@ -1,14 +1,18 @@
-// Package queued gives the jobs of somebody else's queue their turns at limits. The adapters for River,
-// Asynq and Temporal, in contrib, are made of it.
+// Package queued makes the jobs of a job queue wait for their turn at limits. The queue is another
+// project's: the adapters for River, Asynq and Temporal, in contrib, use this package.
 //
-// Keys.Do is called in a worker, around a job's work. If the turn is near, it waits at the Gate of the
-// job's key. Otherwise it returns a Later at once. The adapter then has its queue bring the job back at
-// that instant, and the worker is free. Package snooze decides. The work sends its request by Send, or
-// reports an answer by Answered. A refusal pauses all jobs of the key, and the refused job comes back
-// when its turn is.
+// An adapter calls Keys.Do in a worker, around the work of a job. If the job's turn comes within
+// MaxWait, by default 250 ms, Do waits at the Gate of the job's key and then runs the work.
+// Otherwise Do returns a Later at once. The adapter then has its queue bring the job back at the
+// instant of the Later, and the worker is free. Package snooze decides which of the two happens.
 //
-// Nothing here is written to a store. Naps that the queue keeps outlive the process; places in line do
-// as far as the queue knows when a job was made.
+// The work sends its request by Attempt.Send, or reports an answer by Attempt.Answered. If a server
+// refuses a request, all jobs of that key pause. The refused job comes back when it may be sent
+// again.
+//
+// This package writes nothing to a store. The queue stores when each job comes back, so that
+// survives a restart of the process. The order of the jobs survives only if the queue knows when
+// each job was made.
 package queued
 
 import (

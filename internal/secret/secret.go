@@ -1,5 +1,6 @@
-// Package secret keeps the values of API keys in their place. A Set finds echoes of them in
-// servers' answers. Places are the servers that may get them.
+// Package secret keeps the values of API keys from where they do not belong. A Set finds copies of
+// these values, called echoes, in servers' answers. Places are the servers to which a key may be
+// sent.
 //
 // The package does not protect secrets in memory. It does not protect against a hostile server
 // either: such a server can write a key in a form that no search finds. It is for servers that

@@ -1,6 +1,6 @@
-// Package web embeds what the live page of the library and the report of the program share: the
-// style, the script that draws charts, and uPlot. uPlot is as npm has it (1.6.32), with its licence
-// beside it. The package is embedded once, whoever uses it.
+// Package web embeds the files that two pages share: the live page of the library, and the report
+// of the program. The files are the style, the script that draws charts, and uPlot 1.6.32,
+// unchanged from npm, with its licence. A program that has both pages contains the files once.
 package web
 
 import "embed"

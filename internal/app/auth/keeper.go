@@ -1,11 +1,12 @@
 // Package auth gets the tokens of a run from a command or an OAuth server, and renews them while
-// requests go. It decides from when and until when a token may be sent, and which request tries a new
-// one. It decides what a refusal means, and when the run needs another token.
+// the run sends requests. It decides from when and until when a token may be sent. The first
+// request with a new token goes alone: this package chooses it. It also decides what follows from a
+// refused token, and when the run needs another one.
 //
 // # Files
 //
 //	keeper.go     Issuer, and the Keeper of a run's token
-//	life.go       when a token is sent, tried and renewed, as arithmetic on an instant
+//	life.go       when a token is sent, tried and renewed: arithmetic on an instant
 //	reply.go      a token in a reply of an issuer
 //	command.go    tokens from a command
 //	oauth.go      tokens from an OAuth server

@@ -1,19 +1,20 @@
-// Package capture leads all connections of one program to the proxy of its run, whatever the
-// program reads of its environment. It is `paceline exec --capture`.
+// Package capture leads all connections of one program to the proxy of its run, even if the program
+// ignores the variables for proxies in its environment. It is `paceline exec --capture`.
 //
-// The program runs in a network namespace of its own, where every address is local. Its names are
-// answered with addresses of 198.18.0.0/15, and its TCP connections arrive at one listener. That
-// listener is made inside, and handed over a Unix socket to the proxy outside. So nothing has a way
-// past the proxy. No root is needed where the system allows user namespaces.
+// The program runs in a network namespace of its own, where every address is local. If the program
+// looks up a host name, the answer is an address of 198.18.0.0/15. All its TCP connections arrive
+// at one listener. That listener is made inside the namespace, and passed through a Unix socket to
+// the proxy outside. So no connection can avoid the proxy. No root is needed where the system
+// allows user namespaces.
 //
 // # Files
 //
 //	outside_linux.go   Serve: the proxy's side
 //	dns_names.go       names and their addresses inside
-//	resolver.go        answers to the questions of programs for names
+//	resolver.go        answers the program's questions for addresses of names
 //	handover_linux.go  listeners over a Unix socket
 //	inside_linux.go    Enter: the namespace, before the program begins
-//	redirect_linux.go  packets of all connections lead to the listener
+//	redirect_linux.go  leads the packets of all connections to the listener
 //	command_linux.go   the command that makes the namespace
 //	other.go           systems without namespaces
 package capture

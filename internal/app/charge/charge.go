@@ -1,7 +1,8 @@
-// Package charge reads the forms in which users write what requests cost: flags, the file of the proxy, and
-// a header field. Amounts are numbers with a unit, or expressions in jq over a body.
+// Package charge reads the forms in which users write what requests cost: flags, the file of the
+// proxy, and a header field. An amount is a number with a unit, or an expression in jq over a body.
 //
-// The package is a reader alone. Package provider has the charges, and package transport applies them.
+// The package only reads. Package provider defines what a charge is, and package transport applies
+// charges to requests.
 //
 //	charge.go      flags, amounts, and the line that a file would have
 //	expression.go  expressions in jq

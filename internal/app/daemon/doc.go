@@ -1,18 +1,20 @@
-// Package daemon is the one process of a user that lasts from run to run. It has the socket of that
-// process, its lock and its client. What the process does is mounted by others: Server.Handle.
+// Package daemon runs the one process of a user that goes on between the user's runs. The package
+// has the socket of that process, its lock and its client. Other packages add what the process
+// does, by Server.Handle.
 //
-// HTTP/1.1 and JSON go over a Unix socket, in a folder of the user alone. Server and client check
-// each other's user by the kernel, and compare their versions.
+// Clients speak HTTP/1.1 and JSON over a Unix socket, in a folder that only the user can open.
+// Server and client each ask the kernel for the user of the other end, and compare their versions.
 //
-// A server may hand its sockets to the next process, which may be a newer program. They go by a Unix
-// socket that belongs to one user and has the mode 0600. Clients notice nothing: no connection is refused.
+// A server may hand its listening sockets to the next process, which may be a newer program. The
+// sockets go through another Unix socket, which belongs to the same user and has the mode 0600. No
+// client's connection is refused meanwhile.
 //
-// The former process calls ListenForHandover. The next one calls TakeOver. The former one answers by
-// Give, and waits until the next one is Ready. If the next one ends before, the former one goes on.
-// Afterwards the former one sends it the outcomes of requests in flight (Report), and requests of its
-// old connections (DialPredecessor).
+// The former process calls ListenForHandover, and the next one calls TakeOver. The former one
+// answers by Give, and waits until the next one is Ready. If the next one ends before that, the
+// former one goes on. Otherwise the former one later sends it the outcomes of requests in flight
+// (Report), and the requests that come on old connections (DialPredecessor).
 //
-// Several goroutines may use a Successor at a time. Only one may use a Predecessor.
+// A Successor is safe for concurrent use. Only one goroutine may use a Predecessor.
 //
 // # Files
 //

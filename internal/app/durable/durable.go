@@ -1,6 +1,6 @@
-// Package durable writes files of lines that survive. An appended line survives the death of the
-// process; a synced line survives the death of the machine. The package does not know the meaning
-// of the lines. file_name.go names files after ids that strangers chose.
+// Package durable appends lines to files. An appended line survives a crash of the process. A
+// synced line also survives a crash of the machine. The package does not know what the lines mean.
+// file_name.go makes safe names of files from ids that strangers chose.
 package durable
 
 import (

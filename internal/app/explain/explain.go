@@ -3,9 +3,9 @@
 // key=value. It does not read traces, nor objects as a language prints them. For these the error
 // says what to paste instead.
 //
-// If a text has several answers, the last counts. Of several objects or lines of a log, the last
-// one about limits or with a refusal counts. A text that is cut off is read as far as it goes. The
-// package is for users with one answer at a time, and not fast.
+// If a text has several answers of a server, the last one counts. If it has several objects or
+// lines of a log, the last one counts that is about limits or about a refusal. If the text is cut
+// off, its beginning is read. The package is for users with one answer at a time, and not fast.
 //
 //	explain.go      Answer, and Parse, which chooses the form
 //	wire.go         answers as curl, HTTPie and wget print them

@@ -2,16 +2,18 @@
 // store behind /v1/files, /v1/batches and /v1/messages/batches of `paceline proxy`. It speaks these APIs
 // of OpenAI and Anthropic: answers and errors have their words, so their SDKs work as with the provider.
 //
-// The folder alone is the state. A record is replaced as a whole, so a crash at any instant leaves
-// what was before or what is after. At its next start the Store goes on with each batch: package run
-// is the engine, with its own results and journal in the folder of the batch.
+// The folder alone is the state. A record is always replaced as a whole. So after a crash at any
+// instant there is the old record or the new one. At its next start the Store goes on with each
+// batch. Package run sends the requests of a batch, and writes its own results and journal into the
+// batch's folder.
 //
 //	FOLDER/lock                         one process at a time
 //	FOLDER/OWNER/files/ID.jsonl         a file; ID.json is its record, and makes it one
 //	FOLDER/OWNER/batches/ID/batch.json  the record of a batch; beside it are its input and the engine's files
 //
-// An owner is a client, by its name. It sees what it owns, and nothing else. Ids are 128 random bits.
-// No id and no name from outside becomes a part of a path before it was found among the known ones.
+// An owner is a client of the proxy, by its name. A client sees its own files and batches, and none
+// of others. Ids are 128 random bits. An id or a name from outside is looked up among the known
+// ones before it becomes a part of a path.
 //
 //	jobs_store.go         Config, Store: Open, Start, Stop, Wait
 //	owner.go              owners, and how much room they have

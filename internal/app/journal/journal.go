@@ -1,16 +1,17 @@
-// Package journal records what a process sends. A restart then knows how full the windows are, and
-// sends no request twice unnoticed. A line is appended before each request and after each answer
-// (record.go). A compaction of the file drops the sends that no window reaches any more.
+// Package journal records what a process sends. So after a restart the process knows how much of
+// each limit is used, and which requests may have been sent before. A line is appended before each
+// request and after each answer (record.go). From time to time the file is compacted: sends that no
+// longer count in any window are dropped.
 //
 // # Files
 //
 //	journal.go        Config, Open, and the records that a run writes
 //	record.go         the form of a line, and the History that a journal holds
 //	record_group.go   records of many goroutines in one write
-//	encode.go         lines of sends and answers, written by hand
-//	decode_record.go  lines of sends and answers, read by hand
+//	encode.go         writes the lines of sends and answers without encoding/json, which is slower
+//	decode_record.go  reads the lines of sends and answers in the same way
 //	suspend.go        another process goes on with the file
-//	findings.go       what was found about unknown limits, over restarts
+//	findings.go       what was found out about unknown limits, for the time after a restart
 package journal
 
 import (

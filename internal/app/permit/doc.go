@@ -1,19 +1,19 @@
-// Package permit lets programs in any language wait for their turn: permission to send, for what is
-// not HTTP, or not sent by Paceline. A program acquires a permit, sends its request, and settles the
-// permit by how the request ended. HTTP/1.1 and JSON carry these calls, over a Unix socket or a port of
-// the loopback interface.
+// Package permit gives programs in any language permission to send. It is for requests that are not
+// HTTP, or that Paceline does not send itself. A program acquires a permit, sends its request, and
+// settles the permit by how the request ended. These calls are HTTP/1.1 and JSON, over a Unix
+// socket or a port of the loopback interface.
 //
-// A Server has named limits, and mounts its handlers on the daemon. Behind each name is the stack of
-// limits and pauses that package transport has for a server. So a Retry-After that one process reports
-// keeps all others away.
+// A Server has named limits, and mounts its handlers on the daemon. Behind each name are the limits
+// and pauses that package transport has for a server. So if one process reports a Retry-After, all
+// other processes that use the name wait, too.
 //
 // # Files
 //
 //	permits.go        Server: the limits, and the permits that other processes hold
-//	held.go           the lives of permits, as arithmetic on an instant
+//	held.go           how long permits last: arithmetic on an instant
 //	named_limit.go    named limits, and a lane for each client
 //	add.go            limits and clients that come later
-//	upstream.go       limits that are an upstream's of the proxy
+//	upstream.go       limits that belong to an upstream of the proxy
 //	grant.go          POST /v1/acquire: waits for the turn
 //	settlement.go     POST /v1/settle and /v1/renew
 //	ask_limits.go     GET /v1/limits and /v1/ask

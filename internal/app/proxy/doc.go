@@ -2,9 +2,9 @@
 // time. The proxy sends each request on at the first instant at which the upstream surely allows
 // it.
 //
-// The package is a thin adapter: an httputil.ReverseProxy over package transport. Transport waits,
-// judges answers, settles costs and sends again. This package knows the clients, checks their
-// requests, and answers the requests that do not get through.
+// The package is a thin adapter: an httputil.ReverseProxy over package transport. Package transport
+// waits, judges answers, settles costs and sends again. This package identifies the clients, checks
+// their requests, and answers the requests that no upstream gets.
 //
 // # Files
 //
@@ -17,19 +17,19 @@
 //	forwarding.go       the forward proxy: upstreams by their own addresses
 //	systemd.go          listeners from systemd, and notices to it
 //	admin.go            the admin listener
-//	metrics.go          the address for the numbers alone
+//	metrics.go          a listener for /metrics, /livez and /readyz alone
 //	visit.go            one request, from its arrival to the end of its answer
 //	target.go           requests that no upstream may get
-//	paths.go            paths as servers may read them
-//	lengths.go          requests with a length and chunks
+//	paths.go            the ways in which a server may read a path
+//	lengths.go          requests that state both a length and chunks
 //	pages.go            requests of web pages, and preflights
 //	withhold.go         what of a request the upstream must not get
 //	clientele.go        the client of a request, and its own limits
 //	route.go            the upstream of a request, by host and path
 //	patience.go         the longest wait of a request
-//	interim.go          interim answers to a request in line, as a table of clients
-//	leave.go            requests that other programs send, in the line of an upstream
-//	hangups.go          clients that hang up in line
+//	interim.go          interim answers to a request that waits, and a table of the clients that get them
+//	leave.go            permission for requests that other programs send: they wait in the line of an upstream
+//	hangups.go          clients that hang up while their request waits
 //	kept_body.go        bodies of requests, kept so that they can be sent again
 //	writer.go           answers, flushed in time
 //	buffers.go          buffers for answers
@@ -46,9 +46,9 @@
 //	upstream_price.go   costs in money
 //	shared_store.go     limits shared with other processes
 //	state.go            the state file: sent requests that may still count
-//	inherit.go          the state goes from one process to the next
+//	inherit.go          how the state goes from one process to the next
 //	handover.go         another process takes over: Server.PassOn, Inherit
-//	hand_on.go          requests that the next process answers
+//	hand_on.go          requests that come to this process and that the next one answers
 //	batches.go          files and batches, which package jobs keeps: their requests have a line of their own
 //	sources.go          snapshots of the upstreams
 package proxy

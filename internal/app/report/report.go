@@ -1,6 +1,6 @@
-// Package report draws the results of a run, or the log of a server, as one HTML file that needs
-// nothing else: no network, no font, no other file. It follows the reader's light or dark scheme.
-// Without a script a reader has its sentence, its figures and its tables.
+// Package report draws the results of a run, or the log of a server, as one HTML file. The file
+// needs no network, no font and no other file. It follows the reader's light or dark scheme. Where
+// scripts are off, the browser still shows the summary, the figures and the tables.
 //
 //	report.go      what such a file shows, and the HTML of it
 //	crowd.go       many lines as a band and a few of them

@@ -1,12 +1,13 @@
-// Package run sends a file of requests. It is all of `paceline run` but the flags and the terminal.
+// Package run sends the requests of a file. It is `paceline run` without the flags and the
+// terminal.
 //
 //	run.go          the four steps: New, Open, Send, Close
 //	config.go       the options of a run
 //	earlier.go      what earlier runs did: their results, and the journal
 //	check_input.go  checks the input, before a run and while it is read
 //	feed.go         reads the input and hands the requests to a pool.Pool
+//	snapshots.go    makes snapshots; notes why requests wait; keeps midnights right after a sleep of the machine
 //	polls.go        hands them over again and again, in rounds
-//	snapshots.go    makes snapshots; notes why requests wait, and midnights after a sleep of the machine
 //	plan.go         what a run would send, and how long the limits make it take
 //	progress.go     how far the run is, why it waits, and how much the limits allow
 //	eta.go          how long the rest takes
@@ -17,18 +18,18 @@
 //	bearer.go        tokens that are renewed
 //	judge_answer.go  what an answer proves about the request, the limits and the key
 //	cost.go          what requests cost, by charges, answers and prices, and the budget
-//	known_hosts.go   hosts where nothing arrives, and servers that deny all
+//	known_hosts.go   hosts from which nothing arrives, and servers that deny every request
 //	next_pages.go    a request goes on with its next page
 //
-//	organizations.go  keys that have limits together
+//	organizations.go  keys that share their limits
 //	lessons.go        makes the Pools, with what earlier runs sent and learned
-//	sharing.go        limits that strangers also use, and limits that a run finds out
+//	sharing.go        limits that strangers also use, and limits that nobody stated and the run finds out
 //	groups.go         models that have limits of their own, each with a Pool; resources of a key
 //	deadline.go       when the time of a request begins, and how much of it is left
-//	trial.go          the first request of each model goes alone
-//	course.go         whether the run goes on, and how much is read ahead
+//	trial.go          the first request of each model goes alone until it is answered
+//	course.go         whether the run goes on, and how far ahead it reads its input
 //
-// Packages below this one need no Run:
+// Packages in folders of this one do not need a Run:
 //
 //	format   the forms of requests and results
 //	meter    the tokens of requests to language models, and of their answers

@@ -1,9 +1,9 @@
 // Package screen lays out text for people, in columns of a terminal.
 //
-// A Screen writes what a verb that takes long shows on standard error. It writes lines. On a terminal
-// there are one or two more lines below those, which tell how far the verb is and are rewritten.
-// Their text is computed from a state and a width, each time that a timer in this package ticks. A
-// Screen is not for results: those go to standard output as they are.
+// A Screen writes to standard error while a command runs for a long time. What it writes are lines.
+// On a terminal, one or two more lines below them show the progress, and are rewritten each time
+// that a timer in this package ticks. Their text is computed from a state and the width. A Screen
+// is not for results: those go to standard output as they are.
 //
 //	screen.go         the Screen
 //	coloured_line.go  a line that gives up parts of it where it is too wide

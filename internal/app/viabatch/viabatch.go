@@ -1,11 +1,11 @@
 // Package viabatch sends the requests of a file by the provider's own batch API, at half the price:
-// `paceline run --via batch`. It is a step before an ordinary run with the same files. It writes the
-// results of the batches as that run would. What a batch did not serve has no result then, and the
-// run sends it.
+// `paceline run --via batch`. It is a step before an ordinary run with the same files. It writes
+// the results of the batches as that run would write them. Requests that the batches did not serve
+// have no result then, so the run sends them.
 //
-// A file beside the results has what was given away: OUT.batches. Each batch is noted before it is
-// made, and again with its id. So a later command goes on with the same batches, whenever the one
-// before was killed.
+// The file OUT.batches, beside the results, records all batches. Each batch is recorded before the
+// provider is asked to make it, and again with the id from the provider. So if the command is
+// killed at any instant, a later command goes on with the same batches.
 //
 //	viabatch.go       Config, Run: the input becomes batches, and these become results
 //	ledger.go         the file with the batches

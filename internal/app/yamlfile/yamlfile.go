@@ -1,10 +1,11 @@
 // Package yamlfile reads files of YAML strictly, by tables. A table has a row for each key of a
-// mapping, and the row says how to read the value. It goes into the Go field of that name, which is
-// why the package reflects. The same table makes a JSON schema. An unknown
-// key, one that is there twice and a value of another form is an Error that says where it is and
-// what was expected. All errors of a file are collected, not just the first.
+// mapping, and the row states how to read the value. The value is stored in the Go field of the
+// same name, by reflection. A JSON schema is made from the same table. An unknown key, a key that
+// is there twice, or a value of another form is an Error. It states its place and what was
+// expected. All errors of a file are collected, not just the first.
 //
-// It is arithmetic on text: the caller opens the file. The table's owner knows what values mean together.
+// The package only reads text: the caller opens the file. Whether the values of a file fit
+// together, the owner of the table checks.
 //
 //	yamlfile.go  Reader, which collects errors, and the file as a tree
 //	mappings.go  rows of tables, and the mappings that they read

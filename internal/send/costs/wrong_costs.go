@@ -1,6 +1,6 @@
-// Package costs finds out that charges are wrong: that requests of a route cost more, or count in another
-// resource, than the row of a table says. Answers show it. Package transport and a run of a file use it; what
-// requests cost by their charges is known to package provider.
+// Package costs finds out by answers that a charge is wrong. It is wrong if requests of a route
+// cost more, or count in another resource, than the charge states. Package transport and runs of a
+// file use this package. The charges themselves are in package provider.
 package costs
 
 import (

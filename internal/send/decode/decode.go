@@ -1,14 +1,15 @@
-// Package decode reads answers without their content codings: gzip, deflate, br and zstd, at most
-// two in a row. The bytes on their way to a client stay as they came.
+// Package decode reads the bodies of answers without their content codings: gzip, deflate, br and
+// zstd, at most two in a row. Only what Paceline itself reads is decoded. A client of the proxy
+// gets the bytes as the server sent them.
 //
 //	decode.go        Codings: the codings of an answer, by its header
 //	reader.go        NewReader, and Prefix for the beginning of a body
 //	stages.go        one coding
 //	decoder.go       Decoder: decodes beside a stream, piece by piece
-//	memory_bound.go  bounds what all Decoders take together
+//	memory_bound.go  bounds the memory that all Decoders take together
 //
-// A server may name a coding and send plain text. Gateways do so when they decode an answer and
-// forward its old header. Text is then read as it is.
+// A server may name a coding in its header and send plain text all the same. Gateways do so when
+// they decode an answer and forward its old header. This package then reads the text as it is.
 package decode
 
 import (

@@ -1,8 +1,10 @@
-// Package outgoing knows the proxy through which requests leave, and what of an error is its fault.
+// Package outgoing knows the proxy through which requests leave this machine's network. It tells
+// the errors of that proxy from those of the server.
 //
-// The environment names it, as for curl: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, or the
-// same in lower case. A wrong address is an error at the beginning, since each request would fail
-// for it later. Such an address may hold a password, so no error has more of it than its host.
+// Variables of the environment name the proxy, as for curl: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and
+// NO_PROXY, or the same in lower case. If the proxy's address is malformed, FromEnvironment fails
+// at once, since each request would fail for it later. The address may contain a password, so an
+// error shows at most its host.
 //
 // The package starts nothing and owns no clock. A Proxies is safe for concurrent use.
 package outgoing

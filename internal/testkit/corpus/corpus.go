@@ -1,9 +1,9 @@
-// Package corpus loads the saved answers of package provider's testdata, for whoever tests what is
-// made of them.
+// Package corpus loads the saved answers in package provider's testdata, for the tests of all
+// packages that read answers.
 //
-// testdata/DIALECT/NAME.http is a response, with its source in the first line. Values that are
-// "constructed", and sources that say so, are of the documented format, for want of a published
-// example. A response without Date has the instant at which it is read in a second line.
+// testdata/DIALECT/NAME.http is a response, with its source in the first line. A source or a value
+// may be called "constructed": it has the documented format, but no published example was found. A
+// response without Date has a second line, with the instant at which it is read.
 package corpus
 
 import (

@@ -1,7 +1,7 @@
-// Package fakeconn provides the other end of connections in memory, for tests in virtual time. Conn
-// leads to a server that answers with a status. Network is a listener for a server of the test's
-// own. Where an http.Handler is asked by a http.Client alone, ratetest.InMemory does without
-// connections.
+// Package fakeconn provides the server's end of connections in memory, for tests in virtual time.
+// Conn leads to a server that answers with a status. Network is a listener for a server of the
+// test's own. A test that needs an http.Client and an http.Handler alone uses ratetest.InMemory,
+// which has no connections.
 package fakeconn
 
 import (

@@ -1,4 +1,5 @@
-// Package frontend helps to test what owns limiters and shows them: Gates, Groups and Pools.
+// Package frontend helps to test the types that own limiters and show their state: Gates, Groups
+// and Pools.
 package frontend
 
 import (

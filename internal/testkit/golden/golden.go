@@ -1,5 +1,6 @@
-// Package golden compares what a test writes with the file that it wrote before, line by line. With
-// go test's -update the file is written anew, and is to be read before it is committed.
+// Package golden compares, line by line, what a test writes with a file that an earlier run wrote.
+// With the flag -update of go test, the test writes the file anew. The new file is to be read
+// before it is committed.
 package golden
 
 import (

@@ -1,5 +1,6 @@
-// Package need lets a test ask for a program that a bare machine may lack. The test is skipped where the program is
-// missing, but fails where PACELINE_REQUIRE_SERVICES=1 says that all of them were installed, as in .ci/run.
+// Package need lets a test ask for a program that a machine may lack, such as nginx. Where the
+// program is missing, the test is skipped. If PACELINE_REQUIRE_SERVICES=1 is set, as .ci/run does,
+// the test fails instead.
 package need
 
 import (

@@ -1,6 +1,7 @@
-// Package overlay builds tests of this module with changed functions beside its own: no source is written.
-// go reads the changes through -overlay. All are built at once: each is a copy of its function under another
-// name, and the environment says which copies are called.
+// Package overlay builds tests of this module with some functions changed. The changes are not
+// written to the source files: go reads them through its flag -overlay. All changes are in one
+// build. Each is a copy of its function under another name, and a variable of the environment
+// chooses the copies that are called.
 package overlay
 
 import (

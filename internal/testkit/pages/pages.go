@@ -1,5 +1,5 @@
-// Package pages reads README.md, the pages beside it and those of docs, and runs what they tell somebody to type. The
-// tests of each program use it for their own command lines.
+// Package pages reads README.md, the pages beside it and those of docs, and runs the commands that
+// they tell a reader to type. The tests of each program use it for that program's command lines.
 package pages
 
 import (

@@ -1,7 +1,7 @@
 //go:build race
 
-// Package race tells tests whether they run under the race detector, ten times as slow: what has no
-// goroutines may then do with a smaller budget.
+// Package race tells tests whether they run under the race detector, which makes them about ten
+// times as slow. A test without goroutines may then do less.
 package race
 
 // Enabled reports whether this program was built with -race.

@@ -1,5 +1,5 @@
-// Package realserver starts nginx and HAProxy for tests: servers that limit requests, were written
-// by nobody here, and judge by a log of their own.
+// Package realserver starts nginx and HAProxy for tests. Both limit requests and log which ones
+// they refused. Other projects wrote them, so they judge Paceline independently.
 //
 // It needs the programs nginx and haproxy (internal/testkit/need says what becomes of a test
 // without them). Each server listens on a free port of the loopback interface, keeps its files in a

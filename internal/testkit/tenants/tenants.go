@@ -1,6 +1,7 @@
-// Package tenants contains the story that each adapter for a job queue is held to. A queue has ten workers.
-// A strict server counts each tenant by itself, and asks one of them to stay away. Meanwhile the jobs of
-// another tenant have to use their limit, and afterwards no job may be lost or refused.
+// Package tenants contains a test that each adapter for a job queue has to pass: the Story. A queue
+// has ten workers, and a strict server counts each tenant by itself. The server asks one tenant to
+// send nothing for a while. Meanwhile the jobs of another tenant have to use their limit. At the
+// end no job may be lost or refused.
 package tenants
 
 import (

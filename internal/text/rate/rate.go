@@ -1,8 +1,9 @@
 // Package rate reads rates as people write them: 20/s, 100/min, 5 per second, 300/5m, 10rps, 1k/h.
-// A Limit is a rate with all further settings of a flag or a file, and makes its limiter.
+// A Limit is a rate with the further settings that a flag or a file gives it. It makes the limiter
+// for them.
 //
-// The package is arithmetic on text and on now. It does not know the scope of a limit (each key,
-// each client): its caller does.
+// The package is arithmetic on text and on now. It does not know whether a limit is that of each
+// key or of each client: the caller knows this.
 package rate
 
 import (

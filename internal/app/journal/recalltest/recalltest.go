@@ -1,5 +1,5 @@
-// Package recalltest provides servers with an undocumented limit, and counts their answers. It is for
-// tests of memories over a restart.
+// Package recalltest provides servers with an undocumented limit, which count their answers. It is
+// for tests of what a process remembers after a restart.
 package recalltest
 
 import (

@@ -1,20 +1,21 @@
-// Package format defines the forms in which the requests of a run come, and those in which their results go.
+// Package format defines the forms in which a run reads its requests, and the forms in which it
+// writes their results.
 //
-// A Reader reads Requests from an input. Its Format is Plain, an *Items or an *LLM. The same Format writes a
-// Result as a line, and reads of such a line the Entry that a rerun needs. The package sends nothing, and owns
-// no clock and no file.
+// A Reader reads Requests from an input. Its Format is Plain, an *Items or an *LLM. The same Format
+// writes a Result as a line. From such a line it also reads the Entry, which is what another run
+// needs to know of the result. The package sends nothing, and owns no clock and no file.
 //
 //	format.go           Format, and Plain: this program's own lines
 //	input.go            Request and Reader; a request from one line of JSON
 //	items.go            requests from lists of URLs, tables, arrays and curl commands
 //	llm.go              batch files of OpenAI and Anthropic
 //	llm_result.go       results in the forms of these batches
-//	measure.go          what a request to a language model costs, by package meter
+//	measure.go          what a request to a language model costs, as package meter counts it
 //	first.go            the first request of an input
 //	skipped.go          lines of a batch that are no requests
 //	no_model.go         answers that say that there is no such model
 //	per_second.go       limits as flags give them, and those of one model
-//	sample.go           a request as it would be sent, for people
+//	sample.go           a request as it would be sent, for people to look at
 //	hidden.go           the secrets of requests, left out of what is shown
 //	hidden_tokens.go    what finds the secrets of a run: keys, and tokens that come later
 //	header_template.go  keys, and the places of their values and nonces
@@ -23,5 +24,5 @@
 //	stored.go           a request as a backlog keeps it
 //	result_append.go    a result as a line of JSON
 //	dead_class.go       why requests become dead letters, and which of them another run sends again
-//	digest.go           what stands for a request, and for its id
+//	digest.go           short values that stand for a request and for its id
 package format

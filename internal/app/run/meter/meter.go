@@ -1,7 +1,7 @@
 // Package meter counts the tokens of requests to language models, by the path and the body of a request, and by
 // its answer. The form of the input does not matter.
 //
-// A Meter counts with one provider's rules. It owns no clock, no limit and no file.
+// A Meter counts by the rules of one provider. It owns no clock, no limit and no file.
 //
 //	meter.go       Meter, and the provider whose rules it has
 //	measured.go    what a request may cost before it is sent

@@ -1,8 +1,9 @@
 // Package output writes the files of a run: results and dead letters, bodies, rows or results in order, and the
 // journal beside them.
 //
-// A Store opens them, passes what earlier runs wrote to its caller, and syncs results before the journal. It
-// knows requests by their ids alone, and says nothing to the user but by the function that Open gets.
+// A Store opens these files. It gives its caller what earlier runs wrote, and syncs results before
+// the journal. It knows requests by their ids alone. It passes notices for the user to the function
+// that Open gets, and prints nothing itself.
 //
 //	output_config.go  the files of a run by their names
 //	results_store.go  results and dead letters, those of earlier runs, and when they are synced

@@ -1,8 +1,10 @@
-// Package sending makes the attempts of a run over HTTP/1.1, and never writes one twice.
+// Package sending makes the attempts of a run over HTTP/1.1. It never writes an attempt to the
+// network twice.
 //
-// A Sender sends a request to a Hop, and returns a Response. It follows a redirect, and makes the request for a
-// next page, with what keys may go there. It bounds the memory that the bodies of answers take together. A
-// Budget bounds the money.
+// A Sender sends a request to a Hop, and returns a Response. It follows a redirect, and makes the
+// request for a next page, with only those keys that the new address may get. It bounds the memory
+// that the bodies of all answers take together. A Budget bounds what the attempts may cost in
+// money.
 //
 //	sender.go   sends one attempt
 //	trip.go     gives an attempt to the network, or to a Base

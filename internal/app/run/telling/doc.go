@@ -1,7 +1,8 @@
 // Package telling writes what the user learns while a run goes on: each notice once, and why requests waited or
 // were refused.
 //
-// Nothing here decides what is sent. The notices of a Teller have no secrets, since its function hides them.
+// Nothing here decides what is sent. A Teller passes each notice to a function of its caller. That
+// function removes secrets from the notice before the user sees it.
 //
 //	notices.go   notices for the user, each once
 //	waits.go     the causes for which requests waited
