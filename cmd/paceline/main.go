@@ -1,7 +1,8 @@
-// Command paceline sends requests at the highest rate that a server's limits allow. No request is
-// rejected or lost. The command also measures this.
+// Command paceline sends requests at the highest rate that a server's limits allow. If the command
+// knows the limits, the server rejects no request. No request is lost. The verb try shows this: it
+// sends requests to a strict server of its own, and counts what was rejected.
 //
-// Most files begin with the name of their verb. Package internal/app/cli has the
+// The names of most files begin with the name of their verb. Package internal/app/cli has the
 // common parts of a command line, such as exit codes.
 //
 // # Files
@@ -9,11 +10,11 @@
 //	main.go              the list of verbs
 //	try.go               try: run against a server of its own
 //	run*.go              run: flags, input, output, plan and report
-//	by_upstream.go       run: --upstream, by a file of the proxy
-//	enqueue.go           enqueue: the requests of a file get into a backlog
-//	work.go              work: the requests of a backlog are sent
-//	backlog*.go          backlog: what is in a store; run and others: --backlog
-//	given.go             run: inputs that were not written for paceline
+//	by_upstream.go       run: --upstream, with the settings of an upstream in a file of the proxy
+//	enqueue.go           enqueue: puts the requests of a file into a backlog
+//	work.go              work: sends the requests of a backlog
+//	backlog*.go          backlog: shows what is in a store; --backlog of run and others
+//	given.go             run: inputs in forms that are not paceline's own
 //	progress_run.go      run: the live line
 //	watch_page.go        run: the page on which a run can be watched
 //	success.go           run: --success, a jq expression
@@ -21,9 +22,9 @@
 //	token_flags.go       run: where {token} comes from
 //	prompt_flags.go      run: a prompt of each row
 //	meter_flags.go       run: the tokens that a server counts
-//	signals.go           run: Ctrl-C, once and twice
+//	signals.go           run: what the first Ctrl-C does, and the second
 //	proxy*.go            proxy: flags, files, check, forward proxy and metrics
-//	targets_in_words.go  proxy check: targets
+//	targets_in_words.go  proxy check: what targets an upstream has, in words
 //	takeover.go          proxy: the next process takes over
 //	forward_ca.go        proxy ca: the certificate of a forward proxy
 //	minute_flags.go      run and proxy: --rpm and the flags like it
@@ -31,9 +32,9 @@
 //	exec*.go             exec: flags, and the proxy of a run
 //	daemon*.go           daemon: the process that runs share; status and stop
 //	serve*.go            serve: servers to test clients against
-//	share*.go            share: limits in a store
+//	share*.go            share: limits that processes share through a store
 //	explain*.go          explain: the meaning of an answer
-//	models.go            models: known models and their prices
+//	models.go            models: the models that paceline knows, and their prices
 //	provider_names.go    names for --provider and --preset
 //	chart.go             chart: a page about a run
 //	flag_values.go       values of flags, for completions

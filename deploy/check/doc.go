@@ -1,4 +1,5 @@
-// Package check contains tests of the files beside it, by the libraries of those who read them: Kubernetes,
-// Compose and Grafana. It is a module of its own for their sake. Tests by programs, systemd and Prometheus
-// among them, are in cmd/paceline.
+// Package check tests the files in the folders beside it with the libraries of the programs that
+// read them: Kubernetes, Compose and Grafana. It is a module of its own, so that Paceline does not
+// depend on these libraries. Tests that run programs, such as systemd and Prometheus, are in
+// cmd/paceline.
 package check

@@ -1,5 +1,5 @@
-// Package eventlog reads logs of events, and finds out whether a window of a log held more than a
-// limit. The law is that of ratetest/rule.
+// Package eventlog reads logs of events, and finds out whether any window of a log has more events
+// than a limit allows. It judges a window as package ratetest/rule does.
 //
 //	instant.go   what an instant looks like
 //	read.go      lines, CSV and JSON lines: where the instant and the key of an event are

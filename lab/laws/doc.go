@@ -1,5 +1,6 @@
-// Package laws keeps the tests of the library that need the simulator. The library's own tests run
-// without the laboratory, so such a test lies here, below the name of what it tests:
+// Package laws has the tests of the library that need the simulator. The library's own tests run
+// without the folder lab. So a test with the simulator is in a folder below this one, under the
+// name of what it tests:
 //
 //	lab/laws/limit      every kind of limit on hostile networks, planted faults, and opt-ins that prove wrong
 //	lab/laws/fairshare  shares, refusals and what goes unused, in fleets of clients that share a quota

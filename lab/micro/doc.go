@@ -1,5 +1,5 @@
-// Package micro measures Paceline beside other limiters. It is a module of its own, so that what it
-// compares with is no dependency of Paceline.
+// Package micro measures Paceline beside other limiters. It is a module of its own, so that
+// Paceline does not depend on those limiters.
 //
 //	cd lab/micro
 //	go test -run 'Worst|Stale' -v                  most in any window, over the limit
@@ -8,10 +8,13 @@
 //	go test -run '^$' -bench Run -benchtime 5x     `paceline run` beside hey: some minutes
 //	go test -run '^$' -bench Pacing -benchtime 1x  real time: share of the limit, lateness
 //
-// With -count 10, benchstat compares medians. An aim is met if the median is within it at every N.
+// With -count 10, benchstat compares medians. Some operations have an aim: a time in ns that they
+// should not exceed. An aim is met if the median is within it at every N, where N is the limit in
+// the benchmark.
 //
-// ./check only builds this module, since figures need a machine that does nothing else.
+// The script ./check builds this module and runs nothing of it. Its figures need a machine that
+// does nothing else meanwhile.
 //
-// The limiters of others make other promises than ours, and some do not keep what their names say:
-// see the table of worst windows.
+// Other limiters promise other things than Paceline's. Some let more go in a window than their
+// limit: see the table of worst windows.
 package micro

@@ -1,6 +1,7 @@
-// Package nodesim simulates nodes that share a limit by package node, in virtual time. The store may be
-// away, lose and repeat, and clocks are set. There are network paths, pauses and kills. The server
-// judges every arrival by package rule.
+// Package nodesim simulates, in virtual time, nodes that share a limit by package node. The store
+// fails at times: it is away, loses what was written, or repeats a write. Clocks are set, the
+// network delays messages, and nodes pause or are killed. A server of package rule judges every
+// arrival.
 package nodesim
 
 import (

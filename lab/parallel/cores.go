@@ -1,4 +1,4 @@
-// Package parallel runs jobs on all cores, one at a time on each.
+// Package parallel runs a list of jobs on all cores. Each core runs one job at a time.
 package parallel
 
 import (

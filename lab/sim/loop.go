@@ -1,9 +1,11 @@
-// Package sim runs the decisions of limit, queue and dispatch in virtual time, against the rules of
-// servers and over links with latency. It runs the same code as production, a thousand times faster
-// than the clock, and the same seed gives the same bytes. Use it to measure what a limiter or a
-// queue of yours does to an exchange client or to prompts, before a real server sees it. Package
-// lab/sim/fleet has clients that share a quota, lab/sim/compare compares strategies, and package
-// ratetest has servers over HTTP, to test a client of your own.
+// Package sim runs the decisions of packages limit, queue and dispatch in virtual time, against the
+// rules of simulated servers, over links with latency. It runs the same code as production, a
+// thousand times faster than real time. The same seed gives the same bytes.
+//
+// Use this package to measure a limiter or a queue of yours before a real server sees it. Its loads
+// are orders to a market's exchange, and prompts to language models. Package lab/sim/fleet has
+// clients that share a quota, and lab/sim/compare compares strategies. Package ratetest has servers
+// over HTTP, to test a client of your own.
 package sim
 
 import "github.com/paceline-go/paceline/limit/mono"

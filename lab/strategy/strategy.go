@@ -1,13 +1,13 @@
-// Package strategy lists the strategies that simulators compare, by name. Some are published: those
-// of the rate_throttle_client gem, and of the demo before it. Some are peers of other systems:
-// AIMD, and the CUBIC of the AWS SDKs' adaptive mode. The last is this module's own, the law of
-// package fairshare.
+// Package strategy lists, by name, the strategies that simulators compare. Some are published:
+// those of the rate_throttle_client gem, and of a demo before that gem. Some come from other
+// systems: AIMD, and the CUBIC of the AWS SDKs' adaptive mode. The last two, fair and auto, are
+// those of package fairshare.
 //
-// Nobody should send by the published strategies: they are here to be
-// measured. For a strategy of your own, write a Strategy.
+// Nobody should send by the published strategies: they are here to be measured. For a strategy of
+// your own, make a Strategy.
 //
-// As in fairshare, nothing here owns a clock, lock or goroutine, nothing is safe for concurrent use,
-// and random numbers come from the source that the driver hands in.
+// As in package fairshare, nothing here owns a clock, lock or goroutine, and nothing is safe for
+// concurrent use. Random numbers come from the source that the caller passes.
 package strategy
 
 import (

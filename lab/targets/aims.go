@@ -1,5 +1,5 @@
-// Package targets says what a strategy for strangers who share a quota should reach, and measures whether
-// it does.
+// Package targets defines what a strategy should reach for clients that share a quota and do not
+// know of each other. It also measures whether a strategy reaches that.
 //
 //	aim_table.go    each aim: a scenario of package fleet, and the figures to be reached
 //	aim_figures.go  how each figure is measured
@@ -7,7 +7,8 @@
 //	aims.go         runs the scenarios over seeds
 //	write.go        writes the result
 //
-// A strategy is judged by other seeds than those that it was tuned on: 1001 to 1020, if the caller names none.
+// A strategy is judged by other random seeds than those on which it was tuned. If the caller names
+// no seeds, these are 1001 to 1020.
 package targets
 
 import (

@@ -1,8 +1,12 @@
-// Command release builds what a release of Paceline consists of, from a clean clone: for Linux,
-// macOS and Windows on amd64 and arm64 an archive with the programs, their man pages and
-// completions; packages for Debian; an image for containers; npm packages; the clients for permits as
-// a wheel and an npm package; and SHA256SUMS of them all. The programs are paceline and, for the laboratory, paceline-lab; the image and npm have
-// paceline alone. It needs Go and git, and the network only for Go modules.
+// Command release builds what a release of Paceline consists of, from a clean clone. It builds for
+// Linux, macOS and Windows, on amd64 and arm64. For each of these there is an archive with the
+// programs, their man pages and completions. The programs are paceline and, for the laboratory,
+// paceline-lab.
+//
+// A release also has packages for Debian, an image for containers, and npm packages of the program.
+// The image and npm have paceline alone. The clients for permits come as a wheel and an npm
+// package. The file SHA256SUMS has the sums of all. The command needs Go and git, and the network
+// only for Go modules.
 //
 //	tools/release/build DIR
 //

@@ -2,10 +2,10 @@
 // ignores the variables for proxies in its environment. It is `paceline exec --capture`.
 //
 // The program runs in a network namespace of its own, where every address is local. If the program
-// looks up a host name, the answer is an address of 198.18.0.0/15. All its TCP connections arrive
-// at one listener. That listener is made inside the namespace, and passed through a Unix socket to
-// the proxy outside. So no connection can avoid the proxy. No root is needed where the system
-// allows user namespaces.
+// looks up a host name, the answer is an address of 198.18.0.0/15. All TCP connections of the
+// program arrive at one listener. That listener is made inside the namespace, and passed through a
+// Unix socket to the proxy outside. So no connection can avoid the proxy. No root is needed where
+// the system allows user namespaces.
 //
 // # Files
 //

@@ -2,7 +2,7 @@
 // store behind /v1/files, /v1/batches and /v1/messages/batches of `paceline proxy`. It speaks these APIs
 // of OpenAI and Anthropic: answers and errors have their words, so their SDKs work as with the provider.
 //
-// The folder alone is the state. A record is always replaced as a whole. So after a crash at any
+// All state is in the folder. A record is always replaced as a whole. So after a crash at any
 // instant there is the old record or the new one. At its next start the Store goes on with each
 // batch. Package run sends the requests of a batch, and writes its own results and journal into the
 // batch's folder.

@@ -1,8 +1,8 @@
 // Command paceline-lab simulates clients that share a quota, measures what Paceline does against servers that enforce
 // their limits, and proves that its limiters are never refused.
 //
-// Each verb has a file of its own. It is no part of the program paceline: nobody but the laboratory imports package
-// lab.
+// The source of each verb is in a file of its own. The program paceline contains nothing of this
+// command, and no package outside the folder lab imports one of its packages.
 package main
 
 import (

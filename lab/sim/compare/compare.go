@@ -1,8 +1,9 @@
-// Package compare compares strategies by which strangers share a quota: it runs each of them in
-// each of a list of scenarios, once per seed, on all cores. It does what `paceline-lab sim
-// throttle` does, for a strategy of your own; see the example.
+// Package compare compares strategies for clients that share a quota and do not know of each other.
+// It runs each strategy in each of a list of scenarios, once per seed, on all cores. The command
+// `paceline-lab sim throttle` does the same for the strategies of package strategy. With this
+// package you can compare a strategy of your own; see the example.
 //
-// compare.go runs them; compare_table.go has the results and writes them.
+// compare.go runs the strategies; compare_table.go has the results and writes them as a table.
 package compare
 
 import (

@@ -1,6 +1,6 @@
 // Package fleet runs, in virtual time, clients that share a quota and know nothing of each other. A
-// Scenario says what the quota is, who the clients are and what they want; a Report says what
-// became of them. Each client follows a throttle.Strategy, which may be one of your own.
+// Scenario defines the quota, the clients and what they want to send. A Report has what became of
+// them. Each client follows a strategy.Strategy, which may be one of your own.
 //
 //	scenario.go, quota.go, scenario_check.go  what is run, and what is wrong with it
 //	fleet.go                                  runs it
@@ -10,16 +10,16 @@
 //	fleet_store.go                            processes that share one exact limit
 //	steadiness.go                             what is counted
 //	settling_time.go                          how long it took to settle
-//	shares.go                                 who had how much
-//	fleet_report.go                           what is made of that
-//	expect.go                                 bounds on it
-//	standard.go                               the scenarios that strategies are compared in
+//	shares.go                                 how much of the quota each client had
+//	fleet_report.go                           the Report that is made of these figures
+//	expect.go                                 bounds that a Report should keep
+//	standard.go                               the scenarios in which strategies are compared
 //
-// Package lab/sim/scenario reads scenarios from files. Package lab/sim/compare runs many and has
-// the table.
+// Package lab/sim/scenario reads scenarios from files. Package lab/sim/compare runs many scenarios
+// and writes a table of their results.
 //
-// The same Scenario has the same Report. Nothing here is safe for concurrent use; runs of their own
-// may be concurrent.
+// The same Scenario always gives the same Report. A Fleet is not safe for concurrent use, but
+// several Fleets may run at the same time.
 package fleet
 
 import (

@@ -1,4 +1,5 @@
-// Package formula reads laws of throttling as text, so that a scenario can have one without Go:
+// Package formula reads laws of throttling as text, so that a file with a scenario can have a law
+// of its own, without Go code:
 //
 //	on_limited: sleep *= choose(tries > 0, 1.2, 1); sleep += min_sleep
 //	on_ok:      sleep -= sleep*remaining/limit
@@ -7,7 +8,7 @@
 // expression alone is the next sleep. Expressions are those of Go over numbers of 64 bits: + - * /,
 // comparisons and && || ! (1 is true, 0 is false), and the functions and variables of the tables below.
 //
-// Compile makes closures of the text, once. A step allocates nothing.
+// Compile turns the text into closures, once. A step of the compiled law then allocates nothing.
 package formula
 
 import (

@@ -1,5 +1,6 @@
-// Package count holds how often each function was entered. Package entries adds it to the build, with a constant
-// Most, the number of functions. The counters are a file that is mapped, so that the command reads them at any time.
+// Package count counts how often each function is entered. Package entries adds it to the build,
+// with a constant Most, the number of functions. The counters are in a memory-mapped file, so
+// package entries can read them while the program runs.
 package count
 
 import (

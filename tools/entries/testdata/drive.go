@@ -1,5 +1,6 @@
-// Command drive does what is to be counted twice, and marks where the second begins. Package entries adds it to the
-// build, with import paths in place of the words in capitals.
+// Command drive does one operation twice, and marks where the second begins. Only that second one
+// is counted: the first also does work that is done once per process. Package entries adds the
+// command to the build, with import paths in place of the words in capitals.
 package main
 
 import (
