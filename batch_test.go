@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,8 +17,24 @@ import (
 type crossing struct {
 	lanes [2]*paceline.Lane
 	open  [2][]paceline.Permit
-	mu    sync.Mutex // guards open and went, of goroutines that go at once
-	went  int        // of those that waited
+	mu    sync.Mutex   // guards open: those that waited add to it
+	went  atomic.Int64 // of those that waited
+}
+
+// take returns the oldest open Permits of a lane, n at most, and takes them away.
+func (x *crossing) take(lane, n int) []paceline.Permit {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	n = min(n, len(x.open[lane]))
+	all := slices.Clone(x.open[lane][:n])
+	x.open[lane] = slices.Delete(x.open[lane], 0, n)
+	return all
+}
+
+func (x *crossing) add(lane int, all ...paceline.Permit) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.open[lane] = append(x.open[lane], all...)
 }
 
 func newCrossing(t *testing.T) *crossing {
@@ -43,35 +60,31 @@ func TestManyAreAsOneByOne(t *testing.T) {
 				case 0, 1:
 					all := make([]paceline.Permit, n)
 					got, retry := many.lanes[lane].TryWaitMany(limit.One, all)
-					many.open[lane] = append(many.open[lane], all[:got]...)
+					many.add(lane, all[:got]...)
 					count, next := 0, time.Duration(0)
 					for ; count < n; count++ {
 						p, after, ok := single.lanes[lane].TryWait(limit.One)
 						if next = after; !ok {
 							break
 						}
-						single.open[lane] = append(single.open[lane], p)
+						single.add(lane, p)
 					}
 					if got != count || retry != next {
 						t.Fatalf("seed %d, step %d: %d go, and the next after %v; one by one %d, %v", seed, step, got, retry, count, next)
 					}
 				case 2:
-					n = min(n, len(many.open[lane]))
 					o := limit.Outcome{Result: []limit.Result{limit.Accepted, limit.Unsent, limit.Unknown, limit.Failed}[rnd.IntN(4)]}
-					paceline.SettleAll(many.open[lane][:n], o)
-					for _, p := range single.open[lane][:n] {
+					paceline.SettleAll(many.take(lane, n), o)
+					for _, p := range single.take(lane, n) {
 						p.Settle(o)
 					}
-					many.open[lane], single.open[lane] = many.open[lane][n:], single.open[lane][n:]
 				default: // of one lane: with a place less, another lane may be the first that can go
 					lane = int(seed % 2)
 					for _, x := range []*crossing{many, single} {
 						go func() {
 							if p, err := x.lanes[lane].Wait(t.Context(), limit.One); err == nil {
-								x.mu.Lock()
-								defer x.mu.Unlock()
-								x.went++
-								x.open[lane] = append(x.open[lane], p)
+								x.add(lane, p)
+								x.went.Add(1)
 							}
 						}()
 						synctest.Wait()
@@ -79,8 +92,8 @@ func TestManyAreAsOneByOne(t *testing.T) {
 				}
 				time.Sleep(time.Duration(rnd.IntN(300)) * ms)
 				synctest.Wait()
-				if many.went != single.went {
-					t.Fatalf("seed %d, step %d: %d that waited went, and one by one %d", seed, step, many.went, single.went)
+				if many.went.Load() != single.went.Load() {
+					t.Fatalf("seed %d, step %d: %d that waited went, and one by one %d", seed, step, many.went.Load(), single.went.Load())
 				}
 			}
 			for i := range many.lanes {

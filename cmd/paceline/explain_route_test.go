@@ -130,7 +130,6 @@ func TestRunCharges(t *testing.T) {
 	for want, args := range map[string][]string{
 		`--charge "GET /x=5 apples": "apples" is no unit of a cost`:             {"--limit", "5/s", "--charge", "GET /x=5 apples"},
 		`no charge of github, and no --charge, names the resource "serch"`:      {"--preset", "github", "--limit", "serch: 30/m"},
-		`a limit of the resource a with --share or --organization`:              {"--limit", "5/s", "--charge", "* /a=resource a", "--limit", "a: 3/m", "--key-env", "HOME", "--header", "A: {key}", "--organization", "HOME=x"},
 		`no request fits the charge on "GET /x" but those of the one before it`: {"--limit", "5/s", "--charge", "* *=5 weight", "--charge", "GET /x=6 weight"},
 		`cost 250 weight can never go: limit 200 weight/m allows 200 at once`:   {"--limit", "200 weight/m", "--dry-run"},
 		`1 to send`:                {"--preset", "binance", "--dry-run"},

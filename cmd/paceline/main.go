@@ -18,6 +18,7 @@
 //	progress_run.go      run: the live line
 //	watch_page.go        run: the page on which a run can be watched
 //	success.go           run: --success, a jq expression
+//	poll_flags.go        run: --every, requests that are asked again and again
 //	via_flags.go         run: --via batch
 //	token_flags.go       run: where {token} comes from
 //	prompt_flags.go      run: a prompt of each row

@@ -11,7 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
-	"github.com/paceline-go/paceline/internal/app/run/turns"
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -26,7 +26,7 @@ type polls struct {
 
 	mu    sync.Mutex
 	epoch time.Time
-	turns *turns.Turns // nil until the input is read
+	turns *queue.Turns // nil until the input is read
 }
 
 func newPolls(c *Config) *polls {
@@ -92,7 +92,7 @@ func (f *feeder) poll(ctx context.Context, name string, in io.Reader) {
 	}
 	p := f.polls
 	p.mu.Lock()
-	p.turns = turns.New(p.now(), len(all), f.c.Every, f.c.Rounds, p.before)
+	p.turns = queue.NewTurns(p.now(), len(all), f.c.Every, f.c.Rounds, p.before)
 	p.mu.Unlock()
 	timer := time.NewTimer(0)
 	defer timer.Stop()

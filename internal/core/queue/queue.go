@@ -47,6 +47,7 @@
 //	host.go         the ready requests of each host and resource
 //	heap.go         a heap by place
 //	dead.go         dead letters
+//	turns.go        Turns: when requests that are asked at intervals are asked
 package queue
 
 import (

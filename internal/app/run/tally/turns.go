@@ -2,7 +2,7 @@ package tally
 
 import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/app/run/turns"
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -14,7 +14,7 @@ type AgesMS struct {
 }
 
 // AgesOf returns ages for the totals.
-func AgesOf(a turns.Ages) *AgesMS {
+func AgesOf(a queue.Ages) *AgesMS {
 	return &AgesMS{format.Milliseconds(a.P50), format.Milliseconds(a.P99), a.Never}
 }
 

@@ -1,10 +1,11 @@
-package turns
+package queue_test
 
 import (
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -12,7 +13,7 @@ func at(seconds float64) mono.Time { return mono.Time(seconds * float64(time.Sec
 
 // What is still open is skipped, and keeps its place; rounds that passed unseen are skipped whole.
 func TestTurns(t *testing.T) {
-	turns := New(at(1), 3, 5*time.Second, 5, 10)
+	turns := queue.NewTurns(at(1), 3, 5*time.Second, 5, 10)
 	for _, step := range []struct {
 		at      float64
 		ended   []int // right before, each with an answer
@@ -45,7 +46,7 @@ func TestTurns(t *testing.T) {
 
 // Whose turn is the longest ago goes first.
 func TestOldestFirst(t *testing.T) {
-	turns := New(at(0), 3, time.Second, 0, 0)
+	turns := queue.NewTurns(at(0), 3, time.Second, 0, 0)
 	turns.Due(at(0), nil)
 	for n, i := range []int{2, 0, 1} {
 		turns.Ended(at(0.1*float64(n+1)), i, i != 2) // an answer or not
@@ -57,13 +58,13 @@ func TestOldestFirst(t *testing.T) {
 
 // The present ages are those of the latest answers. Overall, a look at a random time counts.
 func TestAges(t *testing.T) {
-	turns := New(at(0), 2, time.Second, 0, 0)
+	turns := queue.NewTurns(at(0), 2, time.Second, 0, 0)
 	turns.Due(at(0), nil)
 	turns.Ended(at(10), 0, true)
 	turns.Ended(at(12), 0, true)
 	turns.Ended(at(14), 0, false) // no answer: the one before gets older
 	turns.Ended(at(20), 0, true)
-	near := func(what string, got Ages, p50, p99 float64, never int) {
+	near := func(what string, got queue.Ages, p50, p99 float64, never int) {
 		t.Helper()
 		far := func(d time.Duration, want float64) bool {
 			return (d - time.Duration(want*1e9)).Abs() > 60*time.Millisecond

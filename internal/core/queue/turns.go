@@ -1,9 +1,4 @@
-// Package turns decides when requests that are asked again and again are asked, and how old their answers are. A
-// round begins at each interval, and every request has a turn in it. A turn is skipped if the turn before it still
-// waits or has no answer. That one keeps its place in line. So no request is asked twice before all were asked once.
-//
-// The caller has the clock, the lock, and the queue.
-package turns
+package queue
 
 import (
 	"cmp"
@@ -14,7 +9,12 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Turns are the rounds of some requests, which are known by their numbers from 0 on. Not safe for concurrent use.
+// Turns decide when requests that are asked again and again are asked, and how old their answers are. A
+// round begins at each interval, and every request has a turn in it. A turn is skipped if the turn before it
+// still waits or has no answer. The earlier turn keeps its place in line. So no request is asked twice before
+// all were asked once.
+//
+// Requests are known by their numbers from 0 on. Not safe for concurrent use.
 type Turns struct {
 	every   time.Duration
 	rounds  int // how many there are; 0: no end
@@ -34,9 +34,9 @@ type turn struct {
 	over     mono.Time // the end of its latest turn
 }
 
-// New returns rounds of n requests that begin at now. rounds bounds them; 0: no end. before is the number of the
+// NewTurns returns rounds of n requests that begin at now. rounds bounds them; 0: no end. before is the number of the
 // last round of earlier runs.
-func New(now mono.Time, n int, every time.Duration, rounds, before int) *Turns {
+func NewTurns(now mono.Time, n int, every time.Duration, rounds, before int) *Turns {
 	return &Turns{every: every, rounds: rounds, before: before, began: now, of: make([]turn, n)}
 }
 
