@@ -12,9 +12,9 @@
 // # Files
 //
 //	secret.go            Set: its construction, and the search for echoes
-//	form.go              the forms of an echo: escapes, base64, a part at a cut
+//	form.go              the forms of an echo: escapes, base64, or a part of the value where a text was cut
 //	match.go             one pattern against one text
-//	guess.go             values that are too easy to guess for a search
+//	guess.go             values that are so easy to guess that no search is made for them
 //	name.go              names of fields and parameters that hold secrets
 //	credential.go        the credential of a request
 //	url.go               URLs and queries without their secrets

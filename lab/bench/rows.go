@@ -1,4 +1,5 @@
-// Package bench runs exchange clients, row by row, in virtual time.
+// Package bench measures clients in virtual time, each for a row of a table. They are clients of a
+// market's exchange, and clients of language models.
 package bench
 
 import (

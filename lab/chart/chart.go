@@ -1,7 +1,7 @@
 // Package chart writes a page of charts as a file: as SVG or PNG, drawn by gonum/plot, or as the
 // HTML of package report.
 //
-// The same page gives the same bytes. The functions may be called at the same time.
+// The same page gives the same bytes. The functions are safe for concurrent use.
 package chart
 
 import (

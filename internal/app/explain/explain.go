@@ -1,7 +1,7 @@
 // Package explain reads a server's answer from a pasted text. The text is output of curl, HTTPie or
 // wget, or header fields from a browser. It may also be JSON, a HAR, or lines of a log with JSON or
-// key=value. It does not read traces, nor objects as a language prints them. For these the error
-// says what to paste instead.
+// key=value. Traces, and objects as a programming language prints them, are not read. For these
+// Parse returns an error that names what to paste instead.
 //
 // If a text has several answers of a server, the last one counts. If it has several objects or
 // lines of a log, the last one counts that is about limits or about a refusal. If the text is cut

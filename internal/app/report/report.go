@@ -3,7 +3,7 @@
 // scripts are off, the browser still shows the summary, the figures and the tables.
 //
 //	report.go      what such a file shows, and the HTML of it
-//	crowd.go       many lines as a band and a few of them
+//	crowd.go       many lines in one chart: the band from the 5th to the 95th percentile, the median, and a few lines
 //	html_file.go   the file is written all at once
 //	server_log.go  results and logs are read
 //	charts.go      what is drawn of a log

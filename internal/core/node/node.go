@@ -6,7 +6,7 @@
 // # Files
 //
 //	node.go         Node, a limit.Limiter on its own clock: Ready, Admit, Settle, Fresh
-//	turn.go         a turn at the store: Begin, Read, End
+//	turn.go         a turn, which is one transaction of the node at the store: Begin, Read, End
 //	blob.go         Book and Entry, and the blob that keeps them in the store
 //	divide.go       how many grants a node takes in its turn, and when its next turn is
 //	newcomers.go    how much stays free for new nodes

@@ -4,7 +4,7 @@
 //	Limit    a limit.Limiter, and the ways that wait at it
 //	Way      a conjunction of Limits, narrowest first: admitted by all of them at once, or by none
 //	Lane     tickets that may go the same ways, one after the other, in the order of their Place
-//	Ticket   a cost that waits: granted, refused, or it leaves
+//	Ticket   a cost that waits until it is granted or refused, or until its owner takes it back
 //
 // Within a lane, tickets go in the order of one number, their Place: the instant of arrival less a
 // head start. Between lanes that wait at one limit, Place decides, too. A fair limit is different:

@@ -1,4 +1,4 @@
-// Package coded puts answers into content codings, for tests of those that read them.
+// Package coded puts answers into content codings, for tests of the code that decodes such answers.
 package coded
 
 import (

@@ -1,5 +1,6 @@
-// Command paceline-lab simulates clients that share a quota, measures what Paceline does against servers that enforce
-// their limits, and proves that its limiters are never refused.
+// Command paceline-lab simulates clients that share a quota, and measures what Paceline does
+// against servers that enforce their limits. It also proves that a server never refuses what
+// Paceline's limiters let go.
 //
 // The source of each verb is in a file of its own. The program paceline contains nothing of this
 // command, and no package outside the folder lab imports one of its packages.

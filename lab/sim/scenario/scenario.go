@@ -12,14 +12,14 @@
 //	  headers: {reset: whole-seconds, retry_after: exact}
 //	  level: 0                    # when the first request arrives; full: all of it
 //	  service: exponential:20ms
-//	  changes:                    # which nobody is told of
+//	  changes:                    # of the quota; the clients are not told
 //	    - {at: 1h, factor: 0.5}
 //	store:                        # for groups with strategy: share
 //	  link: uniform:1ms-5ms
 //	  fallback: split
 //	  outages:
 //	    - {at: 2h, lasts: 1m, group: replicas, processes: 2}
-//	expect:                       # one that is missed is an exit code
+//	expect:                       # bounds; if the run misses one, the command fails
 //	  - limited < 3 %
 //	  - max_sleep <= 20 s
 //	groups:
@@ -44,10 +44,13 @@
 //	    processes: 8
 //
 // Only version, duration and groups with a strategy are required. Every key is the name of a field
-// of fleet.Scenario in lower case; its documentation says what holds if the key is left out. quota
-// is the Limit per Window, and the rate of a light demand is its PerSecond. Decoding is strict: an
-// unknown key, one that is there twice, or an impossible value is an error that says where it is
-// and what is possible. All errors of a file are reported, not just the first.
+// of fleet.Scenario in lower case. The documentation of that field tells what applies if the key is
+// left out. quota is the fields Limit and Window in one: 4500/h. The rate of a light demand is its
+// PerSecond.
+//
+// Decoding is strict: an unknown key, a key that is there twice, or an impossible value is an
+// error. The error states the place in the file and what is possible there. All errors of a file
+// are reported, not just the first.
 package scenario
 
 import (

@@ -1,4 +1,5 @@
-// Package clitest contains tests of help that hold for every program of package cli.
+// Package clitest contains tests of the text of --help. They have to pass for every program that
+// package cli makes.
 package clitest
 
 import (
