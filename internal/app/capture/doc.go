@@ -1,5 +1,6 @@
-// Package capture leads all connections of one program to the proxy of its run, even if the program
-// ignores the variables for proxies in its environment. It is `paceline exec --capture`.
+// Package capture leads all connections of one program to the proxy of the program's run, even if
+// the program ignores the variables for proxies in its environment. It does so for `paceline exec
+// --capture`.
 //
 // The program runs in a network namespace of its own, where every address is local. If the program
 // looks up a host name, the answer is an address of 198.18.0.0/15. All TCP connections of the

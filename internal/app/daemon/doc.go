@@ -9,10 +9,11 @@
 // sockets go through another Unix socket, which belongs to the same user and has the mode 0600. No
 // client's connection is refused meanwhile.
 //
-// The former process calls ListenForHandover, and the next one calls TakeOver. The former one
-// answers by Give, and waits until the next one is Ready. If the next one ends before that, the
-// former one goes on. Otherwise the former one later sends it the outcomes of requests in flight
-// (Report), and the requests that come on old connections (DialPredecessor).
+// At a handover, the former process calls ListenForHandover, and the next one calls TakeOver. The
+// former one answers by Give, and waits until the next one is Ready. If the next process ends
+// before that, the former one goes on. Otherwise the former process later sends the next one the
+// outcomes of requests in flight, by Report. Requests that come on old connections it sends there
+// by DialPredecessor.
 //
 // A Successor is safe for concurrent use. Only one goroutine may use a Predecessor.
 //

@@ -3,9 +3,9 @@
 // key=value. Traces, and objects as a programming language prints them, are not read. For these
 // Parse returns an error that names what to paste instead.
 //
-// If a text has several answers of a server, the last one counts. If it has several objects or
-// lines of a log, the last one counts that is about limits or about a refusal. If the text is cut
-// off, its beginning is read. The package is for users with one answer at a time, and not fast.
+// If a text has several answers of a server, the last one counts. If a text has several objects, or
+// lines of a log, the one that counts is the last with a limit or a refusal in it. If the text is
+// cut off, its beginning is read. The package is for users with one answer at a time, and not fast.
 //
 //	explain.go      Answer, and Parse, which chooses the form
 //	wire.go         answers as curl, HTTPie and wget print them

@@ -2,8 +2,9 @@
 // HTTPS_PROXY and HTTP_PROXY, and keep the addresses of their APIs.
 //
 // A host is named if the proxy has an upstream for it. Requests to named hosts are decrypted here,
-// with a certificate of an authority that is made for this run. A handler gets them with complete
-// URLs. Connections to other hosts are passed on, and no byte of them is read.
+// with a certificate of an authority that is made for this run. A handler gets these requests with
+// complete URLs. Connections to other hosts are passed on as they are: the proxy does not look at
+// their bytes.
 //
 // # Files
 //

@@ -1,6 +1,6 @@
 // Package proxy is the server of `paceline proxy`. HTTP clients in any language send to it at any
-// time. The proxy sends each request on at the first instant at which the upstream surely allows
-// it.
+// time. The proxy sends each request to its upstream, at the first instant at which the upstream's
+// limits surely allow the request.
 //
 // The package is a thin adapter: an httputil.ReverseProxy over package transport. Package transport
 // waits, judges answers, settles costs and sends again. This package identifies the clients, checks

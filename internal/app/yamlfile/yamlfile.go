@@ -1,7 +1,7 @@
 // Package yamlfile reads files of YAML strictly, by tables. A table has a row for each key of a
 // mapping, and the row states how to read the value. The value is stored in the Go field of the
 // same name, by reflection. A JSON schema is made from the same table. An unknown key, a key that
-// is there twice, or a value of another form is an Error. It states its place and what was
+// is there twice, and a value of another form are errors. Each Error has its place and what was
 // expected. All errors of a file are collected, not just the first.
 //
 // The package only reads text: the caller opens the file. Whether the values of a file fit

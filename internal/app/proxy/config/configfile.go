@@ -17,12 +17,14 @@
 //	      weight: 2
 //	      limits: [5USD/d]
 //
-// Only version, and upstreams with a to, are required. Every key is the name of a field of
-// proxy.Config in small letters. The documentation of the field gives its default.
+// The file must have version, and each upstream must have to. Every other key may be left out. The
+// name of a key is that of a field of proxy.Config in small letters. The documentation of the field
+// gives its default.
 //
-// Files are read strictly (internal/app/yamlfile): all errors, each with its line and column.
-// Secrets are in the environment or in files of their own. A secret in the file itself is refused
-// if other users than the file's owner may read the file.
+// A file is read strictly by package yamlfile: all its errors are reported, each with its line and
+// column. Secrets should be in the environment or in files of their own. If a secret is in the
+// configuration itself, and users other than the file's owner may read the file, the file is
+// refused.
 package config
 
 import (
