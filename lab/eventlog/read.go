@@ -1,9 +1,9 @@
 // Package eventlog reads logs of events, and finds out whether any window of a log has more events
 // than a limit allows. It judges a window as package ratetest/rule does.
 //
-//	instant.go   what an instant looks like
+//	instant.go   the forms of an instant
 //	read.go      lines, CSV and JSON lines: where the instant and the key of an event are
-//	check.go     the windows
+//	check.go     counts the events of each window
 package eventlog
 
 import (

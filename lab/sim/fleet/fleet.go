@@ -2,14 +2,14 @@
 // Scenario defines the quota, the clients and what they want to send. A Report has what became of
 // them. Each client follows a strategy.Strategy, which may be one of your own.
 //
-//	scenario.go, quota.go, scenario_check.go  what is run, and what is wrong with it
-//	fleet.go                                  runs it
+//	scenario.go, quota.go, scenario_check.go  Scenario: what is run, and the checks of its fields
+//	fleet.go                                  runs a Scenario
 //	population.go                             the clients
-//	quota_server.go                           the quota
-//	headers.go                                what its answers say
-//	fleet_store.go                            processes that share one exact limit
-//	steadiness.go                             what is counted
-//	settling_time.go                          how long it took to settle
+//	quota_server.go                           the server, which counts the quota
+//	headers.go                                what the server's answers state about the quota
+//	fleet_store.go                            processes that share one exact limit through a store
+//	steadiness.go                             the figures that are counted while it runs
+//	settling_time.go                          how long the clients took until their rates were steady
 //	shares.go                                 how much of the quota each client had
 //	fleet_report.go                           the Report that is made of these figures
 //	expect.go                                 bounds that a Report should keep

@@ -17,9 +17,9 @@
 //	      weight: 2
 //	      limits: [5USD/d]
 //
-// The file must have version, and each upstream must have to. Every other key may be left out. The
-// name of a key is that of a field of proxy.Config in small letters. The documentation of the field
-// gives its default.
+// The file must have version and at least one upstream. An upstream must have to or targets. The
+// name of each key is that of a field of proxy.Config in small letters. The documentation of the
+// field gives its default.
 //
 // A file is read strictly by package yamlfile: all its errors are reported, each with its line and
 // column. Secrets should be in the environment or in files of their own. If a secret is in the
