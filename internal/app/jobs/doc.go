@@ -8,8 +8,8 @@
 // batch's folder.
 //
 //	FOLDER/lock                         one process at a time
-//	FOLDER/OWNER/files/ID.jsonl         a file; ID.json is its record, and makes it one
-//	FOLDER/OWNER/batches/ID/batch.json  the record of a batch; beside it are its input and the engine's files
+//	FOLDER/OWNER/files/ID.jsonl         the content of a file; only with its record, ID.json, it is a file of the API
+//	FOLDER/OWNER/batches/ID/batch.json  the record of a batch; beside it are its input, results and journal
 //
 // An owner is a client of the proxy, by its name. A client sees its own files and batches, and none
 // of others. Ids are 128 random bits. An id or a name from outside is looked up among the known
@@ -21,9 +21,9 @@
 //	file.go               files, and uploads
 //	batch.go              batches and their states
 //	validate.go           mistakes in an input
-//	work.go               a batch from its validation to its end, over the engine
-//	finish.go             the files that a batch makes
-//	batch_apis.go         Serve: which requests are the Store's, and JSON answers
+//	work.go               a batch from its validation to its end, sent by package run
+//	finish.go             the files with the results of a batch that has ended
+//	batch_apis.go         Serve: which requests the Store answers, and answers in JSON
 //	openai_batches.go     /v1/files and /v1/batches
 //	anthropic_batches.go  /v1/messages/batches
 //	list_page.go          pages of lists

@@ -7,6 +7,6 @@
 //	keeper.go    Keeper: one proxy for the upstreams of all runs
 //	exec_run.go  Run: its port, token, certificates and files
 //	entrance.go  who may enter by the port of a run
-//	same.go      runs that state different limits for one host
-//	summary.go   the figures of a run's end
+//	same.go      refuses a run that has other settings for a host than another run
+//	summary.go   the figures that a run shows at its end
 package keeper

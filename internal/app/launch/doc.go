@@ -16,5 +16,5 @@
 //	settings.go      settings of curl and git that take precedence over the environment
 //	rc_files.go      files for programs that ignore the variables: wget, apt, PHP, Java, Node
 //	truststore.go    certificates in Java's form
-//	process_end*.go  the end of a process
+//	process_end*.go  finds out when a process ends
 package launch

@@ -22,8 +22,8 @@
 //	strict_json.go    JSON, with errors that name a field
 //	cost_flag.go      costs as flags and URLs have them
 //	schema.json       the messages, as a JSON schema
-//	connection.go     the end of a connection
-//	state_file.go     a file of what was granted, for the next process
-//	loopback.go       a port with a key
+//	connection.go     what is done when a program's connection ends
+//	state_file.go     a file with the permits that were granted, for the next process
+//	loopback.go       a port of the loopback interface; calls on it need a key
 //	permit_client.go  Client: the calls, from Go
 package permit

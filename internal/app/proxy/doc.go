@@ -22,7 +22,7 @@
 //	target.go           requests that no upstream may get
 //	paths.go            the ways in which a server may read a path
 //	lengths.go          requests that state both a length and chunks
-//	pages.go            requests of web pages, and preflights
+//	pages.go            requests that web pages make in a browser, and preflights
 //	withhold.go         what of a request the upstream must not get
 //	clientele.go        the client of a request, and its own limits
 //	route.go            the upstream of a request, by host and path
@@ -34,7 +34,7 @@
 //	writer.go           answers, flushed in time
 //	buffers.go          buffers for answers
 //	refuse.go           answers of the proxy itself: problems and gRPC statuses
-//	links.go            addresses in answers that lead past the proxy
+//	links.go            addresses of the upstream in header fields of answers: they become addresses of the proxy
 //	body_links.go       addresses of further pages, in bodies
 //	access_log.go       the log line of a request
 //	upstream.go         an upstream and its transport
@@ -49,6 +49,6 @@
 //	inherit.go          how the state goes from one process to the next
 //	handover.go         another process takes over: Server.PassOn, Inherit
 //	hand_on.go          requests that come to this process and that the next one answers
-//	batches.go          files and batches, which package jobs keeps: their requests have a line of their own
+//	batches.go          files and batches, which package jobs keeps; the requests of batches have a line of their own
 //	sources.go          snapshots of the upstreams
 package proxy

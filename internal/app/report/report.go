@@ -4,8 +4,8 @@
 //
 //	report.go      what such a file shows, and the HTML of it
 //	crowd.go       many lines in one chart: the band from the 5th to the 95th percentile, the median, and a few lines
-//	html_file.go   the file is written all at once
-//	server_log.go  results and logs are read
+//	html_file.go   writes the file as a whole: if that fails, an earlier file stays as it was
+//	server_log.go  reads results, and logs of servers
 //	charts.go      what is drawn of a log
 //	html.go        writes HTML
 //

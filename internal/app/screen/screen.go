@@ -6,7 +6,7 @@
 // is not for results: those go to standard output as they are.
 //
 //	screen.go         the Screen
-//	coloured_line.go  a line that gives up parts of it where it is too wide
+//	coloured_line.go  a line whose less important parts are left out where it is too wide
 //	fraction.go       the progress of work whose end is known
 //	table.go          rows of cells in columns; text that is broken at spaces
 //	width.go          the width of a text

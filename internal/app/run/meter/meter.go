@@ -4,10 +4,10 @@
 // A Meter counts by the rules of one provider. It owns no clock, no limit and no file.
 //
 //	meter.go       Meter, and the provider whose rules it has
-//	measured.go    what a request may cost before it is sent
-//	bound.go       sets the bound of its output
-//	read_usage.go  what its answer used
-//	cut_answer.go  whether an answer was cut at the bound of its output
+//	measured.go    the most that a request may cost, as known before it is sent
+//	bound.go       sets the bound on the output of a request, in its body
+//	read_usage.go  what a request used, as its answer states it
+//	cut_answer.go  whether the output in an answer was cut at its bound
 package meter
 
 import (

@@ -10,9 +10,9 @@
 //	rows_view.go      results as rows or in order
 //	selection.go      Shape: fields of answers as rows
 //	select_list.go    the columns of a selection
-//	order.go          keeps the order
+//	order.go          writes results in the order of the input
 //	bodies.go         a file for each answer
-//	lost_end.go       results and journal that have both lost their ends
-//	distinct.go       no two files of a run may be the same
+//	lost_end.go       finds out whether results and journal have both lost their ends, as after a power cut
+//	distinct.go       checks that no two files of a run are the same
 //	dead_beside.go    the name of the file of dead letters
 package output

@@ -10,8 +10,8 @@
 //	trip.go     gives an attempt to the network, or to a Base
 //	late.go     ends an attempt that takes too long
 //	next.go     finds the next page in an answer, and makes its request
-//	pointer.go  reads its address in JSON
-//	weblink.go  reads the address of the next page in a Link
+//	pointer.go  reads the address of the next page in JSON
+//	weblink.go  reads the address of the next page in the header field Link
 //	memory.go   bounds the memory for the bodies of answers
 //	money.go    the money that attempts may cost, and the money that they did cost
 package sending
