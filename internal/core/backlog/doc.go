@@ -36,7 +36,7 @@
 //
 // # Files
 //
-//	worker.go   Worker: what it holds, and what it may send
+//	worker.go   Worker: the requests that it holds, and which of them it may send
 //	turn.go     Turn: what one transaction writes, and what follows from its outcome
 //	lane.go     how many requests of a lane a worker holds, and how many it marks
 //	rewind.go   what to do when the store has lost turns

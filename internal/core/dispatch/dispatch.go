@@ -3,7 +3,7 @@
 // state of its own.
 //
 //	Next(now)        the attempt to send now, or when to ask again
-//	Done(now, …)     an attempt ended: settles it, and moves its request and its key on
+//	Done(now, …)     settles an attempt that has ended, and gives its request and its key their next states
 //
 // Most programs use a pool.Pool, which calls a Dispatcher from its goroutines. The Pool's types of
 // keys, attempts and answers are those of this package. The simulator calls a Dispatcher in virtual

@@ -8,10 +8,10 @@
 //
 //	stack.go          Stack: Ready, Admit, Settle
 //	pause.go          the pause: the time without requests after a refusal
-//	trial_request.go  the first request goes alone until the server answers it with anything but a refusal
+//	trial_request.go  the first request goes alone: for a bounded time, or until an answer that is no refusal
 //	beginning.go      a slow beginning where the right load is unknown
 //	ramp.go           how quickly the load may rise
-//	idle.go           what a stack with nothing in flight remembers
+//	idle.go           what a Stack without requests in flight remembers
 //	breaker.go        Breaker: while a host is down, only probes are sent to it
 //	open_files.go     a bound on requests in flight for want of file descriptors
 package stack
