@@ -11,8 +11,8 @@
 // after a failure that may pass, such as a 502. A request that cannot meet its deadline fails at
 // once, without waiting. The error contains the instant at which the request could have gone.
 //
-// The table lists the steps of one attempt. A partition is a part of the server's quota, for
-// example that of one key and one model:
+// The table lists the steps of a RoundTrip. A repeated attempt begins at acquire. All limits together
+// in which a request counts are its partition, for example those of one key and one model:
 //
 //	prepare     host, credential, model, route and client select the limits
 //	acquire     one permit of all these limits, by one of the Keys if any    paceline.Group

@@ -78,7 +78,7 @@
 //	a token bucket with a burst of 300 (x/time/rate)     600
 //	the previous window in proportion (slidingwindow)    600
 //
-// The tests of this package and of module bench measure each line of the table.
+// The tests of this package and of the module lab/micro measure each line of the table.
 package window
 
 import (

@@ -20,7 +20,7 @@
 //	hidden_tokens.go    what finds the secrets of a run: keys, and tokens that come later
 //	header_template.go  keys, and the places of their values and nonces
 //	entry.go            what a rerun reads of a result
-//	result.go           a result; result_append.go writes it as a line
+//	result.go           a result
 //	stored.go           a request as a backlog keeps it
 //	result_append.go    a result as a line of JSON
 //	dead_class.go       why requests become dead letters, and which of them another run sends again
