@@ -89,7 +89,7 @@ func (c *call) charge(p *Partition) error {
 			return err
 		}
 	}
-	if c.t.notices.HasTaught() {
+	if c.rows && c.t.notices.HasTaught() {
 		c.apply(p, &resource)
 	}
 	if !c.stated {

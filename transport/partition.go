@@ -146,7 +146,7 @@ func (p Partition) at(s provider.Scope) (Partition, bool) {
 // identifier. Such a piece has a digit, other than a version such as v1, or is longer than 40
 // bytes.
 func PartitionOf(r *http.Request) Partition {
-	return Partition{Host: hostOf(r), Key: keyOf(r), Model: tokens.ModelOf(r.URL), Route: routeOf(r)}
+	return Partition{Host: hostOf(r), Key: keyOf(r), Model: tokens.ModelOf(r.URL), Route: costs.Route(r.Method, r.URL.Path)}
 }
 
 func hostOf(r *http.Request) string {

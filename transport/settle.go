@@ -6,6 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/ability"
+	"github.com/paceline-go/paceline/internal/send/costs"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -23,7 +24,9 @@ func (s *sent) settle(o limit.Outcome) {
 	if s.finds != nil {
 		s.t.shapes.ends(s.finds)
 	}
-	s.t.notices.Ends(&s.seen)
+	if s.seen != (costs.Seen{}) { // it began, as few do
+		s.t.notices.Ends(&s.seen)
+	}
 	if s.more && o.Result == limit.Accepted && !o.Metered {
 		o.Metered, o.Actual = true, s.cost
 	}

@@ -205,7 +205,9 @@ func (w *endings) write() {
 			taken++
 		}
 		w.lost = w.lost || !w.of[i].written
-		w.polls.ended(j.r, w.of[i].State == pool.Done)
+		if w.polls != nil {
+			w.polls.ended(j.r, w.of[i].State == pool.Done)
+		}
 		if j.first {
 			w.trials.set(j.r.Estimate.Model, untried, "") // no effect if its answer has decided
 		}

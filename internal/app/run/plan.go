@@ -217,7 +217,9 @@ func (p *planning) add(q *format.Request, size int64) {
 	}
 	p.plan.Requests++
 	tally.Add(&p.cost, q.Cost, 1)
-	p.addResource(q)
+	if q.Resource != "" {
+		p.addResource(q)
+	}
 	if p.secrets.Converted() && len(p.plan.First) < mostShown {
 		p.plan.First = append(p.plan.First, p.sender.Sample(q, p.c.Keys[0].Name))
 	}

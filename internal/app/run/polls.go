@@ -43,9 +43,6 @@ func (p *polls) note(e format.Entry) { p.before = max(p.before, e.Round) }
 
 // ended notes the end of a turn.
 func (p *polls) ended(q *format.Request, answered bool) {
-	if p == nil {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turns.Ended(p.now(), q.Turn, answered)

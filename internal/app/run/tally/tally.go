@@ -327,6 +327,9 @@ func (t *Tally) Turned(q *format.Request) bool {
 // remains adds a request to those that have not ended, so many times. t.Mu is held.
 func (t *Tally) remains(group int, q *format.Request, times int64) {
 	Add(&t.Uses[group].Remaining, q.Cost, times)
+	if len(t.Resources) == 0 {
+		return
+	}
 	if rest, known := t.Resources[q.Apart()]; known {
 		Add(&rest, q.Cost, times)
 		t.Resources[q.Apart()] = rest
