@@ -512,37 +512,26 @@ def _settlements(batch: List[_End]) -> str:
     return "[%s]" % ",".join(parts)
 
 
-class Permit:
-    """Leave to send one request, until send_by (ns of time.monotonic_ns). Settle it once."""
+class _Settles:
+    """What a permit and the permits of one acquire have in common: until when to send, and how to end."""
 
-    __slots__ = ("id", "_held", "_actual")
-
-    def __init__(self, id: str, held: _Held) -> None:
-        self.id, self._held = id, held
-        self._actual: Optional[Dict[str, int]] = None
-
-    def __del__(self) -> None:  # dropped: it ends as unknown
-        if self.id in self._held.open:
-            self._held.take(self.id)
+    __slots__ = ("_held",)
+    _held: _Held
 
     @property
     def send_by(self) -> int:
         return self._held.send_by
 
     def fresh(self) -> bool:
-        """Whether the request may still be sent. Ask right before the send."""
+        """Whether what is permitted may still be sent. Ask right before the send."""
         return time.monotonic_ns() <= self._held.send_by
-
-    @property
-    def settled(self) -> bool:
-        return self.id not in self._held.open
 
     def accepted(self) -> None:
         self._settle("accepted")
 
     def refused(self, retry_after: Optional[float] = None) -> None:
         """The server refused it. retry_after keeps all clients away for so many seconds."""
-        self._settle(_refused(retry_after))
+        self._settle("refused" if retry_after is None else {"result": "refused", "retry_after": retry_after})
 
     def failed(self) -> None:
         """It failed, and counts."""
@@ -555,6 +544,27 @@ class Permit:
     def unknown(self) -> None:
         """It may have been sent."""
         self._settle("unknown")
+
+    def _settle(self, end: Union[str, Dict[str, Any]]) -> None:
+        raise NotImplementedError
+
+
+class Permit(_Settles):
+    """Leave to send one request, until send_by (ns of time.monotonic_ns). Settle it once."""
+
+    __slots__ = ("id", "_actual")
+
+    def __init__(self, id: str, held: _Held) -> None:
+        self.id, self._held = id, held
+        self._actual: Optional[Dict[str, int]] = None
+
+    def __del__(self) -> None:  # dropped: it ends as unknown
+        if self.id in self._held.open:
+            self._held.take(self.id)
+
+    @property
+    def settled(self) -> bool:
+        return self.id not in self._held.open
 
     def answered(self, status: int, headers: Union[Mapping[str, str], Iterable[Tuple[str, str]]] = (),
                  body: Union[bytes, str] = b"") -> None:
@@ -589,10 +599,10 @@ class Permit:
             held.of._kick(held.state)
 
 
-class Permits(Sequence[Permit]):
+class Permits(_Settles, Sequence[Permit]):
     """The permits of one acquire: a list, whose methods settle together those that are not settled yet."""
 
-    __slots__ = ("_held", "_ids", "_all")
+    __slots__ = ("_ids", "_all")
 
     def __init__(self, held: _Held) -> None:
         self._held, self._ids = held, held.ids()
@@ -618,35 +628,8 @@ class Permits(Sequence[Permit]):
     def __iter__(self) -> Iterator[Permit]:
         return iter(self._each())
 
-    @property
-    def send_by(self) -> int:
-        return self._held.send_by
-
-    def fresh(self) -> bool:
-        """Whether the requests may still be sent."""
-        return time.monotonic_ns() <= self._held.send_by
-
-    def accepted(self) -> None:
-        self._settle("accepted")
-
-    def refused(self, retry_after: Optional[float] = None) -> None:
-        self._settle(_refused(retry_after))
-
-    def failed(self) -> None:
-        self._settle("failed")
-
-    def unsent(self) -> None:
-        self._settle("unsent")
-
-    def unknown(self) -> None:
-        self._settle("unknown")
-
     def _settle(self, end: Union[str, Dict[str, Any]]) -> None:
         self._held.settle(self._held.take_all(), end)
-
-
-def _refused(retry_after: Optional[float]) -> Union[str, Dict[str, Any]]:
-    return "refused" if retry_after is None else {"result": "refused", "retry_after": retry_after}
 
 
 _TOLD = re.compile(r"limit|retry|quota|reset|remaining|^date$|^content-type$", re.IGNORECASE)
