@@ -258,7 +258,7 @@ func TestSettledTwice(t *testing.T) {
 				if each {
 					twice = func() { first.SettleEach(accepted, func(*paceline.Limit) limit.Outcome { return accepted }) }
 				}
-				const want = "limit: a request is settled twice, or was never admitted"
+				const want = "paceline: a request is settled twice, or was never admitted"
 				if got := panics(twice); got != want {
 					t.Errorf("%s, each %t: the panic is %v, want %q", name, each, got, want)
 				}

@@ -363,10 +363,8 @@ func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 		w.used = l.turn + w.later()
 		w.lane.ease(w)
 	}
-	l.number++
-	number := l.number
-	kept := l.book.Take(number)
-	kept.At, kept.Number, kept.Cost, kept.way, kept.skipped = now, number, *cost, w, 0
+	kept := l.records.take()
+	kept.At, kept.Cost, kept.way, kept.skipped = now, *cost, w, 0
 	if kept.metered = least != cost; kept.metered {
 		for u, n := range cost {
 			n = min(max(n, 0), limit.MaxCost)
@@ -387,7 +385,7 @@ func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 			more(&m.spare, &kept.spare)
 		}
 	}
-	return Pass{w, number}
+	return Pass{w, kept.Number}
 }
 
 // sure reports whether a request surely uses all of cost. It is false for units of which a request

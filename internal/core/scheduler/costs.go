@@ -21,7 +21,7 @@ func (w *Way) classify(all []int) {
 	}
 	class := all[w.Index]
 	if class < 0 || class > mostClass {
-		panic("line: a class that is negative or too large")
+		panic("scheduler: a class that is negative or too large")
 	}
 	w.class, w.lane.classes = int8(class+1), true
 }

@@ -33,6 +33,7 @@
 //	scheduler.go   Scheduler, Ticket, Limit, Way and Lane: made and retired
 //	admit.go       Try, Enter and Next: the verdict on a ticket
 //	costs.go       costs that differ from way to way
+//	records.go     the record of each request in flight
 //	settle.go      Settle, and Silent: limits that are skipped while they decide nothing
 //	park.go        at which limit a way waits, and in which order
 //	lane.go        the tickets of a lane, in a skip list
@@ -88,9 +89,8 @@ type Scheduler struct {
 	agenda heap[*Limit] // limits to look at now, by the place of their first
 
 	told, untold *Ticket // tickets with a verdict, in the order of the verdicts
-	number       uint64  // of the latest request
-	book         limit.Book[kept]
-	ending       *kept               // what Settle is about, meanwhile
+	records      records
+	ending       *record             // what Settle is about, meanwhile
 	joined       map[uint64][]joined // by the Number of an open pass: see Join
 	asker        Ticket              // for Try; its Least is for Lane.ahead
 }
@@ -174,15 +174,6 @@ func (t *Ticket) before(u *Ticket) bool {
 type Pass struct {
 	Way    *Way
 	number uint64
-}
-
-// kept is the book's record of a pass.
-type kept struct {
-	limit.Sent
-	way     *Way
-	skipped uint16     // the limits that were silent, and have no Admit, as bits
-	metered bool       // spare holds
-	spare   limit.Cost // reserved beyond the cost that is surely used
 }
 
 // Limit is a limit.Limiter that lanes share, with the ways that wait at it.

@@ -38,7 +38,7 @@ func (m *Limit) skip() *bool {
 
 // skipped yields the requests in flight of which m has no Admit, once.
 func (m *Limit) skipped(yield func(*limit.Sent) bool) {
-	give := func(k *kept) {
+	give := func(k *record) {
 		for i, on := range k.way.limits {
 			if bit := uint16(1) << i; on == m && k.skipped&bit != 0 {
 				k.skipped &^= bit
@@ -53,7 +53,7 @@ func (m *Limit) skipped(yield func(*limit.Sent) bool) {
 	if m.line.ending != nil {
 		give(m.line.ending)
 	}
-	for k := range m.line.book.All() {
+	for k := range m.line.records.each() {
 		give(k)
 	}
 }
@@ -73,13 +73,13 @@ func (l *Scheduler) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Out
 func (l *Scheduler) settle(now mono.Time, p Pass, o *limit.Outcome, of func(*Limit) *limit.Outcome) *limit.Sent {
 	now = l.Tick(now)
 	l.changes++
-	sent := l.book.Return(p.number)
+	sent := l.records.end(p.number)
 	l.ending = sent
-	plain := of == nil && o.Plain()
+	plain := sent.skipped != 0 && of == nil && o.Plain()
 	for k, m := range p.Way.limits {
 		if of != nil {
 			o = of(m)
-			plain = o.Plain()
+			plain = sent.skipped != 0 && o.Plain()
 		}
 		if plain && *m.silent && sent.skipped>>k&1 == 1 {
 			m.unaware--
@@ -126,7 +126,7 @@ func (l *Scheduler) Join(now mono.Time, open *limit.Sent, m *Limit) {
 
 // Counts reports whether the request of an open pass counts in a limit.
 func (l *Scheduler) Counts(open *limit.Sent, m *Limit) bool {
-	return slices.Contains(l.book.At(open.Number).way.limits, m) ||
+	return slices.Contains(l.records.at(open.Number).way.limits, m) ||
 		slices.ContainsFunc(l.joined[open.Number], func(j joined) bool { return j.limit == m })
 }
 
@@ -142,19 +142,18 @@ func (l *Scheduler) settleJoined(now mono.Time, number uint64, o *limit.Outcome,
 }
 
 // Sent returns the record of an open pass. It holds until the next request goes.
-func (l *Scheduler) Sent(p Pass) *limit.Sent { return &l.book.At(p.number).Sent }
+func (l *Scheduler) Sent(p Pass) *limit.Sent { return &l.records.at(p.number).Sent }
 
 // Number returns a new Number, for a request that counts in a limit without a pass.
 func (l *Scheduler) Number() uint64 {
-	l.number++
-	return l.number
+	return l.records.number()
 }
 
 // Unsettled returns how many passes of a limit are open, and when the oldest went; limit.Never: none
 // is open. It reads each open pass.
 func (l *Scheduler) Unsettled(m *Limit) (open int, oldest mono.Time) {
 	oldest = limit.Never
-	for k := range l.book.All() {
+	for k := range l.records.each() {
 		if slices.Contains(k.way.limits, m) {
 			open++
 			oldest = min(oldest, k.At)

@@ -30,19 +30,22 @@ func (s *shy) Ready(now mono.Time, _ limit.Cost) mono.Time {
 	return now
 }
 
-func (s *shy) Admit(sent *limit.Sent) { s.note("admit %d", sent.Number) }
+func (s *shy) Admit(sent *limit.Sent) { s.note("admit %d", count(sent)) }
 
 func (s *shy) Settle(_ mono.Time, sent *limit.Sent, o *limit.Outcome) {
 	if !o.Plain() {
 		s.speak()
 	}
-	s.note("settle %d", sent.Number)
+	s.note("settle %d", count(sent))
 }
+
+// count returns how many requests there were until sent. The lower bits of a Number are a place.
+func count(sent *limit.Sent) uint64 { return sent.Number >> 24 }
 
 // speak ends the silence.
 func (s *shy) speak() {
 	for sent := range s.skipped {
-		s.note("skipped %d at %d", sent.Number, sent.At)
+		s.note("skipped %d at %d", count(sent), sent.At)
 	}
 	s.on = false
 }
