@@ -380,12 +380,8 @@ func (d *Dispatcher) Expire(now mono.Time) (wake mono.Time) {
 }
 
 func (d *Dispatcher) expire(now mono.Time) {
-	for {
-		e, ok := d.queue.Expire(now)
-		if !ok {
-			return
-		}
-		if e.State.Ended() {
+	for d.queue.Overdue(now) {
+		if e, _ := d.queue.Expire(now); e.State.Ended() {
 			d.ended(e)
 		}
 	}
@@ -424,13 +420,13 @@ func (d *Dispatcher) Fresh(a *Attempt) bool { return d.line.Fresh(a.pass) }
 
 // Done settles an attempt at now and moves its request on: done, waiting for another attempt,
 // expired, or dead. It returns the zero Ended if the request was killed meanwhile.
-func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
+func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) (e queue.Ended) {
 	k := &d.keys[a.Key]
 	if ans.Denied || ans.Banned {
 		k.stack.Try()
 	}
-	for _, g := range k.limits() {
-		if len(ans.Stated) > 0 && (a.part.limits == nil || !k.apart) {
+	if len(ans.Stated) > 0 && (a.part.limits == nil || !k.apart) {
+		for _, g := range k.limits() {
 			ability.State(g, now, ans.Stated)
 		}
 	}
@@ -458,7 +454,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) queue.Ended {
 		d.ban(a.Key, a.era, ans.Reason)
 	}
 	blamed := d.isToBlame(now, &a, &ans)
-	e := d.moveOn(now, &a, &ans, blamed || free, blamed && d.mayAnother(now, &a))
+	e = d.moveOn(now, &a, &ans, blamed || free, blamed && d.mayAnother(now, &a))
 	if e.State.Ended() {
 		d.ended(e)
 	}
