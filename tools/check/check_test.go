@@ -8,17 +8,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
-// A go that notes the packages which vet and staticcheck are asked about. There is nothing to tidy here, and staticcheck
-// finds nothing.
+// A go that notes the packages which vet and staticcheck are asked about, and what tests print. There is nothing to tidy
+// here, and staticcheck finds nothing.
 const noting = `#!/bin/sh
 case "$1 $2 $3" in
 "mod tidy "*) ;;
 "tool -n staticcheck") echo "$NOTED/staticcheck" ;;
+"test "*) "$REAL_GO" "$@" >"$NOTED/tested"; code=$?; cat "$NOTED/tested"; exit $code ;;
 "vet "*) shift; echo "vet $*" >>"$NOTED/asked"; exec "$REAL_GO" vet "$@" ;;
 *) exec "$REAL_GO" "$@" ;;
 esac
@@ -136,5 +139,29 @@ func TestLooksAtWhatChanged(t *testing.T) {
 	}
 	if _, _, asked := newSmall(t).check(); !slices.Equal(asked, everything) {
 		t.Errorf("another clone, as the first one was: asked %q", asked)
+	}
+}
+
+// A clone does not test again what another one has tested as it is: it links a test that is built of the same files, and
+// Go knows the result.
+func TestClonesShareResults(t *testing.T) {
+	value := time.Now().UnixNano() // nobody has tested this
+	tested := func() string {
+		s := newSmall(t)
+		s.write(s.dir, "a/a_test.go", fmt.Sprintf("package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { t.Log(%d) }\n", value), 0o644)
+		if passed, printed, _ := s.check(); !passed {
+			t.Fatal(printed)
+		}
+		out, err := os.ReadFile(filepath.Join(s.noted, "tested"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	if out := tested(); !regexp.MustCompile(`ok\s+small/a\s+[\d.]+s`).MatchString(out) {
+		t.Errorf("the first clone printed\n%s", out)
+	}
+	if out := tested(); !regexp.MustCompile(`ok\s+small/a\s+\(cached\)`).MatchString(out) {
+		t.Errorf("the second clone printed\n%s", out)
 	}
 }
