@@ -1,40 +1,44 @@
 // Package paceline lets a client keep to the request limits of a server. Each request waits until
-// the server is sure to accept it under these limits, and no longer. So a server whose limits are
-// configured right, and whose quota nobody else uses, refuses nothing.
+// the server is sure to accept it under these limits, and no longer. So no request is refused for a
+// limit, on two conditions: the limits are configured as the server enforces them, and no other
+// program uses the same quota.
 //
 // Package limit decides when the next request may go. A decision is arithmetic on an instant that
-// the caller of package limit passes in. Package paceline is such a caller. It reads the clock,
-// holds the locks and sets the timers. A goroutine that has to wait simply blocks in a call such as
+// the caller of package limit passes in. Package paceline is such a caller: it reads the clock,
+// holds the locks and sets the timers. A goroutine that has to wait blocks in a call such as
 // [Gate.Wait].
 //
 // # Which front end
 //
-//   - An HTTP client, or an SDK that takes one: package transport. A Transport is an
+// A front end is the type that a program calls in order to wait for limits. Choose it by what you
+// send:
+//   - For an HTTP client, or an SDK that takes one, use package transport. A Transport is an
 //     http.RoundTripper. It waits, sends the request, reads the answer, and repeats a refused
 //     request.
-//   - Goroutines that send something other than HTTP: [Gate]. They wait for one limiter, first
-//     come, first served. [Gate.Do] waits, calls a function that sends, and settles when the
+//   - For goroutines that send something other than HTTP, use a [Gate]. They wait for one limiter,
+//     first come, first served. [Gate.Do] waits, calls a function that sends, and settles when the
 //     function returns.
-//   - Callers that share several limits, first come, first served or by weight: [Group].
-//   - Work with priorities, deadlines, retries and several API keys: package pool.
-//   - Code that calls Wait, Allow or Reserve of golang.org/x/time/rate: package contrib/xrate. It
-//     offers the same methods, and waits at a Gate.
-//   - A quota that strangers use, too: a limiter of package fairshare. A Gate, a Group, a Pool or a
-//     Transport takes it like any other limiter.
-//   - Events of your own that you only count, such as the orders of a trader: package limit/window.
+//   - For callers that share several limits, first come, first served or by weight, use a [Group].
+//   - For work with priorities, deadlines, retries and several API keys, use package pool.
+//   - For code that calls Wait, Allow or Reserve of golang.org/x/time/rate, use package
+//     contrib/xrate. It offers the same methods, and waits at a Gate.
+//   - For a quota that other people's programs use, too, use a limiter of package fairshare. A
+//     Gate, a Group, a Pool or a Transport takes it like any other limiter.
+//   - For events of your own that you only count, such as the orders of a trader, use package
+//     limit/window.
 //
 // Package limit provides the limiters. Package observe defines the snapshots that all front ends
-// return. docs/coming-from.md lists the calls of other libraries, and what replaces them here. The
-// adapters for the AWS SDK, client-go and gRPC are modules of their own: contrib/aws, contrib/k8s
-// and contrib/grpc.
+// return: their state at one instant. docs/coming-from.md lists the calls of other libraries, and
+// what replaces these calls here. The adapters for the AWS SDK, client-go and gRPC are modules of
+// their own: contrib/aws, contrib/k8s and contrib/grpc.
 //
 // # How much limiters admit
 //
-// The table compares limiters that are set to N requests per window. A figure is the largest number
-// of requests that went in one window, divided by N. So 2.00 means 2 N requests in one window. For
-// the first column, goroutines woke on time. For the second, the machine stalled for up to a
-// window. N was 100, and each figure is the worst of a hundred schedules made to exceed N
-// (TestWorstWindow in module lab/micro).
+// The table compares limiters of Paceline and of other Go libraries that are all set to N requests
+// per window. A figure is the largest number of requests that went in one window, divided by N. So
+// 2.00 means 2 N requests in one window. For the first column, goroutines woke on time. For the
+// second, the machine stalled for up to a window. N was 100, and each figure is the worst of a
+// hundred schedules made to exceed N (TestWorstWindow in module lab/micro).
 //
 //	                                                on time   stalled
 //	limit.Rolling, limit.Weighted, behind a Gate    1.00      1.00
@@ -48,12 +52,14 @@
 //	failsafe-go, bursty                             2.00      2.00
 //	slidingwindow                                   2.00      2.00
 //
-// Anchored, Calendar and Bucket are for servers that themselves accept up to 2 N in some windows.
-// One example is N at the end of a calendar minute and N at the beginning of the next.
+// Anchored, Calendar and Bucket are for servers that themselves accept up to 2 N requests in some
+// windows. For example, a server that counts by calendar minutes accepts N requests at the end of
+// one minute, and N more at the beginning of the next. All 2 N are then within one window of 60 s.
 //
-// Some limiters reserve: they give each request an instant in advance. After a stall, all requests
-// whose instants passed during the stall go at once. So the longer the stall, the more requests go
-// at once. A Gate reserves no instant: it asks its Limiter again right before each request goes.
+// Some limiters of other libraries reserve: they give each request an instant in advance. After a
+// stall, all requests whose instants passed during the stall go at once. So the longer the stall,
+// the more requests go at once. A Gate reserves no instant: it asks its Limiter again right before
+// each request goes.
 //
 // # Files
 //

@@ -1,39 +1,41 @@
 // Package fairshare provides limiters for a quota that strangers use, too. Strangers are programs
 // that your program cannot talk to. All processes that use this package with the same Weight get
-// the same share, almost without refusals. Each process knows the published limit of the quota. It
-// learns about the others only from the answers to its own requests: whether they were served or
-// refused, and how much of the quota remains.
+// the same share of the quota, almost without refusals. Each process knows the published limit of
+// the quota. A process learns about the others only from the answers to its own requests: whether
+// these were served or refused, and how much of the quota remains.
 //
-// [Fair] is the limiter to use. It is for token buckets, for fixed and rolling windows, and also
-// for servers whose answers state no remaining quota. A Fair is a limit.Limiter for one process
-// with any number of requests in flight. A Gate, a Pool or a Transport takes it like any other
-// limiter.
+// [Fair] is the limiter to use for a quota with a known limit. It is for token buckets, for fixed
+// and rolling windows, and also for servers whose answers state no remaining quota. A Fair is a
+// limit.Limiter for one process with any number of requests in flight. A Gate, a Pool or a
+// Transport takes a Fair like any other limiter.
 //
-// A Fair needs three settings:
+// A Fair needs these settings:
+//   - The published limit is so much per window, for example 4500 requests an hour.
+//   - The Kind of the quota is token bucket, fixed window or rolling window. A Fair needs it only
+//     if the server's answers have no reset.
+//   - The source of random numbers is one that nothing else uses.
 //
-//   - the published limit, so much per window;
-//   - the Kind of the quota (token bucket, fixed or rolling window), if answers have no reset;
-//   - a source of random numbers that nothing else uses.
-//
-// A process with a Weight of 2 gets twice the share of a process without a Weight. All processes
-// must follow the rules of this package and know the same quota. If some may take more than their
-// share, set Sharers of the [FairConfig] to the number of processes. Then this process claims its
-// own part even beside them.
+// A process whose Fair has a Weight of 2 gets twice the share of a process without a Weight. All
+// processes must follow the rules of this package and know the same quota. If some processes may
+// take more than their share, set Sharers of the [FairConfig] to the number of processes. Then this
+// process claims its own part of the limit, Weight / Sharers, even beside the greedy ones.
 //
 // [Auto] is a Fair for a quota with an unknown limit.
 //
-// [Hints] is a second limiter, beside one for a known limit, in a limit.All. It does not divide the
-// quota among users. It reads the remaining quota and its reset in the answers of the server.
-// Before that reset, Hints lets no more than the remaining quota go.
+// [Hints] is a limiter to put beside one for a known limit, in a limit.All. Hints does not divide
+// the quota among users. It reads the remaining quota and its reset in the answers of the server.
+// Before that reset, Hints lets no more than the remaining quota go. For example, if an answer
+// states that 40 requests remain for 30 s, at most 40 more go in these 30 s.
 //
-// Package lab/strategy has the published strategies for sharing a quota, by their names. Package
-// lab/sim/compare compares your strategy with them.
+// Package lab/strategy contains published strategies of others for sharing a quota, and lists them
+// by name. Package lab/sim/compare compares a strategy of yours with them.
 //
-// For a quota that only your own programs use, package limit is better. Its limiters need no news
-// from answers, and the server refuses nothing.
+// For a quota that only your own programs use, package limit is better than fairshare, or package
+// share if they are several processes. Their limiters need no news from answers: they count your
+// requests exactly, so the server refuses nothing.
 //
-// Nothing in this package has a clock, a lock or a goroutine. Nothing is safe for concurrent use.
-// The caller of a limiter supplies its source of random numbers (FairConfig.Rng).
+// No limiter in this package has a clock, a lock or a goroutine, and none is safe for concurrent
+// use. The caller of a limiter supplies its source of random numbers (FairConfig.Rng).
 //
 // # Files
 //

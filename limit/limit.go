@@ -1,7 +1,8 @@
 // Package limit answers one question: when may the next request go, given the server's rule?
 //
-// Every limiter has the same three methods. They are arithmetic on an instant, now, that the caller
-// passes in:
+// Every limiter has the same three methods: Ready, Admit and Settle. Each is arithmetic on an
+// instant, now, that the caller passes in. The table lists what each call means, and what it does
+// to the limiter's state:
 //
 //	Ready   when may this cost go?      reads only
 //	Admit   it goes now                 records a fact; never refuses
@@ -9,13 +10,15 @@
 //
 // A server counts the requests that arrive in a window. A client knows when it sent a request and
 // when it read the answer, but not when the request arrived. Two requests sent 1000 ms apart may
-// arrive 996 ms apart. So a client that counts in windows of send times may exceed the limit: the
-// jitter of the network moves requests into one window of the server.
+// arrive 996 ms apart, if the first took 4 ms longer on its way. So a client that counts its sends
+// per window may exceed the limit: the jitter of the network moves requests into one window of the
+// server.
 //
-// Here a request counts in full from Admit to Settle. In a limiter with a window, the request then
-// counts for one window more. That window starts at the latest possible arrival of the request: the
-// end of its answer. So no latency, reordering or stall can put more than the limit into any window
-// of the server.
+// In this package a request counts in full from Admit to Settle. In a limiter with a window, the
+// request then counts for one window more. That window starts at the latest instant at which the
+// request can have arrived. This is the instant of its answer; after a timeout or a reset it is 5 s
+// later, unless Arrivals.Late differs. So no latency, reordering or stall can put more than the
+// limit into any window of the server.
 //
 // # Which limiter
 //
@@ -33,12 +36,13 @@
 //	pauses that the server asks for                                   [Cooldown]
 //	limits that may be wrong; limits that come and go                 [Fitted], [Varying]
 //
-// Package fairshare is for a quota that strangers use, too. Package limit/window counts events
-// whose times the caller knows.
+// Package fairshare is for a quota that other people's programs use, too. Package limit/window
+// counts events whose instants the caller knows exactly, for example the orders that a program
+// sent.
 //
-// A Limiter has no clock, lock, timer or goroutine. It is not safe for concurrent use: only one
-// caller may use a Limiter, such as one Gate. Goroutines that want to wait use paceline.Gate. Work
-// with several keys uses pool.Pool.
+// A Limiter has no clock, lock, timer or goroutine. A Limiter is not safe for concurrent use: it
+// belongs to one caller, such as one Gate. Goroutines that want to wait for a limit use a
+// paceline.Gate. Programs that send with several API keys use a pool.Pool.
 //
 // # Files
 //

@@ -1,17 +1,18 @@
 // Package pool sends requests with several API keys. The package is for work with priorities,
 // deadlines, retries and more than one key. Each request waits in a queue, and is sent with a key
-// whose limits have room for it. A request that fails is sent again if that can help. Every request
-// ends in one known state, such as done or dead, so none is lost.
+// whose limits have room for the request. A failed request is sent again if another attempt may
+// succeed. Every request ends in one known state, such as done or dead (failed for good), so none
+// is lost.
 //
 // Three cases need no Pool. Goroutines that only wait for a limit use a paceline.Gate. HTTP clients
 // use package transport. For requests in files, use the program: `paceline run` contains a Pool,
 // and also writes a journal.
 //
 // A [Config] describes a Pool: its keys, each a [Key], and your function Send. The Pool calls Send
-// once for each [Attempt]. Send sends the request and returns an [Answer]. Package
-// provider/classify makes the Answer from an http.Response. [Pool.Submit] adds a [Request] to the
-// queue. [Pool.Run] sends the requests. After [Pool.Close], Run returns when every request has
-// ended.
+// once for each [Attempt]. Send sends the request and returns an [Answer], which package
+// provider/classify can make from an http.Response. [Pool.Submit] adds a [Request] to the queue,
+// and [Pool.Run] sends the requests of the queue. After [Pool.Close], Run returns when every
+// request has ended.
 //
 //	p, err := pool.New(pool.Config{
 //		Keys: []pool.Key{{Name: "mine", Limiter: limit.MustRolling(20, time.Second)}},
@@ -40,9 +41,9 @@
 //	backoff           the delay after a failure
 //
 // Two packages of internal/core make the decisions of a Pool, and have no clock. Package queue
-// orders the requests. Package dispatch chooses a request and a key. Package pool has a name of its
-// own for each of their types that you need, so you import package pool alone. These commands show
-// the fields of such types:
+// orders the requests. Package dispatch chooses a request and a key. For each of their types that
+// you need, package pool has an alias, so you import package pool alone. These commands show the
+// fields of such types:
 //
 //	go doc github.com/paceline-go/paceline/internal/core/queue.Request
 //	go doc github.com/paceline-go/paceline/internal/core/dispatch.Key

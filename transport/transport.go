@@ -1,18 +1,21 @@
-// Package transport provides an http.RoundTripper for any http.Client. It keeps the client's requests
-// within the limits of their servers.
+// Package transport provides Transport, an http.RoundTripper for any http.Client. A Transport keeps
+// the client's requests within the limits of the servers that they go to.
 //
 //	rate := limit.MustRolling(500, time.Minute)
 //	paced := transport.Must(transport.Config{Limiter: rate})
 //	client := &http.Client{Transport: paced}
 //
-// A request waits for its turn, first come, first served, and is sent. The Transport reads the
-// statements about limits in the answer. It sends a request again if the server refused the
-// request, or cannot have processed it. An idempotent request, such as a GET, is also sent again
-// after a failure that may pass, such as a 502. A request that cannot meet its deadline fails at
-// once, without waiting. The error contains the instant at which the request could have gone.
+// A request to a Transport waits until its limits let it go, first come, first served, and is then
+// sent. The Transport reads what the answer states about limits. The Transport sends a request
+// again if the server refused the request, or cannot have processed it. An idempotent request, such
+// as a GET, is also sent again after a failure that may pass, such as a 502. A request that cannot
+// meet its deadline fails at once, without waiting. The error contains the instant at which the
+// request could have gone.
 //
-// The table lists the steps of a RoundTrip. A repeated attempt begins at acquire. All limits together
-// in which a request counts are its partition, for example those of one key and one model:
+// The table lists the steps of one RoundTrip, in order: the name of the step, what the step does,
+// and which package helps. If a request is sent again, the steps from acquire on are repeated.
+// Acquire waits for all limits in which the request counts, for example those of one key and one
+// model. Together these limits are called the request's partition:
 //
 //	prepare     host, credential, model, route and client select the limits
 //	acquire     one permit of all these limits, by one of the Keys if any    paceline.Group
@@ -20,9 +23,12 @@
 //	judge       what the exchange proves, and whether to send again          package classify
 //	settle      each limit learns the outcome and the server's statements
 //
-// In the paceline.Group of a Transport, the requests of a partition wait in one lane. If
-// Config.Keys is set, a lane has several ways: one for each account that owns some of the keys. The
-// round trip of an attempt is timed from the end of the write of the request.
+// A Transport waits in a paceline.Group, where the requests of one partition (for example one key
+// and one model) form one line, the lane. If Config.Keys is set, a lane has several ways: one for
+// each account that owns some of the keys. A way is one set of limits by which a request may go.
+//
+// The Transport measures the round trip of an attempt from the end of the write of the request to
+// the header of the answer.
 //
 // The caller of a Transport reads the unchanged body of the answer. The Transport reads the body
 // along with the caller in two cases. In the first, Config.Tokens is set, and the answer is that of
@@ -38,12 +44,13 @@
 // Proxy-Authorization and Cookie. It does not remove a provider's own field, such as X-Api-Key, so
 // the other host would get the key. To prevent this, set CheckRedirect of the http.Client.
 //
-// Several clients may share a Transport, each with its part of every limit (Config.Client). A
-// request whose wait would be longer than Config.MaxWait fails at once, without waiting.
+// Several clients may share a Transport, and each then gets its part of every limit
+// (Config.Client). A request that would have to wait for longer than Config.MaxWait fails at once,
+// without waiting.
 //
-// A Transport is not a cache or a queue. Use a pool.Pool for requests that must outlive their
-// caller, or that have nonces, deadlines or dead letters. A dead letter is the record of a request
-// that failed for good.
+// A Transport is neither a cache nor a queue that stores requests. Use a pool.Pool for requests
+// that must outlive their caller, or that have nonces, deadlines or dead letters. A dead letter is
+// the record of a request that failed for good.
 //
 // # Files
 //

@@ -1,15 +1,14 @@
-// Package limittest tests a limit.Limiter against the laws that every limiter obeys. It provides a
-// test to call (Laws), and a body for a fuzz test. It is for authors of a Limiter. For tests of a
-// client, see package ratetest.
+// Package limittest tests a limit.Limiter against the laws that every limiter obeys. The package
+// provides Laws, a function that a test calls, and a body for a fuzz test. Both are for authors of
+// a Limiter. To test a client, use package ratetest instead.
 //
-// In the laws, t is an instant, c is a cost, and the driver is the code that calls the limiter. A
-// change is a call of Admit, Settle, SetLimit or SetWindow. Some limiters have their state
-// elsewhere, for example in a database. For them, an Update is a change, too: the limiter gets a
-// new state from there (Spec.News).
-//
+// In the laws below, t is an instant, c is a cost, and the driver is the code that calls the
+// limiter. A change is a call of Admit, Settle, SetLimit or SetWindow. Some limiters have their
+// state elsewhere, for example in a database. For these limiters an Update, which reads a new state
+// from there (Spec.News), is a change, too.
 //  1. Not before now: Ready(t, c) ≥ t. If the driver passes a now that is before that of an earlier
-//     change, the limiter takes the now of that change instead. It does so in every question and in
-//     every change.
+//     change, the limiter takes the now of that change instead. The limiter does so in every call
+//     of Ready and in every change.
 //  2. Time alone: without a change between t and t′, t ≤ t′, Ready(t′, c) = max(t′, Ready(t, c)).
 //     With Spec.News, or if an open cost grows with its age (Spec.Lapses), Ready(t′, c) may also be
 //     later.
@@ -17,8 +16,9 @@
 //     keeps the promise (law 9).
 //  4. Dearer is later: c ≤ c′ in every unit implies Ready(t, c) ≤ Ready(t, c′).
 //  5. No deadlock: Ready returns AfterSettle, which no passing of time ends, only while a request
-//     is open. With Spec.News it may also return AfterSettle before an Update, and some Update ends
-//     this. Whether Ready returns Never depends on cost and configuration alone.
+//     is open: admitted and not yet settled. With Spec.News it may also return AfterSettle before
+//     an Update, and some Update ends this. Whether Ready returns Never depends on cost and
+//     configuration alone.
 //  6. Settle, open loop: let the actual cost be at most the admitted one, and let nothing in the
 //     outcome ask the client to slow down. Then Settle makes no cost's Ready later.
 //  7. Settle forgets the estimate: the state afterwards depends on the actual cost and the latest
@@ -48,11 +48,12 @@
 //  17. Leaving a part of the limit free delays a cost, and never forbids it. ReadyLeaving with a
 //     free part of 0 is Ready, and with a larger part it is no earlier. It is Never only where
 //     Ready is Never. It is AfterSettle only while a request is open. At its instant there is room
-//     for the cost and for the free part, or the whole limit is free. After an Admit it is no
-//     later than was foreseen before.
+//     for the cost and for the free part, or the whole limit is free. After an Admit it is no later
+//     than was foreseen before.
 //
-// The tests of this package are such drivers, and do their duty (law 10). They let every request
-// arrive at an instant that the limiter cannot know, and check all other laws.
+// The tests of this package drive a limiter as its owner would, and obey the driver's duty (law
+// 10). They let every request arrive at an instant that the limiter cannot know, and check all
+// other laws.
 //
 // # Files
 //

@@ -1,6 +1,6 @@
 // Package backoff computes how long one request waits after a failed attempt, before its next
-// attempt. It has no state and no clock. To pause all requests of a key, use a limiter such as
-// limit.Cooldown.
+// attempt. The package has no state and no clock. Its delay concerns that one request. To pause all
+// requests of a key, use a limiter such as limit.Cooldown.
 package backoff
 
 import (

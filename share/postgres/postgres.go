@@ -1,15 +1,17 @@
 // Package postgres keeps shared limits in PostgreSQL (12 or later). A table has one row for each
-// limit. In a turn, a process reads the row by a SELECT, computes, and writes it by an UPDATE. Each
-// of the two is a transaction of its own. So no process holds a lock while it computes, or if it is
-// stopped meanwhile.
+// limit. A turn is one change of a limit's state by one process: the process reads the row by a
+// SELECT, computes, and writes the row by an UPDATE. Each of the two statements is a transaction of
+// its own. So a process holds no lock while it computes, even if it is stopped meanwhile.
 //
-// A process needs the privileges SELECT, INSERT and UPDATE on paceline_share. The first process
-// also needs CREATE on the schema, unless you make the table by Schema beforehand.
+// A process that shares a limit needs the privileges SELECT, INSERT and UPDATE on the table
+// paceline_share. The first process also needs CREATE on the schema, unless you make the table by
+// Schema beforehand.
 //
-// After a failover PostgreSQL has another timeline. The processes notice this, and restore the
-// state of the limits. If somebody drops the table, the next process makes it again. The package
-// relies on fsync, and on synchronous_commit, which each write sets. A long transaction elsewhere
-// in the database prevents vacuum from removing old versions of the rows.
+// After a failover PostgreSQL has another timeline (its number for a history of writes). The
+// processes notice this, and restore the state of the limits. If somebody drops the table, the next
+// process makes it again. The package relies on fsync, and on synchronous_commit, which each write
+// sets. A long transaction elsewhere in the database prevents vacuum from removing old versions of
+// the rows.
 //
 // No statement depends on which connection runs it. So a pooler such as PgBouncer may stand between
 // the process and PostgreSQL, in any mode.

@@ -1,10 +1,11 @@
 // Package redis keeps shared limits in Redis 7: one server, a cluster, or sentinels. Each limit is
-// one key of Redis: a hash of a version and a blob. Redis needs no disk for this. After a restart
-// or a failover, Redis has another run_id. The processes notice this, and restore the state of the
-// limits.
+// one key of Redis: a hash with two fields, a version and a blob with the state. Redis needs no
+// disk for this: after a restart or a failover, Redis has another run_id, so the processes notice
+// the loss, and restore the state of the limits.
 //
-// A process needs the Redis commands EVALSHA, EVAL, HMGET, HGET, HSET, TIME and INFO, on keys with
-// the prefix. Names also needs SCAN, Forget needs DEL, and a cluster needs CLUSTER.
+// A process that shares a limit needs the Redis commands EVALSHA, EVAL, HMGET, HGET, HSET, TIME and
+// INFO, on keys with the prefix. Names, which lists the limits, also needs SCAN. Forget, which
+// removes one, needs DEL. A cluster needs CLUSTER.
 //
 // # Files
 //

@@ -1,5 +1,5 @@
-// Package sharetest contains the tests that every share.Store passes. Use these tests if you write
-// a Store for another database.
+// Package sharetest contains the tests that every share.Store has to pass. If you write a Store for
+// another database, run these tests on it.
 package sharetest
 
 import (

@@ -1,18 +1,19 @@
-// Package sqlite keeps shared limits in a SQLite file. It is for processes of one machine, and
-// needs no server. On Linux and macOS the store's clock is the time since the machine started.
-// Nobody can set this clock, so a new process need not wait until others confirm it. On other
-// systems the clock is the wall clock.
+// Package sqlite keeps shared limits in a SQLite file. The package is for processes of one machine,
+// and needs no server. On Linux and macOS the store's clock is the time since the machine started.
+// Nobody can set this clock, so a new process need not wait until other processes confirm the
+// clock. On other systems the clock is the wall clock, and a new process waits for this.
 //
-// No turn waits for the disk, so a crash of the machine may lose the state. This does no harm:
-// after each start of the machine, nothing is sent until no earlier request can count.
+// No turn, which is one read and write of a limit's state, waits for the disk. So a crash of the
+// machine may lose the state. The loss does no harm: after each start of the machine, nothing is
+// sent until no earlier request can count.
 //
-// If somebody replaces or removes the file while it is open, the next turn opens it again. The new
-// file may be an old copy, which lacks the latest grants. Then nothing is sent until none of those
-// grants can count.
+// If somebody replaces or removes the file while a process has it open, the next turn of the
+// process opens the file again. The new file may be an old copy, which lacks the latest grants
+// (permissions to send). Then nothing is sent until none of those grants can count.
 //
-// Open refuses a database in memory, since no other process sees it. It also refuses a file that is
-// shared by processes in different time namespaces of Linux. Do not put the file on a network's
-// file system.
+// Open refuses a database in memory, since no other process could see it. Open also refuses a file
+// that is shared by processes in different time namespaces of Linux. Do not put the file on a
+// network's file system.
 package sqlite
 
 import (

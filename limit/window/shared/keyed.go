@@ -1,5 +1,5 @@
-// Package shared provides a [window.Keyed] behind a lock: many goroutines may use it at once. It
-// counts the recent events of each key, such as the orders of each account.
+// Package shared provides a [window.Keyed] behind a lock, so that many goroutines may use it at
+// once. A Keyed counts the recent events of each key, such as the orders of each account.
 package shared
 
 import (
