@@ -1,10 +1,10 @@
-// Package backlog keeps one list of requests for many workers. Any process adds requests to it, and
-// any number of processes on any number of machines send them.
+// Package backlog keeps one list of requests in a database, for many workers. Any process adds
+// requests to the list, and any number of processes on any number of machines send them.
 //
-// Each request has an ID, and each ID has one result. If a request may have been sent again after
-// it was served, its Result has Repeat set. No other Result has. This also holds if a process is
-// killed or stopped, if a network is cut, and if the database restarts. Package pool sends requests
-// in one process, and stores no list in a database.
+// Each request of a backlog has an ID, and each ID gets one result. If a request may have been sent
+// again after it was served, its Result has Repeat set, and no other Result has. This also holds if
+// a process is killed or stopped, if a network is cut, and if the database restarts. Package pool
+// is different: it sends the requests of one process, and stores no list in a database.
 //
 //	store, err := sqlite.Open("jobs.db") // backlog/sqlite or backlog/postgres
 //	b, err := backlog.Open(ctx, store, "mails", backlog.Options{})
@@ -12,21 +12,22 @@
 //	w, err := backlog.NewWorker(backlog.WorkerConfig{Backlog: b, Gate: gate, Do: send})
 //	err = w.Run(ctx)
 //
-// A Backlog has no limits of its own. A Worker waits at a paceline.Gate before it sends. Package
-// share provides limiters for a Gate that several processes share.
+// A Backlog has no rate limits of its own. A Worker waits at a paceline.Gate before it sends.
+// Package share provides limiters for a Gate whose limit several processes share.
 //
 // # Promises
 //
-// A worker sends a request only after a transaction has marked the request in the database. It
-// marks only the requests that may go in the next 100 ms. If a worker writes nothing to the
+// A worker sends a request only after a transaction has marked the request in the database. The
+// worker marks only the requests that may go in the next 100 ms. If a worker writes nothing to the
 // database for 15 s, the other workers give it up: they take over all requests that it had marked.
-// These may be repeats, so if they are sent again, their Results have Repeat set. So a worker that
-// dies causes a Repeat only for requests in flight, and for those that were to go in the next 100
-// ms.
+// The former worker may have sent some of these, so if they are sent again, their Results have
+// Repeat set. So a worker that dies causes a Repeat only for requests in flight, and for those that
+// were to go in the next 100 ms.
 //
 // The first answer to a request becomes its result, even if the answer comes from a worker that was
-// given up. The clocks of machines have no part in these promises. Only Job.Due and Job.Deadline
-// are instants of a wall clock.
+// given up. The clocks of machines have no part in the promises of this package: one result for
+// each request, and no unreported repeat. Only Job.Due and Job.Deadline are instants of a wall
+// clock.
 //
 // # Not for
 //
@@ -43,5 +44,6 @@
 //	attempt.go   Attempt: a request in the hands of a worker, and its Answer
 //	worker.go    Worker: a Session whose requests are sent by a function, within a Gate
 //
-// Package internal/core/backlog makes the decisions. It has no clock, and calls no store.
+// Package internal/core/backlog makes the decisions of a worker: which requests it may send, and
+// what it writes. That package has no clock, and calls no store.
 package backlog

@@ -10,11 +10,13 @@
 //	stats.go     the counts of one lane or Pool, for programs
 //	labels.go    values of labels of metrics, bounded in number and in length
 //
-// Most programs only read Snapshots. A program that provides a Source of its own also makes them.
-// It collects the contents of a Snapshot in an EventLog, in Waits and in Answers. Snapshot.Sort
-// then puts the Snapshot into its final order.
+// Most programs only read Snapshots, from a Gate or a Pool for example. A program that provides a
+// Source of its own also makes Snapshots. Such a program collects events in an EventLog, the
+// durations of waits in Waits, and those of answers in Answers. At the end it calls Snapshot.Sort,
+// which puts the Snapshot into its final order.
 //
-// Nothing in this package has a clock or a lock: the callers pass in instants and do the locking.
+// Nothing in package observe has a clock or a lock: the callers pass in instants and do the
+// locking.
 package observe
 
 import (

@@ -1,26 +1,28 @@
 // Package provider reads what a server states about its limits in its answers. Each API provider
-// has header fields and bodies of its own. The result of a reading is always an Observation.
+// has header fields and bodies of its own. The result of a reading is always of the same type, an
+// Observation.
 //
 // Use package provider to read answers in your own code. Package transport and package classify
-// call it already, so their users need not. The command `paceline explain` prints an Observation in
-// words.
+// call package provider already, so if you use one of those two, you need not call it. The command
+// `paceline explain` prints an Observation in words.
 //
-// One name of a field may have several meanings. For example, a reset is a duration, a number of
-// seconds, an instant in seconds or smaller units, an RFC 3339 time, or an HTTP date. So the
-// package has a Dialect for each provider. If a reset is a bare number, its size decides whether it
-// is a wait or an instant. For example, 30 is a wait of 30 s, unless the dialect has another unit.
-// 1760000000 is an instant in seconds since 1970.
+// One header field may have different meanings at different providers. For example, a reset is a
+// duration, a number of seconds, an instant in seconds or smaller units, an RFC 3339 time, or an
+// HTTP date. So the package has a Dialect for each provider, which defines the meanings. If a reset
+// is a bare number, its size decides whether the number is a wait or an instant. For example, 30 is
+// a wait of 30 s, unless the dialect has another unit. 1760000000 is an instant in seconds since
+// 1970.
 //
-// For an unknown server, the package tries the three generations of the IETF draft, X-RateLimit
-// fields and Retry-After. All other facts about a provider, such as its published limits, are in a
-// Provider: a row of this package's table.
+// For a server that the package does not know, it tries the three generations of the IETF draft on
+// RateLimit fields, X-RateLimit fields and Retry-After. All other facts about a provider, such as
+// its published limits, are in a Provider: a row of this package's table.
 //
-// A reading is a hint, not a permission to send. Package limit decides when the next request may
-// go. A reading never fails. Its counts are never negative, its instants are never in the past, and
-// its waits are never longer than MaxWait (31 days). Observation.Problems has a sentence for each
-// value that made no sense.
+// A reading of an answer is a hint, not a permission to send. Package limit decides when the next
+// request may go. A reading never fails. Its counts are never negative, its instants are never in
+// the past, and its waits are never longer than MaxWait (31 days). If a value in the answer makes
+// no sense, Observation.Problems has a sentence about it.
 //
-// The package has no clock: the caller of a reading passes in the instant at which it read the
+// Package provider has no clock: the caller of a reading passes in the instant at which it read the
 // response. Dialects have no state and are safe for concurrent use.
 //
 // # Files

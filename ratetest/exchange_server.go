@@ -1,12 +1,14 @@
 // Package ratetest provides rate-limited servers for tests of clients, as net/http/httptest
-// provides servers. A server enforces a rule of package ratetest/rule, adds latency before and
-// after the check, and logs each arrival. From the log, a test can see how the client behaved, and
-// how well the best possible client would have done.
+// provides servers. Such a server enforces a rule of package ratetest/rule: it refuses the requests
+// that break the rule. It adds latency before and after this check, and logs each arrival. From the
+// log, a test can see how the client behaved, and how well the best possible client would have
+// done.
 //
-// Package ratetest itself provides an exchange (a market with orders and nonces), and a quota with
-// many users. Package ratetest/llm provides language models, and ratetest/service the APIs of other
-// providers. For clients in other languages, `paceline serve` runs the same servers. Package
-// lab/sim simulates clients without HTTP, in virtual time, a thousand times faster.
+// Package ratetest itself provides two servers: an exchange (a market with orders and nonces), and
+// a quota with many users. Package ratetest/llm provides servers of language models, and
+// ratetest/service servers with the APIs of other providers. For clients in other languages, the
+// command `paceline serve` runs the same servers. Package lab/sim simulates clients without HTTP,
+// in virtual time, a thousand times faster.
 package ratetest
 
 import (

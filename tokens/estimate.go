@@ -1,7 +1,7 @@
 // Package tokens estimates how many tokens a request to a language model will use, before the
-// request is sent. After the answer, the package reads the usage that the answer states. It can
-// read the bodies of OpenAI's APIs, Anthropic's messages, Gemini, Bedrock, Cohere and Ollama: see
-// [API].
+// request is sent. After the answer, the package reads the number of used tokens that the answer
+// states. It can read the bodies of OpenAI's APIs, Anthropic's messages, Gemini, Bedrock, Cohere
+// and Ollama: see [API].
 //
 //	est, err := estimator.Estimate(tokens.Chat, body)   // reserve est.Input and est.Output, then send
 //	w := tokens.NewWatcher(tokens.Chat, stream, resp.Body)
@@ -9,8 +9,8 @@
 //	usage, err := w.Usage()                             // settle with it
 //	estimator.Learn(est, usage)                         // the next estimate is better
 //
-// The package knows no prices: an estimate is a number of tokens to reserve in a limit, not a bill.
-// The caller chooses which tokens count in a provider's limit. For Anthropic's limit of input
+// Package tokens knows no prices: an estimate is a number of tokens to reserve in a limit, not a
+// bill. The caller chooses which tokens count in a provider's limit. For Anthropic's limit of input
 // tokens, for example, those are Usage.Uncached.
 //
 // # Files

@@ -1,5 +1,5 @@
-// Package backlogtest contains the tests that every backlog.Store passes. Use these tests if you
-// write a Store for another database.
+// Package backlogtest contains the tests that every backlog.Store has to pass. If you write a Store
+// for another database, run these tests on it.
 //
 // # Files
 //

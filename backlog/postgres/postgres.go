@@ -1,6 +1,6 @@
 // Package postgres keeps backlogs in PostgreSQL (12 or later), for workers on many machines. A
 // worker takes requests and reports results in one message to the server, which is one transaction.
-// So a worker that is stopped holds no lock.
+// So a worker process that is stopped at any instant holds no lock.
 //
 // A process that adds requests or sends them needs SELECT, INSERT, UPDATE and DELETE on the tables of
 // Schema, and USAGE on their sequences. The first process also needs CREATE on the schema, unless you make
@@ -10,13 +10,15 @@
 //
 //	BEGIN; INSERT INTO orders …; SELECT paceline_enqueue('mails', 'order-1', '{"url":"https://…"}'); COMMIT;
 //
-// The package relies on fsync, and on synchronous_commit, which each transaction of a worker sets.
-// If the address has several hosts, each connection goes to a host that accepts writes. A standby
-// that takes over should have all committed transactions. Otherwise results and marks are lost:
-// docs/backlog.md lists which repeats are then not reported.
+// Package postgres relies on fsync, and on synchronous_commit, which each transaction of a worker
+// sets. If the address has several hosts, each connection goes to a host that accepts writes. A
+// standby that takes over should have all committed transactions. Otherwise results and marks (the
+// notes that a request may be sent) are lost: docs/backlog.md lists which repeats are then not
+// reported.
 //
 // A long transaction elsewhere in the database prevents vacuum from removing old versions of the
-// rows of requests that workers have taken. This makes it slower to take further requests.
+// rows of requests that workers have taken. The many old versions make it slower to take further
+// requests.
 //
 // A pooler such as PgBouncer may stand between the process and PostgreSQL, in transaction mode:
 // then no statement depends on which connection runs it. Without a pooler, the statements are

@@ -1,9 +1,10 @@
-// Package sqlite keeps backlogs in a SQLite file. It is for processes of one machine, and needs no
-// server. Each turn waits for the disk, so nothing is lost if the power fails.
+// Package sqlite keeps backlogs in a SQLite file. The package is for processes of one machine, and
+// needs no server. Each transaction waits for the disk, so no committed result is lost if the power
+// fails.
 //
-// A process that is stopped while it writes to the file holds up all others until it goes on. So
-// use another file for a shared limit (package share/sqlite): then its turns are not held up. Do
-// not put the file on a network's file system.
+// A process that is stopped while it writes to the file holds up all other processes until it
+// continues. So if a limit is shared by package share/sqlite, use another file for the limit: then
+// such a stop does not hold up the limit. Do not put the file on a network's file system.
 //
 // # Files
 //

@@ -1,20 +1,21 @@
-// Package classify judges one attempt at a request. It answers four questions. How did the attempt
-// end? If it was refused, which requests does the refusal concern: those of a key, of a model, of a
-// route or of an address? May the request be sent again? How long should it wait first?
+// Package classify judges one attempt at a request by its answer or its error. It answers four
+// questions. How did the attempt end? If the attempt was refused, which requests does the refusal
+// concern: those of a key, of a model, of a route or of an address? May the request be sent again?
+// How long should it wait first?
 //
 //	Evidence   the facts about one attempt: status, header, body or error, and its request
 //	Policy     how to read the answer, and the longest waits
 //	Verdict    the result: the Outcome for limiters, the Scope, Again or Why not
 //
-// The package is for code that sends requests under a limit. The Send function of a pool.Pool
-// returns Verdict.Answer. The Permit of a paceline.Gate is settled with Verdict.Outcome. Package
-// provider reads what an answer says about limits. Package limit decides when the next request may
-// go.
+// Package classify is for code that sends requests under a limit. If your Send function for a
+// pool.Pool has a Verdict, it returns Verdict.Answer. If your code holds a Permit of a
+// paceline.Gate, it settles the Permit with Verdict.Outcome. Package provider reads what an answer
+// states about limits. Package limit decides when the next request may go.
 //
-// The package has no clock, lock or goroutine, and no state: equal evidence gives equal verdicts.
-// It judges the bytes of a body that the caller has read, and reads no body from the network. All
-// of its functions are safe for concurrent use. Every answer gets a verdict, however odd the answer
-// is: no function returns an error.
+// Package classify has no clock, lock or goroutine, and no state: equal evidence gives equal
+// verdicts. It judges the bytes of a body that the caller has read, and reads no body from the
+// network. All of its functions are safe for concurrent use. Every answer gets a verdict, however
+// odd the answer is: no function returns an error.
 //
 //	verdict.go     Evidence, Policy, Verdict: how an attempt ended, and whether to send again
 //	concerns.go    whom a refusal concerns

@@ -1,12 +1,13 @@
 // Package latency provides distributions of one-way latency: the time that a message takes from one
-// end of a network path to the other. Simulated links and rate-limited test servers draw latencies
-// from them. A distribution has a name for flags and scenarios, such as uniform:0-50ms.
+// end of a network path to the other. Simulated links and rate-limited test servers draw their
+// latencies from these distributions. A distribution has a name for flags and scenarios, such as
+// uniform:0-50ms.
 //
-// The distributions are for configurations of ratetest and lab/sim/fleet. A client does not
-// configure one: the limiters of package limit keep to a limit at any latency.
+// The distributions of this package are for configurations of ratetest and lab/sim/fleet. A client
+// does not configure a latency: the limiters of package limit keep to a limit at any latency.
 //
-// The package draws a latency and computes with it, but never waits. The caller supplies the random
-// numbers.
+// Package latency draws a latency and computes with it, but never waits. The caller supplies the
+// random numbers.
 package latency
 
 import (

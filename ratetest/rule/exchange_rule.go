@@ -1,12 +1,13 @@
 // Package rule provides the server's side of rate limits: the rules by which servers refuse
-// requests. It also provides judges. A judge reads a log of arrivals and finds whether a rule was
-// kept. Simulators and test servers enforce these rules.
+// requests. Simulators and test servers enforce these rules. The package also provides judges. A
+// judge reads a log of arrivals and finds whether the arrivals kept to a rule.
 //
-// Use this package to write a server or to judge a log. A client that must keep to a rule uses
-// package limit. A test that needs a ready-made server uses package ratetest.
+// Use package rule to write a server or to judge a log. A client that must keep to a rule uses
+// package limit instead. A test that needs a ready-made server uses package ratetest.
 //
-// Package rule shares no code with the limiters that it judges, so one fault cannot hide in both.
-// Nothing in this package reads a clock, waits or locks. Only one goroutine may use a value of it.
+// Package rule shares no code with the limiters of package limit that it judges, so one fault
+// cannot hide in both. Nothing in package rule reads a clock, waits or locks. Only one goroutine at
+// a time may use a value of the package.
 //
 // # Files
 //

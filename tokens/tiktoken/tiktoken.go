@@ -1,5 +1,5 @@
-// Package tiktoken provides the vocabularies of OpenAI's models. With these, a tokens.Estimator counts
-// tokens instead of estimating them:
+// Package tiktoken provides the vocabularies of OpenAI's models. With a vocabulary, a
+// tokens.Estimator counts the tokens of a text instead of guessing their number:
 //
 //	estimator, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary})
 //

@@ -1,5 +1,5 @@
-// Package model makes up the answers of language models, in the formats of their APIs. It reads the
-// body of a request, and writes an answer whole or as a stream of events. The servers of
+// Package model makes up the answers of language models, in the formats of their APIs. The package
+// reads the body of a request, and writes an answer whole or as a stream of events. The servers of
 // ratetest/llm and ratetest/service share the package, so that each format is written only once.
 // The package knows no limits, keys, clocks or connections. Its values are not safe for concurrent
 // use.
