@@ -1,9 +1,10 @@
 // Command paceline sends requests at the highest rate that a server's limits allow. If the command
-// knows the limits, the server rejects no request. No request is lost. The verb try shows this: it
-// sends requests to a strict server of its own, and counts what was rejected.
+// knows the limits, the server rejects no request for a limit. No request is lost: each ends with a
+// result or as a dead letter. The verb try shows this: it sends requests to a strict server that it
+// starts itself, and counts what that server rejected.
 //
-// The names of most files begin with the name of their verb. Package internal/app/cli has the
-// common parts of a command line, such as exit codes.
+// The command has verbs, such as run and proxy. The names of most files begin with the name of
+// their verb. Package internal/app/cli has the common parts of a command line, such as exit codes.
 //
 // # Files
 //

@@ -13,21 +13,22 @@
 //		…
 //	}
 //
-// A task waits in its worker if its turn comes within Config.MaxWait. For any other task the
-// middleware returns an error, and Asynq schedules the task for its turn. The worker is then free,
-// and Asynq counts no failure. This works only with Configure: without it, Asynq counts the error
-// as a failure like any other.
+// A task of Asynq waits in its worker if its limit lets it go within Config.MaxWait. For any other
+// task the middleware returns an error, and Asynq schedules the task for the instant at which the
+// limit lets it go. The worker is then free, and Asynq counts no failure. This needs
+// Pace.Configure: without it, Asynq counts the error as a failure like any other.
 //
-// After a refusal, no task of the key goes until the pause is over. If the server refuses several
-// requests that were in flight together, they cause one pause.
+// After a server refused a request, no task of the same key goes until the pause is over. If the
+// server refuses several requests that were in flight together, they cause one pause.
 //
-// Asynq stores instants in whole seconds, so a task comes back up to half a second early or late. A
-// task that has no retry left always waits in its worker, since Asynq would archive it otherwise.
-// Tasks stand in line in the order in which they came to this process, since a task does not state
-// when it was made. docs/queues.md compares the promises with those of `paceline run`.
+// Asynq stores instants in whole seconds, so a scheduled task comes back up to half a second early
+// or late. A task that has no retry left always waits in its worker, since Asynq would archive the
+// task otherwise. Tasks of a key go in the order in which they came to this process, since a task
+// does not state when it was made. docs/queues.md compares the promises with those of `paceline
+// run`.
 //
-// The package is a module of its own, so that programs without Asynq do not depend on it. It starts no
-// goroutine.
+// Package paceasynq is a module of its own, so that programs without Asynq do not depend on Asynq.
+// The package starts no goroutine.
 package paceasynq
 
 import (

@@ -1,25 +1,26 @@
-// Package paceaws keeps clients of the AWS SDK for Go v2 within the limits of a service.
+// Package paceaws keeps clients of the AWS SDK for Go v2 within the limits of an AWS service.
 //
 //	pace, err := paceaws.New(paceaws.Config{Limiter: limit.MustRolling(500, time.Minute)})
 //	cfg.APIOptions = append(cfg.APIOptions, pace.Add) // an aws.Config: for every client made of it
 //
 // Use one Pace for all requests that count in one limit, for example all requests to one service in
-// one account and region. Each attempt waits for its turn, first come, first served. Attempts that
-// the SDK's retryer repeats wait, too. The attempt is then signed and sent, and the answer settles
-// it.
+// one account and region. Each attempt waits until the limit lets it go, first come, first served.
+// The attempts with which the SDK's retryer repeats a request wait, too. The attempt is then signed
+// and sent, and its answer settles it.
 //
-// After a refusal all attempts pause. If the server refuses several attempts that were in flight
-// together, they cause one pause. Services name a refusal differently, for example
-// ThrottlingException, SlowDown or 429, and the Pace knows these names. Only the SDK's retryer
-// repeats an attempt, so retries do not multiply. With aws.NopRetryer nothing is repeated.
+// After the service refused an attempt, all attempts of the Pace pause. If the service refuses
+// several attempts that were in flight together, they cause one pause. Services name a refusal
+// differently, for example ThrottlingException, SlowDown or 429, and the Pace knows these names.
+// Only the SDK's retryer repeats an attempt, never the Pace, so retries do not multiply. With
+// aws.NopRetryer nothing is repeated.
 //
-// A Pace is a middleware inside the SDK's retry loop. It is no retryer, since the SDK does not
-// return a retryer's attempt token on every way out of an attempt. It is no http.RoundTripper,
-// since requests would then wait after they were signed. A RoundTripper does not know the names of
-// refusals either (docs/decisions/0036-adapters.md).
+// A Pace is a middleware inside the SDK's retry loop. A Pace is no retryer, since an attempt can
+// end without the SDK returning the token that a retryer gave out for the attempt. A Pace is no
+// http.RoundTripper, since requests would then wait after they were signed. A RoundTripper does not
+// know the names of refusals either (docs/decisions/0036-adapters.md).
 //
-// The package is a module of its own, so that programs without the SDK do not depend on it. It
-// starts no goroutine.
+// Package paceaws is a module of its own, so that programs without the SDK do not depend on the
+// SDK. The package starts no goroutine.
 package paceaws
 
 import (

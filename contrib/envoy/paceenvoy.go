@@ -5,17 +5,17 @@
 //	extprocv3.RegisterExternalProcessorServer(grpcServer, p)
 //
 // Envoy sends the header of a request to the processor, and waits for a message back. The processor
-// answers when the request's turn has come. When the header of the server's answer comes, the
-// processor settles the request: the limits learn what the server states. These decisions are made
-// by package transport, as for an http.Client. If the stream of a request ends before the server's
-// answer, the request may have been served, so it counts.
+// answers when the limits let the request go. When the header of the server's answer comes, the
+// processor settles the request: the limits learn what the server states. Package transport makes
+// these decisions, as it does for an http.Client. If the stream between Envoy and the processor
+// ends before the server's answer, the server may have served the request, so the request counts.
 //
-// A rate limit service of Envoy could not learn from answers: Envoy asks such a service before a
-// request, and never passes it the answer.
+// Package paceenvoy is not a rate limit service of Envoy, since such a service could not learn from
+// answers. Envoy asks a rate limit service before a request, and never passes it the answer.
 //
 // The folder of this package contains an example of Envoy's configuration, and the command
 // paceline-envoy. The package is a module of its own, so that programs without Envoy do not depend
-// on its protobufs.
+// on Envoy's protobufs.
 //
 //	paceenvoy.go   Config, Processor, New
 //	processing.go  one request: the messages of its stream, in their order

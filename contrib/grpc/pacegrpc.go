@@ -3,23 +3,24 @@
 //	pace, err := pacegrpc.New(pacegrpc.Config{Limiter: limit.MustRolling(500, time.Minute)})
 //	conn, err := grpc.NewClient(target, grpc.WithUnaryInterceptor(pace.Unary), grpc.WithStreamInterceptor(pace.Stream))
 //
-// A call waits for its turn, first come, first served, and is sent. The interceptors read the
-// limits in the answer by the same rules as over HTTP (package classify). RESOURCE_EXHAUSTED counts
-// as a 429, and UNAVAILABLE as a 503. RetryInfo, grpc-retry-pushback-ms or a retry-after in the
-// metadata take the place of Retry-After. Ratelimit fields in the metadata are read like those of
-// an HTTP header.
+// A gRPC call waits until the limits let it go, first come, first served, and is then sent. The
+// interceptors read the limits in the answer by the same rules as over HTTP (package classify).
+// RESOURCE_EXHAUSTED counts as a 429, and UNAVAILABLE as a 503. RetryInfo, grpc-retry-pushback-ms
+// or a retry-after in the metadata take the place of the header field Retry-After. Ratelimit fields
+// in the metadata are read like those of an HTTP header.
 //
-// After a refusal all calls pause. If the server refuses several calls that were in flight
-// together, they cause one pause. A unary call that was refused or never sent is sent again. A
-// unary call that failed is sent again only if Config.Idempotent allows it. A stream is sent once.
+// After the server refused a call, all calls pause. If the server refuses several calls that were
+// in flight together, they cause one pause. The interceptors send a unary call again if it was
+// refused or never sent. They send a unary call that failed again only if Config.Idempotent allows
+// it. They send a stream only once.
 //
-// gRPC itself sends a call again if the server reports that it has not processed the call. With a
-// retry policy in its service config, gRPC repeats other calls, too. These repeats do not pass
-// through the interceptors, so they do not count in the limits. So leave that policy out, or use
-// grpc.WithDisableRetry.
+// gRPC itself sends a call again if the server reports that it has not processed the call. If the
+// service config of gRPC has a retry policy, gRPC repeats other calls, too. These repeats do not
+// pass through the interceptors, so they do not count in the limits. So configure no retry policy,
+// or use grpc.WithDisableRetry.
 //
-// The package is a module of its own, so that programs without gRPC do not depend on it. It starts
-// no goroutine.
+// Package pacegrpc is a module of its own, so that programs without gRPC do not depend on gRPC. The
+// package starts no goroutine.
 package pacegrpc
 
 import (

@@ -1,17 +1,19 @@
 // Package pacek8s keeps clients of Kubernetes' client-go within the limits of their API server.
 //
-// Use Wrap if your code makes the rest.Config. Requests then wait for their turn, and their answers
-// settle them. After a 429 of the server (priority and fairness) all requests pause. If the server
-// refuses several requests that were in flight together, they cause one pause.
+// Use Wrap if your code makes the rest.Config. Requests of client-go then wait until the limits let
+// them go, and their answers settle them. After a 429 of the API server (priority and fairness) all
+// requests pause. If the server refuses several requests that were in flight together, they cause
+// one pause.
 //
 //	paced, err := pacek8s.Wrap(cfg, transport.Config{Limiter: limit.MustRolling(100, time.Second)})
 //
-// Use New if only a flowcontrol.RateLimiter is possible. client-go asks such a limiter before each
-// request, and never reports the answer. So you have to promise the longest time from the limiter's
-// permission until the server counts the request: see package xrate.
+// Use New if your code can set only a flowcontrol.RateLimiter. client-go asks such a limiter before
+// each request, and never reports the answer. So you have to promise a bound (Within): the longest
+// time from the limiter's permission until the server counts the request. Package xrate explains
+// this promise.
 //
-// The package is a module of its own, so that programs without client-go do not depend on it. It
-// starts no goroutine.
+// Package pacek8s is a module of its own, so that programs without client-go do not depend on
+// client-go. The package starts no goroutine.
 package pacek8s
 
 import (

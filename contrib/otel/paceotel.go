@@ -1,20 +1,22 @@
-// Package paceotel reports the work of Paceline to OpenTelemetry. Snapshots become metrics. An HTTP
-// transport also has spans: one for each wait for a turn and one for each attempt. The names of the
-// attributes and of HTTP metrics follow the semantic conventions for HTTP clients.
+// Package paceotel reports the work of Paceline to OpenTelemetry. Snapshots of a Gate, a Group, a
+// Pool or a transport become metrics. An HTTP transport also has spans: one for each wait of a
+// request for its limits, and one for each attempt. The names of the attributes and of HTTP metrics
+// follow the semantic conventions for HTTP clients.
 //
 //	paced, err := paceotel.New(transport.Config{Preset: "openai:tier1"}, paceotel.Options{})
 //	client := &http.Client{Transport: paced}
 //
-// The time of a wait is not spent at the server, so a wait has a span of its own. This span is
-// named paceline.wait, and has the reason of the wait. The span of an attempt is of kind client,
-// and its name is the HTTP method. It begins when the request is handed to the base transport. Both
-// spans are children of the caller's span.
+// The time for which a request waits for its limits is not spent at the server, so a wait has a
+// span of its own. This span is named paceline.wait, and an attribute has the reason of the wait.
+// The span of an attempt is of kind client, and its name is the HTTP method. It begins when the
+// request is handed to the base transport. Both spans are children of the caller's span.
 //
-// The spans are made after the attempt has ended, so the server does not receive a trace header. To
-// send one, put an instrumented HTTP client around this transport.
+// The spans are made after the attempt has ended, so the server does not receive a trace header. If
+// the server is to receive a trace header, put an instrumented HTTP client around this transport.
 //
-// The spans and metrics contain no header field, query or body. Attribute values that come from
-// strangers are bounded in number and length. The package starts no goroutine.
+// The spans and metrics of package paceotel contain no header field, query or body. Attribute
+// values that come from strangers are bounded in number and length. The package starts no
+// goroutine.
 package paceotel
 
 import (

@@ -11,19 +11,21 @@
 //		…
 //	}
 //
-// A job waits in its worker if its turn comes within Config.MaxWait (250 ms by default). Otherwise
-// the middleware returns a river.JobSnooze until the instant of the job's turn, and the worker is
-// free for jobs of other keys. A snooze does not count as an attempt.
+// A job of River waits in its worker if its limit lets it go within Config.MaxWait (250 ms by
+// default). Otherwise the middleware returns a river.JobSnooze until the instant at which the limit
+// lets the job go, and the worker is free for jobs of other keys. A snooze does not count as an
+// attempt.
 //
-// After a refusal all jobs of the key pause, and the refused job comes back at its turn. If the
-// server refuses several requests that were in flight together, they cause one pause.
+// After a server refused a request, all jobs of the same key pause, and River runs the refused job
+// again when the limit lets it go. If the server refuses several requests that were in flight
+// together, they cause one pause.
 //
 // River decides whether a job runs, and how often. After a crash, River runs the interrupted job
 // again, so its request may be sent twice. Neither River nor this package reports such a repeat.
 // docs/queues.md compares the promises with those of `paceline run`.
 //
-// The package is a module of its own: a program that imports only Paceline does not download River.
-// It starts no goroutine, so nothing has to be closed.
+// Package paceriver is a module of its own: a program that imports only Paceline does not download
+// River. The package starts no goroutine, so nothing has to be closed.
 package paceriver
 
 import (

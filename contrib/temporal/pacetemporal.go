@@ -12,22 +12,23 @@
 //		…
 //	}
 //
-// An activity waits in its worker if its turn comes within Config.MaxWait (250 ms by default).
-// Otherwise the interceptor ends the attempt with an ApplicationError of the type Later. Its
-// NextRetryDelay is the time until the turn. The worker is then free, and Temporal starts the
-// activity again after that delay.
+// An activity waits in its worker if its limit lets it go within Config.MaxWait (250 ms by
+// default). Otherwise the interceptor ends the attempt with an ApplicationError of the type Later.
+// The error's NextRetryDelay is the time until the limit lets the activity go. The worker is then
+// free, and Temporal starts the activity again after that delay.
 //
-// After a refusal all activities of the key pause, and the refused activity comes back at its turn.
-// If the server refuses several requests that were in flight together, they cause one pause.
+// After a server refused a request, all activities of the same key pause, and Temporal starts the
+// refused activity again when the limit lets it go. If the server refuses several requests that
+// were in flight together, they cause one pause.
 //
-// Temporal counts an attempt that ended with Later like any other attempt. So leave
-// RetryPolicy.MaximumAttempts at 0, and bound the activity by its ScheduleToCloseTimeout. If you do
-// set MaximumAttempts, the last attempt waits in its worker, and StartToCloseTimeout must be long
-// enough for this wait. A local activity always waits in its worker. docs/queues.md compares the
-// promises with those of `paceline run`.
+// Temporal counts an attempt that ended with Later (the error for "not yet") like any other
+// attempt. So leave RetryPolicy.MaximumAttempts at 0, and bound the activity by its
+// ScheduleToCloseTimeout. If you do set MaximumAttempts, the last attempt waits in its worker, and
+// StartToCloseTimeout must be long enough for this wait. A local activity always waits in its
+// worker. docs/queues.md compares the promises with those of `paceline run`.
 //
-// The package is a module of its own, so that programs without Temporal do not depend on it. It starts
-// no goroutine.
+// Package pacetemporal is a module of its own, so that programs without Temporal do not depend on
+// Temporal. The package starts no goroutine.
 package pacetemporal
 
 import (

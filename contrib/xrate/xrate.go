@@ -1,28 +1,29 @@
 // Package xrate provides a limiter with the methods of golang.org/x/time/rate: Wait, Allow and
-// Reserve. Behind them is a paceline.Gate. It is for code that cannot change its calls of those
-// methods, or that takes an interface with them. All other code should use Gate.Do or package
-// transport. Gate.Do and transport learn when a request was answered. So they need no promise from
-// the caller, and lose less of the limit.
+// Reserve. They wait for, or ask, a paceline.Gate. The package is for code that cannot change its
+// calls of those methods, or that takes an interface with them. All other code should use Gate.Do
+// or package transport. Gate.Do and transport learn when a request was answered. So they need no
+// promise from the caller, and lose less of the limit.
 //
 // # The caller's promise
 //
-// The methods of x/time/rate report that a request may go, but are never called when it has been
-// answered. So the limiter cannot know when the request arrived at the server. Without a promise of
-// the caller, it could keep no limit on arrivals.
+// The methods of x/time/rate report that a request may go, but are never called when the request
+// has been answered. So the limiter cannot know when the request arrived at the server. Without a
+// promise of the caller, the limiter could not keep the arrivals within a limit.
 //
 // The promise is Config.Within: the longest time from the permission until the server counts the
 // request. The permission is the return of Wait or Allow, or the instant of a reservation. Within
 // includes the stalls of this machine, the making of a connection, and the way to the server. While
-// the promise holds, no window of the server has more than the limit, so the server refuses
-// nothing. If a request takes longer than Within, the server may refuse a request.
+// every request keeps the promise, no window of the server has more than the limit, so the server
+// refuses nothing. If a request takes longer than Within, the server may refuse a request.
 //
-// The price of the promise is that each request counts for longer, by Within. For example, 20
-// requests in any second become 18.2 a second with a Within of 100 ms, and 10 with 1 s. A limit of
-// 500 a minute becomes 492 with 1 s. Gate.Do and transport know when a request ended, so they lose
-// only the mean round trip instead of Within.
+// The price of the promise (Within) is that each request counts for longer, by Within. For example,
+// 20 requests in any second become 18.2 a second with a Within of 100 ms, and 10 with 1 s. A limit
+// of 500 a minute becomes 492 a minute with 1 s. Gate.Do and transport know when a request ended,
+// so they lose only the mean round trip instead of Within.
 //
 // # Differences from x/time/rate
 //
+// The Limiter of package xrate differs from that of x/time/rate in these points:
 //   - New takes a limit.Limiter with the server's rule, not a rate and a burst. For so many
 //     requests in any window use limit.Rolling, for a token bucket limit.Bucket. A bucket of
 //     x/time/rate with burst N lets up to 2N requests arrive within one window.

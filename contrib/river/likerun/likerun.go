@@ -1,7 +1,8 @@
-// Package likerun is an example: jobs of River whose requests, retries and results are those of
-// `paceline run`. A job contains one line of run's input. Before each send, the worker writes a
-// mark to the database. The result is written in the transaction that completes the job.
-// docs/queues.md lists what is weaker than in `run`.
+// Package likerun is an example of jobs in River whose requests, retries and results are those of
+// `paceline run`. A job contains one line of the input of `paceline run`: one request. Before each
+// send, the worker writes a mark to the database, so that after a crash the job knows that its
+// request may have been sent. The result is written in the transaction that completes the job.
+// docs/queues.md lists what is weaker than in `paceline run`.
 //
 //	likerun.go    the jobs, the worker, the client
 //	database.go   marks and results, in PostgreSQL or SQLite
