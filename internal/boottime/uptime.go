@@ -1,5 +1,6 @@
 // Package boottime reads for how long this machine has been up. Two processes can compare their
-// readings, and so know the time between them even if somebody set the wall clock.
+// readings. The difference is the time between the two readings, even if somebody set the wall
+// clock meanwhile.
 package boottime
 
 import "time"

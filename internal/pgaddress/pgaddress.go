@@ -1,5 +1,6 @@
-// Package pgaddress reads addresses of PostgreSQL, and keeps their passwords out of errors. It also
-// configures a pool of connections, so that the pool finds the new primary after a failover.
+// Package pgaddress reads addresses of PostgreSQL, and keeps the passwords in these addresses out
+// of errors. It also configures a pool of connections so that the pool finds the new primary server
+// after a failover.
 package pgaddress
 
 import (

@@ -1,18 +1,20 @@
-// Package queued makes the jobs of a job queue wait for their turn at limits. The queue is another
-// project's: the adapters for River, Asynq and Temporal, in contrib, use this package.
+// Package queued makes the jobs of a job queue wait for their limits. The queue is another
+// project's, such as River, Asynq or Temporal: the adapters for these three, in contrib, use this
+// package.
 //
-// An adapter calls Keys.Do in a worker, around the work of a job. If the job's turn comes within
-// MaxWait, by default 250 ms, Do waits at the Gate of the job's key and then runs the work.
-// Otherwise Do returns a Later at once. The adapter then has its queue bring the job back at the
-// instant of the Later, and the worker is free. Package snooze decides which of the two happens.
+// An adapter for a job queue calls Keys.Do in a worker, around the work of a job. If the limits let
+// the job go within MaxWait, by default 250 ms, Do waits at the Gate of the job's key and then runs
+// the work. Otherwise Do returns an error of the type Later at once, which has an instant. The
+// adapter then has the queue bring the job back at that instant, and the worker is free. Package
+// snooze decides which of the two happens.
 //
-// The work sends its request by Attempt.Send, or reports an answer by Attempt.Answered. If a server
-// refuses a request, all jobs of that key pause. The refused job comes back when it may be sent
-// again.
+// The work of a job sends its request by Attempt.Send, or reports an answer by Attempt.Answered. If
+// a server refuses a request, all jobs of the same key pause. The refused job comes back when it
+// may be sent again.
 //
-// This package writes nothing to a store. The queue stores when each job comes back, so that
-// survives a restart of the process. The order of the jobs survives only if the queue knows when
-// each job was made.
+// Package queued writes nothing to a store. The queue stores the instant at which each job comes
+// back, so this instant survives a restart of the process. The order of the jobs survives only if
+// the queue knows when each job was made.
 package queued
 
 import (

@@ -1,13 +1,13 @@
-// Package secret keeps the values of API keys from where they do not belong. A Set finds copies of
-// these values, called echoes, in servers' answers. Places are the servers to which a key may be
-// sent.
+// Package secret keeps the values of API keys out of the files, logs and servers that must not have
+// them. A Set finds copies of these values, called echoes, in servers' answers. Places are the
+// servers to which a key may be sent.
 //
-// The package does not protect secrets in memory. It does not protect against a hostile server
-// either: such a server can write a key in a form that no search finds. It is for servers that
-// repeat a request's text, in an error or in a log.
+// Package secret does not protect secrets in memory. It does not protect against a hostile server
+// either: such a server can write a key in a form that no search finds. The package is for servers
+// that repeat a part of the request, with the key in it, in an error or in a log.
 //
-// The package is arithmetic on bytes: no clock, no lock. A Set does not change and is safe for
-// concurrent use.
+// Package secret is arithmetic on bytes, without a clock or a lock. A Set does not change and is
+// safe for concurrent use.
 //
 // # Files
 //

@@ -1,17 +1,18 @@
-// Package send sends requests over HTTP, each at most once per permit. It also records when the
-// last byte of a request left.
+// Package send sends requests over HTTP, each at most once for each permit (the permission to send
+// once). It also records when the last byte of a request left.
 //
-// net/http by itself may write a request a second time. Over HTTP/1.1 it does so when a connection
-// that it kept idle turns out to be closed and the request is a GET, say, or has an
+// Package net/http by itself may write a request a second time. Over HTTP/1.1 it does so when a
+// connection that it kept idle turns out to be closed and the request is a GET, say, or has an
 // Idempotency-Key. Over HTTP/2 it does so after GOAWAY and REFUSED_STREAM. But the server, or a
-// limiter in front of it, may have counted the first write as well, while Paceline's limiter counts
-// only one. So each time that net/http has a connection for a request, the request's Exchange
-// decides. If the request may have been written before, the Exchange refuses the second write
-// before its first byte.
+// limiter in front of the server, may have counted the first write as well, while Paceline's
+// limiter counts only one. So each time that net/http has a connection for a request, the request's
+// Exchange decides whether net/http may write. If the request may have been written before, the
+// Exchange refuses the second write before its first byte.
 //
-// A Base and its Exchanges decide nothing else. Whether to send a request again, with a new permit,
-// the caller decides. A Base and its Exchanges start no goroutine. They take the present time from
-// time.Now, and no caller can replace that clock.
+// A Base (a wrapped http.RoundTripper) and its Exchanges (one for each permit) decide only whether
+// net/http may write. The caller decides whether to send a request again, with a new permit. A Base
+// and its Exchanges start no goroutine. They take the present time from time.Now, and no caller can
+// replace that clock.
 //
 //	send.go          Base: NewBase, Send; how net/http is kept from a second write
 //	attempt.go       Exchange: what is known of the request that is sent with one permit
@@ -24,7 +25,7 @@
 //	query.go         parameters of queries
 //	price.go         what a request to a language model costs: the most, before it is sent; exactly, after the answer
 //
-// Package send/outgoing knows the proxy through which requests leave this machine's network. It is
-// a package of its own since it needs golang.org/x/net, and package transport needs nothing of that
-// module.
+// Package send/outgoing finds the proxy through which requests leave this machine's network.
+// Package send/outgoing is separate from package send since it needs golang.org/x/net, while
+// package transport needs package send and nothing of that module.
 package send

@@ -1,6 +1,6 @@
-// Package text writes numbers, durations and lists as people read them, and reads what people
-// write. It finds the name that a user meant by a misspelt one. It makes texts of strangers safe to
-// show. All of it is arithmetic on text.
+// Package text writes numbers, durations and lists as people read them, and reads such texts when
+// people write them. For a misspelt name, it finds the name that the user meant. It makes texts of
+// strangers safe to show. All of this is arithmetic on text.
 //
 //	humanize.go  numbers, money, durations and dates as people read them
 //	bytesize.go  numbers of bytes in people's form: 64KiB, 16MiB

@@ -1,6 +1,7 @@
-// Package web embeds the files that two pages share: the live page of the library, and the report
-// of the program. The files are the style, the script that draws charts, and uPlot 1.6.32,
-// unchanged from npm, with its licence. A program that has both pages contains the files once.
+// Package web embeds the files that two pages share: the live page of the library (package
+// dashboard), and the report of the program (package report). The files are the style, the script
+// that draws charts, and uPlot 1.6.32, unchanged from npm, with its licence. A program that has
+// both pages contains the files only once.
 package web
 
 import "embed"

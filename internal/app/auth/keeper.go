@@ -1,7 +1,8 @@
-// Package auth gets the tokens of a run from a command or an OAuth server, and renews them while
-// the run sends requests. It decides from when and until when a token may be sent. The first
-// request with a new token goes alone: this package chooses it. It also decides what follows from a
-// refused token, and when the run needs another one.
+// Package auth gets the access token that the requests of a run carry, from a command or an OAuth
+// server. It renews the token while the run sends requests. The package decides from when and until
+// when a token may be sent. It lets the first request with a new token go alone, until the token is
+// known to work. It also decides what the run does after the server refused a token, and when the
+// run needs another token.
 //
 // # Files
 //

@@ -1,12 +1,12 @@
-// Package capture leads all connections of one program to the proxy of the program's run, even if
-// the program ignores the variables for proxies in its environment. It does so for `paceline exec
-// --capture`.
+// Package capture leads all TCP connections of one program to the proxy of the program's run. It
+// does so even if the program ignores the environment variables for proxies, such as HTTPS_PROXY.
+// The flag --capture of `paceline exec` uses the package.
 //
-// The program runs in a network namespace of its own, where every address is local. If the program
-// looks up a host name, the answer is an address of 198.18.0.0/15. All TCP connections of the
-// program arrive at one listener. That listener is made inside the namespace, and passed through a
-// Unix socket to the proxy outside. So no connection can avoid the proxy. No root is needed where
-// the system allows user namespaces.
+// The captured program runs in a network namespace of its own, where every address is local. If the
+// program looks up a host name, the answer is an address of 198.18.0.0/15. All TCP connections of
+// the program arrive at one listener. That listener is made inside the namespace, and passed
+// through a Unix socket to the proxy outside. So no connection can avoid the proxy. Root is not
+// needed on a system that allows user namespaces.
 //
 // # Files
 //

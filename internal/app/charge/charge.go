@@ -1,8 +1,9 @@
-// Package charge reads the forms in which users write what requests cost: flags, the file of the
-// proxy, and a header field. An amount is a number with a unit, or an expression in jq over a body.
+// Package charge reads what users write about the cost of requests. Users write costs in three
+// places: in flags, in the file of the proxy, and in a header field of a request. An amount is a
+// number with a unit, or an expression in jq over a body.
 //
-// The package only reads. Package provider defines what a charge is, and package transport applies
-// charges to requests.
+// Package charge only reads such texts. Package provider defines what a charge is (what some
+// requests cost, and in which resource they count). Package transport applies charges to requests.
 //
 //	charge.go      flags, amounts, and the line that a file would have
 //	expression.go  expressions in jq

@@ -1,6 +1,6 @@
-// Package cli contains the common parts of the command lines of paceline and paceline-lab. They are exit
-// codes, flags from the environment, help that fits a screen, errors with a suggestion,
-// completions, the version, progress, and --init.
+// Package cli contains the common parts of the command lines of paceline and paceline-lab. They are
+// exit codes, flags from the environment, help that fits a screen, errors with a suggestion,
+// completions, the version, progress, and the flag --init, which prints an example file.
 //
 // A binary makes a Program of its verbs and calls Execute.
 //

@@ -1,21 +1,24 @@
-// Package daemon runs the one process of a user that goes on between the user's runs. The package
-// has the socket of that process, its lock and its client. Other packages add what the process
-// does, by Server.Handle.
+// Package daemon runs one background process for each user, which continues after each command of
+// the user has ended. The package provides the socket of that process, its lock and its client.
+// Other packages register what the process does, by Server.Handle.
 //
-// Clients speak HTTP/1.1 and JSON over a Unix socket, in a folder that only the user can open.
-// Server and client each ask the kernel for the user of the other end, and compare their versions.
+// Clients of the daemon speak HTTP/1.1 and JSON over a Unix socket, in a folder that only the user
+// can open. Server and client each ask the kernel for the user of the other end, and compare their
+// versions.
 //
 // A server may hand its listening sockets to the next process, which may be a newer program. The
-// sockets go through another Unix socket, which belongs to the same user and has the mode 0600. No
-// client's connection is refused meanwhile.
+// sockets go through another Unix socket, which belongs to the same user and has the mode 0600.
+// During this handover, no client's connection is refused.
 //
-// At a handover, the former process calls ListenForHandover, and the next one calls TakeOver. The
-// former one answers by Give, and waits until the next one is Ready. If the next process ends
-// before that, the former one goes on. Otherwise the former process later sends the next one the
-// outcomes of requests in flight, by Report. Requests that come on old connections it sends there
-// by DialPredecessor.
+// At a handover, the former process calls ListenForHandover, and the next process calls TakeOver.
+// The former process answers by Give, and waits until the next process is Ready. If the next
+// process ends before it is Ready, the former process continues to serve. Otherwise the former
+// process later sends the outcomes of its requests in flight to the next process, by Report. If a
+// request arrives at the former process on an old connection, the former process sends it to the
+// next one by DialPredecessor.
 //
-// A Successor is safe for concurrent use. Only one goroutine may use a Predecessor.
+// A Successor (the next process, as the former one sees it) is safe for concurrent use. A
+// Predecessor (the former process, as the next one sees it) may be used by only one goroutine.
 //
 // # Files
 //

@@ -1,10 +1,11 @@
-// Package forward is the forward proxy of `paceline proxy --forward`. Programs reach it by
-// HTTPS_PROXY and HTTP_PROXY, and keep the addresses of their APIs.
+// Package forward is the forward proxy of `paceline proxy --forward`. Programs reach the proxy by
+// the environment variables HTTPS_PROXY and HTTP_PROXY, so they need no other addresses for their
+// APIs.
 //
-// A host is named if the proxy has an upstream for it. Requests to named hosts are decrypted here,
-// with a certificate of an authority that is made for this run. A handler gets these requests with
-// complete URLs. Connections to other hosts are passed on as they are: the proxy does not look at
-// their bytes.
+// In this package, a host is called named if the proxy has an upstream for it, which is a server
+// with limits. Requests to named hosts are decrypted here, with a certificate of an authority that
+// is made for this run. A handler gets these requests with complete URLs. Connections to other
+// hosts are passed on as they are: the proxy does not look at their bytes.
 //
 // # Files
 //

@@ -1,7 +1,7 @@
-// Package journal records what a process sends. So after a restart the process knows how much of
-// each limit is used, and which requests may have been sent before. A line is appended before each
-// request and after each answer (record.go). From time to time the file is compacted: sends that no
-// longer count in any window are dropped.
+// Package journal records in a file what a process sends. So after a restart the process knows how
+// much of each limit is used, and which requests may have been sent before. Before each request,
+// and after each answer, a line is appended (record.go). From time to time the file is compacted:
+// the lines of sends that no longer count in any window are dropped.
 //
 // # Files
 //

@@ -1,6 +1,7 @@
-// Package keeper is the proxy of the programs that `paceline exec` runs. One keeper serves one
-// program, or all such programs of one user. Each run has an entrance of its own, which is a port.
-// All runs count in the same limits.
+// Package keeper is the proxy through which the programs that `paceline exec` runs send their
+// requests. One keeper serves one program, or all such programs of one user. Each program's run has
+// a port of its own at the keeper, called its entrance. The requests of all runs count in the same
+// limits.
 //
 // # Files
 //

@@ -1,10 +1,11 @@
-// Package launch makes a program send through a forward proxy, without changing the program. It is
-// the work of `paceline exec`.
+// Package launch makes a program send through a forward proxy, without changing the program. The
+// command `paceline exec` consists mostly of this package.
 //
-// The command starts or joins a keeper, which is the proxy of runs. Then the command's process
-// becomes the program, by exec(2): so it has the program's exit code, signals, terminal and process
-// id. The keeper is no child of the program, and watches it. If a keeper was killed, the next run
-// removes its files.
+// The command `paceline exec` starts a keeper, which is the proxy of such programs, or joins one
+// that runs. Then the command's process becomes the program, by exec(2): so it has the program's
+// exit code, signals, terminal and process id. The keeper is no child of the program, and watches
+// whether the program still runs. If a keeper was killed, the next run removes the files that the
+// keeper left.
 //
 // # Files
 //

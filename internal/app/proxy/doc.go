@@ -1,10 +1,11 @@
-// Package proxy is the server of `paceline proxy`. HTTP clients in any language send to it at any
-// time. The proxy sends each request to its upstream, at the first instant at which the upstream's
-// limits surely allow the request.
+// Package proxy is the server of `paceline proxy`. HTTP clients in any language send requests to it
+// at any time. The proxy sends each request to its upstream, the API server for which the request
+// is meant. It does so at the first instant at which the upstream's limits surely allow the
+// request.
 //
-// The package is a thin adapter: an httputil.ReverseProxy over package transport. Package transport
-// waits, judges answers, settles costs and sends again. This package identifies the clients, checks
-// their requests, and answers the requests that no upstream gets.
+// Package proxy is a thin adapter: an httputil.ReverseProxy over package transport. Package
+// transport waits, judges answers, settles costs and sends again. Package proxy identifies the
+// clients, checks their requests, and answers the requests that no upstream gets.
 //
 // # Files
 //

@@ -1,6 +1,7 @@
 // Package report draws the results of a run, or the log of a server, as one HTML file. The file
-// needs no network, no font and no other file. It follows the reader's light or dark scheme. Where
-// scripts are off, the browser still shows the summary, the figures and the tables.
+// needs no network, no font and no other file. Its colours are light or dark, as the reader's
+// browser prefers. Where scripts are off, the browser still shows the summary, the figures and the
+// tables, but no charts.
 //
 //	report.go      what such a file shows, and the HTML of it
 //	crowd.go       many lines in one chart: the band from the 5th to the 95th percentile, the median, and a few lines
@@ -9,8 +10,8 @@
 //	charts.go      what is drawn of a log
 //	html.go        writes HTML
 //
-// The same Page gives the same bytes. Texts are plain text: they may be a stranger's, and nothing
-// in them becomes HTML.
+// The same Page (the data that a report shows) always gives the same bytes of HTML. Texts are
+// written as plain text: they may come from a stranger, and nothing in them becomes HTML.
 package report
 
 import (

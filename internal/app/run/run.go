@@ -1,4 +1,4 @@
-// Package run sends the requests of a file. It is `paceline run` without the flags and the
+// Package run sends the requests of a file: it contains all of `paceline run` but the flags and the
 // terminal.
 //
 //	run.go          the four steps: New, Open, Send, Close

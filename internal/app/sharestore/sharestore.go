@@ -1,6 +1,6 @@
 // Package sharestore makes the limits that `paceline run` and `paceline proxy` share with other
-// processes through a store. It gives each limit its name in the store, and knows which kinds of
-// limit can be shared. All the rest of sharing is in package share.
+// processes through a store, which is a database. The package gives each limit its name in the
+// store, and knows which kinds of limit can be shared. All the rest of sharing is in package share.
 package sharestore
 
 import (

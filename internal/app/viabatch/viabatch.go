@@ -1,11 +1,11 @@
-// Package viabatch sends the requests of a file by the provider's own batch API, at half the price:
-// `paceline run --via batch`. It is a step before an ordinary run with the same files. It writes
-// the results of the batches as that run would write them. Requests that the batches did not serve
-// have no result then, so the run sends them.
+// Package viabatch sends the requests of a file by the provider's own batch API, at half the price.
+// The command for this is `paceline run --via batch`. The batches are a step before an ordinary run
+// with the same files. Package viabatch writes the results of the batches as that run would write
+// them. If the batches did not serve a request, the request has no result yet, so the run sends it.
 //
 // The file OUT.batches, beside the results, records all batches. Each batch is recorded before the
 // provider is asked to make it, and again with the id from the provider. So if the command is
-// killed at any instant, a later command goes on with the same batches.
+// killed at any instant, a later command continues with the same batches.
 //
 //	viabatch.go       Config, Run: the input becomes batches, and these become results
 //	ledger.go         the file with the batches

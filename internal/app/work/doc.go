@@ -1,12 +1,12 @@
 // Package work lets a run send the requests of a backlog, while other processes send from the same
-// backlog. It adds no rules of its own: it only connects package run with package
-// internal/core/backlog.
+// backlog. A backlog is a list of requests in a database. The package adds no rules of its own: it
+// only connects package run with package backlog.
 //
 //	source.go    Source: the input of a run, and the ends of its requests
 //	adding.go    Adder: puts the requests of a file into a backlog
 //	results.go   the results of a backlog, in the order of its input
 //	whole.go     Whole: the progress of all processes together
 //
-// The requests are lines of run's own format, without secrets, and the results are lines as run writes
-// them.
+// The requests of the backlog are stored as lines of run's own format, without secrets. The results
+// are stored as lines as run writes them to its file of results.
 package work

@@ -1,6 +1,6 @@
 // Package ability calls limiters with an ability that few limiters have: to learn from answers, or
-// to fetch room from elsewhere. Such a limiter may be wrapped in another limiter; limit.Ask finds
-// it inside.
+// to fetch a part of a limit from a store. Such a limiter may be wrapped in another limiter, and
+// limit.Ask finds the inner limiter.
 //
 //	learn.go   limiters that learn from answers how much may be sent: Fair and Auto of package fairshare
 //	remote.go  limiters that fetch room from a store, as share.Member does for a limit that many processes share

@@ -1,35 +1,37 @@
 // Package backlog decides what a worker does. Many workers send the requests of one list, which a
 // database keeps. A worker asks this package two questions. Which requests are its own, so that it
 // may send them? What does it write into the database in its next transaction? Such a transaction
-// is called a turn. The limits decide when a request may go; this package does not.
+// is called a turn. Package backlog does not decide when a request may go: the rate limits do.
 //
-// A worker sends a request only if a committed turn named the request before. To name a request so
-// is to mark it. So each request that may have been sent is named in the database, even after the
-// worker has crashed.
+// A worker sends a request only if one of its transactions, called turns, has marked the request
+// and was committed. So each request that may have been sent has a mark in the database, even after
+// the worker has crashed.
 //
-// Each turn also increments a number in the row of its worker: the beat. If the beat of a worker
-// does not change for 14 s, the other workers give it up, and may claim its requests. Each of them
-// measures the 14 s by its own clock, so no worker has to trust the clock of another machine.
+// Each turn (transaction of a worker) also increments a number in the row of its worker: the beat.
+// If the beat of a worker does not change for 14 s, the other workers give it up, and may claim its
+// requests. Each of them measures the 14 s by its own clock, so no worker has to trust the clock of
+// another machine.
 //
-// The laws:
-//
+// The workers of a backlog and their transactions (turns) obey these laws:
 //  1. One result. Each request without a result has a row. The transaction that writes the result
 //     deletes that row. Where the row is gone already, no second result is written.
 //  2. Mark before the send. A worker sends what is marked by its latest turn that the database
 //     confirmed as committed. If the outcome of a later turn is unknown, that turn must mark the
 //     request, too. Marks that the worker reads from its row confirm nothing: a standby that takes
 //     over may lack them.
-//  3. The lease is that of a worker, not of each request. So a turn that keeps the lease changes
-//     one row, however many requests the worker holds.
+//  3. The lease (the right to the claimed requests for some seconds) is that of a worker, not of
+//     each request. So a turn that keeps the lease changes one row, however many requests the
+//     worker holds.
 //  4. A worker is given up by its beat alone: see Watch. Each request that it had marked has a
 //     doubt from then on: it may have been sent.
 //  5. Fresh: a worker sends for 10 s after its latest committed turn began. A Watch waits for 14 s.
 //     So a worker that was given up sends nothing more.
 //  6. A turn fits only if the worker's row has the beat that the turn expects. So the marks and
-//     claims of one turn are written at most once. If its outcome is unknown, the worker reads its
-//     row.
-//  7. The first answer that gets into the database is the result, even if a worker has it that was
-//     given up. If the request has a doubt, the result states that it may have been sent twice.
+//     claims of one turn are written at most once. If the outcome of a turn is unknown, the worker
+//     reads its row.
+//  7. The first answer that gets into the database is the result, even if it comes from a worker
+//     that was given up. If the request has a doubt, the result states that it may have been sent
+//     twice.
 //  8. Other packages have the limits. While requests of a lane wait for permits, the worker holds
 //     many of them. It marks only as many as went in the busiest 100 ms of the last seconds, and at
 //     least 2.

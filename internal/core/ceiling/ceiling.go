@@ -1,6 +1,6 @@
 // Package ceiling computes the ceiling of a limit: the most requests that a client can send if the
 // server may refuse none of them. Simulators, servers for tests and the summary of a run compare
-// what a real client sent with this number. The package is pure arithmetic.
+// the ceiling with what a real client sent. The package is pure arithmetic.
 package ceiling
 
 import (

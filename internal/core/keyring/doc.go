@@ -1,6 +1,7 @@
-// Package keyring decides which keys may be used, whether a key or a request is at fault for a
-// denial, and in whose limits each key counts. A Pool and a Transport use it. Keys may be
-// configured beforehand, or come with requests.
+// Package keyring decides three things: which API keys may be used, whether a key or a request is
+// at fault for a denial, and in whose limits each key counts. A denial is an answer such as 401 or
+// 403. A Pool and a Transport use the package. Keys may be configured beforehand, or come with
+// requests.
 //
 //	ring.go    which keys are in use, and which of them is used next
 //	blame.go   whether the key or the request is at fault for a denial
@@ -27,7 +28,7 @@
 //	    neither.
 //	K6  Memory is bounded, whatever keys and requests come.
 //
-// The package has no clock, lock or goroutine. One caller uses a Ring or an Owners at a time. If a
-// key moves while a request with it is in flight, the caller counts this request in the new
-// account, too, by scheduler.Join.
+// Package keyring has no clock, lock or goroutine. One caller uses a Ring or an Owners at a time.
+// If a key moves to another account while a request with the key is in flight, the caller counts
+// this request in the new account, too, by scheduler.Join.
 package keyring

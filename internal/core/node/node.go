@@ -1,7 +1,7 @@
-// Package node decides what one of the nodes that share a limit does. It has no clock, no store and
-// no goroutine: package share has them and calls this package. Package share also states the law
-// that all nodes keep. An instant of the node's own clock is called p here, in names and arguments.
-// All other instants are of the ledger's time.
+// Package node decides what one of the nodes (processes) that share a limit does. It has no clock,
+// no store and no goroutine: package share has them and calls package node. Package share also
+// states the law that all nodes keep. In names and arguments, p is an instant of the node's own
+// clock. All other instants are of the ledger's time, which is the store's clock plus a correction.
 //
 // # Files
 //

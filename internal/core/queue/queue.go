@@ -1,8 +1,8 @@
-// Package queue holds the requests that wait for their turn, and keeps count of every request that
-// it ever got. It has priorities, deadlines, retries, dead letters and bounds. It knows nothing of
-// keys, limits or nonces, which package dispatch adds. Most programs send by a pool.Pool; this
-// package is for programs that supply the time themselves. docs/request_states.md draws the states
-// and lists every transition.
+// Package queue holds the requests that wait to be sent, and keeps count of every request that it
+// ever got. It has priorities, deadlines, retries, dead letters and bounds. Package queue knows
+// nothing of keys, limits or nonces, which package dispatch adds. Most programs send by a
+// pool.Pool; package queue is for programs that supply the time themselves. docs/request_states.md
+// draws the states of a request and lists every transition.
 //
 // # Order
 //
@@ -10,34 +10,37 @@
 //
 //	place = submitted − Priority × HeadStart
 //
-// and the request with the earliest place goes next. Of two with the same place, the one submitted
-// first goes first. So a step of priority is worth a submission HeadStart earlier, and a retry
-// keeps the place of its first submission.
+// and the request with the earliest place goes next. Of two requests with the same place, the one
+// submitted first goes first. So a request whose priority is higher by one goes as if it had been
+// submitted HeadStart earlier. A retry keeps the place of its first submission.
 //
 // # No request is passed over for ever
 //
-// A request r is passed over if another is taken while r is ready. Only requests that were
-// submitted no later than this instant pass over r, each of them at most MaxAttempts times:
+// A request r is passed over if the queue takes another request while r is ready. Only requests
+// that were submitted no later than the following instant can pass over r, each of them at most
+// MaxAttempts times:
 //
 //	r.submitted + (P − r.Priority) × HeadStart
 //
-// P is the highest priority in use. The reason: a request q at the head has a place no later than
-// that of r,
+// In this instant, P is the highest priority in use. The reason: if a request q is at the head
+// before r, the place of q is no later than that of r,
 //
 //	q.submitted − q.Priority × HeadStart <= r.submitted − r.Priority × HeadStart
 //
 // which gives the bound on q.submitted, since q.Priority <= P. Places never change, and each Take
-// counts as one of the MaxAttempts of q. Once the present time is after that bound, no new request
-// passes over r. So finitely many requests can still do it.
+// of q counts as one of the MaxAttempts of q. Once the present time is after that bound, no request
+// that is submitted from then on can pass over r. So only finitely many requests can still do it.
 //
-// This bound does not cover held requests (see Hold and SetAside). A Take that Return took back was
-// no attempt, so it does not count as one. A dead letter that somebody requeues by hand is a new
-// submission. With RetriesLast a retry counts as submitted at the instant at which it is ready
-// again, here as in the line.
+// The bound on how often a request is passed over does not cover held requests (see Hold and
+// SetAside). A Take that Return took back was no attempt, so it does not count as one. A dead
+// letter that somebody requeues by hand is a new submission. With the option RetriesLast, a retry
+// counts as submitted at the instant at which the retry is ready, both for this bound and for its
+// place.
 //
-// Everything is arithmetic on an instant now that the caller supplies. If now is before that of an
-// earlier call, the earlier call's now counts. Instants and durations stop at the ends of their
-// range and do not wrap round. A Queue has no clock or lock and is not safe for concurrent use.
+// Everything in package queue is arithmetic on an instant now that the caller supplies. If a call's
+// now is before that of an earlier call, the queue uses the earlier call's now. Instants and
+// durations stop at the ends of their range and do not wrap round. A Queue has no clock or lock and
+// is not safe for concurrent use.
 //
 // # Files
 //

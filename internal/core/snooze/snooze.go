@@ -1,18 +1,21 @@
-// Package snooze decides when a job that has to wait leaves its worker, and when it comes back.
+// Package snooze decides when a job that has to wait for a limit leaves its worker, and when the
+// job comes back.
 //
-// A job queue hands jobs to workers. While a job waits for a limit in its worker, that worker can
-// do no other job. So a job that would wait for more than Config.MaxWait, by default 250 ms, leaves
-// its worker and names an instant. The queue brings the job back at about that instant. Where only
-// an answer can tell when there is room, two jobs wait in workers, and all others leave.
+// A job queue, such as River, hands jobs to workers. While a job waits for a limit in its worker,
+// that worker can do no other job. So a job that would wait for more than Config.MaxWait, by
+// default 250 ms, leaves its worker and names an instant. The queue brings the job back at about
+// that instant. Sometimes only the answer of a request in flight can tell when there is room. Then
+// two jobs wait for the answer in workers, and all others leave.
 //
-// A Book has the jobs of one key that are away. The place of a job is the instant at which it first
-// came; it does not change, however often the job goes away. A job waits only for jobs with an
-// earlier place. So jobs come back one after the other, and no job starves behind newer ones. A
-// newer job goes first only if there is room now beyond what the older jobs need that are due back.
+// A Book records the jobs of one key that have left their workers. The place of a job is the
+// instant at which the job first came, and does not change, however often the job goes away. A job
+// waits only for jobs with an earlier place. So jobs come back one after the other, and no job
+// starves behind newer ones. A newer job goes first only if there is room now for it and for all
+// older jobs that are due back.
 //
 // A Forecast gives a lower bound for the instant at which a job may go. The job comes back a little
-// before that bound, so it may come too early, but hardly too late. A job that comes too early goes
-// away again, and its place stays the same.
+// before that bound, so the job may come too early, but hardly too late. A job that comes too early
+// goes away again, and its place in the order of jobs stays the same.
 //
 // The package owns no clock and no lock.
 package snooze

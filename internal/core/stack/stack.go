@@ -1,10 +1,12 @@
-// Package stack is a limit.Limiter between a server's partition and its next request. A partition
-// is one credential, or any other part of a server's quota. A Stack combines the configured limit,
-// bounds on requests in flight, a pause, the server's hints, and a slow beginning. A request goes
-// only if all of these allow it, so a Stack is never less strict than the configured limit.
+// Package stack provides Stack, a limit.Limiter that combines all that may delay the requests of
+// one partition. A partition is one credential, or any other part of a server's quota. A Stack
+// combines the configured limit, bounds on requests in flight, a pause, the server's hints, and a
+// slow beginning. A request goes only if all of these allow it, so a Stack is never less strict
+// than the configured limit.
 //
-// Like every Limiter, a Stack is arithmetic on the now of its caller. It owns no clock and no lock,
-// and one caller uses it at a time. A Breaker handles outages of a host.
+// A Stack, like every Limiter, is arithmetic on the now of its caller. It owns no clock and no
+// lock, and one caller uses it at a time. Outages of a host are the work of another limiter of this
+// package, the Breaker.
 //
 //	stack.go          Stack: Ready, Admit, Settle
 //	pause.go          the pause: the time without requests after a refusal

@@ -1,6 +1,7 @@
-// Package costs finds out by answers that a charge is wrong. It is wrong if requests of a route
-// cost more, or count in another resource, than the charge states. Package transport and runs of a
-// file use this package. The charges themselves are in package provider.
+// Package costs finds out by answers that a configured charge is wrong. A charge states what the
+// requests of a route cost, and in which resource they count. The charge is wrong if the requests
+// cost more, or count in another resource. Package transport and runs of a file use this package.
+// The charges themselves are in package provider.
 package costs
 
 import (

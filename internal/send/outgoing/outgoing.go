@@ -1,12 +1,13 @@
-// Package outgoing knows the proxy through which requests leave this machine's network. It tells
-// the errors of that proxy from those of the server.
+// Package outgoing finds the proxy through which requests leave this machine's network. It also
+// distinguishes the errors of that proxy from those of the server.
 //
-// Variables of the environment name the proxy, as for curl: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and
+// Environment variables name the proxy, as for curl: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and
 // NO_PROXY, or the same in lower case. If the proxy's address is malformed, FromEnvironment fails
 // at once, since each request would fail for it later. The address may contain a password, so an
-// error shows at most its host.
+// error shows at most the host of the address.
 //
-// The package starts nothing and owns no clock. A Proxies is safe for concurrent use.
+// Package outgoing starts no goroutine and owns no clock. A Proxies, the value that FromEnvironment
+// returns, is safe for concurrent use.
 package outgoing
 
 import (

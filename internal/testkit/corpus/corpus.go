@@ -1,9 +1,10 @@
 // Package corpus loads the saved answers in package provider's testdata, for the tests of all
 // packages that read answers.
 //
-// testdata/DIALECT/NAME.http is a response, with its source in the first line. A source or a value
-// may be called "constructed": it has the documented format, but no published example was found. A
-// response without Date has a second line, with the instant at which it is read.
+// The file testdata/DIALECT/NAME.http is a saved response, with its source in the first line. A
+// source or a value may be called "constructed": it has the documented format, but no published
+// example was found. If the response has no Date, the second line of the file has the instant at
+// which the response is read.
 package corpus
 
 import (

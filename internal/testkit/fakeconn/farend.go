@@ -1,7 +1,7 @@
-// Package fakeconn provides the server's end of connections in memory, for tests in virtual time.
-// Conn leads to a server that answers with a status. Network is a listener for a server of the
-// test's own. A test that needs an http.Client and an http.Handler alone uses ratetest.InMemory,
-// which has no connections.
+// Package fakeconn provides the server's end of connections in memory, for tests in virtual time. A
+// Conn leads to a server that answers each request with a status. A Network is a listener for a
+// server that the test itself provides. A test that needs only an http.Client and an http.Handler
+// uses ratetest.InMemory, which has no connections.
 package fakeconn
 
 import (

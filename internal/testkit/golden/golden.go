@@ -1,6 +1,6 @@
-// Package golden compares, line by line, what a test writes with a file that an earlier run wrote.
-// With the flag -update of go test, the test writes the file anew. The new file is to be read
-// before it is committed.
+// Package golden compares the output of a test, line by line, with a file that an earlier run of
+// the test wrote. With the flag -update of go test, the test writes the file anew. The developer
+// reads the new file before committing it.
 package golden
 
 import (

@@ -1,7 +1,7 @@
 // Package overlay builds tests of this module with some functions changed. The changes are not
-// written to the source files: go reads them through its flag -overlay. All changes are in one
-// build. Each is a copy of its function under another name, and a variable of the environment
-// chooses the copies that are called.
+// written to the source files: the go command reads them through its flag -overlay. All changes are
+// in one build: each changed function is a copy under another name, beside the original. An
+// environment variable chooses which copies are called instead of their originals.
 package overlay
 
 import (

@@ -1,5 +1,6 @@
-// Package pages reads README.md, the pages beside it and those of docs, and runs the commands that
-// they tell a reader to type. The tests of each program use it for that program's command lines.
+// Package pages reads README.md, the pages beside it and the pages of docs. It runs the commands
+// that these pages tell a reader to type. The tests of each program use the package for the command
+// lines of that program.
 package pages
 
 import (

@@ -1,9 +1,10 @@
-// Package realserver starts nginx and HAProxy for tests. Both limit requests and log which ones
-// they refused. Other projects wrote them, so they judge Paceline independently.
+// Package realserver starts nginx and HAProxy for tests. Both limit requests, and log which
+// requests they refused. Other projects wrote nginx and HAProxy, so they judge Paceline
+// independently.
 //
-// It needs the programs nginx and haproxy (internal/testkit/need says what becomes of a test
-// without them). Each server listens on a free port of the loopback interface, keeps its files in a
-// folder of the test, and does not outlive it.
+// Package realserver needs the programs nginx and haproxy (internal/testkit/need says what becomes
+// of a test without them). Each server listens on a free port of the loopback interface, keeps its
+// files in a folder of the test, and is stopped when the test ends.
 package realserver
 
 import (

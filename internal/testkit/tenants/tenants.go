@@ -1,7 +1,8 @@
-// Package tenants contains a test that each adapter for a job queue has to pass: the Story. A queue
-// has ten workers, and a strict server counts each tenant by itself. The server asks one tenant to
-// send nothing for a while. Meanwhile the jobs of another tenant have to use their limit. At the
-// end no job may be lost or refused.
+// Package tenants contains a test that each adapter for a job queue has to pass, called the Story.
+// In this test a queue has ten workers, and a strict server counts the requests of each tenant
+// (customer) separately. The server asks one tenant to send nothing for a while. Meanwhile the jobs
+// of another tenant have to use at least a required part of their limit. At the end each job must
+// have been served once, and none refused for exceeding a limit.
 package tenants
 
 import (

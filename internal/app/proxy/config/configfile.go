@@ -17,14 +17,14 @@
 //	      weight: 2
 //	      limits: [5USD/d]
 //
-// The file must have version and at least one upstream. An upstream must have to or targets. The
-// name of each key is that of a field of proxy.Config in small letters. The documentation of the
-// field gives its default.
+// The file must have the key version, and upstreams with at least one item. An upstream must have
+// the key to, or the key targets. The name of each key is that of a field of proxy.Config in small
+// letters. The documentation of the field gives the default of the key.
 //
-// A file is read strictly by package yamlfile: all its errors are reported, each with its line and
-// column. Secrets should be in the environment or in files of their own. If a secret is in the
-// configuration itself, and users other than the file's owner may read the file, the file is
-// refused.
+// A configuration file is read strictly by package yamlfile: all its errors are reported, each with
+// its line and column. Secrets should be in the environment or in files of their own. If a secret
+// is in the configuration itself, and users other than the file's owner may read the file, the file
+// is refused.
 package config
 
 import (

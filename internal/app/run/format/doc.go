@@ -1,9 +1,10 @@
-// Package format defines the forms in which a run reads its requests, and the forms in which it
-// writes their results.
+// Package format defines two kinds of forms: those in which a run reads its requests, and those in
+// which it writes their results.
 //
-// A Reader reads Requests from an input. Its Format is Plain, an *Items or an *LLM. The same Format
-// writes a Result as a line. From such a line it also reads the Entry, which is what another run
-// needs to know of the result. The package sends nothing, and owns no clock and no file.
+// A Reader reads Requests from an input. The form of the input is a Format: Plain, an *Items or an
+// *LLM. The same Format writes each Result as a line. From such a line the Format also reads an
+// Entry, which is what a later run needs to know of the result. Package format sends nothing, and
+// owns no clock and no file.
 //
 //	format.go           Format, and Plain: this program's own lines
 //	input.go            Request and Reader; a request from one line of JSON

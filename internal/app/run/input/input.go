@@ -1,17 +1,18 @@
-// Package input reads requests in the forms that users have at hand: lists of URLs, tables, JSON,
+// Package input reads requests in forms that users often have already: lists of URLs, tables, JSON,
 // curl commands.
 //
 // Recognize finds the form of an input by its beginning. If the input has a form that is not
 // supported, the error names that form and a command that converts it. A Reader makes an Item of
-// each line, row, element or command. A Maker fills the columns of an Item into templates. Each
-// value is escaped for its place. A value that looks like a template is not filled in a second
-// time.
+// each line, row, element or command. A Maker fills the columns of an Item into templates, for
+// example of a URL. Each value is escaped for its place in the template. A value that looks like a
+// template is not filled in a second time.
 //
-// The package does not check requests: the sender decides whether a URL or a header is right. It
-// owns no clock and opens no file.
+// Package input does not check requests: the sender decides whether a URL or a header is right. The
+// package owns no clock and opens no file.
 //
-// A line is JSON if encoding/json accepts it. ValidJSON gives the same answer, faster. A JSONReader
-// also finds the place of each part, which encoding/json does not report.
+// A line of an input is JSON if encoding/json accepts the line. ValidJSON gives the same answer,
+// faster. A JSONReader also finds the place of each part of the line, which encoding/json does not
+// report.
 //
 //	input.go        Form, Item and Reader
 //	recognize.go    finds the form of an input

@@ -1,5 +1,6 @@
-// Package meter counts the tokens of requests to language models, by the path and the body of a request, and by
-// its answer. The form of the input does not matter.
+// Package meter counts the tokens of a request to a language model. It reads the path and the body
+// of the request, and the answer. The form of the input file from which the request came does not
+// matter.
 //
 // A Meter counts by the rules of one provider. It owns no clock, no limit and no file.
 //

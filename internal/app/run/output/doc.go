@@ -1,9 +1,10 @@
-// Package output writes the files of a run: results and dead letters, bodies, rows or results in order, and the
-// journal beside them.
+// Package output writes the files of a run: results and dead letters, bodies, rows or results in
+// order, and the journal beside them. A dead letter is the record of a request that failed for
+// good. The journal is the file in which the run records its sends.
 //
-// A Store opens these files. It gives its caller what earlier runs wrote, and syncs results before
-// the journal. It knows requests by their ids alone. It passes notices for the user to the function
-// that Open gets, and prints nothing itself.
+// A Store opens the files of a run. It gives its caller what earlier runs wrote, and syncs results
+// before the journal. The Store knows requests by their ids alone. It passes notices for the user
+// to the function that Open gets, and prints nothing itself.
 //
 //	output_config.go  the files of a run by their names
 //	results_store.go  results and dead letters, those of earlier runs, and when they are synced

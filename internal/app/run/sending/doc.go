@@ -1,10 +1,11 @@
-// Package sending makes the attempts of a run over HTTP/1.1. It never writes an attempt to the
-// network twice.
+// Package sending makes the attempts of a run over HTTP/1.1. It writes each attempt to the network
+// at most once.
 //
-// A Sender sends a request to a Hop, and returns a Response. It follows a redirect, and makes the
-// request for a next page, with only those keys that the new address may get. It bounds the memory
-// that the bodies of all answers take together. A Budget bounds what the attempts may cost in
-// money.
+// A Sender sends a request to a Hop, which is the request's own URL or that of a redirect, and
+// returns a Response. The Sender follows redirects, and makes the request for the next page of an
+// answer. Such a request carries only those keys that the new address may get. The Sender bounds
+// the memory that the bodies of all answers take together. A Budget bounds what the attempts may
+// cost in money.
 //
 //	sender.go   sends one attempt
 //	trip.go     gives an attempt to the network, or to a Base

@@ -1,8 +1,8 @@
-// Package telling writes what the user learns while a run goes on. These are notices, each of them
-// once, and the reasons for which requests waited or were refused.
+// Package telling writes what the user learns while a run goes on. It writes two things: notices,
+// each of them once, and the reasons for which requests waited or were refused.
 //
-// Nothing here decides what is sent. A Teller passes each notice to a function of its caller. That
-// function removes secrets from the notice before the user sees it.
+// Nothing in package telling decides what is sent. A Teller passes each notice to a function of its
+// caller. That function removes secrets from the notice before the user sees the notice.
 //
 //	notices.go   notices for the user, each once
 //	waits.go     the causes for which requests waited
