@@ -1,5 +1,5 @@
-// Package bench measures clients in virtual time, each for a row of a table. They are clients of a
-// market's exchange, and clients of language models.
+// Package bench measures clients in virtual time. The result of each client is one row of a table.
+// Some clients send orders to a market's exchange, and some send prompts to language models.
 package bench
 
 import (

@@ -1,7 +1,8 @@
 // Package chart writes a page of charts as a file: as SVG or PNG, drawn by gonum/plot, or as the
 // HTML of package report.
 //
-// The same page gives the same bytes. The functions are safe for concurrent use.
+// The same page of charts always gives the same bytes. The functions of package chart are safe for
+// concurrent use.
 package chart
 
 import (

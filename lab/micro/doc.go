@@ -8,13 +8,14 @@
 //	go test -run '^$' -bench Run -benchtime 5x     the speed of `paceline run` and of hey: takes some minutes
 //	go test -run '^$' -bench Pacing -benchtime 1x  in real time: the used share of the limit, and the lateness
 //
-// With -count 10, benchstat compares medians. Some operations have an aim: a time in ns that they
-// should not exceed. An aim is met if the median is within it at every N, where N is the limit in
-// the benchmark.
+// With -count 10, the tool benchstat compares the medians of ten runs. Some operations have an aim:
+// a time in ns that they should not exceed. An aim is met if the median is within the aim at every
+// N, where N is the limit in the benchmark.
 //
-// The script ./check builds this module and runs nothing of it. Its figures need a machine that
-// does nothing else meanwhile.
+// The script ./check builds the module lab/micro and runs nothing of it. The reason is that the
+// figures of this module need a machine that does nothing else meanwhile.
 //
-// Other limiters promise other things than Paceline's. Some let more go in a window than their
-// limit: see the table of worst windows.
+// Other limiters promise less or other things than Paceline's limiters. Some let more requests go
+// in a window than their limit: see the table of worst windows in the documentation of package
+// paceline.
 package micro

@@ -1,7 +1,7 @@
-// Package nodesim simulates, in virtual time, nodes that share a limit by package node. The store
-// fails at times: it is away, loses what was written, or repeats a write. Clocks are set, the
-// network delays messages, and nodes pause or are killed. A server of package rule judges every
-// arrival.
+// Package nodesim simulates, in virtual time, nodes (processes) that share a limit by package
+// internal/core/node. The simulated store fails at times: it cannot be reached, loses what was
+// written, or repeats a write. Clocks are set, the network delays messages, and nodes pause or are
+// killed. A simulated server of package rule judges every arrival.
 package nodesim
 
 import (

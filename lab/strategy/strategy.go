@@ -1,13 +1,13 @@
-// Package strategy lists, by name, the strategies that simulators compare. Some are published:
-// those of the rate_throttle_client gem, and of a demo before that gem. Some come from other
-// systems: AIMD, and the CUBIC of the AWS SDKs' adaptive mode. The last two, fair and auto, are
-// those of package fairshare.
+// Package strategy lists, by name, the strategies for sharing a quota that simulators compare. Some
+// are published: those of the rate_throttle_client gem, and of a demo before that gem. Some come
+// from other systems: AIMD, and the CUBIC of the AWS SDKs' adaptive mode. The last two, fair and
+// auto, are those of package fairshare.
 //
-// Nobody should send by the published strategies: they are here to be measured. For a strategy of
-// your own, make a Strategy.
+// No program should send by the published strategies: they are in this package only to be measured.
+// For a strategy of your own, make a Strategy.
 //
-// As in package fairshare, nothing here owns a clock, lock or goroutine, and nothing is safe for
-// concurrent use. Random numbers come from the source that the caller passes.
+// Nothing in package strategy owns a clock, lock or goroutine, and nothing is safe for concurrent
+// use, as in package fairshare. Random numbers come from the source that the caller passes.
 package strategy
 
 import (

@@ -43,14 +43,15 @@
 //	    strategy: share             # one exact limit for all of them
 //	    processes: 8
 //
-// Only version, duration and groups with a strategy are required. Every key is the name of a field
-// of fleet.Scenario in lower case. The documentation of that field tells what applies if the key is
-// left out. quota is the fields Limit and Window in one: 4500/h. The rate of a light demand is its
-// PerSecond.
+// In a file with a scenario, only version, duration and groups with a strategy are required. Every
+// key is the name of a field of fleet.Scenario in lower case. The documentation of that field
+// states what applies if the key is left out. There are two exceptions. The key quota, with a value
+// such as 4500/h, sets the two fields Limit and Window. The key rate of a light demand sets the
+// field PerSecond.
 //
-// Decoding is strict: an unknown key, a key that is there twice, or an impossible value is an
-// error. The error states the place in the file and what is possible there. All errors of a file
-// are reported, not just the first.
+// The decoding of a scenario is strict: an unknown key, a key that is there twice, or an impossible
+// value is an error. The error states the place in the file and what is possible there. All errors
+// of a file are reported, not just the first.
 package scenario
 
 import (

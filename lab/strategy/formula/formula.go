@@ -1,14 +1,17 @@
-// Package formula reads laws of throttling as text, so that a file with a scenario can have a law
-// of its own, without Go code:
+// Package formula reads laws of throttling as text, for example from a file with a scenario. A law
+// computes how long a client sleeps before its next request. So a file can have a law of its own,
+// without Go code:
 //
 //	on_limited: sleep *= choose(tries > 0, 1.2, 1); sleep += min_sleep
 //	on_ok:      sleep -= sleep*remaining/limit
 //
-// A formula is one step or several, separated by semicolons. A step is sleep = X, or +=, -=, *= or /=. An
-// expression alone is the next sleep. Expressions are those of Go over numbers of 64 bits: + - * /,
-// comparisons and && || ! (1 is true, 0 is false), and the functions and variables of the tables below.
+// A formula (the text after on_limited or on_ok) is one step or several, separated by semicolons. A
+// step is sleep = X, or +=, -=, *= or /=. An expression alone is the next sleep. Expressions are
+// those of Go over numbers of 64 bits: + - * /, comparisons and && || ! (1 is true, 0 is false).
+// They may use the functions and variables that two tables in formula.go list.
 //
-// Compile turns the text into closures, once. A step of the compiled law then allocates nothing.
+// Compile turns the text of a law into Go closures, once. A step of the compiled law then allocates
+// no memory.
 package formula
 
 import (
