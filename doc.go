@@ -27,18 +27,18 @@
 //   - For events of your own that you only count, such as the orders of a trader, use package
 //     limit/window.
 //
-// Package limit provides the limiters. Package observe defines the snapshots that all front ends
-// return: their state at one instant. docs/coming-from.md lists the calls of other libraries, and
-// what replaces these calls here. The adapters for the AWS SDK, client-go and gRPC are modules of
-// their own: contrib/aws, contrib/k8s and contrib/grpc.
+// Package limit provides the limiters. Package observe defines the type Snapshot: each front end,
+// such as a Gate, returns its state at one instant as a Snapshot. docs/coming-from.md lists the
+// calls of other libraries, and what replaces these calls here. The adapters for the AWS SDK,
+// client-go and gRPC are modules of their own: contrib/aws, contrib/k8s and contrib/grpc.
 //
 // # How much limiters admit
 //
 // The table compares limiters of Paceline and of other Go libraries that are all set to N requests
 // per window. A figure is the largest number of requests that went in one window, divided by N. So
-// 2.00 means 2 N requests in one window. For the first column, goroutines woke on time. For the
-// second, the machine stalled for up to a window. N was 100, and each figure is the worst of a
-// hundred schedules made to exceed N (TestWorstWindow in module lab/micro).
+// 2.00 means 2 N requests in one window. In the first column of figures, the goroutines that send
+// woke on time. In the second, the machine stalled for up to a window. N was 100, and each figure
+// is the worst of a hundred schedules made to exceed N (TestWorstWindow in module lab/micro).
 //
 //	                                                on time   stalled
 //	limit.Rolling, limit.Weighted, behind a Gate    1.00      1.00

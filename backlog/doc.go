@@ -17,12 +17,12 @@
 //
 // # Promises
 //
-// A worker sends a request only after a transaction has marked the request in the database. The
-// worker marks only the requests that may go in the next 100 ms. If a worker writes nothing to the
-// database for 15 s, the other workers give it up: they take over all requests that it had marked.
-// The former worker may have sent some of these, so if they are sent again, their Results have
-// Repeat set. So a worker that dies causes a Repeat only for requests in flight, and for those that
-// were to go in the next 100 ms.
+// A worker sends a request only after a transaction has marked the request in the database. At one
+// time the worker marks only as many requests as it may send in the next 100 ms. If a worker writes
+// nothing to the database for 15 s, the other workers give it up: they take over all requests that
+// it had marked. The former worker may have sent some of these, so if they are sent again, their
+// Results have Repeat set. So a worker that dies causes a Repeat only for requests in flight, and
+// for those that it had marked for the next 100 ms.
 //
 // The first answer to a request becomes its result, even if the answer comes from a worker that was
 // given up. The clocks of machines have no part in the promises of this package: one result for

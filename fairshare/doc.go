@@ -25,10 +25,11 @@
 // [Hints] is a limiter to put beside one for a known limit, in a limit.All. Hints does not divide
 // the quota among users. It reads the remaining quota and its reset in the answers of the server.
 // Before that reset, Hints lets no more than the remaining quota go. For example, if an answer
-// states that 40 requests remain for 30 s, at most 40 more go in these 30 s.
+// states that 40 requests remain for 30 s, at most 40 go in these 30 s. Those that were in flight
+// already are counted in the 40.
 //
-// Package lab/strategy contains published strategies of others for sharing a quota, and lists them
-// by name. Package lab/sim/compare compares a strategy of yours with them.
+// Package lab/strategy lists strategies for sharing a quota by name: published ones of others, and
+// the two of this package. Package lab/sim/compare compares a strategy of yours with them.
 //
 // For a quota that only your own programs use, package limit is better than fairshare, or package
 // share if they are several processes. Their limiters need no news from answers: they count your
@@ -38,6 +39,9 @@
 // use. The caller of a limiter supplies its source of random numbers (FairConfig.Rng).
 //
 // # Files
+//
+// In this table a sharer is a process that uses the quota. A law is the way in which all sharers of
+// one kind of quota read what remains, and plan their next requests.
 //
 //	fair.go                Fair, a limit.Limiter
 //	fair_config.go         Kind, and FairConfig with its defaults

@@ -22,6 +22,8 @@
 //
 // # Which limiter
 //
+// The table lists the rules of servers and the needs of clients, each with its limiter.
+//
 //	so many requests in any window, or in windows of unknown phase    [Rolling]
 //	so many per minute or day, by a clock whose minutes are known     [Calendar]
 //	so many per interval that begins with the first message           [Anchored]

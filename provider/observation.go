@@ -13,9 +13,9 @@
 // a wait of 30 s, unless the dialect has another unit. 1760000000 is an instant in seconds since
 // 1970.
 //
-// For a server that the package does not know, it tries the three generations of the IETF draft on
-// RateLimit fields, X-RateLimit fields and Retry-After. All other facts about a provider, such as
-// its published limits, are in a Provider: a row of this package's table.
+// For a server that is not in the table of providers, the package tries the three generations of
+// the IETF draft on RateLimit fields, X-RateLimit fields and Retry-After. All other facts about a
+// provider, such as its published limits, are in a Provider: a row of this package's table.
 //
 // A reading of an answer is a hint, not a permission to send. Package limit decides when the next
 // request may go. A reading never fails. Its counts are never negative, its instants are never in

@@ -66,16 +66,10 @@
 //     these grants as arriving then. If the node returns before that, it finds its grants
 //     unchanged.
 //  4. A turn of unknown outcome is harmless. In each turn a node reports all grants that it holds,
-//     not only the changes. So if the answer of a turn was lost, the grants of that turn go back at
-//     the next turn. An answer of the server keeps the number of the turn that reported it first.
-//     So if that turn was written after all, the answer is not reported again. A write that comes
-//     late or twice fails.
-//
-// The ledger's time is the store's clock plus a shift, which is stored with the limiter. Somebody
-// may set the store's clock. So each node compares each reading with its own clock. The first node
-// that notices a jump corrects the shift, so that the ledger's time does not run ahead. That node
-// also reports how far the ledger's time may be behind. A new node sends nothing until the turn of
-// another node confirms the clock, or until no other node is there.
+//     not only the changes. So if the answer of the store to a turn was lost, the grants of that
+//     turn go back at the next turn. For each answer of the server, the node keeps the number of
+//     the turn that first reported it. So if that turn was written after all, the answer is not
+//     reported again. A write that comes late or twice fails.
 //
 // A store may lose its state, for example when a Redis without a disk restarts. Then the store
 // shows another incarnation: an identifier that stays the same only while no write can be lost. The
@@ -103,16 +97,16 @@
 //     failover of the database, the old server answers no node.
 //   - After a store went back in time to an earlier copy, the first node to take a turn has read
 //     the store since the copy was made. Otherwise other nodes notice at their next turn: after 250
-//     ms if they have demand, and after 1 s if not. A node that was not there lately waits that
-//     long for the nodes that the copy names.
+//     ms if they have demand, and after 1 s if not. A node that took no turn lately waits that long
+//     for turns of the nodes that the copy names.
 //   - Nobody sets the store's clock forward while no node is there.
-//   - A change of that clock by less than the quickest round trip to the store does no harm. The
-//     limiter's Margin covers a change of a millisecond.
+//   - A change of the store's clock by less than the quickest round trip to the store does no harm.
+//     The limiter's Margin covers a change of a millisecond.
 //   - No process is stopped for longer than 5 s (Late) between the check by Fresh and the kernel's
 //     write of a request.
 //   - If a node ends, the server counts its requests within 5 s (Late) of that end. Package limit
-//     trusts the same.
-//   - A Calendar is as right as the store's clock was when the first node came.
+//     relies on the same.
+//   - The intervals of a Calendar are as right as the store's clock was when the first node came.
 //
 // These limiters of package limit can be shared by nodes: Rolling, Calendar, Bucket without Alone,
 // Weighted and Cooldown. An All, a Named and a Fitted of them can be shared, too. These cannot be
@@ -123,7 +117,7 @@
 //
 //	member.go    Config, Member, and the goroutine that takes turns
 //	begin.go     Begin: a limit at which nothing was sent
-//	news.go      events of a Member: for its Logger, and for its driver
+//	news.go      events of a Member: for its Logger, and for the Gate that owns it
 //	fallback.go  behaviour while the store cannot be reached
 //	store.go     Store and Reading, and Retry for stores whose turns lose races
 //	lister.go    Lister: a Store that lists and removes limits

@@ -13,9 +13,9 @@
 // request could have gone.
 //
 // The table lists the steps of one RoundTrip, in order: the name of the step, what the step does,
-// and which package helps. If a request is sent again, the steps from acquire on are repeated.
-// Acquire waits for all limits in which the request counts, for example those of one key and one
-// model. Together these limits are called the request's partition:
+// and a type or package that it uses. If a request is sent again, the steps from acquire on are
+// repeated. Acquire waits for all limits in which the request counts, for example those of one key
+// and one model. Together these limits are called the request's partition:
 //
 //	prepare     host, credential, model, route and client select the limits
 //	acquire     one permit of all these limits, by one of the Keys if any    paceline.Group

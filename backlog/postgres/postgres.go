@@ -20,9 +20,9 @@
 // rows of requests that workers have taken. The many old versions make it slower to take further
 // requests.
 //
-// A pooler such as PgBouncer may stand between the process and PostgreSQL, in transaction mode:
-// then no statement depends on which connection runs it. Without a pooler, the statements are
-// prepared once for each connection.
+// A pooler such as PgBouncer in transaction mode may stand between the process and PostgreSQL. No
+// further configuration is needed: behind a pooler, no statement of this package depends on which
+// connection runs it. Without a pooler, the statements are prepared once for each connection.
 //
 // # Files
 //

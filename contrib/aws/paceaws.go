@@ -6,7 +6,7 @@
 // Use one Pace for all requests that count in one limit, for example all requests to one service in
 // one account and region. Each attempt waits until the limit lets it go, first come, first served.
 // The attempts with which the SDK's retryer repeats a request wait, too. The attempt is then signed
-// and sent, and its answer settles it.
+// and sent, and the limit learns from its answer.
 //
 // After the service refused an attempt, all attempts of the Pace pause. If the service refuses
 // several attempts that were in flight together, they cause one pause. Services name a refusal

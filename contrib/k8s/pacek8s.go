@@ -1,9 +1,9 @@
 // Package pacek8s keeps clients of Kubernetes' client-go within the limits of their API server.
 //
-// Use Wrap if your code makes the rest.Config. Requests of client-go then wait until the limits let
-// them go, and their answers settle them. After a 429 of the API server (priority and fairness) all
-// requests pause. If the server refuses several requests that were in flight together, they cause
-// one pause.
+// Use Wrap if your code makes the rest.Config. Each request of client-go then waits until the
+// limits let it go, and the limits learn from its answer. After a 429 of the API server (priority
+// and fairness) all requests pause. If the server refuses several requests that were in flight
+// together, they cause one pause.
 //
 //	paced, err := pacek8s.Wrap(cfg, transport.Config{Limiter: limit.MustRolling(100, time.Second)})
 //

@@ -19,7 +19,7 @@
 // The price of the promise (Within) is that each request counts for longer, by Within. For example,
 // 20 requests in any second become 18.2 a second with a Within of 100 ms, and 10 with 1 s. A limit
 // of 500 a minute becomes 492 a minute with 1 s. Gate.Do and transport know when a request ended,
-// so they lose only the mean round trip instead of Within.
+// so a request counts for longer only by its own round trip, and not by Within.
 //
 // # Differences from x/time/rate
 //

@@ -32,9 +32,9 @@
 //
 // [Slots] divides the window into slots of equal length, and stores one number for each slot. So
 // its memory does not depend on the number of events. A slot leaves the window as a whole, so the
-// count is too high by up to the events of one slot. With a limit of N per window, the events that
-// Slots lets through are N per window plus one slot. That is 91 % of the limit with ten slots to a
-// window (10/11), and 99 % with a hundred.
+// count is too high by up to the events of one slot. With a limit of N per window, only N events
+// can go in the time of one window and one slot together. That is 91 % of the limit with ten slots
+// to a window (10/11), and 99 % with a hundred.
 //
 //	            bytes                   Add, ns                                 ask, ns            counts
 //	Log         64 + 8 per event        1.3                                     1.3 (Count 2–9)    exactly, up to its limit
@@ -43,9 +43,9 @@
 //
 // The table above lists the bytes of each counter, and the nanoseconds of an Add and of a question
 // such as Count. The times were measured on one core of an AMD EPYC of 2024, the Slots with 65
-// slots. Up to a limit of 100,000 events, the times do not depend on the limit. No Add or question
-// allocates memory. For three limits at once, use three Logs. Full and Add of all three take 4.8
-// ns, or 6 ns if the latest of their Ready is asked, too.
+// slots. The times are the same for any N from 20 to 100,000. No Add or question allocates memory.
+// For three limits at once, use three Logs. Full and Add of all three take 4.8 ns, or 6 ns if the
+// latest of their Ready is asked, too.
 //
 // In a program with 200,000 counters, a counter is rarely in the processor's nearest cache. An Add
 // then takes 42 ns for a Log, 66 ns for Slots and 88 ns for Runs. In this time it reads and writes
@@ -72,8 +72,9 @@
 //
 // # Comparison with other counters
 //
-// The table shows how many events each counter lets through in one second, in the worst case that
-// is known. The limit is 300 per second:
+// The table shows how many events each counter of this package, and other kinds of counters, let
+// through in one second. Each figure is for the worst case that is known. The limit is 300 per
+// second:
 //
 //	Log, Runs, Slots                                     300
 //	a ring of 0.9 s or 1.0 s in slots of 0.1 s           600   emptied a slot too soon; 11 slots let through 300

@@ -3,9 +3,9 @@
 //
 //	http.Handle("/metrics", prom.Handler(gate, observe.NameSource("exchange", pool)))
 //
-// A program with a Prometheus registry of its own registers a Collector there instead of this
-// Handler. The Collector takes a Snapshot of its sources at each scrape, and does nothing between
-// scrapes. deploy/alerts.yaml contains alert rules for these metrics.
+// A program with a Prometheus registry of its own registers a Collector in that registry, and does
+// not use Handler. The Collector takes a Snapshot of its sources at each scrape, and does nothing
+// between scrapes. deploy/alerts.yaml contains alert rules for these metrics.
 //
 // Names of clients and hosts come from strangers, so label values are bounded in length and in
 // number. The values that come first get series of their own. All later values together share one

@@ -13,8 +13,8 @@
 // sets. A long transaction elsewhere in the database prevents vacuum from removing old versions of
 // the rows.
 //
-// No statement depends on which connection runs it. So a pooler such as PgBouncer may stand between
-// the process and PostgreSQL, in any mode.
+// No statement of package postgres depends on which connection runs it. So a pooler such as
+// PgBouncer may stand between the process and PostgreSQL, in any mode.
 package postgres
 
 import (

@@ -1,7 +1,8 @@
 // Package sqlite keeps shared limits in a SQLite file. The package is for processes of one machine,
 // and needs no server. On Linux and macOS the store's clock is the time since the machine started.
 // Nobody can set this clock, so a new process need not wait until other processes confirm the
-// clock. On other systems the clock is the wall clock, and a new process waits for this.
+// clock. On other systems the clock is the wall clock, and a new process waits for that
+// confirmation.
 //
 // No turn, which is one read and write of a limit's state, waits for the disk. So a crash of the
 // machine may lose the state. The loss does no harm: after each start of the machine, nothing is

@@ -7,8 +7,9 @@
 //	likerun.go    the jobs, the worker, the client
 //	database.go   marks and results, in PostgreSQL or SQLite
 //
-// The example is a module of its own, in this folder, since it reads and writes lines as `paceline
-// run` does.
+// The example likerun is a module of its own, in this folder of the repository. It reads and writes
+// lines by an internal package of `paceline run`, which a module outside this repository cannot
+// import.
 package likerun
 
 import (

@@ -5,7 +5,7 @@
 // The captured program runs in a network namespace of its own, where every address is local. If the
 // program looks up a host name, the answer is an address of 198.18.0.0/15. All TCP connections of
 // the program arrive at one listener. That listener is made inside the namespace, and passed
-// through a Unix socket to the proxy outside. So no connection can avoid the proxy. Root is not
+// through a Unix socket to the proxy outside. So no TCP connection can avoid the proxy. Root is not
 // needed on a system that allows user namespaces.
 //
 // # Files

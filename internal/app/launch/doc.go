@@ -1,5 +1,5 @@
-// Package launch makes a program send through a forward proxy, without changing the program. The
-// command `paceline exec` consists mostly of this package.
+// Package launch makes a program send its requests through a forward proxy, without changing the
+// program. The command `paceline exec` uses the package.
 //
 // The command `paceline exec` starts a keeper, which is the proxy of such programs, or joins one
 // that runs. Then the command's process becomes the program, by exec(2): so it has the program's

@@ -3,9 +3,10 @@
 // and settles the permit: it reports how the request ended. These calls are HTTP/1.1 and JSON, over
 // a Unix socket or a port of the loopback interface.
 //
-// A Server of package permit has limits with names, and its handlers are part of the daemon. Behind
-// each name are the limits and pauses that package transport has for a server. So if one process
-// reports a Retry-After, all other processes that use the name wait, too.
+// A Server of package permit has limits with names. Its HTTP handlers are mounted in the daemon,
+// which is the background process of a user. Behind each name are the limits and pauses that
+// package transport has for a server. So if one process reports a Retry-After, all other processes
+// that use the name wait, too.
 //
 // # Files
 //

@@ -5,7 +5,7 @@
 //
 // Package proxy is a thin adapter: an httputil.ReverseProxy over package transport. Package
 // transport waits, judges answers, settles costs and sends again. Package proxy identifies the
-// clients, checks their requests, and answers the requests that no upstream gets.
+// clients, checks their requests, and itself answers the requests that it sends to no upstream.
 //
 // # Files
 //

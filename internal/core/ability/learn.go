@@ -1,5 +1,5 @@
-// Package ability calls limiters with an ability that few limiters have: to learn from answers, or
-// to fetch a part of a limit from a store. Such a limiter may be wrapped in another limiter, and
+// Package ability uses what only a few limiters can do: learn from answers, or fetch a part of a
+// limit from a store. A limiter with such an ability may be wrapped in another limiter, and
 // limit.Ask finds the inner limiter.
 //
 //	learn.go   limiters that learn from answers how much may be sent: Fair and Auto of package fairshare

@@ -1,6 +1,6 @@
 // Package dispatch decides which request goes out now, and with which API key. It has one queue of
 // requests for several keys. Each key has its own limits, nonces, bound on attempts in flight, and
-// state.
+// state. The type Dispatcher has two main methods:
 //
 //	Next(now)        the attempt to send now, or when to ask again
 //	Done(now, …)     settles an attempt that has ended, and gives its request and its key their next states

@@ -1,7 +1,7 @@
 // Package keyring decides three things: which API keys may be used, whether a key or a request is
-// at fault for a denial, and in whose limits each key counts. A denial is an answer such as 401 or
-// 403. A Pool and a Transport use the package. Keys may be configured beforehand, or come with
-// requests.
+// at fault for a denial, and in whose limits each key counts. A denial is an answer by which the
+// server states that the key may not do this, such as a 401. A Pool and a Transport use the
+// package. Keys may be configured beforehand, or come with requests.
 //
 //	ring.go    which keys are in use, and which of them is used next
 //	blame.go   whether the key or the request is at fault for a denial

@@ -6,11 +6,11 @@
 //
 // # Order
 //
-// Each request has an instant for its place in the line,
+// Each request in the queue has an instant that is its place in the line:
 //
 //	place = submitted − Priority × HeadStart
 //
-// and the request with the earliest place goes next. Of two requests with the same place, the one
+// The request with the earliest place goes next. Of two requests with the same place, the one
 // submitted first goes first. So a request whose priority is higher by one goes as if it had been
 // submitted HeadStart earlier. A retry keeps the place of its first submission.
 //
@@ -22,14 +22,15 @@
 //
 //	r.submitted + (P − r.Priority) × HeadStart
 //
-// In this instant, P is the highest priority in use. The reason: if a request q is at the head
-// before r, the place of q is no later than that of r,
+// In the formula above, P is the highest priority in use. The formula follows from the order of the
+// queue. If a request q goes before a request r, the place of q is no later than that of r:
 //
 //	q.submitted − q.Priority × HeadStart <= r.submitted − r.Priority × HeadStart
 //
-// which gives the bound on q.submitted, since q.Priority <= P. Places never change, and each Take
-// of q counts as one of the MaxAttempts of q. Once the present time is after that bound, no request
-// that is submitted from then on can pass over r. So only finitely many requests can still do it.
+// From this, since q.Priority <= P, follows the bound on q.submitted that the formula above states.
+// Places never change, and each Take of q counts as one of the MaxAttempts of q. Once the present
+// time is after that bound, no request that is submitted from then on can pass over r. So only
+// finitely many requests can still do it.
 //
 // The bound on how often a request is passed over does not cover held requests (see Hold and
 // SetAside). A Take that Return took back was no attempt, so it does not count as one. A dead
@@ -50,7 +51,7 @@
 //	host.go         the ready requests of each host and resource
 //	heap.go         a heap by place
 //	dead.go         dead letters
-//	turns.go        Turns: when requests that are asked at intervals are asked
+//	turns.go        Turns: when a request that is sent at intervals is sent next
 package queue
 
 import (

@@ -1,6 +1,6 @@
 // Package scheduler decides which waiting ticket goes next, where several lanes share limits. A
 // ticket is a cost that waits, for example one request. A Gate, a Group, the transport, a Pool and
-// the simulator all use the package.
+// the simulator all use the package. These are its main types:
 //
 //	Limit    a limit.Limiter, and the ways that wait at it
 //	Way      a conjunction of Limits, narrowest first: admitted by all of them at once, or by none

@@ -1,5 +1,5 @@
-// Package stack provides Stack, a limit.Limiter that combines all that may delay the requests of
-// one partition. A partition is one credential, or any other part of a server's quota. A Stack
+// Package stack provides Stack, a limit.Limiter that combines several reasons to delay the requests
+// of one partition. A partition is one credential, or any other part of a server's quota. A Stack
 // combines the configured limit, bounds on requests in flight, a pause, the server's hints, and a
 // slow beginning. A request goes only if all of these allow it, so a Stack is never less strict
 // than the configured limit.

@@ -1,6 +1,6 @@
 // Package decode reads the bodies of answers without their content codings: gzip, deflate, br and
-// zstd, at most two in a row. The package decodes only for Paceline's own use. It does not change
-// the bytes that a client of the proxy gets.
+// zstd, at most two of them around each other. The package decodes only for Paceline's own use. It
+// does not change the bytes that a client of the proxy gets.
 //
 //	decode.go        Codings: the codings of an answer, by its header
 //	reader.go        NewReader, and Prefix for the beginning of a body

@@ -2,9 +2,9 @@
 // requests they refused. Other projects wrote nginx and HAProxy, so they judge Paceline
 // independently.
 //
-// Package realserver needs the programs nginx and haproxy (internal/testkit/need says what becomes
-// of a test without them). Each server listens on a free port of the loopback interface, keeps its
-// files in a folder of the test, and is stopped when the test ends.
+// Package realserver needs the programs nginx and haproxy. Where these are missing, a test is
+// skipped or fails, as internal/testkit/need states. Each server listens on a free port of the
+// loopback interface, keeps its files in a folder of the test, and is stopped when the test ends.
 package realserver
 
 import (

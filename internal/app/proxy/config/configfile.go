@@ -17,9 +17,10 @@
 //	      weight: 2
 //	      limits: [5USD/d]
 //
-// The file must have the key version, and upstreams with at least one item. An upstream must have
-// the key to, or the key targets. The name of each key is that of a field of proxy.Config in small
-// letters. The documentation of the field gives the default of the key.
+// A configuration file of the proxy must have the key "version", and the key "upstreams" with at
+// least one upstream. Each upstream must have the key "to" or the key "targets". The name of each
+// key is that of a field of proxy.Config, or of a part of it, in small letters. The documentation
+// of the field gives the default of the key.
 //
 // A configuration file is read strictly by package yamlfile: all its errors are reported, each with
 // its line and column. Secrets should be in the environment or in files of their own. If a secret

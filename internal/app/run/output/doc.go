@@ -1,10 +1,12 @@
-// Package output writes the files of a run: results and dead letters, bodies, rows or results in
-// order, and the journal beside them. A dead letter is the record of a request that failed for
-// good. The journal is the file in which the run records its sends.
+// Package output writes the files of a run. These are the results and dead letters, the bodies of
+// answers, the results as rows or in the order of the input, and the journal. A dead letter is the
+// record of a request that failed for good. The journal is the file in which the run records its
+// sends.
 //
-// A Store opens the files of a run. It gives its caller what earlier runs wrote, and syncs results
-// before the journal. The Store knows requests by their ids alone. It passes notices for the user
-// to the function that Open gets, and prints nothing itself.
+// A Store opens the files of a run, and gives its caller what earlier runs wrote. It syncs results
+// before the journal, so that after a power cut no answer is in the journal whose result is lost.
+// The Store knows requests by their ids alone. It passes notices for the user to the function that
+// Open gets, and prints nothing itself.
 //
 //	output_config.go  the files of a run by their names
 //	results_store.go  results and dead letters, those of earlier runs, and when they are synced

@@ -3,9 +3,9 @@
 //
 // A Sender sends a request to a Hop, which is the request's own URL or that of a redirect, and
 // returns a Response. The Sender follows redirects, and makes the request for the next page of an
-// answer. Such a request carries only those keys that the new address may get. The Sender bounds
-// the memory that the bodies of all answers take together. A Budget bounds what the attempts may
-// cost in money.
+// answer. Both carry only those keys that the new address may get. The Sender bounds the memory
+// that the bodies of all answers take together. A Budget bounds what the attempts may cost in
+// money.
 //
 //	sender.go   sends one attempt
 //	trip.go     gives an attempt to the network, or to a Base

@@ -10,6 +10,6 @@
 //	use.go           what the requests of a group cost
 //	figures.go       latency, figures per key, and the ceiling of nonces
 //	failures.go      how attempts failed
-//	turns.go         the turns of requests that are asked again and again
+//	turns.go         the rounds of requests that are sent again and again (--every)
 //	pace.go          how fast requests ended of late
 package tally

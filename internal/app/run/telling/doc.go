@@ -1,5 +1,5 @@
 // Package telling writes what the user learns while a run goes on. It writes two things: notices,
-// each of them once, and the reasons for which requests waited or were refused.
+// each of them once, and the reasons why requests waited or were refused.
 //
 // Nothing in package telling decides what is sent. A Teller passes each notice to a function of its
 // caller. That function removes secrets from the notice before the user sees the notice.
