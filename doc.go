@@ -4,9 +4,9 @@
 // program uses the same quota.
 //
 // Package limit decides when the next request may go. A decision is arithmetic on an instant that
-// the caller of package limit passes in. Package paceline is such a caller: it reads the clock,
-// holds the locks and sets the timers. A goroutine that has to wait blocks in a call such as
-// [Gate.Wait].
+// the caller of package limit passes in: package limit itself reads no clock. Package paceline is
+// such a caller: it reads the clock, holds the locks and sets the timers. A goroutine that has to
+// wait blocks in a call such as [Gate.Wait].
 //
 // # Which front end
 //

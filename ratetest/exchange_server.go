@@ -1,8 +1,8 @@
 // Package ratetest provides rate-limited servers for tests of clients, as net/http/httptest
 // provides servers. Such a server enforces a rule of package ratetest/rule: it refuses the requests
-// that break the rule. It adds latency before and after this check, and logs each arrival. From the
-// log, a test can see how the client behaved, and how well the best possible client would have
-// done.
+// that break the rule. It adds latency before this check (the way to the server) and after it (the
+// way back), and logs each arrival. From the log, a test can see how the client behaved, and how
+// well the best possible client would have done.
 //
 // Package ratetest itself provides two servers: an exchange (a market with orders and nonces), and
 // a quota with many users. Package ratetest/llm provides servers of language models, and

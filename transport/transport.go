@@ -44,9 +44,9 @@
 // Proxy-Authorization and Cookie. It does not remove a provider's own field, such as X-Api-Key, so
 // the other host would get the key. To prevent this, set CheckRedirect of the http.Client.
 //
-// Several clients may share a Transport, and each then gets its part of every limit
-// (Config.Client). A request that would have to wait for longer than Config.MaxWait fails at once,
-// without waiting.
+// Several clients may share a Transport. The function Config.Client names the client of each
+// request, and the clients that wait divide every limit among each other. A request that would have
+// to wait for longer than Config.MaxWait fails at once, without waiting.
 //
 // A Transport is neither a cache nor a queue that stores requests. Use a pool.Pool for requests
 // that must outlive their caller, or that have nonces, deadlines or dead letters. A dead letter is

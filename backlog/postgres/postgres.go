@@ -2,9 +2,10 @@
 // worker takes requests and reports results in one message to the server, which is one transaction.
 // So a worker process that is stopped at any instant holds no lock.
 //
-// A process that adds requests or sends them needs SELECT, INSERT, UPDATE and DELETE on the tables of
-// Schema, and USAGE on their sequences. The first process also needs CREATE on the schema, unless you make
-// the tables by Schema beforehand.
+// A process that adds requests to a backlog, or sends them, needs SELECT, INSERT, UPDATE and DELETE
+// on the tables of the backlog, and USAGE on their sequences. The first process also needs CREATE
+// on the database schema, unless an administrator has made the tables before, by the statements in
+// the constant Schema.
 //
 // EnqueueTx, and the function paceline_enqueue in SQL, add requests in a transaction with your own tables:
 //

@@ -14,10 +14,10 @@
 // Only the SDK's retryer repeats an attempt, never the Pace, so retries do not multiply. With
 // aws.NopRetryer nothing is repeated.
 //
-// A Pace is a middleware inside the SDK's retry loop. A Pace is no retryer, since an attempt can
-// end without the SDK returning the token that a retryer gave out for the attempt. A Pace is no
-// http.RoundTripper, since requests would then wait after they were signed. A RoundTripper does not
-// know the names of refusals either (docs/decisions/0036-adapters.md).
+// A Pace is a middleware inside the SDK's retry loop. It is no retryer: the SDK does not return the
+// token of a retryer at the end of every attempt, so a retryer would not learn of every end. A Pace
+// is no http.RoundTripper either, since requests would then wait after they were signed. Besides, a
+// RoundTripper does not know the names of refusals (docs/decisions/0036-adapters.md).
 //
 // Package paceaws is a module of its own, so that programs without the SDK do not depend on the
 // SDK. The package starts no goroutine.

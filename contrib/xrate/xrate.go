@@ -1,8 +1,8 @@
 // Package xrate provides a limiter with the methods of golang.org/x/time/rate: Wait, Allow and
-// Reserve. They wait for, or ask, a paceline.Gate. The package is for code that cannot change its
-// calls of those methods, or that takes an interface with them. All other code should use Gate.Do
-// or package transport. Gate.Do and transport learn when a request was answered. So they need no
-// promise from the caller, and lose less of the limit.
+// Reserve. Wait waits at a paceline.Gate, and Allow and Reserve ask it. The package is for code
+// that cannot change its calls of those methods, or that expects an interface with them. All other
+// code should use Gate.Do or package transport. Gate.Do and transport learn when a request was
+// answered. So they need no promise from the caller, and lose less of the limit.
 //
 // # The caller's promise
 //

@@ -3,10 +3,11 @@
 // requests that a server must never refuse, use limit.Rolling instead. The reason is that the
 // server counts the arrivals of requests, and a client knows only when it sent them.
 //
-// An event exactly as old as the window still counts, as at strict servers. A counter allocates all
-// its memory when it is made. A counter computes with the instant, now, that its caller passes in.
-// It has no clock, lock or goroutine, and is not safe for concurrent use. If a call passes a now
-// that is before the now of an earlier call, the counter uses the earlier call's now.
+// An event exactly as old as the window still counts, since strict servers count such an event,
+// too. A counter allocates all its memory when it is made. A counter computes with the instant,
+// now, that its caller passes in. It has no clock, lock or goroutine, and is not safe for
+// concurrent use. If a call passes a now that is before the now of an earlier call, the counter
+// uses the earlier call's now.
 //
 // In production, now is mono.Of(began, time.Now()). Set began to time.Now() once, when the program
 // starts:

@@ -9,9 +9,9 @@
 //
 // After a failover PostgreSQL has another timeline (its number for a history of writes). The
 // processes notice this, and restore the state of the limits. If somebody drops the table, the next
-// process makes it again. The package relies on fsync, and on synchronous_commit, which each write
-// sets. A long transaction elsewhere in the database prevents vacuum from removing old versions of
-// the rows.
+// process makes the table again. The package relies on fsync, and on synchronous_commit, which each
+// write sets. A long transaction elsewhere in the database prevents vacuum from removing old
+// versions of the rows, so the table grows meanwhile.
 //
 // No statement of package postgres depends on which connection runs it. So a pooler such as
 // PgBouncer may stand between the process and PostgreSQL, in any mode.

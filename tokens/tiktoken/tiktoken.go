@@ -3,8 +3,9 @@
 //
 //	estimator, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary})
 //
-// The vocabularies add 1.5 MB to a program, so they are in a package of their own: a program that
-// does not import it does not grow. Each vocabulary that is in use takes 2 to 13 MB of memory.
+// The vocabularies add 1.5 MB to a program that imports package tiktoken. They are in a package of
+// their own, so that other programs do not grow. Each vocabulary that is in use takes 2 to 13 MB of
+// memory.
 package tiktoken
 
 import (

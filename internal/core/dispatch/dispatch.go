@@ -380,7 +380,7 @@ func (d *Dispatcher) Expire(now mono.Time) (wake mono.Time) {
 }
 
 func (d *Dispatcher) expire(now mono.Time) {
-	for d.queue.Overdue(now) {
+	for d.queue.Expires(now) {
 		if e, _ := d.queue.Expire(now); e.State.Ended() {
 			d.ended(e)
 		}

@@ -51,9 +51,9 @@ func (q *Queue) Wake(now mono.Time) (mono.Time, bool) {
 	return max(wake, now), wake != limit.Never
 }
 
-// Overdue reports whether the deadline of a waiting request is now or has passed. So most calls of
+// Expires reports whether the deadline of a waiting request is now or has passed. So most calls of
 // Expire are saved, whose result is large.
-func (q *Queue) Overdue(now mono.Time) bool {
+func (q *Queue) Expires(now mono.Time) bool {
 	return len(q.deadlines.entries) > 0 && q.deadlines.first().at <= max(q.last, now)
 }
 
@@ -61,7 +61,7 @@ func (q *Queue) Overdue(now mono.Time) bool {
 // OnExpiry Retry the request waits again, or dies. Call Expire until it returns false.
 func (q *Queue) Expire(now mono.Time) (Ended, bool) {
 	now = q.tick(now)
-	if !q.Overdue(now) {
+	if !q.Expires(now) {
 		return Ended{}, false
 	}
 	i := q.deadlines.first().index

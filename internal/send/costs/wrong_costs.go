@@ -1,4 +1,4 @@
-// Package costs finds out by answers that a configured charge is wrong. A charge states what the
+// Package costs finds out from answers that a configured charge is wrong. A charge states what the
 // requests of a route cost, and in which resource they count. The charge is wrong if the requests
 // cost more, or count in another resource. Package transport and runs of a file use this package.
 // The charges themselves are in package provider.

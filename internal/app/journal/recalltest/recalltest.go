@@ -1,5 +1,6 @@
-// Package recalltest provides servers with an undocumented limit, which count the answers that they
-// gave. They are for tests of what a process still knows of such a limit after a restart.
+// Package recalltest provides servers with an undocumented limit. Each server counts how many
+// requests it served and refused. The servers are for tests of what a process still knows of such a
+// limit after a restart.
 package recalltest
 
 import (

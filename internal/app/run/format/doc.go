@@ -1,10 +1,11 @@
 // Package format defines two kinds of forms: those in which a run reads its requests, and those in
 // which it writes their results.
 //
-// A Reader reads Requests from an input. The form of the input is a Format: Plain, an *Items or an
-// *LLM. The same Format writes each Result as a line. From such a line the Format also reads an
-// Entry, which is what a later run needs to know of the result. Package format sends nothing, and
-// owns no clock and no file.
+// A Reader reads Requests from an input. The form of the input is a Format: Plain (this program's
+// own lines), an *Items (lists, tables or curl commands) or an *LLM (batch files). The same Format
+// writes each Result as a line. From such a line the Format also reads an Entry, which is what a
+// later run needs to know of the result. Package format sends nothing, and owns no clock and no
+// file.
 //
 //	format.go           Format, and Plain: this program's own lines
 //	input.go            Request and Reader; a request from one line of JSON
