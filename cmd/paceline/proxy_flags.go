@@ -147,7 +147,7 @@ func (f *proxyFlags) add(c *cobra.Command) {
 		"file with the trusted authorities for the server's certificate, as PEM (default: the system's)")
 	p.BoolVar(&f.u.Forwarded, "forwarded", false, "name the client to the server, in X-Forwarded-For, -Host and -Proto")
 	p.BoolVar(&f.u.KeepLinks, "keep-links", false,
-		"leave the server's own addresses in Link and Location; without it they lead to the proxy")
+		"leave the server's own addresses in Link, Location and next pages; without it they lead to the proxy")
 	p.BoolVar(&f.u.KeepHost, "keep-host", false, "pass on the Host of the client's request, instead of that of --to")
 	p.StringVar(&f.log, "log", "text", "a line per request on standard error: text, json or off")
 	p.StringVar(&f.logLevel, "log-level", "warn", "level of all other messages: debug, info, warn or error")

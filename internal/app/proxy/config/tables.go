@@ -189,7 +189,8 @@ func upstreamFields() []yamlfile.Field {
 			"how long requests wait for a server where nothing arrives (default 10s); 0: nobody waits"),
 		key("forwarded", yes, "tell the server who asked, in X-Forwarded-For, -Host and -Proto"),
 		key("keep_host", yes, "pass on the Host that the client asked for"),
-		key("keep_links", yes, "leave the server's own addresses in Link and Location; without it they lead to the proxy"),
+		key("keep_links", yes, "leave the server's own addresses in Link, Location and next pages; "+
+			"without it they lead to the proxy"),
 		key("batches", yamlfile.Struct(batchesFields), "files and batches are kept here, and sent beside other requests "+
 			"(default: their paths go to the server)"),
 	}
