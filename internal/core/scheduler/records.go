@@ -42,7 +42,8 @@ func (r *records) take() *record {
 		r.grow()
 	}
 	k := &r.all[r.free-1]
-	k.Number, k.open = r.number()|uint64(r.free), true
+	r.latest++
+	k.Number, k.open = r.latest<<placeBits|uint64(r.free), true
 	r.free = k.next
 	return k
 }
@@ -67,12 +68,13 @@ func (r *records) at(number uint64) *record {
 
 // end ends a pass, and returns its record. The pointer holds until the next take.
 func (r *records) end(number uint64) *record {
-	k := r.at(number)
-	if k == nil {
-		panic("paceline: a request is settled twice, or was never admitted")
+	if i := number&(1<<placeBits-1) - 1; i < uint64(len(r.all)) {
+		if k := &r.all[i]; k.open && k.Number == number {
+			k.open, k.next, r.free = false, r.free, uint32(i+1)
+			return k
+		}
 	}
-	k.open, k.next, r.free = false, r.free, uint32(number&(1<<placeBits-1))
-	return k
+	panic("paceline: a request is settled twice, or was never admitted")
 }
 
 // each ranges over the records of open passes, in no order.
