@@ -40,8 +40,8 @@
 //
 // # Files
 //
-// In this table a sharer is a process that uses the quota. A law is the way in which all sharers of
-// one kind of quota read what remains, and plan their next requests.
+// In the table of files below, a sharer is a process that uses the quota. A law is the way in which
+// all sharers of one kind of quota read what remains, and plan their next requests.
 //
 //	fair.go                Fair, a limit.Limiter
 //	fair_config.go         Kind, and FairConfig with its defaults

@@ -13,9 +13,9 @@
 //
 // Package postgres relies on fsync, and on synchronous_commit, which each transaction of a worker
 // sets. If the address has several hosts, each connection goes to a host that accepts writes. A
-// standby that takes over should have all committed transactions. Otherwise results and marks (the
-// notes that a request may be sent) are lost: docs/backlog.md lists which repeats are then not
-// reported.
+// standby that takes over should have all committed transactions, as with synchronous replication.
+// Otherwise results and marks (the notes that a request may be sent) are lost: docs/backlog.md
+// lists which repeats are then not reported.
 //
 // A long transaction elsewhere in the database prevents vacuum from removing old versions of the
 // rows of requests that workers have taken. The many old versions make it slower to take further

@@ -7,9 +7,9 @@
 //	Policy     how to read the answer, and the longest waits
 //	Verdict    the result: the Outcome for limiters, the Scope, Again or Why not
 //
-// Package classify is for code that sends requests under a limit. If your Send function for a
-// pool.Pool has a Verdict, it returns Verdict.Answer. If your code holds a Permit of a
-// paceline.Gate, it settles the Permit with Verdict.Outcome. Package provider reads what an answer
+// Package classify is for code that sends requests under a limit. A Send function of a pool.Pool
+// that judges answers by this package returns Verdict.Answer. Code that holds a Permit of a
+// paceline.Gate settles the Permit with Verdict.Outcome. Package provider reads what an answer
 // states about limits. Package limit decides when the next request may go.
 //
 // Package classify has no clock, lock or goroutine, and no state: equal evidence gives equal

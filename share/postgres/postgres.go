@@ -4,8 +4,8 @@
 // its own. So a process holds no lock while it computes, even if it is stopped meanwhile.
 //
 // A process that shares a limit needs the privileges SELECT, INSERT and UPDATE on the table
-// paceline_share. The first process also needs CREATE on the schema, unless you make the table by
-// Schema beforehand.
+// paceline_share. The first process also needs CREATE on the database schema, unless an
+// administrator has made the table before, by the statement in the constant Schema.
 //
 // After a failover PostgreSQL has another timeline (its number for a history of writes). The
 // processes notice this, and restore the state of the limits. If somebody drops the table, the next

@@ -3,8 +3,8 @@
 // Other packages register what the process does, by Server.Handle.
 //
 // Clients of the daemon speak HTTP/1.1 and JSON over a Unix socket, in a folder that only the user
-// can open. Server and client each ask the kernel for the user of the other end, and compare their
-// versions.
+// can open. Server and client each ask the kernel which user runs the process at the other end, and
+// compare their versions.
 //
 // A server may hand its listening sockets to the next process, which may be a newer program. The
 // sockets go through another Unix socket, which belongs to the same user and has the mode 0600.

@@ -2,10 +2,10 @@
 // the environment variables HTTPS_PROXY and HTTP_PROXY, so they need no other addresses for their
 // APIs.
 //
-// In this package, a host is called named if the proxy has an upstream for it, which is a server
-// with limits. Requests to named hosts are decrypted here, with a certificate of an authority that
-// is made for this run. A handler gets these requests with complete URLs. Connections to other
-// hosts are passed on as they are: the proxy does not look at their bytes.
+// In this package, a host is called named if the proxy has an upstream for it: a server whose
+// limits the proxy keeps. Requests to named hosts are decrypted here, with a certificate of an
+// authority that is made for this run. A handler gets these requests with complete URLs.
+// Connections to other hosts are passed on as they are: the proxy does not look at their bytes.
 //
 // # Files
 //

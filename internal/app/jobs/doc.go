@@ -5,9 +5,9 @@
 //
 // All state of package jobs is in the folder. A record of a file or a batch is always replaced as a
 // whole. So after a crash at any instant, the folder has the old record or the new one. At its next
-// start the Store continues with each batch. Package run sends the requests of a batch, and writes
-// its own results and journal into the batch's folder. These are the paths below the folder, and
-// what is there:
+// start the Store continues with each batch that has not ended. Package run sends the requests of a
+// batch, and writes its own results and journal into the batch's folder. These are the paths below
+// the folder, and what is there:
 //
 //	FOLDER/lock                         one process at a time
 //	FOLDER/OWNER/files/ID.jsonl         the content of a file; only with its record, ID.json, it is a file of the API

@@ -32,11 +32,11 @@
 // time is after that bound, no request that is submitted from then on can pass over r. So only
 // finitely many requests can still do it.
 //
-// The bound on how often a request is passed over does not cover held requests (see Hold and
-// SetAside). A Take that Return took back was no attempt, so it does not count as one. A dead
-// letter that somebody requeues by hand is a new submission. With the option RetriesLast, a retry
-// counts as submitted at the instant at which the retry is ready, both for this bound and for its
-// place.
+// The bound on how often a request is passed over does not cover requests that are held, for
+// example while their host is down (see Hold and SetAside). If Return takes back a Take, that Take
+// does not count as an attempt. A dead letter that somebody requeues by hand is a new submission.
+// With the option RetriesLast, a retry counts as submitted at the instant at which the retry is
+// ready, both for this bound and for its place.
 //
 // Everything in package queue is arithmetic on an instant now that the caller supplies. If a call's
 // now is before that of an earlier call, the queue uses the earlier call's now. Instants and
