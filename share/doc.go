@@ -71,6 +71,12 @@
 //     the turn that first reported it. So if that turn was written after all, the answer is not
 //     reported again. A write that comes late or twice fails.
 //
+// The ledger's time is the store's clock plus a shift, which is stored with the limiter. Somebody
+// may set the store's clock. So each node compares each reading with its own clock. The first node
+// that notices a jump corrects the shift, so that the ledger's time does not run ahead. That node
+// also reports how far the ledger's time may be behind. A new node sends nothing until the turn of
+// another node confirms the clock, or until no other node is there.
+//
 // A store may lose its state, for example when a Redis without a disk restarts. Then the store
 // shows another incarnation: an identifier that stays the same only while no write can be lost. The
 // first node that notices a new incarnation restores the state, if its own last turn was less than

@@ -13,40 +13,34 @@
 // another machine.
 //
 // The workers of a backlog and their transactions (turns) obey these laws:
-//
 //  1. One result. Each request without a result has a row. The transaction that writes the result
 //     deletes that row. Where the row is gone already, no second result is written.
-//
 //  2. Mark before the send. A worker sends what is marked by its latest turn that the database
 //     confirmed as committed. If the outcome of a later turn is unknown, that turn must mark the
 //     request, too. Marks that the worker reads from its row confirm nothing: a standby that takes
 //     over may lack them.
-//
 //  3. The lease (the right to the claimed requests for some seconds) is that of a worker, not of
 //     each request. So a turn that keeps the lease changes one row, however many requests the
 //     worker holds.
-//
 //  4. A worker is given up by its beat (the number that each of its turns increments) alone: see
 //     Watch. Each request that it had marked has a doubt from then on: it may have been sent.
-//
 //  5. Fresh: a worker sends for 10 s after its latest committed turn began. A Watch waits for 14 s.
 //     So a worker that was given up sends nothing more.
-//
 //  6. A turn is written only if the worker's row has the beat that the turn expects. So the marks
 //     and claims of one turn are written at most once. If the outcome of a turn is unknown, the
 //     worker reads its row.
-//
 //  7. The first answer that gets into the database is the result, even if it comes from a worker
 //     that was given up. If the request has a doubt, the result states that it may have been sent
 //     twice.
-//
 //  8. Other packages have the limits. While requests of a lane wait for permits, the worker holds
 //     many of them. It marks only as many as went in the busiest 100 ms of the last seconds, and at
 //     least 2.
 //
-//     worker.go   Worker: the requests that it holds, and which of them it may send
-//     turn.go     Turn: what one transaction writes, and what follows from its outcome
-//     lane.go     how many requests of a lane a worker holds, and how many it marks
-//     rewind.go   what to do when the store has lost turns
-//     watch.go    Watch: finds workers that no longer take turns
+// # Files
+//
+//	worker.go   Worker: the requests that it holds, and which of them it may send
+//	turn.go     Turn: what one transaction writes, and what follows from its outcome
+//	lane.go     how many requests of a lane a worker holds, and how many it marks
+//	rewind.go   what to do when the store has lost turns
+//	watch.go    Watch: finds workers that no longer take turns
 package backlog
