@@ -1,25 +1,3 @@
-// Package secret keeps the values of API keys out of the files, logs and servers that must not have
-// them. A Set finds copies of these values, called echoes, in servers' answers. Places are the
-// servers to which a key may be sent.
-//
-// Package secret does not protect secrets in memory. It does not protect against a hostile server
-// either: such a server can write a key in a form that no search finds. The package is for servers
-// that repeat a part of the request, with the key in it, in an error or in a log.
-//
-// Package secret is arithmetic on bytes, without a clock or a lock. A Set does not change and is
-// safe for concurrent use.
-//
-// # Files
-//
-//	secret.go            Set: its construction, and the search for echoes
-//	form.go              the forms of an echo: escapes, base64, or a part of the value where a text was cut
-//	match.go             one pattern against one text
-//	guess.go             values that are so easy to guess that no search is made for them
-//	name.go              names of fields and parameters that hold secrets
-//	credential.go        the credential of a request
-//	url.go               URLs and queries without their secrets
-//	place.go             Places: the servers that may get keys
-//	without_password.go  addresses of servers and stores, without passwords
 package secret
 
 import "unicode/utf8"

@@ -1,35 +1,3 @@
-// Package dashboard provides a web page that shows a Gate, a Group, a Pool or a transport.Transport
-// at work. The page answers these questions. Do the requests go as fast as the server allows? Which
-// requests wait, of which client, for which limit and until when? Which requests did the server
-// refuse, and why?
-//
-//	http.Handle("/debug/paceline/", dashboard.Handler(t))
-//
-// Mount the page in your server as you mount net/http/pprof, at any path that ends in a slash. The
-// page is for people. For numbers that Prometheus reads, use package prom.
-//
-// While nobody views the page, it does no work, unless Page.Record runs. The page never starts a
-// goroutine. While somebody views the page, it takes one Snapshot of each Source (a Gate, a Pool
-// and so on) every second. The snapshot is taken in the goroutine of a viewer's request, once for
-// all viewers, however many there are.
-//
-// For each Source, the page stores one point of its history for every five seconds of the last 15
-// minutes. This takes some 20 kB for each Source. The history begins with the first viewer, or when
-// Page.Record is called.
-//
-// The page is read-only, and does not authenticate viewers. So mount it where only authorized
-// people have access. The page answers a request only if the Host of the request is a loopback
-// name, an IP address, or one of Config.Hosts. So a stranger's web site cannot read the page
-// through a DNS name that points to this server. The page loads nothing from other servers. Names
-// of clients, models and routes may come from strangers, so the page shows them as plain text.
-//
-//	page.go            Config, Page, and which names it answers to
-//	look.go            the frame of a second, for all viewers
-//	view.go            a Snapshot with bounded lists
-//	first_sentence.go  the verdict: one sentence
-//	history.go         the points of the last 15 minutes
-//	stream.go          server-sent events
-//	assets.go          the files of the page
 package dashboard
 
 import (

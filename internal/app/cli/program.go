@@ -1,26 +1,3 @@
-// Package cli contains the common parts of the command lines of paceline and paceline-lab. They are
-// exit codes, flags from the environment, help that fits a screen, errors with a suggestion,
-// completions, the version, progress, and the flag --init, which prints an example file.
-//
-// A binary makes a Program of its verbs and calls Execute.
-//
-// # Files
-//
-//	program.go      Program, Verb, Execute
-//	exit.go         exit codes, and errors with an exit code
-//	help.go         the text of --help and --help-all
-//	help_groups.go  flags in groups, in the text of a help
-//	suggest.go      errors that suggest the right command, flag or value
-//	complete.go     completions for shells
-//	initial.go      --init, which prints an example file, and --schema
-//	manual.go       man pages, for a release
-//	output.go       -o json, and text that a terminal cannot obey
-//	overhear.go     passes on lines that other packages write to Go's package log
-//	file_names.go   errors about missing files and folders
-//	process_*.go    processor time and process groups, by system
-//	computing.go    the progress of verbs that compute for long
-//	fill_level.go   a flag for what a quota holds at the start
-//	version.go      --version and version
 package cli
 
 import (

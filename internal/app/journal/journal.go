@@ -1,17 +1,3 @@
-// Package journal records in a file what a process sends. So after a restart the process knows how
-// much of each limit is used, and which requests may have been sent before. Before each request,
-// and after each answer, a line is appended (record.go). From time to time the file is compacted:
-// the lines of sends that no longer count in any window are dropped.
-//
-// # Files
-//
-//	journal.go        Config, Open, and the records that a run writes
-//	record.go         the form of a line, and the History that a journal holds
-//	record_group.go   records of many goroutines in one write
-//	encode.go         writes the lines of sends and answers without encoding/json, which is slower
-//	decode_record.go  reads the lines of sends and answers in the same way
-//	suspend.go        another process goes on with the file
-//	findings.go       what was found out about unknown limits, for the time after a restart
 package journal
 
 import (

@@ -1,0 +1,33 @@
+// Package input reads requests in forms that users often have already: lists of URLs, tables, JSON,
+// curl commands.
+//
+// Recognize finds the form of an input by its beginning. If the input has a form that is not
+// supported, the error names that form and a command that converts it. A Reader makes an Item of
+// each line, row, element or command. A Maker fills the columns of an Item into templates, for
+// example of a URL. Each value is escaped for its place in the template. A value that looks like a
+// template is not filled in a second time.
+//
+// Package input does not check requests: the sender decides whether a URL or a header is right. The
+// package owns no clock and opens no file.
+//
+// A line of an input is JSON if encoding/json accepts the line. ValidJSON gives the same answer,
+// faster. A JSONReader also finds the place of each part of the line, which encoding/json does not
+// report.
+//
+//	input.go        Form, Item and Reader
+//	recognize.go    finds the form of an input
+//	decode.go       gzip and UTF-16
+//	request_url.go  the URL of a request, and what is wrong with it
+//	plain_url.go    URLs that need no parser
+//	list.go         lists of URLs and other lines
+//	table.go        CSV and TSV
+//	json.go         JSON, as lines and as an array
+//	shell.go        splits curl commands into words, as a shell does
+//	curl.go         a request from the words of a curl command
+//	row.go          the columns of an item
+//	template.go     templates of URLs, bodies and ids
+//	make.go         a request from a row and its templates
+//	line_reader.go  lines of bounded length
+//	json_reader.go  lines of JSON, and the place of a mistake in one
+//	valid_json.go   whether a text is JSON
+package input

@@ -1,0 +1,20 @@
+// Package dispatch decides which request goes out now, and with which API key. It has one queue of
+// requests for several keys. Each key has its own limits, nonces, bound on attempts in flight, and
+// state. The type Dispatcher has two main methods:
+//
+//	Next(now)        the attempt to send now, or when to ask again
+//	Done(now, …)     settles an attempt that has ended, and gives its request and its key their next states
+//
+// Most programs do not call package dispatch but a pool.Pool, which calls a Dispatcher from its
+// goroutines. The Pool's types of keys, attempts and answers are those of package dispatch. The
+// simulator calls a Dispatcher in virtual time. Call a Dispatcher yourself only if your program
+// supplies the time: Next returns an instant, and your program calls Next again at that instant at
+// the latest. A Dispatcher has no clock and no lock, and is not safe for concurrent use.
+//
+//	dispatch.go    Dispatcher: Next and Done
+//	part.go        the requests of one resource, which have their own place in the line
+//	host_heads.go  hosts that are down, and whose requests wait
+//	shared.go      limits that several keys share
+//	blame.go       whether a key or a request is to blame
+//	nonce.go       the nonces of a key: numbers that must rise from request to request
+package dispatch

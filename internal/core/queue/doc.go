@@ -1,0 +1,55 @@
+// Package queue holds the requests that wait to be sent, and keeps count of every request that it
+// ever got. It has priorities, deadlines, retries, dead letters and bounds. Package queue knows
+// nothing of keys, limits or nonces, which package dispatch adds. Most programs send by a
+// pool.Pool; package queue is for programs that supply the time themselves. docs/request_states.md
+// draws the states of a request and lists every transition.
+//
+// # Order
+//
+// Each request in the queue has an instant that is its place in the line:
+//
+//	place = submitted − Priority × HeadStart
+//
+// The request with the earliest place goes next. Of two requests with the same place, the one
+// submitted first goes first. So a request whose priority is higher by one goes as if it had been
+// submitted HeadStart earlier. A retry keeps the place of its first submission.
+//
+// # No request is passed over for ever
+//
+// A request r is passed over if the queue takes another request while r is ready. Only requests
+// that were submitted no later than the following instant can pass over r, each of them at most
+// MaxAttempts times:
+//
+//	r.submitted + (P − r.Priority) × HeadStart
+//
+// In the formula above, P is the highest priority in use. The formula follows from the order of the
+// queue. If a request q goes before a request r, the place of q is no later than that of r:
+//
+//	q.submitted − q.Priority × HeadStart <= r.submitted − r.Priority × HeadStart
+//
+// From this, since q.Priority <= P, follows the bound on q.submitted that the formula above states.
+// Places never change, and each Take of q counts as one of the MaxAttempts of q. Once the present
+// time is after that bound, no request that is submitted from then on can pass over r. So only
+// finitely many requests can still do it.
+//
+// The bound on how often a request is passed over does not cover requests that are held, for
+// example while their host is down (see Hold and SetAside). If Return takes back a Take, that Take
+// does not count as an attempt. A dead letter that somebody requeues by hand is a new submission.
+// With the option RetriesLast, a retry counts as submitted at the instant at which the retry is
+// ready, both for this bound and for its place.
+//
+// Everything in package queue is arithmetic on an instant now that the caller supplies. If a call's
+// now is before that of an earlier call, the queue uses the earlier call's now. Instants and
+// durations stop at the ends of their range and do not wrap round. A Queue has no clock or lock and
+// is not safe for concurrent use.
+//
+// # Files
+//
+//	queue.go        Queue, Config, Submit, the place in the line
+//	transitions.go  from one state to the next: Take, Done, Retry, Kill, Expire, Cancel
+//	info.go         what a request and the whole queue look like
+//	host.go         the ready requests of each host and resource
+//	heap.go         a heap by place
+//	dead.go         dead letters
+//	turns.go        Turns: when a request that is sent at intervals is sent next
+package queue

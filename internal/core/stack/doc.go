@@ -1,0 +1,19 @@
+// Package stack provides Stack, a limit.Limiter that combines several reasons to delay the requests
+// of one partition. A partition is one credential, or any other part of a server's quota. A Stack
+// combines the configured limit, bounds on requests in flight, a pause, the server's hints, and a
+// slow beginning. A request goes only if all of these allow it, so a Stack is never less strict
+// than the configured limit.
+//
+// A Stack, like every Limiter, is arithmetic on the now of its caller. It owns no clock and no
+// lock, and one caller uses it at a time. Outages of a host are the work of another limiter of this
+// package, the Breaker.
+//
+//	stack.go          Stack: Ready, Admit, Settle
+//	pause.go          the pause: the time without requests after a refusal
+//	trial_request.go  the first request goes alone: for a bounded time, or until an answer that is no refusal
+//	beginning.go      a slow beginning where the right load is unknown
+//	ramp.go           how quickly the load may rise
+//	idle.go           what a Stack without requests in flight remembers
+//	breaker.go        Breaker: while a host is down, only probes are sent to it
+//	open_files.go     a bound on requests in flight for want of file descriptors
+package stack

@@ -1,0 +1,24 @@
+// Package fleet runs, in virtual time, clients that share a quota and know nothing of each other. A
+// Scenario defines the quota, the clients and what they want to send. A Report states what became
+// of the clients: their shares, refusals and waits. Each client follows a strategy.Strategy, which
+// may be one of your own.
+//
+//	scenario.go, quota.go, scenario_check.go  Scenario: what is run, and the checks of its fields
+//	fleet.go                                  runs a Scenario
+//	population.go                             the clients
+//	quota_server.go                           the server, which counts the quota
+//	headers.go                                what the server's answers state about the quota
+//	fleet_store.go                            processes that share one exact limit through a store
+//	steadiness.go                             the figures that are counted while it runs
+//	settling_time.go                          how long the clients took until their rates were steady
+//	shares.go                                 how much of the quota each client had
+//	fleet_report.go                           the Report that is made of these figures
+//	expect.go                                 bounds that a Report should keep
+//	standard.go                               the scenarios in which strategies are compared
+//
+// Package lab/sim/scenario reads scenarios from files. Package lab/sim/compare runs many scenarios
+// and writes a table of their results.
+//
+// The same Scenario always gives the same Report. A Fleet, which is one simulation, is not safe for
+// concurrent use, but several Fleets may run at the same time.
+package fleet

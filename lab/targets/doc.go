@@ -1,0 +1,12 @@
+// Package targets defines aims: what a strategy should reach for clients that share a quota and do
+// not know of each other. It also measures whether a strategy reaches each aim.
+//
+//	aim_table.go    each aim: a scenario of package fleet, and the figures to be reached
+//	aim_figures.go  how each figure is measured
+//	open.go         the aims that are not reached, and why
+//	aims.go         runs the scenarios over seeds
+//	write.go        writes the result
+//
+// A strategy is judged by other random seeds than those on which the strategy was tuned. If the
+// caller names no seeds, package targets uses the seeds 1001 to 1020.
+package targets

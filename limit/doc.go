@@ -1,0 +1,88 @@
+// Package limit answers one question: when may the next request go, given the server's rule?
+//
+// Every limiter has the same three methods: Ready, Admit and Settle. Each is arithmetic on an
+// instant, now, that the caller passes in. The table lists what each call means, and what it does
+// to the limiter's state:
+//
+//	Ready   when may this cost go?      reads only
+//	Admit   it goes now                 records a fact; never refuses
+//	Settle  the answer came             records the answer's time, cost and hints
+//
+// A server counts the requests that arrive in a window. A client knows when it sent a request and
+// when it read the answer, but not when the request arrived. Two requests sent 1000 ms apart may
+// arrive 996 ms apart, if the first took 4 ms longer on its way. So a client that counts its sends
+// per window may exceed the limit: the jitter of the network moves requests into one window of the
+// server.
+//
+// In this package a request counts in full from Admit to Settle. In a limiter with a window, the
+// request then counts for one window more. That window starts at the latest instant at which the
+// request can have arrived. This is the instant of its answer; after a timeout or a reset it is 5 s
+// later, unless Arrivals.Late differs. So no latency, reordering or stall can put more than the
+// limit into any window of the server.
+//
+// # Which limiter
+//
+// The table lists the rules of servers and the needs of clients, each with its limiter.
+//
+//	so many requests in any window, or in windows of unknown phase    [Rolling]
+//	so many per minute or day, by a clock whose minutes are known     [Calendar]
+//	so many per interval that begins with the first message           [Anchored]
+//	token bucket, GCRA, leaky bucket                                  [Bucket]
+//	the window before counts in proportion (Cloudflare, HAProxy)      [Weighted]
+//	output tokens count as they are produced (Anthropic)              [Produced]
+//	several of these limits at once                                   [All]
+//	use a part of a limit only; let the load rise slowly              [Headroom]
+//	a bound on requests in flight                                     [Concurrency]
+//	the same, where the server's bound is not known                   [Adaptive]
+//	a least time between sends; requests that must arrive in order    [Spacing], [Sequence]
+//	pauses that the server asks for                                   [Cooldown]
+//	limits that may be wrong; limits that come and go                 [Fitted], [Varying]
+//
+// Package fairshare is for a quota that other people's programs use, too. Package limit/window
+// counts events whose instants the caller knows exactly, for example the orders that a program
+// sent.
+//
+// A Limiter has no clock, lock, timer or goroutine. A Limiter is not safe for concurrent use: it
+// belongs to one caller, such as one Gate. Goroutines that want to wait for a limit use a
+// paceline.Gate. Programs that send with several API keys use a pool.Pool.
+//
+// # Files
+//
+//	limit.go          Limiter, Cost, Outcome, Arrivals
+//	sent.go           Sent, the record of a request in flight, and the Book of such records
+//	account.go        the common part of most limiters: limit, open cost, arrivals
+//	arrival_log.go    the history of settled requests
+//	rolling.go        Rolling: any window
+//	calendar.go       Calendar: intervals of a known clock
+//	zone.go           the days, weeks and months of a place, for a Calendar
+//	anchored.go       Anchored: intervals that begin with a message
+//	bucket.go         Bucket: token bucket, GCRA, leaky bucket
+//	weighted.go       Weighted: two counters and a proportion
+//	produced.go       Produced: tokens that count as the server produces them
+//	concurrency.go    Concurrency: requests in flight
+//	adaptive.go       Adaptive: requests in flight, where the server's bound is not known
+//	spacing.go        Spacing: a gap between requests
+//	sequence.go       Sequence: requests that must arrive in order
+//	cooldown.go       Cooldown: pauses that the server asks for
+//	all.go            All: several limiters at once
+//	varying.go        Varying: an All whose limiters may change
+//	fitted.go         Fitted: finds out when a configured limit is wrong
+//	lesson.go         the state of a Fitted, for the next process
+//	wrap.go           Unwrap and Ask: the search through wrappers
+//	leaving.go        ReadyLeaving: when a cost may go and still leave a part of the limit free
+//	forecast.go       Forecaster: Ready after one more Admit, or behind many requests
+//	rule.go           Rule: so much of a unit per window
+//	describe.go       Describer: the rules of a limiter, their usage, the rule behind a verdict
+//	usage.go          Usage: the use of each limit now
+//	headroom.go       Headroom: uses only a part of the limits, and begins slowly
+//	named.go          Named: a limiter with a name
+//	keeper.go         Keeper: a limiter's memory, written and read back; Configuration, Span
+//	keeper_state.go   the format of that memory
+//	idle.go           the memory of a limiter with no request in flight, in a few bytes
+//	replay_past.go    Past: earlier requests, for a limiter that is new
+//	retreat.go        Retreat: options with a risk, and how a refusal ends their use for a while
+//	rtts.go           round trips, and the lead that LearnLead learns
+//	serverclock.go    ServerClock: arrivals from the server's time stamps
+//	outcome_tally.go  Tally: how many requests ended in which way
+//	link.go           Link: the state of the network path to the server
+package limit

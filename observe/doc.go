@@ -1,0 +1,20 @@
+// Package observe defines Snapshots. A Snapshot is the state of a Gate, a Group, a Pool or a Transport
+// at one instant, as plain data. Package dashboard shows Snapshots on a web page, and package prom
+// exports them to Prometheus.
+//
+//	snapshot.go  a Source, and its Snapshot
+//	states.go    the limits, clients, keys and pauses in a Snapshot
+//	counts.go    the outcomes of requests, counted
+//	times.go     the durations of waits and answers
+//	events.go    the latest events
+//	stats.go     the counts of one lane or Pool, for programs
+//	labels.go    values of labels of metrics, bounded in number and in length
+//
+// Most programs only read Snapshots, from a Gate or a Pool for example. A program that provides a
+// Source of its own also makes Snapshots. Such a program collects events in an EventLog, the
+// durations of waits in Waits, and those of answers in Answers. At the end it calls Snapshot.Sort,
+// which puts the Snapshot into its final order.
+//
+// Nothing in package observe has a clock or a lock: the callers pass in instants and do the
+// locking.
+package observe

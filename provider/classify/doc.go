@@ -1,0 +1,28 @@
+// Package classify judges one attempt at a request by its answer or its error. It answers four
+// questions. How did the attempt end? If the attempt was refused, which requests does the refusal
+// concern: those of a key, of a model, of a route or of an address? May the request be sent again?
+// How long should it wait first? These are its main types:
+//
+//	Evidence   the facts about one attempt: status, header, body or error, and its request
+//	Policy     how to read the answer, and the longest waits
+//	Verdict    the result: the Outcome for limiters, the Scope, Again or Why not
+//
+// Package classify is for code that sends requests under a limit. A Send function of a pool.Pool
+// that judges answers by this package returns Verdict.Answer. Code that holds a Permit of a
+// paceline.Gate settles the Permit with Verdict.Outcome. Package provider reads what an answer
+// states about limits. Package limit decides when the next request may go.
+//
+// Package classify has no clock, lock or goroutine, and no state: equal evidence gives equal
+// verdicts. It judges the bytes of a body that the caller has read, and reads no body from the
+// network. All of its functions are safe for concurrent use. Every answer gets a verdict, however
+// odd the answer is: no function returns an error.
+//
+//	verdict.go     Evidence, Policy, Verdict: how an attempt ended, and whether to send again
+//	concerns.go    whom a refusal concerns
+//	outcome.go     the Outcome for the limiters of some scopes
+//	dialect.go     which answers need their body to be read first
+//	unsent.go      errors that prove that nothing was sent
+//	network.go     what a failed attempt shows of the way to a server
+//	exhausted*.go  errors of a machine that has no files or ports left
+//	describe.go    the limits of an answer, and when to come back, in words for people
+package classify

@@ -1,0 +1,52 @@
+// Package provider reads what a server states about its limits in its answers. Each API provider
+// has header fields and bodies of its own. The result of a reading is always of the same type, an
+// Observation.
+//
+// Use package provider to read answers in your own code. Package transport and package classify
+// call package provider already, so if you use one of those two, you need not call it. The command
+// `paceline explain` prints an Observation in words.
+//
+// One header field may have different meanings at different providers. For example, a reset is a
+// duration, a number of seconds, an instant in seconds or smaller units, an RFC 3339 time, or an
+// HTTP date. So the package has a Dialect for each provider, which defines the meanings. If a reset
+// is a bare number, its size decides whether the number is a wait or an instant. For example, 30 is
+// a wait of 30 s, unless the dialect has another unit. 1760000000 is an instant in seconds since
+// 1970.
+//
+// For a server that is not in the table of providers, the package tries the three generations of
+// the IETF draft on RateLimit fields, X-RateLimit fields and Retry-After. All other facts about a
+// provider, such as its published limits, are in a Provider: a row of this package's table.
+//
+// A reading of an answer is a hint, not a permission to send. Package limit decides when the next
+// request may go. A reading never fails. Its counts are never negative, its instants are never in
+// the past, and its waits are never longer than MaxWait (31 days). If a value in the answer makes
+// no sense, Observation.Problems has a sentence about it.
+//
+// Package provider has no clock: the caller of a reading passes in the instant at which it read the
+// response. Dialects have no state and are safe for concurrent use.
+//
+// # Files
+//
+//	observation.go    Observation: the result of a reading
+//	provider.go       Provider and Dialect: the table, and its look-ups
+//	scope.go          Scope: which requests share a limit
+//	preset.go         published limits
+//	charge.go         what a request costs, and of which resource
+//	examples.go       a request for each cost and resource
+//	graphql.go        what a GraphQL query costs
+//	model_info.go     published prices and sizes of models
+//	shared_model.go   models that share limits
+//	reading.go        header fields and bodies into numbers, waits and instants
+//	reset.go          the many forms of a reset
+//	stated_fields.go  limits in header fields, by a table
+//	worded_limits.go  limits in the words of a refusal, by a table
+//	worded_waits.go   when to come back, in the words of any refusal
+//	written_time.go   durations and instants as people write them
+//	unpaid.go         answers about the account's credit
+//	refused.go        kinds of refusal, by a table
+//	within.go         refusals in answers with a status of success
+//	reads.go          requests that do nothing but read
+//	parts.go          answers to several requests at once, of which some were refused
+//	looked.go         fields that no reading knows, and the signs of refusals, for people
+//	rows_*.go         the rows of the table, by kind of provider
+package provider

@@ -1,0 +1,91 @@
+// Package transport provides Transport, an http.RoundTripper for any http.Client. A Transport keeps
+// the client's requests within the limits of the servers that they go to.
+//
+//	rate := limit.MustRolling(500, time.Minute)
+//	paced := transport.Must(transport.Config{Limiter: rate})
+//	client := &http.Client{Transport: paced}
+//
+// A request to a Transport waits until its limits let it go, first come, first served, and is then
+// sent. The Transport reads what the answer states about limits. The Transport sends a request
+// again if the server refused the request, or cannot have processed it. An idempotent request, such
+// as a GET, is also sent again after a failure that may pass, such as a 502. A request that cannot
+// meet its deadline fails at once, without waiting. The error contains the instant at which the
+// request could have gone.
+//
+// The table lists the steps of one RoundTrip, in order: the name of the step, what the step does,
+// and a type or package that it uses. If a request is sent again, the steps from acquire on are
+// repeated. Acquire waits for all limits in which the request counts, for example those of one key
+// and one model. Together these limits are called the request's partition:
+//
+//	prepare     host, credential, model, route and client select the limits
+//	acquire     one permit of all these limits, by one of the Keys if any    paceline.Group
+//	send        the Base, with the key's credential, at most once per permit
+//	judge       what the exchange proves, and whether to send again          package classify
+//	settle      each limit learns the outcome and the server's statements
+//
+// A Transport waits in a paceline.Group, where the requests of one partition (for example one key
+// and one model) form one line, the lane. If Config.Keys is set, a lane has several ways: one for
+// each account that owns some of the keys. A way is one set of limits by which a request may go.
+//
+// The Transport measures the round trip of an attempt from the end of the write of the request to
+// the header of the answer.
+//
+// The caller of a Transport reads the unchanged body of the answer. The Transport reads the body
+// along with the caller in two cases. In the first, Config.Tokens is set, and the answer is that of
+// a known language model API. In the second, the answer states its cost, as some GraphQL APIs do
+// (provider.Charge.Answer). The attempt is then settled with the stated usage or cost. If the body
+// is compressed with gzip, deflate, br or zstd, the Transport decodes a copy. All such copies
+// together take 256 MiB of memory at most. If the usage cannot be read, the cost that was reserved
+// before the send counts.
+//
+// The Transport adds nothing to a request but what you set in Config.Keys and Config.Targets, such
+// as a credential or another host. After a redirect, an http.Client sends a new request through the
+// Transport. If this request goes to another host, http.Client removes Authorization,
+// Proxy-Authorization and Cookie. It does not remove a provider's own field, such as X-Api-Key, so
+// the other host would get the key. To prevent this, set CheckRedirect of the http.Client.
+//
+// Several clients may share a Transport. The function Config.Client names the client of each
+// request, and the clients that wait divide every limit among each other. A request that would have
+// to wait for longer than Config.MaxWait fails at once, without waiting.
+//
+// A Transport is neither a cache nor a queue that stores requests. Use a pool.Pool for requests
+// that must outlive their caller, or that have nonces, deadlines or dead letters. A dead letter is
+// the record of a request that failed for good.
+//
+// # Files
+//
+// From callers to callees:
+//
+//	transport.go           Config, Transport, New
+//	change.go              Change, With, Retire
+//	stats.go               Stats, Ask, Partitions, Lift
+//	transport_snapshot.go  Snapshot
+//	hedge.go               second copies of slow requests
+//	call.go                one RoundTrip, as the list of its steps
+//	prepare.go             which limits a request counts in, and what it costs
+//	host_charges.go        what a request costs by the charges of its host, and its resource
+//	notice.go              charges that answers show to be wrong
+//	shape.go               costs that only an answer knows
+//	acquire.go             the wait of a request, for one permit of all its limits
+//	send.go                sends by the Base, with the key's credential, at most once per permit
+//	judge.go               what the exchange proves, and whether to send again
+//	settle.go              each limit learns the outcome and the server's statements
+//	price.go               cost in money
+//	key_owners.go          which owner's limits a key counts in, as answers show, and how a key moves there
+//	newcomer.go            keys whose organization is unknown until their first answer
+//	key.go                 Config.Keys: the choice of a key, and keys that are out of use
+//	target.go              Config.Targets: several servers behind one name
+//	target_cost.go         costs that differ from target to target
+//	session.go             Config.Affinity: sessions that stay at one target
+//	renamed_path.go        models in paths, and their names at a target
+//	body.go                bodies that are read again, looked into or watched
+//	leaf.go                a partition's requests: its limits and its lane
+//	way.go                 the limits of a request with one key, narrowest first
+//	client.go              Client and Clients: weights, head starts and limits of clients
+//	frozen.go              what idle partitions remember, in a few bytes each
+//	node.go                the limits of one scope, and the server's statements about them
+//	room.go                the bound of Config.Adaptive
+//	provider.go            which provider runs a host, and the limits that providers publish
+//	errors.go              Error, ErrPaused, ErrOutage, ErrPrice, ErrAttemptTimeout
+//	partition.go           Partition: the names of what a request counts in
+package transport
