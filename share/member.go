@@ -433,7 +433,7 @@ func (m *Member) run(ended chan struct{}) {
 		m.mu.Lock()
 		next, p := m.node.Next(), m.now()
 		m.planned = next
-		if next == limit.Never && !m.closing {
+		if next == limit.Never {
 			m.ended = nil
 			m.mu.Unlock()
 			return

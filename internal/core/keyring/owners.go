@@ -178,7 +178,7 @@ func (o *Owners) Unnamed(key string, served bool) []string {
 // room, or none soon.
 func (o *Owners) Alone(key string) []string {
 	k := o.keys[key]
-	if k == nil || k.in != nil || k.own {
+	if k == nil || k.in != nil {
 		return nil
 	}
 	return o.moves(key, func() {
