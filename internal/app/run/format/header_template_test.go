@@ -15,6 +15,8 @@ func TestParsedTemplates(t *testing.T) {
 		"A":           `"A", expected "Name: value"`,
 		"A: \x01":     `"A: \x01": the value has a control character, expected "Name: value"`,
 		"host: x":     "",
+
+		"content-length: 3": `"content-length: 3": the header Content-Length is set by paceline itself, expected "Name: value"`,
 	} {
 		all, err := ParseHeaders([]string{line})
 		if err != nil {

@@ -22,7 +22,7 @@ func TestRecognize(t *testing.T) {
 		{"email;name\na;1,5\n", "-", "", "csv;"},
 		{"email\tname\na\tb,c\n", "-", "", "tsv\t"},
 		{"a|b|c\n1|2|3\n", "-", "", "csv|"},
-		{"\"a,b\";c\n1;2\n", "-", "", "csv;"},
+		{"\"a,b\";c\n1;2\n", "-", "", "csv;"}, {"\"a,b,c\";d\n\"1,2,3\";4\n", "-", "", "csv;"},
 		{"email\na@b\n", "people.CSV", "", "csv,"},
 		{"email\na@b\n", "people.csv.gz", "", "csv,"},
 		{"email\na@b\n", "-", "Email", "csv,"},

@@ -159,6 +159,7 @@ func TestProvider(t *testing.T) {
 	}{
 		{Config{Host: "api.openai.com"}, "openai", "openai", "openai", true, tokens.Reserved},
 		{Config{Host: "api.groq.com"}, "groq", "groq", "groq", true, tokens.Sum},
+		{Config{Host: "api.openai.com", LimitsOf: "groq"}, "groq", "openai", "openai", true, tokens.Sum},
 		{Config{Host: "gateway:80"}, "", "openai", "openai", false, tokens.Sum},
 		{Config{Host: "gateway:80", LimitsOf: "openai"}, "openai", "openai", "openai", false, tokens.Reserved},
 		{Config{Host: "gateway:80", API: tokens.Messages}, "anthropic", "anthropic", "anthropic", false, tokens.Produced},

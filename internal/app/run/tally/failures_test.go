@@ -43,3 +43,18 @@ func TestFailures(t *testing.T) {
 		t.Errorf("%d kinds with %d attempts: %v", len(all), n, all)
 	}
 }
+
+// Where all reasons differ, only the first of them are kept. Those are still counted.
+func TestReasonsOfTheDeadAreBounded(t *testing.T) {
+	tally := New(0, figures{})
+	for i := range mostReasons {
+		tally.because(fmt.Sprint("reason ", i))
+	}
+	for range 3 {
+		tally.because("one too many")
+	}
+	tally.because("reason 7")
+	if most, n, _ := tally.DeadBecause(); most != "reason 7" || n != 2 || len(tally.reasons) != mostReasons {
+		t.Errorf("%d have %q, of %d reasons", n, most, len(tally.reasons))
+	}
+}
