@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -393,6 +395,7 @@ func TestErrors(t *testing.T) {
 		{list + "    - {name: a, keys: [{env: ALICE_KEY}]}\n    - {name: b, keys: [{env: ALICE_KEY}]}\n", []string{`proxy.yaml:7:24: clients.list[1].keys[0]: the same key is a's`}},
 		{list + "    - {name: a}\n    - {name: a}\n  header: X-Client\n", []string{`proxy.yaml:7:14: clients.list[1].name: there are two clients "a"`}},
 		{list + "    - {name: a, models: [\"\", {}]}\n", []string{"proxy.yaml:6:26: models: \"\" is no name of a model", "proxy.yaml:6:30: models: a mapping is no name"}},
+		{list + "    - {name: a, models: [\"  \"]}\n", []string{`proxy.yaml:6:26: models: "  " is no name of a model`}},
 		{list + "    - {name: a, models: []}\n", []string{"proxy.yaml:6:25: models: none: want one"}},
 		{list + "    - {name: a, reserve: 120%}\n", []string{
 			`proxy.yaml:6:26: reserve: "120%" is no part of a whole: want 75% or 0.75`}},
@@ -402,6 +405,7 @@ func TestErrors(t *testing.T) {
 		{list + "    - {name: a, weight: 0}\n", []string{`proxy.yaml:6:25: weight: "0" is not above 0`}},
 		{list + "    - {name: a, addresses: [here, 10.1.2.3/8]}\n", []string{`proxy.yaml:6:29: addresses: "here" is no address`, `proxy.yaml:6:35: addresses: "10.1.2.3/8" is not the beginning of its range, which is 10.0.0.0/8`}},
 		{list + "    - {name: a, limits: [5 apples/d]}\n", []string{`proxy.yaml:6:26: limits: "5 apples/d": "5 apples" is not a whole number`}},
+		{list + "    - {name: a, addresses: [\"fe80::1%eth0\"]}\n", []string{`proxy.yaml:6:29: addresses: "fe80::1%eth0" is no address`}},
 		{list + "    - {name: a}\n", []string{`proxy.yaml:6:7: nobody can be the client "a": want keys, addresses, or a header in clients that names it`}},
 		{list + "    - {name: a, addresses: [10.0.0.0/8]}\n    - {name: b, keys: [{env: ALICE_KEY}]}\n", []string{`proxy.yaml:6:7: nobody can be the client "a": others have keys, and requests without one are refused; want keys, or open: true`}},
 		{list + "    - {name: a, addresses: [10.0.0.0/8]}\n    - {name: b, addresses: [10.0.0.0/9, 10.0.0.0/8]}\n", []string{`proxy.yaml:7:41: addresses: 10.0.0.0/8 is that of "a", too`}},
@@ -478,6 +482,33 @@ func TestPrivate(t *testing.T) {
 	}
 	if _, err := read(text); err == nil || strings.Count(err.Error(), "others may read") != 2 {
 		t.Errorf("where others may read it: %v", err)
+	}
+}
+
+// Names in a file are relative to its folder. An error that is found after it was read has its place in the file itself, and
+// not in one that it names.
+func TestLoad(t *testing.T) {
+	folder := t.TempDir()
+	name := filepath.Join(folder, "proxy.yaml")
+	for path, text := range map[string]string{
+		name:                           head + "upstreams:\n  - to: https://a.example.com\n    keys: [{name: A, file: a.key}]\n    header: {X-Key: \"{key}\"}\n",
+		filepath.Join(folder, "a.key"): provided + "\n",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := Load(name, nil)
+	if err != nil || f.Config.Upstreams[0].Keys[0].Secret != provided {
+		t.Fatalf("%+v, %v", f.Config.Upstreams, err)
+	}
+	late := errors.New("it cannot be reached")
+	if err := f.Locate(late); err != late {
+		t.Errorf("an error of no field: %v", err)
+	}
+	err = f.Locate(&proxy.ConfigError{Field: "Upstreams[0].To", Err: late})
+	if want := name + ":3:9: upstreams[0].to: it cannot be reached"; err.Error() != want {
+		t.Errorf("%v, expected %s", err, want)
 	}
 }
 
