@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/backlog/sqlite"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -421,6 +422,99 @@ func TestWorkerLanes(t *testing.T) {
 	})
 }
 
+// Of 1,000 lanes with a limit each, one is paused for 60 s. The others send as much as the same program does with the
+// limits alone.
+func TestWorkerThousandLanes(t *testing.T) {
+	need.WholeOnly(t, "a thousand lanes take 4 s")
+	const (
+		lanes, paused       = 1000, 0
+		from, pause, ending = 10 * time.Second, 60 * time.Second, 70 * time.Second
+	)
+	type program func(t *testing.T, ctx context.Context, gates map[int32]*paceline.Gate, send func(lane int32))
+	// rate counts what the other lanes send between from and the end of the pause, and what the paused lane sends
+	// before and after that.
+	rate := func(t *testing.T, run program) (others, early, late int) {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(ending, cancel)
+			gates := map[int32]*paceline.Gate{}
+			for lane := range int32(lanes) {
+				gates[lane] = paceline.NewGate(limit.MustRolling(1, 4*time.Second))
+			}
+			hold, err := limit.NewCooldown(pause)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gates[paused] = paceline.NewGate(limit.NewAll(limit.MustRolling(1, 4*time.Second), hold))
+			gates[paused].Update(func(now mono.Time) { hold.Extend(now.Add(pause)) })
+			var mu sync.Mutex
+			run(t, ctx, gates, func(lane int32) {
+				mu.Lock()
+				switch at := time.Since(began); {
+				case lane == paused && at < pause:
+					early++
+				case lane == paused:
+					late++
+				case at >= from && at < pause:
+					others++
+				}
+				mu.Unlock()
+				time.Sleep(20 * time.Millisecond)
+			})
+		})
+		return others, early, late
+	}
+	alone, _, _ := rate(t, func(_ *testing.T, ctx context.Context, gates map[int32]*paceline.Gate, send func(int32)) {
+		var all sync.WaitGroup
+		for lane, gate := range gates {
+			all.Go(func() {
+				for {
+					permit, err := gate.Wait(ctx, limit.One)
+					if err != nil {
+						return
+					}
+					send(lane)
+					permit.Settle(limit.Outcome{Result: limit.Accepted})
+				}
+			})
+		}
+		all.Wait()
+	})
+	with, early, late := rate(t, func(t *testing.T, ctx context.Context, gates map[int32]*paceline.Gate, send func(int32)) {
+		inMemory(t)
+		b := openAs(t, 0, func(s backlog.Store) backlog.Store { return slow{s} })
+		jobs := make([]backlog.Job, 0, 25*lanes)
+		for i := range cap(jobs) {
+			lane := int32(paused) // its requests stand before all others
+			if i >= 5*lanes {
+				lane = int32(i % lanes)
+			}
+			jobs = append(jobs, backlog.Job{ID: fmt.Sprint(i), Lane: lane})
+		}
+		if _, err := b.Enqueue(t.Context(), jobs...); err != nil {
+			t.Fatal(err)
+		}
+		w, err := backlog.NewWorker(backlog.WorkerConfig{
+			Backlog: b, Lanes: gates,
+			Do: func(_ context.Context, a *backlog.Attempt) backlog.Reply {
+				send(a.Lane)
+				return backlog.Finished(backlog.Answer{State: backlog.Done})
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Logf("%d requests with a backlog, %d without: %.1f %%", with, alone, 100*float64(with)/float64(alone))
+	if 100*with < 95*alone || early > 0 || late == 0 {
+		t.Errorf("the paused lane sent %d before its pause was over, and %d then", early, late)
+	}
+}
+
 // A worker whose context has a deadline sends until then, and does not try in vain for what would come later.
 func TestWorkerDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -451,6 +545,13 @@ type slow struct{ backlog.Store }
 func (s slow) Turn(ctx context.Context, id int64, t *backlog.Turn) (backlog.Outcome, error) {
 	time.Sleep(8 * time.Millisecond)
 	return s.Store.Turn(ctx, id, t)
+}
+
+// inMemory puts files into memory, if there is a folder for that. A disk takes half a minute for the turns.
+func inMemory(t *testing.T) {
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		t.Setenv("TMPDIR", "/dev/shm")
+	}
 }
 
 // Ten workers send as much as the same program does with the limit alone: no permit waits for its request. Time is
@@ -493,9 +594,7 @@ func TestWorkerRate(t *testing.T) {
 		all.Wait()
 	})
 	with := rate(t, func(t *testing.T, ctx context.Context, gate *paceline.Gate, send func(int)) {
-		if _, err := os.Stat("/dev/shm"); err == nil { // a disk takes half a minute for the turns
-			t.Setenv("TMPDIR", "/dev/shm")
-		}
+		inMemory(t)
 		b := openAs(t, limited*20, func(s backlog.Store) backlog.Store { return slow{s} })
 		var all sync.WaitGroup
 		for range workers {
