@@ -11,6 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -120,6 +121,29 @@ func TestWhyInWords(t *testing.T) {
 	} {
 		if got := inWords(&h); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// The next probe is that of the host that is tried first. A probe that is on its way counts only if all are.
+func TestNextProbe(t *testing.T) {
+	waits := func(host string, next mono.Time) pool.HostInfo { return pool.HostInfo{Host: host, Next: next} }
+	under := func(host string, next mono.Time) pool.HostInfo {
+		return pool.HostInfo{Host: host, Next: next, Probing: true}
+	}
+	for _, c := range []struct {
+		down []pool.HostInfo
+		at   mono.Time
+		text string
+	}{
+		{[]pool.HostInfo{waits("a", 5)}, 5, "the next request that goes to see"},
+		{[]pool.HostInfo{waits("a", 5), waits("b", 3), waits("c", 4)}, 3, "the next request that goes to see"},
+		{[]pool.HostInfo{under("a", 1), waits("b", 3)}, 3, "the next request that goes to see"},
+		{[]pool.HostInfo{waits("b", 3), under("a", 1)}, 3, "the next request that goes to see"},
+		{[]pool.HostInfo{under("http://a", 7)}, 7, "the answer of a"},
+	} {
+		if at, text := probe(c.down); at != c.at || text != c.text {
+			t.Errorf("%v: %v, %q, want %v, %q", c.down, at, text, c.at, c.text)
 		}
 	}
 }
