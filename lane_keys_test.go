@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // keysWorld is a server that counts requests and tokens of each key in rolling windows, some 25 ms away, and more requests than it takes.

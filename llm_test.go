@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // A language model's limits: requests and tokens in any minute, and how many at once. All are asked at once, so a request

@@ -6,16 +6,21 @@ import (
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // The configuration says 25 requests a second, and the server takes 20. Fitted sends as much as
 // fits, and reports it.
 func ExampleFitted() {
-	server, err := rule.NewRolling(rule.RollingConfig{Limit: 20, Window: time.Second})
-	if err != nil {
-		fmt.Println(err)
-		return
+	var served []mono.Time // the server's log of a second
+	serves := func(now mono.Time) bool {
+		for len(served) > 0 && now.Sub(served[0]) > time.Second {
+			served = served[1:]
+		}
+		if len(served) == 20 {
+			return false
+		}
+		served = append(served, now)
+		return true
 	}
 	l := limit.NewFitted(limit.MustRolling(25, time.Second))
 	const oneWay = 10 * time.Millisecond
@@ -24,7 +29,7 @@ func ExampleFitted() {
 		now = max(now, l.Ready(now, limit.One))
 		sent := send(l, now.Sub(0), limit.One)
 		answer := limit.Outcome{Result: limit.Accepted, RTT: 2 * oneWay}
-		if !server.Arrive(now.Add(oneWay), 1) {
+		if !serves(now.Add(oneWay)) {
 			answer.Result = limit.Limited
 			refused++
 		}

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 func costing(n int64) limit.Cost { return limit.Cost{limit.Requests: 1, limit.Output: n} }

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // wrongLimit is a server, and a client whose configuration is wrong.

@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Without a socket, and with a log: each request is a line, and a Record at hand.
 func ExampleInMemory() {
 	var log bytes.Buffer
 	exchange, err := ratetest.NewExchange(ratetest.Config{
-		Keys: []string{"mine"}, Rule: rule.ExchangeConfig{Limit: 10, Window: time.Second, AnyNonce: true},
+		Keys: []string{"mine"}, Limit: 10, Window: time.Second, AnyNonce: true,
 		Keep: 10, LogTo: &log,
 	})
 	if err != nil {
@@ -36,7 +35,7 @@ func ExampleInMemory() {
 	}
 	fmt.Println(resp.StatusCode, line.Key, line.Verdict)
 	for _, r := range exchange.Records() {
-		fmt.Println(r.Verdict == rule.Accepted, r.Checked >= r.Received)
+		fmt.Println(r.Verdict.Status() == resp.StatusCode, r.Checked >= r.Received)
 	}
 	// Output:
 	// 200 mine accepted

@@ -15,15 +15,14 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // The client under test sends 30 requests from 8 goroutines. The exchange accepts 10 in any 100 ms
 // and answers late. The exchange then reports the requests, and its judge checks the rule.
 func ExampleNewExchange() {
 	exchange, err := ratetest.NewExchange(ratetest.Config{
-		Keys:   []string{"mine"},
-		Rule:   rule.ExchangeConfig{Limit: 10, Window: 100 * time.Millisecond, AnyNonce: true},
+		Keys:  []string{"mine"},
+		Limit: 10, Window: 100 * time.Millisecond, AnyNonce: true,
 		Before: latency.Uniform(0, 5*time.Millisecond), After: latency.Uniform(0, 5*time.Millisecond),
 	})
 	if err != nil {
@@ -56,7 +55,7 @@ func ExampleNewExchange() {
 	}
 	wg.Wait()
 	report := exchange.Report()
-	fmt.Println(report.Received, "received,", report.Judge.Total[rule.Limited], "refused")
+	fmt.Println(report.Received, "received,", report.Judge.Total.Limited, "refused")
 	// Output: 30 received, 0 refused
 }
 

@@ -1,8 +1,8 @@
 // Package ratetest provides rate-limited servers for tests of clients, as net/http/httptest
-// provides servers. Such a server enforces a rule of package ratetest/rule: it refuses the requests
-// that break the rule. It adds latency before this check (the way to the server) and after it (the
-// way back), and logs each arrival. From the log, a test can see how the client behaved, and how
-// well the best possible client would have done.
+// provides servers. Such a server enforces a rule: it refuses the requests that break the rule. It
+// adds latency before this check (the way to the server) and after it (the way back), and logs each
+// arrival. From the log, a test can see how the client behaved, and how well the best possible
+// client would have done.
 //
 // Package ratetest itself provides two servers: an exchange (a market with orders and nonces), and
 // a quota with many users. Package ratetest/llm provides servers of language models, and
@@ -27,22 +27,29 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/ceiling"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Path is the URL path of an Exchange.
 const Path = "/api/request"
 
-// Config describes an Exchange. The zero value is the strict exchange of rule.ExchangeConfig,
-// without latency.
+// Config describes an Exchange. The zero value is the strict one: 20 requests per second and key,
+// nonces, a ban after ten refusals, and no latency.
 type Config struct {
 	// Keys are the API keys. If empty, key1 to key5.
 	Keys []string
-	// Rule is the rule for each key. Its Keys is the number of Keys and may be left out.
-	Rule rule.ExchangeConfig
+	// Limit is the most requests per key in a closed window. If zero, 20.
+	Limit int
+	// Window is a whole number of milliseconds. If zero, 1 s.
+	Window time.Duration
+	// BanAfter is the number of refusals after which a key is banned for good. If zero, 10; if
+	// negative, never.
+	BanAfter int
+	// AnyNonce lets every nonce pass.
+	AnyNonce bool
 	// Before and After are the latencies of each request on its way to the check and back. If zero,
 	// none.
 	Before, After latency.Law
@@ -92,8 +99,9 @@ type Exchange struct {
 // Record has the facts about one well-formed request. Instants count from NewExchange.
 type Record struct {
 	// Key is the number of the key, -1 if no key has that name.
-	Key     int
-	Nonce   string
+	Key   int
+	Nonce string
+	// Verdict has a Status, which is the status code of the answer, and a String, as in a LogLine.
 	Verdict rule.Verdict
 	// Received, Checked and Answered are the real instants, not the planned ones of the latency
 	// laws. Checked and Answered are -1 until they have happened.
@@ -113,7 +121,7 @@ type LogLine struct {
 	Key      string `json:"key,omitempty"` // empty if unknown: a stranger may send the secret of another server
 	Nonce    string `json:"nonce,omitempty"`
 	ReqID    string `json:"req_id,omitempty"`
-	Verdict  string `json:"verdict"` // "malformed", or the name of a rule.Verdict
+	Verdict  string `json:"verdict"` // "malformed", or the Verdict of a Record
 	Status   int    `json:"status"`
 }
 
@@ -121,7 +129,9 @@ type LogLine struct {
 type Report struct {
 	// Keys are the names of the keys, in the order of Judge.Keys.
 	Keys []string
-	// Judge is the report of an independent judge of the log.
+	// Judge is the report of an independent judge of the log. Judge.Total counts the requests: Accepted,
+	// BadNonce, Limited, Banned and UnknownKey. Judge.Keys has the same for each key, and its fullest
+	// window. Judge.Faults is the number of verdicts of the server that were against its rule.
 	Judge rule.Report
 	// Malformed requests got 400 and used no slot. Dropped requests were on their way when the
 	// server closed.
@@ -145,10 +155,6 @@ func NewExchange(c Config) (*Exchange, error) {
 		}
 		numbers[name] = i
 	}
-	if c.Rule.Keys != 0 && c.Rule.Keys != len(c.Keys) {
-		return nil, fmt.Errorf("ratetest: Rule.Keys is %d, but there are %d Keys", c.Rule.Keys, len(c.Keys))
-	}
-	c.Rule.Keys = len(c.Keys)
 	switch {
 	case c.Keep == 0:
 		c.Keep = 1_000_000
@@ -163,11 +169,14 @@ func NewExchange(c Config) (*Exchange, error) {
 		rng:     rand.New(rand.NewPCG(c.Seed, 0)),
 	}
 	x.Host, x.work = host.New(x, x.log.Flush)
+	its := rule.ExchangeConfig{
+		Keys: len(c.Keys), Limit: c.Limit, Window: c.Window, BanAfter: c.BanAfter, AnyNonce: c.AnyNonce,
+	}
 	var err error
-	if x.rule, err = rule.NewExchange(c.Rule); err != nil {
+	if x.rule, err = rule.NewExchange(its); err != nil {
 		return nil, err
 	}
-	if x.judge, err = rule.NewJudge(c.Rule, 0); err != nil {
+	if x.judge, err = rule.NewJudge(its, 0); err != nil {
 		return nil, err
 	}
 	return x, nil
@@ -238,7 +247,7 @@ func (x *Exchange) read(w http.ResponseWriter, r *http.Request) (q question, sta
 		return query.Get(name)
 	}
 	q = question{key: get("api_key"), nonce: get("nonce"), reqID: get("req_id")}
-	noNonce := q.nonce == "" && !x.config.Rule.AnyNonce
+	noNonce := q.nonce == "" && !x.config.AnyNonce
 	switch {
 	case q.key == "" && noNonce:
 		return q, 0, errors.New("parameters api_key and nonce are missing: expected them in the query, or as a form in the " +

@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/ceiling"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 	"go.uber.org/goleak"
 )
 
@@ -49,7 +49,7 @@ func TestTimeline(t *testing.T) {
 	ok := func(id string) string { return `{"req_id":` + id + `,"status":"OK"}` }
 	bad := func(msg string) string { return `{"error_msg":` + fmt.Sprintf("%q", msg) + `,"status":"error"}` }
 	synctest.Test(t, func(t *testing.T) {
-		x := newExchange(t, ratetest.Config{Rule: rule.ExchangeConfig{Limit: 2}})
+		x := newExchange(t, ratetest.Config{Limit: 2})
 		base := time.Now()
 		for i, s := range []struct {
 			at                  time.Duration // in ms
@@ -105,7 +105,7 @@ func TestTimeline(t *testing.T) {
 			t.Errorf("another path: %d", w.Code)
 		}
 		report := x.Report()
-		want := rule.Counts{rule.Accepted: 7, rule.BadNonce: 2, rule.Limited: 2, rule.UnknownKey: 1}
+		want := rule.Counts{Accepted: 7, BadNonce: 2, Limited: 2, UnknownKey: 1}
 		if report.Judge.Total != want || report.Malformed != 8 || report.Received != 12 || report.Judge.Faults != 0 {
 			t.Errorf("%+v", report)
 		}
@@ -168,10 +168,10 @@ func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		x := newExchange(t, ratetest.Config{
-			Before: latency.Uniform(0, 50*time.Millisecond),
-			After:  latency.Uniform(0, 50*time.Millisecond),
-			Rule:   rule.ExchangeConfig{AnyNonce: true},
-			LogTo:  &log,
+			Before:   latency.Uniform(0, 50*time.Millisecond),
+			After:    latency.Uniform(0, 50*time.Millisecond),
+			AnyNonce: true,
+			LogTo:    &log,
 		})
 		var mu sync.Mutex
 		codes := map[int]int{}
@@ -356,7 +356,7 @@ func TestClientThatGoesAwayHasArrived(t *testing.T) {
 		}
 		time.Sleep(60 * time.Millisecond)
 		report := x.Report()
-		if report.Judge.Total[rule.Accepted] != 1 || report.Judge.Last != mono.Time(100*time.Millisecond) {
+		if report.Judge.Total.Accepted != 1 || report.Judge.Last != mono.Time(100*time.Millisecond) {
 			t.Errorf("%+v", report)
 		}
 		transport.CloseIdleConnections()
@@ -476,8 +476,7 @@ func TestNewExchangeRefuses(t *testing.T) {
 	}{
 		{ratetest.Config{Keys: []string{"a", ""}}, `Keys: ""`},
 		{ratetest.Config{Keys: []string{"a", "b", "a"}}, `Keys: "a"`},
-		{ratetest.Config{Keys: []string{"a", "b"}, Rule: rule.ExchangeConfig{Keys: 3}}, "Rule.Keys is 3, but there are 2"},
-		{ratetest.Config{Rule: rule.ExchangeConfig{Limit: -1}}, "Limit -1"},
+		{ratetest.Config{Limit: -1}, "Limit -1"},
 	} {
 		if _, err := ratetest.NewExchange(c.config); err == nil || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%+v: %v", c.config, err)

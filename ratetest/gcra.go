@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // GCRAConfig describes a GCRA. The zero value is Heroku's platform API: 4500 requests, refilled at

@@ -14,9 +14,9 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/node"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/share"
 )
 

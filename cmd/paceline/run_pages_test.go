@@ -17,9 +17,9 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // archive has lists of so many pages each. It limits arrivals in a rolling window.

@@ -19,9 +19,9 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 const mintSecret = "m1nt-s3cr3t-v7x2k9q4"

@@ -15,7 +15,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 const serveExchangeLong = `Serve an exchange with a strict limit. It requires rising nonces, bans a key after too many refusals, and delays each request
@@ -97,11 +96,11 @@ func (s *serveExchange) run(ctx context.Context) error {
 
 func (s *serveExchange) config() (ratetest.Config, error) {
 	c := ratetest.Config{
-		Keys: s.keys,
-		Rule: rule.ExchangeConfig{Keys: len(s.keys), Limit: s.limit, Window: s.window, BanAfter: s.banAfter,
-			AnyNonce: !s.nonces},
-		Seed: s.seed,
-		Keep: -1, // keep no requests: a server may run for days, and the log has all of them
+		Keys:  s.keys,
+		Limit: s.limit, Window: s.window, BanAfter: s.banAfter,
+		AnyNonce: !s.nonces,
+		Seed:     s.seed,
+		Keep:     -1, // keep no requests: a server may run for days, and the log has all of them
 	}
 	switch {
 	case len(s.keys) == 0:
@@ -114,7 +113,7 @@ func (s *serveExchange) config() (ratetest.Config, error) {
 		return c, fmt.Errorf("--ban-after %d: want 0 (never) or more", s.banAfter)
 	}
 	if s.banAfter == 0 {
-		c.Rule.BanAfter = -1
+		c.BanAfter = -1
 	}
 	seen := map[string]bool{}
 	for _, k := range s.keys {
@@ -154,8 +153,8 @@ type exchangeKeyReport struct {
 func (s *serveExchange) write(r ratetest.Report) error {
 	e := exchangeReport{
 		ElapsedSeconds: r.Elapsed.Seconds(),
-		Accepted:       r.Judge.Total[rule.Accepted],
-		UnknownKey:     r.Judge.Total[rule.UnknownKey],
+		Accepted:       r.Judge.Total.Accepted,
+		UnknownKey:     r.Judge.Total.UnknownKey,
 		Malformed:      r.Malformed,
 		Dropped:        r.Dropped,
 		Faults:         r.Judge.Faults,
@@ -163,9 +162,9 @@ func (s *serveExchange) write(r ratetest.Report) error {
 	}
 	for i, k := range r.Judge.Keys {
 		e.Keys = append(e.Keys, exchangeKeyReport{
-			Key: r.Keys[i], Accepted: k.Counts[rule.Accepted], BadNonce: k.Counts[rule.BadNonce],
-			Limited: k.Counts[rule.Limited],
-			Banned:  k.Banned, AfterBan: k.Counts[rule.Banned], Worst: k.Worst.Requests, WorstSent: k.WorstSent.Requests,
+			Key: r.Keys[i], Accepted: k.Counts.Accepted, BadNonce: k.Counts.BadNonce,
+			Limited: k.Counts.Limited,
+			Banned:  k.Banned, AfterBan: k.Counts.Banned, Worst: k.Worst.Requests, WorstSent: k.WorstSent.Requests,
 		})
 	}
 	switch s.output {

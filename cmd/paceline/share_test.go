@@ -23,9 +23,9 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/cli/clitest"
 	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/share"
 )
 

@@ -15,7 +15,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 const (
@@ -82,7 +81,7 @@ func tryServer() (*ratetest.Exchange, error) {
 	law := latency.Uniform(0, 50*time.Millisecond)
 	x, err := ratetest.NewExchange(ratetest.Config{
 		Keys: []string{"key1"}, Before: law, After: law, Seed: 1,
-		Rule: rule.ExchangeConfig{Keys: 1, Limit: tryLimit, BanAfter: tryBan},
+		Limit: tryLimit, BanAfter: tryBan,
 	})
 	if err != nil {
 		return nil, err
@@ -124,12 +123,12 @@ func firstLine(file string) (string, error) {
 func tryVerdict(out io.Writer, r ratetest.Report) error {
 	k := r.Judge.Keys[0]
 	fmt.Fprintf(out, "The server took %d requests, at most %d in any second, and refused %d.\n",
-		k.Counts[rule.Accepted], k.Worst.Requests, k.Counts[rule.Limited])
+		k.Counts.Accepted, k.Worst.Requests, k.Counts.Limited)
 	if r.Judge.Faults > 0 {
 		return fmt.Errorf("the server broke its own rule %d times, which is a bug: %s", r.Judge.Faults,
 			strings.Join(r.Judge.FirstFaults, "; "))
 	}
-	if k.Counts[rule.Limited] > 0 || k.Counts[rule.Banned] > 0 {
+	if k.Counts.Limited > 0 || k.Counts.Banned > 0 {
 		return errors.New("requests were refused, which is a bug")
 	}
 	return nil

@@ -18,9 +18,9 @@ import (
 
 	"github.com/paceline-go/paceline"
 	paceaws "github.com/paceline-go/paceline/contrib/aws"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // service is STS, in memory and so in virtual time. It accepts 20 in any second, strictly, at up to

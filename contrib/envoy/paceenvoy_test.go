@@ -23,14 +23,13 @@ import (
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
-	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
 )
 
 func exchange(t *testing.T) *ratetest.Exchange {
 	t.Helper()
-	x, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key1"}, Rule: rule.ExchangeConfig{Limit: 20, Window: time.Second, AnyNonce: true},
+	x, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key1"}, Limit: 20, Window: time.Second, AnyNonce: true,
 		Before: latency.Uniform(0, 30*time.Millisecond), After: latency.Uniform(0, 30*time.Millisecond)})
 	if err != nil {
 		t.Fatal(err)
@@ -63,8 +62,8 @@ func TestStrict(t *testing.T) {
 		}
 		all.Wait()
 		took := time.Since(began)
-		if r := x.Report().Judge.Total; r[rule.Limited] != 0 || r[rule.Accepted] != 100 {
-			t.Errorf("accepted %d, refused %d; want 100, 0", r[rule.Accepted], r[rule.Limited])
+		if r := x.Report().Judge.Total; r.Limited != 0 || r.Accepted != 100 {
+			t.Errorf("accepted %d, refused %d; want 100, 0", r.Accepted, r.Limited)
 		}
 		t.Logf("100 requests in %v; the least possible is 4 s", took)
 		if took > 4500*time.Millisecond {

@@ -21,9 +21,9 @@ import (
 	"github.com/paceline-go/paceline"
 	pacek8s "github.com/paceline-go/paceline/contrib/k8s"
 	"github.com/paceline-go/paceline/contrib/xrate"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/transport"
 )
 

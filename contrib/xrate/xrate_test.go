@@ -14,9 +14,9 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/contrib/xrate"
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // kind is a server and the limiter for it.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/lab/bench"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // exchangeRun is how long a run is. It has to be long for a ban to show: the longer the run, the

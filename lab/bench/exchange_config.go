@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Exchange describes the exchange that the clients of the table send to, and how long their

@@ -20,7 +20,6 @@ import (
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // poolRun is a row of the table whose client is a Pool, which sends over HTTP to ratetest's exchange.
@@ -47,7 +46,9 @@ func newPoolRun(t *testing.T, x sim.Exchange) *poolRun {
 	r := &poolRun{scenario: x, keys: []string{"key1", "key2", "key3", "key4", "key5"}[:x.Server.Keys],
 		rng: rand.New(rand.NewPCG(x.Seed, 1)), began: time.Now(), delay: newSamples()}
 	var err error
-	r.exchange, err = ratetest.NewExchange(ratetest.Config{Keys: r.keys, Rule: x.Server, Before: x.Forward, After: x.Back})
+	its := x.Server
+	r.exchange, err = ratetest.NewExchange(ratetest.Config{Keys: r.keys, Limit: its.Limit, Window: its.Window,
+		BanAfter: its.BanAfter, AnyNonce: its.AnyNonce, Before: x.Forward, After: x.Back})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,8 +246,8 @@ func TestPoolIsTheSimulation(t *testing.T) {
 			near("made", got.made, want.Counts.Submitted, keys)
 			near("sent", got.tally.Sent, want.Sent, 2*keys)
 			near("answered", got.within, want.Successes, keys)
-			near("bad nonces", served.Total[rule.BadNonce], want.BadNonce, 2*keys)
-			near("refused", served.Total[rule.Limited], want.Rejected, 2*keys)
+			near("bad nonces", served.Total.BadNonce, want.BadNonce, 2*keys)
+			near("refused", served.Total.Limited, want.Rejected, 2*keys)
 			near("verdicts against the rule", served.Faults, 0, 0)
 			near("wake-ups", got.tally.WakeUps, want.WakeUps, max(2*keys, want.WakeUps/50))
 			near("delays", int(got.delay.delay.TotalCount()), int(delay.delay.TotalCount()), 2*keys)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Check finds out whether a closed window of a log held more events than the limit. Each key has

@@ -1,5 +1,5 @@
 // Package eventlog reads logs of events, and finds out whether any window of a log has more events
-// than a limit allows. It uses the same definition of a window as package ratetest/rule.
+// than a limit allows. It uses the same definition of a window as package internal/rule.
 //
 //	instant.go   the forms of an instant
 //	read.go      lines, CSV and JSON lines: where the instant and the key of an event are

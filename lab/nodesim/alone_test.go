@@ -3,9 +3,9 @@ package nodesim
 import (
 	"math/rand/v2"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Alone simulates one process with the plain limiter that has all the demand, on the same path:

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/nodesim"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 const ms = time.Millisecond

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/node"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Config says what is simulated.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/dispatch"
 	"github.com/paceline-go/paceline/internal/core/queue"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Exchange is a client with several keys at a strict exchange, over a link with latency.
@@ -573,7 +573,7 @@ func (x *exchange) tally(end mono.Time) Tally {
 	x.Counts = x.queue.Counts()
 	x.Lost = x.made - x.gone - x.Counts.Waiting - x.Counts.InFlight
 	served := x.server.Total()
-	x.Rejected, x.BadNonce = served[rule.Limited], served[rule.BadNonce]
+	x.Rejected, x.BadNonce = served.Limited, served.BadNonce
 	for k := range x.Server.Keys {
 		if x.server.Banned(k) {
 			x.BannedKeys++

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/queue"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Pages quote figures of simulations, with the seed that gives them: so a seed is to give what it gave. Whoever changes a simulation on

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/queue"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // What five keys are asked for in ten minutes, of which the end is not part.

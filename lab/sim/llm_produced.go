@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/scheduler"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // LLMProduced is a client of a language model whose server counts output as it is produced. The

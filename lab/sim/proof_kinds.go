@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // ProofKind is a kind of server, the limiter that is made for it, at its default settings, and the

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/queue"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 func published(c sim.PublishedConfig) func() limit.Limiter {

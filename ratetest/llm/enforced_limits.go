@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/internal/model"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Limits are the limits of one key for one model. At Anthropic, tokens read from a cache do not

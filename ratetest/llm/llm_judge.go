@@ -8,9 +8,9 @@ import (
 	"maps"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Line is a line of Config.LogTo: a checked request, or an amendment of its cost. Instants are in

@@ -41,11 +41,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Config describes a Server. Only Provider has no default.

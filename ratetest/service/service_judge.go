@@ -7,10 +7,10 @@ import (
 	"io"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/internal/host"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // Line is a line of Config.LogTo: a checked request, or an answered one. Answers have a line only

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/share"
 	"github.com/paceline-go/paceline/share/sqlite"
 )

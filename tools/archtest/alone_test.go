@@ -35,7 +35,7 @@ var heavy = map[string]string{
 }
 
 // alone are the packages of the promise by name, so that it cannot shrink unseen.
-var alone = []string{Root, "limit", "limit/limittest", "fairshare", "pool", "limit/window", "limit/window/shared", "limit/mono", "pool/backoff", "ratetest/rule", "ratetest/latency",
+var alone = []string{Root, "limit", "limit/limittest", "fairshare", "pool", "limit/window", "limit/window/shared", "limit/mono", "pool/backoff", "ratetest/latency",
 	"tokens", "tokens/tiktoken", "ratetest", "ratetest/llm", "contrib/xrate", "observe", "observe/dashboard"}
 
 func TestAlone(t *testing.T) {

@@ -175,7 +175,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s is of the core: the table must name what it may import, and no module of others", p.Name)
 		}
 	}
-	for _, judge := range []string{"ratetest/rule", "ratetest", "ratetest/llm", "ratetest/service"} {
+	for _, judge := range []string{"internal/rule", "ratetest", "ratetest/llm", "ratetest/service"} {
 		for _, proven := range []string{"limit", "limit/window", "fairshare"} {
 			if slices.Contains(reach(judge, nil), proven) {
 				t.Errorf("%s judges %s and may reach it", judge, proven)
@@ -196,7 +196,7 @@ func TestPlanted(t *testing.T) {
 		{"ours, allowed", "limit/a.go", "package limit\nimport _ \"" + module + "/limit/mono\"", ""},
 		{"ours, upward", "limit/a.go", "package limit\n\nimport _ \"" + module + "/internal/core/queue\"", "3: limit imports internal/core/queue of ours"},
 		{"ours, the root", "limit/a.go", "package limit\nimport _ \"" + module + "\"", "2: limit imports paceline of ours"},
-		{"ours, the judge", "ratetest/rule/a.go", "package rule\nimport _ \"" + module + "/limit\"", "2: ratetest/rule imports limit of ours"},
+		{"ours, the judge", "internal/rule/a.go", "package rule\nimport _ \"" + module + "/limit\"", "2: internal/rule imports limit of ours"},
 		{"ours, the judge's server", "ratetest/a.go", "package ratetest\nimport _ \"" + module + "/limit/window\"", "2: ratetest imports limit/window of ours"},
 		{"in the root, allowed", "gate.go", "package paceline\nimport _ \"sync\"\nimport _ \"" + module + "/limit\"", ""},
 		{"in the root, the clock is its own", "gate.go", "package paceline\nimport \"time\"\nvar base = time.Now()\nfunc f() { go f() }", ""},
@@ -229,7 +229,7 @@ func TestPlanted(t *testing.T) {
 
 		{"time.Now", "limit/a.go", "package limit\nimport \"time\"\nvar t = time.Now()", "3: limit uses time.Now"},
 		{"time.Now as a value", "limit/window/a.go", "package window\nimport \"time\"\nvar clock = time.Now", "3: limit/window uses time.Now"},
-		{"time.Now by another name", "ratetest/rule/a.go", "package rule\nimport tm \"time\"\nvar t = tm.Now()", "3: ratetest/rule uses time.Now"},
+		{"time.Now by another name", "internal/rule/a.go", "package rule\nimport tm \"time\"\nvar t = tm.Now()", "3: internal/rule uses time.Now"},
 		{"time.Now beside a hidden time", "limit/a.go", "package limit\nimport \"time\"\nfunc f(time fake) { time.Now() }\nvar t = time.Now()", "4: limit uses time.Now"},
 		{"a parameter called time", "limit/a.go", "package limit\nimport \"time\"\nvar d time.Duration\nfunc f(time fake) { time.Now() }", ""},
 		{"a method called Now", "lab/sim/a.go", "package sim\nfunc f(l *Loop) { l.Now() }", ""},

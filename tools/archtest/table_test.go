@@ -35,7 +35,7 @@ type Border struct {
 
 const (
 	pure      = "cmp errors fmt iter maps math math/bits math/rand/v2 slices sort strings time"
-	decisions = "limit/mono internal/core/ceiling ratetest/latency limit/window pool/backoff limit fairshare internal/core/queue internal/core/dispatch ratetest/rule internal/core/scheduler"
+	decisions = "limit/mono internal/core/ceiling ratetest/latency limit/window pool/backoff limit fairshare internal/core/queue internal/core/dispatch internal/rule internal/core/scheduler"
 )
 
 // Table says who may import whom. Names point down: what is below may not import what is above it. rule and limit share
@@ -67,10 +67,10 @@ var Table = []Package{
 	{Name: "internal/core/node", Core: true, Ours: "limit/mono limit", Std: pure + " encoding/binary hash/crc32"},
 
 	// What servers do, and virtual time.
-	{Name: "ratetest/rule", Core: true, Ours: "limit/mono ratetest/latency", Std: pure},
+	{Name: "internal/rule", Core: true, Ours: "limit/mono ratetest/latency", Std: pure},
 	{Name: "lab/sim", Core: true, Ours: decisions, Std: pure},
 	{Name: "lab/nodesim", Core: true, Ours: "limit/mono limit internal/core/node", Std: pure},
-	{Name: "lab/sim/fleet", Core: true, Ours: "limit/mono ratetest/latency limit fairshare ratetest/rule lab/sim lab/strategy internal/core/histogram internal/core/node lab/nodesim internal/text", Std: pure + " encoding/json io regexp strconv"},
+	{Name: "lab/sim/fleet", Core: true, Ours: "limit/mono ratetest/latency limit fairshare internal/rule lab/sim lab/strategy internal/core/histogram internal/core/node lab/nodesim internal/text", Std: pure + " encoding/json io regexp strconv"},
 	{Name: "lab/sim/scenario", Ours: "lab/sim/fleet limit fairshare ratetest/latency internal/app/yamlfile lab/strategy lab/strategy/formula", Std: "any", Modules: "go.yaml.in/yaml/v3"},
 	{Name: "lab/parallel", Std: "context runtime sync"},
 	{Name: "lab/sim/compare", Ours: "lab/sim/fleet fairshare lab/parallel lab/strategy", Std: "any"},
@@ -117,9 +117,9 @@ var Table = []Package{
 	{Name: "internal/web", Std: "embed"},
 	{Name: "observe/dashboard", Ours: "observe internal/text internal/web", Std: "bytes cmp context crypto/sha256 embed encoding/hex encoding/json errors fmt math net/http net/netip slices strconv strings sync time"},
 	{Name: "observe/prom", Ours: "observe", Std: "any", Modules: "github.com/prometheus/client_golang"},
-	{Name: "ratetest", Ours: "limit/mono internal/core/ceiling ratetest/rule ratetest/latency ratetest/internal/host", Std: "any"},
-	{Name: "ratetest/llm", Ours: "limit/mono ratetest/rule ratetest/latency ratetest/internal/host ratetest/internal/model", Std: "any"},
-	{Name: "ratetest/service", Ours: "limit/mono ratetest/rule provider ratetest/latency ratetest/internal/host ratetest/internal/model", Std: "any"},
+	{Name: "ratetest", Ours: "limit/mono internal/core/ceiling internal/rule ratetest/latency ratetest/internal/host", Std: "any"},
+	{Name: "ratetest/llm", Ours: "limit/mono internal/rule ratetest/latency ratetest/internal/host ratetest/internal/model", Std: "any"},
+	{Name: "ratetest/service", Ours: "limit/mono internal/rule provider ratetest/latency ratetest/internal/host ratetest/internal/model", Std: "any"},
 	{Name: "ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/internal/model", Std: pure + " encoding/base64 encoding/binary encoding/json regexp regexp/syntax strconv unicode/utf8 bytes"},
 	{Name: "internal/app/report", Ours: "internal/app/run internal/app/run/tally internal/app/run/format internal/app/run/output internal/text/rate internal/text internal/web", Std: "any"},
@@ -134,7 +134,7 @@ var Table = []Package{
 	{Name: "internal/app/durable", Std: pure + " bufio bytes io os path/filepath runtime sync syscall crypto/sha256 encoding/base32 mime", Modules: "golang.org/x/sys"},
 	{Name: "internal/boottime", Std: "os strings sync time", Modules: "golang.org/x/sys"},
 	{Name: "internal/app/journal", Ours: "limit internal/app/durable internal/boottime limit/mono fairshare internal/text", Std: "any"},
-	{Name: "internal/app/journal/recalltest", Ours: "ratetest/latency ratetest ratetest/service ratetest/rule", Std: "net/http sync time"},
+	{Name: "internal/app/journal/recalltest", Ours: "ratetest/latency ratetest ratetest/service internal/rule", Std: "net/http sync time"},
 	{Name: "internal/app/auth", Ours: "limit/mono limit internal/secret pool/backoff", Std: "any", Modules: "golang.org/x/oauth2"},
 	{Name: "internal/app/run/meter", Ours: "internal/app/run/input internal/text/rate limit provider tokens tokens/tiktoken", Std: "bytes cmp encoding/json errors fmt io net/http net/url slices strconv strings sync"},
 	{Name: "internal/app/run/format", Ours: "internal/app/charge provider/classify internal/app/run/input internal/app/run/meter internal/secret internal/text/rate limit provider tokens internal/send", Std: "bytes cmp crypto/sha256 encoding/base64 encoding/hex encoding/json errors fmt io maps math net/http net/url regexp slices strconv strings sync time unicode/utf8 unsafe sync/atomic"},
@@ -158,7 +158,7 @@ var Table = []Package{
 	{Name: "internal/testkit/daemon", Std: "any"},
 	{Name: "lab/chart", Ours: "internal/app/report internal/app/screen internal/web", Std: "any", Modules: "gonum.org/v1/plot"},
 	{Name: "lab/bench", Ours: "any", Std: "any", Modules: "github.com/HdrHistogram/hdrhistogram-go"},
-	{Name: "lab/eventlog", Ours: "limit/mono ratetest/rule", Std: pure + " bufio bytes encoding/csv encoding/json io strconv"},
+	{Name: "lab/eventlog", Ours: "limit/mono internal/rule", Std: pure + " bufio bytes encoding/csv encoding/json io strconv"},
 	{Name: "lab/proxybench"},
 	{Name: "lab/soak"},
 	{Name: "lab/cmd/paceline-lab", Ours: "any", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
@@ -178,7 +178,7 @@ var Table = []Package{
 	{Name: "internal/testkit/need", Std: "any"},
 	{Name: "internal/testkit/pages", Ours: "internal/testkit/need", Std: "any", Modules: "github.com/spf13/cobra mvdan.cc/sh/v3"},
 	{Name: "internal/testkit/race", Std: "testing"},
-	{Name: "internal/testkit/tenants", Ours: "limit limit/mono ratetest/rule", Std: "any"},
+	{Name: "internal/testkit/tenants", Ours: "limit limit/mono internal/rule", Std: "any"},
 	{Name: "internal/testkit/realserver", Ours: "limit internal/testkit/daemon internal/testkit/need", Std: "any"},
 	{Name: "tools/check", Std: "any"},
 	{Name: "tools/archtest", Std: "any"},

@@ -17,7 +17,6 @@ import (
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // status sends a GET and returns the status and the body.
@@ -64,7 +63,7 @@ func hello(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello "+r.He
 // and a strict server refuses nothing.
 func TestApplyUnderLoad(t *testing.T) {
 	exchange, err := ratetest.NewExchange(ratetest.Config{
-		Keys: []string{"mine"}, Rule: rule.ExchangeConfig{Limit: 40, Window: 250 * time.Millisecond, AnyNonce: true},
+		Keys: []string{"mine"}, Limit: 40, Window: 250 * time.Millisecond, AnyNonce: true,
 		Before: latency.Uniform(0, 20*time.Millisecond), After: latency.Uniform(0, 20*time.Millisecond),
 	})
 	if err != nil {
@@ -125,7 +124,7 @@ func TestApplyUnderLoad(t *testing.T) {
 	stop()
 	all.Wait()
 	report := exchange.Report()
-	if refused := report.Judge.Total[rule.Limited]; refused != 0 || bad.Load() != 0 || int64(report.Received) != sent.Load() || sent.Load() < 60 {
+	if refused := report.Judge.Total.Limited; refused != 0 || bad.Load() != 0 || int64(report.Received) != sent.Load() || sent.Load() < 60 {
 		t.Errorf("%d sent, %d of them wrong, %d received, %d refused", sent.Load(), bad.Load(), report.Received, refused)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // strict is a server that allows 20 requests in any second for each key. It counts a request up to

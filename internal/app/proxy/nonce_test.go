@@ -14,7 +14,6 @@ import (
 
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // numbering is a Config for an exchange with nonces.
@@ -87,7 +86,7 @@ func TestNoncesRise(t *testing.T) {
 				}
 			})
 			took, total := time.Since(began), server.Report().Judge.Total
-			if total[rule.Accepted] != 160 || total.Total() != 160 || took > c.within+time.Second {
+			if total.Accepted != 160 || total.Total() != 160 || took > c.within+time.Second {
 				t.Errorf("%s: %v in %v, want 160 accepted within %v", name, total, took, c.within)
 			}
 		})
@@ -105,7 +104,7 @@ func TestNonceGapTooSmall(t *testing.T) {
 				t.Errorf("%d failed", failed)
 			}
 		})
-		if total := server.Report().Judge.Total; total[rule.Accepted] != 40 || total[rule.BadNonce] == 0 {
+		if total := server.Report().Judge.Total; total.Accepted != 40 || total.BadNonce == 0 {
 			t.Errorf("%v, want 40 accepted and some refused for their order", total)
 		}
 	})
@@ -136,7 +135,7 @@ func TestNoncesRiseOverARestart(t *testing.T) {
 			})
 		}
 		all := server.Records()
-		if total := server.Report().Judge.Total; total[rule.Accepted] != 30 || total.Total() != 30 || len(all[0].Nonce) != len("946684800000000") {
+		if total := server.Report().Judge.Total; total.Accepted != 30 || total.Total() != 30 || len(all[0].Nonce) != len("946684800000000") {
 			t.Errorf("%v; the first nonce is %q", total, all[0].Nonce)
 		}
 	})

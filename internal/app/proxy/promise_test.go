@@ -12,7 +12,6 @@ import (
 
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // virtually runs f with a proxy before a server, in virtual time, and has both end. Clients of
@@ -51,7 +50,7 @@ func TestPromise(t *testing.T) {
 		{"no latency", latency.Constant(0), latency.Constant(0)}, {"even", latency.Constant(20 * time.Millisecond), latency.Constant(20 * time.Millisecond)}, {"jitter", latency.Uniform(0, 50*time.Millisecond), latency.Uniform(0, 50*time.Millisecond)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			exchange, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key1"}, Before: c.before, After: c.after, Rule: rule.ExchangeConfig{AnyNonce: true}})
+			exchange, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key1"}, Before: c.before, After: c.after, AnyNonce: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +86,7 @@ func TestPromise(t *testing.T) {
 			total := exchange.Report().Judge.Total
 			ideal := time.Duration(all/20-1) * time.Second
 			t.Logf("%s: %v for %d, the ideal is %v and the way back; %+v", c.name, took, all, ideal, total)
-			if total[rule.Accepted] != all || total.Total() != all {
+			if total.Accepted != all || total.Total() != all {
 				t.Errorf("%s: %+v", c.name, total)
 			}
 			if most := ideal + ideal*3/100 + 30*100*time.Millisecond; took > most {
@@ -101,7 +100,7 @@ func TestPromise(t *testing.T) {
 // program gets a refusal.
 func TestAuto(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		exchange, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key1"}, Before: latency.Constant(10 * time.Millisecond), Rule: rule.ExchangeConfig{AnyNonce: true, BanAfter: -1}})
+		exchange, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key1"}, Before: latency.Constant(10 * time.Millisecond), AnyNonce: true, BanAfter: -1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +129,7 @@ func TestAuto(t *testing.T) {
 		})
 		took, total := time.Since(began), exchange.Report().Judge.Total
 		t.Logf("%v for %d, at 20 a second: %+v", took, all, total)
-		if total[rule.Accepted] != all || total[rule.Limited] > all/20 || took > 2*all/20*time.Second {
+		if total.Accepted != all || total.Limited > all/20 || took > 2*all/20*time.Second {
 			t.Errorf("%v, %+v", took, total)
 		}
 	})

@@ -16,11 +16,11 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/sharestore"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/share/sharetest"
 )
 

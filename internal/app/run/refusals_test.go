@@ -13,7 +13,6 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest"
-	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
@@ -91,7 +90,7 @@ func TestResultsHaveTheCeiling(t *testing.T) {
 	first := func(got *inTimeRan) float64 { return got.all()[0].Ceiling }
 	last := func(got *inTimeRan) float64 { return got.all()[len(got.results)-1].Ceiling }
 	synctest.Test(t, func(t *testing.T) {
-		v, _ := newWrong(t, rule.ExchangeConfig{}, "key-1", "key-2")
+		v, _ := newWrong(t, false, "key-1", "key-2")
 		v.nonces()
 		got := v.run(requests(2800, "http://server"+ratetest.Path))
 		if first(&got) > 50 || first(&got) < 45 || last(&got) < 36 || last(&got) > 42 {

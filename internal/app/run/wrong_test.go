@@ -25,7 +25,6 @@ import (
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
@@ -155,9 +154,9 @@ func (v *inTime) nonces() {
 
 // newWrong returns a run with a limit of 25 requests a second. Its server allows each key 20, is
 // some 20 ms away, and bans after ten refusals.
-func newWrong(t *testing.T, rule rule.ExchangeConfig, keys ...string) (*inTime, *ratetest.Exchange) {
+func newWrong(t *testing.T, anyNonce bool, keys ...string) (*inTime, *ratetest.Exchange) {
 	law := latency.Uniform(5*time.Millisecond, 15*time.Millisecond)
-	x, err := ratetest.NewExchange(ratetest.Config{Keys: keys, Rule: rule, Before: law, After: law})
+	x, err := ratetest.NewExchange(ratetest.Config{Keys: keys, AnyNonce: anyNonce, Before: law, After: law})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +170,7 @@ func newWrong(t *testing.T, rule rule.ExchangeConfig, keys ...string) (*inTime, 
 // banned after 45 s.
 func TestWrongLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v, x := newWrong(t, rule.ExchangeConfig{}, "key-1", "key-2")
+		v, x := newWrong(t, false, "key-1", "key-2")
 		v.nonces()
 		const n = 2800 // more than a minute
 		got := v.run(requests(n, "http://server"+ratetest.Path))
@@ -179,7 +178,7 @@ func TestWrongLimit(t *testing.T) {
 			t.Errorf("%+v, %v in %v", got.Totals, got.err, got.took)
 		}
 		for _, k := range x.Report().Judge.Keys {
-			if k.Banned || k.Counts[rule.Limited] > 5 {
+			if k.Banned || k.Counts.Limited > 5 {
 				t.Errorf("%+v", k)
 			}
 		}
@@ -199,7 +198,7 @@ func TestWrongLimit(t *testing.T) {
 func TestWrongLimitOverRestarts(t *testing.T) {
 	refused := func(kills ...time.Duration) (n int, told string) {
 		synctest.Test(t, func(t *testing.T) {
-			v, x := newWrong(t, rule.ExchangeConfig{AnyNonce: true}, "key-1")
+			v, x := newWrong(t, true, "key-1")
 			v.config.Concurrency = 4
 			lines := requests(500, "http://server"+ratetest.Path)
 			for _, v.killed = range append(kills, 0) {
@@ -210,7 +209,7 @@ func TestWrongLimitOverRestarts(t *testing.T) {
 				}
 			}
 			k := x.Report().Judge.Keys[0]
-			if n = k.Counts[rule.Limited]; k.Banned {
+			if n = k.Counts.Limited; k.Banned {
 				t.Errorf("banned: %+v\n%s", k, told)
 			}
 		})

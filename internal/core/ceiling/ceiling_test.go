@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/ceiling"
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // TestCeilings plays 200,000 requests of each client. It compares them with the figures that the
@@ -86,7 +86,7 @@ func TestCeilingIsAllowedAndTight(t *testing.T) {
 			for _, a := range arrivals {
 				x.Arrive(a.at, 0, 0)
 			}
-			if refused := x.Total()[rule.Limited]; (refused > 0) != early {
+			if refused := x.Total().Limited; (refused > 0) != early {
 				t.Errorf("%v, early %v: %d refused", k.Knowledge, early, refused)
 			}
 		}

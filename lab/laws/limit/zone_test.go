@@ -5,10 +5,10 @@ import (
 	"time"
 	_ "time/tzdata" // the test does not depend on the machine's zones
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // datedCounter is a server with a counter for each date and hour that its clock shows. Its clock is off.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // quotaServer is a rule of package rule that starts with the first request, says what remains, and

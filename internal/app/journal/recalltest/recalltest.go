@@ -10,7 +10,6 @@ import (
 
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/latency"
-	"github.com/paceline-go/paceline/ratetest/rule"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
@@ -40,7 +39,7 @@ func New(kind string) (*Server, error) {
 	default:
 		h, err = ratetest.NewExchange(ratetest.Config{
 			Keys: []string{"key1"}, Before: latency.Constant(10 * time.Millisecond),
-			Rule: rule.ExchangeConfig{AnyNonce: true, BanAfter: -1},
+			AnyNonce: true, BanAfter: -1,
 		})
 	}
 	return &Server{Handler: h}, err

@@ -60,17 +60,15 @@ func (v Verdict) String() string {
 	return [verdicts]string{"accepted", "bad nonce", "limited", "banned", "unknown key"}[v]
 }
 
-// Counts is the number of requests with each verdict, indexed by Verdict.
-type Counts [verdicts]int
+// Counts is the number of requests with each verdict.
+type Counts struct{ Accepted, BadNonce, Limited, Banned, UnknownKey int }
+
+func (c *Counts) of(v Verdict) *int {
+	return [verdicts]*int{&c.Accepted, &c.BadNonce, &c.Limited, &c.Banned, &c.UnknownKey}[v]
+}
 
 // Total returns how many requests there were.
-func (c Counts) Total() int {
-	n := 0
-	for _, m := range c {
-		n += m
-	}
-	return n
-}
+func (c Counts) Total() int { return c.Accepted + c.BadNonce + c.Limited + c.Banned + c.UnknownKey }
 
 // ExchangeConfig is the rule of an exchange. The zero value is the strict one: 20 requests per
 // second and key, nonces, and a ban after ten refusals.
@@ -214,14 +212,14 @@ func (x *Exchange) rate(now mono.Time, key int) (*account, Verdict) {
 }
 
 func (x *Exchange) count(k *account, v Verdict) {
-	x.total[v]++
+	*x.total.of(v)++
 	if k == nil {
 		return
 	}
-	k.counts[v]++
+	*k.counts.of(v)++
 	switch v {
 	case Limited:
-		k.banned = k.counts[Limited] == x.config.BanAfter
+		k.banned = k.counts.Limited == x.config.BanAfter
 	case Accepted, BadNonce:
 		k.slots[k.oldest] = x.now
 		if k.oldest++; k.oldest == len(k.slots) {

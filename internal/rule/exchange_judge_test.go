@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // server decides about arrivals: an Exchange, or one with a fault.
@@ -141,7 +141,7 @@ func TestJudgeTimeline(t *testing.T) {
 	}
 	r := j.Report()
 	want := rule.KeyReport{
-		Counts:    rule.Counts{rule.Accepted: 2, rule.Limited: 1, rule.Banned: 1},
+		Counts:    rule.Counts{Accepted: 2, Limited: 1, Banned: 1},
 		Banned:    true,
 		Worst:     rule.Fullest{Requests: 2, End: 1},
 		WorstSent: rule.Fullest{Requests: 3, End: 1000 * ms},

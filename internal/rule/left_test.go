@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // asked is a rule with a fixed rest. It counts the calls.

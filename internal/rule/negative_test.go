@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/ratetest/rule"
+	"github.com/paceline-go/paceline/internal/rule"
 )
 
 // For witnesses, too, a negative cost is a bug of the caller, and a cost of 0 leaves no trace.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 const ms = mono.Time(time.Millisecond)
@@ -131,7 +131,7 @@ func TestDefaultsAreTheStrictExchange(t *testing.T) {
 	if v := x.Arrive(0, 5, 1); v != rule.UnknownKey {
 		t.Errorf("a sixth key: %v", v)
 	}
-	if got, want := x.Counts(4), (rule.Counts{rule.Accepted: 20, rule.Limited: 10, rule.Banned: 1}); got != want {
+	if got, want := x.Counts(4), (rule.Counts{Accepted: 20, Limited: 10, Banned: 1}); got != want {
 		t.Errorf("counts %v, want %v", got, want)
 	}
 	for v, status := range map[rule.Verdict]int{rule.Accepted: 200, rule.BadNonce: 400, rule.UnknownKey: 401, rule.Banned: 403, rule.Limited: 429} {
@@ -146,7 +146,7 @@ func TestNeverBans(t *testing.T) {
 	for i := range 100 {
 		x.Arrive(0, 0, uint64(i))
 	}
-	if x.Banned(0) || x.Counts(0)[rule.Limited] != 99 {
+	if x.Banned(0) || x.Counts(0).Limited != 99 {
 		t.Errorf("banned %v, %v", x.Banned(0), x.Counts(0))
 	}
 }

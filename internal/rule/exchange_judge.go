@@ -99,7 +99,7 @@ func (j *Judge) Hear(a Arrival) {
 		j.fault(a, "there is no such verdict")
 		return
 	}
-	j.report.Total[a.Verdict]++
+	*j.report.Total.of(a.Verdict)++
 	if a.Key < 0 || a.Key >= len(j.keys) {
 		if a.Verdict != UnknownKey {
 			j.fault(a, "there is no such key")
@@ -110,8 +110,8 @@ func (j *Judge) Hear(a Arrival) {
 }
 
 func (j *Judge) judge(d *dossier, a Arrival) {
-	refused := d.report.Counts[Limited]
-	d.report.Counts[a.Verdict]++
+	refused := d.report.Counts.Limited
+	*d.report.Counts.of(a.Verdict)++
 	ban := j.config.BanAfter > 0 && refused >= j.config.BanAfter
 	if ban != (a.Verdict == Banned) {
 		j.fault(a, "the key had %d limited requests and is banned after %d", refused, j.config.BanAfter)
@@ -180,7 +180,7 @@ func (j *Judge) Report() Report {
 	r.Keys = make([]KeyReport, len(j.keys))
 	for i := range j.keys {
 		r.Keys[i] = j.keys[i].report
-		limited := r.Keys[i].Counts[Limited]
+		limited := r.Keys[i].Counts.Limited
 		r.Keys[i].Banned = j.config.BanAfter > 0 && limited >= j.config.BanAfter
 	}
 	return r

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paceline-go/paceline/ratetest/rule"
+	"github.com/paceline-go/paceline/internal/rule"
 )
 
 // A request refused by another rule counts at its cost if refusals count, and not at all otherwise.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // A server with two rules at once, and a clock that is a second fast. Left is what it would still take.

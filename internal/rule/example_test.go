@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
-	"github.com/paceline-go/paceline/ratetest/rule"
 )
 
 // A server that takes 3 requests in any second. A judge reads its log and finds out whether the
