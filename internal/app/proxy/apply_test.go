@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -275,6 +276,31 @@ func TestApplyChangesTheRest(t *testing.T) {
 	}
 	if code, _ := x.status("/", FieldKey, "alice's"); code != 200 {
 		t.Errorf("with a key: %d", code)
+	}
+}
+
+// Other TLS, or another time to connect, needs new connections. Any other change keeps those that there are.
+func TestApplyKeepsConnections(t *testing.T) {
+	server := mustURL(t, "https://api.test")
+	of := func(change func(u *Upstream)) Config {
+		c := to(server)
+		change(&c.Upstreams[0])
+		return c
+	}
+	for what, c := range map[string]struct {
+		change func(u *Upstream)
+		keeps  bool
+	}{
+		"attempts":          {func(u *Upstream) { u.Attempts = 7 }, true},
+		"a time to connect": {func(u *Upstream) { u.ConnectTimeout = 7 * time.Second }, false},
+		"TLS":               {func(u *Upstream) { u.TLS = &tls.Config{ServerName: "other.test"} }, false},
+	} {
+		x, apply := live(t, of(func(*Upstream) {}))
+		before := x.proxy.latest.Load().routes[0].way.base
+		apply(of(c.change))
+		if keeps := x.proxy.latest.Load().routes[0].way.base == before; keeps != c.keeps {
+			t.Errorf("with other %s, the connections are kept: %v", what, keeps)
+		}
 	}
 }
 

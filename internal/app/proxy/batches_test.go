@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"mime/multipart"
 	"net/http"
@@ -15,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/jobs"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
@@ -442,6 +446,28 @@ func TestMessageBatches(t *testing.T) {
 		}
 		if v := server.Report().Verdicts; v["limited"] != 0 || v["accepted"] != 40+other.Counts["succeeded"] {
 			t.Errorf("%v", v)
+		}
+	})
+}
+
+// A request of a batch that breaks off may have been served. So the proxy sends it once, and leaves it to the batch what to do.
+func TestBrokenOffInABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := 0
+		x := virtual(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			sent++
+			panic(http.ErrAbortHandler)
+		}), batching(t, t.TempDir(), "600/m"))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		q, err := http.NewRequestWithContext(ctx, "POST", "http://llm.test/v1/chat/completions", strings.NewReader(fmt.Sprintf(chatBody, "gpt-4o")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &bulk{x.proxy.common, x.proxy.config.Upstreams[0].Name, jobs.Way{Owner: "ann", Waits: ctx}, false}
+		_, err = b.RoundTrip(q)
+		if _, unsent := errors.AsType[*sending.Unsent](err); err == nil || unsent || sent != 1 {
+			t.Errorf("sent %d times: %v", sent, err)
 		}
 	})
 }

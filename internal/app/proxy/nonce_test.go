@@ -189,3 +189,24 @@ func TestNoncesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// Each key has numbers of its own, and so has each unit. What one key uses up takes no other ahead of the clock, which a restart
+// begins with.
+func TestNumbersOfEachKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n numbers
+		clock := uint64(time.Now().Unix())
+		for i, c := range []struct {
+			of   numbered
+			want uint64
+		}{
+			{numbered{"a", "K1", time.Second}, clock}, {numbered{"a", "K1", time.Second}, clock + 1}, {numbered{"a", "K1", time.Second}, clock + 2},
+			{numbered{"a", "K2", time.Second}, clock}, {numbered{"b", "K1", time.Second}, clock},
+			{numbered{"a", "K1", time.Millisecond}, 1000 * clock}, {numbered{"a", "K1", time.Second}, clock + 3},
+		} {
+			if got := n.next(c.of); got != c.want {
+				t.Errorf("%d: %+v gets %d, expected %d", i, c.of, got, c.want)
+			}
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -29,5 +30,27 @@ func TestRoomForBodiesIsGivenBack(t *testing.T) {
 		if sent != c.sent || resp.StatusCode != c.status {
 			t.Errorf("request %d, of %d bytes: sent %d times and answered %d, expected %d and %d", i, c.size, sent, resp.StatusCode, c.sent, c.status)
 		}
+	}
+}
+
+// A reader that is given up takes no byte from the reader after it.
+func TestReaderThatIsGivenUp(t *testing.T) {
+	all := atomic.Int64{}
+	all.Store(1 << 20)
+	b := newBody(io.NopCloser(strings.NewReader("all of it")), http.ResponseController{}, &Bounds{Kept: 1 << 10}, &all, func(err error) { t.Error(err) })
+	first, err := b.again(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	if n, err := first.Read(make([]byte, 3)); n != 0 || err != errOver {
+		t.Errorf("the reader that is given up: %d bytes, %v", n, err)
+	}
+	next, err := b.again(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(next); string(text) != "all of it" || err != nil {
+		t.Errorf("the next one: %q, %v", text, err)
 	}
 }

@@ -1,0 +1,55 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+)
+
+// What another program sends by itself counts as much as the program says, also where that is less than the upstream's charge. It
+// waits in the line of the upstream, and the proxy sends nothing for it.
+func TestLeaveCostsWhatIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		x := virtual(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the proxy sends a request of its own") }),
+			Config{Upstreams: []Upstream{{Name: "api", To: mustURL(t, "http://api.test"),
+				Charges: []provider.Charge{{On: "POST *", Cost: map[provider.Unit]int64{provider.Weight: 50}}},
+				Limits:  []Limit{limitOfUnit(t, "100 weight/m", "")}}}})
+		o := Outside{Client: Client{Name: "cron"}, Cost: limit.Cost{limit.Weight: 30}, MaxWait: 5 * time.Minute}
+		var mu sync.Mutex
+		var at []string
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				l, err := x.proxy.Leave(t.Context(), "api", o)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				at = append(at, fmt.Sprint(time.Since(began).Round(time.Second)))
+				mu.Unlock()
+				l.Answered(http.StatusOK, nil, "", limit.Cost{})
+			})
+		}
+		synctest.Wait()
+		wait, ahead, ok, err := x.proxy.Expect("api", o)
+		if wait.Round(time.Second) != time.Minute || ahead != 1 || !ok || err != nil {
+			t.Errorf("another one waits %v behind %d, %v, %v", wait, ahead, ok, err)
+		}
+		all.Wait()
+		if want := []string{"0s", "0s", "0s", "1m0s"}; !slices.Equal(at, want) {
+			t.Errorf("they went at %v, expected %v", at, want)
+		}
+		if l, err := x.proxy.Leave(t.Context(), "gone", o); l != nil || err != nil {
+			t.Errorf("at no upstream: %v, %v", l, err)
+		}
+	})
+}
