@@ -1,5 +1,10 @@
 package transport
 
+import (
+	"slices"
+	"time"
+)
+
 // Active returns how many requests hold a partition.
 func Active(t *Transport) (n int64) {
 	t.mu.Lock()
@@ -34,15 +39,31 @@ func Frozen(t *Transport) (partitions, clients int) {
 	return t.cold.Len(), t.clients.cold.Len()
 }
 
-// Shapes enters n shapes that no request has, and returns how many are remembered, and whether the
+// Shapes enters shapes that no request has, and returns how many are remembered, and whether the
 // first one is.
-func Shapes(t *Transport, n int) (size int, first bool) {
-	for id := range n {
+func Shapes(t *Transport, from, to int) (size int, first bool) {
+	for id := from; id < to; id++ {
 		f, _, _, _ := t.shapes.enter(uint64(id))
 		t.shapes.learn(f, f.of.cost)
 		t.shapes.ends(f)
 	}
 	return len(t.shapes.all), t.shapes.all[0] != nil
+}
+
+// Homes lets sessions of one bucket be served, one a second, and returns which of them are remembered
+// then.
+func Homes(served ...int) (remembered []int) {
+	var s sessions
+	name := func(session int) uint64 { return uint64(session*manySessions/inBucket)<<1 | 1 }
+	for at, session := range served {
+		s.served(name(session), 0, time.Duration(at)*time.Second)
+	}
+	for session := range slices.Max(served) + 1 {
+		if _, ok := s.home(name(session), time.Duration(len(served))*time.Second); ok {
+			remembered = append(remembered, session)
+		}
+	}
+	return remembered
 }
 
 // RenamePath gives the model in a path another name.

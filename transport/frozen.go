@@ -179,18 +179,13 @@ func (c *cold) thaw(t *Transport, p Partition, full bool, made func() (limit.Lim
 		first, _ := c.Full(t.at())
 		return nil, &Error{Partition: p, Ready: t.group.Time(first), Err: ErrFull}
 	}
+	if m.State == "" {
+		return t.newNode(p, own)
+	}
 	if err := t.fills(p, own); err != nil {
 		return nil, err
 	}
-	if m.State != "" {
-		return t.revive(p, own, m)
-	}
-	t.recall(p, own)
-	n, err := t.bareNode(p, own)
-	if err == nil {
-		n.follows = true
-	}
-	return n, err
+	return t.revive(p, own, m)
 }
 
 // change calls f for the limiters of frozen partitions. limits makes the limiter of one, as it is

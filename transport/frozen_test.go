@@ -426,6 +426,56 @@ func TestChangeReachesFrozenPartitions(t *testing.T) {
 	})
 }
 
+// ofClients is a Transport with one partition at hand, whose clients have limits of their own. goes asks for a client.
+func ofClients(t *testing.T, c transport.ClientsConfig) (tr *transport.Transport, goes func(client int) error) {
+	t.Helper()
+	common, err := transport.NewClients(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr = mustNew(t, transport.Config{Base: newBase(0, ok), Clients: common, MaxPartitions: 1, Client: func(r *http.Request) transport.Client {
+		return transport.Client{Name: r.Header.Get("Client"), Limit: func() limit.Limiter { return rolling(t, 5, time.Hour, limit.Requests) }}
+	}})
+	return tr, func(client int) error {
+		_, _, err := do(t, tr, get(t, "http://a.test/", "Client", fmt.Sprint("client ", client)))
+		return err
+	}
+}
+
+// Of idle clients the latest ones stay at hand, as many as Most says. Without a bound of its own, nobody is refused.
+func TestIdleClientsAtHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr, goes := ofClients(t, transport.ClientsConfig{Most: 3})
+		for i := range 12 {
+			if err := goes(i); err != nil {
+				t.Errorf("client %d: %v", i, err)
+			}
+			if got, want := tr.Snapshot().Frozen.Clients, max(i-3, 0); got != want {
+				t.Errorf("after client %d, %d are frozen, expected %d", i, got, want)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// A client that is refused since there is no room for it counts as refused, as a partition does.
+func TestRefusedClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr, goes := ofClients(t, transport.ClientsConfig{Most: 1, MaxFrozen: 1})
+		refused := int64(0)
+		for i := range 8 {
+			if err := goes(i); errors.Is(err, transport.ErrFull) {
+				refused++
+			} else if err != nil {
+				t.Errorf("client %d: %v", i, err)
+			}
+		}
+		if f := tr.Snapshot().Frozen; refused == 0 || f.Refused != refused {
+			t.Errorf("%d were refused: %+v", refused, f)
+		}
+	})
+}
+
 // Each change reaches the limit of a client that has long been idle, and not the first alone.
 func TestChangesReachFrozenClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

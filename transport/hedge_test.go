@@ -256,6 +256,33 @@ func TestHedgeShare(t *testing.T) {
 	}
 }
 
+// A server has become slow, and copies answer first. That teaches, too: else all would look fast but the few answers that are waited
+// for, and every request would be copied for good.
+func TestHedgeLearnsFromTheLosers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const quick = 100 * time.Millisecond
+		var all []answer
+		for range 20 {
+			all = append(all, serves(quick))
+		}
+		for range 5 {
+			all = append(all, serves(time.Minute), serves(quick))
+		}
+		b := lagging(all...)
+		tr := mustNew(t, transport.Config{Base: b, Hedge: transport.Hedge{Quantile: 0.9, Share: 1}})
+		for range 25 {
+			do(t, tr, get(t, "http://a.test/"))
+		}
+		var copied []time.Duration
+		for i := 20; i+1 < len(b.sent); i += 2 {
+			copied = append(copied, b.sent[i+1]-b.sent[i])
+		}
+		if want := []time.Duration{quick, quick, quick, 2 * quick, 2 * quick}; !slices.Equal(copied, want) {
+			t.Errorf("copied after %v, want %v", copied, want)
+		}
+	})
+}
+
 // With a Quantile the time is learned: nothing is copied until 20 answers have come, and then what takes longer than 95 of 100 did.
 func TestHedgeLearns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

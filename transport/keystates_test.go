@@ -39,7 +39,7 @@ func TestKeysOfRequests(t *testing.T) {
 		stay := make(chan struct{})
 		var all sync.WaitGroup
 		tr := mustNew(t, transport.Config{
-			Attempts: 1, Provider: telling{}, Scope: concerns(provider.Key),
+			Attempts: 1, Provider: telling{}, Scope: concerns(provider.Key), MaxPause: 20 * time.Second, // a probe goes before the end
 			Base: roundTripper(func(r *http.Request) (*http.Response, error) {
 				switch why := r.Header.Get("Why"); why {
 				case "":
@@ -133,6 +133,23 @@ func TestKeysShareTheHost(t *testing.T) {
 		}
 		if got, want := b.at(), seconds(0, 0, 10, 10, 20); !slices.Equal(got, want) {
 			t.Errorf("sent at %v, want %v", got, want)
+		}
+	})
+}
+
+// A pause of the host stops the requests of all keys. It is told once, and not once for each key.
+func TestPauseOfSeveralKeysIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := mustNew(t, transport.Config{
+			Attempts: 1, Provider: telling{}, Scope: concerns(provider.IP), Keys: keys(t, 5, "a", "b", "c"),
+			Base: newBase(0, func(int, *http.Request) *http.Response {
+				return reply(429, "", "Refusal", string(provider.RateLimited))
+			}),
+		})
+		do(t, tr, get(t, "http://a.test/"))
+		all := tr.Partitions()
+		if len(all) != 1 || len(all[0].Pauses) != 1 || all[0].Pauses[0].Partition.Scope != provider.IP {
+			t.Errorf("%+v", all)
 		}
 	})
 }

@@ -156,7 +156,7 @@ func published(name string, apart, stated bool, variants []Variant) (func(Partit
 	return func(p Partition) limit.Limiter {
 		var all []limit.Limiter
 		for _, policy := range preset.Policies {
-			if (policy.Scope == p.Scope || policy.Scope == provider.All && p.Scope == provider.IP) && policy.Covers(p.Resource) {
+			if policy.Scope == p.Scope && policy.Covers(p.Resource) {
 				l, _ := limiter(policy, counts, zones) // it was made before
 				all = append(all, l)
 			}

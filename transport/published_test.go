@@ -29,6 +29,9 @@ func TestPublished(t *testing.T) {
 		made := transport.MustPublished(p.Name)
 		scopes := map[provider.Scope]bool{}
 		for _, policy := range p.Policies {
+			if policy.Scope == provider.All {
+				t.Errorf("%s: %s is a limit of everybody, which no partition has", p.Name, policy.Name)
+			}
 			scopes[policy.Scope] = scopes[policy.Scope] || !policy.Unpublished()
 			if policy.Scope == provider.Resource && policy.Covers(usualOf(p.Name)) {
 				scopes[provider.Key] = true // most requests count there

@@ -69,6 +69,46 @@ func (l *kept) Earlier(p transport.Partition, zero time.Time) (all []limit.Past,
 	return all, mono.Min
 }
 
+// follower is kept by a process that another one has taken over from: one request of that is still in flight at each host.
+type follower struct {
+	kept
+	ends map[string]func(limit.Outcome)
+}
+
+func (f *follower) Underway(p transport.Partition, counts func(limit.Cost) func(limit.Outcome)) {
+	if p.Scope == provider.IP {
+		f.ends[p.Host] = counts(limit.One)
+	}
+}
+
+// A request of the process before is in flight when this one begins. It takes its place in the limit of each host until its answer
+// comes, and for the window after that.
+func TestRequestsOfTheProcessBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f := newBase(0, ok), &follower{ends: map[string]func(limit.Outcome){}}
+		tr := mustNew(t, transport.Config{Base: b, Recorder: f, MaxWait: atMost(time.Minute), Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope != provider.IP {
+				return nil
+			}
+			return rolling(t, 2, 10*time.Second, limit.Requests)
+		}})
+		var all sync.WaitGroup
+		all.Go(func() {
+			for range 4 {
+				do(t, tr, get(t, "http://a.test/"))
+			}
+		})
+		time.Sleep(3 * time.Second)
+		if ends := f.ends["a.test"]; ends != nil {
+			ends(limit.Outcome{Result: limit.Accepted})
+		}
+		all.Wait()
+		if got, want := b.at(), seconds(0, 10, 13, 20); !slices.Equal(got, want) {
+			t.Errorf("sent at %v, want %v", got, want)
+		}
+	})
+}
+
 // A process that dies in the midst of a window is followed by one that is refused nothing: by window, by key and by model.
 func TestLedgerOverRestarts(t *testing.T) {
 	for _, scope := range []provider.Scope{provider.All, provider.IP, provider.Key, provider.Model, provider.Route} {

@@ -3,6 +3,7 @@ package transport_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -46,6 +47,20 @@ func TestSessionsStay(t *testing.T) {
 			t.Errorf("%d of 200 went to a", n)
 		}
 	})
+}
+
+// Beyond the bound, the session that was idle for longest is forgotten. One that comes again counts from then.
+func TestSessionsAreBounded(t *testing.T) {
+	for _, c := range []struct{ served, want []int }{
+		{[]int{0, 1, 2, 3}, []int{0, 1, 2, 3}},
+		{[]int{0, 1, 2, 3, 4}, []int{1, 2, 3, 4}},
+		{[]int{0, 1, 2, 3, 0, 4}, []int{0, 2, 3, 4}},
+		{[]int{3, 2, 0, 1, 3, 2, 4, 5}, []int{2, 3, 4, 5}},
+	} {
+		if got := transport.Homes(c.served...); !slices.Equal(got, c.want) {
+			t.Errorf("served %v: %v are remembered, want %v", c.served, got, c.want)
+		}
+	}
 }
 
 // A session whose target has no room waits for Hold, and then it goes elsewhere. Where its target is

@@ -136,10 +136,12 @@ func TestShapesWaitForTheFirst(t *testing.T) {
 // Shapes are forgotten beyond 4,096, the one that was used least lately first.
 func TestShapesAreBounded(t *testing.T) {
 	tr := mustNew(t, transport.Config{Base: newBase(0, ok)})
-	if n, first := transport.Shapes(tr, 4096); n != 4096 || !first {
-		t.Errorf("%d shapes, the first: %t", n, first)
-	}
-	if n, first := transport.Shapes(tr, 4097); n != 4096 || first {
-		t.Errorf("%d shapes, the first: %t", n, first)
+	for _, c := range []struct {
+		from, to int
+		first    bool
+	}{{0, 4096, true}, {0, 1, true}, {4096, 8191, true}, {8191, 8192, false}} {
+		if n, first := transport.Shapes(tr, c.from, c.to); n != 4096 || first != c.first {
+			t.Errorf("after those from %d to %d: %d shapes, the first: %t", c.from, c.to, n, first)
+		}
 	}
 }

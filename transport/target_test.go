@@ -400,6 +400,38 @@ func TestTargetsHaveTheirCosts(t *testing.T) {
 	})
 }
 
+// An account may have keys at several targets. Each key goes to its own target, and counts in that target's limit.
+func TestAccountAtTwoTargets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := deploy("a.test", "b.test")
+		key := func(name string) transport.Key {
+			return transport.Key{Name: "of " + name, Account: "acme", Target: name, Apply: func(r *http.Request) { r.Header.Set("X-Key", "of "+name) }}
+		}
+		target := func(name string) transport.Target {
+			return transport.Target{Name: name, Host: name + ".test", Limit: eachKey(func() limit.Limiter { return limit.MustRolling(2, time.Minute) })}
+		}
+		tr := mustNew(t, transport.Config{Base: d, Targets: []transport.Target{target("a"), target("b")}, Keys: []transport.Key{key("a"), key("b")}})
+		began := time.Now()
+		for range 4 {
+			do(t, tr, get(t, "https://llm.test/x"))
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("two at each target take %v", took)
+		}
+		for _, name := range []string{"a", "b"} {
+			had := d.of[name+".test"].had
+			if len(had) != 2 {
+				t.Errorf("%d requests at %s", len(had), name)
+			}
+			for _, r := range had {
+				if got := r.Header.Get("X-Key"); got != "of "+name {
+					t.Errorf("%s gets a request with the key %q", name, got)
+				}
+			}
+		}
+	})
+}
+
 // A configuration that makes no sense is refused, by its place.
 func TestTargetsAreChecked(t *testing.T) {
 	a := transport.Target{Name: "a", Host: "a.test"}

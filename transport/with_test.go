@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +84,35 @@ func TestWithSharesLimits(t *testing.T) {
 		}
 		if n := tr.Stats().Attempts; n != 4 || next.Stats().Attempts != 4 {
 			t.Errorf("%d attempts, want 4", n)
+		}
+	})
+}
+
+// Where a Limiter is known, load does not begin slowly after a pause. The configuration of With names none, since the one there is
+// goes on, and new partitions begin as before.
+func TestWithKeepsTheLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(time.Second, func(n int, r *http.Request) *http.Response {
+			if n == 1 {
+				return reply(429, "", "Retry-After", "5")
+			}
+			return ok(n, r)
+		})
+		c := transport.Config{Base: b, Limiter: rolling(t, 100, time.Second, limit.Requests), MaxWait: atMost(time.Minute)}
+		tr := mustNew(t, c)
+		c.Limiter = nil
+		next, err := tr.With(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() { do(t, next, get(t, "http://a.test/")) })
+			time.Sleep(1500 * time.Millisecond)
+		}
+		all.Wait()
+		if got, want := b.at(), seconds(0, 6, 6, 6, 6); !slices.Equal(got, want) {
+			t.Errorf("sent at %v, want %v", got, want)
 		}
 	})
 }
