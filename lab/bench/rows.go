@@ -1,5 +1,3 @@
-// Package bench measures clients in virtual time. The result of each client is one row of a table.
-// Some clients send orders to a market's exchange, and some send prompts to language models.
 package bench
 
 import (

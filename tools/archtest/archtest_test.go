@@ -82,6 +82,22 @@ func TestTables(t *testing.T) {
 	if found, err := Tables(odd); err != nil || len(found) != 2 || !strings.Contains(fmt.Sprint(found), "has gone.go, which is not there") || !strings.Contains(fmt.Sprint(found), "has no other.go") {
 		t.Errorf("of the planted tables: %v, %v", found, err)
 	}
+	large := fstest.MapFS{} // four files and parts by system; five without a table; five with it in a main file
+	for dir, names := range map[string]string{
+		"four": "doc a b c c_linux c_other d d_test", "none": "doc a b c d e", "main": "a b c d main", "ratetest/x": "a b c d e",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			large[dir+"/"+name+".go"] = &fstest.MapFile{Data: []byte("package p\n")}
+		}
+	}
+	table := "// Command p.\n//\n//\ta.go, b.go  first\n//\tc.go, d.go  last\npackage p\n"
+	large["main/main.go"] = &fstest.MapFile{Data: []byte(table)}
+	want := []Violation{
+		{"main/main.go", 1, "expected the table of files in doc.go"}, {"none/doc.go", 1, "expected the table of files in doc.go"},
+	}
+	if found, err := Tables(large); err != nil || !slices.Equal(found, want) {
+		t.Errorf("of the planted packages: %v, %v, expected %v", found, err, want)
+	}
 }
 
 func TestColumns(t *testing.T) {

@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -14,8 +15,15 @@ var (
 	systemPart = regexp.MustCompile(`_(linux|darwin|windows|unix|other)(_\w+)?\.go$`)
 )
 
+// mostUnlisted is how many files a package without a table may have. A reader sees so few at a glance.
+const mostUnlisted = 4
+
+// unlisted are folders whose packages may still lack a table, or have it in another file than doc.go.
+var unlisted = regexp.MustCompile(`^ratetest(/|$)`)
+
 // Tables checks the tables of files in the comments of packages: a table has each file of its folder but tests, the file
-// with the table and the parts by system, and no other.
+// with the table and the parts by system, and no other. A package with more than mostUnlisted such files has its table in
+// doc.go.
 func Tables(fsys fs.FS) (found []Violation, err error) {
 	rows, files, where := map[string][]string{}, map[string][]string{}, map[string]string{}
 	err = goFiles(fsys, true, func(name string) error {
@@ -39,6 +47,11 @@ func Tables(fsys fs.FS) (found []Violation, err error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	for dir, all := range files {
+		if doc := path.Join(dir, "doc.go"); where[dir] != doc && !unlisted.MatchString(dir) && ideas(all) > mostUnlisted {
+			found = append(found, Violation{cmp.Or(where[dir], doc), 1, "expected the table of files in doc.go"})
+		}
 	}
 	for dir, table := range rows {
 		say := func(format string, args ...any) {
@@ -64,4 +77,14 @@ func Tables(fsys fs.FS) (found []Violation, err error) {
 		}
 	}
 	return sorted(found), nil
+}
+
+// ideas counts the files of a folder, a file and its parts by system as one. doc.go does not count.
+func ideas(files []string) int {
+	names := map[string]bool{}
+	for _, f := range files {
+		names[systemPart.ReplaceAllString(f, ".go")] = true
+	}
+	delete(names, "doc.go")
+	return len(names)
 }

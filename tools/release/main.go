@@ -1,20 +1,3 @@
-// Command release builds, from a clean clone, all files of a release of Paceline. It builds for
-// Linux, macOS and Windows, on amd64 and arm64. For each of these six there is an archive with the
-// programs, their man pages and completions. The programs are paceline and, for the laboratory,
-// paceline-lab.
-//
-// A release also has packages for Debian, an image for containers, and npm packages of the program.
-// The image and the npm packages contain paceline alone, without paceline-lab. The Python and
-// JavaScript clients, by which other programs get permits to send, come as a wheel and an npm
-// package. The file SHA256SUMS has the checksums of all these files. The command needs Go and git,
-// and the network only for Go modules.
-//
-//	tools/release/build DIR
-//
-// Builds of a release are reproducible: the same commit and version of Go give the same bytes, in
-// any folder and at any time. docs/install.md shows how to check that. When a tag is pushed, the
-// release workflow runs this command and uploads the result. Tests run the same command, and
-// install the result.
 package main
 
 import (

@@ -1,6 +1,3 @@
-// Package need lets a test ask for a program that a machine may lack, such as nginx. If the program
-// is missing, the test is skipped. If the environment has PACELINE_REQUIRE_SERVICES=1, as .ci/run
-// sets it, the test fails instead.
 package need
 
 import (

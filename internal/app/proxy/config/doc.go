@@ -1,0 +1,38 @@
+// Package config reads the configuration of `paceline proxy` from a YAML file:
+//
+//	version: 1
+//	listen: 127.0.0.1:7878
+//	upstreams:
+//	  - to: https://api.openai.com
+//	    path: /openai                 # http://127.0.0.1:7878/openai/v1/… goes to https://api.openai.com/v1/…
+//	    preset: openai:tier1
+//	    keys:
+//	      - {name: first, env: OPENAI_KEY}
+//	    header:
+//	      Authorization: Bearer {key}
+//	clients:
+//	  list:
+//	    - name: alice
+//	      keys: [{env: ALICE_KEY}]
+//	      weight: 2
+//	      limits: [5USD/d]
+//
+// A configuration file of the proxy must have the key "version", and the key "upstreams" with at
+// least one upstream. Each upstream must have the key "to" or the key "targets". The name of each
+// key is that of a field of proxy.Config, or of a part of it, in small letters. The documentation
+// of the field gives the default of the key.
+//
+// A configuration file is read strictly by package yamlfile: all its errors are reported, each with
+// its line and column. Secrets should be in the environment or in files of their own. If a secret
+// is in the configuration itself, and users other than the file's owner may read the file, the file
+// is refused.
+//
+// # Files
+//
+//	configfile.go    Load and Read: the file, its version, errors with their line; the JSON schema
+//	tables.go        the keys of the file: a row for each, with the kind of its value
+//	values.go        values: sizes, durations, addresses, models, and limits of upstreams and targets
+//	charges.go       what requests cost: "250 weight", or numbers and expressions by unit
+//	secrets.go       keys and tokens from the environment or files; refuses files that others may read
+//	certificates.go  TLS: certificates, their keys and the authorities that are trusted
+package config

@@ -1,0 +1,16 @@
+// Package rate reads rates as people write them: 20/s, 100/min, 5 per second, 300/5m, 10rps, 1k/h.
+// A Limit is such a rate with the further settings that a flag or a file gives. A Limit also makes
+// the limiter for the rate and these settings.
+//
+// Package rate is arithmetic on text and on an instant now. The package does not know whether a
+// limit is that of each key or of each client: the caller knows this.
+//
+// # Files
+//
+//	rate.go       Rate and Parse: 20/s, 300/5m, 10rps, and errors that name the expected forms
+//	limit.go      Limit: a rate with its settings; the limiter that it makes, how long requests take
+//	counted.go    limits with a unit: 200k tokens/d, 5USD/d
+//	zone_name.go  limits by the clock of a place: 100/d@America/Los_Angeles
+//	percent.go    parts of a whole: 75%, 0.75
+//	model.go      limits of one model, or of all models
+package rate

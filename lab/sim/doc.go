@@ -1,0 +1,26 @@
+// Package sim runs the decisions of packages limit, queue and dispatch in virtual time, against the
+// rules of simulated servers, over links with latency. The code of these packages is the same as in
+// production, and runs a thousand times faster than real time. The same seed gives the same bytes
+// of output.
+//
+// Use package sim to measure a limiter or a queue of yours before a real server sees its requests.
+// The loads of package sim are orders to a market's exchange, and prompts to language models.
+// Package lab/sim/fleet simulates clients that share a quota, and lab/sim/compare compares
+// strategies. Package ratetest provides servers over HTTP, to test a client of your own.
+//
+// # Files
+//
+//	loop.go               Loop: virtual time, and events in the order of their instants
+//	path.go               Path: latencies there and back: symmetric, stalled, bunched, hostile
+//	exchange_run.go       Exchange: a client with keys, queue and nonces at a market's exchange
+//	published_limiter.go  Published: the limiter of a published exchange client, to compare with
+//	llm_run.go            LLM: a client of a language model under limits on requests and tokens
+//	llm_work.go           prompts: when they come, and how many tokens they have
+//	llm_client.go         the line of a Gate for these prompts, and what it reserves for output
+//	llm_published.go      published clients of language models, to compare with
+//	llm_produced.go       a server that counts output tokens as it produces them, and its client
+//	proof.go              Proof: a client that sends as early as it may, over hostile paths
+//	proof_kinds.go        the kinds of servers of the proof, with their limiters and ceilings
+//	proof_mutants.go      limiters with a planted fault, which the proof has to find
+//	adversary.go          Adversary: latencies chosen by somebody who knows the server's state
+package sim

@@ -1,0 +1,21 @@
+// Package strategy lists, by name, the strategies for sharing a quota that simulators compare. Some
+// are published: those of the rate_throttle_client gem, and of a demo before that gem. Some come
+// from other systems: AIMD, and the CUBIC of the AWS SDKs' adaptive mode. The last two, fair and
+// auto, are those of package fairshare.
+//
+// No program should send by the published strategies: they are in package strategy only to be
+// measured. If you want to measure a strategy of your own, fill in a value of the type Strategy.
+//
+// Nothing in package strategy owns a clock, lock or goroutine, and nothing is safe for concurrent
+// use, as in package fairshare. Random numbers come from the source that the caller passes.
+//
+// # Files
+//
+//	strategy.go  the list of strategies by name; fair and auto, which are those of package fairshare
+//	law.go       Strategy, Process, Thread and Answer; Params, which sets a strategy's constants
+//	gem.go       the strategies of the rate_throttle_client gem
+//	demo.go      the strategies of the demo before that gem
+//	own_law.go   ByLaw: a strategy of your own, from a function
+//	aimd.go      AIMD: additive increase, multiplicative decrease
+//	cubic.go     Cubic: the adaptive retry mode of the AWS SDKs
+package strategy
