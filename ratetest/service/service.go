@@ -1,31 +1,3 @@
-// Package service provides servers that enforce the published limits of many API providers, for
-// tests of clients. A judge reads the log of a server. It counts the requests that each limit
-// accepted and refused, and checks the server's decisions against the rules. The package is written
-// from the documentation of the providers, and does not use package provider, which is written from
-// the same documentation. So a mistake in only one of the two packages shows in tests. Servers of
-// language models, which count tokens, are in package ratetest/llm.
-//
-// # Files
-//
-//	service.go         Server: the way of a request through latency, limits and answer
-//	request.go         what a request asks, and in whose limits it counts
-//	ban.go             clients that are banned after refusals
-//	service_judge.go   Line, Report, and the judge of a log
-//	api.go             the endpoints of a row, and the writer of answers
-//	api_route.go       paths, fields and lists, for endpoints
-//	api_llm.go         endpoints of language models
-//	api_shops.go       endpoints of Stripe and Shopify
-//	api_exchange.go    endpoints of exchanges
-//	api_work.go        endpoints of Notion, Slack, GitHub and HubSpot
-//	graphql_query.go   queries in GraphQL, and data for them
-//	table_row.go       the form of a provider's row, and helpers for answers
-//	table_business.go  providers of business software
-//	table_exchange.go  exchanges
-//	table_llm.go       language models
-//	table_open.go      code, videos, songs, games
-//	table_plain.go     the drafts of the IETF, and common header fields
-//	table_web.go       APIs of the web
-//	table_terse.go     providers whose answers state little
 package service
 
 import (
