@@ -84,7 +84,7 @@ func TestTables(t *testing.T) {
 	}
 	large := fstest.MapFS{} // four files and parts by system; five without a table; five with it in a main file
 	for dir, names := range map[string]string{
-		"four": "doc a b c c_linux c_other d d_test", "none": "doc a b c d e", "main": "a b c d main", "ratetest/x": "a b c d e",
+		"four": "doc a b c c_linux c_other d d_test", "none": "doc a b c d e", "main": "a b c d main",
 	} {
 		for name := range strings.FieldsSeq(names) {
 			large[dir+"/"+name+".go"] = &fstest.MapFile{Data: []byte("package p\n")}

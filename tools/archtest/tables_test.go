@@ -18,9 +18,6 @@ var (
 // mostUnlisted is how many files a package without a table may have. A reader sees so few at a glance.
 const mostUnlisted = 4
 
-// unlisted are folders whose packages may still lack a table, or have it in another file than doc.go.
-var unlisted = regexp.MustCompile(`^ratetest(/|$)`)
-
 // Tables checks the tables of files in the comments of packages: a table has each file of its folder but tests, the file
 // with the table and the parts by system, and no other. A package with more than mostUnlisted such files has its table in
 // doc.go.
@@ -49,7 +46,7 @@ func Tables(fsys fs.FS) (found []Violation, err error) {
 		return nil, err
 	}
 	for dir, all := range files {
-		if doc := path.Join(dir, "doc.go"); where[dir] != doc && !unlisted.MatchString(dir) && ideas(all) > mostUnlisted {
+		if doc := path.Join(dir, "doc.go"); where[dir] != doc && ideas(all) > mostUnlisted {
 			found = append(found, Violation{cmp.Or(where[dir], doc), 1, "expected the table of files in doc.go"})
 		}
 	}

@@ -1,0 +1,12 @@
+// Package host contains what all servers of ratetest have in common. It starts and stops a server
+// on a socket, counts the requests under way, and writes the log. It also contains a few texts and
+// answers that several servers use.
+//
+// # Files
+//
+//	host.go           Host: a server listens on a socket, and ends after its last request
+//	requests.go       Requests: those under way, and the wait for the last of them
+//	journal.go        Journal: the log, in lines of JSON
+//	answer.go         bodies of JSON, verdicts in logs, waits in whole units
+//	route_pattern.go  Match: whether a request has a pattern such as GET /v1/{}/messages
+package host
