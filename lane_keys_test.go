@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/rule"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -122,6 +123,7 @@ func (w keysWorld) run(t *testing.T, fill int, seed uint64) (percent float64, re
 //
 //	go test -v -run TestKeysAreFilled .
 func TestKeysAreFilled(t *testing.T) {
+	race.Without(t) // TestStress has the same crowd
 	one := func(*rand.Rand) int64 { return 1 }
 	for _, c := range []struct {
 		name  string

@@ -18,6 +18,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/send/decode"
 	"github.com/paceline-go/paceline/internal/testkit/coded"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -37,6 +38,7 @@ func plainly(resp *http.Response) io.Reader {
 
 // Whatever the answers are coded in, their verdicts, usage and money are the same.
 func TestInEachCoding(t *testing.T) {
+	race.Without(t) // each of these tests has run with it, in no coding
 	defer func() { spoken = nil }()
 	for i := range coded.All {
 		spoken = &coded.All[i]

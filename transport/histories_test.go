@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/testkit/golden"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool/backoff"
 	"github.com/paceline-go/paceline/transport"
@@ -172,6 +173,7 @@ func ownersHistory(t *testing.T, seed uint64) *history {
 // Histories were recorded before keyring decided what keys are: which request goes when with which
 // key, how it ends, which keys are out, and which keys share partitions.
 func TestHistories(t *testing.T) {
+	race.Without(t) // keys and owners have stress tests of their own
 	var all strings.Builder
 	for seed := range uint64(120) {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -166,6 +167,7 @@ func TestOutputCountsAsItIsProduced(t *testing.T) {
 
 // Answers of any size: no request is refused, even if max_tokens is more than the limit.
 func TestOutputOfAnySizeIsNotRefused(t *testing.T) {
+	race.Without(t) // the requests go as in the test before
 	for name, output := range map[string]func(i int) int64{
 		"all of it": func(int) int64 { return 4096 },
 		"bimodal":   func(i int) int64 { return []int64{20, 4096}[i*7/3%2] },

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -53,6 +54,7 @@ func hammer(t *testing.T, tr *transport.Transport, clients int, d time.Duration)
 
 // 60 clients at a server that takes 10 requests at once: without a bound most of what they send is refused, with it few are.
 func TestAdaptive(t *testing.T) {
+	race.Without(t) // TestWhatATransportSays has an adaptive limit, too
 	for _, c := range []struct {
 		name     string
 		status   int

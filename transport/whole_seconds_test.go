@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/rule"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -126,6 +127,7 @@ func up(at time.Time) int64 { return at.Add(time.Second - 1).Unix() }
 // right limit. This holds if the statement is up to two seconds late. It also holds for a rolling
 // window, of which some comes back before.
 func TestWholeSeconds(t *testing.T) {
+	race.Without(t) // the requests go as those of TestPerSecond
 	says := map[string]func(now, ends time.Time) int64{
 		"rounded up":                            func(_, ends time.Time) int64 { return up(ends) },
 		"rounded up, less the second it is now": func(now, ends time.Time) int64 { return up(ends) - now.Unix() },

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/internal/testkit/tenants"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest"
@@ -129,6 +130,9 @@ func TestStory(t *testing.T) {
 	for _, c := range []struct{ poll, late time.Duration }{
 		{20 * time.Millisecond, 0}, {200 * time.Millisecond, 0}, {20 * time.Millisecond, 200 * time.Millisecond},
 	} {
+		if race.Enabled && c.late+c.poll > 20*time.Millisecond {
+			continue // the workers are the same
+		}
 		t.Run(fmt.Sprintf("%v, late %v", c.poll, c.late), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, q := tell(t, c.poll, c.late, Config{})
@@ -141,6 +145,7 @@ func TestStory(t *testing.T) {
 
 // A middleware that only waits gives its workers to the tenant that is paused. So the Story notices it.
 func TestOnlyWaiting(t *testing.T) {
+	race.Without(t) // TestStory has the same workers
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := tell(t, 20*time.Millisecond, 0, Config{MaxWait: time.Hour})
 		if f := s.Figures(); f.Busy > 0.1 {
@@ -152,6 +157,7 @@ func TestOnlyWaiting(t *testing.T) {
 // Two processes share the limits in a store. Each knows the jobs that it sent away alone, so the order
 // holds within a process only, and each learns of the pause by itself.
 func TestShared(t *testing.T) {
+	race.Without(t) // TestStory has one of these processes, and package share has the store
 	synctest.Test(t, func(t *testing.T) {
 		s := tenants.NewServer(t, tenants.Long)
 		var store sharetest.Memory

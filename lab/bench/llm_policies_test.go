@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/bench"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
@@ -18,6 +19,7 @@ import (
 )
 
 func TestLLM(t *testing.T) {
+	race.Without(t) // TestVirtual has simulations side by side
 	run := func() bench.LLM {
 		r, err := bench.RunLLM(context.Background(), 400, 2, bench.LLMArrivals, nil)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/sim"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -194,6 +195,7 @@ func (r *poolRun) answered(result limit.Result) {
 // A Pool over HTTP, in virtual time, does what the simulated one does, instant for instant where latency is constant. It
 // waits for the answers at its end, and there the two may differ by a few.
 func TestPoolIsTheSimulation(t *testing.T) {
+	race.Without(t) // package pool has stress tests of its own
 	law := latency.Constant(11 * time.Millisecond)
 	rows := map[string]Row{}
 	for _, r := range (Exchange{Latency: latency.Uniform(0, latencyMax)}).Rows() {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/bench"
 )
 
@@ -71,6 +72,7 @@ func TestProofInShort(t *testing.T) {
 
 // Where a run is over before a window is, there is no share of a ceiling: a limit of thousands takes a few requests at once.
 func TestProofTooShortForACeiling(t *testing.T) {
+	race.Without(t) // TestProofInShort has these rows
 	p := bench.RunProof(t.Context(), 20_000, 1, nil)
 	for _, r := range p.Servers {
 		if r.PercentOfCeiling > 1000 {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/bench"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
@@ -78,6 +79,7 @@ func exchangeReport(t *testing.T, x bench.Exchange, choose func(bench.Row) bool)
 // Each figure of the table stands under its heading, and all of it fits a terminal: once 12,329 expired requests stood under
 // "bad nonce", on lines of 333 characters.
 func TestFiguresStandUnderTheirHeadings(t *testing.T) {
+	race.Without(t) // TestVirtual has these rows
 	report := exchangeReport(t, bench.Exchange{Latency: law}, func(r bench.Row) bool { return r.Group != "keys" })
 	var text bytes.Buffer
 	if err := report.WriteText(&text); err != nil {
@@ -127,6 +129,7 @@ func TestFiguresStandUnderTheirHeadings(t *testing.T) {
 
 // What is set up is what runs: more or fewer keys, another limit, another time to live, no second try, no ban.
 func TestExchangeOfOnesOwn(t *testing.T) {
+	race.Without(t) // TestVirtual has these rows
 	one := func(x bench.Exchange, id string) bench.Result {
 		t.Helper()
 		x.Latency = law

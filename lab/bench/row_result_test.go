@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/bench"
 	"github.com/paceline-go/paceline/ratetest/latency"
 )
 
 // With 500 keys a second of the table is a run of 100 ms, in which a round trip of 120 ms is not answered.
 func TestNothingCanBeAnswered(t *testing.T) {
+	race.Without(t) // TestVirtual has these rows
 	slow := latency.Constant(60 * time.Millisecond)
 	results, err := bench.Virtual(context.Background(), (bench.Exchange{Latency: slow}).Rows(), slow, 1, time.Second, nil)
 	if err != nil {

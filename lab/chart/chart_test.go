@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/report"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/chart"
 )
 
@@ -129,6 +130,7 @@ func colours(t *testing.T, i int) (count map[color.NRGBA]int, rows map[color.NRG
 
 // Bars are as long as their values, and lines as high.
 func TestLengths(t *testing.T) {
+	race.Without(t) // nothing runs beside it
 	blue, orange := color.NRGBA{0x1f, 0x83, 0xd9, 255}, color.NRGBA{0xd9, 0x77, 0x2b, 255}
 	green, grey := color.NRGBA{0x0a, 0x4a, 0x3c, 255}, color.NRGBA{0x8b, 0x92, 0x9c, 255}
 	count, _ := colours(t, 1)
@@ -168,6 +170,7 @@ func TestSameBytes(t *testing.T) {
 }
 
 func TestWriteFile(t *testing.T) {
+	race.Without(t) // nothing runs beside it
 	dir := t.TempDir()
 	for name, begins := range map[string]string{"a.svg": "<svg ", "a.PNG": "\x89PNG", "a.html": "<!doctype html>"} {
 		path := filepath.Join(dir, name)

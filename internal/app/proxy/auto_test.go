@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal/recalltest"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // bubbleClock is the clock of a machine in a synctest bubble: the real one's is not that of the
@@ -131,6 +132,7 @@ func forget(t *testing.T, path string) {
 // the version before has no findings. It is read, and the search begins anew, at a silent server
 // with a tenth of the rate of the minute before.
 func TestAutoOverRestarts(t *testing.T) {
+	race.Without(t) // TestAuto and TestStateOverRestarts have what starts something here
 	const states = " ago: 5000 requests per 1h0m0s, as the server says"
 	for i, c := range []struct {
 		of   string

@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // brokenOff runs --limit auto against a server for a time, and then breaks it off. Usually it
@@ -97,6 +98,7 @@ func withoutMemories(text string) string {
 // request at most, as in any minute, and serves as much as in the minute before. A journal of the
 // version before has no findings: then the run searches again.
 func TestAutoOverRuns(t *testing.T) {
+	race.Without(t) // other tests resume runs, too; these send for minutes
 	for _, c := range []struct {
 		of              string
 		killed, forgets bool

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -285,6 +286,7 @@ func (served) RoundTrip(q *http.Request) (*http.Response, error) {
 
 // A worker sends for days. What it has sent must not stay in its memory.
 func TestBacklogLeavesNothingInMemory(t *testing.T) {
+	race.Without(t) // it measures memory
 	e := &endless{n: 180_001, some: make(chan struct{}, 1)}
 	r, err := New(Config{Backlog: e, Base: served{}, Out: "-", Stdout: io.Discard})
 	if err == nil {

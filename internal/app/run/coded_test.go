@@ -12,6 +12,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/testkit/coded"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // spoken is the coding of all answers; nil: none.
@@ -19,6 +20,7 @@ var spoken *coded.Coding
 
 // Whatever the answers are coded in, their verdicts and results are the same, and secrets are hidden.
 func TestInEachCoding(t *testing.T) {
+	race.Without(t) // each of these tests has run with it, in no coding
 	defer func() { spoken = nil }()
 	type test struct {
 		name string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/report"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/chart"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
@@ -33,6 +34,7 @@ func TestChart(t *testing.T) {
 
 // The results of a run are drawn as paceline chart draws them, and as a picture, too.
 func TestChartOfResults(t *testing.T) {
+	race.Without(t) // nothing runs beside it
 	dir := t.TempDir()
 	results := filepath.Join(dir, "results.jsonl")
 	line := `{"id":"a","state":"done","status":200,"waited_ms":5,"latency_ms":20,"at":"2026-11-22T21:39:00.100Z"}` + "\n"

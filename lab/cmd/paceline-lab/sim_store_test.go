@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/sim/scenario"
 )
@@ -15,6 +16,7 @@ import (
 // The report of replicas that share by a simulated store says what the store had to do, and what parts come to where
 // only some are cut off.
 func TestSimStore(t *testing.T) {
+	race.Without(t) // the simulator is sequential
 	file := filepath.Join("..", "..", "sim", "scenario", "testdata", "replicas.yaml")
 	code, out, errs := simulate(t.Context(), "", file)
 	for _, want := range []string{
