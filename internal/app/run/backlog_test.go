@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -117,7 +118,9 @@ func (s *shelf) sent(t *testing.T, c Config, ids ...string) (map[string]int, map
 		t.Fatal(err)
 	}
 	s.url, s.ids = server.URL, ids
-	if err := r.Send(t.Context(), "backlog", s); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := r.Send(ctx, "backlog", s); err != nil {
 		t.Fatal(err)
 	}
 	totals, err := r.Close()
@@ -168,10 +171,10 @@ func TestBacklogGetsTheEnds(t *testing.T) {
 }
 
 // A request that another process has got in the meantime is not written, and has no result here. One whose turn is
-// only late goes again.
+// only late goes again, and keeps no room in the meantime.
 func TestBacklogTakesRequestsBack(t *testing.T) {
-	s := &shelf{gone: map[string]bool{"gone": true}, unfresh: map[string]int{"gone": 1, "late": 2}}
-	arrived, lines := s.sent(t, Config{}, "one", "gone", "late", "two")
+	s := &shelf{gone: map[string]bool{"gone": true}, unfresh: map[string]int{"gone": 1, "late": 5}} // there is room for two answers
+	arrived, lines := s.sent(t, Config{Concurrency: 1}, "one", "gone", "late", "two")
 	if arrived["gone"] != 0 || arrived["late"] != 1 || arrived["one"] != 1 || arrived["two"] != 1 {
 		t.Errorf("sent %v, expected one, late and two once each", arrived)
 	}

@@ -125,7 +125,6 @@ func (f *feeder) poll(ctx context.Context, name string, in io.Reader) {
 		}
 		timer.Reset(next.Sub(p.now()))
 	}
-	f.course.set(func() { f.course.whole = true })
 }
 
 // readAll reads the input to its end. All of it must be right before anything is sent, unless invalid lines are

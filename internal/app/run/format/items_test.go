@@ -1,0 +1,33 @@
+package format
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/run/input"
+)
+
+// A row is another request when a value changes that only a header of the run has, also where there is one such column. What no
+// request has changes nothing.
+func TestDigestOfARow(t *testing.T) {
+	header, err := ParseHeaders([]string{"X-Row: {row.b}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	items, err := NewItems(ItemsConfig{Read: input.Config{Form: input.CSV, Comma: ','}, URL: "http://h/{row.a}", ID: "{row.a}", Header: header})
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := func(row string) Digest {
+		q, err := NewReader(items, "in", strings.NewReader("a,b,c\n"+row+"\n"), InputLimits{}).Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q.Digest
+	}
+	for row, same := range map[string]bool{"7,x,y": true, "7,x,z": true, "7,z,y": false, "8,x,y": false} {
+		if (digest(row) == digest("7,x,y")) != same {
+			t.Errorf("%s is the same request as 7,x,y: %v", row, !same)
+		}
+	}
+}
