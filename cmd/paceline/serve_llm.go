@@ -299,7 +299,9 @@ func (s *serveLLM) check() (err error) {
 	case s.retryAfter < 0:
 		return fmt.Errorf("--retry-after %v: want 0 or more", s.retryAfter)
 	}
-	c.Count = llm.Counting(count)
+	if c.Count = ""; count > 0 {
+		c.Count = s.count
+	}
 	c.Models, c.Published = nil, false
 	for _, name := range s.models {
 		switch {
@@ -321,27 +323,16 @@ func (s *serveLLM) check() (err error) {
 	if c.First, err = openLaw(s.first); err != nil {
 		return fmt.Errorf("--first: %w", err)
 	}
-	c.Faults = map[llm.Fault]float64{}
+	c.Faults = map[string]float64{}
 	for _, flag := range s.faults {
 		name, p, ok := strings.Cut(flag, "=")
 		n, err := strconv.ParseFloat(p, 64)
 		if !ok || err != nil {
 			return fmt.Errorf("--fault %q: want NAME=PROBABILITY, such as cut=0.01", flag)
 		}
-		fault, err := llm.ParseFault(name)
-		if err != nil {
-			return fmt.Errorf("--fault: %w", err)
-		}
-		c.Faults[fault] += n
+		c.Faults[name] += n
 	}
-	c.Script = nil
-	for _, name := range s.script {
-		fault, err := llm.ParseFault(name)
-		if err != nil {
-			return fmt.Errorf("--script: %w", err)
-		}
-		c.Script = append(c.Script, fault)
-	}
+	c.Script = s.script
 	return nil
 }
 

@@ -190,12 +190,12 @@ func TestServeLLMBadFlags(t *testing.T) {
 		`"5/s" has a window, and so has --window`:             "openai --limit 5/s --window 1m",
 		`there is a limit of requests already`:                "openai --limit 5/m --rpm 7",
 		`"tokens=5/d": there is a limit of tokens already`:    "openai --limit tokens=5/d --tpd 7",
-		"--first: ":                                  "openai --first fast",
-		`--fault "cut": want NAME=PROBABILITY`:       "openai --fault cut",
-		`no fault is called "fire"`:                  "openai --fault fire=1",
-		"probabilities are 1.5 together":             "openai --fault cut=1,reset=0.5 --addr 127.0.0.1:0",
-		`--script: ratetest: no fault is called "x"`: "openai --script x",
-		`Keys: "a" is empty or there twice`:          "openai --keys a,a --addr 127.0.0.1:0",
+		"--first: ":                            "openai --first fast",
+		`--fault "cut": want NAME=PROBABILITY`: "openai --fault cut",
+		`no fault is called "fire"`:            "openai --fault fire=1 --addr 127.0.0.1:0",
+		"probabilities are 1.5 together":       "openai --fault cut=1,reset=0.5 --addr 127.0.0.1:0",
+		`Script[0]: no fault is called "x"`:    "openai --script x --addr 127.0.0.1:0",
+		`Keys: "a" is empty or there twice`:    "openai --keys a,a --addr 127.0.0.1:0",
 	} {
 		var says strings.Builder
 		ctx, cancel := context.WithCancel(t.Context())

@@ -8,12 +8,12 @@
 //
 //	llm.go              Server: the way of a request through latency, check and answer
 //	llm_config.go       Config, and Law: the true usage of requests
-//	enforced_limits.go  Limits and Counting: the limits of a key for a model
+//	enforced_limits.go  Limits, and what counts: the limits of a key for a model
 //	free.go             endpoints that count in no limit
 //	uploads.go          OpenAI's files
 //	batch_api.go        OpenAI's batches
 //	message_batches.go  Anthropic's batches
-//	fault.go            Fault: the faults that a server injects
+//	fault.go            the faults that a server injects
 //	respond.go          answers, whole or as a stream
 //	openai.go           the language of OpenAI's API
 //	anthropic.go        the language of Anthropic's API

@@ -112,27 +112,12 @@ func asks(family int, cost, limit int64) int64 {
 	return cost
 }
 
-// Counting is the part of a request that counts against token limits, and the time of counting.
-type Counting uint8
-
+// What counts against token limits: see Config.Count.
 const (
-	// CountDocumented is CountReserved for OpenAI and CountProduced for Anthropic.
-	CountDocumented Counting = iota
-	// CountReserved counts when a request arrives, whatever it uses in the end. It counts the
-	// estimate of the input and the output that the request allows. Against OpenAI's token limit it
-	// counts the larger of the two.
-	CountReserved
-	// CountCorrected reserves the same at arrival, as tokens the sum of both. The true usage
-	// replaces it when the answer ends.
-	CountCorrected
-	// CountTrue counts the true usage when a request arrives. Such a server knows the future. It
-	// tests a client without the doubt about sizes.
-	CountTrue
-	// CountProduced counts the estimate of the input when a request arrives, and the output as it
-	// is produced. The first token counts at the arrival, so a request is refused when not one
-	// token is left. Requests under way go on and may overdraw the limit. The maximum output does
-	// not count. When the answer ends, the true input replaces the estimate.
-	CountProduced
+	countReserved  = "reserved"
+	countCorrected = "corrected"
+	countTrue      = "true"
+	countProduced  = "produced"
 )
 
 // amounts has an amount for each family.
@@ -143,12 +128,12 @@ func amountsOf(in, out, sum int64) amounts { return amounts{1, in, out, sum, 1, 
 // reserved returns the amounts that count when a request arrives.
 func (c *Config) reserved(a *model.Ask, u Usage) amounts {
 	switch {
-	case c.Count == CountTrue:
+	case c.Count == countTrue:
 		return c.used(u)
-	case c.Count == CountProduced:
+	case c.Count == countProduced:
 		first := min(1, a.Output())
 		return amountsOf(a.Estimate, first, a.Estimate+first)
-	case c.Count == CountReserved && c.Provider == OpenAI:
+	case c.Count == countReserved && c.Provider == OpenAI:
 		return amountsOf(a.Estimate, a.Output(), max(a.Estimate, a.Output()))
 	}
 	return amountsOf(a.Estimate, a.Output(), a.Estimate+a.Output())

@@ -207,7 +207,7 @@ func TestLLMProducedTimeline(t *testing.T) {
 func TestLLMAnthropicTimeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newServer(t, llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 60, Input: 30_000, Output: 6000},
-			Count: llm.CountCorrected, Truth: uses(11_000, 9_000, 600), First: latency.Constant(time.Second), TokensPerSecond: 100})
+			Count: "corrected", Truth: uses(11_000, 9_000, 600), First: latency.Constant(time.Second), TokensPerSecond: 100})
 		start := time.Now()
 		second := func(n int) string { return start.Add(time.Duration(n) * time.Second).UTC().Format(time.RFC3339) }
 		ends := make(chan *httptest.ResponseRecorder, 2)
@@ -248,7 +248,7 @@ func TestLLMAnthropicTimeline(t *testing.T) {
 // once that is known.
 func TestLLMRolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newServer(t, llm.Config{Rolling: true, RefusedCount: true, Count: llm.CountCorrected, Limits: llm.Limits{Requests: 3, Tokens: 100},
+		l := newServer(t, llm.Config{Rolling: true, RefusedCount: true, Count: "corrected", Limits: llm.Limits{Requests: 3, Tokens: 100},
 			Truth: uses(10, 0, 20)})
 		start := time.Now()
 		for i, s := range []struct {
@@ -281,7 +281,7 @@ func TestLLMRetryAfterIsEnough(t *testing.T) {
 	for seed := range fewer(60) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
-			c := llm.Config{Provider: llm.Provider(seed % 2), Rolling: seed%3 == 0, Count: llm.Counting(seed % 4), Seed: seed,
+			c := llm.Config{Provider: llm.Provider(seed % 2), Rolling: seed%3 == 0, Count: []string{"", "reserved", "corrected", "true"}[seed%4], Seed: seed,
 				Limits: llm.Limits{Requests: 1 + rng.Int64N(9), Input: 50 + rng.Int64N(200), Output: 300, Tokens: 400, TokensPerDay: 3000}}
 			path := []string{chat, messages}[seed%2]
 			l := newServer(t, c)
@@ -302,7 +302,7 @@ func TestLLMRetryAfterIsEnough(t *testing.T) {
 						}
 					}
 					time.Sleep(o.RetryAfter)
-					if w = ask(l, path, "k", body); w.Code != 200 && c.Count != llm.CountTrue {
+					if w = ask(l, path, "k", body); w.Code != 200 && c.Count != "true" {
 						t.Fatalf("seed %d: %d after %v: %s", seed, w.Code, o.RetryAfter, w.Body)
 					}
 				}

@@ -14,17 +14,12 @@ import (
 // A server that fails once, by its script, and then answers with the usage that a test wants. Judge reads
 // its log.
 func ExampleJudge() {
-	fault, err := llm.ParseFault("overloaded")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	var log bytes.Buffer
 	config := llm.Config{
 		Provider: llm.Anthropic,
 		Limits:   llm.Limits{Requests: 50, Input: 30_000, Output: 8_000},
-		Count:    llm.CountDocumented,
-		Script:   []llm.Fault{fault, llm.NoFault},
+		Count:    "produced",
+		Script:   []string{"overloaded", "ok"},
 		Law:      llm.Law{OutputMedian: 100, OutputP99: 400},
 		Truth:    func(a llm.Ask) llm.Usage { return llm.Usage{Input: 12, Output: min(40, a.MaxOutput)} },
 		LogTo:    &log,

@@ -1,46 +1,33 @@
 package llm
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 )
 
-// Fault is a failure that a Server injects into a request, apart from its limits.
-type Fault uint8
+// fault is a failure that a Server injects into a request, apart from its limits. Config.Faults says
+// what each does.
+type fault uint8
 
 const (
-	NoFault Fault = iota
-	// Refused: 429 with Config.RetryAfter although there is room. The request counts nowhere.
-	Refused
-	// Failed: 500. The request counts, but nothing was generated.
-	Failed
-	// BadGateway: 502 with a page in HTML, as from a proxy that lost the answer. The request
-	// counts.
-	BadGateway
-	// Unavailable: overloaded, 503 of OpenAI and 529 of Anthropic. The request counts nowhere.
-	Unavailable
-	// Unpaid: insufficient_quota of OpenAI, or a low credit balance of Anthropic. The request
-	// counts nowhere.
-	Unpaid
-	// Reset: the connection is reset before the answer. The request counts.
-	Reset
-	// Cut: the connection breaks in the middle of the answer.
-	Cut
-	// Ended: the answer stops in the middle and the connection ends in good order, as by a proxy
-	// that gave up. A stream lacks its last events; JSON is cut off.
-	Ended
-	// ErrorEvent: a stream reports an error in its middle and ends. A request without a stream
-	// fails as with Failed.
-	ErrorEvent
-	// NoUsage: the answer has no usage.
-	NoUsage
-	// NoHeaders: the answer has no field about limits, and no Retry-After.
-	NoHeaders
-	// LyingHeaders: the fields state that nothing is used, and Retry-After is 0.
-	LyingHeaders
-	// GarbledHeaders: a limit of 0, -1 left, a reset that is no time, a Retry-After of a year.
-	GarbledHeaders
+	noFault fault = iota
+	faultRefused
+	faultFailed
+	faultBadGateway
+	faultUnavailable
+	faultUnpaid
+	faultReset
+	faultCut
+	faultEnded
+	faultErrorEvent
+	faultNoUsage
+	faultNoHeaders
+	faultLyingHeaders
+	faultGarbledHeaders
 	faults
 )
 
@@ -48,62 +35,57 @@ var faultNames = [faults]string{"ok", "429", "500", "502", "overloaded", "unpaid
 	"error-event",
 	"no-usage", "no-headers", "lying-headers", "garbled-headers"}
 
-func (f Fault) String() string {
-	if f < faults {
-		return faultNames[f]
-	}
-	return fmt.Sprintf("Fault(%d)", uint8(f))
-}
-
-// namesOfFaults are the names for ParseFault, separated by commas. "ok" is NoFault.
+// namesOfFaults are the names of the faults, separated by commas.
 var namesOfFaults = strings.Join(faultNames[:], ", ")
 
-// ParseFault returns the fault of a name.
-func ParseFault(name string) (Fault, error) {
-	for f, n := range faultNames {
-		if n == name {
-			return Fault(f), nil
-		}
+func (f fault) String() string { return faultNames[f] }
+
+// faultOf returns the fault of a name. No name is no fault.
+func faultOf(name string) (fault, error) {
+	if i := slices.Index(faultNames[:], cmp.Or(name, "ok")); i >= 0 {
+		return fault(i), nil
 	}
-	return 0, fmt.Errorf("ratetest: no fault is called %q: want one of %s", name, namesOfFaults)
+	return 0, fmt.Errorf("no fault is called %q: want one of %s", name, namesOfFaults)
 }
 
-// checkFaults checks the probabilities and the script. A request has at most one fault.
-func checkFaults(p map[Fault]float64, script []Fault) error {
+// readFaults reads the probabilities and the script. A request has at most one fault.
+func (c *Config) readFaults() error {
 	sum := 0.0
-	for f := range faults { // in a fixed order, so that the same configuration gives the same error
-		n, ok := p[f]
-		if !(n >= 0 && n <= 1) {
-			return fmt.Errorf("ratetest: LLM: Faults: %v with probability %v, which is not from 0 to 1", f, n)
-		}
-		if ok && f == NoFault {
+	c.odds, c.script = [faults]float64{}, make([]fault, len(c.Script))
+	for _, name := range slices.Sorted(maps.Keys(c.Faults)) { // so that the same configuration gives the same error
+		f, err := faultOf(name)
+		p := c.Faults[name]
+		switch {
+		case err != nil:
+			return fmt.Errorf("ratetest: LLM: Faults: %w", err)
+		case !(p >= 0 && p <= 1):
+			return fmt.Errorf("ratetest: LLM: Faults: %v with probability %v, which is not from 0 to 1", f, p)
+		case f == noFault:
 			return fmt.Errorf("ratetest: LLM: Faults: %v is what happens otherwise", f)
 		}
-		sum += n
-	}
-	for f := range p {
-		if f >= faults {
-			return fmt.Errorf("ratetest: LLM: Faults: there is no %v", f)
-		}
+		c.odds[f] = p
+		sum += p
 	}
 	if sum > 1+1e-9 {
 		return fmt.Errorf("ratetest: LLM: Faults: probabilities are %v together", math.Round(sum*1000)/1000)
 	}
-	for i, f := range script {
-		if f >= faults {
-			return fmt.Errorf("ratetest: LLM: Script[%d]: there is no %v", i, f)
+	for i, name := range c.Script {
+		f, err := faultOf(name)
+		if err != nil {
+			return fmt.Errorf("ratetest: LLM: Script[%d]: %w", i, err)
 		}
+		c.script[i] = f
 	}
 	return nil
 }
 
 // pick returns the fault of a request. drawn is a random number from [0, 1).
-func pick(p map[Fault]float64, drawn float64) Fault {
-	for f := range faults {
-		if drawn < p[f] {
-			return f
+func pick(odds *[faults]float64, drawn float64) fault {
+	for f, p := range odds {
+		if drawn < p {
+			return fault(f)
 		}
-		drawn -= p[f]
+		drawn -= p
 	}
-	return NoFault
+	return noFault
 }

@@ -35,8 +35,8 @@ func TestLLMGolden(t *testing.T) {
 		{"chat_stream", chat, chatBody + `,"stream":true,"stream_options":{"include_usage":true}}`, llm.Config{}},
 		{"chat_stream_without_usage", chat, chatBody + `,"stream":true}`, llm.Config{}},
 		{"chat_too_large", chat, chatBody + `}`, llm.Config{Limits: small}},
-		{"chat_unpaid", chat, chatBody + `}`, llm.Config{Script: []llm.Fault{llm.Unpaid}}},
-		{"chat_garbled", chat, chatBody + `}`, llm.Config{Script: []llm.Fault{llm.GarbledHeaders}}},
+		{"chat_unpaid", chat, chatBody + `}`, llm.Config{Script: []string{"unpaid"}}},
+		{"chat_garbled", chat, chatBody + `}`, llm.Config{Script: []string{"garbled-headers"}}},
 		{"responses", responses, `{"model":"gpt-4o","max_output_tokens":10,"input":"Say something"}`, llm.Config{}},
 		{"responses_stream", responses, `{"model":"gpt-4o","max_output_tokens":10,"input":"Say something","stream":true}`, llm.Config{}},
 		{"embeddings", embeddings, `{"model":"text-embedding-3-small","input":"Say something","dimensions":2}`, llm.Config{}},
@@ -48,8 +48,8 @@ func TestLLMGolden(t *testing.T) {
 		{"responses_tool_stream", responses, `{"model":"gpt-4o","input":"Say something","stream":true,"tool_choice":{"type":"function","name":"weather"}` + responseTool + `}`, llm.Config{}},
 		{"messages_tool", messages, claudeBody + claudeTool + `}`, llm.Config{Provider: llm.Anthropic}},
 		{"messages_tool_stream", messages, claudeBody + claudeTool + `,"stream":true}`, llm.Config{Provider: llm.Anthropic}},
-		{"messages_stream_broken", messages, claudeBody + `,"stream":true}`, llm.Config{Provider: llm.Anthropic, Script: []llm.Fault{llm.ErrorEvent}}},
-		{"messages_refused", messages, claudeBody + `}`, llm.Config{Provider: llm.Anthropic, Script: []llm.Fault{llm.Refused}}},
+		{"messages_stream_broken", messages, claudeBody + `,"stream":true}`, llm.Config{Provider: llm.Anthropic, Script: []string{"error-event"}}},
+		{"messages_refused", messages, claudeBody + `}`, llm.Config{Provider: llm.Anthropic, Script: []string{"429"}}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c.config.Truth, c.config.Before = uses(4, 0, 9), latency.Constant(300*time.Millisecond)

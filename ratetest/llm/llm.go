@@ -157,7 +157,7 @@ type speaker interface {
 type call struct {
 	model.Answer
 	truth    int64 // the input counted with the vocabulary, 0 if unknown
-	fault    Fault
+	fault    fault
 	first    time.Duration // to the first token
 	perToken time.Duration
 	account  *account // nil: the request did not pass
@@ -166,7 +166,7 @@ type call struct {
 }
 
 // fails reports whether the request is answered with 500 after it has passed.
-func (c *call) fails() bool { return c.fault == Failed || c.fault == ErrorEvent && !c.Stream }
+func (c *call) fails() bool { return c.fault == faultFailed || c.fault == faultErrorEvent && !c.Stream }
 
 // ServeHTTP implements http.Handler.
 func (l *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -251,10 +251,10 @@ func (l *Server) handle(w http.ResponseWriter, r *http.Request, c *call, p *prob
 		return
 	}
 	switch {
-	case c.fault == Reset:
+	case c.fault == faultReset:
 		l.settle(c, c.Used)
 		reset(w)
-	case c.fault == BadGateway:
+	case c.fault == faultBadGateway:
 		l.generate(r.Context(), c)
 		l.settle(c, c.Used)
 		w.Header().Set("Content-Type", "text/html")
@@ -277,10 +277,10 @@ func (l *Server) draw(rng *rand.Rand, c *call, readable bool) (before time.Durat
 	before = l.config.Before.Draw(rng)
 	c.first = l.config.First.Draw(rng)
 	x, y, cached, fault := rng.NormFloat64(), rng.NormFloat64(), rng.Float64(), rng.Float64()
-	if c.fault = pick(l.config.Faults, fault); c.N <= uint64(len(l.config.Script)) {
-		c.fault = l.config.Script[c.N-1]
+	if c.fault = pick(&l.config.odds, fault); c.N <= uint64(len(l.config.script)) {
+		c.fault = l.config.script[c.N-1]
 	}
-	c.NoUsage, c.PerEvent = c.fault == NoUsage, l.config.EventTokens
+	c.NoUsage, c.PerEvent = c.fault == faultNoUsage, l.config.EventTokens
 	if n := l.config.TokensPerSecond; n > 0 {
 		c.perToken = time.Duration(float64(time.Second) / n)
 	}
@@ -344,32 +344,32 @@ func (l *Server) check(h, asked http.Header, c *call, p *problem, key string, be
 	switch {
 	case verdict == faulty:
 		line.Fault = c.fault.String()
-	case verdict == host.Accepted && c.fault != NoFault, (verdict == host.Limited || verdict == host.TooLarge) &&
-		c.fault >= NoHeaders:
+	case verdict == host.Accepted && c.fault != noFault, (verdict == host.Limited || verdict == host.TooLarge) &&
+		c.fault >= faultNoHeaders:
 		line.Fault = c.fault.String()
 	}
 	if a != nil {
 		v := a.views(now)
 		switch c.fault {
-		case LyingHeaders:
+		case faultLyingHeaders:
 			for f := range v {
 				v[f].left, v[f].reset = v[f].limit, 0
 			}
 		}
-		if c.fault != NoHeaders {
+		if c.fault != faultNoHeaders {
 			l.speak.limits(h, v, time.Now())
 		}
 	}
 	if p != nil && p.kind == rateLimited && !p.never || p != nil && p.kind == overloaded {
 		switch {
-		case c.fault == NoHeaders || p.wait < 0:
-		case c.fault == LyingHeaders:
+		case c.fault == faultNoHeaders || p.wait < 0:
+		case c.fault == faultLyingHeaders:
 			l.speak.retryAfter(h, 0)
 		default:
 			l.speak.retryAfter(h, p.wait)
 		}
 	}
-	if c.fault == GarbledHeaders {
+	if c.fault == faultGarbledHeaders {
 		garble(h)
 	}
 	line.Status = http.StatusOK
@@ -378,9 +378,9 @@ func (l *Server) check(h, asked http.Header, c *call, p *problem, key string, be
 		line.Status, _ = l.speak.refusal(p, c.ID)
 	case c.fails():
 		line.Status = http.StatusInternalServerError
-	case c.fault == BadGateway:
+	case c.fault == faultBadGateway:
 		line.Status = http.StatusBadGateway
-	case c.fault == Reset:
+	case c.fault == faultReset:
 		line.Status = 0
 	}
 	if err := l.judge.hear(&line); err != nil {
@@ -451,12 +451,12 @@ func (l *Server) decide(h http.Header, line *Line, c *call, p *problem, key stri
 		l.accounts[id] = a
 	}
 	switch {
-	case c.fault == Refused:
+	case c.fault == faultRefused:
 		return a, faulty, &problem{kind: rateLimited, model: c.Model, injected: true,
 			decision: decision{wait: l.config.RetryAfter}}
-	case c.fault == Unavailable:
+	case c.fault == faultUnavailable:
 		return nil, faulty, &problem{kind: overloaded, decision: decision{wait: l.config.RetryAfter}}
-	case c.fault == Unpaid:
+	case c.fault == faultUnpaid:
 		return nil, faulty, &problem{kind: noCredit}
 	case l.config.Credit > 0 && l.credit[name] >= l.config.Credit:
 		return nil, unpaid, &problem{kind: noCredit}
@@ -483,10 +483,10 @@ func (l *Server) decide(h http.Header, line *Line, c *call, p *problem, key stri
 	return a, host.Limited, p
 }
 
-// settle replaces the reserved amounts by the used ones, if the Counting does so.
+// settle replaces the reserved amounts by the used ones, if Config.Count is so.
 func (l *Server) settle(c *call, used model.Usage) {
 	a := c.account
-	if a == nil || l.config.Count != CountCorrected && l.config.Count != CountProduced {
+	if a == nil || l.config.Count != countCorrected && l.config.Count != countProduced {
 		return
 	}
 	c.account = nil
@@ -498,10 +498,10 @@ func (l *Server) settle(c *call, used model.Usage) {
 	l.amend(a, c, by)
 }
 
-// produced counts the output produced so far, if the Counting does so.
+// produced counts the output produced so far, if Config.Count is so.
 func (l *Server) produced(c *call, done int64) {
 	n := min(done, c.Used.Output) - c.counted[output]
-	if c.account == nil || l.config.Count != CountProduced || n <= 0 {
+	if c.account == nil || l.config.Count != countProduced || n <= 0 {
 		return
 	}
 	by := amounts{output: n, total: n, totalDay: n, outputSecond: n, totalSecond: n}
@@ -526,7 +526,7 @@ func (l *Server) amend(a *account, c *call, by amounts) {
 
 // generate waits until the whole answer is generated.
 func (l *Server) generate(ctx context.Context, c *call) {
-	if l.config.Count != CountProduced {
+	if l.config.Count != countProduced {
 		l.pause(ctx, c.first+time.Duration(c.Used.Output)*c.perToken)
 		return
 	}

@@ -78,9 +78,17 @@ type Config struct {
 	// that holds as much and is refilled evenly. Both providers document this (OpenAI by the
 	// figures in its answers).
 	Rolling bool
-	// Count is the part of a request that counts against token limits. If zero, the provider's
-	// documented one.
-	Count Counting
+	// Count is the part of a request that counts against token limits, and the time of counting. If
+	// empty, it is reserved for OpenAI and produced for Anthropic, as they document.
+	//
+	//	reserved    counts at the arrival, whatever is used in the end: the estimate of the input and
+	//	            the output that the request allows; of tokens of OpenAI, the larger of the two
+	//	corrected   reserves the same, as tokens the sum of both; the true usage replaces it at the end
+	//	true        counts the true usage at the arrival: a test of clients without doubt about sizes
+	//	produced    counts the estimate of the input at the arrival, and the output as it is produced.
+	//	            A request is refused when not one token is left. Requests under way may overdraw
+	//	            the limit. At the end, the true input replaces the estimate.
+	Count string
 	// RefusedCount counts limited requests against the limits of requests, as OpenAI warns. Only
 	// with Rolling.
 	RefusedCount bool
@@ -101,10 +109,25 @@ type Config struct {
 	// EventTokens is the number of tokens in an event of a stream. If zero, 8.
 	EventTokens int64
 	// Faults has the probability of each fault, at most 1 together. Script has the faults of the
-	// first requests, in order of receipt, and takes precedence.
-	Faults map[Fault]float64
-	Script []Fault
-	// RetryAfter is the wait that Refused and Unavailable ask for. If zero, 1 s. If negative, they
+	// first requests, in order of receipt, and takes precedence. There, "" and "ok" are none.
+	//
+	//	429              refused with RetryAfter although there is room; it counts nowhere
+	//	500              counts, but nothing was generated
+	//	502              a page in HTML, as from a proxy that lost the answer; it counts
+	//	overloaded       503 of OpenAI, 529 of Anthropic; it counts nowhere
+	//	unpaid           insufficient_quota of OpenAI, a low balance of Anthropic; it counts nowhere
+	//	reset            the connection is reset before the answer; it counts
+	//	cut              the connection breaks in the middle of the answer
+	//	ended            the answer stops in its middle, and the connection ends in good order. A
+	//	                 stream lacks its last events, and JSON is cut off.
+	//	error-event      a stream reports an error in its middle and ends; without a stream, 500
+	//	no-usage         the answer has no usage
+	//	no-headers       no field about limits, and no Retry-After
+	//	lying-headers    fields state that nothing is used, and Retry-After is 0
+	//	garbled-headers  a limit of 0, -1 left, a reset that is no time, a Retry-After of a year
+	Faults map[string]float64
+	Script []string
+	// RetryAfter is the wait that 429 and overloaded ask for. If zero, 1 s. If negative, they
 	// ask for none.
 	RetryAfter time.Duration
 	// BatchPace is the time that a request of a batch takes. A batch serves its requests one after
@@ -119,6 +142,9 @@ type Config struct {
 	// LogTo, if not nil, gets lines of JSON: see Line. A slow writer delays answers, not checks.
 	// The server does not close LogTo.
 	LogTo io.Writer
+
+	odds   [faults]float64 // Faults and Script, as read
+	script []fault
 }
 
 // Law decides the usage of a request. The zero value has the defaults below.
@@ -177,11 +203,11 @@ func (c Config) filled() (Config, error) {
 	if perSecond && (c.Provider != OpenAI || c.Rolling) {
 		return bad("PerSecond of %v, Rolling %t: it is of OpenAI's buckets", c.Provider, c.Rolling)
 	}
-	if c.Count > CountProduced {
-		return bad("there is no Count %d", c.Count)
+	if c.Count == "" {
+		c.Count = map[Provider]string{OpenAI: countReserved, Anthropic: countProduced}[c.Provider]
 	}
-	if c.Count == CountDocumented {
-		c.Count = map[Provider]Counting{OpenAI: CountReserved, Anthropic: CountProduced}[c.Provider]
+	if !slices.Contains([]string{countReserved, countCorrected, countTrue, countProduced}, c.Count) {
+		return bad("there is no Count %q", c.Count)
 	}
 	if c.RefusedCount && !c.Rolling {
 		return bad("RefusedCount without Rolling")
@@ -213,7 +239,7 @@ func (c Config) filled() (Config, error) {
 	case c.Credit < 0:
 		return bad("Credit %d is negative", c.Credit)
 	}
-	return c, checkFaults(c.Faults, c.Script)
+	return c, c.readFaults()
 }
 
 // knows reports whether the server has a model of that name.

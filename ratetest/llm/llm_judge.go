@@ -31,7 +31,7 @@ type Line struct {
 	Status  int    `json:"status,omitempty"`    // 0: no status was sent
 	By      string `json:"by,omitempty"`        // the limit that refused
 	Wait    int64  `json:"wait_ns,omitempty"`   // until the request would pass if no other came
-	Fault   string `json:"fault,omitempty"`     // the injected fault: see Fault
+	Fault   string `json:"fault,omitempty"`     // the injected fault: see Config.Faults
 	Retry   string `json:"retry,omitempty"`     // X-Stainless-Retry-Count: the number of the retry by an official SDK
 	// Estimate and MaxOutput are from the request. Used is the usage that the server decided.
 	Estimate  int64 `json:"estimate,omitempty"`

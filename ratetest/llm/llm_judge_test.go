@@ -25,13 +25,13 @@ func TestLLMJudge(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 7))
 			var log bytes.Buffer
 			c := llm.Config{
-				Provider: llm.Provider(seed % 2), Rolling: seed%3 > 0, RefusedCount: seed%3 > 1, Count: llm.Counting(seed % 4), Seed: seed,
+				Provider: llm.Provider(seed % 2), Rolling: seed%3 > 0, RefusedCount: seed%3 > 1, Count: []string{"", "reserved", "corrected", "true"}[seed%4], Seed: seed,
 				Limits:      llm.Limits{Requests: 1 + rng.Int64N(30), Input: rng.Int64N(900), Output: rng.Int64N(900), Tokens: rng.Int64N(2000), TokensPerDay: rng.Int64N(9000)},
 				ModelLimits: map[string]llm.Limits{"n": {Requests: 2, Window: 3 * time.Second}},
 				Law:         llm.Law{Spread: 0.5, OutputMedian: 30, OutputP99: 300, Cached: 0.3, Reasoning: 0.2},
 				Before:      latency.Uniform(0, 300*time.Millisecond), First: latency.Uniform(0, time.Second), TokensPerSecond: 50,
-				Faults: map[llm.Fault]float64{llm.Refused: 0.05, llm.Failed: 0.05, llm.BadGateway: 0.05, llm.Unavailable: 0.05, llm.Ended: 0.05,
-					llm.ErrorEvent: 0.05, llm.LyingHeaders: 0.05, llm.Unpaid: 0.02},
+				Faults: map[string]float64{"429": 0.05, "500": 0.05, "502": 0.05, "overloaded": 0.05, "ended": 0.05,
+					"error-event": 0.05, "lying-headers": 0.05, "unpaid": 0.02},
 				LogTo: &log,
 			}
 			path := []string{chat, messages}[seed%2]
@@ -64,7 +64,7 @@ func TestLLMJudge(t *testing.T) {
 				for _, w := range a.Limits {
 					// With one rolling window of true usage the limit cannot be exceeded. A bucket
 					// lets through twice as much.
-					sure := c.Rolling && !c.RefusedCount && c.Count == llm.CountTrue
+					sure := c.Rolling && !c.RefusedCount && c.Count == "true"
 					if w.Counted > w.Limit || sure && w.Worst != w.Counted || w.Sent < w.Worst || (w.Name == "requests") && w.Worst > 2*w.Limit {
 						t.Errorf("seed %d: %+v", seed, w)
 					}

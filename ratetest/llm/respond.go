@@ -31,11 +31,11 @@ func (l *Server) whole(w http.ResponseWriter, r *http.Request, c *call) {
 	text := model.Encode(l.speak.Whole(&c.Answer))
 	w.Header().Set("Content-Type", "application/json")
 	switch c.fault {
-	case Cut:
+	case faultCut:
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 		w.Write(text[:len(text)/2])
 		abort(w)
-	case Ended: // without a Content-Length the client cannot detect it
+	case faultEnded: // without a Content-Length the client cannot detect it
 		text = text[:len(text)/2]
 	default:
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
@@ -80,13 +80,13 @@ func (l *Server) stream(w http.ResponseWriter, r *http.Request, c *call) {
 		}
 		if broken := 2*e.Done >= c.Used.Output && e.Done > 0 || e.Last; broken {
 			switch c.fault {
-			case Cut:
+			case faultCut:
 				left()
 				abort(w)
-			case Ended:
+			case faultEnded:
 				left()
 				return
-			case ErrorEvent:
+			case faultErrorEvent:
 				left()
 				put(l.speak.broken(c))
 				return

@@ -143,7 +143,7 @@ func TestLLMEachModelHearsOfBans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := minutely(60, limit.Requests, true)
 		rate.EachModel = true
-		v := &virtually{t: t, llm: format.LLMConfig{LimitsOf: "openai"}, server: llm.Config{Limits: llm.Limits{Requests: 60}, Script: []llm.Fault{llm.Unpaid}},
+		v := &virtually{t: t, llm: format.LLMConfig{LimitsOf: "openai"}, server: llm.Config{Limits: llm.Limits{Requests: 60}, Script: []string{"unpaid"}},
 			config: Config{Out: out, Limits: []format.Rate{rate}, Concurrency: 1, Keys: []format.Key{{Name: "A", Secret: "s3cret-Of-9a7Kq-0"}, {Name: "B", Secret: "s3cret-Of-9a7Kq-1"}}}}
 		v.run(ofModel("gpt-4o", 0, 10) + ofModel("gpt-4.1", 10, 10))
 		v.once(20)

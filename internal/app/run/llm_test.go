@@ -53,7 +53,7 @@ func TestLLMWithinTheLimits(t *testing.T) {
 		// Every window later by the trial.
 		{"rolling windows", llm.Config{Rolling: true, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, format.LLMConfig{LimitsOf: "openai"},
 			[]format.Rate{minutely(500, limit.Requests, false), minutely(30_000, limit.Tokens, false)}, 300, 13 * time.Second},
-		{"usage corrects", llm.Config{Count: llm.CountCorrected, Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, format.LLMConfig{Count: tokens.Used},
+		{"usage corrects", llm.Config{Count: "corrected", Limits: llm.Limits{Requests: 500, Tokens: 30_000}}, format.LLMConfig{Count: tokens.Used},
 			[]format.Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}, 300, 0},
 		{"Anthropic as documented", llm.Config{Provider: llm.Anthropic, Limits: llm.Limits{Requests: 500, Input: 30_000, Output: 20_000}}, format.LLMConfig{Provider: format.Anthropic, LimitsOf: "anthropic"},
 			[]format.Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Input, true), minutely(20_000, limit.Output, true)}, 300, 0},
@@ -124,8 +124,8 @@ func TestLLMFaults(t *testing.T) {
 		const n = 200
 		v := &virtually{t: t, config: Config{Out: out, Attempts: 30, Limits: []format.Rate{minutely(500, limit.Requests, true), minutely(30_000, limit.Tokens, true)}},
 			server: llm.Config{Limits: llm.Limits{Requests: 500, Tokens: 30_000}, First: latency.Uniform(100*time.Millisecond, time.Second), Seed: 5,
-				Faults: map[llm.Fault]float64{llm.Refused: 0.03, llm.Failed: 0.03, llm.BadGateway: 0.02, llm.Unavailable: 0.02,
-					llm.Reset: 0.02, llm.Cut: 0.02, llm.Ended: 0.03, llm.NoUsage: 0.05, llm.NoHeaders: 0.03, llm.LyingHeaders: 0.03, llm.GarbledHeaders: 0.03}}}
+				Faults: map[string]float64{"429": 0.03, "500": 0.03, "502": 0.02, "overloaded": 0.02,
+					"reset": 0.02, "cut": 0.02, "ended": 0.03, "no-usage": 0.05, "no-headers": 0.03, "lying-headers": 0.03, "garbled-headers": 0.03}}}
 		v.run(prompts(format.OpenAI, n, 0))
 		v.once(n)
 		if v.err != nil || v.totals.Done != n || v.report.Verdicts["limited"] != 0 || v.totals.Rejected == 0 || len(v.report.Faults) < 11 {
@@ -154,7 +154,7 @@ func TestLLMRefusedOverAndOver(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			v := &virtually{t: t, llm: format.LLMConfig{Provider: p}, config: Config{Out: out, Attempts: 2, Concurrency: 1, Limits: []format.Rate{minutely(500, limit.Requests, true)}},
 				server: llm.Config{Provider: llm.Provider(p), Limits: llm.Limits{Requests: 500}, RetryAfter: 7 * time.Second,
-					Script: slices.Repeat([]llm.Fault{llm.Refused}, 20)}}
+					Script: slices.Repeat([]string{"429"}, 20)}}
 			v.run(prompts(p, 3, 0))
 			v.once(3)
 			if v.err != nil || v.totals.Done != 3 || v.totals.Dead != 0 || v.totals.Rejected != 20 || v.took < 140*time.Second || v.took > 142*time.Second {
@@ -169,9 +169,9 @@ func TestLLMUnpaid(t *testing.T) {
 	for _, p := range []format.Provider{format.OpenAI, format.Anthropic} {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		synctest.Test(t, func(t *testing.T) {
-			script := make([]llm.Fault, 40)
+			script := make([]string, 40)
 			for i := 10; i < len(script); i++ {
-				script[i] = llm.Unpaid
+				script[i] = "unpaid"
 			}
 			v := &virtually{t: t, llm: format.LLMConfig{Provider: p}, config: Config{Out: out, Concurrency: 4, Limits: []format.Rate{minutely(500, limit.Requests, true)}},
 				server: llm.Config{Provider: llm.Provider(p), Limits: llm.Limits{Requests: 500}, Script: script}}
@@ -352,7 +352,7 @@ func TestLLMEstimate(t *testing.T) {
 			const n = 300
 			v := &virtually{t: t, llm: format.LLMConfig{Provider: format.Anthropic, Count: tokens.Used, Overrun: overrun},
 				config: Config{Out: out, Queue: 20, Attempts: 20, Limits: []format.Rate{minutely(6000, limit.Output, true)}},
-				server: llm.Config{Provider: llm.Anthropic, Count: llm.CountTrue, Limits: llm.Limits{Output: 6000}, Seed: 4,
+				server: llm.Config{Provider: llm.Anthropic, Count: "true", Limits: llm.Limits{Output: 6000}, Seed: 4,
 					Law: llm.Law{OutputMedian: 40, OutputP99: 80}, First: latency.Uniform(20*time.Second, 30*time.Second)}}
 			v.run(prompts(format.Anthropic, n, 0))
 			v.once(n)

@@ -144,8 +144,8 @@ func TestPromptsOfAllFormsAreEqual(t *testing.T) {
 	}{
 		{"as OpenAI counts", chat, format.LLMConfig{LimitsOf: "openai"}, llm.Config{}, []format.Rate{minute(100, limit.Requests), minute(9000, limit.Tokens)}, true},
 		{"sums", chat, format.LLMConfig{}, llm.Config{}, []format.Rate{minute(100, limit.Requests), minute(20_000, limit.Tokens)}, false},
-		{"a model with its own limits", chat, format.LLMConfig{Count: tokens.Used}, llm.Config{Count: llm.CountCorrected}, []format.Rate{minute(9000, limit.Tokens), own}, true},
-		{"without a bound", open, format.LLMConfig{Count: tokens.Used, MaxOutput: 200}, llm.Config{Count: llm.CountCorrected}, []format.Rate{minute(9000, limit.Tokens)}, false},
+		{"a model with its own limits", chat, format.LLMConfig{Count: tokens.Used}, llm.Config{Count: "corrected"}, []format.Rate{minute(9000, limit.Tokens), own}, true},
+		{"without a bound", open, format.LLMConfig{Count: tokens.Used, MaxOutput: 200}, llm.Config{Count: "corrected"}, []format.Rate{minute(9000, limit.Tokens)}, false},
 		{"as Anthropic counts", claude, format.LLMConfig{Provider: format.Anthropic}, llm.Config{Provider: llm.Anthropic}, []format.Rate{minute(100, limit.Requests), minute(9000, limit.Input), minute(5000, limit.Output)}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
