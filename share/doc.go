@@ -86,10 +86,12 @@
 // grants. All of the limit that was free counts as sent.
 //
 // A store may also go back in time: somebody restores a snapshot or a backup, or an old server
-// answers again. Then the latest state is lost, too, although the incarnation (the store's
-// identifier) may be the same. The nodes notice the loss all the same. Each loss begins a new life
-// of the state, and each life has a name. Each node knows the number of the turn of its last write,
-// and the names of the lives. So it recognizes a state that is older than what it knows.
+// of the store answers again. Then the latest state is lost, too, although the incarnation (the
+// store's identifier) may be the same. Each write of the state has a number. Each node remembers the
+// highest number that it wrote or read. So a node that reads a lower number knows that the state is
+// an older one. It restores the state as above, and gives it a new name, its life: the numbers alone
+// could reach the old ones again. A node that has read nothing since the copy was made cannot notice
+// that the state is old.
 //
 // If a store lost its state and no node knows the state, no request is granted until no earlier
 // grant can count any more. This takes 2 s (TTL) plus 5 s (Late) plus a window. The same holds

@@ -7,9 +7,9 @@
 //	Policy     how to read the answer, and the longest waits
 //	Verdict    the result: the Outcome for limiters, the Scope, Again or Why not
 //
-// Package classify is for code that sends requests under a limit. A Send function of a pool.Pool
-// that judges answers by this package returns Verdict.Answer. Code that holds a Permit of a
-// paceline.Gate settles the Permit with Verdict.Outcome. Package provider reads what an answer
+// Package classify is for code that sends requests under a limit. In the Send function of a
+// pool.Pool, return the result of the method Verdict.Answer. With a Permit of a paceline.Gate, call
+// Permit.Settle with the field Verdict.Outcome. Package provider reads what an answer
 // states about limits. Package limit decides when the next request may go.
 //
 // Package classify has no clock, lock or goroutine, and no state: equal evidence gives equal

@@ -1,7 +1,9 @@
-// Package costs finds out from answers that a configured charge is wrong. A charge states what the
-// requests of a route cost, and in which resource they count. The charge is wrong if the requests
-// cost more, or count in another resource. Package transport and runs of a file use this package.
-// The charges themselves are in package provider.
+// Package costs finds out from answers that the charge of a route is wrong or missing, and replaces
+// it. A charge states what the requests of a route cost, and in which resource (part of the quota)
+// they count. The charge is wrong if the requests cost more, or count in another resource. After two
+// such answers the higher cost, or the other resource, counts for later requests, and a notice for
+// people says which line of the configuration to change. A cost that is too high is not noticed.
+// Package transport and runs of a file use this package. Package provider has the charges.
 package costs
 
 import (

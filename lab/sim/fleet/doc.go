@@ -19,6 +19,7 @@
 // Package lab/sim/scenario reads scenarios from files. Package lab/sim/compare runs many scenarios
 // and writes a table of their results.
 //
-// The same Scenario always gives the same Report. A Fleet, which is one simulation, is not safe for
+// The same Scenario, with its Seed, always gives the same Report, if its Strategy uses only the
+// random numbers that it gets. A Fleet, which is one simulation, is not safe for
 // concurrent use, but several Fleets may run at the same time.
 package fleet
