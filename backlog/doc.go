@@ -45,5 +45,5 @@
 //	worker.go    Worker: a Session whose requests are sent by a function, within a Gate
 //
 // Package internal/core/backlog makes the decisions of a worker: which requests it may send, and
-// what it writes. That package has no clock, and calls no store.
+// what it writes into the database. That package has no clock, and calls no store.
 package backlog

@@ -7,7 +7,8 @@
 //	client := &http.Client{Transport: paced}
 //
 // The time for which a request waits for its limits is not spent at the server, so a wait has a
-// span of its own. This span is named paceline.wait, and an attribute has the reason of the wait.
+// span of its own. This span is named paceline.wait. Its attribute paceline.limit names the limit.
+// If the request was never sent, its attribute error.type has the reason.
 // The span of an attempt is of kind client, and its name is the HTTP method. It begins when the
 // request is handed to the base transport. Both spans are children of the caller's span.
 //

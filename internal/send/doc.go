@@ -9,9 +9,10 @@
 // Exchange decides whether net/http may write. If the request may have been written before, the
 // Exchange refuses the second write before its first byte.
 //
-// A Base (a wrapped http.RoundTripper) and its Exchanges (one for each permit) decide only whether
-// net/http may write. The caller decides whether to send a request again, with a new permit. A Base
-// and its Exchanges start no goroutine. They take the present time from time.Now, and no caller can
+// A Base (a wrapped http.RoundTripper) and its Exchanges (one for each permit) decide only whether a
+// request may be written: by net/http, or by a connection of this package (line.go). The caller
+// decides whether to send a request again, with a new permit. A Base has no goroutine that runs all
+// the time; a timer closes its idle connections. A Base and its Exchanges take the present time from time.Now, and no caller can
 // replace that clock.
 //
 //	send.go          Base: NewBase, Send; how net/http is kept from a second write

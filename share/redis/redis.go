@@ -3,9 +3,10 @@
 // disk for this: after a restart or a failover, Redis has another run_id, so the processes notice
 // the loss, and restore the state of the limits.
 //
-// A process that shares a limit needs the Redis commands EVALSHA, EVAL, HMGET, HGET, HSET, TIME and
-// INFO, on keys with the prefix. Names, which lists the limits, also needs SCAN. Forget, which
-// removes one, needs DEL. A cluster needs CLUSTER.
+// A process that shares a limit needs the Redis commands EVALSHA, EVAL, HMGET, HGET and HSET on keys
+// with the prefix, and TIME and INFO. Store.Names, which lists the limits, also needs SCAN.
+// Store.Forget, which removes one, needs DEL. In a cluster, the client also needs CLUSTER and
+// COMMAND, on each server.
 //
 // # Files
 //

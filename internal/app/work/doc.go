@@ -7,6 +7,8 @@
 //	results.go   the results of a backlog, in the order of its input
 //	whole.go     Whole: the progress of all processes together
 //
-// The requests of the backlog are stored as lines of run's own format, without secrets. The results
-// are stored as lines as run writes them to its file of results.
+// The requests of the backlog are stored as lines of run's own format. Keys and tokens are never in
+// them. A request with another secret is refused, unless Storing.Secrets allows it. The results are
+// stored as the lines that run writes to its files of results and dead letters. A possible repeat
+// that only the backlog knows is added when the results are read.
 package work
