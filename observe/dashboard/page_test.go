@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/dashboard"
 )
@@ -357,6 +358,7 @@ func TestCannotFlush(t *testing.T) {
 
 // Of a thousand clients a frame has those who wait most and the sum of the rest; all.json has each of them once.
 func TestLists(t *testing.T) {
+	race.Without(t) // one call after another
 	s := observe.Snapshot{Name: "s", Bounds: bounds}
 	for i := range 1234 {
 		s.Clients = append(s.Clients, observe.ClientState{Name: fmt.Sprint("client ", i), Waiting: i * 7919 % 1234, Share: math.NaN(), Counts: observe.Counts{Accepted: 2}})

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/observe/prom"
@@ -154,6 +155,7 @@ func TestLive(t *testing.T) {
 
 // However many names there are and however long, there are only so many series, nothing is lost, and no counter ever shrinks.
 func TestLabelsAreBounded(t *testing.T) {
+	race.Without(t) // one call after another
 	s := &fixed{Name: strings.Repeat("n", 500), Bounds: []time.Duration{time.Second, 2 * time.Second}}
 	grow := func(from, to int) {
 		for i := from; i < to; i++ {
