@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
@@ -284,6 +285,7 @@ func TestMessageBatch(t *testing.T) {
 
 // A server keeps so many bytes of files and no more, and room that a deleted file leaves is used again.
 func TestFilesAreBounded(t *testing.T) {
+	race.Without(t) // one call after another
 	k := &keeper{t, newServer(t, llm.Config{}), "k"}
 	large := strings.Repeat("x", 60<<20)
 	var ids []string
