@@ -101,6 +101,27 @@ func (u *unanswered) Write(b []byte) (int, error) {
 	return u.Handle.Write(b)
 }
 
+// noSends is a disk on which no send fits into the journal.
+type noSends struct{ durable.Handle }
+
+func (u *noSends) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(`"send"`)) {
+		return 0, errors.New("no space left on device")
+	}
+	return u.Handle.Write(b)
+}
+
+// What the journal cannot note is not sent: no later run would count it.
+func TestFullDiskForSends(t *testing.T) {
+	srv, seen := counting(t, func(http.ResponseWriter, *http.Request) {})
+	b := newBench(t)
+	b.tamper = func(r *Run) { r.store.Journal.Through(func(h durable.Handle) durable.Handle { return &noSends{h} }) }
+	got := b.run(request("0", srv.URL+"/?0"))
+	if n := seen("0"); !errors.Is(got.err, ErrOutput) || n > 0 || got.Left != 1 || got.Done+got.Lost != 0 {
+		t.Errorf("it came %d times, %+v, %v", n, got.Totals, got.err)
+	}
+}
+
 // If results can be written but their answers in the journal cannot, the sending stops as well.
 // Otherwise a restart would count windows that are over.
 func TestFullDiskForAnswers(t *testing.T) {

@@ -57,6 +57,8 @@ func TestETAOfKinds(t *testing.T) {
 		{name: "half of a window of a minute", limits: []format.Rate{minutely(300, 0, false)}, n: 1000, plan: true,
 			set: func(v *inTime) { v.config.Use = 0.5 }},
 		{name: "a resource takes longest", limits: []format.Rate{perSecond(20)}, n: 600, plan: true, set: searching, input: mixed},
+		{name: "a resource at two keys", limits: []format.Rate{perSecond(20)}, n: 600, plan: true, input: mixed,
+			set: func(v *inTime) { searching(v); v.keys("b") }},
 		{name: "a resource beside slower ones", limits: []format.Rate{perSecond(2)}, n: 600, plan: true, set: searching, input: mixed},
 	} {
 		t.Run(c.name, func(t *testing.T) {

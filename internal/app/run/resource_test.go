@@ -206,6 +206,12 @@ func TestAResourceIsInTheStore(t *testing.T) {
 				if out.err != nil || out.Done != 36 {
 					t.Errorf("%v: %d done\n%s", out.err, out.Done, out.notices)
 				}
+				waits := out.results["/search/a5"].WaitedFor
+				for name := range waits {
+					if !strings.HasPrefix(name, "the shared limit default/resource search/key-") && !strings.HasPrefix(name, "answers") {
+						t.Errorf("the last search waited for %v", waits)
+					}
+				}
 				b.config.Share.Close()
 			})
 		}
@@ -266,6 +272,19 @@ func TestAnotherResourceIsNamed(t *testing.T) {
 		}
 		if n := strings.Count(out.notices, "GET /user counts in the resource core, and not in users, as its answer says: --charge 'GET /user=resource core'"); n != 1 {
 			t.Errorf("said %d times: %s", n, out.notices)
+		}
+	})
+}
+
+// Where all requests count in the limits of the run, a resource waits for these, and its results say so.
+func TestAResourceWaitsForTheLimitOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, url, _ := virtualBench(t, func(http.ResponseWriter, *http.Request) {})
+		b.config.Limits, b.config.Concurrency = []format.Rate{{N: 1, Per: time.Minute, Text: "1/m"}}, 1
+		b.config.Charges = []provider.Charge{{On: "GET /search/*", Resource: "search"}}
+		out := b.run(request("a", url+"search/a"), request("b", url+"search/b"), request("c", url+"search/c"))
+		if waits := out.results["c"].WaitedFor; out.err != nil || waits["limit 1/m"] < 119_000 || waits["limit of search"] > 0 {
+			t.Errorf("%v: the third waited for %v", out.err, waits)
 		}
 	})
 }

@@ -116,7 +116,7 @@ func (t *trials) answered(j *job, ans *pool.Answer) {
 			t.teller.Say("model %s: %s; its other requests are not sent", text.Sanitize(model), strings.TrimSuffix(ans.Reason, "."))
 		}
 	case ans.Denied, ans.Banned: // the key may be at fault and not the model; another attempt shows more
-	case ans.Result == limit.Accepted, ans.Result == limit.Limited && !ans.Invalid:
+	case ans.Result == limit.Accepted, ans.Result == limit.Limited:
 		t.set(model, right, "")
 	}
 }

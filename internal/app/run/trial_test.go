@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,13 +39,13 @@ func TestFirstOfAModel(t *testing.T) {
 				return 400, `{"error":{"message":"max_tokens is too large"}}`, time.Second
 			}
 			return 200, served, time.Second
-		}, 1, time.Second, 20, 38, nil},
+		}, 2, 2 * time.Second, 20, 38, nil}, // it shows nothing of the model: the next one goes alone, too
 		{"too large for it", func(n int) (int, string, time.Duration) {
 			if n == 1 {
 				return 429, `{"error":{"message":"Request too large for x: Limit 30000, Requested 40000"}}`, time.Second
 			}
 			return 200, served, time.Second
-		}, 1, time.Second, 20, 38, nil},
+		}, 2, 2 * time.Second, 20, 38, nil}, // it shows nothing of the model: the next one goes alone, too
 		{"a server that fails", func(n int) (int, string, time.Duration) {
 			if n <= 3 {
 				return 500, `{}`, time.Second
@@ -72,6 +73,7 @@ func TestFirstOfAModel(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
+			var said []string
 			began, asked, alone, latest := time.Now(), map[string]int{}, map[string]int{}, time.Duration(0)
 			handler := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 				body, _ := io.ReadAll(q.Body)
@@ -104,13 +106,17 @@ func TestFirstOfAModel(t *testing.T) {
 			for i := range 40 {
 				fmt.Fprintf(&lines, `{"custom_id":"p%d","method":"POST","url":"/v1/responses","body":{"model":"%c","max_output_tokens":9,"input":"x"}}`+"\n", i, 'a'+i%2)
 			}
-			v := &virtually{t: t, config: Config{Out: out, BanStatus: []int{401}}}
+			v := &virtually{t: t, config: Config{Out: out, BanStatus: []int{401}, Notice: func(s string) { said = append(said, s) }}}
 			v.send(network, lines.String())
 			_ = srv.Close()
 			<-ended
 			few := c.asked == 0 && asked["a"]+asked["b"] <= 12
 			if v.totals.Done != c.done || !few && (asked["a"] != c.asked || asked["b"] != c.asked) || !errors.Is(v.err, c.err) || latest > c.all+100*time.Millisecond {
 				t.Errorf("%s: %v; asked %v, the others from %v on; %+v", c.name, v.err, asked, latest, v.totals)
+			}
+			const spared = "model a: 19 requests were not sent (--retry-dead=model sends them, once there is such a model)"
+			if c.asked == 1 && c.err == nil && !slices.Contains(said, spared) {
+				t.Errorf("%s: it is not said that %s: %q", c.name, spared, said)
 			}
 		})
 	}
