@@ -83,6 +83,26 @@ func brokenOff(t *testing.T, of string, killed, forgets bool) (before, after rec
 	return before, after, second.notices
 }
 
+// What was found says how many requests were refused while the limit was not known yet, and how many later.
+func TestFoundCountsRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		b, url, _ := virtualBench(t, func(w http.ResponseWriter, _ *http.Request) {
+			n++
+			time.Sleep(10 * time.Second)
+			if n == 2 || n == 15 || n == 18 {
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+		})
+		b.config.Auto, b.config.Concurrency, b.config.Timeout = &Auto{Seed: 3}, 1, time.Minute
+		out := b.run(requests(20, url)...)
+		if f := out.Found; out.err != nil || len(f) != 1 || f[0].Soon != 1 || f[0].Later != 2 || f[0].By != "refusals" {
+			t.Errorf("%v: %+v", out.err, f)
+		}
+	})
+}
+
 // withoutMemories returns a file as the version before wrote it.
 func withoutMemories(text string) string {
 	var kept strings.Builder

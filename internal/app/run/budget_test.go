@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,24 @@ func TestBudgetOfARun(t *testing.T) {
 		got := b.run(requests(5, srv.URL)...)
 		if got.Done != c.done || got.Left != c.left || got.USD != c.usd || errors.Is(got.err, ErrEnough) != (c.left > 0) {
 			t.Errorf("%v: %+v, %v", c, got.Totals, got.err)
+		}
+	}
+}
+
+// Nobody has counted an input that is read once. All of it is read and the budget is spent, and yet a request is left: the run says why.
+func TestBudgetOfAnInputThatIsReadOnce(t *testing.T) {
+	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
+	for budget, left := range map[float64]int{2.5: 1, 3: 0} {
+		b := newBench(t)
+		b.config.Price, b.config.Concurrency, b.config.Budget = 1, 1, budget
+		r := b.made(b.config)
+		if err := r.Open(); err != nil {
+			t.Fatal(err)
+		}
+		err := r.Send(t.Context(), "in", strings.NewReader(strings.Join(requests(3, srv.URL), "\n")))
+		totals, _ := r.Close()
+		if totals.Done != 3-left || totals.Left != left || errors.Is(err, ErrEnough) != (left > 0) {
+			t.Errorf("for %v USD: %v, %+v", budget, err, totals)
 		}
 	}
 }
