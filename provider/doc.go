@@ -47,6 +47,6 @@
 //	within.go         refusals in answers with a status of success
 //	reads.go          requests that do nothing but read
 //	parts.go          answers to several requests at once, of which some were refused
-//	looked.go         fields that no reading knows, and the signs of refusals, for people
+//	unread_fields.go  fields that no reading knows, and the signs of refusals, for people
 //	rows_*.go         the rows of the table, by kind of provider
 package provider

@@ -24,17 +24,17 @@ func TestParsers(t *testing.T) {
 		{"seconds", seconds, "Inf", MaxWait + 1, true},
 		{"seconds", seconds, "NaN", 0, false},
 		{"seconds", seconds, "", 0, false},
-		{"span", span, "6m0s", 6 * time.Minute, true},
-		{"span", span, "12ms", 12 * time.Millisecond, true},
-		{"span", span, "23h47m36.648s", 23*time.Hour + 47*time.Minute + 36648*time.Millisecond, true},
-		{"span", span, "1.559999999s", 1559999999, true},
-		{"span", span, "1d2h", 26 * time.Hour, true},
-		{"span", span, "65535d999999h", MaxWait + 1, true},
-		{"span", span, "55", 0, false}, // a unit is what says which
-		{"span", span, "0", 0, false},
-		{"span", span, "0s", 0, true},
-		{"span", span, "-8ms", 0, false},
-		{"span", span, "d", 0, false},
+		{"goDuration", goDuration, "6m0s", 6 * time.Minute, true},
+		{"goDuration", goDuration, "12ms", 12 * time.Millisecond, true},
+		{"goDuration", goDuration, "23h47m36.648s", 23*time.Hour + 47*time.Minute + 36648*time.Millisecond, true},
+		{"goDuration", goDuration, "1.559999999s", 1559999999, true},
+		{"goDuration", goDuration, "1d2h", 26 * time.Hour, true},
+		{"goDuration", goDuration, "65535d999999h", MaxWait + 1, true},
+		{"goDuration", goDuration, "55", 0, false}, // a unit is what says which
+		{"goDuration", goDuration, "0", 0, false},
+		{"goDuration", goDuration, "0s", 0, true},
+		{"goDuration", goDuration, "-8ms", 0, false},
+		{"goDuration", goDuration, "d", 0, false},
 	} {
 		got, err := c.parse(c.in)
 		if got != c.want || (err == nil) != c.ok {
@@ -126,7 +126,7 @@ func FuzzParsers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for name, parse := range map[string]func(string) (time.Duration, error){
-			"seconds": seconds, "span": span, "ms": func(s string) (time.Duration, error) { return scaled(s, time.Millisecond) },
+			"seconds": seconds, "goDuration": goDuration, "ms": func(s string) (time.Duration, error) { return scaled(s, time.Millisecond) },
 		} {
 			if d, err := parse(s); d < 0 || d > MaxWait+1 || err != nil && d != 0 {
 				t.Errorf("%s(%q) = %v, %v", name, s, d, err)

@@ -137,8 +137,8 @@ func scaled(v string, unit time.Duration) (time.Duration, error) {
 // nanosecond more, and a wait of weeks must not become shorter.
 func ceil(ns float64) time.Duration { return time.Duration(math.Ceil(ns - min(ns*1e-15, 0.5))) }
 
-// span reads a duration as Go writes it, with days: 6m0s, 12ms, 23h47m36.648s, 1d2h.
-func span(v string) (time.Duration, error) {
+// goDuration reads a duration as Go writes it, with days: 6m0s, 12ms, 23h47m36.648s, 1d2h.
+func goDuration(v string) (time.Duration, error) {
 	v = strings.TrimSpace(v)
 	var days time.Duration
 	if d, rest, ok := strings.Cut(v, "d"); ok {

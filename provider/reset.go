@@ -39,7 +39,7 @@ func (r *reading) moment(name, v string, unit time.Duration) time.Time {
 	var d time.Duration
 	switch {
 	case !number:
-		if d, err = span(v); err != nil && err != errNegative {
+		if d, err = goDuration(v); err != nil && err != errNegative {
 			w := written(v)
 			w.cut("in ", "after ")
 			if long, ok := w.span(); ok && w == "" {

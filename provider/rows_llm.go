@@ -296,7 +296,7 @@ func (r *reading) statedInWords(m string) {
 	if _, wait, ok := strings.Cut(m, "try again in "); ok {
 		wait, _, _ = strings.Cut(wait, " ")
 		wait = strings.TrimRight(wait, ".")
-		d, err := span(wait)
+		d, err := goDuration(wait)
 		r.orRetryAfter("body", wait, d, err)
 	}
 	_, rest, ok := strings.Cut(m, " on ")
@@ -500,7 +500,7 @@ func (r *reading) google() {
 				daily = r.violation(name, d.Metadata.QuotaMetric, d.Metadata.QuotaLimitValue) || daily
 			}
 		case strings.HasSuffix(d.Type, "google.rpc.RetryInfo"):
-			wait, err := span(d.RetryDelay)
+			wait, err := goDuration(d.RetryDelay)
 			r.orRetryAfter("retryDelay", d.RetryDelay, wait, err)
 		}
 	}

@@ -85,7 +85,7 @@ func (r *reading) length(name string, unit time.Duration) time.Duration {
 	v, _, _ = strings.Cut(v, ",") // if the field is there twice, the first
 	d, err := scaled(v, cmp.Or(unit, time.Second))
 	if err != nil {
-		d, err = span(v)
+		d, err = goDuration(v)
 	}
 	d, _ = r.bound(name, v, d, err)
 	return d

@@ -64,7 +64,7 @@
 //	call.go                one RoundTrip, as the list of its steps
 //	prepare.go             which limits a request counts in, and what it costs
 //	host_charges.go        what a request costs by the charges of its host, and its resource
-//	notice.go              charges that answers show to be wrong
+//	wrong_charges.go       charges that answers show to be wrong
 //	shape.go               costs that only an answer knows
 //	acquire.go             the wait of a request, for one permit of all its limits
 //	send.go                sends by the Base, with the key's credential, at most once per permit
@@ -84,7 +84,7 @@
 //	client.go              Client and Clients: weights, head starts and limits of clients
 //	frozen.go              what idle partitions remember, in a few bytes each
 //	node.go                the limits of one scope, and the server's statements about them
-//	room.go                the bound of Config.Adaptive
+//	adaptive_room.go       the bound of Config.Adaptive
 //	provider.go            which provider runs a host, and the limits that providers publish
 //	errors.go              Error, ErrPaused, ErrOutage, ErrPrice, ErrAttemptTimeout
 //	partition.go           Partition: the names of what a request counts in

@@ -27,8 +27,8 @@
 //
 // # Files
 //
-//	postgres.go  Store: connecting, and help for statements
-//	schema.go    the tables, and their version
-//	worker.go    what workers do: take requests, report results, look at other workers, give them up
-//	program.go   what programs do: adding, results, changes
+//	postgres.go      Store: connecting, and help for statements
+//	schema.go        the tables, and their version
+//	worker.go        what workers do: take requests, report results, look at other workers, give them up
+//	for_programs.go  what programs do: adding, results, changes
 package postgres

@@ -8,8 +8,8 @@
 //
 // # Files
 //
-//	sqlite.go   Store: opening a file, and transactions
-//	schema.go   the tables
-//	worker.go   what workers do: take requests, report results, look at other workers, give them up
-//	program.go  what programs do: adding, results, changes
+//	sqlite.go        Store: opening a file, and transactions
+//	schema.go        the tables
+//	worker.go        what workers do: take requests, report results, look at other workers, give them up
+//	for_programs.go  what programs do: adding, results, changes
 package sqlite

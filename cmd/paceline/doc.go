@@ -15,8 +15,9 @@
 //	enqueue.go           enqueue: puts the requests of a file into a backlog
 //	work.go              work: sends the requests of a backlog
 //	backlog*.go          backlog: shows what is in a store; --backlog of run and others
-//	given.go             run: inputs in forms that are not paceline's own
-//	progress_run.go      run: the live line
+//	foreign_input.go     run: inputs in forms that are not paceline's own
+//	run_progress.go      run: the live line
+//	page_flags.go        run: --next, by which the address of the next page is found
 //	watch_page.go        run: the page on which a run can be watched
 //	success.go           run: --success, a jq expression
 //	poll_flags.go        run: --every, requests that are asked again and again

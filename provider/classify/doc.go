@@ -21,7 +21,7 @@
 //	concerns.go    whom a refusal concerns
 //	outcome.go     the Outcome for the limiters of some scopes
 //	dialect.go     which answers need their body to be read first
-//	unsent.go      errors that prove that nothing was sent
+//	never_sent.go  errors that prove that nothing was sent
 //	network.go     what a failed attempt shows of the way to a server
 //	exhausted*.go  errors of a machine that has no files or ports left
 //	describe.go    the limits of an answer, and when to come back, in words for people

@@ -9,13 +9,13 @@
 //
 // # Files
 //
-//	door.go                   Door: the requests and tunnels of programs
-//	connection_credential.go  connections to named hosts: TLS, HTTP/1.1 and HTTP/2 within them
-//	tunnel.go                 connections to other hosts
-//	captured_conn.go          connections of programs that do not know that there is a proxy
-//	peer_*.go                 which user's program is at the other end of a connection
-//	public_address.go         addresses that no tunnel may reach
-//	variables.go              the environment of programs, as a table
-//	authority.go              Authority: certificates for the named hosts
-//	bundle.go                 the file of certificates that programs are to trust
+//	door.go            Door: the requests and tunnels of programs
+//	named_conn.go      connections to named hosts: TLS, HTTP/1.1 and HTTP/2 within them
+//	tunnel.go          connections to other hosts
+//	captured_conn.go   connections of programs that do not know that there is a proxy
+//	peer_*.go          which user's program is at the other end of a connection
+//	public_address.go  addresses that no tunnel may reach
+//	variables.go       the environment of programs, as a table
+//	authority.go       Authority: certificates for the named hosts
+//	bundle.go          the file of certificates that programs are to trust
 package forward

@@ -20,10 +20,10 @@
 //	admin.go            the admin listener
 //	metrics.go          a listener for /metrics, /livez and /readyz alone
 //	visit.go            one request, from its arrival to the end of its answer
-//	target.go           requests that no upstream may get
+//	request_target.go   requests that no upstream may get
 //	paths.go            the ways in which a server may read a path
 //	lengths.go          requests that state both a length and chunks
-//	pages.go            requests that web pages make in a browser, and preflights
+//	foreign_pages.go    requests that web pages make in a browser, and preflights
 //	withhold.go         what of a request the upstream must not get
 //	clientele.go        the client of a request, and its own limits
 //	route.go            the upstream of a request, by host and path
