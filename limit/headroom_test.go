@@ -36,7 +36,7 @@ var headrooms = map[string]limittest.Spec{
 			})), 0.5, 0)
 		},
 		Costs:  []limit.Cost{{limit.Input: 1}, {limit.Input: 3}},
-		Gauge:  limittest.Rough,
+		Rough:  true,
 		Lapses: true,
 		// What an answer used counts from its end on.
 		ClosedLoop: true,
@@ -63,8 +63,8 @@ var headrooms = map[string]limittest.Spec{
 				must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 4})),
 			), 0.7, time.Second)
 		},
-		Costs: costs,
-		Steps: limittest.NoSteps,
+		Costs:   costs,
+		NoSteps: true,
 	},
 }
 
@@ -72,7 +72,7 @@ func TestHeadroomLaws(t *testing.T) {
 	for name, spec := range headrooms {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spec.Gauge = max(spec.Gauge, limittest.Bounded) // less than all goes
+			spec.Bounded = true // less than all goes
 			spec.Programs = 40
 			limittest.Laws(t, spec)
 		})
@@ -81,7 +81,7 @@ func TestHeadroomLaws(t *testing.T) {
 
 func FuzzHeadroom(f *testing.F) {
 	spec := headrooms["of a bucket, with a ramp"]
-	spec.Gauge = limittest.Bounded
+	spec.Bounded = true
 	limittest.Fuzz(f, spec)
 }
 

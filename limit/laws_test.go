@@ -183,7 +183,7 @@ var specs = map[string]limittest.Spec{
 		Burst:      1 << 20, // requests that cost nothing go
 	},
 	"Produced": {
-		Gauge: limittest.Rough,
+		Rough: true,
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: -1}))
 		},
@@ -191,10 +191,10 @@ var specs = map[string]limittest.Spec{
 		Costs:       costs,
 		Scale:       time.Minute,
 		RejectsFree: true,
-		Promise:     limittest.Produced(120, time.Minute, 120, limit.Input),
+		Promise:     producedPromise(120, time.Minute, 120, limit.Input),
 	},
 	"Produced/more than the bucket": {
-		Gauge: limittest.Rough,
+		Rough: true,
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Burst: 30, Unit: limit.Input, Within: -1, Late: time.Minute}))
 		},
@@ -203,10 +203,10 @@ var specs = map[string]limittest.Spec{
 		Scale:       20 * time.Second,
 		Late:        time.Minute,
 		RejectsFree: true,
-		Promise:     limittest.Produced(120, time.Minute, 30, limit.Input),
+		Promise:     producedPromise(120, time.Minute, 30, limit.Input),
 	},
 	"Produced/changing": {
-		Gauge: limittest.Rough,
+		Rough: true,
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: -1}))
 		},
@@ -220,10 +220,10 @@ var specs = map[string]limittest.Spec{
 			}
 		},
 		RejectsFree: true,
-		Promise:     limittest.Produced(120, time.Minute, 120, limit.Input),
+		Promise:     producedPromise(120, time.Minute, 120, limit.Input),
 	},
 	"Produced/at a speed": {
-		Gauge: limittest.Rough,
+		Rough: true,
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: 3, Within: 5 * time.Second}))
 		},
@@ -232,11 +232,11 @@ var specs = map[string]limittest.Spec{
 		Scale:      time.Minute,
 		ClosedLoop: true, // a settle of more than the speed allows is news
 		Lapses:     true,
-		Steps:      limittest.NoSteps,
+		NoSteps:    true,
 		Burst:      1 << 20, // requests that cost nothing go
 	},
 	"Produced/slower than the refill": {
-		Gauge: limittest.Rough,
+		Rough: true,
 		New: func() limit.Limiter {
 			return must(limit.NewProduced(limit.ProducedConfig{Limit: 120, Window: time.Minute, Unit: limit.Input, PerSecond: 1, Within: 5 * time.Second}))
 		},
@@ -245,18 +245,18 @@ var specs = map[string]limittest.Spec{
 		Scale:      time.Minute,
 		ClosedLoop: true,
 		Lapses:     true,
-		Steps:      limittest.NoSteps,
+		NoSteps:    true,
 		Burst:      1 << 20, // requests that cost nothing go
 	},
 	"Calendar": {
 		New: func() limit.Limiter {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second, Phase: at(300 * ms)}))
 		},
-		Steps: limittest.NoSteps,
-		Costs: costs,
+		NoSteps: true,
+		Costs:   costs,
 		Promise: func(as []limittest.Arrival) error {
 			for _, skew := range []time.Duration{-50 * ms, 0, 50 * ms} {
-				if err := limittest.Calendar(5, time.Second, at(300*ms+skew), limit.Requests)(as); err != nil {
+				if err := calendarPromise(5, time.Second, at(300*ms+skew), limit.Requests)(as); err != nil {
 					return err
 				}
 			}
@@ -267,31 +267,31 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second, Skew: -1}))
 		},
-		Steps: limittest.NoSteps,
-		Costs: costs,
+		NoSteps: true,
+		Costs:   costs,
 		Change: func(l limit.Limiter, now mono.Time, b byte) {
 			if err := l.(*limit.Calendar).SetLimit(now, 2+int64(b%4)); err != nil {
 				panic(err)
 			}
 		},
-		Promise: limittest.Calendar(5, time.Second, 0, limit.Requests),
+		Promise: calendarPromise(5, time.Second, 0, limit.Requests),
 	},
 	"Calendar/changing window": {
 		New: func() limit.Limiter {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: 5, Window: time.Second}))
 		},
-		Steps:   limittest.NoSteps,
+		NoSteps: true,
 		Costs:   costs,
 		Change:  changeWindow,
-		Promise: limittest.Calendar(5, time.Second/2, 0, limit.Requests), // a part of each longer interval
+		Promise: calendarPromise(5, time.Second/2, 0, limit.Requests), // a part of each longer interval
 	},
 	"Anchored": {
 		New: func() limit.Limiter {
 			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second}))
 		},
-		Steps: limittest.SeenSteps,
-		Costs: costs,
-		Promise: both(limittest.Anchored(5, time.Second, limit.Requests), enforced(func() (rule.Timed, error) {
+		SeenSteps: true,
+		Costs:     costs,
+		Promise: both(anchoredPromise(5, time.Second, limit.Requests), enforced(func() (rule.Timed, error) {
 			return rule.NewAnchored(rule.AnchoredConfig{Limit: 5, Window: time.Second})
 		})),
 	},
@@ -299,7 +299,7 @@ var specs = map[string]limittest.Spec{
 		New: func() limit.Limiter {
 			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second, Arrivals: limit.Arrivals{OneWayMax: 100 * ms}}))
 		},
-		Steps:     limittest.SeenSteps,
+		SeenSteps: true,
 		Costs:     costs,
 		OneWayMax: 100 * ms,
 		Change: func(l limit.Limiter, now mono.Time, b byte) {
@@ -307,13 +307,13 @@ var specs = map[string]limittest.Spec{
 				panic(err)
 			}
 		},
-		Promise: limittest.Anchored(5, time.Second, limit.Requests),
+		Promise: anchoredPromise(5, time.Second, limit.Requests),
 	},
 	"Anchored/changing window": { // TestNoWindowOfAnyLengthOverflows has the promise
 		New: func() limit.Limiter {
 			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: 5, Window: time.Second, Arrivals: limit.Arrivals{OneWayMax: 100 * ms}}))
 		},
-		Steps:     limittest.SeenSteps,
+		SeenSteps: true,
 		Costs:     costs,
 		OneWayMax: 100 * ms,
 		Change:    changeWindow,
@@ -343,7 +343,7 @@ var specs = map[string]limittest.Spec{
 		Promise: limittest.Bucket(5, time.Second, 1, limit.Requests),
 	},
 	"Bucket/alone": {
-		Gauge: limittest.Bounded,
+		Bounded: true,
 		New: func() limit.Limiter {
 			return must(limit.NewBucket(limit.BucketConfig{Limit: 5, Window: time.Second, Burst: 2, Alone: true}))
 		},
@@ -371,7 +371,7 @@ var specs = map[string]limittest.Spec{
 			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second}))
 		},
 		Costs: costs,
-		Promise: both(limittest.Weighted(5, time.Second, limit.Requests, false), enforced(func() (rule.Rule, error) {
+		Promise: both(weightedPromise(5, time.Second, limit.Requests, false), enforced(func() (rule.Rule, error) {
 			return rule.NewWeighted(rule.WeightedConfig{Limit: 5, Window: time.Second, Phase: at(300 * ms)})
 		})),
 	},
@@ -380,7 +380,7 @@ var specs = map[string]limittest.Spec{
 			return must(limit.NewWeighted(limit.WeightedConfig{Limit: 5, Window: time.Second, RoundsDown: true}))
 		},
 		Costs:   costs,
-		Promise: limittest.Weighted(5, time.Second, limit.Requests, true),
+		Promise: weightedPromise(5, time.Second, limit.Requests, true),
 	},
 	"Weighted/changing limit": {
 		New: func() limit.Limiter {
@@ -392,7 +392,7 @@ var specs = map[string]limittest.Spec{
 				panic(err)
 			}
 		},
-		Promise: limittest.Weighted(5, time.Second, limit.Requests, false),
+		Promise: weightedPromise(5, time.Second, limit.Requests, false),
 	},
 	"Weighted/changing window": {
 		New: func() limit.Limiter {

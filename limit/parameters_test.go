@@ -58,7 +58,7 @@ func anySpec(rng *rand.Rand, kind string) (limittest.Spec, string) {
 		})
 		held(func() rule.Rule { return must(rule.NewGCRA(rule.GCRAConfig{Limit: n, Window: w})) })
 	case "Calendar":
-		s.Steps = limittest.NoSteps
+		s.NoSteps = true
 		skew := min(w/4, 5*ms)
 		s.New = func() limit.Limiter {
 			return must(limit.NewCalendar(limit.CalendarConfig{Limit: n, Window: w, Phase: phase, Skew: skew, Arrivals: known}))
@@ -71,7 +71,7 @@ func anySpec(rng *rand.Rand, kind string) (limittest.Spec, string) {
 			return must(rule.NewCalendar(rule.CalendarConfig{Limit: n, Window: w, Phase: phase, Tick: -1}))
 		})
 	case "Anchored":
-		s.Steps = limittest.SeenSteps
+		s.SeenSteps = true
 		s.New = func() limit.Limiter {
 			return must(limit.NewAnchored(limit.AnchoredConfig{Limit: n, Window: w, Arrivals: known}))
 		}

@@ -63,6 +63,6 @@
 //	law_restore.go   law 14: Keeper
 //	law_leaving.go   law 17: ReadyLeaving
 //	gauge.go         law 15: AppendUsage
-//	promise.go       the promises of law 9, for each kind of server
+//	promise.go       promises of law 9: a rolling window, a bucket
 //	wraps.go         Wraps: a limiter that is made of another one
 package limittest

@@ -35,7 +35,7 @@ func (p *pair) Settle(now mono.Time, _ *limit.Sent, _ *limit.Outcome) {
 
 // atMostTwo is the rule of its server.
 func atMostTwo() limittest.Spec {
-	return limittest.Spec{New: func() limit.Limiter { return &pair{last: mono.Min} }, Steps: limittest.AnySteps}
+	return limittest.Spec{New: func() limit.Limiter { return &pair{last: mono.Min} }}
 }
 
 // TestPair and FuzzPair are what the author of a limiter writes. They are run with the tests of this
@@ -97,19 +97,11 @@ func ExampleArrival() {
 		keeps func([]limittest.Arrival) error
 	}{
 		{"rolling window", limittest.Rolling(2, time.Second, limit.Requests)},
-		{"second of the clock", limittest.Calendar(2, time.Second, 0, limit.Requests)},
-		{"second from the first", limittest.Anchored(2, time.Second, limit.Requests)},
-		{"two seconds in proportion", limittest.Weighted(2, time.Second, limit.Requests, false)},
 		{"bucket of three", limittest.Bucket(2, time.Second, 3, limit.Requests)},
-		{"bucket of output", limittest.Produced(2, time.Second, 2, limit.Output)},
 	} {
 		fmt.Printf("%s: %t\n", server.name, server.keeps(three) != nil)
 	}
 	// Output:
 	// rolling window: true
-	// second of the clock: true
-	// second from the first: true
-	// two seconds in proportion: true
 	// bucket of three: false
-	// bucket of output: false
 }

@@ -8,17 +8,6 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Gauge is how much of law 15 holds for a kind of Limiter.
-type Gauge uint8
-
-const (
-	Exact   Gauge = iota // Ready depends on the used part alone
-	Bounded              // something else may delay requests, too, such as a pause
-	// Rough: a request settled without Actual may count as less than its cost, and Used stops at
-	// Allowed.
-	Rough
-)
-
 // gauge has the facts of a run that law 15 needs.
 type gauge struct {
 	kept    bool // each request was Ready when it went, and cost no more than admitted
@@ -65,11 +54,11 @@ func (r *run) gauged(ready []mono.Time) error {
 			return fmt.Errorf("law 15: %+v: something is below nothing, or what is open is not used", u)
 		case u.Used > u.Allowed && g.kept && !r.ClosedLoop && !r.Lapses && r.News == nil:
 			return fmt.Errorf("law 15: only what was ready went, and %d of %d are used: %+v", u.Used, u.Allowed, u)
-		case !u.InFlight && r.Gauge != Rough && u.Total-g.before[i] != g.counted[u.Unit]:
+		case !u.InFlight && !r.Rough && u.Total-g.before[i] != g.counted[u.Unit]:
 			return fmt.Errorf("law 15: %d %v were settled and count; the total is %d", g.counted[u.Unit], u.Unit, u.Total-g.before[i])
 		}
 	}
-	if r.Gauge != Exact || r.ClosedLoop || r.Lapses {
+	if r.Bounded || r.Rough || r.ClosedLoop || r.Lapses {
 		return nil
 	}
 	for i, c := range r.Costs {

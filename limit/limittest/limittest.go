@@ -33,8 +33,10 @@ type Spec struct {
 	// Lapses says that a verdict may lapse, since an open cost grows with its age. Law 2 is then
 	// that of News.
 	Lapses bool
-	// Steps says how the driver's clock may be set back. If zero, at any time, seen or not.
-	Steps Steps
+	// SeenSteps sets the driver's clock back only so that the next change is earlier than the last
+	// one. It is for a limiter that relies on the length of a window. NoSteps never sets it back, for
+	// one that relies on the beginning of a window. By default it goes back at any time, seen or not.
+	SeenSteps, NoSteps bool
 	// Change, if not nil, changes the configuration (SetLimit, SetWindow) by b. Promise is then one
 	// that all configurations keep: of the largest limit, and of the shortest window.
 	Change func(l limit.Limiter, now mono.Time, b byte)
@@ -44,22 +46,13 @@ type Spec struct {
 	News func(l limit.Limiter, now mono.Time, b byte)
 	// Promise judges all arrivals of a run, in order of arrival. If nil, law 9 is not checked.
 	Promise func(arrivals []Arrival) error
-	// Gauge says how much of law 15 must hold. If zero, all of it.
-	Gauge Gauge
+	// Bounded says that something else than the used part may delay requests, such as a pause. Rough
+	// says that a request settled without Actual may count as less than its cost, and that Used stops
+	// at Allowed. Law 15 then asks less.
+	Bounded, Rough bool
 	// Programs is the number of programs in Laws. If zero, 300, or 30 under the race detector.
 	Programs int
 }
-
-// Steps says how a driver's clock may be set back.
-type Steps uint8
-
-const (
-	AnySteps Steps = iota
-	// SeenSteps: only so that the next change is earlier than the last one. It is for a limiter that
-	// relies on the length of a window.
-	SeenSteps
-	NoSteps // never, for a limiter that relies on the beginning of a window
-)
 
 // Arrival is a request as the server saw it.
 type Arrival struct {
@@ -242,7 +235,7 @@ func (r *run) change() { r.changed, r.latest = r.now, max(r.now, r.latest) }
 // unstepped returns the instant that now counts as, for a limiter that may miss steps. The two
 // limiters behind an opt-in do not get a Trust.
 func (r *run) unstepped() mono.Time {
-	if r.Steps == AnySteps && r.OneWayMax == 0 {
+	if !r.SeenSteps && !r.NoSteps && r.OneWayMax == 0 {
 		return max(r.now, r.latest)
 	}
 	return r.now
@@ -272,17 +265,17 @@ func (r *run) past(cost limit.Cost, d time.Duration) error {
 
 // setBack sets the driver's clock back.
 func (r *run) setBack(d time.Duration) {
-	if r.Steps == NoSteps {
+	if r.NoSteps {
 		return
 	}
-	if r.Steps == SeenSteps {
+	if r.SeenSteps {
 		if d += r.now.Sub(r.changed); r.changed == mono.Min {
 			return
 		}
 	}
 	r.now = r.now.Add(-d)
 	r.lost += d
-	if r.Steps == SeenSteps {
+	if r.SeenSteps {
 		for _, l := range []limit.Limiter{r.subject, r.twin} {
 			l.Settle(r.now, Admit(l, r.now, limit.Cost{}), &limit.Outcome{Result: limit.Unsent})
 		}
@@ -402,7 +395,7 @@ func (r *run) settle(s sent, op, b byte) error {
 	}
 	r.gauge.settled(r, s.sent.Cost, &o)
 	before := r.readiness(r.subject)
-	stepped := r.Steps == SeenSteps && r.now < r.changed // now the subject sees the step, and is careful
+	stepped := r.SeenSteps && r.now < r.changed // now the subject sees the step, and is careful
 	if err := settleLent(r.subject, r.now, s.sent, o); err != nil {
 		return err
 	}
