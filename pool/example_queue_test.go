@@ -46,9 +46,9 @@ func ExamplePool_Update() {
 		fmt.Println(len(dead), "dead letter:", dead[0].Request.ID, q.Counts().Dead)
 		d.Ban(0, "its owner left")
 		var key pool.KeyInfo = d.KeyInfo(now, 0)
-		fmt.Println(key.State == pool.KeyBanned, key.Reason)
+		fmt.Println(key.Banned(), key.Reason)
 		d.Resume(0)
-		fmt.Println(d.KeyInfo(now, 0).State == pool.KeyOK)
+		fmt.Println(d.KeyInfo(now, 0).Banned())
 	})
 	for _, h := range p.Hosts() {
 		fmt.Println("down:", h.Down)
@@ -59,7 +59,7 @@ func ExamplePool_Update() {
 	// true
 	// 1 dead letter: 17 1
 	// true its owner left
-	// true
+	// false
 	// down: false
 }
 

@@ -67,8 +67,6 @@ type (
 	NonceConfig = dispatch.NonceConfig
 	// KeyInfo is the state of a key, and what was sent with it. See dispatch.KeyInfo.
 	KeyInfo = dispatch.KeyInfo
-	// KeyState is KeyOK, KeyCooling or KeyBanned.
-	KeyState = dispatch.KeyState
 	// Attempt is one try at sending a request. See dispatch.Attempt.
 	Attempt = dispatch.Attempt
 	// Answer is the end of an attempt. The zero Answer is the safest: unknown, to be tried again.
@@ -81,13 +79,6 @@ type (
 	// Dispatcher is an argument of Pool.Update's function, which may ban, resume and pause keys.
 	// See dispatch.Dispatcher.
 	Dispatcher = dispatch.Dispatcher
-)
-
-// States of a key.
-const (
-	KeyOK      = dispatch.OK
-	KeyCooling = dispatch.Cooling // refused, or asked to stay away: not before KeyInfo.Until
-	KeyBanned  = dispatch.Banned  // refused for good; Dispatcher.Resume brings it back
 )
 
 // MaxShared is how many Shared a key may count in at once.

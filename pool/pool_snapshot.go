@@ -154,10 +154,10 @@ func (p *Pool) keysLocked(now mono.Time, s *observe.Snapshot) {
 			Counts: observe.StatsOf(int64(k.Sent), &k.Tally).Counts(),
 		}
 		pause := observe.PauseState{Whose: observe.Whose{Key: k.Name}}
-		switch k.State {
-		case KeyBanned:
+		switch {
+		case k.Banned():
 			key.State, key.Why = observe.KeyBanned, k.Reason
-		case KeyCooling:
+		case k.Cooling():
 			key.State, key.Until = observe.KeyPaused, p.time(k.Until)
 			pause.Until, pause.Next = key.Until, p.time(k.Next)
 			pause.Why = fmt.Sprintf("refused, %d in a row", k.Refusals)
@@ -267,7 +267,7 @@ func (p *Pool) lastGoesLocked(now mono.Time, n int, cost limit.Cost) mono.Time {
 	for i := 0; i < len(p.config.Keys); i += step {
 		k := p.dispatcher.KeyInfo(now, i)
 		again := slices.ContainsFunc(k.Shared, func(s *Shared) bool { return slices.Contains(seen, s) })
-		if k.State != KeyBanned && !again { // of keys that share limits, one represents all
+		if !k.Banned() && !again { // of keys that share limits, one represents all
 			keys, seen = append(keys, i), append(seen, k.Shared...)
 		}
 	}

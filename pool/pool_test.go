@@ -194,7 +194,7 @@ func TestPoolWhenEveryKeyIsBanned(t *testing.T) {
 			t.Errorf("%+v, want all to wait", c)
 		}
 		for _, k := range p.Keys() {
-			if k.State != pool.KeyBanned || k.Reason != "418" {
+			if !k.Banned() || k.Reason != "418" {
 				t.Errorf("%+v", k)
 			}
 		}

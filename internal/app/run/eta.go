@@ -50,11 +50,11 @@ type serving struct {
 func (s *gauge) serves(now mono.Time, d *pool.Dispatcher) (all []serving) {
 	for i := range s.c.Keys {
 		info := d.KeyInfo(now, i)
-		if info.State == pool.KeyBanned || max(info.Refusals, info.Denials, info.Nonces) >= telling.InARow {
+		if info.Banned() || max(info.Refusals, info.Denials, info.Nonces) >= telling.InARow {
 			continue
 		}
 		one := serving{key: i, misfits: info.Misfits, shared: info.Shared}
-		if info.State == pool.KeyCooling {
+		if info.Cooling() {
 			one.from = max(info.Until.Sub(now), 0)
 		}
 		all = append(all, one)

@@ -289,7 +289,7 @@ func (c *Config) excluded(j *job, ans *pool.Answer) {
 func (d *denials) giveUp(keys []pool.KeyInfo, reason string) {
 	left, last := 0, ""
 	for _, k := range keys {
-		if k.State == pool.KeyBanned {
+		if k.Banned() {
 			continue
 		}
 		if k.Denials < telling.ManyDenials {

@@ -233,7 +233,7 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 	short, text = "ban", "a key that is not banned"
 	for i := range g.of {
 		info := d.KeyInfo(now, i)
-		if info.State == pool.KeyBanned {
+		if info.Banned() {
 			continue
 		}
 		if at, s, t := g.whyKey(now, d, i, &info, head); at < best || best == limit.Never {
@@ -251,7 +251,7 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 	short, text string) {
 	r := g.r
 	at = now
-	if info.State == pool.KeyCooling {
+	if info.Cooling() {
 		at, short, text = info.Until, "pause of "+info.Name, fmt.Sprintf("the pause of key %s that the server asked for", info.Name)
 		if r.c.keyless {
 			short, text = "pause", "the pause that the server asked for"

@@ -575,6 +575,12 @@ type KeyInfo struct {
 	Shared []*Shared
 }
 
+// Cooling reports whether the key was refused, or asked to stay away: not before Until.
+func (i KeyInfo) Cooling() bool { return i.State == Cooling }
+
+// Banned reports whether the key was refused for good. Resume brings it back.
+func (i KeyInfo) Banned() bool { return i.State == Banned }
+
 // KeyInfo returns the state of a key at now.
 func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	k := &d.keys[key]
