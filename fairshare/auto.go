@@ -233,52 +233,46 @@ func (f *Fair) become(c FairConfig) {
 // Found is the limit that an Auto has found.
 type Found struct {
 	// Rule is the limit, and how the server counts, as far as that is known; N 0: none was found.
-	// With ByRefusals it is the rate at which this client was served in the long run.
+	// By refusals it is the rate at which this client was served in the long run.
 	Rule limit.Rule
-	// By is the source of the limit.
-	By FoundBy
+	// By is the source of the limit. "nobody": no answer named a limit, and nothing was refused.
+	// "refusals": the amount that was served until requests were refused. "server": answers state it.
+	// "remains": answers say how much remains until when. "provider": answers show the provider,
+	// which documents the limit.
+	By string
 	// Soon is the number of requests refused in the first minute, and Later the number since.
 	Soon, Later int
 	// In is the time from the first request to the latest answer.
 	In time.Duration
 }
 
-// FoundBy is the source of a limit.
-type FoundBy uint8
-
+// Sources of a limit: see Found.By.
 const (
-	ByNobody   FoundBy = iota // no answer named a limit, and nothing was refused
-	ByRefusals                // the amount that was served until requests were refused
-	ByServer                  // answers state it
-	ByRemains                 // answers say how much remains until when
-	ByProvider                // answers show the provider, which documents the limit
+	byNobody   = "nobody"
+	byRefusals = "refusals"
+	byServer   = "server"
+	byRemains  = "remains"
+	byProvider = "provider"
 )
-
-func (b FoundBy) String() string {
-	if names := [...]string{"nobody", "refusals", "server", "remains", "provider"}; int(b) < len(names) {
-		return names[b]
-	}
-	return fmt.Sprintf("found by %d", uint8(b))
-}
 
 // Found returns the limit that is known by now.
 func (a *Auto) Found() Found {
-	f := Found{Rule: a.stated, Soon: a.soon, Later: a.refused - a.soon}
+	f := Found{By: byNobody, Rule: a.stated, Soon: a.soon, Later: a.refused - a.soon}
 	if a.began > mono.Min {
 		f.In = max(0, a.heard.Sub(a.began))
 	}
 	u := a.fair.unknown
 	switch {
 	case u == nil && a.told.on:
-		f.By = ByRemains
+		f.By = byRemains
 	case u == nil && a.stated.Documented:
-		f.By = ByProvider
+		f.By = byProvider
 	case u == nil:
-		f.By = ByServer
+		f.By = byServer
 	case u.stage > away:
-		f.By, f.Rule = ByRefusals, rounded(u.around(a.fair.n), a.config.Unit)
+		f.By, f.Rule = byRefusals, rounded(u.around(a.fair.n), a.config.Unit)
 	case u.stage == away:
-		f.By = ByRefusals
+		f.By = byRefusals
 	}
 	return f
 }
@@ -298,18 +292,18 @@ func rounded(pace float64, u limit.Unit) limit.Rule {
 func (f Found) String() string {
 	refusals := fmt.Sprintf("%d in the first minute, %d since", f.Soon, f.Later)
 	switch {
-	case f.By == ByNobody && f.Soon+f.Later > 0:
+	case f.By == byNobody && f.Soon+f.Later > 0:
 		return "no limit: too little was refused to tell: " + refusals
-	case f.By == ByNobody:
+	case f.By == byNobody:
 		return "no limit: nothing was refused, and no answer told of one"
-	case f.By == ByRefusals && f.Rule.N == 0:
+	case f.By == byRefusals && f.Rule.N == 0:
 		return "no rate yet: requests are refused, and none was served since: " + refusals
-	case f.By == ByRefusals:
+	case f.By == byRefusals:
 		return fmt.Sprintf("about %v, from refusals: %s", f.Rule, refusals)
 	}
 	text := fmt.Sprintf("%v, as %s", f.Rule,
-		[...]string{ByServer: "the server says", ByRemains: "what answers say remains lets one think",
-			ByProvider: "its provider documents"}[f.By])
+		map[string]string{byServer: "the server says", byRemains: "what answers say remains lets one think",
+			byProvider: "its provider documents"}[f.By])
 	if f.Soon+f.Later > 0 {
 		text += "; refused: " + refusals
 	}

@@ -117,7 +117,7 @@ func TestMemoryHasAll(t *testing.T) {
 		if a.Found() != b.Found() {
 			t.Errorf("seed %d: found %v, and %v before", seed, b.Found(), a.Found())
 		}
-		kinds[a.Found().By.String()]++
+		kinds[a.Found().By]++
 		kinds[reflect.TypeOf(b.fair.level).String()]++
 		const later = 77 * time.Hour
 		c := autoOf(t, a.config)
@@ -172,7 +172,7 @@ func TestMemoryIsRefused(t *testing.T) {
 		if !errors.Is(err, ErrMemory) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%x: %v, want %q", c.written, err, c.says)
 		}
-		if f := b.Found(); f.By != ByNobody || b.Ready(now, limit.One) != now || b.News() != 0 {
+		if f := b.Found(); f.By != byNobody || b.Ready(now, limit.One) != now || b.News() != 0 {
 			t.Errorf("%x: refused, and yet it found %v, goes at %v, and has %d news", c.written, f, b.Ready(now, limit.One), b.News())
 		}
 	}

@@ -29,7 +29,7 @@ func ExampleAuto_Found() {
 	l.State(now, []limit.Rule{stated})
 
 	found := l.Found()
-	fmt.Println(found.Rule, found.By == fairshare.ByServer, found.Rule.Counts == limit.CountsRolling)
+	fmt.Println(found.Rule, found.By == "server", found.Rule.Counts == limit.CountsRolling)
 	fmt.Println(l.Refills(&answer)) // no reset of this answer is the time of a full bucket
 
 	damaged := l.AppendMemory(nil, now)[1:]

@@ -179,7 +179,7 @@ func TestNothingIsStated(t *testing.T) {
 	o.Reset[limit.Requests] = time.Minute
 	a.Settle(0, limittest.Admit(a, 0, limit.One), &o)
 	a.State(0, nil)
-	if f := a.Found(); f.By != ByRemains || f.Rule.N != 75 {
+	if f := a.Found(); f.By != byRemains || f.Rule.N != 75 {
 		t.Errorf("found %v", f)
 	}
 }

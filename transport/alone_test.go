@@ -64,7 +64,7 @@ func alone(t *testing.T, name, preset string) bool {
 		}
 	}
 	get()
-	if by := auto.Found().By; by != fairshare.ByServer && by != fairshare.ByRemains {
+	if by := auto.Found().By; by != "server" && by != "remains" {
 		return false
 	}
 	var first provider.Policy // the limit that is used up first

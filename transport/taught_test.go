@@ -21,20 +21,20 @@ func TestTaught(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		serve http.HandlerFunc
-		by    fairshare.FoundBy
+		by    string
 	}{
 		{"served", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("RateLimit-Policy", `"default";q=100;w=60`)
 			w.Header().Set("RateLimit", `"default";r=99;t=60`)
-		}, fairshare.ByServer},
+		}, "server"},
 		{"refused", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("RateLimit-Policy", `"default";q=100;w=60`)
 			w.Header().Set("RateLimit", `"default";r=0;t=60`)
 			w.WriteHeader(http.StatusTooManyRequests)
-		}, fairshare.ByServer},
+		}, "server"},
 		{"refused without a word", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusTooManyRequests)
-		}, fairshare.ByRefusals},
+		}, "refusals"},
 	} {
 		for _, shared := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestTaught(t *testing.T) {
 				_, _ = io.Copy(io.Discard, resp.Body)
 				resp.Body.Close()
 				f := auto.Found()
-				if f.By != c.by || c.by == fairshare.ByServer && (f.Rule.N != 100 || f.Rule.Per != time.Minute) {
+				if f.By != c.by || c.by == "server" && (f.Rule.N != 100 || f.Rule.Per != time.Minute) {
 					t.Errorf("%s, shared %v: found %v (%v)", c.name, shared, f, f.By)
 				}
 			})

@@ -167,7 +167,7 @@ func (p pools) found() (all []tally.Found) {
 			for i, a := range g.autos {
 				f := a.Found()
 				all = append(all, tally.Found{
-					Key: g.called(i), N: f.Rule.N, Seconds: f.Rule.Per.Seconds(), By: f.By.String(), Soon: f.Soon, Later: f.Later,
+					Key: g.called(i), N: f.Rule.N, Seconds: f.Rule.Per.Seconds(), By: f.By, Soon: f.Soon, Later: f.Later,
 					Text: f.String(),
 				})
 			}
