@@ -80,7 +80,7 @@ func (l *latencies) laws() (before, after latency.Law, err error) {
 }
 
 func openLaw(name string) (latency.Law, error) {
-	return latency.ParseOpen(name, func(file string) (io.ReadCloser, error) { return os.Open(file) })
+	return latency.Parse(name, func(file string) (io.ReadCloser, error) { return os.Open(file) })
 }
 
 // until runs f with a context that the first signal ends; the second ends the process.

@@ -1,6 +1,7 @@
 package latency_test
 
 import (
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ func TestLawsAtTheirEdges(t *testing.T) {
 		"exponential:2305843009213693952ns+1s": {none, time.Second, none},
 		"uniform:0-2305843009213693952ns":      {longest / 2, 0, longest},
 	} {
-		l, err := latency.Parse(text)
+		l, err := latency.Parse(text, nil)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -70,12 +71,12 @@ func TestParseLooksAtEveryFigure(t *testing.T) {
 		"constant:x": `"x"`, "constant:": `""`, "constant:/5": `"/5" is not a duration of 0`, "constant::5": `":5" is not a duration of 0`,
 		"uniform:x-1s": `"x"`, "uniform:1s-x": `"x"`,
 	} {
-		if _, err := latency.Parse(text); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := latency.Parse(text, nil); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: want %q: %v", text, why, err)
 		}
 	}
 	for text, want := range map[string]time.Duration{"constant:.5s": 500 * ms, "constant:0ms": 0, "constant:9ms": 9 * ms} {
-		if l, err := latency.Parse(text); err != nil || l.Min() != want {
+		if l, err := latency.Parse(text, nil); err != nil || l.Min() != want {
 			t.Errorf("%s: %v, %v", text, l, err)
 		}
 	}
@@ -83,7 +84,11 @@ func TestParseLooksAtEveryFigure(t *testing.T) {
 
 // A recording is rounded to the nanosecond, and may be as long as any law.
 func TestRecordingAtItsEdges(t *testing.T) {
-	l, err := latency.Read("x", strings.NewReader("0.0\n1ns\n2ns\n2305843009213.693952\n"))
+	read := func(text string) (latency.Law, error) {
+		open := func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }
+		return latency.Parse("recorded:x", open)
+	}
+	l, err := read("0.0\n1ns\n2ns\n2305843009213.693952\n")
 	if most, ok := l.Max(); err != nil || !ok || most != latency.Longest || l.Min() != 0 {
 		t.Errorf("from %v to %v: %v", l.Min(), most, err)
 	}
@@ -93,7 +98,7 @@ func TestRecordingAtItsEdges(t *testing.T) {
 		t.Errorf("a mean of %v", mean)
 	}
 	for _, bad := range []string{"2305843009214", "-1", "-1ns", "2305843009213693953ns", "NaN", "+Inf"} {
-		if _, err := latency.Read("x", strings.NewReader("5\n\n"+bad)); err == nil || !strings.Contains(err.Error(), "x:3: ") {
+		if _, err := read("5\n\n" + bad); err == nil || !strings.Contains(err.Error(), "x:3: ") {
 			t.Errorf("%s: %v", bad, err)
 		}
 	}

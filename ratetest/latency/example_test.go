@@ -14,7 +14,7 @@ import (
 // a duration a line.
 func ExampleParse() {
 	rng := rand.New(rand.NewPCG(1, 2))
-	l, err := latency.Parse("uniform:10ms-50ms")
+	l, err := latency.Parse("uniform:10ms-50ms", nil)
 	if err != nil {
 		fmt.Println(err, latency.Forms)
 		return
@@ -23,13 +23,10 @@ func ExampleParse() {
 	fmt.Println(l, d >= 10*time.Millisecond && d <= 50*time.Millisecond)
 
 	open := func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("12ms\n20ms\n")), nil }
-	recorded, err := latency.ParseOpen("recorded:ping.txt", open)
+	recorded, err := latency.Parse("recorded:ping.txt", open)
 	fmt.Println(recorded.Min(), err)
-	again, err := latency.Read("ping.txt", strings.NewReader("12ms\n20ms\n"))
-	fmt.Println(again.Min(), err)
 	// Output:
 	// uniform:10ms-50ms true
-	// 12ms <nil>
 	// 12ms <nil>
 }
 

@@ -10,14 +10,12 @@ import (
 	"time"
 )
 
-// Parse reads the name of a law, in one of the Forms. It opens no files: recorded:FILE needs
-// ParseOpen. Errors quote the text and list the accepted forms.
-func Parse(s string) (Law, error) {
-	return ParseOpen(s, func(string) (io.ReadCloser, error) { return nil, errors.New("files cannot be opened here") })
-}
-
-// ParseOpen is Parse, with open to open the file of a recorded law.
-func ParseOpen(s string, open func(name string) (io.ReadCloser, error)) (Law, error) {
+// Parse reads the name of a law, in one of the Forms. open opens the file of recorded:FILE. If it is
+// nil, no file can be opened. Errors quote the text and list the accepted forms.
+//
+// A recording has a duration ("12.5ms") or a number of milliseconds ("12.5") per line. Empty lines and
+// lines that start with # are skipped. An error names the file and the line.
+func Parse(s string, open func(name string) (io.ReadCloser, error)) (Law, error) {
 	name, arguments, ok := strings.Cut(s, ":")
 	if !ok {
 		return Law{}, fmt.Errorf("latency: %q is no law; accepted: %s", s, Forms)
@@ -128,17 +126,19 @@ func openRecorded(name string, open func(name string) (io.ReadCloser, error)) (L
 	if name == "" {
 		return Law{}, fmt.Errorf("latency: %q names no file; accepted: %s", "recorded:", Forms)
 	}
+	if open == nil {
+		return Law{}, fmt.Errorf("latency: recorded:%s: files cannot be opened here", name)
+	}
 	f, err := open(name)
 	if err != nil {
 		return Law{}, fmt.Errorf("latency: recorded:%s: %w", name, err)
 	}
 	defer f.Close()
-	return Read(name, f)
+	return read(name, f)
 }
 
-// Read reads a recording: a duration ("12.5ms") or a number of milliseconds ("12.5") per line.
-// Empty lines and lines that start with # are skipped. An error names the file and the line.
-func Read(name string, r io.Reader) (Law, error) {
+// read reads a recording.
+func read(name string, r io.Reader) (Law, error) {
 	var latencies []time.Duration
 	lines := bufio.NewScanner(r)
 	n := 0

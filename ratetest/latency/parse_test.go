@@ -29,7 +29,7 @@ func TestParse(t *testing.T) {
 		{"bimodal:0ms,3s@0.1", latency.Bimodal(0, 3*time.Second, 0.1), "bimodal:0,3s@0.1"},
 		{"pareto:5ms,1.1", latency.Pareto(5*ms, 1.1), "pareto:5ms,1.1"},
 	} {
-		got, err := latency.Parse(c.text)
+		got, err := latency.Parse(c.text, nil)
 		if err != nil || got != c.want || got.String() != c.name {
 			t.Errorf("%s: %v, %v; want %s", c.text, got, err, c.name)
 		}
@@ -57,7 +57,7 @@ func TestParseRefuses(t *testing.T) {
 		{"pareto:5ms,0", "exponent 0"},
 		{"recorded:", "names no file"},
 	} {
-		_, err := latency.Parse(c.text)
+		_, err := latency.Parse(c.text, nil)
 		if err == nil {
 			t.Errorf("%q was accepted", c.text)
 			continue
@@ -68,7 +68,7 @@ func TestParseRefuses(t *testing.T) {
 			}
 		}
 	}
-	if _, err := latency.Parse("recorded:rtt.txt"); err == nil || !strings.Contains(err.Error(), "rtt.txt") {
+	if _, err := latency.Parse("recorded:rtt.txt", nil); err == nil || !strings.Contains(err.Error(), "rtt.txt") {
 		t.Errorf("Parse opened a file: %v", err)
 	}
 }
@@ -97,7 +97,7 @@ func TestReadRecording(t *testing.T) {
 		{"1e300\n", 0, 0, 0, `rtt.txt:1: "1e300"`},
 		{"1\n" + strings.Repeat("1", 1<<17), 0, 0, 0, "rtt.txt:2: "},
 	} {
-		l, err := latency.ParseOpen("recorded:rtt.txt", open(c.text))
+		l, err := latency.Parse("recorded:rtt.txt", open(c.text))
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%.20q: %v, want %s", c.text, err, c.err)
@@ -114,7 +114,7 @@ func TestReadRecording(t *testing.T) {
 			t.Errorf("%q: %v: mean %v, min %v, max %v", c.text, l, mean, l.Min(), most)
 		}
 	}
-	if _, err := latency.ParseOpen("recorded:gone.txt", open("")); err == nil || !strings.Contains(err.Error(), "gone.txt: no such file") {
+	if _, err := latency.Parse("recorded:gone.txt", open("")); err == nil || !strings.Contains(err.Error(), "gone.txt: no such file") {
 		t.Errorf("a missing file: %v", err)
 	}
 }
@@ -128,11 +128,11 @@ func FuzzParse(f *testing.F) {
 	f.Add("uniform:1h0m0.5s-2562047h")
 	f.Add("pareto:1ns,1e-300")
 	f.Fuzz(func(t *testing.T, s string) {
-		l, err := latency.Parse(s)
+		l, err := latency.Parse(s, nil)
 		if err != nil {
 			return
 		}
-		again, err := latency.Parse(l.String())
+		again, err := latency.Parse(l.String(), nil)
 		if err != nil || again != l {
 			t.Fatalf("%q is %v, which is read as %v, %v", s, l, again, err)
 		}

@@ -116,7 +116,7 @@ func newBenchExchange() *cobra.Command {
 func (b *benchExchange) check(retriesGiven bool) error {
 	x := &b.exchange
 	var err error
-	if x.Latency, err = latency.ParseOpen(b.law, openFile); err != nil {
+	if x.Latency, err = latency.Parse(b.law, openFile); err != nil {
 		return cli.Usage(fmt.Errorf("--latency: %w", err))
 	}
 	r, err := rate.Parse(b.limit)

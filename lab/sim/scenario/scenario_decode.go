@@ -59,7 +59,7 @@ func (d *decoder) law(n *yaml.Node, what string) latency.Law {
 		d.Refuse(n, "%s: %s is no latency law; accepted: %s", what, yamlfile.Show(n), latency.Forms)
 		return latency.Law{}
 	}
-	l, err := latency.ParseOpen(n.Value, d.open)
+	l, err := latency.Parse(n.Value, d.open)
 	if err != nil {
 		d.Refuse(n, "%s: %s", what, strings.TrimPrefix(err.Error(), "latency: "))
 	}
