@@ -49,8 +49,8 @@ type keyed[K comparable, C any] struct {
 // NewKeyed returns a Keyed without keys. At most so many keys are in use at once. Each has a counter
 // of the same size as like, which itself stays as it is.
 func NewKeyed[K comparable, C Counter[C]](keys int, like C) (*Keyed[K, C], error) {
-	if keys < 1 || keys > MaxLen {
-		return nil, fmt.Errorf("window: NewKeyed: keys %d is not from 1 to %d", keys, MaxLen)
+	if keys < 1 || keys > maxLen {
+		return nil, fmt.Errorf("window: NewKeyed: keys %d is not from 1 to %d", keys, maxLen)
 	}
 	if like == nil {
 		return nil, fmt.Errorf("window: NewKeyed: like is nil")

@@ -80,7 +80,7 @@ func TestKeyedArguments(t *testing.T) {
 		want string
 	}{
 		{second(window.NewKeyed[string](0, like)), "NewKeyed: keys 0 is not from 1"},
-		{second(window.NewKeyed[string](window.MaxLen+1, like)), "NewKeyed: keys 67108865 is not"},
+		{second(window.NewKeyed[string](1<<26+1, like)), "NewKeyed: keys 67108865 is not"},
 		{second(window.NewKeyed[string](1, (*window.Slots)(nil))), "like is nil"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {

@@ -30,8 +30,8 @@ func NewLog(limit int, window time.Duration) (*Log, error) {
 	if err := checkWindow("NewLog", window); err != nil {
 		return nil, err
 	}
-	if limit < 1 || limit > MaxLen {
-		return nil, fmt.Errorf("window: NewLog: limit %d is not from 1 to %d", limit, MaxLen)
+	if limit < 1 || limit > maxLen {
+		return nil, fmt.Errorf("window: NewLog: limit %d is not from 1 to %d", limit, maxLen)
 	}
 	l := &Log{
 		ends: make([]mono.Time, limit),

@@ -47,8 +47,8 @@ func NewRuns(window time.Duration, instants int) (*Runs, error) {
 	if err := checkWindow("NewRuns", window); err != nil {
 		return nil, err
 	}
-	if instants < 1 || instants > MaxLen {
-		return nil, fmt.Errorf("window: NewRuns: instants %d is not from 1 to %d", instants, MaxLen)
+	if instants < 1 || instants > maxLen {
+		return nil, fmt.Errorf("window: NewRuns: instants %d is not from 1 to %d", instants, maxLen)
 	}
 	return &Runs{
 		// Let the last pair with exact room be opened at t. Then there are at most `instants`

@@ -60,8 +60,8 @@ func NewSlots(window, precision time.Duration) (*Slots, error) {
 	}
 	w, t := uint64(window), uint64(precision)
 	whole := ceilDiv(w, t)
-	if whole >= MaxLen {
-		return nil, fmt.Errorf("window: NewSlots: precision %v of window %v takes %d slots, more than %d", precision, window, whole+1, MaxLen)
+	if whole >= maxLen {
+		return nil, fmt.Errorf("window: NewSlots: precision %v of window %v takes %d slots, more than %d", precision, window, whole+1, maxLen)
 	}
 	s := &Slots{
 		ring:       make([]int64, whole+1),

@@ -8,8 +8,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// MaxLen is the largest size: of events in a Log, instants in a Runs and slots in a Slots.
-const MaxLen = 1 << 26
+// maxLen is the largest size: of events in a Log, instants in a Runs and slots in a Slots.
+const maxLen = 1 << 26
 
 // never is later than every instant.
 const never = mono.Time(math.MaxInt64)

@@ -20,7 +20,7 @@ func TestBadArguments(t *testing.T) {
 		{second(window.NewLog(10, -time.Second)), "NewLog: window -1s is not positive"},
 		{second(window.NewLog(0, time.Second)), "NewLog: limit 0 is not"},
 		{second(window.NewLog(-3, time.Second)), "NewLog: limit -3 is not"},
-		{second(window.NewLog(window.MaxLen+1, time.Second)), "NewLog: limit 67108865 is not"},
+		{second(window.NewLog(1<<26+1, time.Second)), "NewLog: limit 67108865 is not"},
 		{second(window.NewRuns(0, 10)), "NewRuns: window 0s is not positive"},
 		{second(window.NewRuns(time.Second, 0)), "NewRuns: instants 0 is not"},
 		{second(window.NewRuns(time.Second, math.MaxInt)), "NewRuns: instants 9223372036854775807 is not"},
