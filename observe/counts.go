@@ -39,7 +39,7 @@ func AddCounts(sum, more *Counts) {
 	for u, n := range more.Used.Cost() {
 		used[u] += n
 	}
-	sum.Used = AmountsOf(used)
+	sum.Used = amountsOf(used)
 }
 
 // Amounts is a limit.Cost by name. Money is in millionths of the limit's currency.
@@ -54,15 +54,15 @@ type Amounts struct {
 	Other    int64 `json:"other,omitempty"`
 }
 
-// AmountsOf names the components of a cost.
-func AmountsOf(c limit.Cost) Amounts {
+// amountsOf names the components of a cost.
+func amountsOf(c limit.Cost) Amounts {
 	return Amounts{
 		Requests: c[limit.Requests], Weight: c[limit.Weight], Orders: c[limit.Orders], Input: c[limit.Input],
 		Output: c[limit.Output], Tokens: c[limit.Tokens], Money: c[limit.Money], Other: c[limit.Other],
 	}
 }
 
-// Cost is the inverse of AmountsOf.
+// Cost is the inverse of what a Snapshot makes of a cost.
 func (a Amounts) Cost() (c limit.Cost) {
 	c[limit.Requests], c[limit.Weight], c[limit.Orders], c[limit.Input] = a.Requests, a.Weight, a.Orders, a.Input
 	c[limit.Output], c[limit.Tokens], c[limit.Money], c[limit.Other] = a.Output, a.Tokens, a.Money, a.Other

@@ -14,7 +14,7 @@ func TestAmounts(t *testing.T) {
 	for u := range c {
 		c[u] = int64(u + 1)
 	}
-	if got := observe.AmountsOf(c).Cost(); got != c {
+	if got := observe.StatsOf(0, &limit.Tally{Used: c}).Counts().Used.Cost(); got != c {
 		t.Errorf("%v", got)
 	}
 }
@@ -72,7 +72,11 @@ func TestStatsAndCounts(t *testing.T) {
 	s.Never, s.Late, s.Full, s.Cancelled = -1, -2, -3, -4
 	want := observe.Counts{
 		Sent: 1, Accepted: 2, Limited: 4, Failed: 6, Unknown: 8, Unsent: 10, Never: -1, Late: -2, Full: -3,
-		Cancelled: -4, Used: observe.AmountsOf(tally.Used),
+		Cancelled: -4, Used: observe.Amounts{
+			Requests: tally.Used[limit.Requests], Weight: tally.Used[limit.Weight], Orders: tally.Used[limit.Orders],
+			Input: tally.Used[limit.Input], Output: tally.Used[limit.Output], Tokens: tally.Used[limit.Tokens],
+			Money: tally.Used[limit.Money], Other: tally.Used[limit.Other],
+		},
 	}
 	if got := s.Counts(); got != want {
 		t.Errorf("%+v, want %+v", got, want)

@@ -67,7 +67,7 @@ func ExampleSource() {
 
 	var source observe.Source = p
 	s := source.Snapshot()
-	pages := observe.AmountsOf(limit.Cost{limit.Other: 12})
+	pages := observe.Amounts{Other: 12}
 	fmt.Println(s.Accepted, "accepted, pages:", s.Used.Other, s.Used == pages)
 	fmt.Println(s.Limits[0].Name, s.Waits[0].Limit, s.Waits[0].Count, s.Upstream[0].Host)
 	fmt.Println(s.Keys[0].State, s.Paused[0].Why, s.Events[0].Text)

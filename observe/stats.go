@@ -56,6 +56,6 @@ func (s Stats) Counts() Counts {
 	return Counts{
 		Sent: s.Admitted, Accepted: s.Accepted, Limited: s.Limited, Failed: s.Failed, Unknown: s.Unknown,
 		Unsent: s.Unsent, Never: s.Never, Late: s.Late, Full: s.Full, Cancelled: s.Cancelled,
-		Used: AmountsOf(s.Used),
+		Used: amountsOf(s.Used),
 	}
 }
