@@ -46,18 +46,11 @@ func ExampleNew() {
 	// 1 <nil>
 }
 
-// A configuration is checked before any store is open: the name, the weight, the least part, and
-// whether all processes can count the limit together.
-func ExampleCheckName() {
-	fmt.Println(share.CheckName("github"), share.CheckName("") != nil)
-	fmt.Println(share.CheckWeight(2), share.CheckWeight(-1) != nil)
-	fmt.Println(share.CheckLeast(0.1), share.CheckLeast(2) != nil)
+// Whether all processes can count a limit together is known before any store is open.
+func ExampleShareable() {
 	inFlight, _ := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 4})
 	fmt.Println(share.Shareable(limit.MustRolling(20, time.Second)), share.Shareable(inFlight) != nil)
 	// Output:
-	// <nil> true
-	// <nil> true
-	// <nil> true
 	// <nil> true
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -93,14 +92,14 @@ func New(c Config) (*Member, error) {
 	switch {
 	case c.Store == nil:
 		return nil, errors.New("share: the Store is nil")
-	case CheckName(c.Name) != nil:
-		return nil, fmt.Errorf("share: the Name %w", CheckName(c.Name))
+	case node.CheckName(c.Name) != nil:
+		return nil, fmt.Errorf("share: the Name %w", node.CheckName(c.Name))
 	case c.Own == nil:
 		return nil, errors.New("share: Own is nil")
-	case c.Weight != 0 && CheckWeight(c.Weight) != nil:
-		return nil, fmt.Errorf("share: Weight %w", CheckWeight(c.Weight))
-	case CheckLeast(c.Least) != nil:
-		return nil, fmt.Errorf("share: Least %w", CheckLeast(c.Least))
+	case c.Weight != 0 && node.CheckWeight(c.Weight) != nil:
+		return nil, fmt.Errorf("share: Weight %w", node.CheckWeight(c.Weight))
+	case node.CheckLeast(c.Least) != nil:
+		return nil, fmt.Errorf("share: Least %w", node.CheckLeast(c.Least))
 	case c.Poll < 0 || c.Poll > time.Second || c.Poll > 0 && c.Poll < time.Millisecond:
 		return nil, fmt.Errorf("share: Poll %v is not between 1ms and 1s", c.Poll)
 	}
@@ -135,31 +134,6 @@ func dated(own func() limit.Limiter) func() limit.Limiter {
 		limit.SetEpoch(l, time.Unix(0, 0))
 		return l
 	}
-}
-
-// CheckName reports why a text cannot be a Name, such as one that some database would refuse. It is
-// nil for a valid Name.
-func CheckName(name string) error {
-	switch {
-	case name == "" || len(name) > 200:
-		return fmt.Errorf("%q is not between 1 and 200 bytes long", name)
-	case strings.ToValidUTF8(name, "") != name || strings.Contains(name, "\x00"):
-		return fmt.Errorf("%q is no UTF-8, or has a zero byte", name)
-	}
-	return nil
-}
-
-// CheckWeight reports why a number cannot be a Weight. It is nil for a valid Weight.
-func CheckWeight(weight float64) error { return between(weight, 0.001, 1000) }
-
-// CheckLeast reports why a number cannot be a Least. It is nil for a valid Least.
-func CheckLeast(least float64) error { return between(least, 0, 0.95) }
-
-func between(n, least, most float64) error {
-	if n >= least && n <= most {
-		return nil
-	}
-	return fmt.Errorf("%v is not between %v and %v", n, least, most)
 }
 
 // Shareable reports which part of a limiter cannot be shared. It is nil if all parts can.

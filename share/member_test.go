@@ -385,7 +385,7 @@ func TestBadConfigs(t *testing.T) {
 }
 
 func TestNamesAndFallbacks(t *testing.T) {
-	if err := share.CheckName(strings.Repeat("x", 200)); err != nil {
+	if err := node.CheckName(strings.Repeat("x", 200)); err != nil {
 		t.Error(err)
 	}
 	for text, want := range map[string]share.Fallback{"wait": share.Wait, "split": share.Split} {

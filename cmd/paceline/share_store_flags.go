@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
+	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -65,10 +66,10 @@ func (f *storeFlags) Check(cmd *cobra.Command) error {
 	if _, err := share.ParseFallback(f.Fallback); err != nil {
 		return fmt.Errorf("--share-fallback %w", err)
 	}
-	if err := share.CheckWeight(cmp.Or(f.Weight, 1)); err != nil || f.Weight == 0 && cmd.Flag("share-weight") != nil {
-		return fmt.Errorf("--share-weight %w", share.CheckWeight(f.Weight))
+	if err := node.CheckWeight(cmp.Or(f.Weight, 1)); err != nil || f.Weight == 0 && cmd.Flag("share-weight") != nil {
+		return fmt.Errorf("--share-weight %w", node.CheckWeight(f.Weight))
 	}
-	if err := share.CheckLeast(f.Least); err != nil {
+	if err := node.CheckLeast(f.Least); err != nil {
 		return fmt.Errorf("--share-least %w", err)
 	}
 	if strings.ContainsFunc(f.Name, func(r rune) bool { return r < ' ' }) || len(f.Name) > 100 {

@@ -50,11 +50,11 @@ type Config struct {
 // valid. A Weight of 0 means that none is given.
 func WrongPart(weight, least float64) (field string, err error) {
 	if weight != 0 {
-		if err := share.CheckWeight(weight); err != nil {
+		if err := node.CheckWeight(weight); err != nil {
 			return "Weight", err
 		}
 	}
-	return "Least", share.CheckLeast(least)
+	return "Least", node.CheckLeast(least)
 }
 
 // Limits are the shared limits of one process. They are safe for concurrent use.
@@ -108,7 +108,7 @@ func (l *Limits) Name(p Place) string {
 	if p.All {
 		name += "/all"
 	}
-	if len(name) > longest || share.CheckName(name) != nil { // clients choose the name of a model
+	if len(name) > longest || node.CheckName(name) != nil { // clients choose the name of a model
 		h := sha256.Sum256([]byte(name))
 		start := strings.ReplaceAll(name[:min(len(name), longest-20)], "\x00", "")
 		name = strings.ToValidUTF8(start, "") + "…" + hex.EncodeToString(h[:8])

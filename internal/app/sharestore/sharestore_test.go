@@ -30,7 +30,7 @@ func TestName(t *testing.T) {
 		{Place{Model: strings.Repeat("ü", 150)}, ""}, {Place{Model: "m" + strings.Repeat("ü", 150)}, ""}, {Place{Model: "m\x00"}, ""}, {Place{Model: "m\xff"}, ""}, {Place{Model: "m\xfe"}, ""},
 	} {
 		got := l.Name(c.place)
-		if c.want != "" && got != c.want || share.CheckName(got) != nil || strings.Contains(got, "secret") || seen[got] {
+		if c.want != "" && got != c.want || node.CheckName(got) != nil || strings.Contains(got, "secret") || seen[got] {
 			t.Errorf("%+v is called %q, not %q", c.place, got, c.want)
 		}
 		seen[got] = true

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -23,7 +24,7 @@ func IsStatement(key string) bool { return strings.HasPrefix(key, stated) }
 // StateNew states that nothing was sent lately that counts in limits whose names begin with name. For
 // NewFor, those that the store does not have begin at once, and not after 7 s and a window.
 func StateNew(ctx context.Context, s share.Store, name string) error {
-	if err := share.CheckName(stated + name); err != nil {
+	if err := node.CheckName(stated + name); err != nil {
 		return fmt.Errorf("the name %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, reach)
