@@ -31,7 +31,8 @@ type Attempt struct {
 type Answer struct {
 	// State is Done, Dead, Expired or Cancelled.
 	State State
-	// Class says why a request is dead: a word that RetryDead takes.
+	// Class says why a request is dead: a word that RetryDead takes. If Attempts are used up and it is
+	// empty, it is "attempts".
 	Class string
 	// Attempts is how often it may have been sent in all. If zero, one more than before for Done and Dead,
 	// and as often as before for the others.

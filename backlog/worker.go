@@ -83,8 +83,8 @@ const (
 	markedWithin = 100 * time.Millisecond
 )
 
-// ClassAttempts is the class of requests that used up their Attempts, unless Retry has another.
-const ClassAttempts = "attempts"
+// classAttempts is the class of requests that used up their Attempts, unless Retry has another.
+const classAttempts = "attempts"
 
 // NewWorker returns a Worker. The error names the field that makes no sense.
 func NewWorker(c WorkerConfig) (*Worker, error) {
@@ -234,7 +234,7 @@ func (l *sender) settled(a *Attempt) bool {
 	case !a.Deadline.IsZero() && !time.Now().Before(a.Deadline):
 		a.End(Answer{State: Expired})
 	case most > 0 && a.Attempts >= most:
-		a.End(Answer{State: Dead, Class: ClassAttempts, Attempts: a.Attempts})
+		a.End(Answer{State: Dead, Class: classAttempts, Attempts: a.Attempts})
 	default:
 		return false
 	}
@@ -266,7 +266,7 @@ func (l *sender) send(ctx context.Context, a *Attempt, permit paceline.Permit) {
 	case !r.again:
 		a.End(r.answer)
 	case most > 0 && a.Attempts+1 >= most:
-		r.answer.State, r.answer.Class = Dead, cmp.Or(r.answer.Class, ClassAttempts)
+		r.answer.State, r.answer.Class = Dead, cmp.Or(r.answer.Class, classAttempts)
 		a.End(r.answer)
 	default:
 		a.Again(r.rest, r.answer.Unsure)
