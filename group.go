@@ -324,19 +324,6 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 	j.deliverLocked(now)
 }
 
-// Join makes the request count in further limits of the Group too, from now on until the Permit is
-// settled. Limits in which it counts already are left out. It is for a request in flight that turns
-// out to concern other limits. SettleEach then has an outcome for these, too. Join panics if the Permit
-// was settled before.
-func (p Permit) Join(limits ...*Limit) {
-	j := p.lane().group
-	j.Update(func(now mono.Time) {
-		for _, m := range limits {
-			j.line.Join(now, j.line.Sent(p.pass), m.limit)
-		}
-	}, limits...)
-}
-
 // Fresh reports whether the request may still be sent. A permit of a limit that many processes
 // share (package share) is fresh only while this process has its part of that limit. With such a
 // limit, ask right before writing the request, and settle a permit that is not fresh as
@@ -518,6 +505,18 @@ func (j *Group) Update(f func(now mono.Time), changed ...*Limit) {
 // Number returns a new limit.Sent.Number, for use inside Update alone: for a request that counts in a
 // limit without a Permit.
 func (j *Group) Number() uint64 { return j.line.Number() }
+
+// Join makes each request in flight that counts in all of some limits count in one more as of now, until its
+// Permit is settled. SettleEach then has an outcome for that limit, too. It is for requests that turn out
+// to concern another limit. Use it inside Update alone, and name that limit as changed. It returns what
+// these requests cost together, also those that counted there before.
+func (j *Group) Join(now mono.Time, of []*Limit, other *Limit) (open limit.Cost) {
+	all := make([]*scheduler.Limit, len(of))
+	for i, m := range of {
+		all[i] = m.limit
+	}
+	return j.line.JoinAll(now, all, other.limit)
+}
 
 // Limiter returns the limiter, for use inside Update alone.
 func (m *Limit) Limiter() limit.Limiter { return m.limit.Limiter }

@@ -135,16 +135,23 @@ func TestSettleEach(t *testing.T) {
 	})
 }
 
-// A request counts in a limit that its Permit joins until it is settled there, and then who waits for
-// that limit goes.
-func TestPermitJoins(t *testing.T) {
+// A request in flight counts in a limit that it joins until it is settled there, and then who waits for
+// that limit goes. A request that does not count in all of the limits stays out.
+func TestGroupJoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := group(t, paceline.GroupConfig{})
 		own := j.Limit(paceline.LimitConfig{Limiter: concurrency(t, 9)})
-		other := j.Limit(paceline.LimitConfig{Limiter: concurrency(t, 1)})
+		other, third := j.Limit(paceline.LimitConfig{Limiter: concurrency(t, 1)}), j.Limit(paceline.LimitConfig{Limiter: concurrency(t, 9)})
 		p := must(j.Lane(paceline.LaneConfig{}, []*paceline.Limit{own}).Wait(t.Context(), limit.One))
-		p.Join(own, other)
-		p.Join(other)
+		apart := must(j.Lane(paceline.LaneConfig{}, []*paceline.Limit{third}).Wait(t.Context(), limit.One))
+		for _, m := range []*paceline.Limit{own, other, other} {
+			j.Update(func(now mono.Time) {
+				if open := j.Join(now, []*paceline.Limit{own}, m); open != limit.One {
+					t.Errorf("joined at a cost of %v, want that of one", open)
+				}
+				j.Join(now, []*paceline.Limit{own, third}, m)
+			}, m)
+		}
 		lane := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{other})
 		var all sync.WaitGroup
 		var went time.Duration // guarded by all
@@ -160,7 +167,11 @@ func TestPermitJoins(t *testing.T) {
 		if went != time.Second {
 			t.Errorf("who waits goes after %v, want 1s", went)
 		}
-		if len(of) != 2 || of[own] != 1 || of[other] != 1 {
+		apart.SettleEach(accepted, func(m *paceline.Limit) limit.Outcome {
+			of[m]++
+			return accepted
+		})
+		if len(of) != 3 || of[third] != 1 || of[own] != 1 || of[other] != 1 {
 			t.Errorf("outcomes of the own limit %d, of the other %d, want 1 each", of[own], of[other])
 		}
 	})

@@ -20,8 +20,7 @@ type turn struct {
 	lane    *paceline.Lane // a lane for this call alone, with the only ways left to it; nil: the leaf's lane
 	only    []*way
 	permit  paceline.Permit
-	way     *way   // the way of the permit
-	visit   *visit // goes with the permit
+	way     *way // the way of the permit
 }
 
 // acquire gets one permit of every limit in which the request counts, or none.
@@ -62,8 +61,8 @@ func (c *call) acquire() error {
 		c.waits = c.waits.Add(waited)
 		c.waited += waited.Waited
 		ok := err == nil && c.ctx.Err() == nil && c.leaf.moved.Load() == nil
-		if c.visit = nil; c.leaf.newcomer != nil {
-			ok = c.t.enters(c, p, ok)
+		if c.leads {
+			c.t.led(c, ok)
 		}
 		switch {
 		case ok:
@@ -169,11 +168,7 @@ func (c *call) leave() {
 
 // giveBack returns an unused permit.
 func (c *call) giveBack() {
-	if c.visit != nil {
-		c.visit.end(c.t, limit.Unsent)
-	}
 	c.permit.Settle(limit.Outcome{Result: limit.Unsent})
-	c.visit.leave()
 }
 
 // others lets the next attempt use a key that has not denied the request, and reports whether there

@@ -77,7 +77,7 @@ func (t *Transport) at() mono.Time { return mono.Of(t.group.Time(0), time.Now())
 // freezeLocked keeps what the nodes of a leaf remember that no other leaf has.
 func (t *Transport) freezeLocked(l *leaf, n *node) {
 	// it counts elsewhere now
-	carried := l.moved.Load() != nil && !l.newcomer.shares() && n.partition.Key == l.partition.Key && n.partition.Key != ""
+	carried := l.moved.Load() != nil && n.partition.Key == l.partition.Key && n.partition.Key != ""
 	if !t.retired.Load() && !carried {
 		t.cold.put(n, nil)
 	}

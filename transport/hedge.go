@@ -281,7 +281,6 @@ func (p *pair) begins() *http.Request {
 		return nil
 	}
 	c.permit, c.way = permit, c.leaf.by(permit.Way())
-	ok = c.t.enters(c, permit, true)
 	var body io.ReadCloser
 	var err error
 	if p.body {
@@ -289,7 +288,7 @@ func (p *pair) begins() *http.Request {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken || err != nil || !ok {
+	if p.taken || err != nil {
 		if body != nil {
 			body.Close()
 		}

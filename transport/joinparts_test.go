@@ -1,7 +1,9 @@
 package transport_test
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -78,8 +80,8 @@ func TestJoiningForgetsNoneInFlight(t *testing.T) {
 		for range 4 {
 			send("a", "/slow")
 		}
-		// The request of b whose answer named the owner counts too, until the others are answered.
-		if n := len(o.sent["a"]) - 1 + 3; n != 4 {
+		// The request of b whose answer named the owner is answered.
+		if n := len(o.sent["a"]) - 1 + 3; n != 5 {
 			t.Errorf("%d in flight", n)
 		}
 		close(o.answer)
@@ -158,6 +160,45 @@ func TestJoiningDoesNotFillShortWindows(t *testing.T) {
 		send("a")
 		if at := o.sent["a"]; at[5] != at[4] {
 			t.Errorf("of two in 10 s, a's second waited for %v", at[5]-at[4])
+		}
+	})
+}
+
+// A newcomer's request in flight counts in the limits to which the key belongs in the end, also if the key
+// was on its own in between.
+func TestJoiningByTwoMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &organized{of: map[string]string{"a": "org", "b": "org"}, answer: make(chan struct{}), sent: map[string][]time.Duration{}, begin: time.Now()}
+		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope != provider.Key {
+				return nil
+			}
+			return rolling(t, 2, time.Minute, limit.Requests)
+		}})
+		var all sync.WaitGroup
+		send := func(key, path string, within time.Duration) {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), within)
+				defer cancel()
+				do(t, tr, get(t, "https://api.openai.com/v1/models"+path, "Authorization", "Bearer "+key).WithContext(ctx))
+			})
+			synctest.Wait()
+		}
+		send("a", "", time.Hour)
+		send("b", "/slow", time.Hour)
+		time.Sleep(time.Second)
+		send("b", "", 5*time.Second) // has no room with a, goes on its own, and is named
+		time.Sleep(29 * time.Second)
+		close(o.answer) // at 30 s: it counts until 90 s
+		synctest.Wait()
+		send("a", "", time.Hour)
+		send("a", "", time.Hour)
+		all.Wait()
+		if a, b := o.sent["a"], o.sent["b"]; !slices.Equal(a, seconds(0, 61, 90)) || !slices.Equal(b, seconds(0, 1)) {
+			t.Errorf("a: sent at %v, b at %v", a, b)
+		}
+		if n := transport.Active(tr); n != 0 {
+			t.Errorf("%d are still under way", n)
 		}
 	})
 }

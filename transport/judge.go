@@ -74,8 +74,8 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 		if s.leaf.partition.Key != "" {
 			t.belongs(s.leaf, resp)
 		}
-		if s.visit != nil {
-			s.turns()
+		if s.leaf.moved.Load() != nil {
+			s.follows()
 		}
 	}
 	if t.config.Scope != nil && v.Said.Refusal != provider.None {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -104,85 +105,74 @@ func (t *Transport) followLocked(o *owners, host string, moves []string) {
 	}
 }
 
-// carried is the usage of a key's old limits, which counts as one request in those to which the key
-// moves. That is in flight until the last earlier request is answered.
-type carried struct {
-	left int    // how many leaves of the old limits have requests under way; guarded by the Transport's lock
-	end  func() // settles the usage with its final amount, under that lock
-}
-
 // moveLocked takes a key to the limits of a key, which may be itself: its requests that wait go
-// there, and what it sent counts there. Of a newcomer in another key's limits that is request by
-// request. For any other key it is the usage of its limits.
+// there, and what it sent counts there. Of a newcomer in another key's limits that is its own requests.
+// For any other key it is the usage of its limits.
 func (t *Transport) moveLocked(o *owners, key Partition, home string) {
 	g := o.newcomers[key.Key]
 	delete(o.newcomers, key.Key)
-	m := &carried{}
-	var from, joined []*leaf
-	var pairs [][2]*node // the old and the new one of each limit
-	for p, l := range t.leaves {
-		if p.Host != key.Host || p.Key != key.Key || l.moved.Load() != nil || !l.newcomer.shares() && home == key.Key {
-			continue
-		}
-		from = append(from, l)
-		l.active.Add(1)
-		if l.moved.Store(m); l.newcomer.shares() { // the next leaf of this partition has other limits
-			t.recent.remove(l)
-			delete(t.leaves, l.partition)
-		} else {
-			m.left++
-		}
-	}
+	from := t.departLocked(key, home)
+	var changed, carried []*node
 	for _, l := range from {
-		to, err := t.leafLocked(l.partition, home)
-		switch {
-		case err != nil:
-			t.log.Error("what a key has sent is not counted", "partition", l.partition, "err", err)
-		case l.newcomer.shares():
-			t.departLocked(l, to)
-		default:
-			to.active.Add(1) // to prevent that it is forgotten meanwhile
-			joined = append(joined, to)
-			for i, n := range l.nodes[:l.count] {
-				if p := [2]*node{n, to.nodes[i]}; p[0] != p[1] && !slices.Contains(pairs, p) {
-					pairs = append(pairs, p)
+		changed = slices.Concat(changed, l.nodes[:l.count], l.moved.Load().nodes[:l.count])
+	}
+	var doors []*paceline.Limit
+	if g != nil {
+		doors = append(doors, g.limit)
+	}
+	update(t.group, func(now mono.Time) {
+		if g != nil {
+			g.door.single, g.door.closed = false, g.shares() || home != key.Key
+		}
+		for _, l := range from {
+			for i, n := range l.moved.Load().nodes[:l.count] {
+				switch old := l.nodes[i]; {
+				case old == n || slices.Contains(carried, old):
+				case l.newcomer.shares():
+					l.join(now, n)
+					l.spend(now, n)
+				default:
+					open := t.group.Join(now, []*paceline.Limit{old.limit}, n.limit)
+					keyring.Carry(now, t.group.Number, old.stack.Own(), n.stack, n.stack.Own(), open)
+					old.stack.Close()
+					carried = append(carried, old)
 				}
 			}
 		}
-	}
-	m.end = t.carryLocked(pairs, joined)
-	if g != nil {
-		t.group.Update(func(mono.Time) { g.door.single, g.door.closed = false, g.shares() || home != key.Key }, g.limit)
-	}
+	}, changed, doors...)
 	for _, l := range from {
-		l.unuseLocked()
+		l.quietLocked()
 	}
 }
 
-// carryLocked makes the usage of old limits count in new ones, and moves the requests that wait
-// at the old ones. A request that got a permit there before is part of that usage. One that gets a
-// permit there afterwards sees that its key has moved. end settles the usage.
-func (t *Transport) carryLocked(pairs [][2]*node, joined []*leaf) (end func()) {
-	var changed []*node
-	for _, p := range pairs {
-		changed = append(changed, p[:]...)
-	}
-	var ends []func(now mono.Time)
-	update(t.group, func(now mono.Time) {
-		for _, p := range pairs {
-			old, other := p[0].stack, p[1].stack
-			ends = append(ends, keyring.Carry(now, t.group.Number, old.Own(), other, other.Own()))
-			old.Close()
+// departLocked takes the leaves of a key out of use, and returns them. Each has moved to one of the
+// limits of home.
+func (t *Transport) departLocked(key Partition, home string) (from []*leaf) {
+	for _, l := range t.leavesLocked(key) {
+		if !l.newcomer.shares() && home == key.Key {
+			continue
 		}
-	}, changed)
-	return func() {
-		update(t.group, func(now mono.Time) {
-			for _, end := range ends {
-				end(now)
-			}
-		}, changed)
-		for _, l := range joined {
-			l.unuseLocked()
+		from = append(from, l)
+		t.recent.remove(l)
+		delete(t.leaves, l.partition) // the next leaf of this partition has other limits
+		to, err := t.leafLocked(l.partition, home)
+		if err != nil {
+			t.log.Error("what a key has sent is not counted", "partition", l.partition, "err", err)
+			to = &leaf{partition: l.partition, way: l.way}
+		}
+		to.active.Add(1) // until the last request from there has ended
+		l.moved.Store(to)
+	}
+	return from
+}
+
+// leavesLocked returns the leaves of a key at a host, in an order that does not change.
+func (t *Transport) leavesLocked(key Partition) (all []*leaf) {
+	for p, l := range t.leaves {
+		if p.Host == key.Host && p.Key == key.Key {
+			all = append(all, l)
 		}
 	}
+	slices.SortFunc(all, func(a, b *leaf) int { return strings.Compare(a.partition.packed(), b.partition.packed()) })
+	return all
 }

@@ -22,9 +22,9 @@ type leaf struct {
 	active    atomic.Int64 // requests under way
 	answers   answers      // how long they took
 
-	other   atomic.Bool             // its model is not that of the preset, and that has not been logged yet
-	belongs atomic.Bool             // Organization, or an answer, has named the owner of this key
-	moved   atomic.Pointer[carried] // its key has joined another; no request may wait here any more
+	other   atomic.Bool          // its model is not that of the preset, and that has not been logged yet
+	belongs atomic.Bool          // Organization, or an answer, has named the owner of this key
+	moved   atomic.Pointer[leaf] // where its key counts now; no request may wait here any more
 
 	// Guarded by the Transport's lock:
 	newcomer   *newcomer     // the newcomer, if its key is new here and may share limits of others; does not change
@@ -327,23 +327,15 @@ func (l *leaf) release() {
 	}
 }
 
-// unuseLocked is release for a caller that has the Transport's lock.
-func (l *leaf) unuseLocked() {
-	if l.active.Add(-1) == 0 {
-		l.quietLocked()
-	}
-}
-
 // quietLocked notes that nothing from here is under way, which is final where the key has moved.
 func (l *leaf) quietLocked() {
-	m := l.moved.Load()
-	if m == nil || l.quiet || l.active.Load() > 0 {
+	to := l.moved.Load()
+	if to == nil || l.quiet || l.active.Load() > 0 {
 		return
 	}
 	l.quiet = true
-	if l.newcomer.shares() {
-		l.server.t.unlinkLocked(l)
-	} else if m.left--; m.left == 0 {
-		m.end()
+	l.server.t.unlinkLocked(l)
+	if to.active.Add(-1) == 0 {
+		to.quietLocked()
 	}
 }

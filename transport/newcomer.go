@@ -15,22 +15,11 @@ const acquaintance = 75 * time.Second
 
 // newcomer is a key without an answer. The Transport's lock guards all but door.
 type newcomer struct {
-	key    Partition // Host and Key
-	home   string    // the key in whose limits its requests count; itself, if it is on its own
-	limit  *paceline.Limit
-	door   door
-	visits map[*visit]bool
-	led    bool // one of its calls waits at the head of the line
-}
-
-// visit is a request of a newcomer that is under way. It counts at the leaf where it began, and
-// where its key may belong since.
-type visit struct {
-	permit paceline.Permit
-	cost   limit.Cost
-	of     *newcomer
-	from   *leaf
-	to     *leaf // where the key counts, once that is known; held until the visit ends
+	key   Partition // Host and Key
+	home  string    // the key in whose limits its requests count; itself, if it is on its own
+	limit *paceline.Limit
+	door  door
+	led   bool // one of its calls waits at the head of the line
 }
 
 // door is a limit of newcomers besides all others, so that waiting newcomers can be sent away. The
@@ -89,7 +78,7 @@ func (t *Transport) newcomerLocked(p Partition) *newcomer {
 	if len(o.CountsIn(p.Key)) > 1 { // of several it may belong to any
 		o.Alone(p.Key)
 	}
-	g := &newcomer{key: Partition{Host: p.Host, Key: p.Key}, home: o.CountsIn(p.Key)[0].Home, visits: map[*visit]bool{}}
+	g := &newcomer{key: Partition{Host: p.Host, Key: p.Key}, home: o.CountsIn(p.Key)[0].Home}
 	if g.door.single = !g.shares(); g.door.single && !o.Single(p.Key) {
 		return nil
 	}
@@ -111,10 +100,9 @@ func (t *Transport) turn(c *call, turn paceline.Turn) paceline.Turn {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(g.visits) == 0 && !g.led {
-		g.led, c.leads = true, true
-	}
+	t.group.Update(func(mono.Time) { c.leads = g.door.open == 0 && !g.led })
 	if c.leads {
+		g.led = true
 		turn.Came = t.epoch.Add(-time.Hour) // before all others
 		if turn.MaxWait == 0 || turn.MaxWait > acquaintance {
 			turn.MaxWait = acquaintance
@@ -123,29 +111,16 @@ func (t *Transport) turn(c *call, turn paceline.Turn) paceline.Turn {
 	return turn
 }
 
-// enters notes that a call no longer waits, and whether it has a permit. It reports whether the
-// request may go: not if its key has moved meanwhile. If the first call of a newcomer does not go,
-// the others must not wait for it.
-func (t *Transport) enters(c *call, p paceline.Permit, permitted bool) (goes bool) {
-	c.visit = nil
-	g := c.leaf.newcomer
-	if !g.shares() {
-		return permitted
-	}
+// led notes that the first call of a newcomer no longer waits. If it does not go, the others must not
+// wait for it.
+func (t *Transport) led(c *call, goes bool) {
+	c.leads = false
 	t.mu.Lock()
-	if goes = permitted && c.leaf.moved.Load() == nil; goes {
-		c.visit = &visit{permit: p, cost: c.cost, of: g, from: c.leaf}
-		g.visits[c.visit] = true
-	}
-	led := c.leads
-	if led {
-		c.leads, g.led = false, false
-	}
+	c.leaf.newcomer.led = false
 	t.mu.Unlock()
-	if led && !goes {
+	if !goes {
 		t.alone(c.leaf)
 	}
-	return goes
 }
 
 // alone puts a newcomer on its own limits, one request at a time, if another key's limits have no
@@ -167,78 +142,57 @@ func (t *Transport) alone(l *leaf) bool {
 // suspectLocked makes a newcomer's requests under way count for other keys too, until its owner is
 // known.
 func (t *Transport) suspectLocked(g *newcomer, in []keyring.Account) {
-	for _, a := range in {
-		for v := range g.visits {
-			if to, err := t.leafLocked(v.from.partition, a.Home); err == nil {
-				v.joinLocked(to)
+	for _, l := range t.leavesLocked(g.key) {
+		for _, a := range in {
+			if to, err := t.leafLocked(l.partition, a.Home); err == nil {
+				nodes := to.nodes[:to.count]
+				update(t.group, func(now mono.Time) { l.join(now, nodes...) }, nodes)
 			}
 		}
 	}
 	t.group.Update(func(mono.Time) { g.door.single = true }, g.limit)
 }
 
-// joinLocked makes a visit count at a leaf, too.
-func (v *visit) joinLocked(to *leaf) {
-	for _, n := range to.nodes[:to.count] {
-		v.permit.Join(n.limit)
+// join makes the requests of a newcomer that are under way from a leaf count at other nodes, too.
+func (l *leaf) join(now mono.Time, others ...*node) {
+	for _, n := range others {
+		n.t.group.Join(now, l.limits(&l.way), n.limit)
 	}
 }
 
-// departLocked makes what a newcomer sent from a leaf count where its key counts from now on.
-func (t *Transport) departLocked(l, to *leaf) {
-	if l.spent != (limit.Cost{}) {
-		update(t.group, func(now mono.Time) {
-			for _, n := range to.nodes[:to.count] {
-				if l.index(n.limit) < 0 {
-					s := &limit.Sent{At: now, Number: t.group.Number(), Cost: l.spent}
-					n.stack.Admit(s)
-					n.stack.Settle(now, s, &limit.Outcome{Result: limit.Unknown})
-				}
-			}
-		}, to.nodes[:to.count])
+// spend makes what a newcomer has sent from a leaf count at a node to which its key belongs.
+func (l *leaf) spend(now mono.Time, n *node) {
+	if l.spent != (limit.Cost{}) && l.index(n.limit) < 0 {
+		s := &limit.Sent{At: now, Number: n.t.group.Number(), Cost: l.spent}
+		n.stack.Admit(s)
+		n.stack.Settle(now, s, &limit.Outcome{Result: limit.Unknown})
 	}
-	for v := range l.newcomer.visits {
-		if v.from == l {
-			v.to = to
-			to.active.Add(1)
-			v.joinLocked(to)
+}
+
+// unnamed notes an attempt that ends while its newcomer's owner is unknown. It counts for its key if that
+// turns out to belong elsewhere.
+func (s *sent) unnamed(o limit.Result) {
+	s.t.mu.Lock()
+	defer s.t.mu.Unlock()
+	if l := s.leaf; l.newcomer.shares() && l.moved.Load() == nil && o != limit.Unsent {
+		for u, n := range s.cost {
+			l.spent[u] = min(l.spent[u]+n, limit.MaxCost)
 		}
 	}
 }
 
-// turns switches an attempt to the limits of its key, if the key's owner is known by now.
-func (s *sent) turns() {
-	s.t.mu.Lock()
-	defer s.t.mu.Unlock()
-	if to := s.visit.to; to != nil {
+// follows switches an attempt to the limits in which its key counts by now.
+func (s *sent) follows() {
+	for to := s.leaf.moved.Load(); to != nil; to = to.moved.Load() {
 		s.way = &to.way
 	}
 }
 
-// end takes a visit off the list. Later changes of the newcomer do not concern it.
-func (v *visit) end(t *Transport, o limit.Result) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(v.of.visits, v)
-	if v.to == nil && o != limit.Unsent { // it counts for its key if that turns out to belong elsewhere
-		for u, n := range v.cost {
-			v.from.spent[u] = min(v.from.spent[u]+n, limit.MaxCost)
-		}
-	}
-}
-
-// left reports whether a visit counted in a limit that turned out not to be its key's.
-func (v *visit) left(m *paceline.Limit) bool {
-	if v == nil || v.to == nil || v.to.index(m) >= 0 {
+// left reports whether an attempt counted in a limit that turned out not to be its key's.
+func (s *sent) left(m *paceline.Limit) bool {
+	l := s.leaf
+	if l.moved.Load() == nil || s.way.index(m) >= 0 || m == l.server.way || l.newcomer != nil && m == l.newcomer.limit {
 		return false
 	}
-	room := v.from.room
-	return m != v.from.server.way && m != v.of.limit && (room == nil || m != room.limit)
-}
-
-// leave ends the use of the leaf to which a visit moved.
-func (v *visit) leave() {
-	if v != nil && v.to != nil {
-		v.to.release()
-	}
+	return l.room == nil || m != l.room.limit
 }

@@ -35,9 +35,8 @@ type sent struct {
 	entry   int64         // in Config.Recorder
 	req     *http.Request
 	seen    costs.Seen
-	visit   *visit // nil: its key is no newcomer in another key's limits
-	more    bool   // it waited with more than its cost at its target
-	none    bool   // nothing of it was sent, by a fault of the way to the host: it is not counted
+	more    bool // it waited with more than its cost at its target
+	none    bool // nothing of it was sent, by a fault of the way to the host: it is not counted
 
 	priced
 	used *tokens.Usage // as stated in its answer; nil: not stated
@@ -45,7 +44,7 @@ type sent struct {
 
 // begin makes an attempt of the acquired permit.
 func (c *call) begin(number int) *sent {
-	s := &sent{t: c.t, leaf: c.leaf, way: c.way, visit: c.visit, permit: c.permit, priced: c.priced, req: c.req}
+	s := &sent{t: c.t, leaf: c.leaf, way: c.way, permit: c.permit, priced: c.priced, req: c.req}
 	if g := c.way.target; g != nil {
 		s.priced = c.at[g.in].priced
 		waited := c.asks(g)

@@ -40,22 +40,24 @@ func (s *sent) settle(o limit.Outcome) {
 	if s.key != nil {
 		s.t.settled(s.key, &o)
 	}
-	if s.visit != nil {
-		s.visit.end(s.t, o.Result)
-		s.turns()
+	if s.leaf.newcomer != nil {
+		s.unnamed(o.Result)
+	}
+	moved := s.leaf.moved.Load() != nil
+	if moved {
+		s.follows()
 	}
 	w, v := s.way, &s.verdict
 	if w.taught {
 		s.teach()
 	}
 	switch {
-	case s.visit != nil || paid:
+	case moved || paid:
 		seen := o
 		if paid {
 			seen = looked(o, billed)
 		}
 		s.permit.SettleEach(seen, s.each(o, billed, paid))
-		s.visit.leave()
 	case o.Result == limit.Limited || v.Said.Partly || len(v.Said.Limits) > 0:
 		s.permit.SettleEach(o, func(m *paceline.Limit) limit.Outcome { return s.hears(m, o) })
 	case o.RetryAfter > 0:
@@ -84,7 +86,7 @@ func (s *sent) settle(o limit.Outcome) {
 func (s *sent) each(o, billed limit.Outcome, paid bool) func(*paceline.Limit) limit.Outcome {
 	return func(m *paceline.Limit) limit.Outcome {
 		switch {
-		case s.visit.left(m):
+		case s.left(m):
 			return limit.Outcome{Result: limit.Unsent}
 		case paid:
 			return s.bills(m, s.hears(m, o), billed)

@@ -308,8 +308,7 @@ func TestPastOfSeveralResults(t *testing.T) {
 	}
 }
 
-// What a limiter has used counts in another, each window by itself, and in the end with its final
-// amount.
+// What a limiter has used counts in another, each window by itself. Requests in flight count by themselves.
 func TestCarry(t *testing.T) {
 	number := uint64(0)
 	next := func() uint64 { number++; return number }
@@ -342,67 +341,23 @@ func TestCarry(t *testing.T) {
 	answered(from, 0, 5)
 	answered(from, 2*second, 5)
 	answered(to, 0, 5)
-	late := admit(from, 30*second, 2)
+	admit(from, 30*second, 2)
 	answered(to, 30*second, 1)
 	if a, b := room(from, 30*second), room(to, 30*second); a != 3 || b != 4 {
 		t.Fatalf("%d and %d may go before, want 3 and 4", a, b)
 	}
-	end := keyring.Carry(30*second, next, from, to, to)
+	joined := admit(to, 30*second, 2)
+	keyring.Carry(30*second, next, from, to, to, joined.Cost)
 	if n := room(to, 30*second); n != 2 { // of 5 a second 3 are used, of 20 a minute 18
 		t.Errorf("%d may go after a move, want 2", n)
 	}
-	from.Settle(32*second, late, &limit.Outcome{Result: limit.Unsent})
-	end(32 * second)
+	to.Settle(32*second, joined, &limit.Outcome{Result: limit.Unsent})
 	if n := room(to, 32*second); n != 4 { // of 20 a minute 16 are used
 		t.Errorf("%d may go at the end, want 4", n)
 	}
-	end = keyring.Carry(32*second, next, of(5, 20), to, to) // nothing
-	end(33 * second)
-	keyring.Carry(33*second, next, nil, to, to)(33 * second)
+	keyring.Carry(33*second, next, of(5, 20), to, to, limit.One) // nothing
+	keyring.Carry(33*second, next, nil, to, to, limit.Cost{})
 	if n := room(to, 33*second); n != 4 {
 		t.Errorf("%d may go after moves of nothing, want 4", n)
-	}
-}
-
-// Where each request in flight counts as one, as many are carried.
-func TestCarryOfRequestsInFlight(t *testing.T) {
-	of := func() limit.Limiter {
-		l, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	number := uint64(0)
-	next := func() uint64 { number++; return number }
-	admit := func(l limit.Limiter) *limit.Sent {
-		s := &limit.Sent{Number: next(), Cost: limit.One}
-		l.Admit(s)
-		return s
-	}
-	from, to := of(), of()
-	var sent []*limit.Sent
-	for range 4 {
-		sent = append(sent, admit(from))
-	}
-	end := keyring.Carry(0, next, from, to, to)
-	if to.Ready(0, limit.One) > 0 {
-		t.Error("four of five are in flight, and no fifth may go")
-	}
-	fifth := admit(to)
-	if to.Ready(0, limit.One) <= 0 {
-		t.Error("five are in flight, and a sixth may go")
-	}
-	served := &limit.Outcome{Result: limit.Accepted}
-	for _, s := range sent {
-		from.Settle(0, s, served)
-	}
-	end(0)
-	to.Settle(0, fifth, served)
-	for range 5 {
-		if to.Ready(0, limit.One) > 0 {
-			t.Fatal("all are answered, and fewer than five may go")
-		}
-		admit(to)
 	}
 }
