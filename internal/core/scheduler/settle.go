@@ -126,7 +126,7 @@ func (l *Scheduler) Join(now mono.Time, open *limit.Sent, m *Limit) {
 
 // JoinAll is Join for each request that counts in all of some limits. It returns what they cost together.
 func (l *Scheduler) JoinAll(now mono.Time, of []*Limit, m *Limit) (open limit.Cost) {
-	for k := range l.book.All() {
+	for k := range l.records.each() {
 		if slices.ContainsFunc(of, func(m *Limit) bool { return !l.Counts(&k.Sent, m) }) {
 			continue
 		}
