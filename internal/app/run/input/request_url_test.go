@@ -36,6 +36,7 @@ func TestOddURLs(t *testing.T) {
 		"ftp://a.test/x": "", // its error is another
 		"me@a.test":      "",
 		"1.5":            "",
+		"1.2.3.4.5":      "", // a version
 		"a word":         "",
 		"":               "",
 	} {

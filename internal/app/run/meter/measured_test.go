@@ -75,12 +75,20 @@ func TestWhatMayBeTooLargeIsCounted(t *testing.T) {
 	}
 }
 
-// A request costs as much as its estimate at least, whether its input is counted or guessed.
+// A request costs as much as its estimate at least, whether its input is counted or guessed. Where all are alike, the guess is
+// what was counted.
 func TestGuessesCost(t *testing.T) {
 	m := newMeter(t, Config{Limits: []rate.Limit{minuteLimit(2000, limit.Tokens)}})
 	b := parsed(t, tokens.Chat, `{"model":"gpt-4o","max_tokens":7,"messages":[{"role":"user","content":"rain falls on the plain"}]}`)
+	counted := m.estimator.Of(b).Input
+	if rough := m.rough.Of(b).Input; rough == counted {
+		t.Fatalf("without a correction it is guessed as %d, too", rough)
+	}
 	for n := range 300 { // from the 201st on it is guessed
 		q, err := m.Measure(b, true, false)
+		if q.Estimate.Input != counted {
+			t.Fatalf("request %d: %d tokens of input, want %d", n, q.Estimate.Input, counted)
+		}
 		if least := q.Estimate.Input + 7; err != nil || q.Cost[limit.Tokens] < least || q.Cost[limit.Requests] != 1 {
 			t.Fatalf("request %d: %v of %+v, %v; want %d tokens at least", n, q.Cost, q.Estimate, err, least)
 		}
