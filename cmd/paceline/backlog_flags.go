@@ -77,8 +77,9 @@ var notWithBacklog = refusals{
 	{"budget price", "each process knows only what it has spent itself"},
 	{"retry-dead", "expected paceline backlog retry-dead"},
 	{"strangers sharers use ramp", "the limits are shared by a store"},
-	{"limit-model rpm tpm itpm otpm count estimate max-output", "limits of tokens and of models are not shared over a backlog yet"},
-	{"upstream", "the limits of an upstream are of one process"},
+	{"limit-model rpm tpm itpm otpm per-second count estimate max-output", "limits of tokens and of models are not shared over a backlog yet"},
+	{"prompt-column model system max-tokens price-input price-output",
+		"prompts count in limits of tokens, which are not shared over a backlog yet"},
 	{"latency-max", "what a promise of latencies gains cannot be shared"},
 	{"nonce-unit nonce-gap nonce-status", "nonces rise in the order of one process"},
 	{"sync trust-clock", "it is of the journal of a run, and a backlog needs none"},
@@ -186,10 +187,19 @@ func (f *backlogFlags) suits(c *run.Config) error {
 	case c.Meter != nil:
 		return errors.New("limits of tokens with --backlog are not shared yet; expected --limit")
 	}
-	for _, t := range slices.Concat(c.Header, c.Query) {
-		if t.Has("nonce") {
-			return fmt.Errorf("{nonce} in %s with --backlog: nonces rise in the order of one process", t.Name())
-		}
+	if what := templateOf(c, "nonce"); what != "" {
+		return fmt.Errorf("%s with --backlog: nonces rise in the order of one process", what)
 	}
 	return nil
+}
+
+// templateOf names the first header or parameter in which a run fills something in: "{key} in Authorization". It is empty
+// if there is none.
+func templateOf(c *run.Config, filled string) string {
+	for _, t := range slices.Concat(c.Header, c.Query) {
+		if t.Has(filled) {
+			return fmt.Sprintf("{%s} in %s", filled, t.Name())
+		}
+	}
+	return ""
 }

@@ -58,7 +58,7 @@ func (f *runFlags) viaBacklog(cmd *cobra.Command, in *runInput, c run.Config, si
 	}
 	defer o.close()
 	errs.Line(addedWords(a, o))
-	if home := r.Home(); len(c.Keys) > 0 && len(c.KeyHosts) == 0 && home != nil {
+	if home := r.Home(); len(c.KeyHosts) == 0 && home != nil {
 		c.KeyHosts = secret.Places{*home}
 	}
 	err = f.drain(cmd, c, o, true, signals, errs)

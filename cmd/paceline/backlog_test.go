@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -15,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/backlog/sqlite"
@@ -346,6 +349,67 @@ func TestBacklogBadInput(t *testing.T) {
 		t.Errorf("a name that is not there: %q", errs)
 	}
 	server.once(t, 0)
+}
+
+// Each flag of run goes with --backlog, or is refused by its name.
+func TestBacklogFlags(t *testing.T) {
+	t.Setenv("PACELINE_FLAGS", "a")
+	server, tokens := countingServer(t), httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"access_token":"of a server","token_type":"Bearer","expires_in":3600}`)
+	}))
+	t.Cleanup(tokens.Close)
+	dir := t.TempDir()
+	file := linesFile(t, dir, "one.jsonl", `{"id":"a","url":"`+server.URL+`/a"}`)
+	table := linesFile(t, dir, "one.csv", "a,"+server.URL+"/a")
+	curls := linesFile(t, dir, "curl.txt", "curl "+server.URL+"/a")
+	limits := "sqlite:" + filepath.Join(dir, "shared")
+	ripeStore(t, limits, "it", perSecondKeeper(20))
+	goes := map[string]bool{"backlog": true, "help-all": true}
+	for n, c := range []struct{ file, args string }{
+		{file, `--limit none --attempts 3 --backoff-base 1s --backoff-max 2s --concurrency 4 --timeout 5s --max-outage 1m --redirects 1
+			--success true --answer-time 1s --ttl 1h --renew --until 1h --unanswered hold --partly again --rejects-free --queue 10
+			--keep-headers Date --max-response 1kB --provider openai --header A:b --query c=d --progress off --backlog-name other`},
+		{file, `--limit none --dead DIR/dead.jsonl --summary DIR/summary.json --output json --out DIR/out.csv --select id=.id
+			--out-format csv --color never --log-level error --page 127.0.0.1:0 --quiet`},
+		{file, "--limit none --errors DIR/errors.jsonl --verbose"},
+		{file, "--limit none --dry-run --by 1h"},
+		{file, "--limit none --charge GET+/a=2+weight --key-env PACELINE_FLAGS --header X:{key} --ban-status 403 --organization PACELINE_FLAGS=it --key-host HOST"},
+		{file, `--limit none --header Authorization:{token} --oauth-token-url URL --oauth-client-id-env PACELINE_FLAGS
+			--oauth-client-secret-env PACELINE_FLAGS --oauth-scopes a --oauth-param b=c`},
+		{file, `--limit none --header Authorization:{token} --auth-command pwd --auth-every 1h`},
+		{file, "--limit 20/s --share " + limits + " --share-name it --share-fallback split --share-weight 2 --share-least 0.1"},
+		{file, "--preset trello --rule rolling --dry-run"},
+		{table, `--limit none --input-format csv --no-header --url {row.2} --id {row.1} --method PUT --body {row.1} --skip-invalid
+			--max-line 10kB --max-header 10kB --max-body 1kB`},
+		{curls, "--limit none --curl"},
+	} {
+		var args []string
+		for arg := range strings.FieldsSeq(c.args) {
+			arg = strings.NewReplacer("DIR", dir, "URL", tokens.URL, "HOST", server.URL, "+", " ").Replace(arg)
+			if name, is := strings.CutPrefix(arg, "--"); is {
+				goes[name] = true
+			}
+			args = append(args, arg)
+		}
+		args = append(args, "--backlog", fmt.Sprintf("sqlite:%s/%d.db", dir, n))
+		said(t, cli.ExitOK, append([]string{"run", c.file}, args...)...)
+	}
+	values := map[string]string{"use": "50%", "sync": "always", "via": "batch", "count": "sum", "retry-dead": "all", "strangers": "rolling"}
+	newRun().Flags().VisitAll(func(flag *pflag.Flag) {
+		if goes[flag.Name] {
+			return
+		}
+		value := cmp.Or(values[flag.Name], map[string]string{"bool": "true", "duration": "1s"}[flag.Value.Type()], "1")
+		db := filepath.Join(dir, "refused.db")
+		var out, errs strings.Builder
+		code := execute(t.Context(), []string{"run", file, "--limit", "20/s", "--backlog", "sqlite:" + db, "--" + flag.Name + "=" + value},
+			strings.NewReader(""), &out, &errs)
+		named := strings.Contains(errs.String(), "--"+flag.Name+" with --backlog: ")
+		if _, err := os.Stat(db); code != cli.ExitUsage || !named || err == nil {
+			t.Errorf("--%s is neither shown to go with a backlog nor refused by its name: exit %d, %s", flag.Name, code, &errs)
+		}
+	})
 }
 
 // A worker without a limit is refused beside one with limits, and the other way round. It is noticed as long as the

@@ -82,6 +82,9 @@ func newRun() *cobra.Command {
 }
 
 func (f *runFlags) run(cmd *cobra.Command, name string) error {
+	if err := f.backlog.check(cmd); err != nil {
+		return cli.Usage(err)
+	}
 	notice, err := f.outputIsFile(cmd)
 	if err != nil {
 		return cli.Usage(err)

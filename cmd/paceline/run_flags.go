@@ -287,7 +287,7 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 	if err := f.upstream.read(cmd, f); err != nil {
 		return err
 	}
-	if err := errors.Join(f.via.check(cmd, f), f.backlog.check(cmd)); err != nil {
+	if err := f.via.check(cmd, f); err != nil {
 		return cli.Usage(err)
 	}
 	f.backlog.shares(f)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (f *runFlags) work(cmd *cobra.Command, untilEmpty bool) error {
 	if f.backlog.store == "" {
 		return cli.Usage(errors.New("--backlog is required, expected sqlite:FILE or postgres://…"))
 	}
-	if err := refuses(cmd, notAtWork, "paceline work"); err != nil {
+	if err := errors.Join(refuses(cmd, notAtWork, "paceline work"), f.backlog.check(cmd)); err != nil {
 		return cli.Usage(err)
 	}
 	c, err := f.config(cmd)
@@ -64,9 +65,9 @@ func (f *runFlags) work(cmd *cobra.Command, untilEmpty bool) error {
 	if err := f.backlog.suits(&c); err != nil {
 		return cli.Usage(err)
 	}
-	if len(c.Keys) > 0 && len(c.KeyHosts) == 0 {
-		return cli.Usage(errors.New("--key-env without --key-host: a backlog has requests of any origin, and keys go only to servers " +
-			"that are named; expected --key-host HOST"))
+	if what := cmp.Or(templateOf(&c, "key"), templateOf(&c, "token")); what != "" && len(c.KeyHosts) == 0 {
+		return cli.Usage(fmt.Errorf("%s without --key-host: a backlog has requests of any origin, and keys go only to servers that are "+
+			"named; expected --key-host HOST", what))
 	}
 	if err := f.suits(cmd, &runInput{name: "the backlog"}, &c); err != nil {
 		return err
