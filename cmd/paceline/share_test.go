@@ -121,6 +121,13 @@ func (s *strictly) rate() float64 {
 	return float64(s.served) / s.last.Sub(s.first).Seconds()
 }
 
+// rateOf is how many it served in a second, from one number to another.
+func (s *strictly) rateOf(from, to int) float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return float64(to-from) / s.at[to].Sub(s.at[from]).Seconds()
+}
+
 // urlFile writes a file of requests.
 func urlFile(t *testing.T, base string, n int) string {
 	t.Helper()
