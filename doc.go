@@ -72,5 +72,5 @@
 //	wait_stats.go     WaitStats: how long a Wait took, and for which limit
 //	hint.go           the last refusal of a TryWait, repeated without the lock
 //	unsettled.go      lines of the log: the next instant, and permits that stay unsettled
-//	gate_snapshot.go  View, Snapshot and Stats
+//	gate_snapshot.go  View, Snapshot and Stats: the state and the counts of lanes and limits
 package paceline

@@ -36,13 +36,13 @@
 //
 // # Files
 //
-//	job.go       Job, Result, and what is counted
-//	store.go     Store: a database, and what each transaction does
-//	backlog.go   Backlog: adding, results, pausing, cancelling, sending again
-//	session.go   Session: one worker that takes requests from the backlog
-//	turns.go     the transactions of a Session, and how it looks at other workers
-//	attempt.go   Attempt: a request in the hands of a worker, and its Answer
-//	worker.go    Worker: a Session whose requests are sent by a function, within a Gate
+//	job.go      Job, Result and their states; Counts: ready, later, held, done, dead
+//	store.go    Store: the transactions of a database; Entry, its form of a Job; errors
+//	backlog.go  Backlog: adding, results, pausing, cancelling, sending again
+//	session.go  Session: one worker without a limit or retries of its own; takes, marks, hands out
+//	turns.go    the transactions of a Session, and when each is due; other workers that died
+//	attempt.go  Attempt: a request in the hands of a worker; how it ends, and whether it may still go
+//	worker.go   Worker: a Session whose requests a function sends, within a Gate; retries, rests
 //
 // Package internal/core/backlog makes the decisions of a worker: which requests it may send, and
 // what it writes into the database. That package has no clock, and calls no store.

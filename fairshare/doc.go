@@ -43,7 +43,7 @@
 // In the table of files below, a sharer is a process that uses the quota. A law is the way in which
 // all sharers of one kind of quota read what remains, and plan their next requests.
 //
-//	fair.go                Fair, a limit.Limiter
+//	fair.go                Fair, a limit.Limiter: Ready, Admit, Settle
 //	fair_config.go         Kind, and FairConfig with its defaults
 //	fair_plan.go           the time of the next request, after an answer or a refusal
 //	fair_stated.go         Fair learns from limits that the server states

@@ -51,8 +51,8 @@
 //	limit.go          Limiter, Cost, Outcome, Arrivals
 //	sent.go           Sent, the record of a request in flight, and the Book of such records
 //	account.go        the common part of most limiters: limit, open cost, arrivals
-//	arrival_log.go    the history of settled requests
-//	rolling.go        Rolling: any window
+//	arrival_log.go    settled requests: arrival and cost, oldest first, in a ring
+//	rolling.go        Rolling: any window; its bound on arrivals
 //	calendar.go       Calendar: intervals of a known clock
 //	zone.go           the days, weeks and months of a place, for a Calendar
 //	anchored.go       Anchored: intervals that begin with a message
@@ -73,11 +73,11 @@
 //	forecast.go       Forecaster: Ready after one more Admit, or behind many requests
 //	rule.go           Rule: so much of a unit per window
 //	describe.go       Describer: the rules of a limiter, their usage, the rule behind a verdict
-//	usage.go          Usage: the use of each limit now
+//	usage.go          Usage: how much of each limit is used now
 //	headroom.go       Headroom: uses only a part of the limits, and begins slowly
 //	named.go          Named: a limiter with a name
-//	keeper.go         Keeper: a limiter's memory, written and read back; Configuration, Span
-//	keeper_state.go   the format of that memory
+//	keeper.go         Keeper: AppendState and Restore write and read a limiter's memory; Span
+//	keeper_state.go   the bytes of that memory: letter, version, varints
 //	idle.go           the memory of a limiter with no request in flight, in a few bytes
 //	replay_past.go    Past: earlier requests, for a limiter that is new
 //	retreat.go        Retreat: options with a risk, and how a refusal ends their use for a while

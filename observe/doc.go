@@ -2,12 +2,12 @@
 // at one instant, as plain data. Package dashboard shows Snapshots on a web page, and package prom
 // exports them to Prometheus.
 //
-//	snapshot.go  a Source, and its Snapshot
-//	states.go    the limits, clients, keys and pauses in a Snapshot
+//	snapshot.go  Source, and Snapshot: all that one front end shows at an instant
+//	states.go    the states of limits, clients, keys and pauses in a Snapshot; Whose: of whom
 //	counts.go    the outcomes of requests, counted
 //	times.go     the durations of waits and answers
-//	events.go    the latest events
-//	stats.go     the counts of one lane or Pool, for programs
+//	events.go    EventLog: the latest events: refusals, pauses, outages
+//	stats.go     Stats: the counts of one lane or Pool, for programs
 //	labels.go    values of labels of metrics, bounded in number and in length
 //
 // Most programs only read Snapshots, from a Gate or a Pool for example. A program that provides a

@@ -31,11 +31,11 @@
 // # Files and packages
 //
 //	names.go          the names of packages queue, dispatch and backoff that users of a Pool need
-//	pool_config.go    Config, and New
+//	pool_config.go    Config: keys, limits, Send and the functions for news; New
 //	pool.go           Run, Close, Drain, and the step that follows every change
 //	submit.go         Submit, and the line for room in the queue
-//	attempts.go       one attempt, in a goroutine
-//	report.go         ends, outages and lessons, passed on to the Config's functions
+//	attempts.go       one attempt in a goroutine: Send, its Answer, a panic
+//	report.go         calls the functions of Config for ends, outages and lessons
 //	shared_limits.go  limits that several keys have together
 //	pool_snapshot.go  Snapshot and Stats
 //	backoff           the delay after a failure

@@ -30,23 +30,23 @@
 //	observation.go    Observation: the result of a reading
 //	provider.go       Provider and Dialect: the table, and its look-ups
 //	scope.go          Scope: which requests share a limit
-//	preset.go         published limits
+//	preset.go         Preset: published limits by name, such as openai:tier1
 //	charge.go         what a request costs, and of which resource
 //	examples.go       a request for each cost and resource
 //	graphql.go        what a GraphQL query costs
 //	model_info.go     published prices and sizes of models
-//	shared_model.go   models that share limits
-//	reading.go        header fields and bodies into numbers, waits and instants
-//	reset.go          the many forms of a reset
+//	shared_model.go   which models share limits: dated names, families
+//	reading.go        header fields into numbers, waits, instants: Retry-After, Date, wrong clocks
+//	reset.go          resets and dates in header fields: 1m30s, RFC 3339, HTTP dates, Unix time
 //	stated_fields.go  limits in header fields, by a table
 //	worded_limits.go  limits in the words of a refusal, by a table
-//	worded_waits.go   when to come back, in the words of any refusal
-//	written_time.go   durations and instants as people write them
-//	unpaid.go         answers about the account's credit
+//	worded_waits.go   "try again in 35 seconds": the words of any refusal, and fields of its body
+//	written_time.go   durations and instants as people write them: 7m12.5s, 2 minutes, noon
+//	unpaid.go         answers that say: no credit, unpaid, insufficient balance
 //	refused.go        kinds of refusal, by a table
-//	within.go         refusals in answers with a status of success
-//	reads.go          requests that do nothing but read
+//	within.go         refusals within answers with a status of success, and their words
+//	reads.go          requests that only read: GraphQL queries, batches of GETs, reads of DynamoDB
 //	parts.go          answers to several requests at once, of which some were refused
-//	unread_fields.go  fields that no reading knows, and the signs of refusals, for people
+//	unread_fields.go  Explain: fields that look like limits and that no reading knows
 //	rows_*.go         the rows of the table, by kind of provider
 package provider

@@ -123,11 +123,11 @@
 //
 // # Files
 //
-//	member.go    Config, Member, and the goroutine that takes turns
-//	begin.go     Begin: a limit at which nothing was sent
+//	member.go    Config, Member: the goroutine that takes turns at the store, and its timeouts
+//	begin.go     Begin: a new limit at which nothing was sent yet
 //	news.go      events of a Member: for its Logger, and for the Gate that owns it
-//	fallback.go  behaviour while the store cannot be reached
-//	store.go     Store and Reading, and Retry for stores whose turns lose races
+//	fallback.go  limits while the store cannot be reached
+//	store.go     Store and Reading; Retry, for stores whose turns lose races
 //	lister.go    Lister: a Store that lists and removes limits
 //
 // Package internal/core/node makes the decisions of a node. It has no clock, and calls no store.

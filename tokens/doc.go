@@ -23,9 +23,9 @@
 //	pdf.go             counts the pages of a PDF
 //	text_shape.go      features of a text, from which its tokens are guessed
 //	likeness.go        which vocabulary a model's answers resemble
-//	quantile.go        an upper bound for the next ratio, with a stated chance
+//	quantile.go        an upper bound for the ratio of the next request, with a stated chance
 //	model_families.go  published facts about models: vocabulary, images, most output
-//	counting.go        Counting: which tokens a server counts, and when
+//	counting.go        Counting: which tokens a server counts against its limits, and when
 //	answer_usage.go    Usage: the tokens that an answer states
 //	watcher.go         Watcher: reads the usage while the answer passes through
 //	scanner.go         finds the usage in JSON that comes in pieces

@@ -57,34 +57,34 @@
 // From callers to callees:
 //
 //	transport.go           Config, Transport, New
-//	change.go              Change, With, Retire
-//	stats.go               Stats, Ask, Partitions, Lift
-//	transport_snapshot.go  Snapshot
+//	change.go              Change and With: another configuration while requests wait; Retire
+//	stats.go               Stats; Ask, when a request could go; Partitions; Lift, which ends pauses
+//	transport_snapshot.go  Snapshot: the state of the partitions, keys and hosts
 //	hedge.go               second copies of slow requests
-//	call.go                one RoundTrip, as the list of its steps
+//	call.go                one RoundTrip: the list of its steps, and its repeats
 //	prepare.go             which limits a request counts in, and what it costs
 //	host_charges.go        what a request costs by the charges of its host, and its resource
-//	wrong_charges.go       charges that answers show to be wrong
-//	shape.go               costs that only an answer knows
+//	wrong_charges.go       logs charges that answers show to be wrong
+//	shape.go               costs that only answers tell, such as those of GraphQL, by shape of request
 //	acquire.go             the wait of a request, for one permit of all its limits
 //	send.go                sends by the Base, with the key's credential, at most once per permit
 //	judge.go               what the exchange proves, and whether to send again
 //	settle.go              each limit learns the outcome and the server's statements
-//	price.go               cost in money
-//	key_owners.go          which owner's limits a key counts in, as answers show, and how a key moves there
+//	price.go               the cost of a request in money, by Config.Price
+//	key_owners.go          in which owner's limits a key counts, as answers show; its move there
 //	newcomer.go            keys whose organization is unknown until their first answer
 //	key.go                 Config.Keys: the choice of a key, and keys that are out of use
 //	target.go              Config.Targets: several servers behind one name
 //	target_cost.go         costs that differ from target to target
 //	session.go             Config.Affinity: sessions that stay at one target
 //	renamed_path.go        models in paths, and their names at a target
-//	body.go                bodies that are read again, looked into or watched
-//	leaf.go                a partition's requests: its limits and its lane
+//	body.go                bodies that are read again, looked into, or watched to their end
+//	leaf.go                a partition's lane and limits, and its requests in flight
 //	way.go                 the limits of a request with one key, narrowest first
 //	client.go              Client and Clients: weights, head starts and limits of clients
 //	frozen.go              what idle partitions remember, in a few bytes each
-//	node.go                the limits of one scope, and the server's statements about them
-//	adaptive_room.go       the bound of Config.Adaptive
+//	node.go                limits of one scope, and what the server states about them
+//	adaptive_room.go       Config.Adaptive: how many requests of a model a host handles at once
 //	provider.go            which provider runs a host, and the limits that providers publish
 //	errors.go              Error, ErrPaused, ErrOutage, ErrPrice, ErrAttemptTimeout
 //	partition.go           Partition: the names of what a request counts in

@@ -3,8 +3,8 @@
 //
 // # Files
 //
-//	backlogtest.go  Run, and help for the tests
-//	turns.go        transactions of workers: their numbers, results, claims and returned requests
-//	workers.go      workers that are given up
-//	programs.go     adding, results, pausing, cancelling, sending again
+//	backlogtest.go  Run, which runs all tests on a Store; help for them
+//	turns.go        tests of workers' transactions: numbers, results, claims, returned requests
+//	workers.go      tests of workers that died or stopped, and are given up
+//	programs.go     tests of adding, results, counts, pausing, cancelling, sending again
 package backlogtest

@@ -27,8 +27,9 @@
 //
 // # Files
 //
-//	postgres.go      Store: connecting, and help for statements
-//	schema.go        the tables, and their version
-//	worker.go        what workers do: take requests, report results, look at other workers, give them up
-//	for_programs.go  what programs do: adding, results, changes
+//	postgres.go      Store: opens and closes connections; the clock of the database
+//	schema.go        the tables, indexes and functions of SQL; older tables are brought to this form
+//	worker.go        what workers do: take and mark requests, write results, give up workers that died
+//	for_programs.go  what programs do: the counts and workers of `backlog ls`, adding, results,
+//	                 pause, cancel, send again, remove
 package postgres

@@ -8,8 +8,9 @@
 //
 // # Files
 //
-//	sqlite.go        Store: opening a file, and transactions
-//	schema.go        the tables
-//	worker.go        what workers do: take requests, report results, look at other workers, give them up
-//	for_programs.go  what programs do: adding, results, changes
+//	sqlite.go        Store: opens the file; transactions, and how long they wait for the file's lock
+//	schema.go        the tables and indexes, and their version
+//	worker.go        what workers do: take and mark requests, write results, give up workers that died
+//	for_programs.go  what programs do: the counts and workers of `backlog ls`, adding, results,
+//	                 pause, cancel, send again, remove
 package sqlite

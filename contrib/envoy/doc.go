@@ -19,6 +19,6 @@
 //
 //	paceenvoy.go   Config, Processor, New
 //	processing.go  one request: the messages of its stream, in their order
-//	header_map.go  what messages are as requests and answers, and back
+//	header_map.go  Envoy's header maps as requests and answers, and back
 //	problem.go     answers to requests that have no turn
 package paceenvoy

@@ -11,13 +11,13 @@
 //
 // # Files
 //
-//	secret.go            Set: its construction, and the search for echoes
-//	form.go              the forms of an echo: escapes, base64, or a part of the value where a text was cut
-//	match.go             one pattern against one text
+//	secret.go            Set: its construction, and the search for echoes of keys
+//	form.go              the forms of an echo: escapes, base64, or a part of the value at a cut
+//	match.go             how a pattern of a key's value matches a text
 //	guess.go             values that are so easy to guess that no search is made for them
 //	name.go              names of fields and parameters that hold secrets
 //	credential.go        the credential of a request
-//	url.go               URLs and queries without their secrets
-//	place.go             Places: the servers that may get keys
-//	without_password.go  addresses of servers and stores, without passwords
+//	url.go               hides secrets in URLs and queries
+//	place.go             Places: the servers that may get keys, by scheme, host and port
+//	without_password.go  hides passwords in addresses of servers and stores
 package secret

@@ -15,16 +15,16 @@
 // the time; a timer closes its idle connections. A Base and its Exchanges take the present time from time.Now, and no caller can
 // replace that clock.
 //
-//	send.go          Base: NewBase, Send; how net/http is kept from a second write
-//	attempt.go       Exchange: what is known of the request that is sent with one permit
-//	watched_conn.go  connections that know which attempt is written to them
-//	line.go          Lines: connections on which one goroutine writes and reads; their idle ones
+//	send.go          Base and Send; ErrTwice: net/http is kept from a second write on a new connection
+//	attempt.go       Exchange: whether and when the request of one permit was written; its Leave to go
+//	watched_conn.go  connections that note whether a byte of the attempt was written
+//	line.go          Lines: HTTP/1.1 connections with one goroutine; those that are kept alive
 //	line_request.go  which requests go over a line, and their bytes
 //	tap*.go          whether the server has sent something on an idle connection
 //	watch.go         Watch: one timer for all attempts that should end within the same span
-//	field.go         names and values of header fields
-//	query.go         parameters of queries
-//	price.go         what a request to a language model costs: the most, before it is sent; exactly, after the answer
+//	field.go         which names and values of header fields are valid
+//	query.go         sets parameters of a query; bytes beyond ASCII
+//	price.go         the cost of a request to a language model: the most beforehand, and exactly
 //
 // Package send/outgoing finds the proxy through which requests leave this machine's network.
 // Package send/outgoing is separate from package send since it needs golang.org/x/net, while

@@ -6,6 +6,6 @@
 //	bytesize.go  numbers of bytes in people's form: 64KiB, 16MiB
 //	count.go     a number with its noun, and the first few of a list
 //	suggest.go   the name that a user may have meant by a wrong one, for errors
-//	sanitize.go  text of strangers, made safe for a terminal
-//	filter.go    writers that make what passes through them safe
+//	sanitize.go  makes the text of strangers safe for a terminal: escapes, control characters
+//	filter.go    writers that sanitize what passes through them
 package text

@@ -1,7 +1,7 @@
 // Package eventlog reads logs of events, and finds out whether any window of a log has more events
 // than a limit allows. It uses the same definition of a window as package internal/rule.
 //
-//	instant.go   the forms of an instant
-//	read.go      lines, CSV and JSON lines: where the instant and the key of an event are
-//	check.go     counts the events of each window
+//	instant.go  the forms of an instant: RFC 3339, Unix seconds, milliseconds
+//	read.go     lines, CSV and JSON lines: where the instant and the key of an event are
+//	check.go    counts the events of each window
 package eventlog

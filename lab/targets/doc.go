@@ -2,10 +2,10 @@
 // not know of each other. It also measures whether a strategy reaches each aim.
 //
 //	aim_table.go    each aim: a scenario of package fleet, and the figures to be reached
-//	aim_figures.go  how each figure is measured
+//	aim_figures.go  how each figure is measured: refusals, shares, settling time
 //	open.go         the aims that are not reached, and why
 //	aims.go         runs the scenarios over seeds
-//	write.go        writes the result
+//	write.go        writes the table of the aims
 //
 // A strategy is judged by other random seeds than those on which the strategy was tuned. If the
 // caller names no seeds, package targets uses the seeds 1001 to 1020.

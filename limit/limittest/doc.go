@@ -59,10 +59,10 @@
 //
 //	limittest.go     Spec, the programs, and laws 1 to 11 and 13
 //	admit.go         Admit, for tests that drive a limiter themselves; law 16
-//	law_forecast.go  law 12: Forecaster
-//	law_restore.go   law 14: Keeper
-//	law_leaving.go   law 17: ReadyLeaving
-//	gauge.go         law 15: AppendUsage
+//	law_forecast.go  law 12: Forecaster, Ready after one more Admit
+//	law_restore.go   law 14: Keeper, a limiter that is written and read back
+//	law_leaving.go   law 17: ReadyLeaving, which leaves a part free
+//	gauge.go         law 15: AppendUsage, the usage of each limit
 //	promise.go       promises of law 9: a rolling window, a bucket
 //	wraps.go         Wraps: a limiter that is made of another one
 package limittest

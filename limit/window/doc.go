@@ -93,5 +93,5 @@
 //	runs.go    Runs: weighted events, with a number for each instant
 //	slots.go   Slots: events in slots of equal length, with bounded memory
 //	keyed.go   Keyed: a counter for each key in use
-//	window.go  MaxLen, and the check of a window's length
+//	window.go  checks the sizes of counters, and the length of a window
 package window

@@ -23,11 +23,11 @@
 // through a DNS name that points to this server. The page loads nothing from other servers. Names
 // of clients, models and routes may come from strangers, so the page shows them as plain text.
 //
-//	page.go            Config, Page, and which names it answers to
-//	look.go            the frame of a second, for all viewers
+//	page.go            Config, Page, Handler; the Host names that it answers to
+//	look.go            one frame a second, computed once for all viewers
 //	view.go            a Snapshot with bounded lists
-//	first_sentence.go  the verdict: one sentence
+//	first_sentence.go  the first sentence of the page: the verdict
 //	history.go         the points of the last 15 minutes
-//	stream.go          server-sent events
-//	assets.go          the files of the page
+//	stream.go          the stream of server-sent events to a viewer
+//	assets.go          the HTML, script and style of the page
 package dashboard

@@ -17,12 +17,13 @@
 // network. All of its functions are safe for concurrent use. Every answer gets a verdict, however
 // odd the answer is: no function returns an error.
 //
-//	verdict.go     Evidence, Policy, Verdict: how an attempt ended, and whether to send again
-//	concerns.go    whom a refusal concerns
-//	outcome.go     the Outcome for the limiters of some scopes
-//	dialect.go     which answers need their body to be read first
-//	never_sent.go  errors that prove that nothing was sent
-//	network.go     what a failed attempt shows of the way to a server
+//	verdict.go     Evidence, Policy, Verdict: how an attempt ended, and whether it is sent again,
+//	               also where no answer came
+//	concerns.go    whom a refusal concerns: address, key, resource, model or route
+//	outcome.go     the Outcome for limiters of some scopes: Retry-After and remainders
+//	dialect.go     of which answers the body has to be read first
+//	never_sent.go  errors that prove that nothing was written: no name, route, connection or TLS
+//	network.go     what a failed attempt shows of the way to a server (limit.Link)
 //	exhausted*.go  errors of a machine that has no files or ports left
 //	describe.go    the limits of an answer, and when to come back, in words for people
 package classify

@@ -19,11 +19,11 @@
 //	api_work.go        endpoints of Notion, Slack, GitHub and HubSpot
 //	graphql_query.go   queries in GraphQL, and data for them
 //	table_row.go       the form of a provider's row, and helpers for answers
-//	table_business.go  providers of business software
-//	table_exchange.go  exchanges
-//	table_llm.go       language models
-//	table_open.go      code, videos, songs, games
-//	table_plain.go     the drafts of the IETF, and common header fields
-//	table_web.go       APIs of the web
-//	table_terse.go     providers whose answers state little
+//	table_business.go  rows of HubSpot, Zendesk and Docker Hub
+//	table_exchange.go  rows of exchanges: Bybit, Kraken, Coinbase, OKX, CME, and Etherscan
+//	table_llm.go       rows of language models: Groq, Azure OpenAI, Gemini, Mistral
+//	table_open.go      rows of GitLab, Twitch, Strava, Spotify, Riot, Google
+//	table_plain.go     rows of the drafts of the IETF, Cloudflare, and common header fields
+//	table_web.go       rows of GitHub, Shopify, Stripe, Slack, Discord, X, Okta and others
+//	table_terse.go     rows of providers whose answers state little: Cohere, OpenRouter, Linear…
 package service

@@ -6,10 +6,10 @@
 //
 // # Files
 //
-//	keeper.go     Issuer, and the Keeper of a run's token
-//	life.go       when a token is sent, tried and renewed: arithmetic on an instant
-//	reply.go      a token in a reply of an issuer
-//	command.go    tokens from a command
-//	oauth.go      tokens from an OAuth server
-//	shell_*.go    the shell of each system
+//	keeper.go   Keeper: gets the token of a run, asks again after a failure; the interface Issuer
+//	life.go     when a token is sent, tried, renewed or given up as refused: arithmetic on an instant
+//	reply.go    reads a token and its end from a reply: text, JSON, the exp of a JWT
+//	command.go  tokens from a command that is run
+//	oauth.go    tokens from an OAuth server, by client credentials
+//	shell_*.go  the shell of each system, for commands
 package auth

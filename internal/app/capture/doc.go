@@ -10,14 +10,14 @@
 //
 // # Files
 //
-//	outside_linux.go   Serve: the proxy's side
-//	dns_names.go       names and their addresses inside
-//	resolver.go        answers the program's questions for addresses of names
+//	outside_linux.go   Serve: accepts the connections of a captured program
+//	dns_names.go       names of hosts, and the addresses that stand for them inside
+//	resolver.go        answers the program's questions to DNS
 //	handover_linux.go  listeners over a Unix socket
 //	inside_linux.go    Enter: the namespace, before the program begins
 //	redirect_linux.go  leads the packets of all connections to the listener
 //	command_linux.go   the command that makes the namespace
-//	other.go           systems without namespaces
+//	other.go           ErrNot, the error on systems without namespaces
 package capture
 
 import "errors"

@@ -6,15 +6,15 @@
 //
 // # Files
 //
-//	program.go      Program, Verb, Execute
-//	exit.go         exit codes, and errors with an exit code
+//	program.go      Program, Verb and Execute: runs a command line, prints its error
+//	exit.go         exit codes, and errors that have one
 //	help.go         the text of --help and --help-all
 //	help_groups.go  flags in groups, in the text of a help
-//	suggest.go      errors that suggest the right command, flag or value
-//	complete.go     completions for shells
+//	suggest.go      errors for unknown commands and flags, with the one that was meant
+//	complete.go     completions of the values of flags, for shells
 //	initial.go      --init, which prints an example file, and --schema
 //	manual.go       man pages, for a release
-//	output.go       -o json, and text that a terminal cannot obey
+//	output.go       -o json; control characters are made visible, so that no terminal obeys them
 //	overhear.go     passes on lines that other packages write to Go's package log
 //	file_names.go   errors about missing files and folders
 //	process_*.go    processor time and process groups, by system

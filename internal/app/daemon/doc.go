@@ -22,13 +22,13 @@
 //
 // # Files
 //
-//	runtime_folder.go   Place: the folders, which are the user's alone
-//	server.go           Server: the lock, the socket, status and stop
+//	runtime_folder.go   Place: the folders of socket, locks and state, which are the user's alone
+//	server.go           Server: the lock, the socket, requests to it; status and stop
 //	call_daemon.go      Dial, Stop: the client's side
 //	peer_conn.go        connections, and a file that a client sends with its first bytes
 //	peer_*.go           the process at the other end, by system
-//	handover_offer.go   what goes over to the next process
-//	handover_socket.go  HandoverSocket and Successor: the former process
-//	take_over.go        Predecessor and DialPredecessor: the next process
+//	handover_offer.go   Offer: the former process, and the listening sockets that it passes on
+//	handover_socket.go  HandoverSocket and Successor: the former process at a takeover
+//	take_over.go        Predecessor and DialPredecessor: the next process at a takeover
 //	handover_other.go   systems without Unix sockets that pass on sockets
 package daemon

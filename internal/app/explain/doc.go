@@ -8,11 +8,11 @@
 // text is cut off, its beginning is read. The package is for users with one answer at a time, and
 // not fast.
 //
-//	explain.go      Answer, and Parse, which chooses the form
+//	explain.go      Answer, and Parse: which form a text has
 //	wire.go         answers as curl, HTTPie and wget print them
-//	coded.go        bodies in a content coding
+//	coded.go        bodies in a content coding such as gzip, decoded
 //	fields.go       header fields without a status line, and key=value
-//	json_answer.go  JSON in a text
-//	harvest.go      finds answers in JSON
-//	unread.go       forms that are not read, and their errors
+//	json_answer.go  JSON within other text, and the status beside it
+//	harvest.go      finds answers in the objects of JSON
+//	unread.go       forms that are recognized and not read, with the error for each
 package explain

@@ -9,13 +9,13 @@
 //
 // # Files
 //
-//	door.go            Door: the requests and tunnels of programs
-//	named_conn.go      connections to named hosts: TLS, HTTP/1.1 and HTTP/2 within them
-//	tunnel.go          connections to other hosts
+//	door.go            Door: listens; requests and CONNECT of programs, and who may enter
+//	named_conn.go      connections to named hosts: TLS, HTTP/1.1 or HTTP/2 inside; their credential
+//	tunnel.go          connections to other hosts, passed on as bytes
 //	captured_conn.go   connections of programs that do not know that there is a proxy
 //	peer_*.go          which user's program is at the other end of a connection
-//	public_address.go  addresses that no tunnel may reach
-//	variables.go       the environment of programs, as a table
-//	authority.go       Authority: certificates for the named hosts
-//	bundle.go          the file of certificates that programs are to trust
+//	public_address.go  which addresses are public: a tunnel may reach no others
+//	variables.go       the environment variables of programs: proxies, and certificates of Deno, Node…
+//	authority.go       Authority: the CA, and its certificates for the named hosts
+//	bundle.go          the file of certificates that programs trust: the system's and the Authority's
 package forward

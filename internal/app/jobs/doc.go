@@ -19,14 +19,14 @@
 //
 //	jobs_store.go         Config, Store: Open, Start, Stop, Wait
 //	owner.go              owners, and how much room they have
-//	ids.go                ids
-//	file.go               files, and uploads
-//	batch.go              batches and their states
-//	validate.go           mistakes in an input
+//	ids.go                ids of files and batches
+//	file.go               files of the batch API: uploads, contents, deletion
+//	batch.go              batches: their record, states and counts
+//	validate.go           mistakes in the input of a batch
 //	work.go               a batch from its validation to its end, sent by package run
 //	finish.go             the files with the results of a batch that has ended
 //	batch_apis.go         Serve: which requests the Store answers, and answers in JSON
 //	openai_batches.go     /v1/files and /v1/batches
 //	anthropic_batches.go  /v1/messages/batches
-//	list_page.go          pages of lists
+//	list_page.go          pages of lists: limit, after, before_id
 package jobs

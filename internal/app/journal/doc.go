@@ -6,10 +6,10 @@
 // # Files
 //
 //	journal.go        Config, Open, and the records that a run writes
-//	record.go         the form of a line, and the History that a journal holds
+//	record.go         the fields of a line, and History: what earlier runs sent, read back
 //	record_group.go   records of many goroutines in one write
 //	encode.go         writes the lines of sends and answers without encoding/json, which is slower
 //	decode_record.go  reads the lines of sends and answers in the same way
 //	suspend.go        another process goes on with the file
-//	findings.go       what was found out about unknown limits, for the time after a restart
+//	findings.go       what a run learned of unknown limits, for the time after a restart
 package journal

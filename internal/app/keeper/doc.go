@@ -5,9 +5,9 @@
 //
 // # Files
 //
-//	keeper.go    Keeper: one proxy for the upstreams of all runs
+//	keeper.go    Keeper: one proxy for the upstreams of all runs of exec; a run joins and leaves
 //	exec_run.go  Run: its port, token, certificates and files
-//	entrance.go  who may enter by the port of a run
+//	entrance.go  who may enter by the port of a run: by its token, or Java of this user
 //	same.go      refuses a run that has other settings for a host than another run
-//	summary.go   the figures that a run shows at its end
+//	summary.go   the figures that a run prints at its end: hosts, requests, refusals, connections
 package keeper

@@ -9,13 +9,13 @@
 //
 // # Files
 //
-//	start.go         Start starts a keeper, Become becomes the program; what a keeper reports
-//	inherited.go     files that only the program inherits
+//	start.go         Start: the keeper's process; Become: this process becomes the program
+//	inherited.go     open files that this process inherited: they are kept for the program
 //	folder.go        the run's files, and those that a killed keeper left
-//	environment.go   the environment of the program
+//	environment.go   the variables that lead the program to the keeper, and the files that they name
 //	captured.go      a program in namespaces of its own
-//	settings.go      settings of curl and git that take precedence over the environment
+//	settings.go      a setting of curl or git that keeps a host from the proxy
 //	rc_files.go      files for programs that ignore the variables: wget, apt, PHP, Java, Node
-//	truststore.go    certificates in Java's form
+//	truststore.go    certificates in Java's form, JKS
 //	process_end*.go  finds out when a process ends
 package launch

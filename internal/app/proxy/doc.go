@@ -10,46 +10,46 @@
 // # Files
 //
 //	proxy_config.go     Config and its parts: Bounds, Clients, Upstream, Key, Limit, Price
-//	check.go            defaults, and the checks of a Config
-//	proxy.go            Proxy, New, ServeHTTP
+//	check.go            defaults, and mistakes of a Config
+//	proxy.go            Proxy, New, ServeHTTP: the upstreams, clients and listeners in one
 //	apply.go            Apply: another Config while the proxy runs
 //	listen.go           Server: Start, Stop, Wait
-//	conn.go             connections of clients: their number, and stalls
+//	conn.go             connections of clients: the most of them, and clients that stall
 //	forwarding.go       the forward proxy: upstreams by their own addresses
 //	systemd.go          listeners from systemd, and notices to it
-//	admin.go            the admin listener
+//	admin.go            the admin listener: /livez, /readyz, and what is mounted there
 //	metrics.go          a listener for /metrics, /livez and /readyz alone
 //	visit.go            one request, from its arrival to the end of its answer
-//	request_target.go   requests that no upstream may get
-//	paths.go            the ways in which a server may read a path
-//	lengths.go          requests that state both a length and chunks
-//	foreign_pages.go    requests that web pages make in a browser, and preflights
-//	withhold.go         what of a request the upstream must not get
+//	request_target.go   requests that no upstream may get, by their method, path or length
+//	paths.go            how a server may read a path: dots, escapes, doubled slashes
+//	lengths.go          requests with a length and chunks: request smuggling
+//	foreign_pages.go    requests that foreign web pages make in a browser; CORS and preflights
+//	withhold.go         what of a request the upstream must not get: keys of clients, credentials
 //	clientele.go        the client of a request, and its own limits
 //	route.go            the upstream of a request, by host and path
 //	patience.go         the longest wait of a request
-//	interim.go          interim answers to a request that waits, and a table of the clients that get them
-//	leave.go            permission for requests that other programs send: they wait in the line of an upstream
+//	interim.go          interim answers (102) to a request that waits, and the clients that get them
+//	leave.go            permits: requests that other programs send, in the line of an upstream
 //	hangups.go          clients that hang up while their request waits
-//	kept_body.go        bodies of requests, kept so that they can be sent again
-//	writer.go           answers, flushed in time
-//	buffers.go          buffers for answers
-//	refuse.go           answers of the proxy itself: problems and gRPC statuses
-//	links.go            addresses of the upstream in header fields of answers: they become addresses of the proxy
-//	body_links.go       addresses of further pages, in bodies
+//	kept_body.go        bodies of requests, kept in memory so that they can be sent again
+//	writer.go           answers: their fields and body, flushed in time
+//	buffers.go          a pool of buffers, for the copying of answers
+//	refuse.go           answers of the proxy itself, such as 429, 502, 504: problems, gRPC statuses
+//	links.go            addresses of the upstream in Location and Link: they become the proxy's
+//	body_links.go       addresses of the next page in bodies: they become the proxy's
 //	access_log.go       the log line of a request
-//	upstream.go         an upstream and its transport
-//	several_targets.go  several targets of an upstream
-//	upstream_keys.go    keys of an upstream
-//	limits.go           limiters of a partition, and their change
+//	upstream.go         an upstream: its server, transport and settings
+//	several_targets.go  several targets of an upstream: each as an upstream of its own
+//	upstream_keys.go    keys of an upstream, and the header fields with a key or a nonce
+//	limits.go           limiters of a partition, and what they keep where a Config changes
 //	allowed_models.go   models that a client may use
-//	stated_cost.go      what requests cost, by charges and by their clients
-//	upstream_price.go   costs in money
+//	stated_cost.go      what requests cost: by charges, and by a header field of their clients
+//	upstream_price.go   costs in money, and limits of money
 //	shared_store.go     limits shared with other processes
-//	state.go            the state file: sent requests that may still count
+//	state.go            the state file: writes and reads sent requests that may still count
 //	inherit.go          how the state goes from one process to the next
 //	handover.go         another process takes over: Server.PassOn, Inherit
-//	hand_on.go          requests that come to this process and that the next one answers
-//	batches.go          files and batches, which package jobs keeps; the requests of batches have a line of their own
-//	sources.go          snapshots of the upstreams
+//	hand_on.go          at a takeover: requests that come here and that the next process answers
+//	batches.go          files and batches, which package jobs keeps; the line of their requests
+//	sources.go          Sources: snapshots of the upstreams, for metrics and the page
 package proxy

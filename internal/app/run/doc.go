@@ -2,31 +2,31 @@
 // terminal.
 //
 //	run.go          the four steps: New, Open, Send, Close
-//	config.go       the options of a run
-//	earlier.go      what earlier runs did: their results, and the journal
-//	check_input.go  checks the input, before a run and while it is read
+//	config.go       Config: the options of a run, and a Backlog as its input
+//	earlier.go      what earlier runs left: their results and journal, and requests in doubt
+//	check_input.go  checks the input, before a run and while it is read; ids that are there twice
 //	feed.go         reads the input and hands the requests to a pool.Pool
-//	snapshots.go    makes snapshots; notes why requests wait; keeps midnights right after a sleep of the machine
-//	plan.go         what a run would send, and how long the limits make it take
-//	progress.go     how far the run is, why it waits, and how much the limits allow
-//	eta.go          how long the rest takes
+//	snapshots.go    snapshots for metrics and the page; why requests wait; the sleep of the machine
+//	plan.go         --dry-run: what a run would send, and how long the limits make it take
+//	progress.go     figures of the progress: done, rate, percentage of the limit, why it waits
+//	eta.go          the ETA: how long the rest takes
 //
-//	attempt.go       sends one request
+//	attempt.go       sends one request, from its permit to its answer
 //	after.go         the steps after an answer, in their order
 //	ended.go         writes results, many together, and the journal of attempts
-//	bearer.go        tokens that are renewed
+//	bearer.go        the {token} of a run, which is renewed
 //	judge_answer.go  what an answer proves about the request, the limits and the key
-//	cost.go          what requests cost, by charges, answers and prices, and the budget
+//	cost.go          what requests cost, by charges, answers and prices; the budget, which ends a run
 //	known_hosts.go   hosts from which nothing arrives, and servers that deny every request
 //	next_pages.go    requests for the next page of an answer
 //
 //	organizations.go  keys that share their limits
-//	lessons.go        makes the Pools, with what earlier runs sent and learned
-//	sharing.go        limits that strangers also use, and limits that nobody stated and the run finds out
+//	lessons.go        makes the Pools, with what earlier runs sent and learned of limits
+//	sharing.go        limits that strangers also use; limits that nobody stated and the run finds out
 //	groups.go         models that have limits of their own, each with a Pool; resources of a key
-//	deadline.go       when the time of a request begins, and how much of it is left
+//	deadline.go       when the time of a request (--ttl) begins, and how much of it is left
 //	trial.go          the first request of each model goes alone until it is answered
-//	course.go         whether the run goes on, and how far ahead it reads its input
+//	course.go         whether the run goes on, why it ended, and how far ahead it reads its input
 //	polls.go          --every: the same requests again and again
 //
 // Packages in folders of this one do not need a Run:

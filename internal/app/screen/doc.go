@@ -5,9 +5,9 @@
 // ticks, and their text is computed from a state and the width. All other text of a Screen consists
 // of lines that stay. A Screen is not for results: those go to standard output as they are.
 //
-//	screen.go          the Screen
-//	coloured_line.go   a line whose less important parts are left out where it is too wide
-//	progress_words.go  the progress of work whose end is known
+//	screen.go          Screen: rewrites the last lines of a terminal; lines above them stay
+//	coloured_line.go   Line and Part: the width of the progress line, and what a narrow one leaves out
+//	progress_words.go  words of progress: percentage, ETA, durations; Counter
 //	table.go           rows of cells in columns; text that is broken at spaces
 //	width.go           the width of a text
 package screen

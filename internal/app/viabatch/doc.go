@@ -8,9 +8,9 @@
 // killed at any instant, a later command continues with the same batches.
 //
 //	viabatch.go       Config, Run: the input becomes batches, and these become results
-//	ledger.go         the file with the batches
-//	chunk.go          the requests of one batch
-//	remote.go         requests to the provider
+//	ledger.go         OUT.batches: the record of each batch before it is made, and its id
+//	chunk.go          splits the input into batches, by size and number
+//	remote.go         HTTP requests to the provider, and when they are tried again
 //	apis.go           the batch APIs of OpenAI and Anthropic
 //	merge_answers.go  the results of a batch that has ended
 package viabatch

@@ -2,10 +2,10 @@
 // backlog. A backlog is a list of requests in a database. The package adds no rules of its own: it
 // only connects package run with package backlog.
 //
-//	source.go    Source: the input of a run, and the ends of its requests
-//	adding.go    Adder: puts the requests of a file into a backlog
-//	results.go   the results of a backlog, in the order of its input
-//	whole.go     Whole: the progress of all processes together
+//	source.go   Source: the input of a run, and the ends of its requests
+//	adding.go   Adder: puts the requests of a file into a backlog
+//	results.go  the results of a backlog, in the order of its input; Repeat and cancelled
+//	whole.go    Whole: the progress of all processes together, counted now and then
 //
 // The requests of the backlog are stored as lines of run's own format. Keys and tokens are never in
 // them. A request with another secret is refused, unless Storing.Secrets allows it. The results are

@@ -8,9 +8,9 @@
 // Package yamlfile only reads text: the caller opens the file. The owner of the table checks
 // whether the values of a file fit together.
 //
-//	yamlfile.go  Reader, which collects errors, and the file as a tree
-//	mappings.go  rows of tables, and the mappings that they read
-//	scalars.go   values: texts, times, numbers, rates
+//	yamlfile.go  Reader: parses the file; collects its errors
+//	mappings.go  Field, a row of a table: keys that are unknown, missing or there twice
+//	scalars.go   values: texts, durations, numbers, rates, choices
 //	schema.go    the JSON schema of a table
-//	locate.go    the place of a Go field in the file
+//	locate.go    the line and column of a Go field in the file
 package yamlfile

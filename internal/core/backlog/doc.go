@@ -38,9 +38,9 @@
 //
 // # Files
 //
-//	worker.go   Worker: the requests that it holds, and which of them it may send
-//	turn.go     Turn: what one transaction writes, and what follows from its outcome
-//	lane.go     how many requests of a lane a worker holds, and how many it marks
-//	rewind.go   what to do when the store has lost turns
-//	watch.go    Watch: finds workers that no longer take turns
+//	worker.go  Worker: the requests that it holds, and which of them it may send
+//	turn.go    Turn: what one transaction writes, and what follows from its outcome
+//	lane.go    how many requests of a lane a worker holds, and how many it marks
+//	rewind.go  what to do when the store has lost turns
+//	watch.go   Watch: finds workers that no longer take turns
 package backlog

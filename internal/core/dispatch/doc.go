@@ -11,10 +11,10 @@
 // supplies the time: Next returns an instant, and your program calls Next again at that instant at
 // the latest. A Dispatcher has no clock and no lock, and is not safe for concurrent use.
 //
-//	dispatch.go    Dispatcher: Next and Done
+//	dispatch.go    Dispatcher: Next and Done; Config, Key and the states of keys
 //	part.go        the requests of one resource, which have their own place in the line
-//	host_heads.go  hosts that are down, and whose requests wait
-//	shared.go      limits that several keys share
+//	host_heads.go  hosts that are closed: down, beginning slowly, or no file descriptors are left
+//	shared.go      Shared: limits that several keys share, as of one account
 //	blame.go       whether a key or a request is to blame
 //	nonce.go       the nonces of a key: numbers that must rise from request to request
 package dispatch

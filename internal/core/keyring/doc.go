@@ -6,8 +6,8 @@
 //	ring.go    which keys are in use, and which of them is used next
 //	blame.go   whether the key or the request is at fault for a denial
 //	owners.go  in which account a key counts, and where a newcomer may belong
-//	past.go    the answered requests of a key: if the key moves to another account, they are counted there
-//	carry.go   the usage of a key whose requests were not recorded: if the key moves, it is counted there
+//	past.go    the answered requests of a key: if it moves to another account, they are counted there
+//	carry.go   the usage of a key without recorded requests: if it moves, it is counted there
 //	frozen.go  what is remembered of partitions without requests in flight, such as those of idle keys
 //
 // Its laws, each with a test over random histories:

@@ -8,7 +8,7 @@
 //
 //	node.go         Node, a limit.Limiter on its own clock: Ready, Admit, Settle, Fresh
 //	turn.go         a turn, which is one transaction of the node at the store: Begin, Read, End
-//	blob.go         Book and Entry, and the blob that keeps them in the store
+//	blob.go         Book and Entry: the nodes and their grants, as bytes that the store keeps
 //	divide.go       how many grants a node takes in its turn, and when its next turn is
 //	newcomers.go    how much stays free for new nodes
 //	granted.go      grants that are not used yet

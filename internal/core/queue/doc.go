@@ -47,9 +47,9 @@
 //
 //	queue.go        Queue, Config, Submit, the place in the line
 //	transitions.go  from one state to the next: Take, Done, Retry, Kill, Expire, Cancel
-//	info.go         what a request and the whole queue look like
+//	info.go         Info: the state, place and cost of a request, and the whole queue
 //	host.go         the ready requests of each host and resource
 //	heap.go         a heap by place
-//	dead.go         dead letters
+//	dead.go         dead letters: those that are kept, sent again or dropped
 //	turns.go        Turns: when a request that is sent at intervals is sent next
 package queue

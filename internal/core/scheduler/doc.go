@@ -33,8 +33,8 @@
 //
 // # Files
 //
-//	scheduler.go   Scheduler, Ticket, Limit, Way and Lane: made and retired
-//	admit.go       Try, Enter and Next: the verdict on a ticket
+//	scheduler.go   makes and retires a Scheduler, Limit, Way, Lane and Ticket
+//	admit.go       Try, Enter and Next: may a ticket go now, later or, for its deadline, never
 //	costs.go       costs that differ from way to way
 //	records.go     the record of each request in flight
 //	settle.go      Settle, and Silent: limits that are skipped while they decide nothing

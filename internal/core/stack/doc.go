@@ -8,12 +8,12 @@
 // lock, and one caller uses it at a time. Outages of a host are the work of another limiter of this
 // package, the Breaker.
 //
-//	stack.go          Stack: Ready, Admit, Settle
-//	pause.go          the pause: the time without requests after a refusal
-//	trial_request.go  the first request goes alone: for a bounded time, or until an answer that is no refusal
+//	stack.go          Stack: limits, pause and first request in one: Ready, Admit, Settle
+//	pause.go          how long the pause after a refusal lasts: Retry-After, a reset, or a guess
+//	trial_request.go  the first request goes alone, for a bounded time or until it is not refused
 //	beginning.go      a slow beginning where the right load is unknown
 //	ramp.go           how quickly the load may rise
 //	idle.go           what a Stack without requests in flight remembers
-//	breaker.go        Breaker: while a host is down, only probes are sent to it
+//	breaker.go        Breaker: when a host counts as down, when a probe goes, when it is up again
 //	open_files.go     a bound on requests in flight for want of file descriptors
 package stack

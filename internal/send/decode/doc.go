@@ -4,7 +4,7 @@
 //
 //	decode.go        Codings: the codings of an answer, by its header
 //	reader.go        NewReader, and Prefix for the beginning of a body
-//	stages.go        one coding
+//	stages.go        one content coding each: gzip, deflate, br, zstd
 //	decoder.go       Decoder: decodes beside a stream, piece by piece
 //	memory_bound.go  bounds the memory that all Decoders take together
 //

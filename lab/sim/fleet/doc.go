@@ -5,7 +5,7 @@
 //
 //	scenario.go, quota.go, scenario_check.go  Scenario: what is run, and the checks of its fields
 //	fleet.go                                  runs a Scenario
-//	population.go                             the clients
+//	population.go                             the clients: processes, threads, their demand and costs
 //	quota_server.go                           the server, which counts the quota
 //	headers.go                                what the server's answers state about the quota
 //	fleet_store.go                            processes that share one exact limit through a store

@@ -7,24 +7,24 @@
 // later run needs to know of the result. Package format sends nothing, and owns no clock and no
 // file.
 //
-//	format.go           Format, and Plain: this program's own lines
-//	input.go            Request and Reader; a request from one line of JSON
+//	format.go           Format, and Plain: lines of JSON of this program's own form
+//	input.go            Request and Reader; the fields of a line of JSON
 //	items.go            requests from lists of URLs, tables, arrays and curl commands
 //	llm.go              batch files of OpenAI and Anthropic
-//	llm_result.go       results in the forms of these batches
+//	llm_result.go       results in the forms of these batches, with paceline's own members
 //	measure.go          what a request to a language model costs, as package meter counts it
 //	first.go            the first request of an input
 //	skipped.go          lines of a batch that are no requests
 //	no_model.go         answers that say that there is no such model
-//	per_second.go       limits as flags give them, and those of one model
+//	per_second.go       limits as flags give them, per second or of one model
 //	sample.go           a request as it would be sent, for people to look at
-//	hidden.go           the secrets of requests, left out of what is shown
-//	hidden_tokens.go    what finds the secrets of a run: keys, and tokens that come later
+//	hidden.go           Secrets: what nothing may show of a request: keys, tokens, secrets of its own
+//	hidden_tokens.go    finds keys in a text, and tokens that come later
 //	header_template.go  keys, and the places of their values and nonces
-//	entry.go            what a rerun reads of a result
-//	result.go           a result
-//	stored.go           a request as a backlog keeps it
-//	result_append.go    a result as a line of JSON
-//	dead_class.go       why requests become dead letters, and which of them another run sends again
+//	entry.go            Entry: what a rerun reads of a line of results
+//	result.go           Result: the fields of a line of results, and its states
+//	stored.go           a request as a backlog keeps it, without its secrets
+//	result_append.go    writes a Result as a line of JSON, without encoding/json
+//	dead_class.go       classes of dead letters, and which of them another run sends again
 //	digest.go           short values that stand for a request and for its id
 package format

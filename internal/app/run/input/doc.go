@@ -14,20 +14,20 @@
 // faster. A JSONReader also finds the place of each part of the line, which encoding/json does not
 // report.
 //
-//	input.go        Form, Item and Reader
-//	recognize.go    finds the form of an input
-//	decode.go       gzip and UTF-16
-//	request_url.go  the URL of a request, and what is wrong with it
-//	plain_url.go    URLs that need no parser
+//	input.go        Form, Item and Reader: the forms of input, by name
+//	recognize.go    finds the form of an input by its first line, and the name of its file
+//	decode.go       gzip, UTF-16 and byte order marks
+//	request_url.go  checks the URL of a request, and says what is wrong with it
+//	plain_url.go    URLs in which each byte stands for itself, which need no parser
 //	list.go         lists of URLs and other lines
-//	table.go        CSV and TSV
+//	table.go        CSV and TSV as input: the header line, quotes, separators
 //	json.go         JSON, as lines and as an array
 //	shell.go        splits curl commands into words, as a shell does
 //	curl.go         a request from the words of a curl command
-//	row.go          the columns of an item
-//	template.go     templates of URLs, bodies and ids
+//	row.go          the columns of a row: names, values, types
+//	template.go     templates such as {name}, for URLs, bodies, headers and ids
 //	make.go         a request from a row and its templates
-//	line_reader.go  lines of bounded length
-//	json_reader.go  lines of JSON, and the place of a mistake in one
+//	line_reader.go  lines of bounded length, and an error for a longer one
+//	json_reader.go  lines of JSON, and the column of a mistake in one
 //	valid_json.go   whether a text is JSON
 package input

@@ -4,9 +4,9 @@
 //
 // A Meter counts by the rules of one provider. It owns no clock, no limit and no file.
 //
-//	meter.go       Meter, and the provider whose rules it has
-//	measured.go    the most that a request may cost, as known before it is sent
-//	bound.go       sets the bound on the output of a request, in its body
-//	read_usage.go  what a request used, as its answer states it
+//	meter.go       Meter: which provider's rules count the tokens
+//	measured.go    the most that a request may cost, in tokens, before it is sent
+//	bound.go       sets max_tokens, or the field like it, in the body of a request
+//	read_usage.go  the usage that an answer states, in tokens
 //	cut_answer.go  whether the output in an answer was cut at its bound
 package meter

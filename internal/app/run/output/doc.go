@@ -8,14 +8,14 @@
 // The Store knows requests by their ids alone. It passes notices for the user to the function that
 // Open gets, and prints nothing itself.
 //
-//	output_config.go  the files of a run by their names
-//	results_store.go  results and dead letters, those of earlier runs, and when they are synced
-//	rows_view.go      results as rows or in order
-//	selection.go      Shape: fields of answers as rows
-//	select_list.go    the columns of a selection
-//	order.go          writes results in the order of the input
-//	bodies.go         a file for each answer
-//	lost_end.go       finds out whether results and journal have both lost their ends, as after a power cut
-//	distinct.go       checks that no two files of a run are the same
-//	dead_beside.go    the name of the file of dead letters
+//	output_config.go  Config: the names of the files of a run
+//	results_store.go  Store: appends results and dead letters, syncs, reads those of earlier runs
+//	rows_view.go      results.csv and FILE.rows behind it: results as rows, or in the input's order
+//	selection.go      --select, compiled: fields of answers as rows; quotes of CSV cells, line breaks
+//	select_list.go    NAME=EXPRESSION,…: the columns of --select, split at commas
+//	order.go          the order of the input for results; what waits behind a slow request
+//	bodies.go         --out-dir: a file for each answer
+//	lost_end.go       after a power cut: have results and journal both lost their ends?
+//	distinct.go       refuses two outputs that are one file, or that are the input
+//	dead_beside.go    the name of the file of dead letters: x.dead.jsonl beside x.jsonl
 package output

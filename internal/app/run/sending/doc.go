@@ -7,12 +7,12 @@
 // that the bodies of all answers take together. A Budget bounds what the attempts may cost in
 // money.
 //
-//	sender.go   sends one attempt
-//	trip.go     gives an attempt to the network, or to a Base
-//	late.go     ends an attempt that takes too long
+//	sender.go   Sender: makes the HTTP request, follows redirects, reads the answer
+//	trip.go     writes an attempt to the network, or to a Base, at most once
+//	late.go     ends an attempt that takes too long: --timeout
 //	next.go     finds the next page in an answer, and makes its request
 //	pointer.go  reads the address of the next page in JSON
 //	weblink.go  reads the address of the next page in the header field Link
-//	memory.go   bounds the memory for the bodies of answers
-//	money.go    the money that attempts may cost, and the money that they did cost
+//	memory.go   bounds the memory for the bodies of all answers
+//	money.go    Budget: the money that attempts may cost, and that they did cost
 package sending

@@ -5,11 +5,11 @@
 // The Tally also counts per key, per model and per kind of failure, and it measures the recent
 // rate. The package reads the clock, and sends nothing.
 //
-//	tally.go         the totals, and which ids are in the results or the dead letters
+//	tally.go         the totals: done, dead, expired, not ended; which ids have ended
 //	model_totals.go  the totals of each model
-//	use.go           what the requests of a group cost
-//	figures.go       latency, figures per key, and the ceiling of nonces
-//	failures.go      how attempts failed
+//	use.go           the mean cost of a request of a group, and its attempts
+//	figures.go       latency, figures of each key, and the ceiling of nonces
+//	failures.go      counts failed attempts that failed in the same way
 //	turns.go         the rounds of requests that are sent again and again (--every)
-//	pace.go          how fast requests ended of late
+//	pace.go          the recent rate: how fast requests ended of late
 package tally

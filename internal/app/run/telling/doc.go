@@ -5,7 +5,7 @@
 // caller. That function removes secrets from the notice before the user sees the notice.
 //
 //	notices.go      notices for the user, each once
-//	waits.go        the causes for which requests waited
-//	served_rate.go  the rate that a server accepts, if no limit is given
+//	waits.go        how long requests waited for each cause: a limit, a pause, a key
+//	served_rate.go  the rate that a server seems to accept, with --limit none
 //	refusals.go     which attempts of a request were refused, and when
 package telling
