@@ -21,7 +21,7 @@
 //	metrics.go          a listener for /metrics, /livez and /readyz alone
 //	visit.go            one request, from its arrival to the end of its answer
 //	request_target.go   requests that no upstream may get, by their method, path or length
-//	paths.go            how a server may read a path: dots, escapes, doubled slashes
+//	paths.go            how a server may read a path: dots, escapes, backslashes
 //	lengths.go          requests with a length and chunks: request smuggling
 //	foreign_pages.go    requests that foreign web pages make in a browser; CORS and preflights
 //	withhold.go         what of a request the upstream must not get: keys of clients, credentials
