@@ -37,7 +37,7 @@
 //	attempts.go       one attempt in a goroutine: Send, its Answer, a panic
 //	report.go         calls the functions of Config for ends, outages and lessons
 //	shared_limits.go  limits that several keys have together
-//	pool_snapshot.go  Snapshot and Stats
+//	pool_snapshot.go  Snapshot and Stats: keys, queue, limits and counts
 //	backoff           the delay after a failure
 //
 // Two packages of internal/core make the decisions of a Pool, and have no clock. Package queue

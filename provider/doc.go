@@ -31,7 +31,7 @@
 //	provider.go       Provider and Dialect: the table, and its look-ups
 //	scope.go          Scope: which requests share a limit
 //	preset.go         Preset: published limits by name, such as openai:tier1
-//	charge.go         what a request costs, and of which resource
+//	charge.go         Charge: what a request costs, and of which resource; which requests it fits
 //	examples.go       a request for each cost and resource
 //	graphql.go        what a GraphQL query costs
 //	model_info.go     published prices and sizes of models
@@ -43,10 +43,10 @@
 //	worded_waits.go   "try again in 35 seconds": the words of any refusal, and fields of its body
 //	written_time.go   durations and instants as people write them: 7m12.5s, 2 minutes, noon
 //	unpaid.go         answers that say: no credit, unpaid, insufficient balance
-//	refused.go        kinds of refusal, by a table
+//	refused.go        kinds of refusal, by the status and a text of the body: a table
 //	within.go         refusals within answers with a status of success, and their words
 //	reads.go          requests that only read: GraphQL queries, batches of GETs, reads of DynamoDB
 //	parts.go          answers to several requests at once, of which some were refused
 //	unread_fields.go  Explain: fields that look like limits and that no reading knows
-//	rows_*.go         the rows of the table, by kind of provider
+//	rows_*.go         a row a provider: its header fields, words of refusals, charges, presets
 package provider

@@ -74,7 +74,7 @@
 //	key_owners.go          in which owner's limits a key counts, as answers show; its move there
 //	newcomer.go            keys whose organization is unknown until their first answer
 //	key.go                 Config.Keys: the choice of a key, and keys that are out of use
-//	target.go              Config.Targets: several servers behind one name
+//	target.go              Config.Targets: which of several servers a request takes
 //	target_cost.go         costs that differ from target to target
 //	session.go             Config.Affinity: sessions that stay at one target
 //	renamed_path.go        models in paths, and their names at a target
