@@ -45,6 +45,32 @@ func (s *served) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// The configuration says who answers behind a name, and how tokens count there. It goes before the name of the host.
+func TestTheConfiguredProviderCounts(t *testing.T) {
+	groq, _ := provider.Lookup("groq")
+	for _, c := range []struct {
+		host       string
+		configured provider.Dialect
+		want       int64 // of tokens
+	}{
+		{"api.openai.com", nil, 100}, // the larger of input and output
+		{"api.openai.com", groq, 119},
+		{"api.groq.com", nil, 119},
+		{"gateway.test", groq, 119},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var cost limit.Cost
+			tr := mustNew(t, transport.Config{Base: newBase(0, ok), Provider: c.configured, Tokens: estimator(t),
+				Ended: func(a transport.Attempt) { cost = a.Cost }})
+			const body = `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"Why?"}]}`
+			do(t, tr, request(t, http.MethodPost, "https://"+c.host+"/openai/v1/chat/completions", body))
+			if cost[limit.Tokens] != c.want {
+				t.Errorf("at %s, by the configuration of groq: %v: %v, want %d tokens", c.host, c.configured != nil, cost, c.want)
+			}
+		})
+	}
+}
+
 // A server that counts input and output together, known or unknown, gets no more than that at full
 // rate, and hardly less.
 func TestSumsAreNotRefused(t *testing.T) {
