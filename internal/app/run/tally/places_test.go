@@ -53,3 +53,24 @@ func TestSeenAgain(t *testing.T) {
 		}
 	}
 }
+
+// An input that was counted is finished once each of its requests has an end, whichever. One that was not counted is finished when all
+// of it was read.
+func TestFinished(t *testing.T) {
+	for _, c := range []struct {
+		done, expired, dead, before int
+		want                        bool
+	}{{4, 0, 0, 0, true}, {1, 1, 1, 1, true}, {1, 0, 1, 1, false}, {1, 1, 0, 1, false}, {1, 1, 1, 0, false}, {0, 1, 1, 1, false}} {
+		tally := New(0, figures{})
+		tally.Checked = true
+		n := &tally.Totals
+		n.Input, n.Done, n.Expired, n.Dead, n.SkippedDone = 4, c.done, c.expired, c.dead, c.before
+		if got := tally.Finished(!c.want); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+		tally.Checked = false
+		if tally.Finished(true) != true || tally.Finished(false) != false {
+			t.Errorf("%+v: not counted", c)
+		}
+	}
+}
