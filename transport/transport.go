@@ -493,7 +493,7 @@ func New(c Config) (*Transport, error) {
 	}
 	t.state = &state{
 		epoch: clients.epoch, clients: clients, group: clients.group, view: clients.group.View(), jitter: random(),
-		rng: random(), ring: keyring.New(keyring.Config{}),
+		rng: random(), ring: keyring.New(nil),
 		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{},
 		owners: map[string]*owners{}, others: map[string]bool{}, unread: map[unread]bool{},
 		sessions: sessions{seed: maphash.MakeSeed()},

@@ -30,7 +30,7 @@ const (
 	longestProbing = time.Hour
 )
 
-// away is keyring.Config.Away.
+// away is keyring.Away.
 func away(row int, proven bool) time.Duration {
 	pause := backoff.Policy{Base: time.Second, Max: longestPause, Jitter: -1}
 	if proven {

@@ -32,7 +32,7 @@ func (d *Denials) Any() bool { return len(d.by) > 0 }
 
 func (d *Denials) latest() Key { return d.by[len(d.by)-1] }
 
-// Noted takes in that a key denied a request, for Served to judge: see Config.Away.
+// Noted takes in that a key denied a request, for Served to judge: see Away.
 func (r *Ring) Noted(k Key, d *Denials) {
 	if !d.Any() {
 		d.served = r.served
@@ -98,7 +98,7 @@ func (r *Ring) away(y *key, row int) time.Duration {
 	if row < manyDenials {
 		return 0
 	}
-	return r.config.Away(row-manyDenials+1, y.denials >= manyDenials && y.proven)
+	return r.pause(row-manyDenials+1, y.denials >= manyDenials && y.proven)
 }
 
 // Away returns for how long a key would stay away now because of its denials; 0: it would not.
@@ -123,7 +123,7 @@ func (r *Ring) Served(k Key, d *Denials) (blamed []Key) {
 		return nil
 	}
 	r.own = 0 // this request was denied before and is served now, so a key was at fault
-	if r.config.Away == nil {
+	if r.pause == nil {
 		for _, by := range d.by {
 			if other := &r.keys[by]; by != k {
 				if other.denials++; !other.out && other.denials >= manyDenials {

@@ -59,11 +59,11 @@ type flying struct {
 func newTrial(t *testing.T, seed uint64, keys int, patient bool) *trial {
 	r := &trial{T: t, patient: patient, rng: rand.New(rand.NewPCG(seed, 2)),
 		denied: map[keyring.Key][]int{}, worse: map[keyring.Key][]int{}, away: map[keyring.Key]bool{}}
-	c := keyring.Config{}
+	var away keyring.Away
 	if patient {
-		c.Away = pause
+		away = pause
 	}
-	r.Ring = keyring.New(c)
+	r.Ring = keyring.New(away)
 	r.model = newBlamed(keys)
 	for i := range keys {
 		if i == 0 || r.rng.IntN(2) == 0 {
@@ -268,7 +268,7 @@ func FuzzBlame(f *testing.F) {
 
 // A ban by the answer to an attempt from before the key came back is none.
 func TestBanOfBefore(t *testing.T) {
-	r := keyring.New(keyring.Config{})
+	r := keyring.New(nil)
 	k := r.Add()
 	before := r.Era(k)
 	if !r.Ban(k, before, "401") || r.Ban(k, before, "again") {
@@ -291,7 +291,7 @@ func TestBanOfBefore(t *testing.T) {
 // A key that comes back begins anew: nothing of before is evidence.
 func TestReturnForgets(t *testing.T) {
 	for name, away := range map[string]func(int, bool) time.Duration{"patient": pause, "not patient": nil} {
-		r := keyring.New(keyring.Config{Away: away})
+		r := keyring.New(away)
 		bad, good := r.Add(), r.Add()
 		once := func() (blamed bool) {
 			d := new(keyring.Denials)
@@ -324,7 +324,7 @@ func TestReturnForgets(t *testing.T) {
 
 // A key that refuses nonces which are in order stays away from the third in a row on.
 func TestMisordered(t *testing.T) {
-	r := keyring.New(keyring.Config{Away: pause})
+	r := keyring.New(pause)
 	k := r.Add()
 	var got []time.Duration
 	for range 5 {

@@ -99,12 +99,6 @@ func (o *Owners) Home(key string) string {
 	return key
 }
 
-// Open reports whether an answer without a name would show something of a key.
-func (o *Owners) Open(key string) bool {
-	k := o.keys[key]
-	return k != nil && (k.in == nil || k.in.name == "" && !k.in.none)
-}
-
 // CountsIn returns the accounts in which a key counts: one, or of a newcomer all that it may belong
 // to, up to Most.
 func (o *Owners) CountsIn(key string) []Account {
@@ -165,7 +159,8 @@ func (o *Owners) awaits(key string) bool {
 // Unnamed takes in that an answer names no organization. Its key then counts by itself. If it was
 // served, so do newcomers: their answers will name none either.
 func (o *Owners) Unnamed(key string, served bool) []string {
-	if !o.Open(key) {
+	k := o.keys[key]
+	if k == nil || k.in != nil && (k.in.name != "" || k.in.none) { // it shows nothing new
 		return nil
 	}
 	return o.moves(key, func() {
@@ -219,8 +214,9 @@ func (o *Owners) moves(key string, change func()) (known []string) {
 func (o *Owners) assign(key, name string) {
 	k, in := o.keys[key], o.named(name)
 	if in == nil {
-		if in = o.unnamed(key); in == nil || name == "" && in.Home != key {
-			in = k.in
+		in = k.in
+		if first := o.first(); first != nil && (first.Home == key || name != "" && !o.config.FirstNames) {
+			in = first
 		}
 		if in == nil || in.name != "" {
 			in = o.begin(key, k)
@@ -249,14 +245,6 @@ func (o *Owners) first() *owner {
 func (o *Owners) find(is func(*owner) bool) *owner {
 	if i := slices.IndexFunc(o.accounts, is); i >= 0 {
 		return o.accounts[i]
-	}
-	return nil
-}
-
-// unnamed returns the account that the key may give a name: the first one, as long as it has none.
-func (o *Owners) unnamed(key string) *owner {
-	if a := o.first(); a != nil && (a.Home == key || !o.config.FirstNames) {
-		return a
 	}
 	return nil
 }

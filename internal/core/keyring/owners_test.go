@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/core/keyring"
@@ -278,34 +277,38 @@ func TestOrganizationsComeAndGo(t *testing.T) {
 }
 
 // Only of a newcomer, and of the first key, an answer without a name shows something.
-func TestOwnersAreOpen(t *testing.T) {
+func TestUnnamedShowsNothingTwice(t *testing.T) {
 	o := keyring.NewOwners(keyring.OwnersConfig{MaxKeys: 3, FirstNames: true})
-	open := func(want string) {
+	homes := func() {
 		t.Helper()
-		var got strings.Builder
 		for _, k := range []string{"a", "b", "c", "d"} {
-			if o.Open(k) {
-				got.WriteString(k)
-			}
 			if in := o.CountsIn(k); len(in) == 1 && o.Home(k) != k && o.Home(k) != in[0].Home {
 				t.Errorf("%s has its home at %s, and counts in %v", k, o.Home(k), in)
 			}
 		}
-		if got.String() != want {
-			t.Errorf("open are %q, want %q", got.String(), want)
-		}
 	}
-	open("")
-	o.Meet("a")
-	o.Meet("b")
-	o.Meet("c")
-	open("abc")
+	nothing := func(keys ...string) {
+		t.Helper()
+		for _, k := range keys {
+			if moved := o.Unnamed(k, false); len(moved) > 0 {
+				t.Errorf("an answer of %s without a name moves %q", k, moved)
+			}
+		}
+		homes()
+	}
+	nothing("a", "b", "c", "d")
+	for _, k := range []string{"a", "b", "c"} {
+		o.Meet(k)
+	}
+	homes()
 	o.Named("a", "X")
-	open("bc")
+	nothing("a", "d")
 	o.Named("b", "X")
-	open("c")
-	o.Unnamed("c", false)
-	open("")
+	nothing("a", "b", "d")
+	if moved := o.Unnamed("c", false); !slices.Equal(moved, []string{"c"}) {
+		t.Errorf("an answer of c without a name moves %q, want c", moved)
+	}
+	nothing("a", "b", "c", "d")
 	if o.Home("b") != "a" || o.Home("c") != "c" {
 		t.Errorf("homes %s and %s", o.Home("b"), o.Home("c"))
 	}

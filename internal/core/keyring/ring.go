@@ -10,20 +10,17 @@ import (
 // Key is the index of a key in its Ring, in the order of Add.
 type Key int
 
-// Config describes a Ring.
-type Config struct {
-	// Away says how long a key stays away after so many denials, or bad nonces, in a row. proven
-	// means that those are denials, and that the key has served a request before. If nil, requests
-	// cannot wait for a key: Noted takes the place of Denied, and Served says which keys are at fault.
-	Away func(row int, proven bool) time.Duration
-}
+// Away says how long a key stays away after so many denials, or bad nonces, in a row. proven
+// means that those are denials, and that the key has served a request before. If nil, requests
+// cannot wait for a key: Noted takes the place of Denied, and Served says which keys are at fault.
+type Away func(row int, proven bool) time.Duration
 
 // Ring is the keys of one front end: in use or out, and how often each denied requests. New makes
 // it. Not safe for concurrent use.
 type Ring struct {
-	config Config
-	keys   []key
-	in     int // how many keys are in use
+	pause Away
+	keys  []key
+	in    int // how many keys are in use
 
 	// row is the number of requests in a row that all keys denied, with nothing served between. own
 	// counts requests that were denied again after others were served: the first denial of each was
@@ -43,7 +40,7 @@ type key struct {
 }
 
 // New returns a Ring without keys.
-func New(c Config) *Ring { return &Ring{config: c} }
+func New(pause Away) *Ring { return &Ring{pause: pause} }
 
 // Add puts a key in use.
 func (r *Ring) Add() Key {
