@@ -4,7 +4,7 @@
 //
 //	snapshot.go  Source, and Snapshot: all that one front end shows at an instant
 //	states.go    the states of limits, clients, keys and pauses in a Snapshot; Whose: of whom
-//	counts.go    how many requests ended in which way: served, refused, failed
+//	counts.go    how many attempts ended in which way: served, refused, failed
 //	times.go     the durations of waits and answers
 //	events.go    EventLog: the latest events: refusals, pauses, outages
 //	stats.go     Stats: the counts of one lane or Pool, for programs

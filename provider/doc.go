@@ -48,5 +48,5 @@
 //	reads.go          requests that only read: GraphQL queries, batches of GETs, reads of DynamoDB
 //	parts.go          answers to several requests at once, of which some were refused
 //	unread_fields.go  Explain: fields that look like limits and that no reading knows
-//	rows_*.go         a row a provider: its header fields, words of refusals, charges, presets
+//	rows_*.go         a row a provider: its header fields, words of refusals, charges
 package provider
