@@ -22,8 +22,8 @@ const (
 	memoryLeast   = 2 + crc32.Size
 )
 
-// ErrMemory is the error of a memory that Recall refuses.
-var ErrMemory = errors.New("fairshare: what was found of a limit cannot be taken up")
+// errMemory is the error of a memory that Recall refuses.
+var errMemory = errors.New("fairshare: what was found of a limit cannot be taken up")
 
 // AppendMemory appends to b what a knows at now, for Recall in another process. That is the limit
 // or the pace that it found, how sure it is of that, when its next request goes, and for how long
@@ -42,8 +42,8 @@ func (a *Auto) AppendMemory(b []byte, now mono.Time) []byte {
 // send since. Nothing goes sooner than it would have, and at first requests go one at a time.
 //
 // If at is not known for sure, pass the latest instant that it may be. Recall refuses a memory that
-// is damaged, of another version or of another configuration. The error wraps ErrMemory and names
-// the cause; then a is as new.
+// is damaged, of another version or of another configuration. The error names the cause; then a is as
+// new.
 func (a *Auto) Recall(now, at mono.Time, written []byte, sent []limit.Past) error {
 	m := memory{b: written, at: min(at, now), reads: true}
 	switch end := len(written) - crc32.Size; {
@@ -67,7 +67,7 @@ func (a *Auto) Recall(now, at mono.Time, written []byte, sent []limit.Past) erro
 		m.fail("%d bytes too many", len(m.b))
 	}
 	if m.err != nil {
-		return fmt.Errorf("%w: %w", ErrMemory, m.err)
+		return fmt.Errorf("%w: %w", errMemory, m.err)
 	}
 	next.resume(now, m.at, sent)
 	next.news = a.news + 1

@@ -169,7 +169,7 @@ func TestMemoryIsRefused(t *testing.T) {
 	} {
 		b := autoOf(t, a.config)
 		err := b.Recall(now, now, c.written, nil)
-		if !errors.Is(err, ErrMemory) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, errMemory) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%x: %v, want %q", c.written, err, c.says)
 		}
 		if f := b.Found(); f.By != byNobody || b.Ready(now, limit.One) != now || b.News() != 0 {
@@ -180,7 +180,7 @@ func TestMemoryIsRefused(t *testing.T) {
 		for bit := range 8 {
 			b := slices.Clone(good)
 			b[i] ^= 1 << bit
-			if err := autoOf(t, a.config).Recall(now, now, b, nil); !errors.Is(err, ErrMemory) {
+			if err := autoOf(t, a.config).Recall(now, now, b, nil); !errors.Is(err, errMemory) {
 				t.Fatalf("bit %d of byte %d is another: %v", bit, i, err)
 			}
 		}
@@ -197,7 +197,7 @@ func TestMemoryOfAnotherConfig(t *testing.T) {
 	} {
 		c := a.config
 		change(&c)
-		if err := autoOf(t, c).Recall(now, now, written, nil); errors.Is(err, ErrMemory) != (name != "none") {
+		if err := autoOf(t, c).Recall(now, now, written, nil); errors.Is(err, errMemory) != (name != "none") {
 			t.Errorf("another %s: %v", name, err)
 		}
 	}
@@ -311,7 +311,7 @@ func FuzzMemory(f *testing.F) {
 		c := AutoConfig{Unit: limit.Unit(seed % 2 * uint64(limit.Tokens)), Sharers: float64(seed % 3), Weight: float64(1 + seed%2), Alone: seed%4 < 2}
 		a, now := autoOf(t, c), second(1e6)
 		if err := a.Recall(now, now.Add(-time.Second), binary.LittleEndian.AppendUint32(slices.Clone(b), crc32.ChecksumIEEE(b)), nil); err != nil {
-			if !errors.Is(err, ErrMemory) {
+			if !errors.Is(err, errMemory) {
 				t.Fatal(err)
 			}
 			return
@@ -329,7 +329,7 @@ func FuzzMemory(f *testing.F) {
 			a.Settle(now, limittest.Admit(a, now, cost), &o)
 			_ = a.Found().String()
 		}
-		if err := autoOf(t, c).Recall(now, now, a.AppendMemory(nil, now), nil); err != nil && !errors.Is(err, ErrMemory) {
+		if err := autoOf(t, c).Recall(now, now, a.AppendMemory(nil, now), nil); err != nil && !errors.Is(err, errMemory) {
 			t.Fatal(err)
 		}
 	})
