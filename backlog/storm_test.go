@@ -139,7 +139,7 @@ func openStore(address string, existing bool) (backlog.Store, error) {
 	}
 	for try := 0; ; try++ { // the database may be restarting
 		s, err := postgres.Open(context.Background(), address)
-		if err == nil || try == 100 {
+		if err == nil || try == 300 {
 			return s, err
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -159,7 +159,7 @@ func member(ctx context.Context, address string, own func() limit.Limiter) (*sha
 	} else {
 		var s *sharepostgres.Store
 		var err error
-		for range 100 { // the database may be restarting
+		for range 300 { // the database may be restarting
 			if s, err = sharepostgres.Open(ctx, address); err == nil {
 				break
 			}

@@ -9,11 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
-// PgBouncer starts a PgBouncer before a PostgreSQL, in transaction mode, with nothing else configured.
-func PgBouncer(t testing.TB, of *Service) *Service {
+// PgBouncer starts a PgBouncer before a PostgreSQL, in transaction mode, with nothing else configured but lines of settings.
+func PgBouncer(t testing.TB, of *Service, settings ...string) *Service {
 	t.Helper()
 	program := Program(t, "pgbouncer")
 	dir, err := os.MkdirTemp("", "paceline-pgbouncer")
@@ -26,7 +27,7 @@ func PgBouncer(t testing.TB, of *Service) *Service {
 	file, users := filepath.Join(dir, "pgbouncer.ini"), filepath.Join(dir, "users.txt")
 	text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = "+
 		"%d\nunix_socket_dir =\n"+
-		"auth_type = trust\nauth_file = %s\npool_mode = transaction\ndefault_pool_size = 3\n", of.Port, port, users)
+		"auth_type = trust\nauth_file = %s\npool_mode = transaction\ndefault_pool_size = 3\n%s\n", of.Port, port, users, strings.Join(settings, "\n"))
 	if err := errors.Join(os.WriteFile(file, []byte(text), 0o644),
 		os.WriteFile(users, []byte("\"paceline\" \"\"\n"), 0o644)); err != nil {
 		t.Fatal(err)
