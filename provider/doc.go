@@ -48,5 +48,14 @@
 //	reads.go          requests that only read: GraphQL queries, batches of GETs, reads of DynamoDB
 //	parts.go          answers to several requests at once, of which some were refused
 //	unread_fields.go  Explain: fields that look like limits and that no reading knows
-//	rows_*.go         a row a provider: its header fields, words of refusals, charges
+//
+// Each provider has a row: its header fields, its words of refusals, what its requests cost.
+//
+//	rows_business.go   HubSpot, Salesforce, Zendesk, Linear, AWS, Microsoft, Twilio, Datadog
+//	rows_exchange.go   Binance, Bybit, Kraken, Coinbase, OKX, CME, Bitfinex, Deribit, Alpaca
+//	rows_generic.go    the drafts of the IETF, Cloudflare, X-RateLimit
+//	rows_inference.go  Mistral, Cohere, Together, OpenRouter, DeepSeek, Bedrock, Vertex, Ollama
+//	rows_llm.go        OpenAI, Groq, Azure OpenAI, Anthropic, Gemini
+//	rows_open.go       GitLab, Twitch, Meta, Spotify, SEC, arXiv, Wikimedia, npm, Google
+//	rows_web.go        GitHub, Shopify, Stripe, Discord, X, Slack, Notion, Reddit, Okta, Atlassian
 package provider

@@ -67,7 +67,7 @@
 //	wrong_charges.go       logs charges that answers show to be wrong
 //	shape.go               costs that only answers tell, such as those of GraphQL, by shape of request
 //	acquire.go             the wait of a request, for one permit of all its limits
-//	send.go                sends by the Base, with the key's credential, at most once per permit
+//	send.go                sends by the Base, with the key's credential, once per permit; AttemptTimeout
 //	judge.go               what the exchange proves, and whether to send again
 //	settle.go              each limit learns the outcome and the server's statements
 //	price.go               the cost of a request in money, by Config.Price

@@ -121,7 +121,7 @@ func TestLLMKindsOfRefusal(t *testing.T) {
 func TestLLMFaults(t *testing.T) {
 	for _, api := range []llm.Provider{llm.OpenAI, llm.Anthropic} {
 		path := []string{chat, messages}[api]
-		for _, fault := range strings.Fields("ok 429 500 502 overloaded unpaid reset cut ended error-event " +
+		for fault := range strings.FieldsSeq("ok 429 500 502 overloaded unpaid reset cut ended error-event " +
 			"no-usage no-headers lying-headers garbled-headers") {
 			for _, stream := range []bool{false, true} {
 				name := fmt.Sprintf("%v, %v, stream %v", api, fault, stream)

@@ -18,7 +18,7 @@
 //	no_model.go         answers that say that there is no such model
 //	per_second.go       limits as flags give them, per second or of one model
 //	sample.go           a request as it would be sent, for people to look at
-//	hidden.go           Secrets: what nothing may show of a request: keys, tokens, secrets of its own
+//	hidden.go           Secrets that nothing may show; a dead letter's request without them
 //	hidden_tokens.go    finds keys in a text, and tokens that come later
 //	header_template.go  keys, and the places of their values and nonces
 //	entry.go            Entry: what a rerun reads of a line of results

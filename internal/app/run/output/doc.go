@@ -11,7 +11,7 @@
 //	output_config.go  Config: the names of the files of a run
 //	results_store.go  Store: appends results and dead letters, syncs, reads those of earlier runs
 //	rows_view.go      results.csv and FILE.rows behind it: results as rows, or in the input's order
-//	selection.go      --select, compiled: fields of answers as rows; quotes of CSV cells, line breaks
+//	selection.go      --select, compiled: the header row and rows of CSV; quotes of cells, line breaks
 //	select_list.go    NAME=EXPRESSION,…: the columns of --select, split at commas
 //	order.go          the order of the input for results; what waits behind a slow request
 //	bodies.go         --out-dir: a file for each answer
