@@ -99,6 +99,7 @@ func TestRequestsOfTheProcessBefore(t *testing.T) {
 			}
 		})
 		time.Sleep(3 * time.Second)
+		synctest.Wait() // Underway has written
 		if ends := f.ends["a.test"]; ends != nil {
 			ends(limit.Outcome{Result: limit.Accepted})
 		}
