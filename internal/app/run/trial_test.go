@@ -106,7 +106,12 @@ func TestFirstOfAModel(t *testing.T) {
 			for i := range 40 {
 				fmt.Fprintf(&lines, `{"custom_id":"p%d","method":"POST","url":"/v1/responses","body":{"model":"%c","max_output_tokens":9,"input":"x"}}`+"\n", i, 'a'+i%2)
 			}
-			v := &virtually{t: t, config: Config{Out: out, BanStatus: []int{401}, Notice: func(s string) { said = append(said, s) }}}
+			notice := func(s string) { // each model's sender calls it
+				mu.Lock()
+				defer mu.Unlock()
+				said = append(said, s)
+			}
+			v := &virtually{t: t, config: Config{Out: out, BanStatus: []int{401}, Notice: notice}}
 			v.send(network, lines.String())
 			_ = srv.Close()
 			<-ended
