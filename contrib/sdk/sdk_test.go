@@ -303,7 +303,7 @@ func TestFailures(t *testing.T) {
 		for fault, want := range map[string][2]int{ // sent without and with retries of its own
 			"500": {1, 3}, "502": {1, 3}, "reset": {1, 3},
 			"overloaded": {3, 3}, // it says Retry-After, so it was not processed
-			"unpaid":      {1, 1},
+			"unpaid":     {1, 1},
 		} {
 			for i, retries := range []int{0, 2} {
 				t.Run(fmt.Sprintf("%v %v, %d retries", s.provider, fault, retries), func(t *testing.T) {
