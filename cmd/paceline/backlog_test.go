@@ -353,7 +353,7 @@ func TestBacklogBadInput(t *testing.T) {
 
 // Each flag of run goes with --backlog, or is refused by its name.
 func TestBacklogFlags(t *testing.T) {
-	t.Setenv("PACELINE_FLAGS", "a")
+	t.Parallel()
 	server, tokens := countingServer(t), httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"access_token":"of a server","token_type":"Bearer","expires_in":3600}`)
@@ -374,9 +374,9 @@ func TestBacklogFlags(t *testing.T) {
 			--out-format csv --color never --log-level error --page 127.0.0.1:0 --quiet`},
 		{file, "--limit none --errors DIR/errors.jsonl --verbose"},
 		{file, "--limit none --dry-run --by 1h"},
-		{file, "--limit none --charge GET+/a=2+weight --key-env PACELINE_FLAGS --header X:{key} --ban-status 403 --organization PACELINE_FLAGS=it --key-host HOST"},
-		{file, `--limit none --header Authorization:{token} --oauth-token-url URL --oauth-client-id-env PACELINE_FLAGS
-			--oauth-client-secret-env PACELINE_FLAGS --oauth-scopes a --oauth-param b=c`},
+		{file, "--limit none --charge GET+/a=2+weight --key-env PL_FLAGS --header X:{key} --ban-status 403 --organization PL_FLAGS=it --key-host HOST"},
+		{file, `--limit none --header Authorization:{token} --oauth-token-url URL --oauth-client-id-env PL_FLAGS
+			--oauth-client-secret-env PL_FLAGS --oauth-scopes a --oauth-param b=c`},
 		{file, `--limit none --header Authorization:{token} --auth-command pwd --auth-every 1h`},
 		{file, "--limit 20/s --share " + limits + " --share-name it --share-fallback split --share-weight 2 --share-least 0.1"},
 		{file, "--preset trello --rule rolling --dry-run"},

@@ -43,8 +43,7 @@ func (j *judge) most() (n int) {
 // A run goes by the targets of a proxy's file: to each with its key and within its limit, also over two
 // runs. The host of a line does not matter, and path and query do.
 func TestRunByUpstream(t *testing.T) {
-	t.Setenv("KEY_A", "sk-large-5f0c81b97d2e")
-	t.Setenv("KEY_B", "sk-small-91d27ab6c03f")
+	t.Parallel()
 	serve := func(key string) http.HandlerFunc {
 		return func(w http.ResponseWriter, q *http.Request) {
 			if q.Header.Get("X-Key") != key || q.URL.EscapedPath() != "/v1/a%2Fb" {
@@ -82,8 +81,7 @@ func TestRunByUpstream(t *testing.T) {
 
 // What does not go with an upstream is said before anything is sent.
 func TestRunByUpstreamRefuses(t *testing.T) {
-	t.Setenv("KEY_A", "sk-large-5f0c81b97d2e")
-	t.Setenv("KEY_B", "sk-small-91d27ab6c03f")
+	t.Parallel()
 	j := newJudge(t, func(http.ResponseWriter, *http.Request) {})
 	file := write(t, "proxy.yaml", twoTargets(j.URL, j.URL))
 	in := write(t, "in.jsonl", numbered(2, "https://a.test/")+`{"id":"b","url":"https://b.test/"}`+"\n")

@@ -29,7 +29,8 @@ var environment = map[string]string{
 	"PL_TEST_KEY": testKey, "PL_TEST_SAME": testKey, "PL_TEST_EMPTY": "", "A_KEY": testKey, "SECRET": "1",
 	"PL_SECRET": aSecret, "PL_PLACEHOLDER": "ollama",
 	"PL_MINT_ID": "me", "PL_MINT_SECRET": mintSecret, "PL_MINT_EMPTY": "",
-	"PAGE_KEY": "a-secret-that-nobody-sees-0123456789",
+	"PAGE_KEY": "a-secret-that-nobody-sees-0123456789", "PL_FLAGS": "a",
+	"KEY_A": "sk-large-5f0c81b97d2e", "KEY_B": "sk-small-91d27ab6c03f",
 }
 
 func TestMain(m *testing.M) {

@@ -12,6 +12,7 @@ import (
 
 // --every ends well after its rounds, and names the flags that it does not go with.
 func TestRunEvery(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) }))
 	t.Cleanup(srv.Close)
 	urls := write(t, "urls.txt", srv.URL+"/a\n"+srv.URL+"/b\n")
