@@ -67,6 +67,7 @@
 //	all.go            All: several limiters at once
 //	varying.go        Varying: an All whose limiters may change
 //	fitted.go         Fitted: finds out when a configured limit is wrong
+//	fit.go            what Fitted believes of one rule: how many requests fit, and how sure that is
 //	lesson.go         the state of a Fitted, for the next process
 //	wrap.go           Unwrap and Ask: the search through wrappers
 //	leaving.go        ReadyLeaving: when a cost may go and still leave a part of the limit free

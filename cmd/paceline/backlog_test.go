@@ -374,7 +374,8 @@ func TestBacklogFlags(t *testing.T) {
 			--out-format csv --color never --log-level error --page 127.0.0.1:0 --quiet`},
 		{file, "--limit none --errors DIR/errors.jsonl --verbose"},
 		{file, "--limit none --dry-run --by 1h"},
-		{file, "--limit none --charge GET+/a=2+weight --key-env PL_FLAGS --header X:{key} --ban-status 403 --organization PL_FLAGS=it --key-host HOST"},
+		{file, `--limit none --charge GET+/a=2+weight --key-env PL_FLAGS --header X:{key} --ban-status 403
+			--organization PL_FLAGS=it --key-host HOST`},
 		{file, `--limit none --header Authorization:{token} --oauth-token-url URL --oauth-client-id-env PL_FLAGS
 			--oauth-client-secret-env PL_FLAGS --oauth-scopes a --oauth-param b=c`},
 		{file, `--limit none --header Authorization:{token} --auth-command pwd --auth-every 1h`},
