@@ -25,13 +25,14 @@ SELECT set_config('paceline.fits', CASE WHEN NOT EXISTS (SELECT FROM fits) THEN 
 	// doubtRows and doubtResults are for a store that went back in time.
 	doubtRows    = `UPDATE paceline_queue SET doubt = true WHERE backlog = $1 AND seq = ANY ($2)`
 	doubtResults = `UPDATE paceline_result SET repeat = true WHERE backlog = $1 AND seq = ANY ($2)`
-	// end deletes the rows that are there, and writes their results with their doubts.
-	end = `WITH e AS (SELECT * FROM unnest($3::bigint[], $4::smallint[], $5::text[], $6::boolean[], $7::boolean[],
-  $8::int[], $9::bytea[]) e (seq, state, class, doubt, unsure, attempts, line)),
-d AS (DELETE FROM paceline_queue q USING e WHERE q.seq = e.seq AND q.backlog = $1 RETURNING q.seq, q.doubt),
+	// end deletes the rows that are there, and writes their results with their doubts. The deleted rows bring
+	// what else is in e: a join with e again would be a loop in a loop, since the other joins are off.
+	end = `WITH d AS (DELETE FROM paceline_queue q USING unnest($3::bigint[], $4::smallint[], $5::text[], $6::boolean[],
+  $7::boolean[], $8::int[], $9::bytea[]) e (seq, state, class, doubt, unsure, attempts, line)
+  WHERE q.seq = e.seq AND q.backlog = $1
+  RETURNING q.seq, e.state, e.class, q.doubt OR e.doubt AS repeat, e.unsure, e.attempts, e.line),
 i AS (INSERT INTO paceline_result (backlog, seq, state, class, repeat, unsure, attempts, worker, at, line)
-  SELECT $1, d.seq, e.state, e.class, d.doubt OR e.doubt, e.unsure, e.attempts, $2, ` + clock + `, e.line
-  FROM d JOIN e ON e.seq = d.seq RETURNING 1)
+  SELECT $1, d.seq, d.state, d.class, d.repeat, d.unsure, d.attempts, $2, ` + clock + `, d.line FROM d RETURNING 1)
 UPDATE paceline_worker SET results = results + (SELECT count(*) FROM i) WHERE id = $2 AND EXISTS (SELECT FROM i)`
 	giveBack = `UPDATE paceline_queue q SET worker = NULL, attempts = r.attempts, doubt = q.doubt OR r.doubt,
   due = CASE WHEN r.rest > 0 THEN ` + clock + ` + r.rest END
@@ -45,6 +46,13 @@ WHERE q.seq = r.seq AND q.worker = $1 AND current_setting('paceline.fits', true)
     ORDER BY q.place, q.seq LIMIT l.n FOR UPDATE SKIP LOCKED) f),
 u AS (UPDATE paceline_queue q SET worker = $6 FROM c WHERE q.seq = c.seq RETURNING q.*)
 SELECT ` + heldColumns + ` FROM u q JOIN paceline_request r ON r.seq = q.seq`
+	// giveUp reads what the worker was sending into a hash: as an array it would be read again for each of its rows.
+	giveUp = `WITH gone AS (UPDATE paceline_worker SET dead = true
+  WHERE id = $1 AND beat = $2 AND NOT dead RETURNING id, sending),
+free AS (UPDATE paceline_queue q SET worker = NULL,
+  attempts = q.attempts + (q.seq IN (SELECT unnest(sending) FROM gone))::int,
+  doubt = q.doubt OR q.seq IN (SELECT unnest(sending) FROM gone) FROM gone WHERE q.worker = gone.id)
+SELECT EXISTS (SELECT FROM gone)`
 	heldColumns = `q.seq, q.place, q.lane, q.attempts, q.doubt, q.deadline, r.id, r.data`
 )
 
@@ -204,11 +212,7 @@ func (s *Store) Look(ctx context.Context, id int64) ([]backlog.Beat, error) {
 
 // GiveUp implements backlog.Store.
 func (s *Store) GiveUp(ctx context.Context, b backlog.Beat) (done bool, err error) {
-	err = s.pool.QueryRow(ctx, `WITH gone AS (UPDATE paceline_worker SET dead = true
-  WHERE id = $1 AND beat = $2 AND NOT dead RETURNING id, sending),
-free AS (UPDATE paceline_queue q SET worker = NULL, attempts = q.attempts + (q.seq = ANY (gone.sending))::int,
-  doubt = q.doubt OR q.seq = ANY (gone.sending) FROM gone WHERE q.worker = gone.id)
-SELECT EXISTS (SELECT FROM gone)`, b.Worker, b.Beat).Scan(&done)
+	err = s.pool.QueryRow(ctx, giveUp, b.Worker, b.Beat).Scan(&done)
 	return done && err == nil, wrap(err)
 }
 
