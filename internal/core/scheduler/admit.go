@@ -364,7 +364,8 @@ func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 		w.lane.ease(w)
 	}
 	kept := l.records.take()
-	kept.At, kept.Cost, kept.way, kept.skipped = now, *cost, w, 0
+	kept.Cost = *cost // apart from the others: it would be copied twice
+	kept.At, kept.way, kept.skipped = now, w, 0
 	if kept.metered = least != cost; kept.metered {
 		for u, n := range cost {
 			n = min(max(n, 0), limit.MaxCost)

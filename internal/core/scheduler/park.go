@@ -30,7 +30,7 @@ func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Lim
 				r = max(r, m.leaving(now, w, nil, w.Cost(t)))
 			}
 		}
-		if r <= now && (len(m.parked.all) > 0 || m.claims != nil) {
+		if r <= now && (m.claims != nil || len(m.parked.all) > 0 && m.parked.first() != w) {
 			r = m.held(now, w, t)
 		}
 		if r > at {
@@ -380,9 +380,12 @@ func (l *Scheduler) unpark(w *Way) {
 
 // mark puts m on the agenda, if a ticket waits for it.
 func (l *Scheduler) mark(m *Limit) {
-	if m.due >= 0 || len(m.parked.all) == 0 {
-		return
+	if m.due < 0 && len(m.parked.all) > 0 {
+		l.schedule(m)
 	}
+}
+
+func (l *Scheduler) schedule(m *Limit) {
 	var k key
 	// Most often it is the only one, and then its place does not matter.
 	if n := len(l.agenda.all); n > 0 {
@@ -403,9 +406,12 @@ func (l *Scheduler) reorder(m *Limit) {
 
 // rouse sets the instant to look at m.
 func (l *Scheduler) rouse(m *Limit, at mono.Time) {
-	if m.wake == at {
-		return
+	if m.wake != at {
+		l.retime(m, at)
 	}
+}
+
+func (l *Scheduler) retime(m *Limit, at mono.Time) {
 	m.wake = at
 	switch {
 	case at >= limit.AfterSettle && m.timer >= 0:

@@ -188,6 +188,9 @@ func (w *Way) within() key {
 // enqueue adds w to the ways that wait at m, with the rank of its ticket.
 func (m *Limit) enqueue(w *Way) {
 	if m.fair == nil {
+		if len(m.parked.all) == 1 { // its key may be old: see requeue
+			m.parked.all[0].key = m.parked.first().byRank(m)
+		}
 		m.parked.push(w, &w.spot, w.byRank(m))
 		return
 	}
@@ -207,8 +210,14 @@ func (m *Limit) enqueue(w *Way) {
 	f.choose()
 }
 
-// requeue gives w, which waits at m, the place of its rank.
+// requeue gives w, which waits at m, the place of its rank. One that waits alone, as most do, needs no key.
 func (m *Limit) requeue(w *Way) {
+	if m.fair != nil || len(m.parked.all) > 1 {
+		m.resort(w)
+	}
+}
+
+func (m *Limit) resort(w *Way) {
 	if m.fair == nil {
 		m.parked.fix(&w.spot, w.byRank(m))
 		return
@@ -291,10 +300,12 @@ func (w *Way) advance(k int, cost *limit.Cost) {
 
 // tally notes that a ticket waits in the lane, or, with n of -1, no longer does.
 func (a *Lane) tally(t *Ticket, n float64) {
-	s := a.share
-	if s == nil {
-		return
+	if a.share != nil {
+		a.share.tally(a, t, n)
 	}
+}
+
+func (s *Class) tally(a *Lane, t *Ticket, n float64) {
 	s.count += int(n)
 	part := n / float64(len(a.ways))
 	for _, w := range a.ways {
