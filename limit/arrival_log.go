@@ -70,9 +70,35 @@ func (g *log) last() mono.Time {
 }
 
 // after returns the part of the total that arrived after t.
-func (g *log) after(t mono.Time) int64 {
-	n := sort.Search(g.n, func(i int) bool { return g.at(i).at > t })
-	return g.total - g.upTo(n)
+func (g *log) after(t mono.Time) int64 { return g.total - g.upTo(g.until(t)) }
+
+// afterBoth returns after(t) and after(u). It is quicker if u is later and little arrived between them.
+func (g *log) afterBoth(t, u mono.Time) (int64, int64) {
+	if u < t {
+		return g.after(t), g.after(u)
+	}
+	n := g.until(t)
+	return g.total - g.upTo(n), g.total - g.upTo(g.pass(n, u))
+}
+
+// until returns how many entries arrived at or before t.
+func (g *log) until(t mono.Time) int {
+	return sort.Search(g.n, func(i int) bool { return g.at(i).at > t })
+}
+
+// pass returns how many entries arrived at or before t, where the first n did. It is quick if few others did.
+func (g *log) pass(n int, t mono.Time) int {
+	step := 1
+	for n+step <= g.n && g.at(n+step-1).at <= t {
+		n += step
+		step *= 2
+	}
+	for step /= 2; step > 0; step /= 2 {
+		if n+step <= g.n && g.at(n+step-1).at <= t {
+			n += step
+		}
+	}
+	return n
 }
 
 // forget drops the arrivals at or before t.
@@ -80,16 +106,7 @@ func (g *log) forget(t mono.Time) {
 	if g.n == 0 || g.first > t {
 		return
 	}
-	goes, step := 1, 1 // at least goes entries go
-	for goes+step <= g.n && g.at(goes+step-1).at <= t {
-		goes += step
-		step *= 2
-	}
-	for step /= 2; step > 0; step /= 2 {
-		if goes+step <= g.n && g.at(goes+step-1).at <= t {
-			goes += step
-		}
-	}
+	goes := g.pass(1, t)
 	last := g.at(goes - 1)
 	g.total -= last.sum - g.gone
 	g.gone = last.sum

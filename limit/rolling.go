@@ -192,8 +192,9 @@ func (r *Rolling) AppendUsage(to []Usage, now mono.Time) []Usage {
 		return r.pair.appendUsage(to, now)
 	}
 	now = max(now, r.last)
-	u := r.usage(now, r.open+r.settled.after(now.Add(r.ahead()-r.span)))
-	u.Recent = r.settled.after(now.Add(-r.window))
+	used, recent := r.settled.afterBoth(now.Add(r.ahead()-r.span), now.Add(-r.window))
+	u := r.usage(now, r.open+used)
+	u.Recent = recent
 	return append(to, u)
 }
 
