@@ -111,6 +111,7 @@ func (f *proxyFlags) run(cmd *cobra.Command) error {
 
 // attendProxy serves until a signal comes. The second signal breaks off requests in flight.
 func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-chan os.Signal) error {
+	cli.Ballast()
 	metrics, err := listenMetrics(&c)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -312,14 +311,6 @@ func (f *runFlags) check(r *run.Run, in *runInput, signals <-chan os.Signal) err
 	return err
 }
 
-// ballastSize is the size of memory that is never written, and so takes none. Without it, the
-// collector of a run with a few MB would run thirty times a second. With it, the run may make twice
-// as much garbage as this between two collections.
-const ballastSize = 32 << 20
-
-// ballast is shared by the runs of a process, so that none has to clear memory that another one used.
-var ballast = sync.OnceValue(func() []byte { return make([]byte, ballastSize) })
-
 // send sends the requests of the input until its end or a signal, and prints the report.
 func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <-chan os.Signal, errs *screen.Screen) error {
 	ctx, abort := context.WithCancel(ctx)
@@ -333,7 +324,7 @@ func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <
 	go func() { interrupted <- listen(signals, done, r, drain, abort, errs.Line) }()
 	stopProgress := errs.Follow(in.lines(runLines(r.Progress)))
 	began := time.Now()
-	ballast()
+	cli.Ballast()
 	err := r.Send(ctx, in.name, in.reader)
 	stopProgress()
 	close(done)

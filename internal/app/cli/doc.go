@@ -20,5 +20,6 @@
 //	process_*.go    processor time and process groups, by system
 //	computing.go    the progress of verbs that compute for long
 //	fill_level.go   a flag for what a quota holds at the start
+//	ballast.go      memory that is never written, so that the collector runs less often
 //	version.go      --version and version
 package cli

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/transport"
@@ -76,6 +77,7 @@ func visited(h http.Handler, method string) {
 //
 //	go test ./internal/app/proxy -run '^$' -bench BenchmarkProxy
 func BenchmarkProxy(b *testing.B) {
+	cli.Ballast() // as paceline proxy
 	plain, ours := handlers(b)
 	for _, c := range []struct {
 		name string
