@@ -1,10 +1,14 @@
-// Package backlog keeps one list of requests in a database, for many workers. Any process adds
-// requests to the list, and any number of processes on any number of machines send them.
+// Package backlog keeps a list of requests, called a backlog, in a database. Any process that
+// reaches the database adds requests to the list, and any number of worker processes send them.
+// With PostgreSQL the processes may be on many machines, with SQLite on one.
 //
 // Each request of a backlog has an ID, and each ID gets one result. If a request may have been sent
-// again after it was served, its Result has Repeat set, and no other Result has. This also holds if
-// a process is killed or stopped, if a network is cut, and if the database restarts. Package pool
-// is different: it sends the requests of one process, and stores no list in a database.
+// again after it was served, its Result has Repeat set; other Results do not. (Your function Do
+// reports whether a failed attempt may have been served.) This also holds if a process is killed or
+// stopped, if a network is cut, and if the database restarts. If a database loses transactions that
+// it had committed, some repeats are not reported: see docs/backlog.md, Failover. Package pool is
+// different from package backlog: a Pool sends the requests of one process, and stores no list in a
+// database.
 //
 //	store, err := sqlite.Open("jobs.db") // backlog/sqlite or backlog/postgres
 //	b, err := backlog.Open(ctx, store, "mails", backlog.Options{})
@@ -12,22 +16,24 @@
 //	w, err := backlog.NewWorker(backlog.WorkerConfig{Backlog: b, Gate: gate, Do: send})
 //	err = w.Run(ctx)
 //
-// A Backlog has no rate limits of its own. A Worker waits at a paceline.Gate before it sends.
-// Package share provides limiters for a Gate whose limit several processes share.
+// A Backlog has no rate limits of its own. If WorkerConfig.Gate is set, a Worker waits at this
+// paceline.Gate before it sends. Without a Gate, a Worker sends without a limit. Package share
+// provides limiters for a Gate whose limit several processes share.
 //
 // # Promises
 //
-// A worker sends a request only after a transaction has marked the request in the database. At one
-// time the worker marks only as many requests as it may send in the next 100 ms. If a worker writes
-// nothing to the database for 15 s, the other workers give it up: they take over all requests that
-// it had marked. The former worker may have sent some of these, so if they are sent again, their
-// Results have Repeat set. So a worker that dies causes a Repeat only for requests in flight, and
-// for those that it had marked for the next 100 ms.
+// A worker sends a request only after a transaction has marked the request in the database. In
+// advance the worker marks about as many requests as it sends in 100 ms. If a worker writes nothing
+// to the database for about 15 s, the other workers give it up: they take over all requests that it
+// had taken. The former worker may have sent those that it had marked. So if one of these is sent
+// again, its Result has Repeat set. A worker that dies thus causes a Repeat for no other requests
+// than those that it had marked. These are the requests in flight, those of the next 100 ms, and
+// failed ones that the worker would have sent again within 10 s.
 //
-// The first answer to a request becomes its result, even if the answer comes from a worker that was
-// given up. The clocks of machines have no part in the promises of this package: one result for
-// each request, and no unreported repeat. Only Job.Due and Job.Deadline are instants of a wall
-// clock.
+// The first answer that a worker reports for a request becomes its result, even if the worker was
+// given up before. The promises of package backlog are one result for each request, and no
+// unreported repeat. They do not depend on the clocks of machines being right. Two fields of a Job
+// are instants of a wall clock: Due by the clock of the database, Deadline by that of the worker.
 //
 // # Not for
 //
@@ -44,6 +50,7 @@
 //	attempt.go  Attempt: a request in the hands of a worker; how it ends, and whether it may still go
 //	worker.go   Worker: a Session whose requests a function sends, within a Gate; retries, rests
 //
-// Package internal/core/backlog makes the decisions of a worker: which requests it may send, and
-// what it writes into the database. That package has no clock, and calls no store.
+// Package internal/core/backlog makes the decisions of a worker: which requests the worker may
+// send, and what it writes into the database. Package internal/core/backlog has no clock, and calls
+// no store.
 package backlog

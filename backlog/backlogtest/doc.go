@@ -1,5 +1,6 @@
-// Package backlogtest contains the tests that every backlog.Store has to pass. If you write a Store
-// for another database, run these tests on it.
+// Package backlogtest contains the tests that every backlog.Store (a database of backlogs) has to
+// pass. If you write a Store for another database than SQLite and PostgreSQL, run these tests on
+// your Store.
 //
 // # Files
 //

@@ -1,10 +1,11 @@
-// Package sqlite keeps backlogs in a SQLite file. The package is for processes of one machine, and
-// needs no server. Each transaction waits for the disk, so no committed result is lost if the power
-// fails.
+// Package sqlite keeps backlogs (lists of requests) in a SQLite file. The package is for processes
+// on one machine, and needs no server. Each transaction waits until the disk has stored it, so no
+// committed result is lost if the power fails.
 //
-// A process that is stopped while it writes to the file holds up all other processes until it
-// continues. So if a limit is shared by package share/sqlite, use another file for the limit: then
-// such a stop does not hold up the limit. Do not put the file on a network's file system.
+// A process that is stopped while it writes to the file holds the file's lock, so all other
+// processes wait until it continues. If package share/sqlite shares a limit between the processes,
+// use another file for the limit. Then such a stop does not delay the limit. Do not put the file on
+// a network file system.
 //
 // # Files
 //
