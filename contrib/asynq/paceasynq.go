@@ -13,22 +13,26 @@
 //		…
 //	}
 //
-// A task of Asynq waits in its worker if its limit lets it go within Config.MaxWait. For any other
-// task the middleware returns an error, and Asynq schedules the task for the instant at which the
-// limit lets it go. The worker is then free, and Asynq counts no failure. This needs
-// Pace.Configure: without it, Asynq counts the error as a failure like any other.
+// If the limit of a task lets it go within Config.MaxWait (a second by default), the task waits in
+// its worker of Asynq. For any other task the middleware returns an error, and Asynq schedules the
+// task for about the instant at which the limit lets it go. The worker is then free, and Asynq
+// counts no failure. This needs Pace.Configure: without it, Asynq counts the error as a failure
+// like any other.
 //
-// After a server refused a request, no task of the same key goes until the pause is over. If the
-// server refuses several requests that were in flight together, they cause one pause.
+// After a server refused the request of a task, no task of the same key in this process goes until
+// a pause is over. The pause lasts as long as the server asked for, or else as Config.Backoff
+// states. The package learns of the refusal from Send or Answered. If the server refuses several
+// requests that were in flight together, they cause one pause. The refused task comes back if its
+// handler returns an error.
 //
-// Asynq stores instants in whole seconds, so a scheduled task comes back up to half a second early
-// or late. A task that has no retry left always waits in its worker, since Asynq would archive the
-// task otherwise. Tasks of a key go in the order in which they came to this process, since a task
-// does not state when it was made. docs/queues.md compares the promises with those of `paceline
-// run`.
+// Asynq stores instants in whole seconds, so a scheduled task comes back up to about half a second
+// before or after the planned instant. If it comes too early, it waits again. A task that has no
+// retry left always waits in its worker, since Asynq would archive the task otherwise. Tasks of a
+// key go in the order in which they first came to this process, since a task does not state when it
+// was made. docs/queues.md compares the promises with those of `paceline run`.
 //
-// Package paceasynq is a module of its own, so that programs without Asynq do not depend on Asynq.
-// The package starts no goroutine.
+// Package paceasynq is a module of its own, so that programs that import Paceline but not Asynq do
+// not depend on Asynq. Package paceasynq starts no goroutine.
 package paceasynq
 
 import (

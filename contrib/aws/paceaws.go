@@ -4,23 +4,26 @@
 //	cfg.APIOptions = append(cfg.APIOptions, pace.Add) // an aws.Config: for every client made of it
 //
 // Use one Pace for all requests that count in one limit, for example all requests to one service in
-// one account and region. Each attempt waits until the limit lets it go, first come, first served.
-// The attempts with which the SDK's retryer repeats a request wait, too. The attempt is then signed
-// and sent, and the limit learns from its answer.
+// one account and region. Each attempt of a request waits until the limit lets it go, first come,
+// first served. The SDK's retryer makes further attempts of a failed request, and these wait, too.
+// After the wait, the attempt is signed and sent, and the limit learns from its answer. If the
+// limit never lets an attempt go, or not before the deadline of its context, the request fails, and
+// the SDK does not retry it.
 //
-// After the service refused an attempt, all attempts of the Pace pause. If the service refuses
-// several attempts that were in flight together, they cause one pause. Services name a refusal
-// differently, for example ThrottlingException, SlowDown or 429, and the Pace knows these names.
-// Only the SDK's retryer repeats an attempt, never the Pace, so retries do not multiply. With
-// aws.NopRetryer nothing is repeated.
+// After the service refused an attempt for its rate, all attempts of the Pace pause. If the service
+// refuses several attempts that were in flight together, they cause one pause. Services name a
+// refusal differently, for example ThrottlingException, SlowDown or status 429, and the Pace knows
+// these names. The Pace itself never repeats an attempt: the SDK's retryer does, so retries do not
+// multiply. With aws.NopRetryer nothing is repeated.
 //
-// A Pace is a middleware inside the SDK's retry loop. It is no retryer: the SDK does not return the
-// token of a retryer at the end of every attempt, so a retryer would not learn of every end. A Pace
-// is no http.RoundTripper either, since requests would then wait after they were signed. Besides, a
-// RoundTripper does not know the names of refusals (docs/decisions/0036-adapters.md).
+// A Pace is a middleware inside the SDK's retry loop. It is not a retryer. The SDK takes a token
+// from a retryer before an attempt, but does not return the token at the end of every attempt. So a
+// retryer would not learn of every end. A Pace is no http.RoundTripper either, since requests would
+// then wait after they were signed. Besides, a RoundTripper does not know the names of refusals
+// (docs/decisions/0036-adapters.md).
 //
-// Package paceaws is a module of its own, so that programs without the SDK do not depend on the
-// SDK. The package starts no goroutine.
+// Package paceaws is a module of its own, so that programs that import Paceline but not the AWS SDK
+// do not depend on the SDK. Package paceaws starts no goroutine.
 package paceaws
 
 import (

@@ -1,21 +1,26 @@
-// Package paceenvoy is an external processor for Envoy (ext_proc). Envoy's requests wait in the
-// processor until the limits of their server let them go.
+// Package paceenvoy is an external processor (ext_proc) for Envoy. Each request that passes through
+// Envoy waits until the processor answers, which it does when the limits of the server let the
+// request go.
 //
 //	p, err := paceenvoy.New(paceenvoy.Config{Transport: transport.Config{Preset: "openai:tier1"}})
 //	extprocv3.RegisterExternalProcessorServer(grpcServer, p)
 //
-// Envoy sends the header of a request to the processor, and waits for a message back. The processor
-// answers when the limits let the request go. When the header of the server's answer comes, the
-// processor settles the request: the limits learn what the server states. Package transport makes
-// these decisions, as it does for an http.Client. If the stream between Envoy and the processor
-// ends before the server's answer, the server may have served the request, so the request counts.
+// Envoy sends the header of each request to the processor, and waits for a message back. The
+// processor answers when the limits let the request go. If that would take longer than
+// Config.MaxWait (a minute by default), the processor refuses the request at once with status 429.
+// When the header of the server's answer comes, the processor settles the request: the limits learn
+// what the server states. (With Transport.Tokens, they learn it at the end of the answer's body.)
+// Package transport makes these decisions, as it does for an http.Client. If the stream between
+// Envoy and the processor ends before the server's answer, the server may have served the request,
+// so the request counts in the limits.
 //
 // Package paceenvoy is not a rate limit service of Envoy, since such a service could not learn from
-// answers. Envoy asks a rate limit service before a request, and never passes it the answer.
+// answers. Envoy asks a rate limit service before a request, and never passes the server's answer
+// to it.
 //
-// The folder of this package contains an example of Envoy's configuration, and the command
-// paceline-envoy. The package is a module of its own, so that programs without Envoy do not depend
-// on Envoy's protobufs.
+// The folder of package paceenvoy contains an example of Envoy's configuration, and the command
+// paceline-envoy. The package is a module of its own, so that programs that import Paceline but not
+// paceenvoy do not depend on Envoy's protobufs.
 //
 //	paceenvoy.go   Config, Processor, New
 //	processing.go  one request: the messages of its stream, in their order

@@ -3,24 +3,26 @@
 //	pace, err := pacegrpc.New(pacegrpc.Config{Limiter: limit.MustRolling(500, time.Minute)})
 //	conn, err := grpc.NewClient(target, grpc.WithUnaryInterceptor(pace.Unary), grpc.WithStreamInterceptor(pace.Stream))
 //
-// A gRPC call waits until the limits let it go, first come, first served, and is then sent. The
-// interceptors read the limits in the answer by the same rules as over HTTP (package classify).
-// RESOURCE_EXHAUSTED counts as a 429, and UNAVAILABLE as a 503. RetryInfo, grpc-retry-pushback-ms
-// or a retry-after in the metadata take the place of the header field Retry-After. Ratelimit fields
-// in the metadata are read like those of an HTTP header.
+// A gRPC call waits until the limits let it go, first come, first served, and is then sent. From
+// the answer, the interceptors read limits and refusals by the same rules as over HTTP (package
+// classify). The status RESOURCE_EXHAUSTED counts as a 429, and UNAVAILABLE as a 503. RetryInfo,
+// grpc-retry-pushback-ms or a retry-after in the metadata take the place of the header field
+// Retry-After. Ratelimit fields in the metadata are read like those of an HTTP header.
 //
-// After the server refused a call, all calls pause. If the server refuses several calls that were
-// in flight together, they cause one pause. The interceptors send a unary call again if it was
-// refused or never sent. They send a unary call that failed again only if Config.Idempotent allows
-// it. They send a stream only once.
+// After the server refused a call for a limit, all calls pause. If the server refuses several calls
+// that were in flight together, they cause one pause. The interceptors send a unary call up to 3
+// times by default (Config.Attempts): again if it was refused or surely not processed. If the
+// server may have processed a failed call, they send it again only if Config.Idempotent allows
+// that. They send a stream only once. If the server asks for a pause longer than
+// Config.MaxRetryAfter (5 minutes by default), calls fail at once with ErrPaused.
 //
-// gRPC itself sends a call again if the server reports that it has not processed the call. If the
-// service config of gRPC has a retry policy, gRPC repeats other calls, too. These repeats do not
-// pass through the interceptors, so they do not count in the limits. So configure no retry policy,
-// or use grpc.WithDisableRetry.
+// The gRPC library itself sends a call again if the server reports that it has not processed the
+// call. If the service config of gRPC has a retry policy, gRPC repeats other calls, too. These
+// repeats do not pass through the interceptors, so they do not count in the limits. So configure no
+// retry policy, or use grpc.WithDisableRetry.
 //
-// Package pacegrpc is a module of its own, so that programs without gRPC do not depend on gRPC. The
-// package starts no goroutine.
+// Package pacegrpc is a module of its own, so that programs that import Paceline but not gRPC do
+// not depend on gRPC. Package pacegrpc starts no goroutine.
 package pacegrpc
 
 import (

@@ -1,19 +1,19 @@
 // Package pacek8s keeps clients of Kubernetes' client-go within the limits of their API server.
 //
 // Use Wrap if your code makes the rest.Config. Each request of client-go then waits until the
-// limits let it go, and the limits learn from its answer. After a 429 of the API server (priority
-// and fairness) all requests pause. If the server refuses several requests that were in flight
-// together, they cause one pause.
+// limits let it go, and the limits learn from its answer. After the API server answered 429 (its
+// priority and fairness do so), requests pause. If the API server refuses several requests that
+// were in flight together, they cause one pause.
 //
 //	paced, err := pacek8s.Wrap(cfg, transport.Config{Limiter: limit.MustRolling(100, time.Second)})
 //
 // Use New if your code can set only a flowcontrol.RateLimiter. client-go asks such a limiter before
-// each request, and never reports the answer. So you have to promise a bound (Within): the longest
-// time from the limiter's permission until the server counts the request. Package xrate explains
-// this promise.
+// each request, and never reports the answer to it. So you have to promise a bound, Within of
+// xrate.Config: the longest time from the limiter's permission until the server counts the request.
+// Package contrib/xrate explains this promise.
 //
-// Package pacek8s is a module of its own, so that programs without client-go do not depend on
-// client-go. The package starts no goroutine.
+// Package pacek8s is a module of its own, so that programs that import Paceline but not client-go
+// do not depend on client-go. Package pacek8s starts no goroutine.
 package pacek8s
 
 import (

@@ -1,23 +1,27 @@
-// Package paceotel reports the work of Paceline to OpenTelemetry. Snapshots of a Gate, a Group, a
-// Pool or a transport become metrics. An HTTP transport also has spans: one for each wait of a
-// request for its limits, and one for each attempt. The names of the attributes and of HTTP metrics
-// follow the semantic conventions for HTTP clients.
+// Package paceotel reports the work of Paceline to OpenTelemetry. The function Observe makes
+// metrics of the Snapshots (states) of a Gate, a Group, a Pool or a transport. The function New
+// makes an HTTP transport that also has spans: one for each wait of a request for its limits, and
+// one for each attempt. The names of the attributes and of HTTP metrics follow the semantic
+// conventions for HTTP clients, where these conventions have a name.
 //
 //	paced, err := paceotel.New(transport.Config{Preset: "openai:tier1"}, paceotel.Options{})
 //	client := &http.Client{Transport: paced}
 //
 // The time for which a request waits for its limits is not spent at the server, so a wait has a
-// span of its own. This span is named paceline.wait. Its attribute paceline.limit names the limit.
-// If the request was never sent, its attribute error.type has the reason.
-// The span of an attempt is of kind client, and its name is the HTTP method. It begins when the
-// request is handed to the base transport. Both spans are children of the caller's span.
+// span of its own, named paceline.wait. A request that did not wait has no such span. If the
+// request was sent after the wait, the span's attribute paceline.limit names the limit. If the
+// request was never sent, the attribute error.type has the reason instead. The span of an attempt
+// is of kind client, and its name is the HTTP method. It begins when the request is handed to the
+// base transport. Both kinds of spans are children of the caller's span.
 //
-// The spans are made after the attempt has ended, so the server does not receive a trace header. If
-// the server is to receive a trace header, put an instrumented HTTP client around this transport.
+// Package paceotel makes the spans after the attempt, so it cannot send the server a trace header
+// with the span of the attempt. If the server is to receive a trace header, set an instrumented
+// transport as the Base of this transport, or put it around this transport.
 //
-// The spans and metrics of package paceotel contain no header field, query or body. Attribute
-// values that come from strangers are bounded in number and length. The package starts no
-// goroutine.
+// The spans and metrics of package paceotel contain no header field, query or body. In metrics, the
+// names of clients, limits, hosts and keys that come from Snapshots are bounded in number: 100
+// clients for each source, for example. Names in labels are also cut to a bounded length. The
+// package starts no goroutine.
 package paceotel
 
 import (

@@ -11,21 +11,23 @@
 //		…
 //	}
 //
-// A job of River waits in its worker if its limit lets it go within Config.MaxWait (250 ms by
-// default). Otherwise the middleware returns a river.JobSnooze until the instant at which the limit
-// lets the job go, and the worker is free for jobs of other keys. A snooze does not count as an
-// attempt.
+// If the limit of a job lets it go within Config.MaxWait (250 ms by default), the job waits in its
+// worker of River. Otherwise the middleware returns a river.JobSnooze until about the instant at
+// which the limit lets the job go, and the worker is free for jobs of other keys. A snooze does not
+// count as an attempt.
 //
-// After a server refused a request, all jobs of the same key pause, and River runs the refused job
-// again when the limit lets it go. If the server refuses several requests that were in flight
-// together, they cause one pause.
+// After a server refused the request of a job, all jobs of the same key in this process pause. The
+// pause lasts as long as the server asked for, or else as Config.Backoff states. The package learns
+// of the refusal from Send or Answered. If the worker's function then returns an error, River runs
+// the refused job again when the limit lets it go. If the server refuses several requests that were
+// in flight together, they cause one pause.
 //
 // River decides whether a job runs, and how often. After a crash, River runs the interrupted job
-// again, so its request may be sent twice. Neither River nor this package reports such a repeat.
-// docs/queues.md compares the promises with those of `paceline run`.
+// again, so its request may be sent twice. Neither River nor package paceriver reports such a
+// repeat. docs/queues.md compares the promises with those of `paceline run`.
 //
-// Package paceriver is a module of its own: a program that imports only Paceline does not download
-// River. The package starts no goroutine, so nothing has to be closed.
+// Package paceriver is a module of its own: a program that imports Paceline but not paceriver does
+// not download River. Package paceriver starts no goroutine, so nothing has to be closed.
 package paceriver
 
 import (

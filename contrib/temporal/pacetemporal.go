@@ -12,23 +12,26 @@
 //		…
 //	}
 //
-// An activity waits in its worker if its limit lets it go within Config.MaxWait (250 ms by
-// default). Otherwise the interceptor ends the attempt with an ApplicationError of the type Later.
-// The error's NextRetryDelay is the time until the limit lets the activity go. The worker is then
-// free, and Temporal starts the activity again after that delay.
+// If the limit of an activity lets it go within Config.MaxWait (250 ms by default), the activity
+// waits in its worker. Otherwise the interceptor ends the attempt with an ApplicationError of the
+// type Later ("PacelineLater"). The error's NextRetryDelay is about the time until the limit lets
+// the activity go. The worker is then free, and Temporal starts the activity again after that
+// delay.
 //
-// After a server refused a request, all activities of the same key pause, and Temporal starts the
-// refused activity again when the limit lets it go. If the server refuses several requests that
+// After a server refused the request of an activity, all activities of the same key in this process
+// pause. The pause lasts as long as the server asked for, or else as Config.Backoff states. The
+// package learns of the refusal from Send or Answered. If the activity then returns an error,
+// Temporal starts it again when the limit lets it go. If the server refuses several requests that
 // were in flight together, they cause one pause.
 //
-// Temporal counts an attempt that ended with Later (the error for "not yet") like any other
-// attempt. So leave RetryPolicy.MaximumAttempts at 0, and bound the activity by its
+// Temporal counts an attempt that ended with the error Later ("not yet") like any other attempt. So
+// leave RetryPolicy.MaximumAttempts at 0, and bound the time of the activity by its
 // ScheduleToCloseTimeout. If you do set MaximumAttempts, the last attempt waits in its worker, and
 // StartToCloseTimeout must be long enough for this wait. A local activity always waits in its
 // worker. docs/queues.md compares the promises with those of `paceline run`.
 //
-// Package pacetemporal is a module of its own, so that programs without Temporal do not depend on
-// Temporal. The package starts no goroutine.
+// Package pacetemporal is a module of its own, so that programs that import Paceline but not
+// Temporal do not depend on Temporal. Package pacetemporal starts no goroutine.
 package pacetemporal
 
 import (

@@ -1,38 +1,42 @@
-// Package xrate provides a limiter with the methods of golang.org/x/time/rate: Wait, Allow and
-// Reserve. Wait waits at a paceline.Gate, and Allow and Reserve ask it. The package is for code
-// that cannot change its calls of those methods, or that expects an interface with them. All other
-// code should use Gate.Do or package transport. Gate.Do and transport learn when a request was
-// answered. So they need no promise from the caller, and lose less of the limit.
+// Package xrate provides a limiter with methods of golang.org/x/time/rate: Wait, Allow and Reserve,
+// and WaitN, AllowN and ReserveN. All of them use one paceline.Gate: Wait waits at it, and Allow
+// and Reserve never wait. The package is for code that cannot change its calls of those methods, or
+// that expects an interface with them. All other code should use Gate.Do or package transport.
+// Gate.Do and transport learn when a request was answered. So they need no promise from the caller,
+// and lose less of the limit.
 //
 // # The caller's promise
 //
-// The methods of x/time/rate report that a request may go, but are never called when the request
-// has been answered. So the limiter cannot know when the request arrived at the server. Without a
-// promise of the caller, the limiter could not keep the arrivals within a limit.
+// The methods of x/time/rate report that a request may go. No method is called when the request has
+// been answered. So the limiter cannot know when the request arrived at the server. Without a
+// promise of the caller, the limiter could not keep the arrivals at the server within a limit.
 //
-// The promise is Config.Within: the longest time from the permission until the server counts the
-// request. The permission is the return of Wait or Allow, or the instant of a reservation. Within
-// includes the stalls of this machine, the making of a connection, and the way to the server. While
-// every request keeps the promise, no window of the server has more than the limit, so the server
-// refuses nothing. If a request takes longer than Within, the server may refuse a request.
+// The caller's promise is Config.Within: the longest time from the permission until the server
+// counts the request. The permission is the return of Wait or Allow, or the instant that a
+// reservation has. Within includes the stalls of this machine, the making of a connection, and the
+// way to the server. While every request keeps the promise, no window of the server has more than
+// the configured limit. If a request takes longer than Within, the server may refuse a request.
 //
 // The price of the promise (Within) is that each request counts for longer, by Within. For example,
 // 20 requests in any second become 18.2 a second with a Within of 100 ms, and 10 with 1 s. A limit
-// of 500 a minute becomes 492 a minute with 1 s. Gate.Do and transport know when a request ended,
-// so a request counts for longer only by its own round trip, and not by Within.
+// of 500 a minute becomes 492 a minute with 1 s. Gate.Do and transport know when a request ended.
+// With these, a request counts for longer only by its own round trip, and not by Within.
 //
 // # Differences from x/time/rate
 //
 // The Limiter of package xrate differs from that of x/time/rate in these points:
-//   - New takes a limit.Limiter with the server's rule, not a rate and a burst. For so many
-//     requests in any window use limit.Rolling, for a token bucket limit.Bucket. A bucket of
-//     x/time/rate with burst N lets up to 2N requests arrive within one window.
+//   - New takes a limit.Limiter with the server's rule, not a rate and a burst. If the server
+//     allows so many requests in any window, use limit.Rolling. If the server has a token bucket,
+//     use limit.Bucket. A bucket of x/time/rate with burst N lets up to 2N requests arrive within
+//     one window. New refuses limiters that need answers, such as limit.Concurrency or
+//     fairshare.Fair.
 //   - Wait is first come, first served, for large costs, too. A caller that gives up has used
-//     nothing of the limit. Errors are *paceline.WaitError.
-//   - Allow and Reserve overtake no waiting caller. While a caller waits, Allow returns false and
-//     the result of Reserve is not OK.
-//   - No method takes an instant: the Gate reads its own clock.
-//   - SetLimit and similar changes are methods of the limit.Limiter. Call them in Gate.Update.
+//     nothing of the limit. An error of Wait is a *paceline.WaitError.
+//   - Allow and Reserve overtake no waiting caller. While a caller waits, Allow returns false, and
+//     the method OK of the Reservation that Reserve returns is false.
+//   - No method takes an instant, as AllowN of x/time/rate does: the Gate reads its own clock.
+//   - The Limiter of package xrate has no SetLimit. To change the limit, call a method of the
+//     limit.Limiter, such as Rolling.SetLimit, within Gate.Update.
 package xrate
 
 import (

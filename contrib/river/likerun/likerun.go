@@ -1,15 +1,16 @@
-// Package likerun is an example of jobs in River whose requests, retries and results are those of
-// `paceline run`. A job contains one line of the input of `paceline run`: one request. Before each
-// send, the worker writes a mark to the database, so that after a crash the job knows that its
-// request may have been sent. The result is written in the transaction that completes the job.
-// docs/queues.md lists what is weaker than in `paceline run`.
+// Package likerun is an example of jobs in the job queue River that are sent, repeated and recorded
+// almost as by `paceline run`. A job contains one line of the input of `paceline run`: one request.
+// Before each send, the worker writes a mark to the database. So after a crash, the next attempt of
+// the job finds the mark, and its result states that the request may have been sent twice. The
+// result is written in the transaction that completes the job. docs/queues.md lists what is weaker
+// than in `paceline run`.
 //
 //	likerun.go    the jobs, the worker, the client
 //	database.go   marks and results, in PostgreSQL or SQLite
 //
-// The example likerun is a module of its own, in this folder of the repository. It reads and writes
-// lines by an internal package of `paceline run`, which a module outside this repository cannot
-// import.
+// The example likerun is a module of its own, in this folder of the repository, and not for import
+// by other programs. It reads and writes lines by an internal package of `paceline run`, which a
+// module outside this repository cannot import.
 package likerun
 
 import (
