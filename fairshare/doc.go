@@ -1,47 +1,57 @@
 // Package fairshare provides limiters for a quota that strangers use, too. Strangers are programs
-// that your program cannot talk to. All processes that use this package with the same Weight get
-// the same share of the quota, almost without refusals. Each process knows the published limit of
-// the quota. A process learns about the others only from the answers to its own requests: whether
-// these were served or refused, and how much of the quota remains.
+// that your program cannot communicate with. All processes that use this package with the same
+// settings get the same share of the quota, almost without refusals. Each process knows the
+// published limit of the quota, or finds it out (Auto). A process learns about the other processes
+// only from the answers to its own requests. An answer shows whether the request was served or
+// refused, and often how much of the quota remains.
 //
-// [Fair] is the limiter to use for a quota with a known limit. It is for token buckets, for fixed
-// and rolling windows, and also for servers whose answers state no remaining quota. A Fair is a
-// limit.Limiter for one process with any number of requests in flight. A Gate, a Pool or a
-// Transport takes a Fair like any other limiter.
+// [Fair] is the limiter for a quota with a known limit that strangers use, too. It is for token
+// buckets, for fixed and rolling windows, and also for servers whose answers state no remaining
+// quota. A Fair is a limit.Limiter for one process with any number of requests in flight. A Pool or
+// a Transport takes a Fair like any other limiter, and reports each answer to the Fair. With a
+// Gate, use Gate.DoWith, so that the Fair learns what each answer states.
 //
-// A Fair needs these settings:
-//   - The published limit is so much per window, for example 4500 requests an hour.
-//   - The Kind of the quota is token bucket, fixed window or rolling window. A Fair needs it only
-//     if the server's answers have no reset.
-//   - The source of random numbers is one that nothing else uses.
+// A [FairConfig] has these settings:
+//   - Limit and Window are the published limit: so much per window, for example 4500 requests an
+//     hour. They have no default.
+//   - Kind is the way in which the server counts: in a token bucket, a fixed window or a rolling
+//     window. Set Kind if the server's answers have no reset: otherwise Fair takes a token bucket
+//     at first. If answers have a reset, Fair finds the kind out.
+//   - Rng is a source of random numbers that nothing else uses. It has no default.
+//   - The other fields have defaults.
 //
-// A process whose Fair has a Weight of 2 gets twice the share of a process without a Weight. All
-// processes must follow the rules of this package and know the same quota. If some processes may
-// take more than their share, set Sharers of the [FairConfig] to the number of processes. Then this
+// A process whose Fair has a Weight of 2 gets twice the share of a process with the default Weight,
+// 1. All processes must use a Fair with the same settings for the quota. If some processes may take
+// more than their share, set Sharers of the [FairConfig] to the number of processes. Then this
 // process claims its own part of the limit, Weight / Sharers, even beside the greedy ones.
 //
 // [Auto] is a Fair for a quota with an unknown limit.
 //
-// [Hints] is a limiter to put beside one for a known limit, in a limit.All. Hints does not divide
-// the quota among users. It reads the remaining quota and its reset in the answers of the server.
-// Before that reset, Hints lets no more than the remaining quota go. For example, if an answer
-// states that 40 requests remain for 30 s, at most 40 go in these 30 s. Those that were in flight
-// already are counted in the 40.
+// [Hints] is a limiter that reads the remaining quota and its reset in the answers of the server.
+// Put it beside the limiter of a known limit, in a limit.All. Hints does not divide the quota among
+// users. Before the stated reset, Hints lets no more than the remaining quota go. For example, an
+// answer states that 40 requests remain for 30 s, and 3 of your requests are in flight. Then at
+// most 37 more go in these 30 s, since the server may not have counted the 3 yet. (If
+// HintsConfig.Capacity is set, the quota is a bucket, and refills before the reset.) Hints ignores
+// an answer without a reset. By default it believes a reset for an hour at most.
 //
-// Package lab/strategy lists strategies for sharing a quota by name: published ones of others, and
-// the two of this package. Package lab/sim/compare compares a strategy of yours with them.
+// Package lab/strategy lists strategies for sharing a quota by name: published strategies of other
+// projects, and Fair and Auto. Package lab/sim/compare compares a strategy of yours with these.
 //
-// For a quota that only your own programs use, package limit is better than fairshare, or package
-// share if they are several processes. Their limiters need no news from answers: they count your
-// requests exactly, so the server refuses nothing.
+// For a quota that only your own programs use, a limiter of package limit is better than one of
+// package fairshare. If the programs are several processes, use package share. These limiters need
+// no news from answers: they count your requests exactly. So the server refuses nothing, if the
+// limit is configured as the server enforces it.
 //
-// No limiter in this package has a clock, a lock or a goroutine, and none is safe for concurrent
-// use. The caller of a limiter supplies its source of random numbers (FairConfig.Rng).
+// No limiter in package fairshare has a clock, a lock or a goroutine, and none is safe for
+// concurrent use. The caller of a Fair or an Auto supplies its source of random numbers (the field
+// Rng of FairConfig and AutoConfig).
 //
 // # Files
 //
-// In the table of files below, a sharer is a process that uses the quota. A law is the way in which
-// all sharers of one kind of quota read what remains, and plan their next requests.
+// The table below lists the files of package fairshare. In the table, a sharer is a process that
+// uses the quota. A law is the rule by which all sharers of one kind of quota conclude from answers
+// what remains, and plan their next requests.
 //
 //	fair.go                Fair, a limit.Limiter: Ready, Admit, Settle
 //	fair_config.go         Kind, and FairConfig with its defaults
