@@ -1,16 +1,17 @@
-// Package backlog decides what a worker does. Many workers send the requests of one list, which a
-// database keeps. A worker asks this package two questions. Which requests are its own, so that it
-// may send them? What does it write into the database in its next transaction? Such a transaction
-// is called a turn. Package backlog does not decide when a request may go: the rate limits do.
+// Package backlog decides what a worker does. Many workers send the requests of one list, the
+// backlog, which is in a database. A worker asks this package two questions. Which requests are its
+// own, so that it may send them? What does it write into the database in its next transaction? Such
+// a transaction is called a turn. Package backlog does not decide when a request may go: the rate
+// limits do.
 //
 // A worker sends a request only if one of its transactions, called turns, has marked the request
-// and was committed. So each request that may have been sent has a mark in the database, even after
-// the worker has crashed.
+// and was committed. So each request that may have been sent has a mark in the database until its
+// result is there, even after the worker has crashed.
 //
 // Each turn (transaction of a worker) also increments a number in the row of its worker: the beat.
 // If the beat of a worker does not change for 14 s, the other workers give it up, and may claim its
-// requests. Each of them measures the 14 s by its own clock, so no worker has to trust the clock of
-// another machine.
+// requests. Each of them looks at all beats once a second, and measures the 14 s by its own clock.
+// So no worker has to trust the clock of another machine.
 //
 // The workers of a backlog and their transactions (turns) obey these laws:
 //  1. One result. Each request without a result has a row. The transaction that writes the result
@@ -26,15 +27,16 @@
 //     Watch. Each request that it had marked has a doubt from then on: it may have been sent.
 //  5. Fresh: a worker sends for 10 s after its latest committed turn began. A Watch waits for 14 s.
 //     So a worker that was given up sends nothing more.
-//  6. A turn is written only if the worker's row has the beat that the turn expects. So the marks
-//     and claims of one turn are written at most once. If the outcome of a turn is unknown, the
-//     worker reads its row.
+//  6. The marks, claims and returned requests of a turn are written only if the worker's row has
+//     the beat that the turn expects. So they are written at most once. Results and doubts are
+//     written in any case. If the outcome of a turn is unknown, the worker reads its row.
 //  7. The first answer that gets into the database is the result, even if it comes from a worker
 //     that was given up. If the request has a doubt, the result states that it may have been sent
 //     twice.
-//  8. Other packages have the limits. While requests of a lane wait for permits, the worker holds
-//     many of them. It marks only as many as went in the busiest 100 ms of the last seconds, and at
-//     least 2.
+//  8. Rate limits belong to other packages. While requests of a lane wait for permits, the worker
+//     holds as many of them as it sends in about 2 s. It marks only as many as it sent in the
+//     busiest 100 ms of the last seconds, and at least 2. For each permit that waits for a mark, it
+//     marks one more.
 //
 // # Files
 //

@@ -1,6 +1,7 @@
-// Package ceiling computes the ceiling of a limit: the most requests that a client can send if the
-// server may refuse none of them. Simulators, servers for tests and the summary of a run compare
-// the ceiling with what a real client sent. The package is pure arithmetic.
+// Package ceiling computes the ceiling of a limit: the most requests that any client with the same
+// knowledge can send so that the server surely refuses none. Simulators, servers for tests and the
+// summary of a run compare the ceiling with what a real client sent. The package only computes: it
+// sends nothing and reads no clock.
 package ceiling
 
 import (

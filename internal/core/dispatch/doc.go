@@ -1,6 +1,7 @@
 // Package dispatch decides which request goes out now, and with which API key. It has one queue of
 // requests for several keys. Each key has its own limits, nonces, bound on attempts in flight, and
-// state. The type Dispatcher has two main methods:
+// state. Keys of one account may have limits together, too (Shared). The type Dispatcher has two
+// main methods:
 //
 //	Next(now)        the attempt to send now, or when to ask again
 //	Done(now, …)     settles an attempt that has ended, and gives its request and its key their next states
@@ -8,8 +9,8 @@
 // Most programs do not call package dispatch but a pool.Pool, which calls a Dispatcher from its
 // goroutines. The Pool's types of keys, attempts and answers are those of package dispatch. The
 // simulator calls a Dispatcher in virtual time. Call a Dispatcher yourself only if your program
-// supplies the time: Next returns an instant, and your program calls Next again at that instant at
-// the latest. A Dispatcher has no clock and no lock, and is not safe for concurrent use.
+// supplies the time. Next returns an attempt, or an instant at which your program calls Next again.
+// A Dispatcher has no clock and no lock, and is not safe for concurrent use.
 //
 //	dispatch.go    Dispatcher: Next and Done; Config, Key and the states of keys
 //	part.go        the requests of one resource, which have their own place in the line

@@ -1,7 +1,8 @@
 // Package keyring decides three things: which API keys may be used, whether a key or a request is
 // at fault for a denial, and in whose limits each key counts. A denial is an answer by which the
-// server states that the key may not do this, such as a 401. A Pool and a Transport use the
-// package. Keys may be configured beforehand, or come with requests.
+// server states that the key may not do this, such as a 401. A Pool and a Transport use package
+// keyring. Keys are configured beforehand, or a Transport meets them in the requests of its
+// callers.
 //
 //	ring.go    which keys are in use, and which of them is used next
 //	blame.go   whether the key or the request is at fault for a denial
@@ -28,7 +29,8 @@
 //	    neither.
 //	K6  Memory is bounded, whatever keys and requests come.
 //
-// Package keyring has no clock, lock or goroutine. One caller uses a Ring or an Owners at a time.
-// If a key moves to another account while a request with the key is in flight, the caller counts
-// this request in the new account, too, by scheduler.Join.
+// Package keyring has no clock, lock or goroutine. Its two main types are Ring (which keys are in
+// use, and which are at fault) and Owners (in which account each key counts). Neither is safe for
+// concurrent use. If a key moves to another account while a request with the key is in flight, the
+// caller counts this request in the new account, too, by scheduler.Join.
 package keyring

@@ -1,8 +1,8 @@
 // Package node decides what one of the nodes (processes) that share a limit does. It has no clock,
 // no store and no goroutine: package share has them and calls package node. Package share also
-// states the law that all nodes keep: no window of the server has more than the limit. In names and
-// arguments, p is an instant of the node's own clock. All other instants are of the ledger's time,
-// which is the store's clock plus a correction.
+// states the law that all nodes keep together: no window of the server has more than the limit. In
+// names and arguments of package node, p is an instant of the node's own clock. All other instants
+// are of the ledger's time, which is the store's clock plus a correction.
 //
 // # Files
 //

@@ -1,8 +1,9 @@
-// Package queue holds the requests that wait to be sent, and keeps count of every request that it
-// ever got. It has priorities, deadlines, retries, dead letters and bounds. Package queue knows
-// nothing of keys, limits or nonces, which package dispatch adds. Most programs send by a
-// pool.Pool; package queue is for programs that supply the time themselves. docs/request_states.md
-// draws the states of a request and lists every transition.
+// Package queue holds the requests that wait to be sent, and counts every request that was ever
+// submitted to it. It has priorities, deadlines, retries, dead letters (requests that failed for
+// good) and a bound on its length. Package queue knows nothing of keys, limits or nonces, which
+// package dispatch adds. Most programs send by a pool.Pool; package queue is for programs that
+// supply the time themselves. docs/request_states.md draws the states of a request and lists every
+// transition.
 //
 // # Order
 //
@@ -10,15 +11,17 @@
 //
 //	place = submitted − Priority × HeadStart
 //
-// The request with the earliest place goes next. Of two requests with the same place, the one
-// submitted first goes first. So a request whose priority is higher by one goes as if it had been
-// submitted HeadStart earlier. A retry keeps the place of its first submission.
+// Of the requests that are ready, the one with the earliest place goes next. Of two requests with
+// the same place, the one submitted first goes first. So a request whose priority is higher by one
+// goes as if it had been submitted HeadStart earlier (a minute by default). A retry keeps the place
+// of its first submission, unless the option RetriesLast is set. A request is not ready during the
+// delay before a retry, or while its host is held.
 //
 // # No request is passed over for ever
 //
-// A request r is passed over if the queue takes another request while r is ready. Only requests
-// that were submitted no later than the following instant can pass over r, each of them at most
-// MaxAttempts times:
+// A request r is passed over if the caller takes another request from the queue while r is ready.
+// Assume that the caller always takes the head of the queue. Then only requests that were submitted
+// no later than the following instant can pass over r, each of them at most MaxAttempts times:
 //
 //	r.submitted + (P − r.Priority) × HeadStart
 //
@@ -27,21 +30,22 @@
 //
 //	q.submitted − q.Priority × HeadStart <= r.submitted − r.Priority × HeadStart
 //
-// From this, since q.Priority <= P, follows the bound on q.submitted that the formula above states.
-// Places never change, and each Take of q counts as one of the MaxAttempts of q. Once the present
-// time is after that bound, no request that is submitted from then on can pass over r. So only
-// finitely many requests can still do it.
+// From this inequality, since q.Priority <= P, follows the bound on q.submitted that the formula
+// above states. Places never change, and each Take of q counts as one of the MaxAttempts of q. Once
+// the present time is after the bound, no request that is submitted from then on can pass over r.
+// So only finitely many requests can still pass over r.
 //
-// The bound on how often a request is passed over does not cover requests that are held, for
-// example while their host is down (see Hold and SetAside). If Return takes back a Take, that Take
-// does not count as an attempt. A dead letter that somebody requeues by hand is a new submission.
-// With the option RetriesLast, a retry counts as submitted at the instant at which the retry is
-// ready, both for this bound and for its place.
+// The bound on how often a request is passed over has exceptions. It does not cover requests that
+// are held, for example while their host is down (see Hold and SetAside). If Return takes back a
+// Take, that Take does not count as an attempt. A request that is sent in several parts (More) has
+// MaxAttempts for each part. A dead letter that is requeued is a new submission. With the option
+// RetriesLast, a retry counts as submitted at the instant at which the retry is ready, both for
+// this bound and for its place.
 //
-// Everything in package queue is arithmetic on an instant now that the caller supplies. If a call's
-// now is before that of an earlier call, the queue uses the earlier call's now. Instants and
-// durations stop at the ends of their range and do not wrap round. A Queue has no clock or lock and
-// is not safe for concurrent use.
+// Everything in package queue is arithmetic on an instant, now, that the caller supplies. If a
+// call's now is before that of an earlier call, the queue uses the earlier call's now. A sum of
+// instants or durations that is too large becomes the largest one, and does not wrap round. A Queue
+// has no clock or lock and is not safe for concurrent use.
 //
 // # Files
 //

@@ -1,6 +1,7 @@
 // Package scheduler decides which waiting ticket goes next, where several lanes share limits. A
-// ticket is a cost that waits, for example one request. A Gate, a Group, the transport, a Pool and
-// the simulator all use the package. These are its main types:
+// ticket is a cost that waits, for example that of one request. A lane is a line of tickets that
+// wait for the same limits. A Gate, a Group, a Transport, a Pool and the simulator all use package
+// scheduler. These are its main types:
 //
 //	Limit    a limit.Limiter, and the ways that wait at it
 //	Way      a conjunction of Limits, narrowest first: admitted by all of them at once, or by none
@@ -8,26 +9,29 @@
 //	Ticket   a cost that waits until it is granted or refused, or until its owner takes it back
 //
 // Within a lane, tickets go in the order of one number, their Place: the instant of arrival less a
-// head start. Between lanes that wait at one limit, Place decides, too. A fair limit is an
-// exception: there start-time fair queueing gives each lane a share of the use in proportion to the
-// lane's weight.
+// head start. Between lanes that wait at one limit, Place decides, too. There are two exceptions.
+// With Fill, a later ticket of a lane may go first if it does not delay the first one. At a fair
+// limit, start-time fair queueing gives each lane a share of the use in proportion to the lane's
+// weight.
 //
-// A scheduler asks limits about the first ticket of a lane only. Each way of a lane (a set of
-// limits by which its tickets may go) is parked at one of its limits: at the one that will be ready
-// last. When that limit changes, or is ready, the scheduler looks at the ways parked there, in
-// order. If the ticket of the first way is admitted, the scheduler looks at the next way. If the
-// ticket has to wait for another limit of its way, the way is parked at that other limit instead.
-// If the ticket has to wait for this limit, all ways behind it wait, too. So a lane with 40,000
-// waiting tickets causes no more questions to limits than a lane with one ticket. A closed limit
-// holds up only tickets that need this limit.
+// A scheduler asks limits about the first ticket of a lane only (with Fill, about some tickets
+// behind the first, too). A way of a lane is a set of limits by which its tickets may go. Each way
+// is parked (waits) at the one of its limits that will be ready last. When that limit changes, or
+// is ready, the scheduler looks at the ways parked at the limit, in order. If the ticket of the
+// first way is admitted, the scheduler looks at the next way. If the ticket has to wait for another
+// limit of its way, the way is parked at that other limit instead. If the ticket has to wait for
+// this limit, all ways behind it wait, too. So a lane with 40,000 waiting tickets causes no more
+// questions to limits than a lane with one ticket. A limit without room holds up only tickets that
+// need this limit.
 //
 // While a way of a lane is parked at one limit, later tickets of other lanes may take the room of
-// the way's other limits. When that has happened a few times, the first ticket of the lane claims
-// all limits of its way. From then on a later ticket goes only if it does not delay the ticket that
+// the way's other limits. When that has happened 8 times, the first ticket of the lane claims all
+// limits of its way. From then on a later ticket goes only if it does not delay the ticket that
 // claims. So no ticket starves.
 //
-// The caller of a Scheduler calls Next after every call of another method, and at the instant that
-// Wake returns. The caller repeats Next until Next returns nil. All methods are arithmetic on a now
+// The caller of a Scheduler calls Next after every call that may change something, such as Enter or
+// Settle, and at the instant that Wake returns. Next returns one ticket that has been admitted or
+// refused, and the caller repeats Next until it returns nil. All methods are arithmetic on a now
 // that the caller supplies. A Scheduler owns no clock or lock and is not safe for concurrent use. A
 // Ticket must stay at its address while it waits, since the Scheduler has pointers to it.
 //

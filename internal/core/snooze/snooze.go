@@ -5,17 +5,19 @@
 // that worker can do no other job. So a job that would wait for more than Config.MaxWait, by
 // default 250 ms, leaves its worker and names an instant. The queue brings the job back at about
 // that instant. Sometimes only the answer of a request in flight can tell when there is room. Then
-// two jobs wait for the answer in workers, and all others leave.
+// up to two jobs wait for the answer in workers, and all others leave.
 //
 // A Book records the jobs of one key that have left their workers. The place of a job is the
-// instant at which the job first came, and does not change, however often the job goes away. A job
-// waits only for jobs with an earlier place. So jobs come back one after the other, and no job
-// starves behind newer ones. A newer job goes first only if there is room now for it and for all
-// older jobs that are due back.
+// instant at which the job was made or first came, and does not change, however often the job goes
+// away. A job waits only for jobs with an earlier place, and for those that wait in workers. So no
+// job starves behind newer ones. A newer job goes before older ones that are away only if there is
+// room now for it and for all older jobs that are due back. If an older job does not come back when
+// it is due, newer jobs wait for it 2 s more at most.
 //
 // A Forecast gives a lower bound for the instant at which a job may go. The job comes back a little
-// before that bound, so the job may come too early, but hardly too late. A job that comes too early
-// goes away again, and its place in the order of jobs stays the same.
+// before that bound, by default about 30 to 125 ms plus the mean delay of the queue. So the job may
+// come too early, but hardly too late. A job that comes too early waits in its worker or goes away
+// again, and its place in the order of jobs stays the same.
 //
 // The package owns no clock and no lock.
 package snooze

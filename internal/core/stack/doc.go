@@ -1,12 +1,12 @@
 // Package stack provides Stack, a limit.Limiter that combines several reasons to delay the requests
 // of one partition. A partition is one credential, or any other part of a server's quota. A Stack
-// combines the configured limit, bounds on requests in flight, a pause, the server's hints, and a
-// slow beginning. A request goes only if all of these allow it, so a Stack is never less strict
-// than the configured limit.
+// combines the configured limit, bounds on requests in flight, a pause after a refusal, the
+// remaining quota that the server states, and a slow beginning. A request goes only if all of these
+// allow it. So a Stack never lets a request go that the configured limit does not allow.
 //
 // A Stack, like every Limiter, is arithmetic on the now of its caller. It owns no clock and no
-// lock, and one caller uses it at a time. Outages of a host are the work of another limiter of this
-// package, the Breaker.
+// lock, and is not safe for concurrent use. Outages of a host are the work of another limiter of
+// package stack, the Breaker.
 //
 //	stack.go          Stack: limits, pause and first request in one: Ready, Admit, Settle
 //	pause.go          how long the pause after a refusal lasts: Retry-After, a reset, or a guess
