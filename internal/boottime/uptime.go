@@ -1,5 +1,6 @@
-// Package boottime reads for how long this machine has been up. Two processes can compare their
-// readings. The difference is the time between the two readings, even if somebody set the wall
+// Package boottime reads for how long this machine has been up. Two processes of the machine can
+// compare their readings, as long as the machine was not booted again. The difference is the time
+// between the two readings, with the time in which the machine slept, even if somebody set the wall
 // clock meanwhile.
 package boottime
 

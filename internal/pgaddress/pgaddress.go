@@ -1,6 +1,6 @@
 // Package pgaddress reads addresses of PostgreSQL, and keeps the passwords in these addresses out
-// of errors. It also configures a pool of connections so that the pool finds the new primary server
-// after a failover.
+// of errors. It also configures a pool of connections so that, after a failover, the pool soon
+// connects to the new primary server.
 package pgaddress
 
 import (

@@ -1,9 +1,11 @@
 // Package rule provides the server's side of rate limits: the rules by which servers refuse
-// requests. Simulators and test servers enforce these rules. The package also provides judges. A
-// judge reads a log of arrivals and finds whether the arrivals kept to a rule.
+// requests. Simulators and test servers enforce these rules. Package rule also provides judges. A
+// judge reads a log of requests in the order of their arrival, and finds whether those that the
+// server let pass kept to a rule.
 //
 // Use package rule to write a server or to judge a log. A client that must keep to a rule uses
-// package limit instead. A test that needs a ready-made server uses package ratetest.
+// package limit instead. A test that needs a ready-made server uses package ratetest, which
+// enforces the rules of package rule.
 //
 // Package rule shares no code with the limiters of package limit that it judges, so one fault
 // cannot hide in both. Nothing in package rule reads a clock, waits or locks. Only one goroutine at

@@ -1,13 +1,14 @@
 // Package secret keeps the values of API keys out of the files, logs and servers that must not have
-// them. A Set finds copies of these values, called echoes, in servers' answers. Places are the
-// servers to which a key may be sent.
+// them. A Set finds copies of these values, called echoes, in servers' answers. It does not look
+// for values that are easy to guess, such as "test", since these occur by chance. The type Places
+// lists the servers to which a key may be sent.
 //
 // Package secret does not protect secrets in memory. It does not protect against a hostile server
-// either: such a server can write a key in a form that no search finds. The package is for servers
-// that repeat a part of the request, with the key in it, in an error or in a log.
+// either: such a server can write a key in a form that no search finds. The package is for honest
+// servers that repeat a part of the request, with the key in it, in an error or in a log.
 //
-// Package secret is arithmetic on bytes, without a clock or a lock. A Set does not change and is
-// safe for concurrent use.
+// Package secret only computes on bytes: it has no clock and no lock. A Set does not change after
+// New has made it, and is safe for concurrent use.
 //
 // # Files
 //

@@ -1,19 +1,21 @@
 // Package send sends requests over HTTP, each at most once for each permit (the permission to send
-// once). It also records when the last byte of a request left.
+// once). It also records when the last byte of a request left. Both need an *http.Transport, or a
+// RoundTripper that reports to httptrace.
 //
 // Package net/http by itself may write a request a second time. Over HTTP/1.1 it does so when a
 // connection that it kept idle turns out to be closed and the request is a GET, say, or has an
 // Idempotency-Key. Over HTTP/2 it does so after GOAWAY and REFUSED_STREAM. But the server, or a
 // limiter in front of the server, may have counted the first write as well, while Paceline's
-// limiter counts only one. So each time that net/http has a connection for a request, the request's
-// Exchange decides whether net/http may write. If the request may have been written before, the
-// Exchange refuses the second write before its first byte.
+// limiter counts only one. So each permit has a record, the Exchange. Each time that net/http has a
+// connection for a request, the request's Exchange decides whether net/http may write. If the
+// request may have been written before, the Exchange refuses the second write before its first
+// byte.
 //
-// A Base (a wrapped http.RoundTripper) and its Exchanges (one for each permit) decide only whether a
-// request may be written: by net/http, or by a connection of this package (line.go). The caller
-// decides whether to send a request again, with a new permit. A Base has no goroutine that runs all
-// the time; a timer closes its idle connections. A Base and its Exchanges take the present time from time.Now, and no caller can
-// replace that clock.
+// A Base is a wrapped http.RoundTripper. A Base and its Exchanges (one for each permit) decide only
+// whether a request may be written, by net/http or by a connection of package send itself
+// (line.go). The caller decides whether to send a request again, with a new permit. A Base has no
+// goroutine that runs all the time; a timer closes its idle connections. A Base and its Exchanges
+// take the present time from time.Now, and no caller can replace that clock.
 //
 //	send.go          Base and Send; ErrTwice: net/http is kept from a second write on a new connection
 //	attempt.go       Exchange: whether and when the request of one permit was written; its Leave to go
@@ -26,7 +28,7 @@
 //	query.go         sets parameters of a query; bytes beyond ASCII
 //	price.go         the cost of a request to a language model: the most beforehand, and exactly
 //
-// Package send/outgoing finds the proxy through which requests leave this machine's network.
-// Package send/outgoing is separate from package send since it needs golang.org/x/net, while
-// package transport needs package send and nothing of that module.
+// Package send/outgoing finds the HTTP or SOCKS proxy through which requests leave this machine's
+// network. Package send/outgoing is separate from package send since it needs golang.org/x/net.
+// Package transport needs package send, and should not depend on that module.
 package send

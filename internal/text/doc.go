@@ -1,6 +1,7 @@
 // Package text writes numbers, durations and lists as people read them, and reads such texts when
-// people write them. For a misspelt name, it finds the name that the user meant. It makes texts of
-// strangers safe to show. All of this is arithmetic on text.
+// people write them. For a misspelt name, it finds the name that the user may have meant. It makes
+// texts of strangers safe to show in a terminal: for example, it writes an escape character as
+// \x1b. Package text only computes on texts, and prints nothing itself.
 //
 //	humanize.go  numbers, money, durations and dates as people read them
 //	bytesize.go  numbers of bytes in people's form: 64KiB, 16MiB

@@ -1,10 +1,10 @@
 // Package corpus loads the saved answers in package provider's testdata, for the tests of all
 // packages that read answers.
 //
-// The file testdata/DIALECT/NAME.http is a saved response, with its source in the first line. A
-// source or a value may be called "constructed": it has the documented format, but no published
-// example was found. If the response has no Date, the second line of the file has the instant at
-// which the response is read.
+// The file testdata/DIALECT/NAME.http of package provider is a saved response of the provider
+// DIALECT. The first line of the file names the source. A source or a value may be called
+// "constructed": it has the documented format, but no published example was found. If the response
+// has no Date, the second line of the file has the instant at which the test reads the response.
 package corpus
 
 import (

@@ -1,10 +1,10 @@
 // Package daemon starts server programs for tests: nginx, HAProxy, or a program of this module.
-// Each server listens on a free port of the loopback interface, and keeps its files in a folder
-// that the test gives it. The server ends with the test's process at the latest.
+// Each server listens on a free port of the loopback interface, and has its files in a folder that
+// the test gives it. On Linux the server ends with the test's process at the latest.
 //
 // A port that a test found free may be in use by another program a moment later, and HAProxy shares
 // its port with any program that allows this. So on Linux, where all of 127.0.0.0/8 is loopback,
-// each server gets an IP address of its own.
+// package daemon gives each server an IP address of its own.
 package daemon
 
 import (

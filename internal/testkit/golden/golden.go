@@ -1,6 +1,6 @@
-// Package golden compares the output of a test, line by line, with a file that an earlier run of
-// the test wrote. With the flag -update of go test, the test writes the file anew. The developer
-// reads the new file before committing it.
+// Package golden compares the output of a test, line by line, with a golden file: the output of an
+// earlier run, in testdata. With the flag -update of go test, the test writes the golden file anew.
+// Read the new file before you commit it.
 package golden
 
 import (

@@ -1,7 +1,8 @@
-// Package overlay builds tests of this module with some functions changed. The changes are not
-// written to the source files: the go command reads them through its flag -overlay. All changes are
-// in one build: each changed function is a copy under another name, beside the original. An
-// environment variable chooses which copies are called instead of their originals.
+// Package overlay builds tests of this module with some functions changed, for example with planted
+// bugs. The changes are not written to the source files: the go command reads them through its flag
+// -overlay. One build contains all changes: each changed function is a copy under another name,
+// beside the original. An environment variable chooses which copies are called instead of their
+// originals.
 package overlay
 
 import (

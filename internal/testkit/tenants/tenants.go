@@ -1,8 +1,9 @@
-// Package tenants contains a test that each adapter for a job queue has to pass, called the Story.
-// In this test a queue has ten workers, and a strict server counts the requests of each tenant
-// (customer) separately. The server asks one tenant to send nothing for a while. Meanwhile the jobs
-// of another tenant have to use at least a required part of their limit. At the end each job must
-// have been served once, and none refused for exceeding a limit.
+// Package tenants contains a test, called the Story, that each adapter for a job queue has to pass.
+// In this test a queue has ten workers, and a strict server counts the requests of each of two
+// tenants (customers) separately. By answers 429 with a Retry-After, the server asks one tenant to
+// send nothing for a while. Meanwhile the jobs of the other tenant have to use at least a required
+// part of their limit. At the end each job must have been served once, and no request refused for
+// exceeding a limit.
 package tenants
 
 import (

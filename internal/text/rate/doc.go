@@ -1,9 +1,10 @@
 // Package rate reads rates as people write them: 20/s, 100/min, 5 per second, 300/5m, 10rps, 1k/h.
-// A Limit is such a rate with the further settings that a flag or a file gives. A Limit also makes
-// the limiter for the rate and these settings.
+// A Limit is such a rate with further settings, for example a unit, from a flag or a file. A method
+// of Limit makes the limiter for the rate and these settings.
 //
-// Package rate is arithmetic on text and on an instant now. The package does not know whether a
-// limit is that of each key or of each client: the caller knows this.
+// Package rate has no clock: it computes on texts, and on an instant that its caller passes in.
+// Package rate does not know whether a limit is that of each key or of each client: the caller
+// knows this.
 //
 // # Files
 //
