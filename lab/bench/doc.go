@@ -1,5 +1,6 @@
-// Package bench measures clients in virtual time. The result of each client is one row of a table.
-// Some clients send orders to a market's exchange, and some send prompts to language models.
+// Package bench measures clients in virtual time, against simulated servers. Each client is one row
+// of a table of results. Some clients send orders to a market's exchange, and some send prompts to
+// language models.
 //
 // # Files
 //

@@ -1,6 +1,6 @@
-// Package laws has those tests of the library that need the simulator. The library's own tests do
-// not need the folder lab, so they run without it. A test that needs the simulator is in a folder
-// below this one, which is named after what the test tests:
+// Package laws contains those tests of the library that need the simulator. The library's other
+// tests run without the folder lab. A test that needs the simulator is in a folder below this one,
+// which is named after what the test tests:
 //
 //	lab/laws/limit      each kind of limit: hostile networks, planted faults, and assumptions that turn out wrong
 //	lab/laws/fairshare  clients that share a quota: their shares, the refusals, and how much of the quota nobody used

@@ -9,13 +9,13 @@
 //	go test -run '^$' -bench Pacing -benchtime 1x  in real time: the used share of the limit, and the lateness
 //
 // With -count 10, the tool benchstat compares the medians of ten runs. Some operations have an aim:
-// a time in ns that they should not exceed. An aim is met if the median is within the aim at every
-// N, where N is the limit in the benchmark.
+// a time in ns that they should not exceed. The benchmarks run with several N, the limit. An aim is
+// met if the median is within the aim at every N.
 //
 // The script ./check builds the module lab/micro and runs nothing of it. The reason is that the
 // figures of this module need a machine that does nothing else meanwhile.
 //
-// Other limiters promise less or other things than Paceline's limiters. Some let more requests go
-// in a window than their limit: see the table of worst windows in the documentation of package
-// paceline.
+// The limiters that are measured beside Paceline's promise less, or other things. Some let more
+// requests go in a window than their limit: see the table of worst windows in the documentation of
+// package paceline.
 package micro

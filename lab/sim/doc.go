@@ -1,12 +1,13 @@
-// Package sim runs the decisions of packages limit, queue and dispatch in virtual time, against the
+// Package sim runs the code of packages limit, queue and dispatch in virtual time, against the
 // rules of simulated servers, over links with latency. The code of these packages is the same as in
-// production, and runs a thousand times faster than real time. The same seed gives the same bytes
-// of output.
+// production. In virtual time nothing sleeps, so an hour takes only as long as its computation. The
+// same seed gives the same bytes of output.
 //
 // Use package sim to measure a limiter or a queue of yours before a real server sees its requests.
-// The loads of package sim are orders to a market's exchange, and prompts to language models.
+// Package sim simulates two loads: orders to a market's exchange, and prompts to language models.
 // Package lab/sim/fleet simulates clients that share a quota, and lab/sim/compare compares
-// strategies. Package ratetest provides servers over HTTP, to test a client of your own.
+// strategies for such clients. Package ratetest provides servers over HTTP, to test a client of
+// your own.
 //
 // # Files
 //

@@ -1,13 +1,14 @@
 // Package strategy lists, by name, the strategies for sharing a quota that simulators compare. Some
-// are published: those of the rate_throttle_client gem, and of a demo before that gem. Some come
-// from other systems: AIMD, and the CUBIC of the AWS SDKs' adaptive mode. The last two, fair and
-// auto, are those of package fairshare.
+// are those of a published Ruby library, the rate_throttle_client gem, and of a demo before that
+// gem. Some come from other systems: AIMD, and the CUBIC of the AWS SDKs' adaptive mode. Two, fair
+// and auto, are those of package fairshare.
 //
-// No program should send by the published strategies: they are in package strategy only to be
-// measured. If you want to measure a strategy of your own, fill in a value of the type Strategy.
+// No program should send by the published strategies of others: they are in package strategy only
+// to be measured. If you want to measure a strategy of your own, fill in a value of the type
+// Strategy.
 //
 // Nothing in package strategy owns a clock, lock or goroutine, and nothing is safe for concurrent
-// use, as in package fairshare. Random numbers come from the source that the caller passes.
+// use, as in package fairshare. The caller passes in the source of random numbers.
 //
 // # Files
 //

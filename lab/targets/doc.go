@@ -1,5 +1,5 @@
-// Package targets defines aims: what a strategy should reach for clients that share a quota and do
-// not know of each other. It also measures whether a strategy reaches each aim.
+// Package targets defines aims: figures that a strategy should reach for clients that share a quota
+// and do not know of each other. Package targets also measures whether a strategy reaches each aim.
 //
 //	aim_table.go    each aim: a scenario of package fleet, and the figures to be reached
 //	aim_figures.go  how each figure is measured: refusals, shares, settling time
@@ -7,6 +7,7 @@
 //	aims.go         runs the scenarios over seeds
 //	write.go        writes the table of the aims
 //
-// A strategy is judged by other random seeds than those on which the strategy was tuned. If the
-// caller names no seeds, package targets uses the seeds 1001 to 1020.
+// A strategy should be judged by other random seeds than those on which it was tuned. If the caller
+// names no seeds, package targets uses the seeds 1001 to 1020, on which no strategy of package
+// lab/strategy was tuned.
 package targets

@@ -1,9 +1,9 @@
-// Command paceline-lab simulates clients that share a quota, and measures what Paceline does
-// against servers that enforce their limits. Its verb proof checks, in simulations with hostile
-// latencies, that a server never refuses what Paceline's limiters let go.
+// Command paceline-lab simulates clients that share a quota, and measures Paceline's limiters
+// against simulated servers that enforce their limits. Its verb proof simulates hostile latencies.
+// It checks that a server never refuses a request that Paceline's limiters let go.
 //
 // The source of each verb of paceline-lab is in a file of its own. The program paceline contains
-// nothing of this command, and no package outside the folder lab imports a package inside it.
+// nothing of paceline-lab, and no package outside the folder lab imports a package inside it.
 //
 // # Files
 //

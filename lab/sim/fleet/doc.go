@@ -1,7 +1,7 @@
-// Package fleet runs, in virtual time, clients that share a quota and know nothing of each other. A
-// Scenario defines the quota, the clients and what they want to send. A Report states what became
-// of the clients: their shares, refusals and waits. Each client follows a strategy.Strategy, which
-// may be one of your own.
+// Package fleet simulates, in virtual time, clients that share a quota and know nothing of each
+// other. A Scenario defines the quota, the clients and what they want to send. A Report states the
+// results of the clients: their shares, refusals and waits. Each client follows a
+// strategy.Strategy, which may be one of your own.
 //
 //	scenario.go, quota.go, scenario_check.go  Scenario: what is run, and the checks of its fields
 //	fleet.go                                  runs a Scenario
@@ -19,7 +19,7 @@
 // Package lab/sim/scenario reads scenarios from files. Package lab/sim/compare runs many scenarios
 // and writes a table of their results.
 //
-// The same Scenario, with its Seed, always gives the same Report, if its Strategy uses only the
-// random numbers that it gets. A Fleet, which is one simulation, is not safe for
+// The same Scenario, with the same Seed, always gives the same Report, if its Strategy uses no
+// random numbers but those that it gets. A Fleet, which is one simulation, is not safe for
 // concurrent use, but several Fleets may run at the same time.
 package fleet

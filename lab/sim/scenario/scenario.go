@@ -43,15 +43,16 @@
 //	    strategy: share             # one exact limit for all of them
 //	    processes: 8
 //
-// In a file with a scenario, only version, duration and groups with a strategy are required. Every
-// key is the name of a field of fleet.Scenario in lower case. The documentation of that field
-// states what applies if the key is left out. There are two exceptions. The key quota, with a value
-// such as 4500/h, sets the two fields Limit and Window. The key rate of a light demand sets the
-// field PerSecond.
+// In a file with a scenario, only version, duration and groups are required, and for each group a
+// strategy. A key is the name of a field of fleet.Scenario, or of a type in it, in lower case with
+// underscores: retry_after for RetryAfter. The documentation of that field states what applies if
+// the key is left out. Some keys differ. The key quota, with a value such as 4500/h, sets the two
+// fields Limit and Window. The value full of the key level sets the field Full. The key rate of a
+// light demand sets the field PerSecond, and the key fallback the field Split.
 //
-// The decoding of a scenario is strict: an unknown key, a key that is there twice, or an impossible
-// value is an error. The error states the place in the file and what is possible there. All errors
-// of a file are reported, not just the first.
+// A scenario is read strictly: an unknown key, a key that is there twice, or an impossible value is
+// an error. The error states the place in the file and what is possible there. The decoder reports
+// the errors of all keys, not just the first.
 package scenario
 
 import (

@@ -1,14 +1,15 @@
 // Package formula reads laws of throttling as text, for example from a file with a scenario. A law
-// computes how long a client sleeps before its next request. So a file can have a law of its own,
-// without Go code:
+// computes how many seconds a client sleeps before its next request. So such a file can define a
+// law of its own, without Go code:
 //
 //	on_limited: sleep *= choose(tries > 0, 1.2, 1); sleep += min_sleep
 //	on_ok:      sleep -= sleep*remaining/limit
 //
 // A formula (the text after on_limited or on_ok) is one step or several, separated by semicolons. A
-// step is sleep = X, or +=, -=, *= or /=. An expression alone is the next sleep. Expressions are
-// those of Go over numbers of 64 bits: + - * /, comparisons and && || ! (1 is true, 0 is false).
-// They may use the functions and variables that two tables in formula.go list.
+// step changes the sleep by sleep = X, or by +=, -=, *= or /=. A step that is an expression alone
+// sets the sleep to its value. Expressions are written as in Go, over numbers of 64 bits: + - * /,
+// comparisons and && || ! (1 is true, 0 is false). They may use the functions and variables that
+// two tables in formula.go list, such as remaining and limit.
 //
 // Compile turns the text of a law into Go closures, once. A step of the compiled law then allocates
 // no memory.
