@@ -1,8 +1,8 @@
 // Package limit answers one question: when may the next request go, given the server's rule?
 //
 // Every limiter has the same three methods: Ready, Admit and Settle. Each is arithmetic on an
-// instant, now, that the caller passes in. The table lists what each call means, and what it does
-// to the limiter's state:
+// instant, now, that the caller passes in. In the table below, the first column is the method, the
+// second what its call means, and the third what the call does to the limiter's state:
 //
 //	Ready   when may this cost go?      reads only
 //	Admit   it goes now                 records a fact; never refuses
@@ -11,18 +11,20 @@
 // A server counts the requests that arrive in a window. A client knows when it sent a request and
 // when it read the answer, but not when the request arrived. Two requests sent 1000 ms apart may
 // arrive 996 ms apart, if the first took 4 ms longer on its way. So a client that counts its sends
-// per window may exceed the limit: the jitter of the network moves requests into one window of the
-// server.
+// per window may exceed the limit: the jitter of the network moves more requests into one window of
+// the server.
 //
-// In this package a request counts in full from Admit to Settle. In a limiter with a window, the
+// In package limit a request counts in full from Admit to Settle. In a limiter with a window, the
 // request then counts for one window more. That window starts at the latest instant at which the
-// request can have arrived. This is the instant of its answer; after a timeout or a reset it is 5 s
-// later, unless Arrivals.Late differs. So no latency, reordering or stall can put more than the
-// limit into any window of the server.
+// request can have arrived. By default this is the instant of its answer. After a timeout or a
+// reset it is 5 s later, unless Arrivals.Late differs. Package limit relies on no request arriving
+// more than 5 s after its timeout or reset. Then no latency, reordering or stall can put more than
+// the limit into any window of the server.
 //
 // # Which limiter
 //
-// The table lists the rules of servers and the needs of clients, each with its limiter.
+// In the table, each line has the rule of a server or the need of a client, and then the limiter
+// for it.
 //
 //	so many requests in any window, or in windows of unknown phase    [Rolling]
 //	so many per minute or day, by a clock whose minutes are known     [Calendar]
@@ -38,13 +40,14 @@
 //	pauses that the server asks for                                   [Cooldown]
 //	limits that may be wrong; limits that come and go                 [Fitted], [Varying]
 //
-// Package fairshare is for a quota that other people's programs use, too. Package limit/window
-// counts events whose instants the caller knows exactly, for example the orders that a program
-// sent.
+// Other packages have limiters, too. Package fairshare is for a quota that other people's programs
+// use. Package limit/window is no limiter for servers: it counts events whose instants the caller
+// knows exactly, for example the orders that a program sent.
 //
 // A Limiter has no clock, lock, timer or goroutine. A Limiter is not safe for concurrent use: it
-// belongs to one caller, such as one Gate. Goroutines that want to wait for a limit use a
-// paceline.Gate. Programs that send with several API keys use a pool.Pool.
+// belongs to one caller, such as one Gate. Goroutines that want to wait for a Limiter use a
+// paceline.Gate. Programs that send with several API keys use a pool.Pool, or a Transport of
+// package transport.
 //
 // # Files
 //

@@ -10,11 +10,12 @@
 //	stats.go     Stats: the counts of one lane or Pool, for programs
 //	labels.go    values of labels of metrics, bounded in number and in length
 //
-// Most programs only read Snapshots, from a Gate or a Pool for example. A program that provides a
-// Source of its own also makes Snapshots. Such a program collects events in an EventLog, the
-// durations of waits in Waits, and those of answers in Answers. At the end it calls Snapshot.Sort,
-// which puts the Snapshot into its final order.
+// Most programs only read Snapshots, from a Gate or a Pool for example. A program may also provide
+// a Source of its own, and then makes the Snapshots itself. Such a program collects events in an
+// EventLog, the durations of waits in the type Waits, and those of answers in the type Answers.
+// When a Snapshot is complete, the program calls its method Sort, which puts the parts of the
+// Snapshot into their final order.
 //
-// Nothing in package observe has a clock or a lock: the callers pass in instants and do the
-// locking.
+// Nothing in package observe has a clock or a lock: the callers pass in instants, and hold a lock
+// of their own if several goroutines use a value.
 package observe

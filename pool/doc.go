@@ -1,18 +1,19 @@
 // Package pool sends requests with several API keys. The package is for work with priorities,
-// deadlines, retries and more than one key. Each request waits in a queue, and is sent with a key
-// whose limits have room for the request. A failed request is sent again if another attempt may
-// succeed. Every request ends in one known state, such as done or dead (failed for good), so none
-// is lost.
+// deadlines, retries and more than one key. Each request waits in a queue in memory, and is sent
+// with a key whose limits have room for the request. A failed request is sent again if another
+// attempt may succeed, up to 5 attempts by default. While the process runs, every request ends in
+// one known state, such as done or dead (failed for good), so none is lost.
 //
 // Three cases need no Pool. Goroutines that only wait for a limit use a paceline.Gate. HTTP clients
-// use package transport. For requests in files, use the program: `paceline run` contains a Pool,
-// and also writes a journal.
+// use package transport. For requests in files, use the command `paceline run`: it contains a Pool,
+// and also writes a journal, from which it continues after a crash.
 //
 // A [Config] describes a Pool: its keys, each a [Key], and your function Send. The Pool calls Send
 // once for each [Attempt]. Send sends the request and returns an [Answer], which package
 // provider/classify can make from an http.Response. [Pool.Submit] adds a [Request] to the queue,
-// and [Pool.Run] sends the requests of the queue. After [Pool.Close], Run returns when every
-// request has ended.
+// and [Pool.Run] sends the requests of the queue. After [Pool.Close], the Pool takes no more
+// requests, and Run returns when every request has ended. Run returns sooner, with an error, if its
+// context ends or all keys are out of use, for example.
 //
 //	p, err := pool.New(pool.Config{
 //		Keys: []pool.Key{{Name: "mine", Limiter: limit.MustRolling(20, time.Second)}},
@@ -41,9 +42,9 @@
 //	backoff           the delay after a failure
 //
 // Two packages of internal/core make the decisions of a Pool, and have no clock. Package queue
-// orders the requests. Package dispatch chooses a request and a key. For each of their types that
-// you need, package pool has an alias, so you import package pool alone. These commands show the
-// fields of such types:
+// orders the requests. Package dispatch chooses a request and a key. Package pool has an alias for
+// each of their types that you need, such as pool.Request, so you import package pool alone. These
+// commands show the fields of such types:
 //
 //	go doc github.com/paceline-go/paceline/internal/core/queue.Request
 //	go doc github.com/paceline-go/paceline/internal/core/dispatch.Key

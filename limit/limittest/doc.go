@@ -1,6 +1,6 @@
 // Package limittest tests a limit.Limiter against the laws that every limiter obeys. The package
-// provides Laws, a function that a test calls, and a body for a fuzz test. Both are for authors of
-// a Limiter. To test a client, use package ratetest instead.
+// provides Laws, a function that a test calls, and a body for a fuzz test. Both are for those who
+// write a Limiter of their own. To test a client, use package ratetest instead.
 //
 // In the laws below, t is an instant, c is a cost, and the driver is the code that calls the
 // limiter. A change is a call of Admit, Settle, SetLimit or SetWindow. Some limiters have their
@@ -51,9 +51,9 @@
 //     for the cost and for the free part, or the whole limit is free. After an Admit it is no later
 //     than was foreseen before.
 //
-// The tests of this package drive a limiter as its owner would, and obey the driver's duty (law
-// 10). They let every request arrive at an instant that the limiter cannot know, and check all
-// other laws.
+// The tests that package limittest provides call a limiter as its owner would, and obey the
+// driver's duty (law 10). They let every request arrive at an instant that the limiter cannot know,
+// and check the other laws. Law 9 is checked if Spec.Promise is set.
 //
 // # Files
 //

@@ -1,13 +1,13 @@
 // Package window counts recent events: the number of events in the window that ends now. Use the
 // package for events whose instants you know: outgoing orders, errors, bytes, incoming calls. For
-// requests that a server must never refuse, use limit.Rolling instead. The reason is that the
-// server counts the arrivals of requests, and a client knows only when it sent them.
+// requests that a server must never refuse, use limit.Rolling instead: the server counts the
+// arrivals of requests, and a client knows only when it sent them.
 //
 // An event exactly as old as the window still counts, since strict servers count such an event,
-// too. A counter allocates all its memory when it is made. A counter computes with the instant,
-// now, that its caller passes in. It has no clock, lock or goroutine, and is not safe for
-// concurrent use. If a call passes a now that is before the now of an earlier call, the counter
-// uses the earlier call's now.
+// too. A counter (a Log, a Runs or a Slots) allocates all its memory when it is made. A counter
+// computes with the instant, now, that its caller passes in. It has no clock, lock or goroutine,
+// and is not safe for concurrent use. If a call passes a now that is before that of an earlier Add,
+// the counter uses the now of that Add.
 //
 // In production, now is mono.Of(began, time.Now()). Set began to time.Now() once, when the program
 // starts:
@@ -26,16 +26,16 @@
 // and takes 8 bytes for each of the N events. Choose a Log unless N is too large for that, or one
 // event may count as several.
 //
-// [Runs] counts events with weights, or many events at one instant. You choose how many different
-// instants per window a Runs can store, for example 1000. Its count is exact while the events of
-// the window have no more different instants than that. With more instants, the count may be too
-// high, never too low.
+// [Runs] counts events with weights, or many events at one instant. When you make a Runs, you
+// choose how many different instants per window it can store exactly, for example 1000. Its count
+// is exact while the events of the window have no more different instants than that. With more
+// instants, the count may be too high, never too low.
 //
 // [Slots] divides the window into slots of equal length, and stores one number for each slot. So
 // its memory does not depend on the number of events. A slot leaves the window as a whole, so the
-// count is too high by up to the events of one slot. With a limit of N per window, only N events
-// can go in the time of one window and one slot together. That is 91 % of the limit with ten slots
-// to a window (10/11), and 99 % with a hundred.
+// count may be too high by the events of up to one slot. So with a limit of N per window, a steady
+// stream of events can use only N in the time of one window and one slot together. That is 91 % of
+// the limit with ten slots to a window (10/11), and 99 % with a hundred.
 //
 //	            bytes                   Add, ns                                 ask, ns            counts
 //	Log         64 + 8 per event        1.3                                     1.3 (Count 2–9)    exactly, up to its limit
@@ -43,39 +43,40 @@
 //	Slots       96 + 8 per slot         1.7, next slot 4, big jump 7            0.8                exactly, or up to a slot more
 //
 // The table above lists the bytes of each counter, and the nanoseconds of an Add and of a question
-// such as Count. The times were measured on one core of an AMD EPYC of 2024, the Slots with 65
-// slots. The times are the same for any N from 20 to 100,000. No Add or question allocates memory.
-// For three limits at once, use three Logs. Full and Add of all three take 4.8 ns, or 6 ns if the
-// latest of their Ready is asked, too.
+// such as Full or Total. The times were measured on one core of an AMD EPYC of 2024, the Slots with
+// 65 slots. They are the same for any N from 20 to 100,000, except those of Log.Count: 2 to 9 ns.
+// No Add or question allocates memory. For three limits at once, use three Logs. Full and Add of
+// all three take 4.8 ns, or 6 ns if the latest of their Ready is asked, too.
 //
-// In a program with 200,000 counters, a counter is rarely in the processor's nearest cache. An Add
-// then takes 42 ns for a Log, 66 ns for Slots and 88 ns for Runs. In this time it reads and writes
-// the counter, and one or two entries of the counter's ring buffer.
+// In a program with 200,000 counters, a counter is rarely in the processor's nearest cache, so an
+// Add is slower. It takes 42 ns for a Log, 66 ns for Slots and 88 ns for Runs. In this time the Add
+// reads and writes the counter, and one or two entries of the counter's ring buffer.
 //
 // # Remove and OnLeave
 //
-// Remove takes back an event that did not happen, such as an unsent order. If that event has left
-// the window, Remove does nothing. In Slots, Remove takes any event of the same slot. If a Runs has
-// more different instants in its window than you chose, Remove may take an event of a neighbouring
-// instant.
+// The method Remove takes back an event that did not happen, such as an unsent order. If that event
+// has left the window, Remove does nothing. In Slots, Remove takes any event of the same slot. If a
+// Runs has more different instants in its window than you chose, Remove may take an event of a
+// neighbouring instant.
 //
-// OnLeave sets a function that is called with the events that leave the window, oldest first. The
-// counter has no timer: the function is called during the next use of the counter. A counter
-// without such a function pays nothing for OnLeave. A Log with such a function is of another type,
-// TellingLog.
+// The method OnLeave sets a function that is called with the events that leave the window, oldest
+// first. The counter has no timer: it calls the function during the next call that counts, such as
+// Add, Count or Total. A counter without such a function pays nothing for OnLeave. The OnLeave of a
+// Log returns another type, TellingLog, which you then use in place of the Log.
 //
 // # A counter for each key
 //
-// [Keyed] has a Log, a Runs or a Slots for each key in use, such as a symbol or an account. The
-// number of keys, and so the memory, is bounded. A Get of a key and a Take of its Log take 18 ns
-// together with 100 keys, and 25 ns with 10,000. If each key is new, they take 60 ns. Package
-// shared has a Keyed that many goroutines may use at once: there the two calls take 55 ns.
+// [Keyed] contains a Log, a Runs or a Slots for each key in use, such as a symbol or an account.
+// You choose the largest number of keys, so the memory is bounded. While so many keys are in use,
+// Get has no counter for a new key. A Get of a key and a Take of its Log take 18 ns together with
+// 100 keys, and 25 ns with 10,000. If each key is new, they take 60 ns. Package shared provides a
+// Keyed that many goroutines may use at once: there the two calls take 55 ns.
 //
 // # Comparison with other counters
 //
-// The table shows how many events each counter of this package, and other kinds of counters, let
-// through in one second. Each figure is for the worst case that is known. The limit is 300 per
-// second:
+// The table shows how many events each counter of package window, and other kinds of counters, let
+// through in one second. The limit is 300 events per second. Each figure is for the worst case that
+// is known:
 //
 //	Log, Runs, Slots                                     300
 //	a ring of 0.9 s or 1.0 s in slots of 0.1 s           600   emptied a slot too soon; 11 slots let through 300

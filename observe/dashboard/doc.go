@@ -6,22 +6,23 @@
 //	http.Handle("/debug/paceline/", dashboard.Handler(t))
 //
 // Mount the page in your server as you mount net/http/pprof, at any path that ends in a slash. The
-// page is for people. For numbers that Prometheus reads, use package prom.
+// page is for people. For metrics that Prometheus reads, use package observe/prom.
 //
-// While nobody views the page, it does no work, unless Page.Record runs. The page never starts a
-// goroutine. While somebody views the page, it takes one Snapshot of each Source (a Gate, a Pool
-// and so on) every second. The snapshot is taken in the goroutine of a viewer's request, once for
-// all viewers, however many there are.
+// While nobody views the page, it does no work, unless Page.Record runs. While somebody views the
+// page, it takes one Snapshot of each Source (a Gate, a Pool and so on) every second, once for all
+// viewers. The goroutine of one viewer's HTTP request takes it: the page never starts a goroutine
+// of its own. At most 100 viewers may view the page at the same time.
 //
-// For each Source, the page stores one point of its history for every five seconds of the last 15
-// minutes. This takes some 20 kB for each Source. The history begins with the first viewer, or when
-// Page.Record is called.
+// For each Source (a Gate, a Pool and so on), the page stores its history in memory: one point for
+// every five seconds of the last 15 minutes. This takes some 20 kB for each Source. The history
+// begins with the first viewer, or when Page.Record is called.
 //
 // The page is read-only, and does not authenticate viewers. So mount it where only authorized
 // people have access. The page answers a request only if the Host of the request is a loopback
 // name, an IP address, or one of Config.Hosts. So a stranger's web site cannot read the page
 // through a DNS name that points to this server. The page loads nothing from other servers. Names
-// of clients, models and routes may come from strangers, so the page shows them as plain text.
+// of clients, models and routes may come from strangers, so the page shows them as plain text,
+// never as HTML.
 //
 //	page.go            Config, Page, Handler; the Host names that it answers to
 //	look.go            one frame a second, computed once for all viewers

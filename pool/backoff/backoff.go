@@ -1,6 +1,7 @@
 // Package backoff computes how long one request waits after a failed attempt, before its next
-// attempt. The package has no state and no clock. Its delay concerns that one request. To pause all
-// requests of a key, use a limiter such as limit.Cooldown.
+// attempt: by default about 100 ms, 200 ms and so on up to 30 s. The package has no state and no
+// clock. It delays one request. To pause all requests of a key, use a limiter such as
+// limit.Cooldown. A Policy of this package may also configure such a pause.
 package backoff
 
 import (

@@ -1,5 +1,6 @@
 // Package shared provides a [window.Keyed] behind a lock, so that many goroutines may use it at
-// once. A Keyed counts the recent events of each key, such as the orders of each account.
+// once. A Keyed counts the recent events of each key, for example the orders of each account in the
+// last second.
 package shared
 
 import (
