@@ -2,25 +2,27 @@
 // has header fields and bodies of its own. The result of a reading is always of the same type, an
 // Observation.
 //
-// Use package provider to read answers in your own code. Package transport and package classify
-// call package provider already, so if you use one of those two, you need not call it. The command
+// Use package provider to read answers in your own code. Packages transport and provider/classify
+// call package provider, so if you use one of those two, you need not call it. The command
 // `paceline explain` prints an Observation in words.
 //
 // One header field may have different meanings at different providers. For example, a reset is a
 // duration, a number of seconds, an instant in seconds or smaller units, an RFC 3339 time, or an
-// HTTP date. So the package has a Dialect for each provider, which defines the meanings. If a reset
-// is a bare number, its size decides whether the number is a wait or an instant. For example, 30 is
-// a wait of 30 s, unless the dialect has another unit. 1760000000 is an instant in seconds since
-// 1970.
+// HTTP date. So package provider has a Dialect for each provider, which defines the meanings. If a
+// reset is a bare number, its size decides whether the number is a wait or an instant. For example,
+// 30 is a wait of 30 s, unless the dialect has another unit. 1760000000 is an instant in seconds
+// since 1970.
 //
-// For a server that is not in the table of providers, the package tries the three generations of
-// the IETF draft on RateLimit fields, X-RateLimit fields and Retry-After. All other facts about a
-// provider, such as its published limits, are in a Provider: a row of this package's table.
+// For a server that is not in the table of providers, package provider reads the RateLimit fields
+// of the IETF draft. It knows all three generations of the draft. If there are no such fields, it
+// reads X-RateLimit fields. In any case it reads Retry-After. All other facts about a provider,
+// such as its published limits, are in a Provider: a row of the package's table.
 //
-// A reading of an answer is a hint, not a permission to send. Package limit decides when the next
-// request may go. A reading never fails. Its counts are never negative, its instants are never in
-// the past, and its waits are never longer than MaxWait (31 days). If a value in the answer makes
-// no sense, Observation.Problems has a sentence about it.
+// A reading is the result of reading one answer. It is a hint about limits, not a permission to
+// send: package limit decides when the next request may go. A reading never fails, and has no
+// error. Its counts are never negative, its resets are never in the past, and its waits are never
+// longer than MaxWait (31 days). If a value in the answer makes no sense, Observation.Problems
+// contains a sentence about it.
 //
 // Package provider has no clock: the caller of a reading passes in the instant at which it read the
 // response. Dialects have no state and are safe for concurrent use.

@@ -1,7 +1,7 @@
 // Package tokens estimates how many tokens a request to a language model will use, before the
-// request is sent. After the answer, the package reads the number of used tokens that the answer
-// states. It can read the bodies of OpenAI's APIs, Anthropic's messages, Gemini, Bedrock, Cohere
-// and Ollama: see [API].
+// request is sent. After the answer, package tokens reads the number of used tokens that the answer
+// states. It can read the bodies of requests and answers of OpenAI's APIs, Anthropic's messages,
+// Gemini, Bedrock, Cohere and Ollama. The type [API] lists all of them.
 //
 //	est, err := estimator.Estimate(tokens.Chat, body)   // reserve est.Input and est.Output, then send
 //	w := tokens.NewWatcher(tokens.Chat, stream, resp.Body)
@@ -10,8 +10,9 @@
 //	estimator.Learn(est, usage)                         // the next estimate is better
 //
 // Package tokens knows no prices: an estimate is a number of tokens to reserve in a limit, not a
-// bill. The caller chooses which tokens count in a provider's limit. For Anthropic's limit of input
-// tokens, for example, those are Usage.Uncached.
+// bill. The caller chooses which tokens count in a provider's limit. For example, Anthropic's limit
+// of input tokens counts, for most models, only those that were not read from a cache:
+// Usage.Uncached.
 //
 // # Files
 //

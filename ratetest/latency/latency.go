@@ -1,10 +1,11 @@
 // Package latency provides distributions of one-way latency: the time that a message takes from one
 // end of a network path to the other. Simulated links and rate-limited test servers draw their
-// latencies from these distributions. A distribution has a name for flags and scenarios, such as
-// uniform:0-50ms.
+// latencies from these distributions. A distribution is written as a short text in flags and
+// scenarios. For example, uniform:0-50ms means from 0 to 50 ms, each value equally likely.
 //
-// The distributions of this package are for configurations of ratetest and lab/sim/fleet. A client
-// does not configure a latency: the limiters of package limit keep to a limit at any latency.
+// The distributions of package latency are for configurations of ratetest and lab/sim/fleet. A
+// client need not configure a latency: the limiters of package limit keep to a limit at any
+// latency.
 //
 // Package latency draws a latency and computes with it, but never waits. The caller supplies the
 // random numbers.

@@ -1,9 +1,9 @@
 // Package service provides servers that enforce the published limits of many API providers, for
 // tests of clients. A judge reads the log of a server. It counts the requests that each limit
-// accepted and refused, and checks the server's decisions against the rules. The package is written
-// from the documentation of the providers, and does not use package provider, which is written from
-// the same documentation. So a mistake in only one of the two packages shows in tests. Servers of
-// language models, which count tokens, are in package ratetest/llm.
+// accepted and refused, and checks the server's decisions against the rules. Package service is
+// written from the documentation of the providers. It does not use package provider, which is
+// written from the same documentation. So a mistake in only one of the two packages shows in tests.
+// Servers that imitate OpenAI and Anthropic are in package ratetest/llm.
 //
 // # Files
 //

@@ -1,19 +1,19 @@
 // Command release builds, from a clean clone, all files of a release of Paceline. It builds for
-// Linux, macOS and Windows, on amd64 and arm64. For each of these six there is an archive with the
-// programs, their man pages and completions. The programs are paceline and, for the laboratory,
-// paceline-lab.
+// Linux, macOS and Windows, on amd64 and arm64. For each of these six platforms it makes an archive
+// with two programs, their man pages and completions. The programs are paceline and paceline-lab,
+// the simulator.
 //
-// A release also has packages for Debian, an image for containers, and npm packages of the program.
-// The image and the npm packages contain paceline alone, without paceline-lab. The Python and
-// JavaScript clients, by which other programs get permits to send, come as a wheel and an npm
-// package. The file SHA256SUMS has the checksums of all these files. The command needs Go and git,
-// and the network only for Go modules.
+// A release also contains packages for Debian, an image for containers, and npm packages of the
+// program. The image and the npm packages contain paceline alone, without paceline-lab. The Python
+// and JavaScript clients, by which other programs get permits to send, are in the release as a
+// wheel and an npm package. The file SHA256SUMS contains the checksums of all these files. Command
+// release needs Go and git, and uses the network only for Go modules.
 //
 //	tools/release/build DIR
 //
 // Builds of a release are reproducible: the same commit and version of Go give the same bytes, in
 // any folder and at any time. docs/install.md shows how to check that. When a tag is pushed, the
-// release workflow runs this command and uploads the result. Tests run the same command, and
+// release workflow runs command release and uploads the result. Tests run command release, too, and
 // install the result.
 //
 // # Files

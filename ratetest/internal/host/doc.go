@@ -1,6 +1,6 @@
-// Package host contains what all servers of ratetest have in common. It starts and stops a server
-// on a socket, counts the requests under way, and writes the log. It also contains a few texts and
-// answers that several servers use.
+// Package host contains the code that all servers of ratetest have in common. It starts and stops a
+// server on a socket, counts the requests under way, and writes the log. It also contains a few
+// texts and answers that several servers use.
 //
 // # Files
 //

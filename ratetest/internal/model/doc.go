@@ -1,8 +1,8 @@
 // Package model makes up the answers of language models, in the formats of their APIs. The package
 // reads the body of a request, and writes an answer whole or as a stream of events. The servers of
-// ratetest/llm and ratetest/service share the package, so that each format is written only once.
-// The package knows no limits, keys, clocks or connections. Its values are not safe for concurrent
-// use.
+// ratetest/llm and ratetest/service both use package model, so that each format is written only
+// once. Package model knows no limits, keys, clocks or connections. Its values are not safe for
+// concurrent use.
 //
 // # Files
 //
