@@ -1,6 +1,6 @@
 // Package share enforces one exact limit across many processes and machines. Together the processes
-// keep to the limit as one process would. If one process sends little, the others may use what it
-// leaves of the limit.
+// send no more than the limit allows one process. If one process sends little, the other processes
+// may use what it leaves of the limit.
 //
 // Package share is for a quota that only your own processes use. Package fairshare is for a quota
 // that other people's programs use, too. If only one process uses the quota, a paceline.Gate is
@@ -23,59 +23,62 @@
 //  3. In that limiter, it admits all requests of all nodes that are granted or in flight.
 //  4. It settles those of its own requests whose answers have come since its last turn.
 //  5. It asks that limiter which grants it may have next.
-//  6. It writes the state back. If another node wrote since the read, the turn begins again.
+//  6. It writes the state back. If another node wrote since the read, the turn begins again with
+//     the first step.
 //
-// No node is a leader among the nodes that share a limit. A node holds no lock in the store while
-// it computes. The store only keeps the state, and computes nothing.
+// No node is a leader among the nodes that share a limit. While a node computes in its turn, it
+// holds no lock in the store. The store only keeps the state, and computes nothing.
 //
 // # The law
 //
-// The law is that no window of the server has more than the limit. Its proof uses these symbols,
-// for a request i that is granted in a turn:
+// The law of package share is that no window of the server has more than the limit. The proof of
+// the law uses these symbols, for a request i that is granted in a turn:
 //   - t is the instant from which the limiter allows the grant to go.
 //   - s is the instant at which the node sends the request: s ≥ t.
 //   - a is the instant at which the request arrives at the server: a ≥ s.
 //   - u is the latest instant at which the request can have arrived: u ≥ a. A later turn reports u.
-//   - W⁺ is the window, and the limiter's margin.
+//   - W⁺ is the length of the window plus the limiter's margin.
 //
-// All these instants are in the ledger's time: the store's clock plus a correction, as defined
-// below. A request counts in full from the turn that grants it until W⁺ has passed after u, the
-// latest instant at which it can have arrived.
+// The instants t, s, a and u are in the ledger's time: the store's clock plus a correction, as
+// defined below. A request counts in full from the turn that grants it until W⁺ has passed after u,
+// the latest instant at which it can have arrived.
 //
-// No window overflows, as this proof shows. Take the requests that arrive in one window. Turns come
-// one after the other, so one of these requests was granted last: call it m. At the turn that
-// granted m, each other request i had been granted already. If i was still open, the limiter
-// counted i. If i was settled, the limiter counted i unless u_i + W⁺ ≤ t_m: the window after the
-// latest arrival of i was over before m might go. But then a_i ≤ u_i ≤ t_m − W⁺ ≤ s_m − W⁺ ≤ a_m −
-// W⁺. So i and m would not arrive in one window. So at the turn of m all other requests of the
-// window were counted, and the limiter's Ready kept their sum with m within the limit.
+// The proof that no window has more than the limit is this. Take the requests that arrive in one
+// window. Turns come one after the other, so one of these requests was granted last: call it m. At
+// the turn that granted m, each other request i had been granted already. If i was still open, the
+// limiter counted i. If i was settled, the limiter counted i unless u_i + W⁺ ≤ t_m: the window
+// after the latest arrival of i was over before m might go. But then a_i ≤ u_i ≤ t_m − W⁺ ≤ s_m −
+// W⁺ ≤ a_m − W⁺. So i and m would not arrive in one window. So at the turn of m all other requests
+// of the window were counted, and the limiter's Ready kept their sum with m within the limit.
 //
-// The proof above is that of limit.Rolling, with "granted last" in place of "sent last". It holds
-// for requests in any order, on any path and from any sender. The proof needs four properties of
-// the nodes:
+// The proof above is the proof for limit.Rolling, with "granted last" in place of "sent last". It
+// holds for requests in any order, on any path and from any sender. The proof needs four properties
+// of the nodes:
 //  1. u, the latest possible arrival, is not early. In a turn, a node reports how long ago an
 //     answer came. It measures this time up to the beginning of a call to the store, or an earlier
 //     instant. It measures by its own clock that nobody can set, never by its wall clock.
 //  2. s, the instant of the send, is not early. Each reading of the store's clock tells a node the
 //     ledger's time to within one round trip to the store. The node assumes the earliest possible
-//     ledger time, and sends when that is t. The uncertainty grows by one ten-thousandth of the
-//     time since the reading.
+//     ledger time, and sends only when that is t or later. The uncertainty grows by one
+//     ten-thousandth of the time since the reading.
 //  3. A lapsed grant cannot be sent. The grants of a node end 2 s (TTL) after the beginning of its
 //     last turn, on its own clock. The method Fresh checks this just before a request is written.
 //     The other nodes give up the grants of a missing node 5 s (Late) after that end. They count
-//     these grants as arriving then. If the node returns before that, it finds its grants
-//     unchanged.
+//     these grants as requests that arrived then. If the node returns before that, it finds its
+//     grants unchanged.
 //  4. A turn of unknown outcome is harmless. In each turn a node reports all grants that it holds,
 //     not only the changes. So if the answer of the store to a turn was lost, the grants of that
 //     turn go back at the next turn. For each answer of the server, the node keeps the number of
 //     the turn that first reported it. So if that turn was written after all, the answer is not
 //     reported again. A write that comes late or twice fails.
 //
-// The ledger's time is the store's clock plus a shift, which is stored with the limiter. Somebody
-// may set the store's clock. So each node compares each reading with its own clock. The first node
-// that notices a jump corrects the shift, so that the ledger's time does not run ahead. That node
-// also reports how far the ledger's time may be behind. A new node sends nothing until the turn of
-// another node confirms the clock, or until no other node is there.
+// The ledger's time is the store's clock plus a shift, which is stored with the limiter's state.
+// Somebody may set the store's clock. So each node compares each reading with its own clock. The
+// first node that notices a jump corrects the shift, so that the ledger's time does not run ahead.
+// That node also reports how far the ledger's time may be behind. A new node does not know whether
+// the clock was set. So if the state names other nodes, it sends nothing until one of their turns
+// confirms the clock, or until none of them has taken a turn for 3 s. If the store's clock is
+// Steady (nobody can set it), a new node does not wait for this.
 //
 // A store may lose its state, for example when a Redis without a disk restarts. Then the store
 // shows another incarnation: an identifier that stays the same only while no write can be lost. The
@@ -83,20 +86,23 @@
 // 2.6 s before. That node knows the most that each node may have in use. It knows this by a rule:
 // before a node holds an amount, it reports the amount, and waits until all present nodes have seen
 // the report. After the restore, all these amounts count as open until each node reports its real
-// grants. All of the limit that was free counts as sent.
+// grants. All of the limit that was free counts as sent at that instant. (With a Steady clock,
+// nodes restore nothing, and wait as described below.)
 //
-// A store may also go back in time: somebody restores a snapshot or a backup, or an old server
-// of the store answers again. Then the latest state is lost, too, although the incarnation (the
-// store's identifier) may be the same. Each write of the state has a number. Each node remembers the
-// highest number that it wrote or read. So a node that reads a lower number knows that the state is
-// an older one. It restores the state as above, and gives it a new name, its life: the numbers alone
-// could reach the old ones again. A node that has read nothing since the copy was made cannot notice
-// that the state is old.
+// A store may also go back in time: somebody restores a snapshot or a backup, or an old server of
+// the store answers again. Then the latest state is lost, too, although the incarnation (the
+// store's identifier) may be the same. Each write of the state has a number. Each node remembers
+// the highest number that it wrote or read. So a node that reads a lower number knows that the
+// state is an older one. It restores the state as after a loss, and gives the state a new name,
+// called its life. (Numbers alone would not do: they could reach the old ones again.) A node that
+// has read nothing since the copy was made cannot notice that the state is old.
 //
-// If a store lost its state and no node knows the state, no request is granted until no earlier
+// If a store lost its state and no node can restore it, no request is granted until no earlier
 // grant can count any more. This takes 2 s (TTL) plus 5 s (Late) plus a window. The same holds
-// after somebody removed a limit. If the store's clock is Steady, which means that nobody can set
-// it, such a wait happens in two cases only: all nodes have ended, or the file was replaced.
+// after somebody removed a limit, and for a new limit, unless Begin has made it. If the store's
+// clock is Steady, which means that nobody can set it, a loss of the state is always followed by
+// this wait. With share/sqlite, for example, this happens after each start of the machine, and
+// after the file was replaced.
 //
 // # What is trusted
 //
@@ -104,12 +110,13 @@
 //   - After a node has noticed a loss of the state, no node takes a turn at the old state. After a
 //     failover of the database, the old server answers no node.
 //   - After a store went back in time to an earlier copy, the first node to take a turn has read
-//     the store since the copy was made. Otherwise other nodes notice at their next turn: after 250
-//     ms if they have demand, and after 1 s if not. A node that took no turn lately waits that long
-//     for turns of the nodes that the copy names.
+//     the store since the copy was made. Otherwise other nodes notice only at their next turn:
+//     after 250 ms if they have demand, and after 1 s if not. So a node that took no turn lately
+//     first waits about 1 s for turns of the nodes that the copy names.
 //   - Nobody sets the store's clock forward while no node is there.
-//   - A change of the store's clock by less than the quickest round trip to the store does no harm.
-//     The limiter's Margin covers a change of a millisecond.
+//   - Nobody sets the store's clock by little: nodes do not notice a change by less than the
+//     quickest round trip to the store. The limiter's Margin covers a change of up to a
+//     millisecond.
 //   - No process is stopped for longer than 5 s (Late) between the check by Fresh and the kernel's
 //     write of a request.
 //   - If a node ends, the server counts its requests within 5 s (Late) of that end. Package limit
@@ -117,9 +124,10 @@
 //   - The intervals of a Calendar are as right as the store's clock was when the first node came.
 //
 // These limiters of package limit can be shared by nodes: Rolling, Calendar, Bucket without Alone,
-// Weighted and Cooldown. An All, a Named and a Fitted of them can be shared, too. These cannot be
-// shared: Concurrency, Spacing, Sequence, Anchored, Produced, and limiters with a LearnLead or a
-// OneWayMax. They must know each single request, and the state in the store has only sums.
+// Weighted and Cooldown. An All, a Named and a Fitted of them can be shared, too. Other limiters
+// cannot be shared, for example Concurrency, Spacing, Sequence, Anchored and Produced, nor those
+// with a LearnLead or a OneWayMax. These must know each single request, and the state in the store
+// has only sums.
 //
 // # Files
 //
@@ -130,5 +138,6 @@
 //	store.go     Store and Reading; Retry, for stores whose turns lose races
 //	lister.go    Lister: a Store that lists and removes limits
 //
-// Package internal/core/node makes the decisions of a node. It has no clock, and calls no store.
+// Package internal/core/node makes the decisions of a node: it has no clock, and calls no store.
+// Package share reads the clock, calls the store, and runs the goroutine of a Member.
 package share

@@ -1,20 +1,23 @@
 // Package postgres keeps shared limits in PostgreSQL (12 or later). A table has one row for each
 // limit. A turn is one change of a limit's state by one process: the process reads the row by a
 // SELECT, computes, and writes the row by an UPDATE. Each of the two statements is a transaction of
-// its own. So a process holds no lock while it computes, even if it is stopped meanwhile.
+// its own. So a process holds no lock while it computes, even if it is stopped meanwhile. If
+// another process wrote the row in between, the UPDATE changes nothing, and the turn begins again.
 //
 // A process that shares a limit needs the privileges SELECT, INSERT and UPDATE on the table
-// paceline_share. The first process also needs CREATE on the database schema, unless an
-// administrator has made the table before, by the statement in the constant Schema.
+// paceline_share. Store.Forget, which removes a limit, also needs DELETE. The first process also
+// needs CREATE on the database schema, unless an administrator has made the table before, by the
+// statement in the constant Schema.
 //
 // After a failover PostgreSQL has another timeline (its number for a history of writes). The
 // processes notice this, and restore the state of the limits. If somebody drops the table, the next
-// process makes the table again. The package relies on fsync, and on synchronous_commit, which each
-// write sets. A long transaction elsewhere in the database prevents vacuum from removing old
-// versions of the rows, so the table grows meanwhile.
+// turn of a process makes the table again. Package postgres relies on fsync, which must be on, and
+// on synchronous_commit, which each write sets to on. A long transaction elsewhere in the database
+// prevents vacuum from removing old versions of the rows, so the table grows meanwhile.
 //
 // No statement of package postgres depends on which connection runs it. So a pooler such as
-// PgBouncer may stand between the process and PostgreSQL, in any mode.
+// PgBouncer may stand between the process and PostgreSQL, in any mode: session, transaction or
+// statement.
 package postgres
 
 import (

@@ -1,5 +1,5 @@
-// Package sharetest contains the tests that every share.Store has to pass. If you write a Store for
-// another database, run these tests on it.
+// Package sharetest contains the tests that every share.Store (a database that holds shared limits)
+// has to pass. If you write a Store for another database, run these tests on your Store.
 package sharetest
 
 import (

@@ -4,17 +4,17 @@
 // clock. On other systems the clock is the wall clock, and a new process waits for that
 // confirmation.
 //
-// No turn, which is one read and write of a limit's state, waits for the disk. So a crash of the
-// machine may lose the state. The loss does no harm: after each start of the machine, nothing is
-// sent until no earlier request can count.
+// A turn is one read and one write of a limit's state. No turn waits for the disk, so a crash of
+// the machine may lose the state. On Linux and macOS the loss does no harm: after each start of the
+// machine, nothing is sent until no earlier request can count. This takes 7 s and a window.
 //
-// If somebody replaces or removes the file while a process has it open, the next turn of the
-// process opens the file again. The new file may be an old copy, which lacks the latest grants
-// (permissions to send). Then nothing is sent until none of those grants can count.
+// If somebody replaces or removes the file while a process has it open, the process notices this in
+// its next turn and opens the file again. The new file may be an old copy, which lacks the latest
+// grants (permissions to send). Then nothing is sent until none of those grants can count.
 //
-// Open refuses a database in memory, since no other process could see it. Open also refuses a file
-// that is shared by processes in different time namespaces of Linux. Do not put the file on a
-// network's file system.
+// Open refuses a database in memory, since no other process could see it. On Linux, processes in
+// different time namespaces cannot share a file: a turn of such a process fails with an error. Do
+// not put the file on a network file system.
 package sqlite
 
 import (
