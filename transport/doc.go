@@ -5,17 +5,18 @@
 //	paced := transport.Must(transport.Config{Limiter: rate})
 //	client := &http.Client{Transport: paced}
 //
-// A request to a Transport waits until its limits let it go, first come, first served, and is then
-// sent. The Transport reads what the answer states about limits. The Transport sends a request
-// again if the server refused the request, or cannot have processed it. An idempotent request, such
-// as a GET, is also sent again after a failure that may pass, such as a 502. A request that cannot
-// meet its deadline fails at once, without waiting. The error contains the instant at which the
-// request could have gone.
+// A request to a Transport waits until its limits let it go, by default first come, first served,
+// and is then sent. The Transport reads what the answer states about limits. The Transport sends a
+// request again if the server refused the request for a limit, or cannot have processed it. An
+// idempotent request, such as a GET, is also sent again after a failure that may pass, such as a
+// 502. By default a request is sent up to 3 times, and a stated wait of more than 5 minutes ends
+// the attempts. A request that cannot meet its deadline fails at once, without waiting. The error
+// contains the instant at which the request could have gone.
 //
 // The table lists the steps of one RoundTrip, in order: the name of the step, what the step does,
 // and a type or package that it uses. If a request is sent again, the steps from acquire on are
 // repeated. Acquire waits for all limits in which the request counts, for example those of one key
-// and one model. Together these limits are called the request's partition:
+// and one model. The part of the server's quota in which a request counts is called its partition:
 //
 //	prepare     host, credential, model, route and client select the limits
 //	acquire     one permit of all these limits, by one of the Keys if any    paceline.Group
@@ -23,34 +24,38 @@
 //	judge       what the exchange proves, and whether to send again          package classify
 //	settle      each limit learns the outcome and the server's statements
 //
-// A Transport waits in a paceline.Group, where the requests of one partition (for example one key
-// and one model) form one line, the lane. If Config.Keys is set, a lane has several ways: one for
-// each account that owns some of the keys. A way is one set of limits by which a request may go.
+// In a Transport, requests wait in a paceline.Group. The requests of one partition (for example one
+// key and one model) form one line, the lane. If Config.Keys is set, a lane has several ways: one
+// for each account that owns some of the keys. A way is one set of limits by which a request may
+// go. A request goes by the way that lets it go first.
 //
 // The Transport measures the round trip of an attempt from the end of the write of the request to
-// the header of the answer.
+// the header of the answer. Limiters, and Attempt.RTT, get this time.
 //
-// The caller of a Transport reads the unchanged body of the answer. The Transport reads the body
-// along with the caller in two cases. In the first, Config.Tokens is set, and the answer is that of
-// a known language model API. In the second, the answer states its cost, as some GraphQL APIs do
-// (provider.Charge.Answer). The attempt is then settled with the stated usage or cost. If the body
-// is compressed with gzip, deflate, br or zstd, the Transport decodes a copy. All such copies
-// together take 256 MiB of memory at most. If the usage cannot be read, the cost that was reserved
-// before the send counts.
+// The caller of a Transport reads the unchanged body of the answer. In two cases the Transport
+// reads the whole body along with the caller. In the first, Config.Tokens is set, and the answer is
+// that of a known language model API. In the second, the answer states its cost, as some GraphQL
+// APIs do (provider.Charge.Answer). The attempt is then settled with the stated usage or cost. If
+// the body is compressed with gzip, deflate, br or zstd, the Transport decodes a copy. All such
+// copies together take 256 MiB of memory at most. If the usage cannot be read, the cost that was
+// reserved before the send counts. Where only the body shows a refusal, the Transport reads its
+// beginning before the caller does.
 //
 // The Transport adds nothing to a request but what you set in Config.Keys and Config.Targets, such
 // as a credential or another host. After a redirect, an http.Client sends a new request through the
 // Transport. If this request goes to another host, http.Client removes Authorization,
-// Proxy-Authorization and Cookie. It does not remove a provider's own field, such as X-Api-Key, so
-// the other host would get the key. To prevent this, set CheckRedirect of the http.Client.
+// Proxy-Authorization and Cookie. It does not remove a provider's own field that your code set,
+// such as X-Api-Key, so the other host would get the key. To prevent this, set CheckRedirect of the
+// http.Client. A key of Config.Keys does not go to the other host: such a request fails.
 //
 // Several clients may share a Transport. The function Config.Client names the client of each
-// request, and the clients that wait divide every limit among each other. A request that would have
-// to wait for longer than Config.MaxWait fails at once, without waiting.
+// request. The clients that wait for a limit divide it among each other, by their weights. The
+// function Config.MaxWait bounds the wait of a request. A request whose foreseen wait is longer
+// fails at once, without waiting.
 //
 // A Transport is neither a cache nor a queue that stores requests. Use a pool.Pool for requests
-// that must outlive their caller, or that have nonces, deadlines or dead letters. A dead letter is
-// the record of a request that failed for good.
+// that must not end with their caller, or that have nonces, deadlines or dead letters. A dead
+// letter is the record of a request that failed for good.
 //
 // # Files
 //
