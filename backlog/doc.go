@@ -1,5 +1,5 @@
-// Package backlog keeps a list of requests, called a backlog, in a database. Any process that
-// reaches the database adds requests to the list, and any number of worker processes send them.
+// Package backlog keeps a list of requests, called a backlog, in a database. Any process that can
+// open the database may add requests to the list, and any number of worker processes send them.
 // With PostgreSQL the processes may be on many machines, with SQLite on one.
 //
 // Each request of a backlog has an ID, and each ID gets one result. If a request may have been sent

@@ -15,13 +15,13 @@
 //   - Limit and Window are the published limit: so much per window, for example 4500 requests an
 //     hour. They have no default.
 //   - Kind is the way in which the server counts: in a token bucket, a fixed window or a rolling
-//     window. Set Kind if the server's answers have no reset: otherwise Fair takes a token bucket
-//     at first. If answers have a reset, Fair finds the kind out.
+//     window. If answers have a reset, Fair finds the kind out. If they have none, set Kind:
+//     otherwise Fair takes the kind that the provider documents, or else a token bucket at first.
 //   - Rng is a source of random numbers that nothing else uses. It has no default.
 //   - The other fields have defaults.
 //
 // A process whose Fair has a Weight of 2 gets twice the share of a process with the default Weight,
-// 1. All processes must use a Fair with the same settings for the quota. If some processes may take
+// 1. All processes must use a Fair with the same figures of the quota. If some processes may take
 // more than their share, set Sharers of the [FairConfig] to the number of processes. Then this
 // process claims its own part of the limit, Weight / Sharers, even beside the greedy ones.
 //

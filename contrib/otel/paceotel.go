@@ -1,8 +1,9 @@
 // Package paceotel reports the work of Paceline to OpenTelemetry. The function Observe makes
 // metrics of the Snapshots (states) of a Gate, a Group, a Pool or a transport. The function New
-// makes an HTTP transport that also has spans: one for each wait of a request for its limits, and
-// one for each attempt. The names of the attributes and of HTTP metrics follow the semantic
-// conventions for HTTP clients, where these conventions have a name.
+// makes an HTTP transport with a metric of request durations, and with spans. There is one span for
+// each wait of a request for its limits, and one for each attempt. The names of the attributes and
+// of HTTP metrics follow the semantic conventions for HTTP clients, where these conventions have a
+// name.
 //
 //	paced, err := paceotel.New(transport.Config{Preset: "openai:tier1"}, paceotel.Options{})
 //	client := &http.Client{Transport: paced}
