@@ -32,14 +32,14 @@
 // The Transport measures the round trip of an attempt from the end of the write of the request to
 // the header of the answer. Limiters, and Attempt.RTT, get this time.
 //
-// The caller of a Transport reads the unchanged body of the answer. In two cases the Transport
-// reads the whole body along with the caller. In the first, Config.Tokens is set, and the answer is
-// that of a known language model API. In the second, the answer states its cost, as some GraphQL
-// APIs do (provider.Charge.Answer). The attempt is then settled with the stated usage or cost. If
-// the body is compressed with gzip, deflate, br or zstd, the Transport decodes a copy. All such
-// copies together take 256 MiB of memory at most. If the usage cannot be read, the cost that was
-// reserved before the send counts. Where only the body shows a refusal, the Transport reads its
-// beginning before the caller does.
+// The caller of a Transport reads the unchanged body of the answer. The Transport itself reads only
+// the beginning of error answers and of JSON answers, since a refusal may be in it. In two cases
+// the Transport reads the whole body along with the caller. In the first, Config.Tokens is set, and
+// the answer is that of a known language model API. In the second, the answer states its cost, as
+// some GraphQL APIs do (provider.Charge.Answer). At the end of the body, the attempt is settled
+// with the stated usage or cost. If the body is compressed with gzip, deflate, br or zstd, the
+// Transport decodes a copy. All such copies together take 256 MiB of memory at most. If the usage
+// cannot be read, the cost that was reserved before the send counts.
 //
 // The Transport adds nothing to a request but what you set in Config.Keys and Config.Targets, such
 // as a credential or another host. After a redirect, an http.Client sends a new request through the

@@ -10,9 +10,9 @@
 // Config.MaxWait (a minute by default), the processor refuses the request at once with status 429.
 // When the header of the server's answer comes, the processor settles the request: the limits learn
 // what the server states. (With Transport.Tokens, they learn it at the end of the answer's body.)
-// Package transport makes these decisions, as it does for an http.Client. If the stream between
-// Envoy and the processor ends before the server's answer, the server may have served the request,
-// so the request counts in the limits.
+// Package transport makes these decisions, as it does for an http.Client. The stream between Envoy
+// and the processor may end after the request went and before the server answered. Then the server
+// may have served the request, so the request counts in the limits.
 //
 // Package paceenvoy is not a rate limit service of Envoy, since such a service could not learn from
 // answers. Envoy asks a rate limit service before a request, and never passes the server's answer

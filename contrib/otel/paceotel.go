@@ -16,8 +16,8 @@
 // base transport. Both kinds of spans are children of the caller's span.
 //
 // Package paceotel makes the spans after the attempt, so it cannot send the server a trace header
-// with the span of the attempt. If the server is to receive a trace header, set an instrumented
-// transport as the Base of this transport, or put it around this transport.
+// with the span of the attempt. If the server is to receive a trace header, put an instrumented
+// transport, which adds the header, around this transport.
 //
 // The spans and metrics of package paceotel contain no header field, query or body. In metrics, the
 // names of clients, limits, hosts and keys that come from Snapshots are bounded in number: 100
