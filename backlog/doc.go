@@ -1,4 +1,4 @@
-// Package backlog keeps a list of requests, called a backlog, in a database. Any process that can
+// Package backlog stores a list of requests, called a backlog, in a database. Any process that can
 // open the database may add requests to the list, and any number of worker processes send them.
 // With PostgreSQL the processes may be on many machines, with SQLite on one.
 //

@@ -11,14 +11,13 @@
 // a Transport takes a Fair like any other limiter, and reports each answer to the Fair. With a
 // Gate, use Gate.DoWith, so that the Fair learns what each answer states.
 //
-// A [FairConfig] has these settings:
-//   - Limit and Window are the published limit: so much per window, for example 4500 requests an
+// These are the main settings of a [FairConfig]:
+//   - Limit and Window are the published limit: an amount per window, for example 4500 requests an
 //     hour. They have no default.
 //   - Kind is the way in which the server counts: in a token bucket, a fixed window or a rolling
 //     window. If answers have a reset, Fair finds the kind out. If they have none, set Kind:
 //     otherwise Fair takes the kind that the provider documents, or else a token bucket at first.
 //   - Rng is a source of random numbers that nothing else uses. It has no default.
-//   - The other fields have defaults.
 //
 // A process whose Fair has a Weight of 2 gets twice the share of a process with the default Weight,
 // 1. All processes must use a Fair with the same figures of the quota. If some processes may take

@@ -37,7 +37,8 @@
 //   - s is the instant at which the node sends the request: s ≥ t.
 //   - a is the instant at which the request arrives at the server: a ≥ s.
 //   - u is the latest instant at which the request can have arrived: u ≥ a. A later turn reports u.
-//   - W⁺ is the length of the window plus the limiter's margin.
+//   - W⁺ is the length of the window plus the limiter's Margin, for example 1.2 ms for a window of
+//     a second.
 //
 // The instants t, s, a and u are in the ledger's time: the store's clock plus a correction, as
 // defined below. A request counts in full from the turn that grants it until W⁺ has passed after u,

@@ -1,4 +1,4 @@
-// Package postgres keeps backlogs (lists of requests) in PostgreSQL (12 or later), for workers on
+// Package postgres stores backlogs (lists of requests) in PostgreSQL (12 or later), for workers on
 // many machines. In one message to the server, which is one transaction, a worker reports results
 // and takes further requests. The transaction does not wait for a second message of the worker. So
 // a worker process that is stopped at any instant holds no lock.

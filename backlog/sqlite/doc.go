@@ -1,4 +1,4 @@
-// Package sqlite keeps backlogs (lists of requests) in a SQLite file. The package is for processes
+// Package sqlite stores backlogs (lists of requests) in a SQLite file. The package is for processes
 // on one machine, and needs no server. Each transaction waits until the disk has stored it, so no
 // committed result is lost if the power fails.
 //

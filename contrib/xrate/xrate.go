@@ -26,10 +26,9 @@
 //
 // The Limiter of package xrate differs from that of x/time/rate in these points:
 //   - New takes a limit.Limiter with the server's rule, not a rate and a burst. If the server
-//     allows so many requests in any window, use limit.Rolling. If the server has a token bucket,
-//     use limit.Bucket. A bucket of x/time/rate with burst N lets up to 2N requests arrive within
-//     one window. New refuses limiters that need answers, such as limit.Concurrency or
-//     fairshare.Fair.
+//     allows N requests in any window, use limit.Rolling. If the server has a token bucket, use
+//     limit.Bucket. A bucket of x/time/rate with burst N lets up to 2N requests arrive within one
+//     window. New refuses limiters that need answers, such as limit.Concurrency or fairshare.Fair.
 //   - Wait is first come, first served, for large costs, too. A caller that gives up has used
 //     nothing of the limit. An error of Wait is a *paceline.WaitError.
 //   - Allow and Reserve overtake no waiting caller. While a caller waits, Allow returns false, and

@@ -1,4 +1,4 @@
-// Package redis keeps shared limits in Redis 7: one server, a cluster, or sentinels. Each limit is
+// Package redis stores shared limits in Redis 7: one server, a cluster, or sentinels. Each limit is
 // one key of Redis: a hash with two fields, a version and a blob with the state. The Redis server
 // needs no disk for shared limits. After a restart or a failover, Redis has another run_id. So the
 // processes notice the loss, and restore the state of the limits.

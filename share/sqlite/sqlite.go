@@ -1,4 +1,4 @@
-// Package sqlite keeps shared limits in a SQLite file. The package is for processes of one machine,
+// Package sqlite stores shared limits in a SQLite file. The package is for processes of one machine,
 // and needs no server. On Linux and macOS the store's clock is the time since the machine started.
 // Nobody can set this clock, so a new process need not wait until other processes confirm the
 // clock. On other systems the clock is the wall clock, and a new process waits for that
