@@ -10,10 +10,11 @@ import (
 // listening is how a few sharers that drain a bucket see whether anything comes: once, all send
 // nothing for a while but a few requests each.
 //
-// They have to do so at one time. So they begin when the level first passes an eighth of the
-// capacity, which all see at once. First they wait until all requests under way have arrived. Then
-// each sends a request a round. So in each round every other sharer has sent one. If nothing comes,
-// the remainder falls by the same amount after each round, and nobody has to know their number.
+// They have to do so at one time. So they begin when the level first passes a multiple of an
+// eighth of the capacity, which all see at once. First they wait until all requests under way
+// have arrived. Then each sends a request a round. So in each round every other sharer has sent
+// one. If nothing comes, the remainder falls by the same amount after each round, and nobody has to
+// know their number.
 //
 // If something comes, or somebody else takes something, the amount differs between rounds, which
 // have different lengths. The sharers only have to keep their order. So a sharer that saw less go

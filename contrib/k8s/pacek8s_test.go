@@ -225,7 +225,7 @@ func TestRateLimiter(t *testing.T) {
 func TestErrors(t *testing.T) {
 	for want, c := range map[string]xrate.Config{
 		"pacek8s: MaxWaiting 3: a RateLimiter has no bound on those who wait, as Accept cannot fail": {Limiter: limit.MustRolling(1, time.Second), Within: time.Second, MaxWaiting: 3},
-		"ratelike: the Limiter is nil": {Within: time.Second},
+		"xrate: the Limiter is nil": {Within: time.Second},
 	} {
 		if _, err := pacek8s.New(c); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

@@ -80,26 +80,26 @@ type Limiter struct {
 // New returns a Limiter as configured. The error names the wrong field and its value.
 func New(c Config) (*Limiter, error) {
 	if c.Limiter == nil {
-		return nil, errors.New("ratelike: the Limiter is nil")
+		return nil, errors.New("xrate: the Limiter is nil")
 	}
 	if c.Within <= 0 {
-		return nil, fmt.Errorf("ratelike: Within %v is not positive: nobody tells when a request was answered, so how long it takes to be counted must be known", c.Within)
+		return nil, fmt.Errorf("xrate: Within %v is not positive: nobody tells when a request was answered, so how long it takes to be counted must be known", c.Within)
 	}
 	if int(c.Unit) >= len(limit.Cost{}) {
-		return nil, fmt.Errorf("ratelike: no such Unit: %d", c.Unit)
+		return nil, fmt.Errorf("xrate: no such Unit: %d", c.Unit)
 	}
 	for _, part := range limit.Parts(c.Limiter) {
 		switch part.(type) {
 		case *limit.Concurrency, *limit.Sequence, *limit.Adaptive, *limit.Produced:
-			return nil, fmt.Errorf("ratelike: the Limiter is or has a %T, which needs to know when a request was answered: use Gate.Do", part)
+			return nil, fmt.Errorf("xrate: the Limiter is or has a %T, which needs to know when a request was answered: use Gate.Do", part)
 		}
 	}
 	if ability.Learns(c.Limiter) {
-		return nil, fmt.Errorf("ratelike: the Limiter, %T, learns from refusals, of which nothing is heard here: use Gate.DoWith", c.Limiter)
+		return nil, fmt.Errorf("xrate: the Limiter, %T, learns from refusals, of which nothing is heard here: use Gate.DoWith", c.Limiter)
 	}
 	gate, err := paceline.NewGateWith(paceline.GateConfig{Limiter: c.Limiter, MaxWaiting: c.MaxWaiting})
 	if err != nil {
-		return nil, fmt.Errorf("ratelike: %w", err)
+		return nil, fmt.Errorf("xrate: %w", err)
 	}
 	return &Limiter{gate: gate, limiter: c.Limiter, unit: c.Unit, within: c.Within, last: mono.Min}, nil
 }

@@ -360,15 +360,15 @@ func TestNewErrors(t *testing.T) {
 		config xrate.Config
 		want   string
 	}{
-		{xrate.Config{Within: time.Second}, "ratelike: the Limiter is nil"},
-		{xrate.Config{Limiter: rolling}, "ratelike: Within 0s is not positive: nobody tells when a request was answered, so how long it takes to be counted must be known"},
-		{xrate.Config{Limiter: rolling, Within: time.Second, Unit: 99}, "ratelike: no such Unit: 99"},
-		{xrate.Config{Limiter: rolling, Within: time.Second, Unit: limit.Unit(len(limit.Cost{}))}, fmt.Sprintf("ratelike: no such Unit: %d", len(limit.Cost{}))},
-		{xrate.Config{Limiter: rolling, Within: time.Second, MaxWaiting: -1}, "ratelike: paceline: Gate: MaxWaiting -1 is negative"},
+		{xrate.Config{Within: time.Second}, "xrate: the Limiter is nil"},
+		{xrate.Config{Limiter: rolling}, "xrate: Within 0s is not positive: nobody tells when a request was answered, so how long it takes to be counted must be known"},
+		{xrate.Config{Limiter: rolling, Within: time.Second, Unit: 99}, "xrate: no such Unit: 99"},
+		{xrate.Config{Limiter: rolling, Within: time.Second, Unit: limit.Unit(len(limit.Cost{}))}, fmt.Sprintf("xrate: no such Unit: %d", len(limit.Cost{}))},
+		{xrate.Config{Limiter: rolling, Within: time.Second, MaxWaiting: -1}, "xrate: paceline: Gate: MaxWaiting -1 is negative"},
 		{xrate.Config{Limiter: limit.NewAll(rolling, inFlight), Within: time.Second},
-			"ratelike: the Limiter is or has a *limit.Concurrency, which needs to know when a request was answered: use Gate.Do"},
+			"xrate: the Limiter is or has a *limit.Concurrency, which needs to know when a request was answered: use Gate.Do"},
 		{xrate.Config{Limiter: fair, Within: time.Second},
-			"ratelike: the Limiter, *fairshare.Fair, learns from refusals, of which nothing is heard here: use Gate.DoWith"},
+			"xrate: the Limiter, *fairshare.Fair, learns from refusals, of which nothing is heard here: use Gate.DoWith"},
 	} {
 		if _, err := xrate.New(c.config); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v\nwant %s", c.config, err, c.want)

@@ -266,13 +266,13 @@ type LaneConfig struct {
 // MaxLimits different limits, narrowest first. Lane panics otherwise.
 func (l *Scheduler) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	if len(ways) == 0 || c.After != nil && len(c.After) != len(ways) || c.Classes != nil && len(c.Classes) != len(ways) {
-		panic("line: a lane without a way, or After or Classes for other ways")
+		panic("scheduler: a lane without a way, or After or Classes for other ways")
 	}
 	a := &Lane{line: l, config: c, ways: make([]*Way, len(ways)), own: len(ways) > 1,
 		fill: int32(max(c.Fill, l.config.Fill))}
 	for i, limits := range ways {
 		if len(limits) == 0 || len(limits) > MaxLimits {
-			panic("line: a way of no limit, or of too many")
+			panic("scheduler: a way of no limit, or of too many")
 		}
 		w := &Way{Index: i, lane: a, spots: make([]int32, len(limits)), spot: -1}
 		w.limits = append(w.few[:0], limits...)
@@ -306,7 +306,7 @@ func (l *Scheduler) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 // ticket waits.
 func (l *Scheduler) Retire(a *Lane) {
 	if a.count > 0 {
-		panic("line: Retire of a lane in which somebody waits")
+		panic("scheduler: Retire of a lane in which somebody waits")
 	}
 	for m := range a.distinct() {
 		m.lanes--

@@ -107,17 +107,17 @@ type outage struct {
 // the field and the value.
 func NewBreaker(c BreakerConfig) (*Breaker, error) {
 	if c.After < 0 {
-		return nil, fmt.Errorf("health: After %d is negative", c.After)
+		return nil, fmt.Errorf("breaker: After %d is negative", c.After)
 	}
 	if c.Answers < 0 {
-		return nil, fmt.Errorf("health: Answers %d is negative", c.Answers)
+		return nil, fmt.Errorf("breaker: Answers %d is negative", c.Answers)
 	}
 	c.After = cmp.Or(c.After, defaultAfter)
 	c.Answers = cmp.Or(c.Answers, defaultAnswers)
 	c.Backoff.Base = cmp.Or(c.Backoff.Base, defaultBase)
 	c.Backoff.Max = cmp.Or(c.Backoff.Max, max(defaultMax, c.Backoff.Base))
 	if err := c.Backoff.Check(); err != nil {
-		return nil, fmt.Errorf("health: Backoff: %w", err)
+		return nil, fmt.Errorf("breaker: Backoff: %w", err)
 	}
 	return &Breaker{after: c.After, answers: c.Answers, policy: c.Backoff, rand: c.Rand, last: mono.Min, calm: true,
 		told: true}, nil

@@ -425,9 +425,9 @@ func TestServedByTheWay(t *testing.T) {
 
 func TestNewBreakerRefuses(t *testing.T) {
 	for want, c := range map[string]stack.BreakerConfig{
-		"health: After -1 is negative":                   {After: -1},
-		"health: Answers -2 is negative":                 {Answers: -2},
-		"health: Backoff: backoff: Max -1ns is negative": {Backoff: backoff.Policy{Max: -1}},
+		"breaker: After -1 is negative":                   {After: -1},
+		"breaker: Answers -2 is negative":                 {Answers: -2},
+		"breaker: Backoff: backoff: Max -1ns is negative": {Backoff: backoff.Policy{Max: -1}},
 	} {
 		if _, err := stack.NewBreaker(c); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", c, err, want)

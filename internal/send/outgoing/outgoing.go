@@ -83,7 +83,7 @@ func check(v string) (*url.URL, error) {
 		return nil, errors.New("is no address of a proxy, such as http://user:password@host:8080; in a password, @ : / ? # " +
 			"and % are written as %40 %3A %2F %3F %23 and %25")
 	case !slices.Contains(schemes, strings.ToLower(u.Scheme)):
-		return nil, fmt.Errorf("has the scheme %.20q, expected one of %s", u.Scheme, strings.Join(schemes, ", "))
+		return nil, fmt.Errorf("has another scheme, expected one of %s", strings.Join(schemes, ", "))
 	}
 	u.Scheme = strings.ToLower(u.Scheme)
 	return u, nil
