@@ -1,10 +1,12 @@
 // Command paceline sends requests at the highest rate that a server's limits allow. If the command
-// knows the limits, the server rejects no request for a limit. No request is lost: each ends with a
-// result or as a dead letter. The verb try shows this: it sends requests to a strict server that it
-// starts itself, and counts what that server rejected.
+// knows the limits, and nobody else uses them, the server rejects no request for a limit. The verb
+// run loses no request: each ends with a result, or as a dead letter (the record of a request that
+// failed for good). The verb try shows both: it starts a strict server, sends requests to this
+// server, and counts the requests that the server rejected.
 //
-// The command has verbs, such as run and proxy. The names of most files begin with the name of
-// their verb. Package internal/app/cli has the common parts of a command line, such as exit codes.
+// The command has verbs, such as run and proxy. The name of a file of this package mostly begins
+// with the name of its verb. Package internal/app/cli contains the parts of a command line that all
+// verbs need, such as exit codes.
 //
 // # Files
 //

@@ -1,8 +1,10 @@
 // Package cli contains the common parts of the command lines of paceline and paceline-lab. They are
-// exit codes, flags from the environment, help that fits a screen, errors with a suggestion,
-// completions, the version, progress, and the flag --init, which prints an example file.
+// exit codes, values of flags from environment variables, help that fits a screen, errors with a
+// suggestion, completions for shells, the version and progress. The flag --init, which writes an
+// example file, is one of them, too.
 //
-// A binary makes a Program of its verbs and calls Execute.
+// The main function of a program makes a Program of its verbs (such as run and proxy), and calls
+// Execute.
 //
 // # Files
 //

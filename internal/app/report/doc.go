@@ -1,7 +1,7 @@
-// Package report draws the results of a run, or the log of a server, as one HTML file. The file
-// needs no network, no font and no other file. Its colours are light or dark, as the reader's
-// browser prefers. Where scripts are off, the browser still shows the summary, the figures and the
-// tables, but no charts.
+// Package report draws the results of a run, or the log of a test server (`paceline serve`), as one
+// HTML file. To show the file, a browser needs no network, no font and no other file. The colours
+// are light or dark, as the reader's browser prefers. If scripts are off in the browser, it still
+// shows the summary, the figures and the tables, but no charts.
 //
 //	report.go      Page, Figure and Chart: what such a file shows
 //	crowd.go       many lines in one chart: the median, and a band from the 5th to the 95th percentile
@@ -10,6 +10,6 @@
 //	charts.go      which charts a log has: rates, refusals, waits, limits over time
 //	html.go        writes a Page as HTML
 //
-// The same Page (the data that a report shows) always gives the same bytes of HTML. Texts are
-// written as plain text: they may come from a stranger, and nothing in them becomes HTML.
+// The same Page (the data that a report shows) always gives the same bytes of HTML. Texts of a Page
+// may come from a stranger, so they are escaped, and nothing in them becomes HTML.
 package report

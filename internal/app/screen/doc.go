@@ -1,9 +1,10 @@
 // Package screen lays out text for people, in columns of a terminal.
 //
 // A Screen writes to standard error while a command runs for a long time. On a terminal, one or two
-// lines at the bottom show the progress. They are rewritten each time that a timer in this package
-// ticks, and their text is computed from a state and the width. All other text of a Screen consists
-// of lines that stay. A Screen is not for results: those go to standard output as they are.
+// lines at the bottom show the progress. A timer of the Screen rewrites these lines again and
+// again. Their text is computed from the present state of the command and the width of the
+// terminal. All other text that a Screen writes consists of lines that stay. A Screen is not for
+// results: a command writes these to standard output itself.
 //
 //	screen.go          Screen: rewrites the last lines of a terminal; lines above them stay
 //	coloured_line.go   Line and Part: the width of the progress line, and what a narrow one leaves out

@@ -1,5 +1,5 @@
-// Package clitest contains tests of the text of --help. They have to pass for every program that
-// package cli makes.
+// Package clitest contains tests of the text of --help. Every program that uses package
+// internal/app/cli runs these tests on its own help.
 package clitest
 
 import (
