@@ -1,21 +1,22 @@
-// Package daemon runs one background process for each user, which continues after each command of
-// the user has ended. The package provides the socket of that process, its lock and its client.
-// Other packages register what the process does, by Server.Handle.
+// Package daemon runs one background process for each user, the daemon, which continues when the
+// command that started it has ended. The package provides the socket of that process, its lock and
+// its client. Other packages register by Server.Handle what the daemon does for a request.
 //
 // Clients of the daemon speak HTTP/1.1 and JSON over a Unix socket, in a folder that only the user
 // can open. Server and client each ask the kernel which user runs the process at the other end, and
 // compare their versions.
 //
-// A server may hand its listening sockets to the next process, which may be a newer program. The
-// sockets go through another Unix socket, which belongs to the same user and has the mode 0600.
-// During this handover, no client's connection is refused.
+// The package has a second part, which `paceline proxy` uses for a restart: a server can hand its
+// listening sockets to the next process, which may be a newer program. The sockets go through
+// another Unix socket, which belongs to the same user and has the mode 0600. During this handover,
+// no client's connection is refused.
 //
 // At a handover, the former process calls ListenForHandover, and the next process calls TakeOver.
 // The former process answers by Give, and waits until the next process is Ready. If the next
-// process ends before it is Ready, the former process continues to serve. Otherwise the former
-// process later sends the outcomes of its requests in flight to the next process, by Report. If a
-// request arrives at the former process on an old connection, the former process sends it to the
-// next one by DialPredecessor.
+// process ends before it is Ready, the former process continues to serve. Once the next process is
+// Ready, the former process sends the outcomes of its requests in flight to the next process, by
+// Report. If a request then arrives at the former process on an old connection, the former process
+// sends this request to the next process by DialPredecessor.
 //
 // A Successor (the next process, as the former one sees it) is safe for concurrent use. A
 // Predecessor (the former process, as the next one sees it) may be used by only one goroutine.

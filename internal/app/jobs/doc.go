@@ -1,21 +1,23 @@
-// Package jobs keeps the files and batches of API clients in a folder, and sends the batches. The
-// package is the store behind /v1/files, /v1/batches and /v1/messages/batches of `paceline proxy`.
-// Its answers and errors have the form of the APIs of OpenAI and Anthropic, so the SDKs of both
-// work as with the provider.
+// Package jobs stores the files and batches of API clients in a folder, and sends the batches. A
+// batch is a file of requests whose results a client fetches later. `paceline proxy` uses the
+// package to answer requests to /v1/files, /v1/batches and /v1/messages/batches. The answers and
+// errors have the form of the APIs of OpenAI and Anthropic, so the SDKs of both work as with the
+// provider.
 //
 // All state of package jobs is in the folder. A record of a file or a batch is always replaced as a
 // whole. So after a crash at any instant, the folder has the old record or the new one. At its next
-// start the Store continues with each batch that has not ended. Package run sends the requests of a
-// batch, and writes its own results and journal into the batch's folder. These are the paths below
-// the folder, and what is there:
+// start, a Store (the type for such a folder) continues each batch that has not ended. Package
+// internal/app/run sends the requests of a batch, and writes the results and its journal into the
+// batch's folder. The lines below show each path, and what is there:
 //
 //	FOLDER/lock                         one process at a time
 //	FOLDER/OWNER/files/ID.jsonl         the content of a file; only with its record, ID.json, it is a file of the API
 //	FOLDER/OWNER/batches/ID/batch.json  the record of a batch; beside it are its input, results and journal
 //
-// An OWNER in these paths is a client of the proxy, by its name. A client sees its own files and
-// batches, and none of others. Ids are 128 random bits. An id or a name from outside is looked up
-// among the known ones before it becomes a part of a path, so it cannot lead out of the folder.
+// The OWNER in these paths is the client of the proxy, by its name, that created the files and
+// batches. A client sees only its own files and batches. The ID of a file or a batch is 128 random
+// bits. An id or a name in a request becomes a part of a path only if it is among the known ones.
+// So it cannot lead out of the folder.
 //
 //	jobs_store.go         Config, Store: Open, Start, Stop, Wait
 //	owner.go              owners, and how much room they have

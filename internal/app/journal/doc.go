@@ -1,7 +1,8 @@
-// Package journal records in a file what a process sends. So after a restart the process knows how
-// much of each limit is used, and which requests may have been sent before. Before each request,
-// and after each answer, a line is appended (record.go). From time to time the file is compacted:
-// the lines of sends that no longer count in any window are dropped.
+// Package journal records in a file, the journal, what a process sends. So after a restart, the
+// next process knows how much of each limit is used, and which requests may have been sent before.
+// The package appends a line to the file before each request is sent, and another after each answer
+// (record.go). From time to time, the file is compacted: it is written anew, without the lines of
+// sends that no longer count in any window.
 //
 // # Files
 //

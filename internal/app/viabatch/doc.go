@@ -1,11 +1,13 @@
 // Package viabatch sends the requests of a file by the provider's own batch API, at half the price.
-// The command for this is `paceline run --via batch`. The batches are a step before an ordinary run
-// with the same files. Package viabatch writes the results of the batches as that run would write
-// them. If the batches did not serve a request, the request has no result yet, so the run sends it.
+// `paceline run --via batch` uses it. This command first sends batches, and then does an ordinary
+// run with the same files. Package viabatch writes the results of the batches in the form in which
+// that run writes its results. If the batches did not serve a request, the request has no result
+// yet, so the run sends it.
 //
-// The file OUT.batches, beside the results, records all batches. Each batch is recorded before the
-// provider is asked to make it, and again with the id from the provider. So if the command is
-// killed at any instant, a later command continues with the same batches.
+// The file OUT.batches, beside the results, records all batches. Package viabatch records each
+// batch before it asks the provider to make the batch, and again with the id that the provider has
+// given it. So if the command is killed at any instant, the same command continues with the same
+// batches when it is started again.
 //
 //	viabatch.go       Config, Run: the input becomes batches, and these become results
 //	ledger.go         OUT.batches: the record of each batch before it is made, and its id

@@ -1,6 +1,6 @@
-// Package recalltest provides servers with an undocumented limit. Each server counts how many
-// requests it served and refused. The servers are for tests of what a process still knows of such a
-// limit after a restart.
+// Package recalltest provides test servers with a limit that no documentation states. Each server
+// counts how many requests it has served and refused. Tests use the servers to find out what a
+// process still knows of such a limit after a restart.
 package recalltest
 
 import (
