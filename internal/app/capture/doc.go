@@ -1,12 +1,13 @@
-// Package capture leads all TCP connections of one program to the proxy of the program's run. It
-// does so even if the program ignores the environment variables for proxies, such as HTTPS_PROXY.
-// The flag --capture of `paceline exec` uses the package.
+// Package capture leads the TCP connections of one program to the proxy of Paceline that serves
+// this program. It does so even if the program ignores the environment variables for proxies, such
+// as HTTPS_PROXY. The flag --capture of `paceline exec` uses the package, on Linux.
 //
 // The captured program runs in a network namespace of its own, where every address is local. If the
-// program looks up a host name, the answer is an address of 198.18.0.0/15. All TCP connections of
-// the program arrive at one listener. That listener is made inside the namespace, and passed
-// through a Unix socket to the proxy outside. So no TCP connection can avoid the proxy. Root is not
-// needed on a system that allows user namespaces.
+// program looks up a host name, the answer is an address of 198.18.0.0/15. All TCP connections to
+// such addresses arrive at one listener. The listener is made inside the namespace, and passed
+// through a Unix socket to the proxy outside. Connections to loopback addresses stay in the
+// namespace, except those to named hosts and allowed ports. So no TCP connection can leave the
+// namespace without the proxy. Root is not needed on a system that allows user namespaces.
 //
 // # Files
 //

@@ -1,12 +1,11 @@
-// Package permit gives permission to send to programs in any language. It is for requests that are
-// not HTTP, or that Paceline does not send itself. A program acquires a permit, sends its request,
-// and settles the permit: it reports how the request ended. These calls are HTTP/1.1 and JSON, over
-// a Unix socket or a port of the loopback interface.
+// Package permit gives programs in any language permission to send a request. The package is for
+// requests that are not HTTP, or that Paceline does not send itself. A program acquires a permit,
+// sends its request, and settles the permit: it reports how the request ended. These calls are
+// HTTP/1.1 and JSON, over a Unix socket or a port of the loopback interface.
 //
-// A Server of package permit has limits with names. Its HTTP handlers are mounted in the daemon,
-// which is the background process of a user. Behind each name are the limits and pauses that
-// package transport has for a server. So if one process reports a Retry-After, all other processes
-// that use the name wait, too.
+// A Server of package permit has limits with names, such as orders. The daemon (the background
+// process of a user, see package daemon) serves its HTTP handlers. If one process reports that a
+// server has asked for a pause (Retry-After), all other processes that use the same name wait, too.
 //
 // # Files
 //

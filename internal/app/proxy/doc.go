@@ -1,11 +1,12 @@
-// Package proxy is the server of `paceline proxy`. HTTP clients in any language send requests to it
-// at any time. The proxy sends each request to its upstream, the API server for which the request
-// is meant. It does so at the first instant at which the upstream's limits surely allow the
+// Package proxy is the server of `paceline proxy`. HTTP clients in any language send requests to
+// the proxy at any time. The proxy sends each request to its upstream, the API server for which the
+// request is meant. It does so at the first instant at which the upstream's limits surely allow the
 // request.
 //
 // Package proxy is a thin adapter: an httputil.ReverseProxy over package transport. Package
-// transport waits, judges answers, settles costs and sends again. Package proxy identifies the
-// clients, checks their requests, and itself answers the requests that it sends to no upstream.
+// transport lets each request wait for the limits, judges its answer, counts its real cost, and
+// sends it again if need be. Package proxy identifies the clients and checks their requests. It
+// also refuses requests that it sends to no upstream, and answers these itself.
 //
 // # Files
 //
@@ -28,7 +29,7 @@
 //	clientele.go        the client of a request, and its own limits
 //	route.go            the upstream of a request, by host and path
 //	patience.go         the longest wait of a request
-//	interim.go          interim answers (102) to a request that waits, and the clients that get them
+//	interim.go          interim answers (100, 102) to a request that waits, and the clients that get them
 //	leave.go            permits: requests that other programs send, in the line of an upstream
 //	hangups.go          clients that hang up while their request waits
 //	kept_body.go        bodies of requests, kept in memory so that they can be sent again

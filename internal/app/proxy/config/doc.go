@@ -18,14 +18,14 @@
 //	      limits: [5USD/d]
 //
 // A configuration file of the proxy must have the key "version", and the key "upstreams" with at
-// least one upstream. Each upstream must have the key "to" or the key "targets". The name of each
-// key is that of a field of proxy.Config, or of a part of it, in small letters. The documentation
-// of the field gives the default of the key.
+// least one upstream. Each upstream must have the key "to" or the key "targets". Most keys have the
+// name of a field of proxy.Config, or of a type in it, in small letters: max_wait for MaxWait. The
+// documentation of the field gives the default of the key.
 //
-// A configuration file is read strictly by package yamlfile: all its errors are reported, each with
-// its line and column. Secrets should be in the environment or in files of their own. If a secret
-// is in the configuration itself, and users other than the file's owner may read the file, the file
-// is refused.
+// Package yamlfile reads a configuration file strictly: it reports all errors of the file, each
+// with its line and column. Secrets should be in environment variables or in files of their own. If
+// a secret is in the configuration file itself, and users other than the file's owner may read the
+// file, Load refuses the file.
 //
 // # Files
 //
