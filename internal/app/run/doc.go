@@ -1,5 +1,5 @@
-// Package run sends the requests of a file: it contains all of `paceline run` but the flags and the
-// terminal.
+// Package run sends the requests of a file. It contains all of `paceline run` but the flags and the
+// terminal. These are its source files:
 //
 //	run.go          the four steps: New, Open, Send, Close
 //	config.go       Config: the options of a run, and a Backlog as its input
@@ -29,7 +29,7 @@
 //	course.go         whether the run goes on, why it ended, and how far ahead it reads its input
 //	polls.go          --every: the same requests again and again
 //
-// Packages in folders of this one do not need a Run:
+// The packages in the folders of this package can be used without a Run:
 //
 //	format   the forms of requests and results
 //	meter    the tokens of requests to language models, and of their answers
@@ -38,5 +38,5 @@
 //	tally    all that is counted
 //	telling  what the user learns on the way
 //
-// docs/run-input.md and docs/results.md describe the formats.
+// docs/run-input.md describes the formats of the input, and docs/results.md those of the results.
 package run

@@ -1,11 +1,11 @@
-// Package format defines two kinds of forms: those in which a run reads its requests, and those in
-// which it writes their results.
+// Package format defines the forms in which a run reads its requests, and the forms in which it
+// writes their results.
 //
-// A Reader reads Requests from an input. The form of the input is a Format: Plain (this program's
-// own lines), an *Items (lists, tables or curl commands) or an *LLM (batch files). The same Format
-// writes each Result as a line. From such a line the Format also reads an Entry, which is what a
-// later run needs to know of the result. Package format sends nothing, and owns no clock and no
-// file.
+// A Reader reads Requests from an input. The form of the input is a Format. There are three: Plain
+// (the lines of JSON of `paceline run`), *Items (lists, tables or curl commands) and *LLM (batch
+// files for language models). The Format of the input also writes each Result as a line. From such
+// a line the Format reads an Entry, which is what a later run needs to know of the result. Package
+// format sends nothing, and owns no clock and no file.
 //
 //	format.go           Format, and Plain: lines of JSON of this program's own form
 //	input.go            Request and Reader; the fields of a line of JSON

@@ -1,18 +1,18 @@
 // Package input reads requests in forms that users often have already: lists of URLs, tables, JSON,
 // curl commands.
 //
-// Recognize finds the form of an input by its beginning. If the input has a form that is not
-// supported, the error names that form and a command that converts it. A Reader makes an Item of
-// each line, row, element or command. A Maker fills the columns of an Item into templates, for
-// example of a URL. Each value is escaped for its place in the template. A value that looks like a
-// template is not filled in a second time.
+// Recognize finds the form of an input by its beginning and the name of its file. If the input has
+// a form that is not supported, the error names that form and a command that converts it. A Reader
+// makes an Item of each line, row, element or command. A Maker fills the columns of an Item into
+// templates, for example of a URL. Each value is escaped for its place in the template. If a value
+// itself looks like a template, such as {name}, it is not replaced.
 //
-// Package input does not check requests: the sender decides whether a URL or a header is right. The
-// package owns no clock and opens no file.
+// A Reader and a Maker do not check whether a request can be sent. Package format does so, with the
+// function ParseURL of this package. Package input owns no clock and opens no file.
 //
-// A line of an input is JSON if encoding/json accepts the line. ValidJSON gives the same answer,
-// faster. A JSONReader also finds the place of each part of the line, which encoding/json does not
-// report.
+// A line of an input counts as JSON if package encoding/json accepts the line. The function
+// ValidJSON gives the same answer, faster. A JSONReader also finds the place (line and column) of
+// each part of the line, which encoding/json does not report.
 //
 //	input.go        Form, Item and Reader: the forms of input, by name
 //	recognize.go    finds the form of an input by its first line, and the name of its file

@@ -1,8 +1,9 @@
-// Package meter counts the tokens of a request to a language model. It reads the path and the body
-// of the request, and the answer. The form of the input file from which the request came does not
-// matter.
+// Package meter counts the tokens of a request to a language model. For this, it reads the path and
+// the body of the request, and the answer. So it works in the same way for all forms of input
+// files.
 //
-// A Meter counts by the rules of one provider. It owns no clock, no limit and no file.
+// A Meter counts by the rules of one provider, such as OpenAI. It owns no clock, no limit and no
+// file.
 //
 //	meter.go       Meter: which provider's rules count the tokens
 //	measured.go    the most that a request may cost, in tokens, before it is sent

@@ -3,10 +3,11 @@
 // record of a request that failed for good. The journal is the file in which the run records its
 // sends.
 //
-// A Store opens the files of a run, and gives its caller what earlier runs wrote. It syncs results
-// before the journal, so that after a power cut no answer is in the journal whose result is lost.
-// The Store knows requests by their ids alone. It passes notices for the user to the function that
-// Open gets, and prints nothing itself.
+// A Store opens the files of a run, and returns to its caller what earlier runs wrote. The Store
+// syncs results (waits until they are on the disk) before it syncs the journal. So after a power
+// cut, the journal has no answer whose result is lost. The Store identifies requests by their ids.
+// It prints nothing itself: it passes notices for the user to a function that its caller gives to
+// Open.
 //
 //	output_config.go  Config: the names of the files of a run
 //	results_store.go  Store: appends results and dead letters, syncs, reads those of earlier runs

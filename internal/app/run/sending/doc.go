@@ -1,11 +1,12 @@
-// Package sending makes the attempts of a run over HTTP/1.1. It writes each attempt to the network
-// at most once.
+// Package sending makes the attempts of a run (of package internal/app/run) over HTTP/1.1. An
+// attempt is one try at a request. The package writes each attempt to the network at most once.
 //
 // A Sender sends a request to a Hop, which is the request's own URL or that of a redirect, and
-// returns a Response. The Sender follows redirects, and makes the request for the next page of an
-// answer. Both carry only those keys that the new address may get. The Sender bounds the memory
-// that the bodies of all answers take together. A Budget bounds what the attempts may cost in
-// money.
+// returns a Response. After a redirect, Sender.Follow returns the next Hop, and the caller decides
+// when to send to it. For a list of several pages, the Sender makes the request for the next page.
+// Requests to a Hop or a next page carry only those keys that the new address may get. The Sender
+// bounds the memory that the bodies of all answers take together. A Budget bounds what the attempts
+// may cost in money.
 //
 //	sender.go   Sender: makes the HTTP request, follows redirects, reads the answer
 //	trip.go     writes an attempt to the network, or to a Base, at most once

@@ -1,8 +1,9 @@
-// Package telling writes what the user learns while a run goes on. It writes two things: notices,
-// each of them once, and the reasons why requests waited or were refused.
+// Package telling puts into words what a user learns while a run sends. These are notices, such as
+// that a key was banned, each of them once. They are also the reasons why requests waited or were
+// refused.
 //
-// Nothing in package telling decides what is sent. A Teller passes each notice to a function of its
-// caller. That function removes secrets from the notice before the user sees the notice.
+// Nothing in package telling decides which requests are sent. A Teller passes each notice to a
+// function of its caller. That function removes secrets from the notice before the user sees it.
 //
 //	notices.go      notices for the user, each once
 //	waits.go        how long requests waited for each cause: a limit, a pause, a key
