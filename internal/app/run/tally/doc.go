@@ -2,8 +2,8 @@
 //
 // A Tally stores the ids of all requests, from the input and from the files of earlier runs. So the
 // Tally knows which requests have ended, and finds at the end of the run whether one has no result.
-// The Tally also counts requests per key, per model and per kind of failure, and it measures the
-// recent rate. The package reads the clock, and sends nothing.
+// The Tally also counts requests and attempts per key, per model and per kind of failure, and it
+// measures the recent rate. The package reads the clock, and sends nothing.
 //
 //	tally.go         the totals: done, dead, expired, not ended; which ids have ended
 //	model_totals.go  the totals of each model
