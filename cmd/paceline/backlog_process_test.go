@@ -409,7 +409,7 @@ func storms(t *testing.T, s *storm, crash func()) {
 // The long form: some answers fail, and some are cut off, while workers are killed. Attempts are counted over all workers.
 func TestBacklogRetries(t *testing.T) {
 	need.LongOnly(t, "a dead worker is given up after 15 s")
-	s := newStorm(t, "", 6000, 200)
+	s := newStorm(t, "", 20_000, 200)
 	s.trouble = func(w http.ResponseWriter) bool {
 		switch n := rand.IntN(100); {
 		case n > 1 || !s.server.arrive():
@@ -427,7 +427,7 @@ func TestBacklogRetries(t *testing.T) {
 		workers = append(workers, w)
 	}
 	for i := range 4 {
-		s.server.wait(1000 * (i + 1))
+		s.server.wait(4000 * (i + 1))
 		workers[i].Process.Kill()
 		workers[i].Wait()
 		w, _ := s.worker(200)
