@@ -1,7 +1,7 @@
-// Package charge reads what users write about the cost of requests. Users write costs in three
-// places: in the flag --charge, in the configuration file of the proxy, and in the header field
-// Paceline-Cost of a request. An amount is a number with a unit, such as "25 weight". In the file,
-// it may also be a jq expression over the body of a request or of an answer.
+// Package charge reads what users write about the cost of requests. Users write costs in four
+// places: the flag --charge, the configuration file of the proxy, the field cost of an input line,
+// and the header field Paceline-Cost. An amount is a number with a unit, such as "25 weight". In
+// the file, it may also be a jq expression over the body of a request or of an answer.
 //
 // Package charge only reads such texts. Package provider defines the type Charge: what some
 // requests cost, and in which resource (part of a quota) they count. Packages transport and

@@ -1,7 +1,8 @@
 // Package keeper is the proxy through which the programs that `paceline exec` runs send their
-// requests. One keeper serves all such programs of one user. With --apart, a keeper serves one
-// program alone. Each program's run (the time from its start to its end) has a port of its own at
-// the keeper, called its entrance. The requests of all runs at one keeper count in the same limits.
+// requests. One keeper serves all such programs of one user. With some flags, such as --apart, a
+// keeper serves one program alone. Each program's run (the time from its start to its end) has a
+// port of its own at the keeper, called its entrance. The requests of all runs at one keeper count
+// in the same limits.
 //
 // # Files
 //

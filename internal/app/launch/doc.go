@@ -3,9 +3,10 @@
 //
 // The command `paceline exec` starts a keeper, which is the proxy of such programs, or joins a
 // keeper that runs. Then the process of the command becomes the program, by exec(2). So the program
-// has the terminal and the process id of the command, and signals reach the program directly. The
-// keeper is not a child of the program, and watches whether the program still runs. If a keeper was
-// killed, the next `paceline exec` removes the files that this keeper left.
+// has the terminal and the process id of the command, signals reach the program directly, and its
+// exit code is that of the command. The keeper is not a child of the program, and watches whether
+// the program still runs. If a keeper was killed, the next `paceline exec` removes the files that
+// this keeper left.
 //
 // # Files
 //
