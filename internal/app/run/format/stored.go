@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/paceline-go/paceline/internal/secret"
 )
 
 // Storing says how requests are stored, for another process that sends them.
@@ -69,9 +71,11 @@ func (s *Secrets) complete(q *Request) (*wholeRequest, error) {
 		return nil, errors.New("the body is no text in UTF-8, and a backlog keeps requests as text")
 	}
 	v := &Values{ID: q.ID, Cells: q.Cell}
-	of := func(all []Template) (own []Template, err error) {
+	of := func(all []Template, private func(Template) bool) (own []Template, err error) {
 		for _, t := range all {
-			switch {
+			switch _, fixed := t.Fixed(); {
+			case fixed && !private(t): // another process sends the request, without the flags of this one
+				own = append(own, t)
 			case !t.ofRow():
 			case t.ofAttempt():
 				return nil, fmt.Errorf("%s mixes {row.%s} with {key}, {token}, {nonce} or {attempt}, which are filled in when "+
@@ -82,11 +86,11 @@ func (s *Secrets) complete(q *Request) (*wholeRequest, error) {
 		}
 		return own, nil
 	}
-	query, err := of(s.query)
+	query, err := of(s.query, func(t Template) bool { return secret.PrivateParameter(t.name, t.Fill(v)) })
 	if err != nil {
 		return nil, err
 	}
-	header, err := of(s.header)
+	header, err := of(s.header, func(t Template) bool { return secret.PrivateField(t.name) })
 	if err != nil {
 		return nil, err
 	}

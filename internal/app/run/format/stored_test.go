@@ -7,6 +7,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // stored reads a text in a form, and returns each request as a backlog keeps it.
@@ -23,7 +24,7 @@ func stored(t *testing.T, f Format, s *Secrets, text string, c Storing) (lines [
 			continue
 		}
 		back, berr := NewReader(Plain{}, "backlog", strings.NewReader(string(line)), InputLimits{}).Next()
-		if berr != nil || back.ID != q.ID || back.Method != q.Method || back.Cost != q.Cost || string(back.Body) != string(q.Body) {
+		if berr != nil || back.ID != q.ID || back.Method != q.Method || back.Cost[limit.Requests] != q.Cost[limit.Requests] || string(back.Body) != string(q.Body) {
 			t.Errorf("%s reads back as %+v (%v), expected %+v", line, back, berr, q)
 		}
 		lines = append(lines, string(line))
@@ -31,12 +32,20 @@ func stored(t *testing.T, f Format, s *Secrets, text string, c Storing) (lines [
 }
 
 func TestStoredFormsAreLinesOfPlain(t *testing.T) {
-	header, err := ParseHeaders([]string{"X-Row: {row.b}", "Authorization: Bearer {key}"})
+	header, err := ParseHeaders([]string{"X-Row: {row.b}", "Authorization: Bearer {key}", "Cookie: abcdefgh12345", "X-All: 1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	query, err := ParseQuery([]string{"q=2", "api_key=abcdefgh12345", "r={row.a}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch, err := NewLLM(LLMConfig{Provider: Anthropic, BaseURL: "http://h/v1", MaxTokens: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
 	table, err := NewItems(ItemsConfig{Read: input.Config{Form: input.CSV, Comma: ','}, URL: "http://h/{row.a}",
-		Body: `{"b": "{row.b}"}`, HasBody: true, ID: "{row.a}", Header: header})
+		Body: `{"b": "{row.b}"}`, HasBody: true, ID: "{row.a}", Header: header, Query: query})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,12 +70,20 @@ func TestStoredFormsAreLinesOfPlain(t *testing.T) {
 		"an instant stays": {Plain{}, `{"id":"a","url":"http://h/","deadline":"2026-07-03T15:00:00Z"}`,
 			Storing{Read: at, TTL: time.Hour}, `{"id":"a","url":"http://h/","deadline":"2026-07-03T15:00:00Z"}`},
 		"table": {table, "a,b\n7,x\n", Storing{Read: at},
-			`{"id":"7","method":"POST","url":"http://h/7","headers":{"Content-Type":"application/json","X-Row":"x"},"body":"{\"b\": \"x\"}"}`},
+			`{"id":"7","method":"POST","url":"http://h/7?q=2&r=7","headers":{"Content-Type":"application/json","X-All":"1","X-Row":"x"},` +
+				`"body":"{\"b\": \"x\"}"}`},
+		"batch": {batch, `{"custom_id":"m","params":{"model":"claude-haiku-4-5","max_tokens":1,"messages":[]}}`, Storing{Read: at},
+			`{"id":"m","method":"POST","url":"http://h/v1/messages?q=2","headers":{"Anthropic-Version":"2023-06-01",` +
+				`"Content-Type":"application/json","X-All":"1"},"body":"{\"model\":\"claude-haiku-4-5\",\"max_tokens\":9,\"messages\":[]}"}`},
 		"curl": {commands, `curl -X PUT http://h/a -d x=1`, Storing{Read: at}, ""},
 		"secrets on purpose": {commands, `curl http://h/a -H 'Authorization: Bearer abcdefgh12345'`, Storing{Read: at, Secrets: true},
 			""},
 	} {
-		s := NewSecrets([]secret.Key{{Name: "K", Value: "s3cret-Of-9a7Kq"}}, header, nil, c.f)
+		header, query := header, query
+		if c.f == batch { // which has no rows
+			header, query = WithoutRows(header), WithoutRows(query)
+		}
+		s := NewSecrets([]secret.Key{{Name: "K", Value: "s3cret-Of-9a7Kq"}}, header, query, c.f)
 		lines, err := stored(t, c.f, s, c.text, c.how)
 		if err != nil || len(lines) != 1 {
 			t.Errorf("%s: %q, %v; expected a line", name, lines, err)
