@@ -11,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/work"
 	"github.com/paceline-go/paceline/internal/text"
@@ -26,6 +27,15 @@ func newBacklogResults() *cobra.Command {
 			var err error
 			if r.States, err = work.States(states); err != nil {
 				return cli.Usage(fmt.Errorf("--state %w", err))
+			}
+			if r.Format, err = batchForm(form); err != nil {
+				return cli.Usage(err)
+			}
+			if r.Format != nil {
+				if selection != "" {
+					return cli.Usage(fmt.Errorf("--format %s with --select: the form of a batch has all of an answer; expected one of them", form))
+				}
+				form = string(output.JSONL)
 			}
 			switch shape, err := selected(selection, form, cmd.Flag("select").Changed); {
 			case err != nil:
@@ -43,15 +53,25 @@ func newBacklogResults() *cobra.Command {
 	p := c.Flags()
 	p.StringSliceVar(&states, "state", nil, "only results of these states: done, dead, expired, cancelled (default: all; with --select: done)")
 	p.StringVar(&selection, "select", "", "fields to write instead of whole results, as jq expressions: 'id=.id, name=.body.name'")
-	p.StringVar(&form, "format", string(output.JSONL), "with --select: jsonl, csv or tsv")
+	p.StringVar(&form, "format", string(output.JSONL), "with --select: jsonl, csv or tsv; without: jsonl, or openai-batch or anthropic-batch for prompts")
 	return c
+}
+
+// batchForm is the form of a provider's batch; nil: another form is wanted.
+func batchForm(form string) (format.Results, error) {
+	for _, p := range []format.Provider{format.OpenAI, format.Anthropic} {
+		if form == p.String() {
+			return format.NewLLM(format.LLMConfig{Provider: p})
+		}
+	}
+	return nil, nil
 }
 
 // selected is the shape of rows; nil: whole results are wanted.
 func selected(selection, form string, given bool) (*output.Shape, error) {
 	switch f := output.RowFormat(form); {
 	case f != output.JSONL && f != output.CSV && f != output.TSV:
-		return nil, fmt.Errorf("--format %q, expected jsonl, csv or tsv", form)
+		return nil, fmt.Errorf("--format %q, expected jsonl, csv, tsv, %v or %v", form, format.OpenAI, format.Anthropic)
 	case selection == "" && given:
 		return nil, errors.New("--select is empty, expected such as 'id=.id, name=.body.name'")
 	case selection == "" && f != output.JSONL:

@@ -20,6 +20,8 @@ type Results struct {
 	States []backlog.State
 	// Shape, if not nil, makes rows of them.
 	Shape *output.Shape
+	// Format, if not nil, is the form in which they are written, in place of that of run's own lines.
+	Format format.Results
 	// Out gets them, and Dead the dead ones. If Dead is nil, Out gets all.
 	Out, Dead io.Writer
 	// Failed is called with the first error of an expression of the Shape.
@@ -44,16 +46,24 @@ func (r *Results) Write(ctx context.Context) (n int, err error) {
 			continue
 		}
 		n++
-		to, line := r.Out, lineOf(&one)
-		switch {
-		case one.State == backlog.Dead && r.Dead != nil:
+		to, result := r.Out, resultOf(&one)
+		line := result.line
+		if line == nil {
+			line = result.Append(nil)
+		}
+		isDead := one.State == backlog.Dead && r.Dead != nil
+		if isDead {
 			to = r.Dead
-		case r.Shape != nil:
+		}
+		switch {
+		case r.Shape != nil && !isDead:
 			if line, err = r.Shape.Row(nil, answer(line)); err != nil {
 				if r.failed++; r.failed == 1 && r.Failed != nil {
 					r.Failed(one.ID, err)
 				}
 			}
+		case r.Format != nil:
+			line = r.Format.Line(nil, &result.Result)
 		}
 		if _, err := to.Write(line); err != nil {
 			return n, err
@@ -62,23 +72,28 @@ func (r *Results) Write(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
-// lineOf is a result as run writes it. What the backlog alone knows is filled in: that a request may have
-// been sent twice, and that it was cancelled.
-func lineOf(r *backlog.Result) []byte {
-	var line format.Result
-	if json.Unmarshal(r.Line, &line) != nil || line.ID != r.ID {
-		line = format.Result{ID: r.ID, State: r.State.String(), Attempts: r.Attempts, At: format.Stamp(r.At), Class: r.Class}
+// stated is a result as run states it, and its line if nothing was filled in.
+type stated struct {
+	format.Result
+	line []byte
+}
+
+// resultOf reads a result. What the backlog alone knows is filled in: that a request may have been sent twice, and
+// that it was cancelled.
+func resultOf(r *backlog.Result) (s stated) {
+	if json.Unmarshal(r.Line, &s.Result) != nil || s.ID != r.ID {
+		s.Result = format.Result{ID: r.ID, State: r.State.String(), Attempts: r.Attempts, At: format.Stamp(r.At), Class: r.Class}
 		if len(r.Line) > 0 {
-			line.Error = "its result is not of paceline run"
+			s.Error = "its result is not of paceline run"
 		}
-		line.PossibleRepeat = r.Repeat
-		return line.Append(nil)
+		s.PossibleRepeat = r.Repeat
+		return s
 	}
-	if line.PossibleRepeat || !r.Repeat {
-		return append(bytes.Clone(r.Line), '\n')
+	if s.PossibleRepeat || !r.Repeat {
+		s.line = append(bytes.Clone(r.Line), '\n')
 	}
-	line.PossibleRepeat = true
-	return line.Append(nil)
+	s.PossibleRepeat = s.PossibleRepeat || r.Repeat
+	return s
 }
 
 // answer is what an expression reads of a result: the fields of its line, with the body as JSON if it is JSON.

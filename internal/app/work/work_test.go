@@ -12,6 +12,7 @@ import (
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/backlog/sqlite"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/pool"
 )
@@ -232,9 +233,9 @@ func TestResultsAreInOrderAndNamed(t *testing.T) {
 	line := func(id, state, rest string) []byte {
 		return []byte(`{"id":"` + id + `","state":"` + state + `","attempts":1,"waited_ms":0,"at":"2026-07-03T14:00:00.000Z"` + rest + "}\n")
 	}
-	s.Ended("r3", run.BacklogEnd{State: pool.Done, Attempts: 1, Line: line("r3", "done", `,"body":"{\"n\":3}"`)})
-	s.Ended("r1", run.BacklogEnd{State: pool.Dead, Attempts: 1, Line: line("r1", "dead", `,"error":"answered 404"`)})
-	s.Ended("r2", run.BacklogEnd{State: pool.Done, Attempts: 1, Repeat: true, Line: line("r2", "done", `,"body":"text"`)}) // the line does not say so
+	s.Ended("r3", run.BacklogEnd{State: pool.Done, Attempts: 1, Line: line("r3", "done", `,"status":200,"body":"{\"n\":3}"`)})
+	s.Ended("r1", run.BacklogEnd{State: pool.Dead, Attempts: 1, Line: line("r1", "dead", `,"status":404,"error":"answered 404"`)})
+	s.Ended("r2", run.BacklogEnd{State: pool.Done, Attempts: 1, Repeat: true, Line: line("r2", "done", `,"status":200,"body":"text"`)}) // the line does not say so
 	s.Ended("r0", run.BacklogEnd{State: pool.Done, Attempts: 1, Line: []byte("of another program")})
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
@@ -260,6 +261,19 @@ func TestResultsAreInOrderAndNamed(t *testing.T) {
 	shape, err := output.CompileShape("id=.id, n=.body.n?, again=.possible_repeat, class=.class", output.CSV)
 	if err != nil {
 		t.Fatal(err)
+	}
+	batch, err := format.NewLLM(format.LLMConfig{Provider: format.OpenAI})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	letters.Reset()
+	if _, err := (&Results{Backlog: b, Out: &out, Dead: &letters, Format: batch}).Write(t.Context()); err != nil ||
+		!strings.Contains(out.String(), `"custom_id":"r3","response":{"status_code":200,"request_id":"","body":{"n":3}}`) ||
+		!strings.Contains(out.String(), `"custom_id":"r2","response":{"status_code":200,"request_id":"","body":"text"},"error":null,"possible_repeat":true`) ||
+		!strings.Contains(out.String(), `"custom_id":"r4","response":null,"error":{"code":"batch_cancelled"`) ||
+		!strings.Contains(letters.String(), `"custom_id":"r1","response":{"status_code":404,`) {
+		t.Errorf("in the form of a batch\n%s\ndead letters\n%s\n%v", &out, &letters, err)
 	}
 	out.Reset()
 	states, err := States([]string{"done", "cancelled"})

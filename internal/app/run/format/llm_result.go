@@ -37,7 +37,7 @@ type anthropicResult struct {
 }
 
 type anthropicOutcome struct {
-	Type    string          `json:"type"` // succeeded, errored, expired
+	Type    string          `json:"type"` // succeeded, errored, expired, canceled
 	Message json.RawMessage `json:"message,omitempty"`
 	Error   json.RawMessage `json:"error,omitempty"`
 }
@@ -92,6 +92,8 @@ func (l *LLM) Line(b []byte, r *Result) []byte {
 			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
 		case r.State == "expired":
 			o.Error = &openAIProblem{"batch_expired", r.Error}
+		case r.State == "cancelled": // of a backlog
+			o.Error = &openAIProblem{"batch_cancelled", "it was cancelled before it was sent"}
 		default:
 			o.Error = &openAIProblem{"no_answer", r.Error}
 			if r.Class != DeadOutage.String() {
@@ -106,6 +108,8 @@ func (l *LLM) Line(b []byte, r *Result) []byte {
 			o.Result = anthropicOutcome{Type: "succeeded", Message: body}
 		case r.State == "expired":
 			o.Result.Type = "expired"
+		case r.State == "cancelled": // of a backlog
+			o.Result.Type = "canceled"
 		case r.Status >= http.StatusBadRequest && body[0] == '{':
 			o.Result.Error = body
 		default:
