@@ -93,9 +93,11 @@ type WorkerStatus struct {
 	PID  int
 	// Beat rises with each turn. A worker that lives takes one each second.
 	Beat int64
-	// Dead says that it was given up, or ended.
-	Dead bool
-	// Held is how many requests it has, and Sending how many of those may have been sent.
+	// Dead says that it was given up, or ended. Ended is when; zero: it is not dead, or not known.
+	Dead  bool
+	Ended time.Time
+	// Held is how many requests it has. Sending is how many it may have sent without an answer yet. Of one that
+	// is dead, these may have been sent twice: it was given up.
 	Held, Sending int64
 	// Results is how many results it wrote.
 	Results int64

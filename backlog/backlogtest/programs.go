@@ -218,13 +218,14 @@ func removes(t testing.TB, open func(testing.TB) backlog.Store) {
 	b.expect("one of the same name", b.register().claim(9), "0/1", "0/2", "0/3")
 }
 
-// The workers are those that live, and those that wrote results.
+// The workers are those that live, those that wrote results, and those that were given up while they sent.
 func workers(t testing.TB, open func(testing.TB) backlog.Store) {
 	b := at(t, open(t), 6)
 	one, two, three := b.register(), b.register(), b.register()
 	had, others := one.claim(2), two.claim(3)
 	one.turn(backlog.Turn{Ends: []backlog.End{end(had[0], ""), {Seq: 1 << 40}}, Sending: []int64{had[1].Seq}})
 	two.turn(backlog.Turn{Sending: []int64{others[0].Seq, others[1].Seq}})
+	began := time.Now().Truncate(time.Millisecond)
 	for _, w := range []*worker{one, three} {
 		if done, err := b.GiveUp(b.ctx(), w.Beat); !done || err != nil {
 			t.Fatalf("it is not given up: %v", err)
@@ -232,8 +233,15 @@ func workers(t testing.TB, open func(testing.TB) backlog.Store) {
 	}
 	all, err := b.Workers(b.ctx(), b.id)
 	want := []backlog.WorkerStatus{
-		{ID: one.Beat.Worker, Host: "host", PID: 7, Beat: one.Beat.Beat, Dead: true, Results: 1},
+		{ID: one.Beat.Worker, Host: "host", PID: 7, Beat: one.Beat.Beat, Dead: true, Sending: 1, Results: 1},
 		{ID: two.Beat.Worker, Host: "host", PID: 7, Beat: two.Beat.Beat, Held: 3, Sending: 2},
+	}
+	if len(all) > 0 {
+		const clocks = time.Second // of the database, and of this test
+		if at := all[0].Ended; at.Before(began.Add(-clocks)) || at.After(time.Now().Add(clocks)) {
+			t.Errorf("it ended at %v, after %v", at, began)
+		}
+		all[0].Ended = time.Time{}
 	}
 	if err != nil || !slices.Equal(all, want) {
 		t.Errorf("the workers are %+v, expected %+v: %v", all, want, err)

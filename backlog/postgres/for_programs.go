@@ -177,11 +177,15 @@ func (s *Store) Empty(ctx context.Context, id int64) (empty bool, err error) {
 
 // Workers implements backlog.Store.
 func (s *Store) Workers(ctx context.Context, id int64) ([]backlog.WorkerStatus, error) {
-	rows, err := s.pool.Query(ctx, `SELECT w.id, w.host, w.pid, w.beat, w.dead, w.results,
-(SELECT count(*) FROM paceline_queue q WHERE q.worker = w.id), CASE WHEN w.dead THEN 0 ELSE cardinality(w.sending) END
-FROM paceline_worker w WHERE w.backlog = $1 AND (NOT w.dead OR w.results > 0) ORDER BY w.id`, id)
+	rows, err := s.pool.Query(ctx, `SELECT w.id, w.host, w.pid, w.beat, w.dead, coalesce(w.ended, 0), w.results,
+(SELECT count(*) FROM paceline_queue q WHERE q.worker = w.id), cardinality(w.sending)
+FROM paceline_worker w WHERE w.backlog = $1 AND (NOT w.dead OR w.results > 0 OR w.sending <> '{}') ORDER BY w.id`, id)
 	return collect(rows, err, func(scan func(...any) error) (w backlog.WorkerStatus, err error) {
-		err = scan(&w.ID, &w.Host, &w.PID, &w.Beat, &w.Dead, &w.Results, &w.Held, &w.Sending)
+		var ended int64
+		err = scan(&w.ID, &w.Host, &w.PID, &w.Beat, &w.Dead, &ended, &w.Results, &w.Held, &w.Sending)
+		if ended > 0 {
+			w.Ended = time.UnixMilli(ended)
+		}
 		return w, err
 	})
 }

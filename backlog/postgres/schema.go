@@ -9,10 +9,10 @@ import (
 	"github.com/paceline-go/paceline/backlog"
 )
 
-// version is that of the tables. Those of version 1 are brought to it. Tables of another version are refused.
-const version = 2
+// version is that of the tables. Those of earlier versions are brought to it. Tables of another version are refused.
+const version = 3
 
-// numbers makes tables of version 1 those of version 2. In version 2 no number of a request or a backlog comes again
+// numbers makes tables of version 1 those of version 2. Since then no number of a request or a backlog comes again
 // after a failover that lost some: a worker may still hold a request of the lost time, and its answer must not be
 // that of another one. So the timeline of the server, which is higher after each failover, comes first in a number.
 const numbers = `
@@ -49,11 +49,12 @@ CREATE TABLE paceline_earlier (
   line bytea, PRIMARY KEY (seq, round));
 CREATE TABLE paceline_worker (
   id bigserial PRIMARY KEY, backlog bigint NOT NULL, beat bigint NOT NULL DEFAULT 0, results bigint NOT NULL DEFAULT 0,
-  pid bigint NOT NULL, dead boolean NOT NULL DEFAULT false, host text NOT NULL, sending bigint[] NOT NULL DEFAULT '{}')
+  pid bigint NOT NULL, dead boolean NOT NULL DEFAULT false, host text NOT NULL, sending bigint[] NOT NULL DEFAULT '{}',
+  ended bigint)
 WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE INDEX paceline_workers ON paceline_worker (backlog) WHERE NOT dead;
 CREATE TABLE paceline_backlog_version (version int NOT NULL);
-INSERT INTO paceline_backlog_version VALUES (2);
+INSERT INTO paceline_backlog_version VALUES (3);
 
 CREATE FUNCTION paceline_enqueue(backlog text, id text, data bytea, priority int DEFAULT 0, lane int DEFAULT 0,
   due timestamptz DEFAULT NULL, deadline timestamptz DEFAULT NULL) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -124,17 +125,18 @@ func (s *Store) makeTables(ctx context.Context, existing bool) error {
 	})
 }
 
-// upgrade waits for no transaction that is long: all others would wait behind it.
-const upgrade = `SET LOCAL lock_timeout = '2s';` + numbers + `UPDATE paceline_backlog_version SET version = 2`
+// upgrade waits for no transaction that is long: all others would wait behind it. Version 3 knows when a worker ended.
+const upgrade = `SET LOCAL lock_timeout = '2s';` + numbers + `ALTER TABLE paceline_worker ADD COLUMN ended bigint;
+UPDATE paceline_backlog_version SET version = 3`
 
-// tablesOf returns the version of the tables, which is this one or 1; 0: there are none.
+// tablesOf returns the version of the tables, which is this one or an earlier one; 0: there are none.
 func tablesOf(ctx context.Context, from querier) (has int, err error) {
 	var there bool
 	if err := from.QueryRow(ctx, `SELECT to_regclass('paceline_backlog_version') IS NOT NULL`).Scan(&there); err != nil || !there {
 		return 0, err
 	}
 	err = from.QueryRow(ctx, `SELECT version FROM paceline_backlog_version`).Scan(&has)
-	if err == nil && has != version && has != 1 || errors.Is(err, pgx.ErrNoRows) {
+	if err == nil && (has < 1 || has > version) || errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("%w: %d, expected %d", backlog.ErrVersion, has, version)
 	}
 	return has, err

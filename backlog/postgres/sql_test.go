@@ -208,7 +208,7 @@ func TestUnusable(t *testing.T) {
 	if _, err := connect(t, url).Exec(t.Context(), `UPDATE paceline_backlog_version SET version = 99`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := postgres.Open(t.Context(), url); !errors.Is(err, backlog.ErrVersion) || !strings.Contains(err.Error(), "99, expected 2") {
+	if _, err := postgres.Open(t.Context(), url); !errors.Is(err, backlog.ErrVersion) || !strings.Contains(err.Error(), "99, expected 3") {
 		t.Errorf("tables of another version: %v", err)
 	}
 	for _, url := range []string{"postgres://paceline:hunter2@127.0.0.1:1/x?sslmode=disable", "http://hunter2", "postgres://a:hunter2%@b"} {

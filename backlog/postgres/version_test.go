@@ -18,9 +18,9 @@ import (
 // older makes tables of version 1 of those that are there.
 var older = []string{`ALTER TABLE paceline_request ALTER seq SET DEFAULT nextval('paceline_request_seq_seq')`,
 	`ALTER TABLE paceline_backlog ALTER id SET DEFAULT nextval('paceline_backlog_id_seq')`,
-	`UPDATE paceline_backlog_version SET version = 1`}
+	`ALTER TABLE paceline_worker DROP COLUMN ended`, `UPDATE paceline_backlog_version SET version = 1`}
 
-// Tables of version 1 are brought to version 2, by many processes at once, while one of version 1 goes on. Requests
+// Tables of version 1 are brought to version 3, by many processes at once, while one of version 1 goes on. Requests
 // stay in their order. Who does not own the tables gets a message that says who does it.
 func TestOlderTables(t *testing.T) {
 	url := need.PostgreSQL(t).URL
@@ -61,7 +61,7 @@ func TestOlderTables(t *testing.T) {
 		t.Errorf("there is %s", got)
 	}
 	var version int
-	if err := c.QueryRow(t.Context(), `SELECT version FROM paceline_backlog_version`).Scan(&version); err != nil || version != 2 {
+	if err := c.QueryRow(t.Context(), `SELECT version FROM paceline_backlog_version`).Scan(&version); err != nil || version != 3 {
 		t.Errorf("the tables are of version %d, %v", version, err)
 	}
 }

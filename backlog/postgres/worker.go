@@ -47,7 +47,7 @@ WHERE q.seq = r.seq AND q.worker = $1 AND current_setting('paceline.fits', true)
 u AS (UPDATE paceline_queue q SET worker = $6 FROM c WHERE q.seq = c.seq RETURNING q.*)
 SELECT ` + heldColumns + ` FROM u q JOIN paceline_request r ON r.seq = q.seq`
 	// giveUp reads what the worker was sending into a hash: as an array it would be read again for each of its rows.
-	giveUp = `WITH gone AS (UPDATE paceline_worker SET dead = true
+	giveUp = `WITH gone AS (UPDATE paceline_worker SET dead = true, ended = ` + clock + `
   WHERE id = $1 AND beat = $2 AND NOT dead RETURNING id, sending),
 free AS (UPDATE paceline_queue q SET worker = NULL,
   attempts = q.attempts + (q.seq IN (SELECT unnest(sending) FROM gone))::int,

@@ -9,8 +9,11 @@ import (
 	"github.com/paceline-go/paceline/backlog"
 )
 
-// version is that of the tables. Tables of another version are refused.
-const version = 1
+// version is that of the tables. Those of version 1 are brought to it by upgrade. Tables of another version are refused.
+const version = 2
+
+// upgrade is what version 2 knows and version 1 does not: when a worker ended.
+const upgrade = `ALTER TABLE paceline_worker ADD COLUMN ended INTEGER`
 
 // schema makes the tables. Numbers of backlogs, requests and workers never come again.
 const schema = `
@@ -39,7 +42,7 @@ CREATE TABLE paceline_earlier (
 CREATE TABLE paceline_worker (
   id INTEGER PRIMARY KEY AUTOINCREMENT, backlog INTEGER NOT NULL, beat INTEGER NOT NULL DEFAULT 0,
   dead INTEGER NOT NULL DEFAULT 0, sending TEXT NOT NULL DEFAULT '[]', results INTEGER NOT NULL DEFAULT 0,
-  host TEXT NOT NULL, pid INTEGER NOT NULL);
+  host TEXT NOT NULL, pid INTEGER NOT NULL, ended INTEGER);
 CREATE INDEX paceline_workers ON paceline_worker (backlog);
 CREATE TABLE paceline_backlog_version (version INTEGER NOT NULL);
 `
@@ -77,6 +80,16 @@ func makeTables(ctx context.Context, db *sql.DB, existing bool) error {
 	}
 	var has int
 	err = tx.QueryRowContext(ctx, `SELECT version FROM paceline_backlog_version`).Scan(&has)
+	if err == nil && has == 1 {
+		_, err = tx.ExecContext(ctx, upgrade)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `UPDATE paceline_backlog_version SET version = ?`, version)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %d, and they cannot be brought to %d: %w", backlog.ErrVersion, has, version, err)
+		}
+		return tx.Commit()
+	}
 	if err == nil && has != version || errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%w: %d, expected %d", backlog.ErrVersion, has, version)
 	}

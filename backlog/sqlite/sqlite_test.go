@@ -58,7 +58,7 @@ func TestUnusable(t *testing.T) {
 	}
 	s.Close()
 	exec(`UPDATE paceline_backlog_version SET version = 99`)
-	if _, err := sqlite.Open(file); !errors.Is(err, backlog.ErrVersion) || !strings.Contains(err.Error(), "99, expected 1") {
+	if _, err := sqlite.Open(file); !errors.Is(err, backlog.ErrVersion) || !strings.Contains(err.Error(), "99, expected 2") {
 		t.Errorf("tables of another version: %v", err)
 	}
 	text := filepath.Join(dir, "text")
@@ -69,6 +69,52 @@ func TestUnusable(t *testing.T) {
 		if _, err := sqlite.Open(file); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s: %v", file, err)
 		}
+	}
+}
+
+// Tables of version 1 are brought to version 2, by many processes at once, while one of version 1 goes on.
+func TestOlderTables(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "jobs.db")
+	running, err := sqlite.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, query := range []string{`ALTER TABLE paceline_worker DROP COLUMN ended`, `UPDATE paceline_backlog_version SET version = 1`} {
+		if _, err := db.Exec(query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	jobs, err := backlog.Open(t.Context(), running, "jobs", backlog.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var openers sync.WaitGroup
+	for range 8 {
+		openers.Go(func() {
+			s, err := sqlite.OpenExisting(file)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			s.Close()
+		})
+	}
+	openers.Wait()
+	if n, err := jobs.Enqueue(t.Context(), backlog.Job{ID: "1"}); n != 1 || err != nil {
+		t.Error(n, err)
+	}
+	if all, err := jobs.Workers(t.Context()); len(all) != 0 || err != nil {
+		t.Errorf("workers %v, %v", all, err)
+	}
+	version := 0
+	if err := db.QueryRow(`SELECT version FROM paceline_backlog_version`).Scan(&version); err != nil || version != 2 {
+		t.Errorf("the tables are of version %d, %v", version, err)
 	}
 }
 

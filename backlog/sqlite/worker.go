@@ -163,8 +163,8 @@ func (s *Store) Look(ctx context.Context, id int64) (all []backlog.Beat, err err
 func (s *Store) GiveUp(ctx context.Context, b backlog.Beat) (done bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		var sending string
-		err := tx.QueryRowContext(ctx, `UPDATE paceline_worker SET dead = 1 WHERE id = ? AND beat = ? AND dead = 0
-RETURNING sending`, b.Worker, b.Beat).Scan(&sending)
+		err := tx.QueryRowContext(ctx, `UPDATE paceline_worker SET dead = 1, ended = ? WHERE id = ? AND beat = ?
+AND dead = 0 RETURNING sending`, time.Now().UnixMilli(), b.Worker, b.Beat).Scan(&sending)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/app/work"
 	"github.com/paceline-go/paceline/internal/text"
 )
 
@@ -168,12 +169,12 @@ func showBacklog(ctx context.Context, o *opened, out io.Writer) error {
 	var rows screen.Table
 	rows.Head("worker", "process", "has", "may have sent", "results", "")
 	for _, w := range all {
-		is := ""
+		is, sending := "", w.Sending
 		if w.Dead {
-			is = "gone"
+			is, sending = work.End(&w), 0
 		}
 		rows.Row(strconv.FormatInt(w.ID, 10), fmt.Sprintf("%d on %s", w.PID, text.Sanitize(w.Host)), text.Thousands(w.Held),
-			text.Thousands(w.Sending), text.Thousands(w.Results), is)
+			text.Thousands(sending), text.Thousands(w.Results), is)
 	}
 	return rows.Write(out, screen.TableWidth)
 }

@@ -164,7 +164,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		return codeOf(err)
 	}
 	f.announce(r, in, &c, errs)
-	if err := watch.serve("paceline run "+in.name, r, errs.Line); err != nil {
+	if err := watch.serve("paceline run "+in.name, r, nil, errs.Line); err != nil {
 		return err
 	}
 	return f.send(cmd.Context(), r, in, signals, errs)

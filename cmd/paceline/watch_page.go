@@ -71,12 +71,12 @@ type watching struct {
 
 // serve serves the page of a run until close is called, and prints its address through tell. The
 // page records from now on, so that its first visitor sees the past.
-func (w *watching) serve(title string, r *run.Run, tell func(string)) error {
+func (w *watching) serve(title string, r *run.Run, beside func() []string, tell func(string)) error {
 	if w == nil {
 		return nil
 	}
 	var err error
-	w.page, err = dashboard.New(dashboard.Config{Sources: r.Sources(), Title: title, Hosts: w.hosts})
+	w.page, err = dashboard.New(dashboard.Config{Sources: r.Sources(), Beside: beside, Title: title, Hosts: w.hosts})
 	if err != nil {
 		return cli.Usage(fmt.Errorf("--page: %w", err))
 	}

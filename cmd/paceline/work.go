@@ -134,11 +134,11 @@ func (f *runFlags) drain(cmd *cobra.Command, c run.Config, o *opened, untilEmpty
 		return codeOf(err)
 	}
 	errs.Line(before)
-	if err := watch.serve("paceline work "+o.Name(), r, errs.Line); err != nil {
+	whole := work.Watch(ctx, o.Backlog, func(s backlog.WorkerStatus) { errs.Line(work.Name(&s) + ": " + work.End(&s)) })
+	defer whole.Stop()
+	if err := watch.serve("paceline work "+o.Name(), r, whole.Lines, errs.Line); err != nil {
 		return err
 	}
-	whole := work.Watch(ctx, o.Backlog)
-	defer whole.Stop()
 	in := &runInput{reader: source, name: "the backlog", whole: whole.Words}
 	if err := f.send(ctx, r, in, signals, errs); err != nil {
 		return err

@@ -39,10 +39,13 @@ func open(t *testing.T, wide int, sources ...observe.Source) (*browser.Page, *da
 	return b, p
 }
 
-// show serves a page and has the browser open it. Until done the browser must not complain, nor ask for anything elsewhere.
+// show serves a page, with the name of its first source as a line beside it, and has the browser open it. Until done the browser must not complain, nor ask for anything elsewhere.
 func show(t *testing.T, b *browser.Page, sources ...observe.Source) (p *dashboard.Page, done func()) {
 	t.Helper()
-	p = must(t, dashboard.Config{Sources: sources, Title: "A <title> & more"})
+	beside := func() []string {
+		return slices.DeleteFunc([]string{sources[0].Snapshot().Name}, func(s string) bool { return s == "" })
+	}
+	p = must(t, dashboard.Config{Sources: sources, Beside: beside, Title: "A <title> & more"})
 	server := httptest.NewServer(http.StripPrefix("/debug", p))
 	before := len(b.Asked())
 	b.Go(server.URL + "/debug/")
@@ -277,9 +280,13 @@ func TestHostileNames(t *testing.T) {
 			Scripts, Imgs  int
 			Over           float64
 			Client, Source string
+			Beside         string
 		}
 		b.Eval(`({title: document.title, scripts: document.scripts.length, imgs: document.images.length, over: document.documentElement.scrollWidth - innerWidth,
-			client: document.querySelector("#clients-table tbody th bdi").textContent, source: document.querySelector("#sources-table button").textContent})`, &saw)
+			client: document.querySelector("#clients-table tbody th bdi").textContent, beside: document.querySelector("#beside-lines li").textContent, source: document.querySelector("#sources-table button").textContent})`, &saw)
+		if line := saw.Beside; line != name && (len(name) <= 300 || line != name[:300]+"…") {
+			t.Errorf("%.40q: the line beside is %.400q", name, line)
+		}
 		if want := strings.ReplaceAll(name, "\x00", "\u0000"); saw.Scripts != 3 || saw.Imgs != 0 || saw.Over > 0 || saw.Client != want || saw.Source != want || strings.Contains(saw.Title, "owned") && !strings.Contains(name, saw.Title[len("1 in line – "):]) {
 			t.Errorf("%.40q: %.200q", name, fmt.Sprintf("%+v", saw))
 		}

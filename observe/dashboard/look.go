@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/observe"
@@ -23,7 +24,28 @@ type frameJSON struct {
 	// At is when the frame was made, in milliseconds since 1970. The page shows all instants
 	// relative to it, since the viewer's clock may be wrong.
 	At      int64        `json:"at"`
+	Beside  []string     `json:"beside,omitempty"`
 	Sources []sourceJSON `json:"sources"`
+}
+
+// mostBeside is how many lines of Config.Beside are shown, and longestBeside how many bytes of one.
+const mostBeside, longestBeside = 100, 300
+
+// beside returns the lines of Config.Beside, bounded.
+func (p *Page) beside() (lines []string) {
+	if p.config.Beside == nil {
+		return nil
+	}
+	for _, line := range p.config.Beside() {
+		if len(lines) == mostBeside {
+			break
+		}
+		if len(line) > longestBeside {
+			line = strings.ToValidUTF8(line[:longestBeside], "") + "…"
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // look returns the latest frame, which is a second old at most, and when the next will come. The
@@ -39,7 +61,7 @@ func (p *Page) look() (*frame, time.Time) {
 	if p.frame != nil {
 		f.number, f.sources = p.frame.number+1, p.frame.sources
 	}
-	told := frameJSON{Number: f.number, At: now.UnixMilli(), Sources: []sourceJSON{}}
+	told := frameJSON{Number: f.number, At: now.UnixMilli(), Beside: p.beside(), Sources: []sourceJSON{}}
 	var snapshots []observe.Snapshot
 	for _, source := range p.sources() {
 		snapshots = append(snapshots, tame(source.Snapshot()))

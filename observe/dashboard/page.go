@@ -20,6 +20,9 @@ type Config struct {
 	// Live, if not nil, replaces Sources. It returns the sources for each frame, if they come and
 	// go. The names of their Snapshots distinguish them.
 	Live func() []observe.Source
+	// Beside, if not nil, returns lines of text that the page shows above its sources, about what no
+	// source knows. At most 100 are shown. It is called once a second at most, and must be quick.
+	Beside func() []string
 	// Title is the title of the page. If empty, "Paceline".
 	Title string
 	// Hosts are the names that the page answers to besides localhost and addresses, without ports:

@@ -28,20 +28,20 @@ type Whole struct {
 
 	mu     sync.Mutex
 	counts backlog.Counts
-	living int
 	past   []sample
 }
 
 type sample struct {
-	at   time.Time
-	left int64
+	at      time.Time
+	left    int64
+	workers []backlog.WorkerStatus
 }
 
-// Watch begins to count. Stop it.
-func Watch(ctx context.Context, b *backlog.Backlog) *Whole {
+// Watch begins to count. Stop it. gone is called with each worker that was given up meanwhile.
+func Watch(ctx context.Context, b *backlog.Backlog, gone func(backlog.WorkerStatus)) *Whole {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Whole{backlog: b, cancel: cancel, ended: make(chan struct{})}
-	go w.count(ctx)
+	go w.count(ctx, gone)
 	return w
 }
 
@@ -51,13 +51,18 @@ func (w *Whole) Stop() {
 	<-w.ended
 }
 
-func (w *Whole) count(ctx context.Context) {
+func (w *Whole) count(ctx context.Context, gone func(backlog.WorkerStatus)) {
 	defer close(w.ended)
 	for {
 		began := time.Now()
 		counts, err := w.backlog.Count(ctx)
 		if err == nil {
-			w.take(began, counts, w.workers(ctx))
+			var all []backlog.WorkerStatus
+			if all, err = w.backlog.Workers(ctx); err == nil {
+				for _, g := range w.take(began, counts, all) {
+					gone(g)
+				}
+			}
 		}
 		select {
 		case <-time.After(max(countEvery, countPart*time.Since(began))):
@@ -67,27 +72,80 @@ func (w *Whole) count(ctx context.Context) {
 	}
 }
 
-func (w *Whole) workers(ctx context.Context) (living int) {
-	all, err := w.backlog.Workers(ctx)
-	if err != nil {
-		return 0
-	}
-	for i := range all {
-		if !all[i].Dead {
-			living++
-		}
-	}
-	return living
-}
+// GivenUp reports whether a worker was given up while it may have been sending.
+func GivenUp(s *backlog.WorkerStatus) bool { return s.Dead && s.Sending > 0 }
 
-func (w *Whole) take(at time.Time, c backlog.Counts, living int) {
+// take takes a count, and returns the workers that were given up since the one before.
+func (w *Whole) take(at time.Time, c backlog.Counts, workers []backlog.WorkerStatus) (gone []backlog.WorkerStatus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.counts, w.living = c, living
-	w.past = append(w.past, sample{at, c.Left()})
+	if n := len(w.past); n > 0 {
+		lived := map[int64]bool{}
+		for i := range w.past[n-1].workers {
+			s := &w.past[n-1].workers[i]
+			lived[s.ID] = !s.Dead
+		}
+		for i := range workers {
+			if s := &workers[i]; GivenUp(s) && lived[s.ID] {
+				gone = append(gone, *s)
+			}
+		}
+	}
+	w.counts = c
+	w.past = append(w.past, sample{at, c.Left(), workers})
 	for len(w.past) > 2 && at.Sub(w.past[1].at) >= rateOver {
 		w.past = w.past[1:]
 	}
+	return gone
+}
+
+// Lines say how far the whole is, and what each worker has; empty: not known yet.
+func (w *Whole) Lines() (lines []string) {
+	words := w.Words()
+	if words == "" {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	first, last := &w.past[0], &w.past[len(w.past)-1]
+	before := map[int64]int64{}
+	for _, s := range first.workers {
+		before[s.ID] = s.Results
+	}
+	lines = append(lines, words)
+	for i := range last.workers {
+		s := &last.workers[i]
+		line := Name(s) + ": "
+		if s.Dead {
+			lines = append(lines, line+End(s))
+			continue
+		}
+		line += fmt.Sprintf("has %s, may have sent %s of them; %s", text.Count(int(s.Held), "request", "requests"),
+			text.Thousands(s.Sending), text.Count(int(s.Results), "result", "results"))
+		if d := last.at.Sub(first.at); d > 0 {
+			line += fmt.Sprintf(", %.1f/s", float64(s.Results-before[s.ID])/d.Seconds())
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// Name names a worker for people.
+func Name(s *backlog.WorkerStatus) string {
+	return fmt.Sprintf("worker %d (process %d on %s)", s.ID, s.PID, text.Sanitize(s.Host))
+}
+
+// End says how a worker that is dead ended.
+func End(s *backlog.WorkerStatus) string {
+	words, at := "ended", ""
+	if !s.Ended.IsZero() {
+		at = " at " + s.Ended.Format(time.TimeOnly)
+	}
+	if GivenUp(s) {
+		words = "given up"
+		at += "; " + text.Thousands(s.Sending) + " of its requests may be sent twice"
+	}
+	return words + at
 }
 
 // Words say how far the whole is; empty: not known yet.
@@ -108,7 +166,13 @@ func (w *Whole) Words() string {
 			parts = append(parts, "ETA "+text.Span(eta.Round(time.Second)))
 		}
 	}
-	parts = append(parts, text.Count(w.living, "worker", "workers"))
+	living := 0
+	for i := range last.workers {
+		if !last.workers[i].Dead {
+			living++
+		}
+	}
+	parts = append(parts, text.Count(living, "worker", "workers"))
 	return strings.Join(append(parts, endings(c)...), ", ")
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -288,19 +289,44 @@ func TestResultsAreInOrderAndNamed(t *testing.T) {
 
 func TestWholeInWords(t *testing.T) {
 	at := time.Date(2026, 7, 3, 14, 0, 0, 0, time.UTC)
+	workers := func(results int64) []backlog.WorkerStatus {
+		return []backlog.WorkerStatus{
+			{ID: 1, Host: "a", PID: 11, Held: 9, Sending: 1, Results: results}, {ID: 2, Host: "b", PID: 12, Held: 1},
+			{ID: 3, Host: "c\x1b", PID: 13}, {ID: 4, Host: "d", PID: 14, Dead: true, Ended: at, Results: 7},
+		}
+	}
 	var w Whole
-	if w.Words() != "" {
+	if w.Words() != "" || w.Lines() != nil {
 		t.Error("words before the first count")
 	}
-	w.take(at, backlog.Counts{Total: 20000, Ready: 20000}, 1)
-	w.take(at.Add(10*time.Second), backlog.Counts{Total: 20000, Ready: 17990, Held: 10, Done: 1997, Dead: 3, Repeats: 4}, 3)
-	if text := w.Words(); text != "all workers: 2,000 of 20,000 ended, 200.0/s, ETA 1 min 30 s, 3 workers, 3 dead, 4 possible repeats" {
+	w.take(at, backlog.Counts{Total: 20000, Ready: 20000}, workers(0))
+	w.take(at.Add(10*time.Second), backlog.Counts{Total: 20000, Ready: 17990, Held: 10, Done: 1997, Dead: 3, Repeats: 4}, workers(1990))
+	words := "all workers: 2,000 of 20,000 ended, 200.0/s, ETA 1 min 30 s, 3 workers, 3 dead, 4 possible repeats"
+	if text := w.Words(); text != words {
 		t.Errorf("%q", text)
 	}
+	want := []string{words,
+		"worker 1 (process 11 on a): has 9 requests, may have sent 1 of them; 1990 results, 199.0/s",
+		"worker 2 (process 12 on b): has 1 request, may have sent 0 of them; 0 results, 0.0/s",
+		`worker 3 (process 13 on c\x1b): has 0 requests, may have sent 0 of them; 0 results, 0.0/s`,
+		"worker 4 (process 14 on d): ended at 14:00:00"}
+	if lines := w.Lines(); !slices.Equal(lines, want) {
+		t.Errorf("%q", lines)
+	}
 	for i := range 40 { // the rate is of the latest time
-		w.take(at.Add(time.Duration(i+11)*time.Second), backlog.Counts{Total: 20000, Ready: int64(17900 - 100*i), Done: int64(2100 + 100*i)}, 3)
+		w.take(at.Add(time.Duration(i+11)*time.Second), backlog.Counts{Total: 20000, Ready: int64(17900 - 100*i), Done: int64(2100 + 100*i)}, workers(1990))
 	}
 	if text := w.Words(); !strings.Contains(text, "100.0/s") {
 		t.Errorf("%q, expected the rate of the last 20 s", text)
+	}
+	later := workers(2500) // the first ends, the second is given up while it sends
+	later[0] = backlog.WorkerStatus{ID: 1, Host: "a", PID: 11, Dead: true, Ended: at, Results: 2500}
+	later[1] = backlog.WorkerStatus{ID: 2, Host: "b", PID: 12, Dead: true, Ended: at.Add(time.Minute), Sending: 3}
+	for i, n := range []int{1, 0} { // that is news once
+		gone := w.take(at.Add(time.Minute), backlog.Counts{Total: 20000}, later)
+		if len(gone) != n || n > 0 && Name(&gone[0])+": "+End(&gone[0]) !=
+			"worker 2 (process 12 on b): given up at 14:01:00; 3 of its requests may be sent twice" {
+			t.Errorf("count %d: %+v", i, gone)
+		}
 	}
 }

@@ -410,6 +410,15 @@
   };
   const happened = {refused: "stop", paused: "wait", banned: "stop", down: "stop", alone: "wait", back: "ok", wrong: "wait"};
 
+  // Lines about what no source knows.
+  function showBeside(lines) {
+    const list = $("beside-lines");
+    $("beside").hidden = !lines.length;
+    while (list.children.length > lines.length) list.lastChild.remove();
+    while (list.children.length < lines.length) element("li", list);
+    lines.forEach((line, i) => text(list.children[i], line));
+  }
+
   function show() {
     $("main").hidden = false;
     chosen = Math.min(chosen, told.sources.length - 1);
@@ -422,6 +431,7 @@
     const points = pasts[chosen].points;
     document.title = (s.waiting ? plain.format(s.waiting) + " in line – " : "") + (s.name || $("title").textContent);
     showSources();
+    showBeside(told.beside || []);
     showVerdict(s);
     showTiles(s, points);
     $("paused").hidden = !s.paused.length;
