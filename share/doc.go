@@ -114,10 +114,10 @@
 //     the store since the copy was made. Otherwise other nodes notice only at their next turn:
 //     after 250 ms if they have demand, and after 1 s if not. So a node that took no turn lately
 //     first waits about 1 s for turns of the nodes that the copy names.
-//   - Nobody sets the store's clock forward while no node is there.
-//   - Nobody sets the store's clock by little: nodes do not notice a change by less than the
-//     quickest round trip to the store. The limiter's Margin covers a change of up to a
-//     millisecond.
+//   - Nobody sets the store's clock forward while no node shares the limit.
+//   - Nobody changes the store's clock by a small amount. Nodes notice a change only if it is
+//     larger than the quickest round trip to the store. A change of up to a millisecond does no
+//     harm, since the limiter's Margin covers it.
 //   - No process is stopped for longer than 5 s (Late) between the check by Fresh and the kernel's
 //     write of a request.
 //   - If a node ends, the server counts its requests within 5 s (Late) of that end. Package limit

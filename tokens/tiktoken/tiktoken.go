@@ -1,6 +1,7 @@
 // Package tiktoken provides the vocabularies of OpenAI's models. With them, a tokens.Estimator
-// counts the tokens of a text (of up to 16 KiB by default) instead of guessing their number. The
-// model must be one whose vocabulary the Estimator knows. Set the field Vocabulary:
+// counts the tokens of a request instead of guessing their number. The Estimator must know which
+// vocabulary the model of the request has. It still guesses if the texts in the body have more than
+// CountMax bytes together, by default 16 KiB. To use the vocabularies, set the field Vocabulary:
 //
 //	estimator, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary})
 //

@@ -6,11 +6,12 @@
 //	Next(now)        the attempt to send now, or when to ask again
 //	Done(now, …)     settles an attempt that has ended, and gives its request and its key their next states
 //
-// Most programs do not call package dispatch but a pool.Pool, which calls a Dispatcher from its
-// goroutines. The Pool's types of keys, attempts and answers are those of package dispatch. The
-// simulator calls a Dispatcher in virtual time. Call a Dispatcher yourself only if your program
-// supplies the time. Next returns an attempt, or an instant at which your program calls Next again.
-// A Dispatcher has no clock and no lock, and is not safe for concurrent use.
+// A Dispatcher has two callers: a pool.Pool, which calls it from goroutines with the real time, and
+// the simulator, which calls it in virtual time. The Pool's types of keys, attempts and answers are
+// those of package dispatch. Next returns an attempt, or the instant at which the caller has to
+// call Next again. In place of that instant, Next may state that only a call of another method can
+// help, such as Done or Submit. A Dispatcher has no clock and no lock, and is not safe for
+// concurrent use.
 //
 //	dispatch.go    Dispatcher: Next and Done; Config, Key and the states of keys
 //	part.go        the requests of one resource, which have their own place in the line

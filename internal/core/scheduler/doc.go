@@ -11,8 +11,8 @@
 // Within a lane, tickets go in the order of one number, their Place: the instant of arrival less a
 // head start. Between lanes that wait at one limit, Place decides, too. There are two exceptions.
 // With the option Fill, a later ticket of a lane may go first if it does not delay the first one.
-// At a fair limit (Sharing.Fair), start-time fair queueing gives each lane a share of the use in
-// proportion to the lane's weight.
+// At a fair limit (Sharing.Fair), start-time fair queueing gives each Class a share of the use in
+// proportion to its weight. A Class is one lane, or several lanes that count as one.
 //
 // A scheduler asks limits about the first ticket of a lane only (with Fill, about some tickets
 // behind the first, too). A way of a lane is a set of limits by which its tickets may go. Each way

@@ -8,7 +8,7 @@
 //	decoder.go       Decoder: decodes beside a stream, piece by piece
 //	memory_bound.go  bounds the memory that all Decoders take together
 //
-// A server may name a coding in the header of an answer and send the text without that coding all
-// the same. Gateways do so when they decode an answer and forward its old header. Package decode
-// then reads the text as it is.
+// The header of an answer may name a coding that its body does not have. Some gateways decode an
+// answer, and forward it with its old header. If the body begins with text instead of the named
+// coding, package decode reads the body as text.
 package decode
