@@ -63,7 +63,7 @@
 // Some limiters of other libraries reserve: they give each request, in advance, the instant at
 // which it may go. If the machine stalls, all requests whose instants passed during the stall go at
 // once after the stall. So the longer the stall, the more requests go at once. A Gate reserves no
-// instant: it asks its Limiter right before it lets a request go.
+// instant: it asks its Limiter right before it gives a request its permit.
 //
 // # Files
 //

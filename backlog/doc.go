@@ -5,10 +5,10 @@
 // Each request of a backlog has an ID, and each ID gets one result. If a request may have been sent
 // again after it was served, its Result has Repeat set; other Results do not. (Your function Do
 // reports whether a failed attempt may have been served.) This also holds if a process is killed or
-// stopped, if a network is cut, and if the database restarts. If a database loses transactions that
-// it had committed, some repeats are not reported: see docs/backlog.md, Failover. Package pool is
-// different from package backlog: a Pool sends the requests of one process, and stores no list in a
-// database.
+// suspended, if a network is cut, and if the database restarts. If a database loses transactions
+// that it had committed, some repeats are not reported: see docs/backlog.md, Failover. Package pool
+// is different from package backlog: a Pool sends the requests of one process, and stores no list
+// in a database.
 //
 //	store, err := sqlite.Open("jobs.db") // backlog/sqlite or backlog/postgres
 //	b, err := backlog.Open(ctx, store, "mails", backlog.Options{})

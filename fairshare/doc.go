@@ -28,7 +28,7 @@
 //
 // [Hints] is a limiter that reads the remaining quota and its reset in the answers of the server.
 // Put it beside the limiter of a known limit, in a limit.All. Hints does not divide the quota among
-// users. Before the stated reset, Hints lets no more than the remaining quota go. For example, an
+// users. Before the stated reset, Hints admits no more than the remaining quota. For example, an
 // answer states that 40 requests remain for 30 s, and 3 of your requests are in flight. Then at
 // most 37 more go in these 30 s, since the server may not have counted the 3 yet. (If
 // HintsConfig.Capacity is set, the quota is a bucket, and refills before the reset.) Hints ignores

@@ -118,8 +118,8 @@
 //   - Nobody changes the store's clock by a small amount. Nodes notice a change only if it is
 //     larger than the quickest round trip to the store. A change of up to a millisecond does no
 //     harm, since the limiter's Margin covers it.
-//   - No process is stopped for longer than 5 s (Late) between the check by Fresh and the kernel's
-//     write of a request.
+//   - No process is suspended (for example by SIGSTOP) for longer than 5 s (Late) between the check
+//     by Fresh and the write of a request.
 //   - If a node ends, the server counts its requests within 5 s (Late) of that end. Package limit
 //     relies on the same.
 //   - The intervals of a Calendar are as right as the store's clock was when the first node came.

@@ -5,10 +5,11 @@
 //	paced := transport.Must(transport.Config{Limiter: rate})
 //	client := &http.Client{Transport: paced}
 //
-// A request to a Transport waits until its limits let it go, by default first come, first served,
-// and is then sent. The Transport reads what the answer states about limits. The Transport sends a
-// request again if the server refused the request for a limit, or cannot have processed it. An
-// idempotent request, such as a GET, is also sent again after a failure that may pass, such as a
+// A request to a Transport waits until all its limits have room for it, by default first come,
+// first served, and is then sent. The Transport reads what the answer states about limits. The
+// Transport sends a request again if the server refused the request for a limit, or cannot have
+// processed it. An idempotent request, such as a GET, is also sent again after a failure that may
+// pass, such as a
 // 502. By default a request is sent up to 3 times, and a stated wait of more than 5 minutes ends
 // the attempts. A request that cannot meet its deadline fails at once, without waiting. The error
 // contains the instant at which the request could have gone.
@@ -27,7 +28,7 @@
 // In a Transport, requests wait in a paceline.Group. The requests of one partition (for example one
 // key and one model) form one line, the lane. If Config.Keys is set, a lane has several ways: one
 // for each account that owns some of the keys. A way is one set of limits by which a request may
-// go. A request goes by the way that lets it go first.
+// go. A request goes by the way that has room for it first.
 //
 // The Transport measures the round trip of an attempt from the end of the write of the request to
 // the header of the answer. Limiters, and Attempt.RTT, get this time.

@@ -1,7 +1,7 @@
 // Package postgres stores backlogs (lists of requests) in PostgreSQL (12 or later), for workers on
 // many machines. In one message to the server, which is one transaction, a worker reports results
 // and takes further requests. The transaction does not wait for a second message of the worker. So
-// a worker process that is stopped at any instant holds no lock.
+// a worker process that is suspended at any instant holds no lock.
 //
 // A process that adds requests to a backlog, or sends them, needs these rights in the database. On
 // the tables of the backlog it needs SELECT, INSERT, UPDATE and DELETE. On the table

@@ -4,11 +4,11 @@
 //	cfg.APIOptions = append(cfg.APIOptions, pace.Add) // an aws.Config: for every client made of it
 //
 // Use one Pace for all requests that count in one limit, for example all requests to one service in
-// one account and region. Each attempt of a request waits until the limit lets it go, first come,
-// first served. The SDK's retryer makes further attempts of a failed request, and these wait, too.
-// After the wait, the attempt is signed and sent, and the limit learns from its answer. If the
-// limit never lets an attempt go, or not before the deadline of its context, the request fails, and
-// the SDK does not retry it.
+// one account and region. Each attempt of a request waits until the limit has room for it, first
+// come, first served. The SDK's retryer makes further attempts of a failed request, and these wait,
+// too. After the wait, the attempt is signed and sent, and the limit learns from its answer. If the
+// limit never has room for an attempt, or not before the deadline of its context, the request fails
+// at once. The SDK does not retry such a request.
 //
 // After the service refused an attempt for its rate, all attempts of the Pace pause. If the service
 // refuses several attempts that were in flight together, they cause one pause. Services name a

@@ -1,6 +1,6 @@
 // Package paceenvoy is an external processor (ext_proc) for Envoy. Each request that passes through
-// Envoy waits until the processor answers, which it does when the limits of the server let the
-// request go.
+// Envoy waits until the processor answers, which it does when all limits of the server have room
+// for the request.
 //
 //	p, err := paceenvoy.New(paceenvoy.Config{Transport: transport.Config{Preset: "openai:tier1"}})
 //	extprocv3.RegisterExternalProcessorServer(grpcServer, p)

@@ -3,11 +3,11 @@
 //	pace, err := pacegrpc.New(pacegrpc.Config{Limiter: limit.MustRolling(500, time.Minute)})
 //	conn, err := grpc.NewClient(target, grpc.WithUnaryInterceptor(pace.Unary), grpc.WithStreamInterceptor(pace.Stream))
 //
-// A gRPC call waits until the limits let it go, first come, first served, and is then sent. From
-// the answer, the interceptors read limits and refusals by the same rules as over HTTP (package
-// classify). The status RESOURCE_EXHAUSTED counts as a 429, and UNAVAILABLE as a 503. RetryInfo,
-// grpc-retry-pushback-ms or a retry-after in the metadata take the place of the header field
-// Retry-After. Ratelimit fields in the metadata are read like those of an HTTP header.
+// A gRPC call waits until all limits have room for it, first come, first served, and is then sent.
+// From the answer, the interceptors read limits and refusals by the same rules as over HTTP
+// (package classify). The status RESOURCE_EXHAUSTED counts as a 429, and UNAVAILABLE as a 503.
+// RetryInfo, grpc-retry-pushback-ms or a retry-after in the metadata take the place of the header
+// field Retry-After. Ratelimit fields in the metadata are read like those of an HTTP header.
 //
 // After the server refused a call for a limit, all calls pause. If the server refuses several calls
 // that were in flight together, they cause one pause. The interceptors send a unary call up to 3

@@ -1,8 +1,8 @@
 // Package pacek8s keeps clients of Kubernetes' client-go within the limits of their API server.
 //
-// Use Wrap if your code makes the rest.Config. Each request of client-go then waits until the
-// limits let it go, and the limits learn from its answer. After the API server answered 429, as its
-// feature API Priority and Fairness does, requests pause. If the API server refuses several
+// Use Wrap if your code makes the rest.Config. Each request of client-go then waits until all
+// limits have room for it, and the limits learn from its answer. After the API server answered 429,
+// as its feature API Priority and Fairness does, requests pause. If the API server refuses several
 // requests that were in flight together, they cause one pause.
 //
 //	paced, err := pacek8s.Wrap(cfg, transport.Config{Limiter: limit.MustRolling(100, time.Second)})

@@ -20,8 +20,8 @@
 // After a server refused the request of a job, all jobs of the same key in this process pause. The
 // pause lasts as long as the server asked for, or else as Config.Backoff states. The package learns
 // of the refusal from Send or Answered. If the worker's function then returns an error, River runs
-// the refused job again when the limit lets it go. If the server refuses several requests that were
-// in flight together, they cause one pause.
+// the refused job again when the limit has room for it. If the server refuses several requests that
+// were in flight together, they cause one pause.
 //
 // River decides whether a job runs, and how often. After a crash, River runs the interrupted job
 // again, so its request may be sent twice. Neither River nor package paceriver reports such a

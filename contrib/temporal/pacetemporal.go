@@ -21,8 +21,8 @@
 // After a server refused the request of an activity, all activities of the same key in this process
 // pause. The pause lasts as long as the server asked for, or else as Config.Backoff states. The
 // package learns of the refusal from Send or Answered. If the activity then returns an error,
-// Temporal starts it again when the limit lets it go. If the server refuses several requests that
-// were in flight together, they cause one pause.
+// Temporal starts it again when the limit has room for it. If the server refuses several requests
+// that were in flight together, they cause one pause.
 //
 // Temporal counts an attempt that ended with the error Later ("not yet") like any other attempt. So
 // leave RetryPolicy.MaximumAttempts at 0, and bound the time of the activity by its

@@ -1,7 +1,7 @@
 // Package postgres stores shared limits in PostgreSQL (12 or later). A table has one row for each
 // limit. A turn is one change of a limit's state by one process: the process reads the row by a
 // SELECT, computes, and writes the row by an UPDATE. Each of the two statements is a transaction of
-// its own. So a process holds no lock while it computes, even if it is stopped meanwhile. If
+// its own. So a process holds no lock while it computes, even if it is suspended meanwhile. If
 // another process wrote the row in between, the UPDATE changes nothing, and the turn begins again.
 //
 // A process that shares a limit needs the privileges SELECT, INSERT and UPDATE on the table

@@ -1,13 +1,14 @@
-// Command paceline-envoy is an external processor for Envoy: Envoy's requests wait for the
-// processor until the limits of their server let them go. The parent folder contains the package
-// paceenvoy, and an example of Envoy's configuration.
+// Command paceline-envoy is an external processor for Envoy: each request in Envoy waits until the
+// processor answers, which it does when the limits of the server have room. The parent folder
+// contains the package paceenvoy, and an example of Envoy's configuration.
 //
 //	paceline-envoy --listen 127.0.0.1:7890 --limit 20/s
 //	paceline-envoy --listen unix:/run/paceline/envoy.sock --preset openai:tier1 --tokens
 //
-// A new process of paceline-envoy does not know which requests the process before it let go. The
-// server still counts these requests. So after one process has ended, wait for the longest window
-// of the limits before you start the next. For example, wait a minute with a limit of 500/min.
+// A new process of paceline-envoy does not know which requests passed through the process before
+// it. The server still counts these requests. So after one process has ended, wait for the longest
+// window of the limits before you start the next. For example, wait a minute with a limit of
+// 500/min.
 package main
 
 import (

@@ -1,9 +1,8 @@
 // Package auth gets the access token that the requests of a run carry, from a command or an OAuth
-// server. The package renews the token while the run sends requests. It decides from when and until
-// when a token may be sent, and when the run needs another one. It also decides what the run does
-// after the API's server has refused a token. The first token of a run, and a token that follows a
-// refused one, may be wrong, too. With such a token, one request is sent alone, and the others wait
-// for its answer, for 5 s at most.
+// server. It renews the token while the run sends requests. The package decides from when and until
+// when a token may be sent. It sends the first request with a new token alone, until the token is
+// known to work. It also decides what the run does after the server refused a token, and when the
+// run needs another token.
 //
 // # Files
 //

@@ -2,7 +2,7 @@
 // of one partition. A partition is one credential, or any other part of a server's quota. A Stack
 // combines the configured limit, bounds on requests in flight, a pause after a refusal, the
 // remaining quota that the server states, and a slow beginning. A request goes only if all of these
-// allow it. So a Stack never lets a request go that the configured limit does not allow.
+// allow it. So a Stack admits no request that the configured limit alone would not admit.
 //
 // A Stack, like every Limiter, is arithmetic on the now of its caller. It owns no clock and no
 // lock, and is not safe for concurrent use. Outages of a host are the work of another limiter of
