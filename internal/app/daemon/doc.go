@@ -18,8 +18,9 @@
 // Report. If a request then arrives at the former process on an old connection, the former process
 // sends this request to the next process by DialPredecessor.
 //
-// A Successor (the next process, as the former one sees it) is safe for concurrent use. A
-// Predecessor (the former process, as the next one sees it) may be used by only one goroutine.
+// In a handover, the type Successor represents the next process within the former one. A Successor
+// is safe for concurrent use. The type Predecessor represents the former process within the next
+// one. Only one goroutine may use a Predecessor.
 //
 // # Files
 //
