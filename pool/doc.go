@@ -1,8 +1,9 @@
 // Package pool sends requests with several API keys. The package is for work with priorities,
 // deadlines, retries and more than one key. Each request waits in a queue in memory, and is sent
 // with a key whose limits have room for the request. A failed request is sent again if another
-// attempt may succeed, up to 5 attempts by default. While the process runs, every request ends in
-// one known state, such as done or dead (failed for good), so none is lost.
+// attempt may succeed, up to 5 attempts by default. At any time, each request is in exactly one
+// known state, such as waiting, in flight, done or dead (failed for good). So none is lost while
+// the process runs.
 //
 // Three cases need no Pool. Goroutines that only wait for a limit use a paceline.Gate. HTTP clients
 // use package transport. For requests in files, use the command `paceline run`: it contains a Pool,

@@ -44,13 +44,14 @@
 // defined below. A request counts in full from the turn that grants it until W⁺ has passed after u,
 // the latest instant at which it can have arrived.
 //
-// The proof that no window has more than the limit is this. Take the requests that arrive in one
-// window. Turns come one after the other, so one of these requests was granted last: call it m. At
-// the turn that granted m, each other request i had been granted already. If i was still open, the
-// limiter counted i. If i was settled, the limiter counted i unless u_i + W⁺ ≤ t_m: the window
-// after the latest arrival of i was over before m might go. But then a_i ≤ u_i ≤ t_m − W⁺ ≤ s_m −
-// W⁺ ≤ a_m − W⁺. So i and m would not arrive in one window. So at the turn of m all other requests
-// of the window were counted, and the limiter's Ready kept their sum with m within the limit.
+// The proof that no window has more than the limit uses the symbols above. For example, t_m is the
+// t of request m. Take the requests that arrive in one window. Turns come one after the other, so
+// one of these requests was granted last: call it m. At the turn that granted m, each other request
+// i had been granted already. If i was still open, the limiter counted i. If i was settled, the
+// limiter counted i unless u_i + W⁺ ≤ t_m: the window after the latest arrival of i was over before
+// m might go. But then a_i ≤ u_i ≤ t_m − W⁺ ≤ s_m − W⁺ ≤ a_m − W⁺. So i and m would not arrive in
+// one window. So at the turn of m all other requests of the window were counted, and the limiter's
+// Ready kept their sum with m within the limit.
 //
 // The proof above is the proof for limit.Rolling, with "granted last" in place of "sent last". It
 // holds for requests in any order, on any path and from any sender. The proof needs four properties

@@ -26,9 +26,10 @@
 //	settle      each limit learns the outcome and the server's statements
 //
 // In a Transport, requests wait in a paceline.Group. The requests of one partition (for example one
-// key and one model) form one line, the lane. If Config.Keys is set, a lane has several ways: one
-// for each account that owns some of the keys. A way is one set of limits by which a request may
-// go. A request goes by the way that has room for it first.
+// key and one model) form one line, the lane. A way is one set of limits by which a request may go.
+// If Config.Keys is set, a lane has a way for each account that owns some of the keys. If
+// Config.Targets is set, too, a lane has a way for each target and account. A request goes by the
+// way that lets it go first.
 //
 // The Transport measures the round trip of an attempt from the end of the write of the request to
 // the header of the answer. Limiters, and Attempt.RTT, get this time.
@@ -54,9 +55,10 @@
 // function Config.MaxWait bounds the wait of a request. A request whose foreseen wait is longer
 // fails at once, without waiting.
 //
-// A Transport is neither a cache nor a queue that stores requests. Use a pool.Pool for requests
-// that must not end with their caller, or that have nonces, deadlines or dead letters. A dead
-// letter is the record of a request that failed for good.
+// A Transport is neither a cache nor a queue that stores requests. If a request must outlive the
+// call that made it, use a pool.Pool. A Pool also has priorities, and keeps dead letters (records
+// of requests that failed for good). A Transport, too, knows deadlines, those of a request's
+// context. It sends nonces in order with keys that are Ordered (see Key).
 //
 // # Files
 //

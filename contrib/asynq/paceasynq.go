@@ -13,11 +13,11 @@
 //		…
 //	}
 //
-// A task waits in its worker of Asynq if its limit has room for the task within Config.MaxWait (a
-// second by default). For any other task the middleware returns an error, and Asynq schedules the
-// task for about the instant at which the limit has room. The worker is then free, and Asynq counts
-// no failure. This needs Pace.Configure: without it, Asynq counts the error as a failure like any
-// other.
+// If the limit of a task is expected to let it go within Config.MaxWait (a second by default), the
+// task waits in its worker of Asynq. For any other task the middleware returns an error, and Asynq
+// schedules the task for about the instant at which the limit lets it go. The worker is then free,
+// and Asynq counts no failure. This needs Pace.Configure: without it, Asynq counts the error as a
+// failure like any other.
 //
 // After a server refused the request of a task, no task of the same key in this process goes until
 // a pause is over. The pause lasts as long as the server asked for, or else as Config.Backoff

@@ -10,11 +10,13 @@
 // limit never has room for an attempt, or not before the deadline of its context, the request fails
 // at once. The SDK does not retry such a request.
 //
-// After the service refused an attempt for its rate, all attempts of the Pace pause. If the service
-// refuses several attempts that were in flight together, they cause one pause. Services name a
-// refusal differently, for example ThrottlingException, SlowDown or status 429, and the Pace knows
-// these names. The Pace itself never repeats an attempt: the SDK's retryer does, so retries do not
-// multiply. With aws.NopRetryer nothing is repeated.
+// After the service refused an attempt for its rate, the Pace sends no further attempt until a
+// pause is over. The pause lasts as long as the answer states. If the answer states no time, the
+// pause is short at first, and longer after each further refusal in a row. If the service refuses
+// several attempts that were in flight together, they cause one pause. Services name a refusal
+// differently, for example ThrottlingException, SlowDown or status 429, and the Pace knows these
+// names. The Pace itself never sends a refused request again: only the SDK's retryer does, so the
+// retries of both do not multiply. With aws.NopRetryer, nothing is sent again.
 //
 // A Pace is a middleware inside the SDK's retry loop. It is not a retryer. The SDK takes a token
 // from a retryer before an attempt, but does not return the token at the end of every attempt. So a

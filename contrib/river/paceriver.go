@@ -11,11 +11,10 @@
 //		…
 //	}
 //
-// A job waits in its worker of River if its limit has room for the job within Config.MaxWait. The
-// default of MaxWait is 250 ms. With a share.Member, MaxWait is at least 500 ms. If the wait would
-// be longer, the middleware returns a river.JobSnooze until about the instant at which the limit
-// has room. During the snooze, the worker is free for other jobs. A snooze does not count as an
-// attempt.
+// If the limit of a job is expected to let it go within Config.MaxWait, the job waits in its worker
+// of River. (MaxWait is 250 ms by default, and at least 500 ms with a share.Member.) Otherwise the
+// middleware returns a river.JobSnooze until about the instant at which the limit lets the job go.
+// The worker is then free for other jobs. A snooze does not count as an attempt of River.
 //
 // After a server refused the request of a job, all jobs of the same key in this process pause. The
 // pause lasts as long as the server asked for, or else as Config.Backoff states. The package learns

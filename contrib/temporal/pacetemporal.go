@@ -12,11 +12,11 @@
 //		…
 //	}
 //
-// An activity waits in its worker if its limit has room for the activity within Config.MaxWait. The
-// default of MaxWait is 250 ms. With a share.Member, MaxWait is at least 500 ms. If the wait would
-// be longer, the interceptor ends the attempt with an ApplicationError of the type Later
-// ("PacelineLater"). The error's NextRetryDelay is about the time until the limit has room. The
-// worker is then free, and Temporal starts the activity again after that delay.
+// If the limit of an activity is expected to let it go within Config.MaxWait, the activity waits in
+// its worker. (MaxWait is 250 ms by default, and at least 500 ms with a share.Member.) Otherwise
+// the interceptor ends the attempt with an ApplicationError of the type Later ("PacelineLater").
+// The error's NextRetryDelay is about the time until the limit lets the activity go. The worker is
+// then free, and Temporal starts the activity again after that delay.
 //
 // After a server refused the request of an activity, all activities of the same key in this process
 // pause. The pause lasts as long as the server asked for, or else as Config.Backoff states. The

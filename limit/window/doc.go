@@ -68,11 +68,12 @@
 //
 // # A counter for each key
 //
-// [Keyed] contains a Log, a Runs or a Slots for each key in use, such as a symbol or an account.
-// You choose the largest number of keys, so the memory is bounded. While so many keys are in use,
-// Get has no counter for a new key. A Get of a key and a Take of its Log take 18 ns together with
-// 100 keys, and 25 ns with 10,000. If each key is new, they take 60 ns. Package shared provides a
-// Keyed that many goroutines may use at once: there the two calls take 55 ns.
+// [Keyed] contains a Log, a Runs or a Slots for each key in use, such as a symbol or an account. A
+// key is in use while its window has an event. You choose the largest number of keys, so the memory
+// is bounded. While so many keys are in use, Get returns false for a new key, and no counter. A Get
+// of a key and a Take of its Log take 18 ns together with 100 keys, and 25 ns with 10,000. If each
+// key is new, they take 60 ns. Package limit/window/shared provides a Keyed that many goroutines
+// may use at once: there the two calls take 55 ns.
 //
 // # Comparison with other counters
 //

@@ -1,13 +1,15 @@
 // Package outgoing finds the HTTP or SOCKS proxy through which requests leave this machine's
 // network. It also distinguishes the errors of that proxy from those of the server behind it.
 //
-// Environment variables name the proxy: HTTP_PROXY for http URLs, HTTPS_PROXY for https URLs, and
-// ALL_PROXY for both if the other one is not set. NO_PROXY lists the hosts that are reached without
-// a proxy. This machine (localhost and loopback addresses) is always reached without one. The names
-// may be in lower case, too, as in http_proxy. If the proxy's address is malformed, FromEnvironment
-// fails at once, since each request would fail for it later. The address may contain a password, so
-// no error shows the whole value: an error about a malformed address names the variable, and later
-// errors show host and port.
+// Environment variables contain the proxy's address: HTTP_PROXY for http URLs, HTTPS_PROXY for
+// https URLs. If one of the two is not set, ALL_PROXY counts in its place. NO_PROXY lists the hosts
+// that need no proxy. The names may be in lower case, too, as in http_proxy. If both forms are set,
+// the one in capitals counts.
+//
+// If the proxy's address is malformed, FromEnvironment fails at once, since each request would fail
+// for it later. The address may contain a password, so no error shows the whole value. The error
+// about a malformed address shows only the name of the variable. Later errors show the name, and
+// the proxy's host and port.
 //
 // Package outgoing starts no goroutine and owns no clock. A Proxies, the value that FromEnvironment
 // returns, is safe for concurrent use.

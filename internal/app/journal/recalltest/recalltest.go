@@ -1,6 +1,7 @@
-// Package recalltest provides test servers with a limit that no documentation states. Each server
-// counts how many requests it has served and refused. Tests use the servers to find out what a
-// process still knows of such a limit after a restart.
+// Package recalltest provides test servers with a limit that the client is not told beforehand. One
+// server states its limit in its answers, one states only the remaining tokens, and one states
+// nothing. Each server counts how many requests it served and refused. Tests with these servers
+// show what a process still knows of a limit after a restart.
 package recalltest
 
 import (
