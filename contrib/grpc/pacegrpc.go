@@ -16,10 +16,12 @@
 // that. They send a stream only once. If the server asks for a pause longer than
 // Config.MaxRetryAfter (5 minutes by default), calls fail at once with ErrPaused.
 //
-// The gRPC library itself sends a call again if the server reports that it has not processed the
-// call. If the service config of gRPC has a retry policy, gRPC repeats other calls, too. These
-// repeats do not pass through the interceptors, so they do not count in the limits. So configure no
-// retry policy, or use grpc.WithDisableRetry.
+// The gRPC library itself may send a call again, without passing through the interceptors. Such a
+// repeat does not count in the limits. There are two kinds. If the service config of gRPC has a
+// retry policy, gRPC repeats failed calls by this policy. To prevent these repeats, configure no
+// retry policy, or use grpc.WithDisableRetry. If nothing of a call was written, or the server
+// reports that it has not processed the call, gRPC may repeat the call, too. No option prevents
+// these repeats.
 //
 // Package pacegrpc is a module of its own, so that programs that import Paceline but not gRPC do
 // not depend on gRPC. Package pacegrpc starts no goroutine.

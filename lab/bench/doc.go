@@ -1,5 +1,5 @@
 // Package bench measures clients in virtual time, against simulated servers. Each client is one row
-// of a table of results. Some clients send orders to a market's exchange, and some send prompts to
+// of a table of results. Some clients send orders to a trading exchange, and some send prompts to
 // language models.
 //
 // # Files

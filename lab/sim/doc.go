@@ -4,7 +4,7 @@
 // same seed gives the same bytes of output.
 //
 // Use package sim to measure a limiter or a queue of yours before a real server sees its requests.
-// Package sim simulates two loads: orders to a market's exchange, and prompts to language models.
+// Package sim simulates two loads: orders to a trading exchange, and prompts to language models.
 // Package lab/sim/fleet simulates clients that share a quota, and lab/sim/compare compares
 // strategies for such clients. Package ratetest provides servers over HTTP, to test a client of
 // your own.

@@ -13,10 +13,11 @@
 //
 // At a handover, the former process calls ListenForHandover, and the next process calls TakeOver.
 // The former process answers by Give, and waits until the next process is Ready. If the next
-// process ends before it is Ready, the former process continues to serve. Once the next process is
-// Ready, the former process sends the outcomes of its requests in flight to the next process, by
-// Report. If a request then arrives at the former process on an old connection, the former process
-// sends this request to the next process by DialPredecessor.
+// process ends before it is Ready, the former process continues to serve. Otherwise the former
+// process later sends the outcomes of its requests in flight to the next process, by Report.
+// Clients may keep connections to the former process open. The former process passes the requests
+// that still arrive there on to the next process. It connects to the next process by
+// DialPredecessor, which connects to whichever process listens at a path now.
 //
 // In a handover, the type Successor represents the next process within the former one. A Successor
 // is safe for concurrent use. The type Predecessor represents the former process within the next
