@@ -10,56 +10,80 @@
 //
 // # Files
 //
-//	main.go              the list of verbs
-//	try.go               try: run against a server of its own
-//	run.go               run: the verb; its warnings, and what a batch will cost
-//	run_flags.go         run: its flags, and the run.Config that they make
-//	run_progress.go      run: the progress line: parts, bar, the reason to wait, recent failures
-//	run_console.go       run: -q, -v and --log-level: what is printed on standard error
-//	run_report.go        run: the summary at the end, the exit code, and the page with charts
-//	run_results.go       run: --select, --out-dir and the like: where answers go, in which form
-//	run_sharing.go       run: --strangers, --share, --use: limits that others use, too
-//	run_llm.go           run: limits of tokens, and batch files of language models
-//	by_upstream.go       run: --upstream, with the settings of an upstream in a file of the proxy
-//	foreign_input.go     run: lists of URLs, tables, arrays and curl commands as input
-//	watch_page.go        run: the page on which a run can be watched
-//	success.go           run: --success, a jq expression
-//	poll_flags.go        run: --every, requests that are asked again and again
-//	page_flags.go        run: --next, by which the address of the next page is found
-//	via_flags.go         run: --via batch
-//	token_flags.go       run: where {token} comes from: --auth-command, --oauth-token-url
-//	prompt_flags.go      run: --prompt-column, a prompt of each row
-//	meter_flags.go       run: the tokens that a server counts
-//	signals.go           run: what the first Ctrl-C does, and the second
-//	backlog.go           backlog: ls, its table of counts; pause, cancel and other verbs on a backlog
-//	backlog_results.go   backlog results: the results, in the order of the input
-//	backlog_*.go         run, enqueue and work: --backlog, the address of the store, the name
-//	enqueue.go           enqueue: puts the requests of a file into a backlog
-//	work.go              work: sends the requests of a backlog
-//	proxy.go             proxy: the verb, from its start to the signal that ends it
-//	proxy_flags.go       proxy: flags, as the configuration of one upstream
-//	proxy_file.go        proxy: --config FILE, and SIGHUP, which reads the file again
-//	proxy_check.go       proxy check: what a configuration file means; --route
-//	proxy_*.go           proxy: the forward proxy, --init, metrics, limits by the minute
-//	targets_in_words.go  proxy check: what targets an upstream has, in words
-//	takeover.go          proxy: the next process takes over
-//	forward_ca.go        proxy ca: the certificate of a forward proxy
-//	minute_flags.go      run and proxy: --rpm and the flags like it
-//	permit*.go           permit: waits for its turn, then runs a command; its exit code
-//	exec*.go             exec: flags; the proxy of a run, or the daemon that it joins
-//	daemon.go            daemon: the verb; status and stop
-//	daemon_*.go          daemon: its limits and state, joining one that runs, the runs of exec in it
-//	serve*.go            serve: servers to test clients against, a file a server
-//	share.go             share: ls, show, new, forget: the limits in a store
-//	share_*.go           flags of limits that processes share; stores by their addresses
-//	explain.go           explain: the meaning of an answer, and its flags
-//	explain_*.go         explain: the probable provider, costs by --route, tables, words
-//	models.go            models: the models that paceline knows, and their prices
-//	provider_names.go    names for --provider and --preset
-//	chart.go             chart: a page about a run
-//	flag_values.go       values of flags, for completions
-//	byte_size.go         flags for numbers of bytes
-//	part_flag.go         flags for a part of a whole: 75%
-//	notify_*.go          SIGUSR1, by system
-//	help_flags.go        groups of flags, for --help
+//	main.go               the list of verbs
+//	try.go                try: run against a server of its own
+//	run.go                run: the verb from start to end; its warnings; what a batch will cost
+//	run_flags.go          run: its flags, and which of them exclude each other; --until; the
+//	                      run.Config that they make
+//	run_progress.go       run: the progress line: parts, bar, the reason to wait, recent failures
+//	run_console.go        run: -q, -v and --log-level: what is printed on standard error
+//	run_report.go         run: the summary at the end, "the same command again", the exit code;
+//	                      --report
+//	run_results.go        run: --select, --out-dir, --ordered, --out-format: where answers go, in
+//	                      which form
+//	run_sharing.go        run: --strangers, --sharers, --use: a limit that others use, too, or a
+//	                      part of it
+//	run_llm.go            run: --preset, --count, --format and prices of prompts; the plan that
+//	                      --dry-run prints
+//	by_upstream.go        run: --upstream: settings from a file of the proxy; flags that it
+//	                      excludes
+//	foreign_input.go      run: --input-format, --url, --body, --id: lists, tables, arrays, curl
+//	                      commands as input
+//	watch_page.go         run: --page: its address, and the page on which a run can be watched
+//	success.go            run: --success, a jq expression
+//	poll_flags.go         run: --every, --rounds: requests that are asked again and again
+//	page_flags.go         run: --next, by which the address of the next page is found
+//	via_flags.go          run: --via batch
+//	token_flags.go        run: where {token} comes from: --auth-command, --oauth-token-url
+//	prompt_flags.go       run: --prompt-column, a prompt of each row
+//	meter_flags.go        run: tokens of requests that are no batch; longer timeouts for language
+//	                      models
+//	signals.go            run and others: what the first Ctrl-C or SIGTERM does, and the second
+//	backlog.go            backlog: ls, its table of counts; pause, cancel and other verbs on a
+//	                      backlog
+//	backlog_results.go    backlog results: the results, in the order of the input
+//	backlog_*.go          run, enqueue and work: --backlog, the address of the store, the name
+//	enqueue.go            enqueue: puts the requests of a file into a backlog
+//	work.go               work: sends the requests of a backlog
+//	proxy.go              proxy: the verb, from its start to the signal that ends it
+//	proxy_flags.go        proxy: flags, as the configuration of one upstream
+//	proxy_file.go         proxy: --config FILE, and SIGHUP, which reads the file again
+//	proxy_check.go        proxy check: what a configuration means, in words; --route
+//	proxy_metrics.go      proxy: --metrics, its listener and whether labels have names
+//	proxy_minute.go       proxy: --rpm and --preset as limits of the configuration
+//	proxy_forward.go      proxy: --forward, and the environment that it prints
+//	proxy_init.go         proxy: --init, an example configuration
+//	targets_in_words.go   proxy check: what targets an upstream has, in words
+//	takeover.go           proxy: --takeover, --handover: the next process takes the sockets over
+//	forward_ca.go         proxy ca: the certificate of a forward proxy
+//	minute_flags.go       run and proxy: --rpm, --tpm, --itpm, --otpm, --limit-model, --rule
+//	permit*.go            permit: waits for its turn, then runs a command; its exit code
+//	exec.go               exec: flags, and those that it refuses; the server by --preset; starts
+//	                      the program
+//	exec_join.go          exec: joins the daemon or starts it; which runs have a proxy alone
+//	exec_keeper.go        exec: the proxy of one run, in a process of its own; figures at its end
+//	daemon.go             daemon: the verb; what status and stop print
+//	daemon_limits.go      daemon: --limit, --client, --state, --listen and other flags of permits
+//	daemon_join.go        daemon: a second `paceline daemon`, whose limits the first one takes
+//	daemon_runs.go        daemon: runs of exec that join it, and leave
+//	serve.go              serve: common flags: latency, address, log; the end by a signal
+//	serve_try.go          serve: the greeting at the start, with commands to try the server
+//	serve_*.go            serve: flags and report of a server: exchange, gcra, llm, a provider
+//	share.go              share: ls, show, new, forget: the limits in a store
+//	share_flags.go        run, proxy: what --share does not go with, such as --limit none
+//	share_store_flags.go  --share, --share-name, --share-fallback, --share-weight, --share-least
+//	share_open_store.go   opens a store of limits by its address: SQLite, PostgreSQL, Redis
+//	explain.go            explain: the meaning of an answer, and its flags
+//	explain_who.go        explain: whose answer it is probably
+//	explain_route.go      explain: --route, what a request costs and where it counts
+//	explain_table.go      explain: --providers, the table of them; --preset, published limits
+//	explain_words.go      explain: the answer's meaning in sentences; the fields of --json
+//	models.go             models: the models that paceline knows, and their prices
+//	provider_names.go     names for --provider and --preset
+//	chart.go              chart: a page about a run
+//	flag_values.go        values of flags, for completions
+//	byte_size.go          flags for numbers of bytes
+//	part_flag.go          flags for a part of a whole: 75%
+//	notify_*.go           SIGUSR1, by system
+//	help_flags.go         groups of flags, for --help
 package main

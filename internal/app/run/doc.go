@@ -1,33 +1,41 @@
 // Package run sends the requests of a file. It contains all of `paceline run` but the flags and the
 // terminal. These are its source files:
 //
-//	run.go          the four steps: New, Open, Send, Close
-//	config.go       Config: the options of a run, and a Backlog as its input
-//	earlier.go      what earlier runs left: their results and journal, and requests in doubt
-//	check_input.go  checks the input, before a run and while it is read; ids that are there twice
-//	feed.go         reads the input and hands the requests to a pool.Pool
-//	snapshots.go    snapshots for metrics and the page; why requests wait; the sleep of the machine
-//	plan.go         --dry-run: what a run would send, and how long the limits make it take
-//	progress.go     figures of the progress: done, rate, percentage of the limit, why it waits
-//	eta.go          the ETA: how long the rest takes
+//	run.go          the four steps: New, Open, Send, Close; the errors of each
+//	config.go       Config: the options of a run, and which contradict each other; a Backlog as
+//	                input
+//	earlier.go      reads the files of earlier runs; a journal that lost its end
+//	check_input.go  checks the input before and during a run: wrong lines, ids twice, foreign
+//	                hosts
+//	feed.go         hands the input's requests to the Pools; input that became shorter or longer
+//	snapshots.go    snapshots for metrics and the page; finds that the machine slept
+//	plan.go         --dry-run: what a run would send and cost, and how long it takes
+//	progress.go     figures of progress: done, rate, percentage; why requests wait; dead letters
+//	                in words
+//	eta.go          the ETA: how long the rest takes, by limits and by answers
 //
-//	attempt.go       sends one request, from its permit to its answer
-//	after.go         the steps after an answer, in their order
-//	ended.go         writes results, many together, and the journal of attempts
-//	bearer.go        the {token} of a run, which is renewed
-//	judge_answer.go  what an answer proves about the request, the limits and the key
+//	attempt.go       one attempt: room, money, token and journal before it is written; then sends
+//	                 it
+//	after.go         the steps after an answer, in order; what the journal has of it; values of
+//	                 --select
+//	ended.go         writes results together, or singly on a full disk; fields of a result;
+//	                 journal
+//	bearer.go        the {token} of an attempt; another one after a 401
+//	judge_answer.go  what an answer proves: served, again, dead letter, key banned; --success; why
+//	                 it failed
 //	cost.go          what requests cost, by charges, answers and prices; the budget, which ends a run
-//	known_hosts.go   hosts from which nothing arrives, and servers that deny every request
-//	next_pages.go    requests for the next page of an answer
+//	known_hosts.go   hosts that are wrong or down; when a run ends since all is denied or unpaid
+//	next_pages.go    requests for the next page of an answer; pages after a restart
 //
-//	organizations.go  keys that share their limits
-//	lessons.go        makes the Pools, with what earlier runs sent and learned of limits
-//	sharing.go        limits that strangers also use; limits that nobody stated and the run finds out
-//	groups.go         models that have limits of their own, each with a Pool; resources of a key
-//	deadline.go       when the time of a request (--ttl) begins, and how much of it is left
-//	trial.go          the first request of each model goes alone until it is answered
-//	course.go         whether the run goes on, why it ended, and how far ahead it reads its input
-//	polls.go          --every: the same requests again and again
+//	organizations.go  keys that share their limits: --organization, or as answers name it
+//	lessons.go        the Pools, which count what earlier runs sent; notices of wrong limits
+//	sharing.go        the limiter of a key: --strangers, --share and its name there, --limit auto
+//	groups.go         models with limits of their own; a banned key is banned for all;
+//	                  --concurrency
+//	deadline.go       --ttl: when the time of a request begins, and how much is left
+//	trial.go          a wrong model costs one request: each model's first goes alone
+//	course.go         whether a run goes on, and why it ended; --until; how much is read ahead
+//	polls.go          --every: rounds of the same requests; an interval that limits do not allow
 //
 // The packages in the folders of this package can be used without a Run:
 //

@@ -7,24 +7,25 @@
 // a line the Format reads an Entry, which is what a later run needs to know of the result. Package
 // format sends nothing, and owns no clock and no file.
 //
-//	format.go           Format, and Plain: lines of JSON of this program's own form
-//	input.go            Request and Reader; the fields of a line of JSON
-//	items.go            requests from lists of URLs, tables, arrays and curl commands
-//	llm.go              batch files of OpenAI and Anthropic
+//	format.go           Format, and Plain: this program's own lines of JSON
+//	input.go            the fields of a line of JSON: id, url, body, cost, deadline; their errors
+//	items.go            requests from lists of URLs, tables, arrays and curl commands, by
+//	                    templates
+//	llm.go              batch files of OpenAI and Anthropic: how a line is read
 //	llm_result.go       results in the forms of these batches, with paceline's own members
-//	measure.go          what a request to a language model costs, as package meter counts it
-//	first.go            the first request of an input
-//	skipped.go          lines of a batch that are no requests
-//	no_model.go         answers that say that there is no such model
-//	per_second.go       limits as flags give them, per second or of one model
-//	sample.go           a request as it would be sent, for people to look at
-//	hidden.go           Secrets that nothing may show; a dead letter's request without them
-//	hidden_tokens.go    finds keys in a text, and tokens that come later
-//	header_template.go  keys, and the places of their values and nonces
-//	entry.go            Entry: what a rerun reads of a line of results
+//	measure.go          a line's cost in tokens, from package meter
+//	first.go            the first request of an input, which names host and provider
+//	skipped.go          lines of a batch that are no requests, and their line among the errors
+//	no_model.go         which answers say that there is no such model
+//	per_second.go       --per-second: a limit per minute as one per second
+//	sample.go           the requests that --dry-run shows, without secrets
+//	hidden.go           hides passwords and keys in results, dead letters and errors
+//	hidden_tokens.go    finds keys in a text, also tokens that come later
+//	header_template.go  --header and --query with {key}, {nonce}, {token}; --key-env
+//	entry.go            what a rerun reads of a line of results: id, state, request
 //	result.go           Result: the fields of a line of results, and its states
 //	stored.go           a request as a backlog keeps it, without its secrets
 //	result_append.go    writes a Result as a line of JSON, without encoding/json
-//	dead_class.go       classes of dead letters, and which of them another run sends again
-//	digest.go           short values that stand for a request and for its id
+//	dead_class.go       classes of dead letters; --retry-dead: which of them are sent again
+//	digest.go           hashes by which a rerun knows an id, and a changed request
 package format

@@ -14,19 +14,19 @@
 // ValidJSON gives the same answer, faster. A JSONReader also finds the place (line and column) of
 // each part of the line, which encoding/json does not report.
 //
-//	input.go        Form, Item and Reader: the forms of input, by name
-//	recognize.go    finds the form of an input by its first line, and the name of its file
-//	decode.go       gzip, UTF-16 and byte order marks
-//	request_url.go  checks the URL of a request, and says what is wrong with it
-//	plain_url.go    URLs in which each byte stands for itself, which need no parser
-//	list.go         lists of URLs and other lines
+//	input.go        the forms of input, by the names of --input-format
+//	recognize.go    finds the form of an input by its first line and its file's name
+//	decode.go       input in gzip or UTF-16, or with a byte order mark
+//	request_url.go  what is wrong with a URL: spaces, port, host, no scheme
+//	plain_url.go    a faster look at URLs that need no parser
+//	list.go         lists of URLs and other lines; blank lines and # comments
 //	table.go        CSV and TSV as input: the header line, quotes, separators
 //	json.go         JSON, as lines and as an array
 //	shell.go        splits curl commands into words, as a shell does
-//	curl.go         a request from the words of a curl command
-//	row.go          the columns of a row: names, values, types
-//	template.go     templates such as {name}, for URLs, bodies, headers and ids
-//	make.go         a request from a row and its templates
+//	curl.go         options of a curl command; those that are refused
+//	row.go          the columns of a row: {row.NAME}, a name that is missing, numbers and dates
+//	template.go     --url, --body, --id with {NAME}: how a value is escaped in its place
+//	make.go         fills a row into all templates of a request
 //	line_reader.go  lines of bounded length, and an error for a longer one
 //	json_reader.go  lines of JSON, and the column of a mistake in one
 //	valid_json.go   whether a text is JSON

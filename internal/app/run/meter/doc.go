@@ -5,9 +5,10 @@
 // A Meter counts by the rules of one provider, such as OpenAI. It owns no clock, no limit and no
 // file.
 //
-//	meter.go       Meter: which provider's rules count the tokens
-//	measured.go    the most that a request may cost, in tokens, before it is sent
-//	bound.go       sets max_tokens, or the field like it, in the body of a request
-//	read_usage.go  the usage that an answer states, in tokens
-//	cut_answer.go  whether the output in an answer was cut at its bound
+//	meter.go       whose rules count the tokens: --count, provider by host and API; estimate's
+//	               correction
+//	measured.go    the most that a request may cost in tokens; a prompt too large for a limit
+//	bound.go       --max-output: sets max_tokens, or the field like it, in a body
+//	read_usage.go  the usage in an answer; a 200 that is an error
+//	cut_answer.go  answers cut at max_tokens: finish_reason, stop_reason
 package meter

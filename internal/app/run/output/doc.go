@@ -10,12 +10,14 @@
 // Open.
 //
 //	output_config.go  Config: the names of the files of a run
-//	results_store.go  Store: appends results and dead letters, syncs, reads those of earlier runs
+//	results_store.go  opens, syncs and rereads results and dead letters; torn lines; a missing
+//	                  folder
 //	rows_view.go      results.csv and FILE.rows behind it: results as rows, or in the input's order
 //	selection.go      --select, compiled: the header row and rows of CSV; quotes of cells, line breaks
 //	select_list.go    NAME=EXPRESSION,…: the columns of --select, split at commas
-//	order.go          the order of the input for results; what waits behind a slow request
-//	bodies.go         --out-dir: a file for each answer
+//	order.go          --ordered: results in the order of the input; what waits behind a slow
+//	                  request
+//	bodies.go         --out-dir: a file for each answer; its name; unfinished files; --max-file
 //	lost_end.go       after a power cut: have results and journal both lost their ends?
 //	distinct.go       refuses two outputs that are one file, or that are the input
 //	dead_beside.go    the name of the file of dead letters: x.dead.jsonl beside x.jsonl

@@ -8,12 +8,12 @@
 // bounds the memory that the bodies of all answers take together. A Budget bounds what the attempts
 // may cost in money.
 //
-//	sender.go   Sender: makes the HTTP request, follows redirects, reads the answer
+//	sender.go   makes the HTTP request; redirects, and keys on them; connection errors in words
 //	trip.go     writes an attempt to the network, or to a Base, at most once
-//	late.go     ends an attempt that takes too long: --timeout
+//	late.go     --timeout: ends an attempt that takes too long
 //	next.go     finds the next page in an answer, and makes its request
 //	pointer.go  reads the address of the next page in JSON
 //	weblink.go  reads the address of the next page in the header field Link
-//	memory.go   bounds the memory for the bodies of all answers
-//	money.go    Budget: the money that attempts may cost, and that they did cost
+//	memory.go   bounds the memory for bodies; shortens those that wait to be written
+//	money.go    Budget: money that attempts may cost and did cost; reserves before a send
 package sending

@@ -5,11 +5,11 @@
 // The Tally also counts requests and attempts per key, per model and per kind of failure, and it
 // measures the recent rate. The package reads the clock, and sends nothing.
 //
-//	tally.go         the totals: done, dead, expired, not ended; which ids have ended
+//	tally.go         counts done, dead, expired, missing; the state and line of each id
 //	model_totals.go  the totals of each model
-//	use.go           the mean cost of a request of a group, and its attempts
-//	figures.go       latency, figures of each key, and the ceiling of nonces
-//	failures.go      counts failed attempts that failed in the same way
+//	use.go           the mean cost of a request, and attempts per request, for the ETA
+//	figures.go       latency, figures of each key, and the most that nonces in order allow
+//	failures.go      recent failures: counts attempts that failed for the same reason
 //	turns.go         the rounds of requests that are sent again and again (--every)
 //	pace.go          the recent rate: how fast requests ended of late
 package tally
