@@ -52,36 +52,39 @@
 // uses the quota. A law is the rule by which all sharers of one kind of quota conclude from answers
 // what remains, and plan their next requests.
 //
-//	fair.go                Fair, a limit.Limiter: Ready, Admit, Settle
+//	fair.go                Fair, a limit.Limiter: Ready, Admit, Settle; what each answer sets off
 //	fair_config.go         Kind, and FairConfig with its defaults
-//	fair_plan.go           the time of the next request, after an answer or a refusal
-//	fair_stated.go         Fair learns from limits that the server states
-//	belief.go              the estimate of the number of sharers
-//	contention.go          when sharers send after a refusal, while they know nothing of each other
-//	credit.go              the account by which requests pay for their time
-//	entitled.go            the least part for a process among greedy ones
-//	kind.go                finds out whether the quota is a bucket or of windows
-//	emptied.go             recognizes a window that was used up at once
-//	noise.go               the error in the servers' figures of what remains
-//	level.go               the interface of the laws for one kind of quota
-//	level_bucket.go        the law for token buckets
-//	rise.go                ramps up the target reserve of a bucket
-//	drought.go             detects a bucket that does not refill
-//	listening.go           rounds of few requests by which sharers see whether a bucket refills
-//	level_window.go        the law for fixed windows
-//	phase.go               finds out when windows begin, where answers carry no reset
-//	level_rolling.go       the law for rolling windows
-//	silence.go             chooses the law for silent servers: answers without a remainder
-//	silent_bucket.go       the law for token buckets of silent servers
-//	silent_window.go       the law for fixed windows of silent servers
-//	silent_ends.go         finds out when windows of silent servers end
-//	silent_unknown.go      the law for an unknown quota of silent servers
-//	auto.go                Auto, and Found: the limit that it found
-//	auto_alone.go          the law of an Auto that shares with nobody
-//	auto_stated.go         concludes the limit from remainders and resets
-//	auto_memory.go         an Auto's memory, for the next process
+//	fair_plan.go           when the next request goes: after an answer, or after a refusal
+//	fair_stated.go         a limit or capacity that an answer states: when Fair takes it over
+//	belief.go              how many sharers there are, so how fast this process goes
+//	contention.go          after a refusal: random waits, so that not all come back at once
+//	credit.go              when a request with its cost goes, with others in flight: it pays
+//	                       beforehand
+//	entitled.go            Sharers: a least part among greedy clients
+//	kind.go                finds out whether a quota is a bucket, fixed or rolling windows
+//	emptied.go             a crowd used a window up at once: it is no bucket
+//	noise.go               remainders that are rounded or late, so that the number of sharers
+//	                       jumps
+//	level.go               what the laws for bucket, window and rolling window have in common
+//	level_bucket.go        token buckets: the reserve that sharers keep, and when it may be spent
+//	rise.go                token buckets: a reserve that grows slowly after the start
+//	drought.go             token buckets: nothing refills any more
+//	listening.go           token buckets: all send little for a while, to see whether it refills
+//	level_window.go        fixed windows: what to leave until their end; bursts at their begin
+//	phase.go               fixed windows without a reset in answers: when they begin
+//	level_rolling.go       rolling windows: the reserve; bursts that would come again
+//	silence.go             servers that say only 429: which law holds, bucket or window
+//	silent_bucket.go       servers that say only 429, with a token bucket
+//	silent_window.go       servers that say only 429, with fixed windows; unequal shares there
+//	silent_ends.go         servers that say only 429: when a window ends; latecomers
+//	silent_unknown.go      servers that say only 429, with an unknown limit: the search for a rate
+//	auto.go                Auto: an unknown limit; the first requests; Found, which reports the
+//	                       limit
+//	auto_alone.go          an Auto that shares with nobody: uses all; a refusal shows strangers
+//	auto_stated.go         guesses the limit from remainders and resets, in round numbers
+//	auto_memory.go         what an Auto remembers over a restart; versions of that memory
 //	auto_memory_fields.go  the fields of that memory
-//	hints.go               Hints, a limit.Limiter
-//	hints_own.go           Hints compares a hint with the configured limit
-//	hints_idle.go          what Hints remembers with no request in flight, in a few bytes
+//	hints.go               Hints: sends no more than the server says is left until the reset
+//	hints_own.go           Hints: whether own requests explain a low remainder, or strangers do
+//	hints_idle.go          Hints without a request in flight, in a few bytes
 package fairshare

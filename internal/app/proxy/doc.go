@@ -11,46 +11,54 @@
 // # Files
 //
 //	proxy_config.go     Config and its parts: Bounds, Clients, Upstream, Key, Limit, Price
-//	check.go            defaults, and mistakes of a Config
-//	proxy.go            Proxy, New, ServeHTTP: the upstreams, clients and listeners in one
-//	apply.go            Apply: another Config while the proxy runs
-//	listen.go           Server: Start, Stop, Wait
-//	conn.go             connections of clients: the most of them, and clients that stall
-//	forwarding.go       the forward proxy: upstreams by their own addresses
+//	check.go            defaults of a Config, and which of its settings are mistakes or contradict
+//	                    each other
+//	proxy.go            Proxy: ServeHTTP, requests by upstream; counts of refused and waiting ones
+//	apply.go            a changed file, while requests wait; settings that cannot change;
+//	                    upstreams taken out
+//	listen.go           Server: its start; the first Ctrl-C and the second; requests under way
+//	conn.go             the most connections of clients; clients that stall, or read no answer
+//	forwarding.go       the forward proxy: to which upstream a whole URL belongs
 //	systemd.go          listeners from systemd, and notices to it
 //	admin.go            the admin listener: /livez, /readyz, and what is mounted there
-//	metrics.go          a listener for /metrics, /livez and /readyz alone
-//	visit.go            one request, from its arrival to the end of its answer
-//	request_target.go   requests that no upstream may get, by their method, path or length
-//	paths.go            how a server may read a path: dots, escapes, backslashes
+//	metrics.go          a listener for /metrics alone; its token
+//	visit.go            one request, from arrival to answer: fields that upstream and client get,
+//	                    timeouts
+//	request_target.go   requests refused for their method, path or length
+//	paths.go            how a server may read a path: dots, escapes; the route that its limits
+//	                    have
 //	lengths.go          requests with a length and chunks: request smuggling
 //	foreign_pages.go    requests that foreign web pages make in a browser; CORS and preflights
 //	withhold.go         what of a request the upstream must not get: keys of clients, credentials
-//	clientele.go        the client of a request, and its own limits
+//	clientele.go        whose a request is: key, name, address, program; a client's own limits
 //	route.go            the upstream of a request, by host and path
-//	patience.go         the longest wait of a request
-//	interim.go          interim answers (100, 102) to a request that waits, and the clients that get them
-//	leave.go            permits: requests that other programs send, in the line of an upstream
+//	patience.go         how long a request waits: fields of clients, grpc-timeout
+//	interim.go          102 to a request that waits, so that its client does not give up
+//	leave.go            permits for requests that other programs send, in an upstream's line
 //	hangups.go          clients that hang up while their request waits
-//	kept_body.go        bodies of requests, kept in memory so that they can be sent again
-//	writer.go           answers: their fields and body, flushed in time
+//	kept_body.go        keeps bodies of requests in memory, to send them again; a bound for all
+//	writer.go           answers: events and parts flushed in time; Content-Type; upgrades to
+//	                    WebSocket
 //	buffers.go          a pool of buffers, for the copying of answers
-//	refuse.go           answers of the proxy itself, such as 429, 502, 504: problems, gRPC statuses
-//	links.go            addresses of the upstream in Location and Link: they become the proxy's
-//	body_links.go       addresses of the next page in bodies: they become the proxy's
+//	refuse.go           answers of the proxy itself: the text and fields of a 429, 502, 503, 504;
+//	                    gRPC
+//	links.go            addresses in Location and Link that lead past the proxy
+//	body_links.go       addresses of the next page in a body that lead past the proxy
 //	access_log.go       the log line of a request
-//	upstream.go         an upstream: its server, transport and settings
-//	several_targets.go  several targets of an upstream: each as an upstream of its own
-//	upstream_keys.go    keys of an upstream, and the header fields with a key or a nonce
-//	limits.go           limiters of a partition, and what they keep where a Config changes
-//	allowed_models.go   models that a client may use
-//	stated_cost.go      what requests cost: by charges, and by a header field of their clients
+//	upstream.go         an upstream: its connection, transport, idle time; when bodies are read
+//	                    for tokens
+//	several_targets.go  an upstream with several targets: their own settings, sessions, mistakes
+//	upstream_keys.go    {key} and {nonce} in header fields; banned keys that come back into use
+//	limits.go           the limits of a key, model or client; what counts on after a changed
+//	                    number
+//	allowed_models.go   models that a client may use, also within batches
+//	stated_cost.go      what a request costs: charges, and a client's field Paceline-Cost
 //	upstream_price.go   costs in money, and limits of money
-//	shared_store.go     limits shared with other processes
-//	state.go            the state file: writes and reads sent requests that may still count
-//	inherit.go          how the state goes from one process to the next
-//	handover.go         another process takes over: Server.PassOn, Inherit
-//	hand_on.go          at a takeover: requests that come here and that the next process answers
-//	batches.go          files and batches, which package jobs keeps; the line of their requests
+//	shared_store.go     limits in a store; settings that --share does not go with
+//	state.go            the state file: what was sent before a restart counts on
+//	inherit.go          at a takeover: the file, and requests in flight of the process before
+//	handover.go         at a takeover: listeners go over, and the former process ends
+//	hand_on.go          at a takeover: requests that come here and the next process answers
+//	batches.go          files and batches of clients: in whose line, and until when they wait
 //	sources.go          Sources: snapshots of the upstreams, for metrics and the page
 package proxy

@@ -13,10 +13,10 @@
 // help, such as Done or Submit. A Dispatcher has no clock and no lock, and is not safe for
 // concurrent use.
 //
-//	dispatch.go    Dispatcher: Next and Done; Config, Key and the states of keys
-//	part.go        the requests of one resource, which have their own place in the line
-//	host_heads.go  hosts that are closed: down, beginning slowly, or no file descriptors are left
-//	shared.go      Shared: limits that several keys share, as of one account
-//	blame.go       whether a key or a request is to blame
-//	nonce.go       the nonces of a key: numbers that must rise from request to request
+//	dispatch.go    which key sends which request next; bans, holds, what Done does to both
+//	part.go        requests of one resource, which others with room overtake
+//	host_heads.go  requests to a host that is down are set aside; probes; a slow host
+//	shared.go      several keys of one account: their common limits and pauses
+//	blame.go       key or request at fault for a denial; whether another key may try at once
+//	nonce.go       nonces of a key, which must rise
 package dispatch

@@ -4,12 +4,12 @@
 // keyring. Keys are configured beforehand, or a Transport meets them in the requests of its
 // callers.
 //
-//	ring.go    which keys are in use, and which of them is used next
-//	blame.go   whether the key or the request is at fault for a denial
-//	owners.go  in which account a key counts, and where a newcomer may belong
-//	past.go    the answered requests of a key: if it moves to another account, they are counted there
-//	carry.go   the usage of a key without recorded requests: if it moves, it is counted there
-//	frozen.go  what is remembered of partitions without requests in flight, such as those of idle keys
+//	ring.go    which key is used next; which are banned, until somebody brings them back
+//	blame.go   key or request at fault for a 401 or 403: how many denials prove it
+//	owners.go  in which account a key counts; where a new key may belong
+//	past.go    a key moves to another account: its answered requests count there
+//	carry.go   a key moves to another account: its usage counts there, without records
+//	frozen.go  memory of idle keys and models: its bound, and what is forgotten first
 //
 // Its laws, each with a test over random histories:
 //

@@ -6,18 +6,18 @@
 //
 // # Files
 //
-//	node.go         Node, a limit.Limiter on its own clock: Ready, Admit, Settle, Fresh
-//	turn.go         a turn, which is one transaction of the node at the store: Begin, Read, End
-//	blob.go         Book and Entry: the nodes and their grants, as bytes that the store keeps
-//	divide.go       how many grants a node takes in its turn, and when its next turn is
-//	newcomers.go    how much stays free for new nodes
+//	node.go         Node, a limit.Limiter on its own clock: sends from its grants; Fresh
+//	turn.go         one transaction at the store: Begin, Read, End; a store set wrongly or damaged
+//	blob.go         the bytes in the store: nodes and their grants; other versions of them
+//	divide.go       how much each process gets by weight and demand; when its next turn is
+//	newcomers.go    what stays free, so that a new process need not wait
 //	granted.go      grants that are not used yet
-//	bounds.go       what a node knows of the ledger's time: bounds on it
-//	may_hold.go     the most that each node may hold, announced beforehand
-//	store_lives.go  finds that the store went back to an earlier state
-//	overdue.go      waits for nodes that may know that the store went back
+//	bounds.go       clocks: what time it is at the store; a clock that was set
+//	may_hold.go     the most that a process may hold, announced before it takes it
+//	store_lives.go  finds that the store went back to an older state
+//	overdue.go      waits for processes that may know that the store went back
 //	recall.go       rebuilds the state that the store lost
-//	gather.go       waits for the other nodes' reports after the rebuild
-//	quiet.go        why nothing is granted for a while
-//	split.go        a part of the limit for each node while the store is away
+//	gather.go       after the rebuild, waits for reports of the other processes
+//	quiet.go        why nothing is granted for a while: after a loss, at a new limit
+//	split.go        the store is away: each process sends a part of the limit by itself
 package node

@@ -49,11 +49,11 @@
 //
 // # Files
 //
-//	queue.go        Queue, Config, Submit, the place in the line
-//	transitions.go  from one state to the next: Take, Done, Retry, Kill, Expire, Cancel
-//	info.go         Info: the state, place and cost of a request, and the whole queue
-//	host.go         the ready requests of each host and resource
+//	queue.go        Submit, the place in the line by priority, ErrFull; deadlines of new requests
+//	transitions.go  how a request ends or goes again: Take, Done, Retry, Kill, Expire, Cancel
+//	info.go         Info, Waiting and Counts: state, place and cost of requests
+//	host.go         the next request of each host and resource; hosts that are held
 //	heap.go         a heap by place
 //	dead.go         dead letters: those that are kept, sent again or dropped
-//	turns.go        Turns: when a request that is sent at intervals is sent next
+//	turns.go        --every: when a request is asked again; turns that are skipped
 package queue

@@ -37,18 +37,19 @@
 //
 // # Files
 //
-//	scheduler.go   makes and retires a Scheduler, Limit, Way, Lane and Ticket
-//	admit.go       Try, Enter and Next: may a ticket go now, later or, for its deadline, never
-//	costs.go       costs that differ from way to way
-//	records.go     the record of each request in flight
-//	settle.go      Settle, and Silent: limits that are skipped while they decide nothing
-//	park.go        at which limit a way waits, and in which order
-//	lane.go        the tickets of a lane, in a skip list
-//	door.go        ways that open later than others of their lane
+//	scheduler.go   makes and retires Limits, Ways and Lanes; in which order tickets of a lane go
+//	admit.go       Try, Enter, Next: goes now, later, or fails for its deadline; small ones
+//	               overtake
+//	costs.go       a ticket that costs something else by each way
+//	records.go     memory and numbers of requests in flight
+//	settle.go      an answer reaches each limit of the way; limits without decisions are skipped
+//	park.go        at which limit the first of a lane waits; a big one claims room, not to starve
+//	lane.go        the tickets of a lane in order: insert, remove, first, length
+//	door.go        spare ways, such as targets, that open later or while others are down
 //	keyed_heap.go  the heap of limits and of ways, and their orders
-//	weights.go     Class: parties of a fair limit, by weight
-//	leave_free.go  what a lane leaves free, and what of a limit a ticket does not use
-//	boost.go       how a head start translates into virtual time of fair queueing
-//	expect.go      Expect: a guess when a cost would go
-//	last_goes.go   LastGoes: a guess when the last ticket of a lane goes
+//	weights.go     whose turn it is at a fair limit: classes by weight
+//	leave_free.go  parts of a limit that a lane leaves free for others
+//	boost.go       a head start: how far ahead a class goes at a fair limit
+//	expect.go      the guess when a cost would go, behind all that wait
+//	last_goes.go   the guess when the last ticket of a lane goes
 package scheduler

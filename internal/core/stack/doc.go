@@ -8,12 +8,14 @@
 // lock, and is not safe for concurrent use. Outages of a host are the work of another limiter of
 // package stack, the Breaker.
 //
-//	stack.go          Stack: limits, pause and first request in one: Ready, Admit, Settle
+//	stack.go          all limits of a partition as one: Ready, Admit, Settle; remainders in
+//	                  answers
 //	pause.go          how long the pause after a refusal lasts: Retry-After, a reset, or a guess
-//	trial_request.go  the first request goes alone, for a bounded time or until it is not refused
-//	beginning.go      a slow beginning where the right load is unknown
-//	ramp.go           how quickly the load may rise
+//	trial_request.go  the first request goes alone: a wrong key costs one refusal
+//	beginning.go      after a pause with an unknown limit: one request, then two, then four
+//	ramp.go           Use and Ramp: a part of the limits; a load that rises slowly, also after
+//	                  "too fast"
 //	idle.go           what a Stack without requests in flight remembers
 //	breaker.go        Breaker: when a host counts as down, when a probe goes, when it is up again
-//	open_files.go     a bound on requests in flight for want of file descriptors
+//	open_files.go     too many open files: fewer requests in flight
 package stack

@@ -29,10 +29,11 @@
 //
 // # Files
 //
-//	configfile.go    Load and Read: the file, its version, errors with their line; the JSON schema
+//	configfile.go    reads the file; its version; errors with their line; the JSON schema
 //	tables.go        the keys of the file: a row for each, with the kind of its value
-//	values.go        values: sizes, durations, addresses, models, and limits of upstreams and targets
+//	values.go        values: sizes, durations, addresses, models, limits; "want one such as
+//	                 gpt-4o"
 //	charges.go       what requests cost: "250 weight", or numbers and expressions by unit
-//	secrets.go       keys and tokens from the environment or files; refuses files that others may read
+//	secrets.go       keys and tokens: variables that are not set, files that others may read
 //	certificates.go  TLS: certificates, their keys and the authorities that are trusted
 package config
