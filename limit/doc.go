@@ -51,15 +51,15 @@
 //
 // # Files
 //
-//	limit.go          Limiter, Cost, Outcome, Arrivals
-//	sent.go           Sent, the record of a request in flight, and the Book of such records
-//	account.go        the common part of most limiters: limit, open cost, arrivals
+//	limit.go          Limiter, Cost, Outcome, Arrivals: the units, and checks of their sizes
+//	sent.go           the record of a request in flight, and the Book of such records
+//	account.go        common to most limiters: open cost, arrivals, margin; SetLimit, SetWindow
 //	arrival_log.go    settled requests: arrival and cost, oldest first, in a ring
-//	rolling.go        Rolling: any window; its bound on arrivals
-//	calendar.go       Calendar: intervals of a known clock
-//	zone.go           the days, weeks and months of a place, for a Calendar
+//	rolling.go        Rolling: any window; the argument that no window has more
+//	calendar.go       Calendar: intervals of a known clock; a clock that is set
+//	zone.go           days, weeks and months of a place, also when clocks change to summer time
 //	anchored.go       Anchored: intervals that begin with a message
-//	bucket.go         Bucket: token bucket, GCRA, leaky bucket
+//	bucket.go         Bucket: token bucket, GCRA, leaky bucket; its rounding; Alone
 //	weighted.go       Weighted: two counters and a proportion
 //	produced.go       Produced: tokens that count as the server produces them
 //	concurrency.go    Concurrency: requests in flight
@@ -69,24 +69,24 @@
 //	cooldown.go       Cooldown: pauses that the server asks for
 //	all.go            All: several limiters at once
 //	varying.go        Varying: an All whose limiters may change
-//	fitted.go         Fitted: finds out when a configured limit is wrong
+//	fitted.go         finds out that a configured limit is wrong; Misfit, which reports it
 //	fit.go            what Fitted believes of one rule: how many requests fit, and how sure that is
-//	lesson.go         the state of a Fitted, for the next process
-//	wrap.go           Unwrap and Ask: the search through wrappers
-//	leaving.go        ReadyLeaving: when a cost may go and still leave a part of the limit free
-//	forecast.go       Forecaster: Ready after one more Admit, or behind many requests
-//	rule.go           Rule: so much of a unit per window
-//	describe.go       Describer: the rules of a limiter, their usage, the rule behind a verdict
-//	usage.go          Usage: how much of each limit is used now
-//	headroom.go       Headroom: uses only a part of the limits, and begins slowly
+//	lesson.go         what a Fitted learned, for the next process
+//	wrap.go           Unwrap and Ask: the search for an ability in wrapped limiters
+//	leaving.go        when a cost may go and leave a part of each limit free
+//	forecast.go       a small request ahead of a large one; refusals at once for a deadline
+//	rule.go           Rule: so much of a unit per window, and its text
+//	describe.go       the rules of a limiter, and which of them makes a request wait
+//	usage.go          how much of each limit is used now, for pages and metrics
+//	headroom.go       Use and Ramp: a part of the limits; a load that begins slowly
 //	named.go          Named: a limiter with a name
-//	keeper.go         Keeper: AppendState and Restore write and read a limiter's memory; Span
+//	keeper.go         writes and reads a limiter's memory; a memory of another configuration
 //	keeper_state.go   the bytes of that memory: letter, version, varints
 //	idle.go           the memory of a limiter with no request in flight, in a few bytes
-//	replay_past.go    Past: earlier requests, for a limiter that is new
-//	retreat.go        Retreat: options with a risk, and how a refusal ends their use for a while
-//	rtts.go           round trips, and the lead that LearnLead learns
-//	serverclock.go    ServerClock: arrivals from the server's time stamps
-//	outcome_tally.go  Tally: how many requests ended in which way
-//	link.go           Link: the state of the network path to the server
+//	replay_past.go    after a restart: earlier requests count in a new limiter
+//	retreat.go        options with a risk, such as LearnLead: given up for a while after a refusal
+//	rtts.go           LearnLead: the shortest round trips, and the lead learnt of them
+//	serverclock.go    when a request arrived, by the server's time stamps
+//	outcome_tally.go  counts of served, refused and failed requests
+//	link.go           what an attempt shows of the network: unreachable, silent, cut
 package limit

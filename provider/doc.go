@@ -29,26 +29,29 @@
 //
 // # Files
 //
-//	observation.go    Observation: the result of a reading
-//	provider.go       Provider and Dialect: the table, and its look-ups
-//	scope.go          Scope: which requests share a limit
-//	preset.go         Preset: published limits by name, such as openai:tier1
-//	charge.go         Charge: what a request costs, and of which resource; which requests it fits
-//	examples.go       a request for each cost and resource
+//	observation.go    Observation: all that an answer can state; units, kinds of refusals; its
+//	                  JSON
+//	provider.go       the table of providers, found by name, by host or by header fields
+//	scope.go          Scope: address, key, resource, model or route: its names
+//	preset.go         --preset: published limits of an account's tier; --per-second
+//	charge.go         what a request costs by method, path and query, and in which resource
+//	examples.go       an example request for each charge, for tests and explain
 //	graphql.go        what a GraphQL query costs
-//	model_info.go     published prices and sizes of models
+//	model_info.go     prices and sizes of models; names with dates or prefixes
 //	shared_model.go   which models share limits: dated names, families
-//	reading.go        header fields into numbers, waits, instants: Retry-After, Date, wrong clocks
+//	reading.go        numbers and waits in header fields; Retry-After, Date, a wrong clock
 //	reset.go          resets and dates in header fields: 1m30s, RFC 3339, HTTP dates, Unix time
-//	stated_fields.go  limits in header fields, by a table
-//	worded_limits.go  limits in the words of a refusal, by a table
-//	worded_waits.go   "try again in 35 seconds": the words of any refusal, and fields of its body
+//	stated_fields.go  limits in header fields by a row's table: limit, remaining, reset
+//	worded_limits.go  limits in a refusal's words: "600 RPM", "20 requests per minute"
+//	worded_waits.go   any server: "try again in 35 seconds"; retry_after in a body, without own
+//	                  row
 //	written_time.go   durations and instants as people write them: 7m12.5s, 2 minutes, noon
-//	unpaid.go         answers that say: no credit, unpaid, insufficient balance
-//	refused.go        kinds of refusal, by the status and a text of the body: a table
-//	within.go         refusals within answers with a status of success, and their words
-//	reads.go          requests that only read: GraphQL queries, batches of GETs, reads of DynamoDB
-//	parts.go          answers to several requests at once, of which some were refused
+//	unpaid.go         refusals for no credit: insufficient_quota, balance, billing
+//	refused.go        rate limit, overload, surge or denial: by status and words of the body
+//	within.go         a 200 that is a refusal, whole or in an event stream
+//	reads.go          a POST that only reads, so may be sent again: GraphQL queries, batches of
+//	                  GETs
+//	parts.go          a batch of which some parts were refused: 207, DynamoDB, lists
 //	unread_fields.go  Explain: fields that look like limits and that no reading knows
 //
 // Each provider has a row: its header fields, its words of refusals, what its requests cost.

@@ -16,19 +16,20 @@
 //
 // # Files
 //
-//	estimate.go        Estimator: estimates requests and learns from answers
-//	api_body.go        API and Body: the reader of request bodies
-//	model_name.go      the model that a body names
-//	vendors.go         bodies of Gemini, Bedrock, Cohere and Ollama
-//	json_values.go     reads JSON values in place
-//	pdf.go             counts the pages of a PDF
-//	text_shape.go      features of a text, from which its tokens are guessed
-//	likeness.go        which vocabulary a model's answers resemble
-//	quantile.go        an upper bound for the ratio of the next request, with a stated chance
-//	model_families.go  published facts about models: vocabulary, images, most output
-//	counting.go        Counting: which tokens a server counts against its limits, and when
-//	answer_usage.go    Usage: the tokens that an answer states
-//	watcher.go         Watcher: reads the usage while the answer passes through
+//	estimate.go        the estimate of a request; what answers teach; a part for output
+//	api_body.go        which API a path has; OpenAI's and Anthropic's bodies: messages, tools,
+//	                   images
+//	model_name.go      finds the model in a body, or renames it
+//	vendors.go         bodies of Gemini, Bedrock, Cohere and Ollama; models in their paths
+//	json_values.go     reads members of JSON in place
+//	pdf.go             the pages of a PDF
+//	text_shape.go      tokens of a text without a vocabulary: letters, digits, scripts
+//	likeness.go        models without a known vocabulary: which one their answers resemble
+//	quantile.go        how much more than the estimate to reserve, by earlier answers
+//	model_families.go  by model's name: vocabulary, tokens of an image or page, most output
+//	counting.go        --count: which of input, output, max_tokens and cache a server counts
+//	answer_usage.go    usage in a whole answer and in header fields: input, cached, output
+//	watcher.go         usage in a stream or large answer while it passes through
 //	scanner.go         finds the usage in JSON that comes in pieces
 //	frames.go          reads AWS's event stream
 //

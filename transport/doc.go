@@ -64,36 +64,50 @@
 //
 // From callers to callees:
 //
-//	transport.go           Config, Transport, New
-//	change.go              Change and With: another configuration while requests wait; Retire
-//	stats.go               Stats; Ask, when a request could go; Partitions; Lift, which ends pauses
-//	transport_snapshot.go  Snapshot: the state of the partitions, keys and hosts
-//	hedge.go               second copies of slow requests
-//	call.go                one RoundTrip: the list of its steps, and its repeats
-//	prepare.go             which limits a request counts in, and what it costs
-//	host_charges.go        what a request costs by the charges of its host, and its resource
-//	wrong_charges.go       logs charges that answers show to be wrong
-//	shape.go               costs that only answers tell, such as those of GraphQL, by shape of request
-//	acquire.go             the wait of a request, for one permit of all its limits
-//	send.go                sends by the Base, with the key's credential, once per permit; AttemptTimeout
-//	judge.go               what the exchange proves, and whether to send again
-//	settle.go              each limit learns the outcome and the server's statements
-//	price.go               the cost of a request in money, by Config.Price
-//	key_owners.go          in which owner's limits a key counts, as answers show; its move there
-//	newcomer.go            keys whose organization is unknown until their first answer
-//	key.go                 Config.Keys: the choice of a key, and keys that are out of use
-//	target.go              Config.Targets: which of several servers a request takes
-//	target_cost.go         costs that differ from target to target
-//	session.go             Config.Affinity: sessions that stay at one target
-//	renamed_path.go        models in paths, and their names at a target
-//	body.go                bodies that are read again, looked into, or watched to their end
-//	leaf.go                a partition's lane and limits, and its requests in flight
-//	way.go                 the limits of a request with one key, narrowest first
-//	client.go              Client and Clients: weights, head starts and limits of clients
-//	frozen.go              what idle partitions remember, in a few bytes each
-//	node.go                limits of one scope, and what the server states about them
+//	transport.go           Config and its checks, Transport, New; presets
+//	change.go              another configuration while requests wait: Change, With; Retire
+//	stats.go               Stats; Ask, when a request could go; Lift, which ends pauses
+//	transport_snapshot.go  Snapshot: figures of partitions, keys, hosts; events of refusals and
+//	                       pauses
+//	hedge.go               second copies of slow requests: when they go, which answer wins
+//	call.go                one RoundTrip: its steps and repeats; a stop between attempts
+//	prepare.go             which limits a request counts in; its cost in tokens; attempts of an
+//	                       SDK's own
+//	host_charges.go        what a request costs by the charges of its host, and in which resource
+//	wrong_charges.go       a charge that answers show to be wrong: the log line; what waiting ones
+//	                       cost
+//	shape.go               costs that only answers tell, as of GraphQL: remembered by shape of
+//	                       request
+//	acquire.go             the wait for one permit of all limits; a cost too large is lowered;
+//	                       deadlines
+//	send.go                one attempt: sent once per permit, with the key's credential;
+//	                       AttemptTimeout
+//	judge.go               what an answer proves: repeat or not, key at fault, resource;
+//	                       CheckRetry
+//	settle.go              what each limit learns of an answer; a 503's Retry-After keeps its host
+//	                       alone away
+//	price.go               limits of money: the cost of a request by Config.Price, before and
+//	                       after
+//	key_owners.go          in which organization's limits a key counts; its move to them
+//	newcomer.go            a new key goes alone until its first answer names its organization
+//	key.go                 Config.Keys: which key is used; banned keys, Readmit; a redirect to
+//	                       another host
+//	target.go              Config.Targets: which server a request takes; when it goes to the next
+//	target_cost.go         a cost that differs from target to target
+//	session.go             Config.Affinity: requests of a session stay at one target
+//	renamed_path.go        a model in a path, by another name at a target
+//	body.go                bodies: read for the model, sent again, looked into, watched for usage
+//	leaf.go                partitions: found, made, dropped when idle; MaxPartitions
+//	way.go                 the limits of a request with one key, narrowest first; resource against
+//	                       route
+//	client.go              clients: weights, head starts, MaxWaiting and limits of each
+//	frozen.go              idle partitions in a few bytes each; ErrFull
+//	node.go                limits of one scope: statements, pauses, outages and misfits; lines of
+//	                       the log
 //	adaptive_room.go       Config.Adaptive: how many requests of a model a host handles at once
-//	provider.go            which provider runs a host, and the limits that providers publish
-//	errors.go              Error, ErrPaused, ErrOutage, ErrPrice, ErrAttemptTimeout
-//	partition.go           Partition: the names of what a request counts in
+//	provider.go            which provider runs a host; Published: limits of a preset as limiters
+//	errors.go              Error and its text: ErrPaused, ErrOutage, ErrPrice, ErrModel,
+//	                       ErrAttemptTimeout
+//	partition.go           the host, key, model and route that a request has; which header names
+//	                       its key
 package transport

@@ -18,13 +18,12 @@
 // network. All of its functions are safe for concurrent use. Every answer gets a verdict, however
 // odd the answer is: judging never returns an error.
 //
-//	verdict.go     Evidence, Policy, Verdict: how an attempt ended, and whether it is sent again,
-//	               also where no answer came
+//	verdict.go     served, refused or failed; sent again or not; waits that are too long
 //	concerns.go    whom a refusal concerns: address, key, resource, model or route
-//	outcome.go     the Outcome for limiters of some scopes: Retry-After and remainders
-//	dialect.go     of which answers the body has to be read first
+//	outcome.go     what limiters of some scopes learn: remainders, Retry-After, actual cost
+//	dialect.go     whose words an unknown server uses; when the body is read first
 //	never_sent.go  errors that prove that nothing was written: no name, route, connection or TLS
-//	network.go     what a failed attempt shows of the way to a server (limit.Link)
-//	exhausted*.go  errors of a machine that has no files or ports left
-//	describe.go    the limits of an answer, and when to come back, in words for people
+//	network.go     connection errors: host unreachable, silent, or this machine at fault
+//	exhausted*.go  by system: too many open files, no ports left
+//	describe.go    an answer's limits, and when to come back, in words for people
 package classify
