@@ -67,14 +67,14 @@
 //
 // # Files
 //
-//	gate.go           Gate: one limiter, one lane
-//	group.go          Group, Limit, Lane and Permit: several limits with lanes that share them
-//	lane_share.go     Class: several lanes that count as one at a fair limit
-//	batch.go          several permits under one lock
-//	wait.go           a goroutine in line: enter, wake, spin, leave
-//	wait_error.go     WaitError: why a Wait failed
+//	gate.go           Gate: one limiter, first come, first served; Do, Wait, TryWait
+//	group.go          Group, Limit, Lane, Permit: several limits that lanes share; Settle
+//	lane_share.go     Class: several lanes that count as one at a fair limit, by weight
+//	batch.go          TryWaitMany, SettleAll: several permits under one lock
+//	wait.go           a goroutine in line: enters, is woken in time, gives up; the one timer
+//	wait_error.go     why a Wait failed: deadline, never fits, closed; its text
 //	wait_stats.go     WaitStats: how long a Wait took, and for which limit
-//	hint.go           the last refusal of a TryWait, repeated without the lock
-//	unsettled.go      lines of the log: the next instant, and permits that stay unsettled
-//	gate_snapshot.go  View, Snapshot and Stats: the state and the counts of lanes and limits
+//	hint.go           TryWait that was refused just now: the same answer without the lock
+//	unsettled.go      log lines: permits that nobody settles, rounds of a limit
+//	gate_snapshot.go  Snapshot and Stats: figures of lanes and limits
 package paceline

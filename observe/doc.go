@@ -5,11 +5,11 @@
 //
 //	snapshot.go  Source, and Snapshot: all that one front end shows at an instant
 //	states.go    the states of limits, clients, keys and pauses in a Snapshot; Whose: of whom
-//	counts.go    how many attempts ended in which way: served, refused, failed
+//	counts.go    counts of attempts: served, refused, failed; amounts by unit
 //	times.go     the durations of waits and answers
-//	events.go    EventLog: the latest events: refusals, pauses, outages
-//	stats.go     Stats: the counts of one lane or Pool, for programs
-//	labels.go    values of labels of metrics, bounded in number and in length
+//	events.go    latest events: refusals, pauses, outages; repeated ones as one
+//	stats.go     Stats, and the difference of two of them
+//	labels.go    names of clients and hosts as labels of metrics: how many, how long
 //
 // Most programs only read Snapshots, from a Gate or a Pool for example. A program may also provide
 // a Source of its own, and then makes the Snapshots itself. Such a program collects events in an

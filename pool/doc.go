@@ -33,13 +33,13 @@
 // # Files and packages
 //
 //	names.go          the names of packages queue, dispatch and backoff that users of a Pool need
-//	pool_config.go    Config: keys, limits, Send and the functions for news; New
-//	pool.go           Run, Close, Drain, and the step that follows every change
-//	submit.go         Submit, and the line for room in the queue
-//	attempts.go       one attempt in a goroutine: Send, its Answer, a panic
-//	report.go         calls the functions of Config for ends, outages and lessons
+//	pool_config.go    Config and its checks; New
+//	pool.go           Run, Close, Drain; when Run ends, also by a long outage; the one timer
+//	submit.go         Submit, TrySubmit: the wait for room in the queue; Close meanwhile
+//	attempts.go       one attempt in a goroutine: Send, its Answer, a panic in it
+//	report.go         calls Ended, Outage, Slow, Learned; an Ended that is slow
 //	shared_limits.go  limits that several keys have together
-//	pool_snapshot.go  Snapshot and Stats: keys, queue, limits and counts
+//	pool_snapshot.go  Snapshot and Stats: keys, queue, limits, waits and counts
 //	backoff           the delay after a failure
 //
 // Two packages of internal/core make the decisions of a Pool, and have no clock. Package queue

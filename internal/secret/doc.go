@@ -12,13 +12,13 @@
 //
 // # Files
 //
-//	secret.go            Set: its construction, and the search for echoes of keys
-//	form.go              the forms of an echo: escapes, base64, or a part of the value at a cut
+//	secret.go            Set: which keys are searched for, and hidden in a text
+//	form.go              echoes of a key: escaped, in base64, or cut off
 //	match.go             how a pattern of a key's value matches a text
-//	guess.go             values that are so easy to guess that no search is made for them
-//	name.go              names of fields and parameters that hold secrets
-//	credential.go        the credential of a request
-//	url.go               hides secrets in URLs and queries
+//	guess.go             values too short or easy to be hidden; words that look like tokens
+//	name.go              which fields and parameters are secret by name: Authorization, api_key
+//	credential.go        which header or parameter is a request's key; signatures
+//	url.go               hides user, password and secret parameters of a URL
 //	place.go             Places: the servers that may get keys, by scheme, host and port
 //	without_password.go  hides passwords in addresses of servers and stores
 package secret

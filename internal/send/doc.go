@@ -17,16 +17,16 @@
 // goroutine that runs all the time; a timer closes its idle connections. A Base and its Exchanges
 // take the present time from time.Now, and no caller can replace that clock.
 //
-//	send.go          Base and Send; ErrTwice: net/http is kept from a second write on a new connection
-//	attempt.go       Exchange: whether and when the request of one permit was written; its Leave to go
+//	send.go          Base: at most one write per permit; ErrTwice; GOAWAY
+//	attempt.go       whether and when a request was written; timeouts and cancels of it
 //	watched_conn.go  connections that note whether a byte of the attempt was written
-//	line.go          Lines: HTTP/1.1 connections with one goroutine; those that are kept alive
+//	line.go          quick connections of HTTP/1.1: dialled, kept alive, closed by the server
 //	line_request.go  which requests go over a line, and their bytes
 //	tap*.go          whether the server has sent something on an idle connection
-//	watch.go         Watch: one timer for all attempts that should end within the same span
+//	watch.go         one timer for many timeouts of one length
 //	field.go         which names and values of header fields are valid
-//	query.go         sets parameters of a query; bytes beyond ASCII
-//	price.go         the cost of a request to a language model: the most beforehand, and exactly
+//	query.go         sets parameters of a query, and leaves the others as written
+//	price.go         what a prompt costs in money: beforehand at most, then exactly; cache
 //
 // Package send/outgoing finds the HTTP or SOCKS proxy through which requests leave this machine's
 // network. Package send/outgoing is separate from package send since it needs golang.org/x/net.

@@ -3,10 +3,10 @@
 // texts of strangers safe to show in a terminal: for example, it writes an escape character as
 // \x1b. Package text only computes on texts, and prints nothing itself.
 //
-//	humanize.go  numbers, money, durations and dates as people read them
+//	humanize.go  numbers, dollars, durations and dates as people read them
 //	bytesize.go  numbers of bytes in people's form: 64KiB, 16MiB
 //	count.go     a number with its noun, and the first few of a list
 //	suggest.go   the name that a user may have meant by a wrong one, for errors
-//	sanitize.go  makes the text of strangers safe for a terminal: escapes, control characters
+//	sanitize.go  escapes and control characters of strangers, made harmless
 //	filter.go    writers that sanitize what passes through them
 package text

@@ -24,11 +24,11 @@
 // of clients, models and routes may come from strangers, so the page shows them as plain text,
 // never as HTML.
 //
-//	page.go            Config, Page, Handler; the Host names that it answers to
+//	page.go            Config, Page, Handler; the Host names to which it answers
 //	look.go            one frame a second, computed once for all viewers
-//	view.go            a Snapshot with bounded lists
-//	first_sentence.go  the first sentence of the page: the verdict
-//	history.go         the points of the last 15 minutes
+//	view.go            which limits, clients and keys the page lists, in which order
+//	first_sentence.go  the first sentence of the page: who waits for what
+//	history.go         the charts' points of the last 15 minutes
 //	stream.go          the stream of server-sent events to a viewer
 //	assets.go          the HTML, script and style of the page
 package dashboard

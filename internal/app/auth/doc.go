@@ -6,10 +6,10 @@
 //
 // # Files
 //
-//	keeper.go   Keeper: gets the token of a run, asks again after a failure; the interface Issuer
-//	life.go     when a token is sent, tried, renewed or given up as refused: arithmetic on an instant
+//	keeper.go   gets the token of a run; waits between failures
+//	life.go     when a token is tried alone, renewed, or given up after a 401
 //	reply.go    reads a token and its end from a reply: text, JSON, the exp of a JWT
 //	command.go  tokens from a command that is run
-//	oauth.go    tokens from an OAuth server, by client credentials
+//	oauth.go    an OAuth server: client credentials, its errors
 //	shell_*.go  the shell of each system, for commands
 package auth

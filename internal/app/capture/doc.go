@@ -11,14 +11,14 @@
 //
 // # Files
 //
-//	outside_linux.go   Serve: accepts the connections of a captured program
+//	outside_linux.go   accepts the connections of a captured program; which host each wants
 //	dns_names.go       names of hosts, and the addresses that stand for them inside
-//	resolver.go        answers the program's questions to DNS
-//	handover_linux.go  listeners over a Unix socket
-//	inside_linux.go    Enter: the namespace, before the program begins
+//	resolver.go        answers DNS questions of the program: A, AAAA, names of this machine
+//	handover_linux.go  passes listeners through a Unix socket
+//	inside_linux.go    Enter: makes the namespace before the program begins
 //	redirect_linux.go  leads the packets of all connections to the listener
 //	command_linux.go   the command that makes the namespace
-//	other.go           ErrNot, the error on systems without namespaces
+//	other.go           the error on systems without namespaces
 package capture
 
 import "errors"

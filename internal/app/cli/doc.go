@@ -8,19 +8,19 @@
 //
 // # Files
 //
-//	program.go      Program, Verb and Execute: runs a command line, prints its error
-//	exit.go         exit codes, and errors that have one
-//	help.go         the text of --help and --help-all
+//	program.go      runs a command line; flags from PACELINE_… variables; prints the error
+//	exit.go         exit codes, and which error has which
+//	help.go         the text of --help and --help-all, and what fits a screen
 //	help_groups.go  flags in groups, in the text of a help
 //	suggest.go      errors for unknown commands and flags, with the one that was meant
-//	complete.go     completions of the values of flags, for shells
-//	initial.go      --init, which prints an example file, and --schema
+//	complete.go     completions of flags' values, for shells
+//	initial.go      --init, --schema: an example file, the JSON schema of a file
 //	manual.go       man pages, for a release
-//	output.go       -o json; control characters are made visible, so that no terminal obeys them
+//	output.go       -o json; control characters made visible; words quoted for a shell
 //	overhear.go     passes on lines that other packages write to Go's package log
-//	file_names.go   errors about missing files and folders
-//	process_*.go    processor time and process groups, by system
-//	computing.go    the progress of verbs that compute for long
+//	file_names.go   "no such file", with similar names; a missing folder
+//	process_*.go    processor time, by system
+//	computing.go    progress lines of verbs that compute for long
 //	fill_level.go   a flag for what a quota holds at the start
 //	ballast.go      memory that is never written, so that the collector runs less often
 //	version.go      --version and version

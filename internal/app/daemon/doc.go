@@ -25,12 +25,12 @@
 //
 // # Files
 //
-//	runtime_folder.go   Place: the folders of socket, locks and state, which are the user's alone
-//	server.go           Server: the lock, the socket, requests to it; status and stop
-//	call_daemon.go      Dial, Stop: the client's side
-//	peer_conn.go        connections, and a file that a client sends with its first bytes
+//	runtime_folder.go   where socket, lock, log and state are; folders that others own or may open
+//	server.go           Server: one daemon for a user; status and stop; the end when idle
+//	call_daemon.go      Dial, Stop: a client of the daemon; a daemon of another version
+//	peer_conn.go        connections of the daemon: of this user alone; a file that comes along
 //	peer_*.go           the process at the other end, by system
-//	handover_offer.go   Offer: the former process, and the listening sockets that it passes on
+//	handover_offer.go   Offer: what the former process passes on: its listening sockets
 //	handover_socket.go  HandoverSocket and Successor: the former process at a takeover
 //	take_over.go        Predecessor and DialPredecessor: the next process at a takeover
 //	handover_other.go   systems without Unix sockets that pass on sockets

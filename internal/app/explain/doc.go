@@ -9,11 +9,11 @@
 // refusal in it. If the text is cut off, Parse reads what is there. The package is for users who
 // paste one answer at a time, so its code is not made to be fast.
 //
-//	explain.go      Answer, and Parse: which form a text has
-//	wire.go         answers as curl, HTTPie and wget print them
+//	explain.go      which form a pasted text has; the answer among several
+//	wire.go         answers as curl, curl -v, HTTPie and wget print them
 //	coded.go        bodies in a content coding such as gzip, decoded
-//	fields.go       header fields without a status line, and key=value
-//	json_answer.go  JSON within other text, and the status beside it
-//	harvest.go      finds answers in the objects of JSON
-//	unread.go       forms that are recognized and not read, with the error for each
+//	fields.go       header fields without a status line, as browsers copy them; key=value
+//	json_answer.go  JSON within other text, cut off or not
+//	harvest.go      HAR and other JSON: which objects are answers: headers, status, body
+//	unread.go       traces and printed objects: the error that says what to paste
 package explain

@@ -10,13 +10,14 @@
 //
 // # Files
 //
-//	door.go            Door: listens; requests and CONNECT of programs, and who may enter
-//	named_conn.go      connections to named hosts: TLS, HTTP/1.1 or HTTP/2 inside; their credential
-//	tunnel.go          connections to other hosts, passed on as bytes
-//	captured_conn.go   connections of programs that do not know that there is a proxy
+//	door.go            Door: who may enter; which hosts a CONNECT may reach; refusals
+//	named_conn.go      hosts with limits: TLS with the program; HTTP/1.1 or 2; "certificate not
+//	                   trusted"
+//	tunnel.go          other hosts: bytes passed on, by the proxy on the way out; counts of them
+//	captured_conn.go   connections of --capture: to which host, by the server name in TLS
 //	peer_*.go          which user's program is at the other end of a connection
-//	public_address.go  which addresses are public: a tunnel may reach no others
+//	public_address.go  tunnels to private addresses are refused
 //	variables.go       the environment variables of programs: proxies, and certificates of Deno, Node…
-//	authority.go       Authority: the CA, and its certificates for the named hosts
-//	bundle.go          the file of certificates that programs trust: the system's and the Authority's
+//	authority.go       the CA and its certificates: names, days, constraints
+//	bundle.go          the file of certificates that programs trust: the system's and this CA's
 package forward

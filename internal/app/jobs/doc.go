@@ -19,16 +19,16 @@
 // bits. An id or a name in a request becomes a part of a path only if it is among the known ones.
 // So it cannot lead out of the folder.
 //
-//	jobs_store.go         Config, Store: Open, Start, Stop, Wait
-//	owner.go              owners, and how much room they have
+//	jobs_store.go         Config, Store; bounds such as the largest file; when old files go
+//	owner.go              each client's folder and room; what is read at a start
 //	ids.go                ids of files and batches
-//	file.go               files of the batch API: uploads, contents, deletion
-//	batch.go              batches: their record, states and counts
-//	validate.go           mistakes in the input of a batch
-//	work.go               a batch from its validation to its end, sent by package run
-//	finish.go             the files with the results of a batch that has ended
-//	batch_apis.go         Serve: which requests the Store answers, and answers in JSON
-//	openai_batches.go     /v1/files and /v1/batches
-//	anthropic_batches.go  /v1/messages/batches
+//	file.go               files of the batch API: uploads, contents, deletion, expiry
+//	batch.go              batches: states and counts; makes, cancels, removes them
+//	validate.go           the mistakes in the input of a batch, as the client sees them
+//	work.go               a batch from validation to end: goes on after a restart, or pauses
+//	finish.go             output and error file of a batch that has ended
+//	batch_apis.go         which paths the Store answers; statuses of its errors
+//	openai_batches.go     /v1/files and /v1/batches: fields, forms, errors in OpenAI's words
+//	anthropic_batches.go  /v1/messages/batches: fields, results, errors in Anthropic's words
 //	list_page.go          pages of lists: limit, after, before_id
 package jobs

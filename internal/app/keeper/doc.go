@@ -6,9 +6,9 @@
 //
 // # Files
 //
-//	keeper.go    Keeper: one proxy for the upstreams of all runs of exec; a run joins and leaves
-//	exec_run.go  Run: its port, token, certificates and files
+//	keeper.go    one proxy for all runs of exec: a run joins, leaves; its upstreams
+//	exec_run.go  one run: its port, token, certificates, files; its end
 //	entrance.go  who may enter by the port of a run: by its token, or Java of this user
-//	same.go      refuses a run that has other settings for a host than another run
+//	same.go      refuses a run whose settings for a host differ from another's
 //	summary.go   the figures that a run prints at its end: hosts, requests, refusals, connections
 package keeper

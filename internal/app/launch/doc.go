@@ -10,13 +10,13 @@
 //
 // # Files
 //
-//	start.go         Start: the keeper's process; Become: this process becomes the program
-//	inherited.go     open files that this process inherited: they are kept for the program
-//	folder.go        the run's files, and those that a killed keeper left
-//	environment.go   the variables that lead the program to the keeper, and the files that they name
-//	captured.go      a program in namespaces of its own
-//	settings.go      a setting of curl or git that keeps a host from the proxy
-//	rc_files.go      files for programs that ignore the variables: wget, apt, PHP, Java, Node
+//	start.go         starts the keeper's process, then this process becomes the program
+//	inherited.go     open files that a keeper must not hold, so that pipes end
+//	folder.go        the temporary files of a run; those that a killed keeper left
+//	environment.go   the variables that a program gets; NO_PROXY and others taken out
+//	captured.go      a program in namespaces of its own: its hosts file, its command
+//	settings.go      a setting in .curlrc or git's files that leads past the proxy
+//	rc_files.go      wget, apt, PHP, Java, Node: files and options for proxy and certificates
 //	truststore.go    certificates in Java's form, JKS
 //	process_end*.go  finds out when a process ends
 package launch

@@ -9,21 +9,22 @@
 //
 // # Files
 //
-//	permits.go        Server: the limits, and the permits that other processes hold
-//	held.go           IDs of permits; how long permits last, when they lapse: arithmetic on an instant
-//	named_limit.go    named limits, and a lane for each client
-//	add.go            Add: limits and clients that come while the server runs
-//	upstream.go       limits that belong to an upstream of the proxy
-//	grant.go          POST /v1/acquire: waits for the turn
-//	settlement.go     POST /v1/settle and /v1/renew
-//	ask_limits.go     GET /v1/limits and /v1/ask
-//	refusal.go        answers in place of a permit, as problem+json
-//	message.go        the fields of requests and answers
-//	strict_json.go    JSON, with errors that name a field
+//	permits.go        Server: grants, takes back and ends permits; Stop
+//	held.go           how long a permit lasts; when it lapses without renewal; IDs
+//	named_limit.go    a named limit: its limiter, a line for each client, head starts
+//	add.go            limits and clients that come while the server runs; contradictions with
+//	                  those there
+//	upstream.go       permits in the line of an upstream of the proxy
+//	grant.go          POST /v1/acquire: waits for the turn; several permits at once
+//	settlement.go     POST /v1/settle and /v1/renew: outcomes, unknown ids
+//	ask_limits.go     GET /v1/limits and /v1/ask: what is left, and the forecast of a wait
+//	refusal.go        a refusal in place of a permit: status, kind and text of problem+json
+//	message.go        the fields of messages, and which values they may have
+//	strict_json.go    reads JSON; an unknown field or a field that is there twice is an error
 //	cost_flag.go      costs as flags and URLs have them: tokens=900,weight=5
 //	schema.json       the messages, as a JSON schema
-//	connection.go     what is done when a program's connection ends
-//	state_file.go     the state file: permits that were granted, for the next process
-//	loopback.go       a port of the loopback interface; calls on it need a key
-//	permit_client.go  Client: acquire, settle and renew, from Go
+//	connection.go     a program's connection ends: its permits end too
+//	state_file.go     the state file: permits granted before a restart or kill count on
+//	loopback.go       a port of this machine: its key; pages of browsers are refused
+//	permit_client.go  Client: acquire, settle and renew, for `paceline permit`
 package permit

@@ -3,12 +3,12 @@
 // are light or dark, as the reader's browser prefers. If scripts are off in the browser, it still
 // shows the summary, the figures and the tables, but no charts.
 //
-//	report.go      Page, Figure and Chart: what such a file shows
+//	report.go      Page, Figure, Chart: what a page shows, and which of them are mistakes
 //	crowd.go       many lines in one chart: the median, and a band from the 5th to the 95th percentile
 //	html_file.go   writes the file whole: after an error an earlier file is as it was
 //	server_log.go  reads results of a run, and logs of `paceline serve`
-//	charts.go      which charts a log has: rates, refusals, waits, limits over time
-//	html.go        writes a Page as HTML
+//	charts.go      which charts and figures a log has: rates, refusals, waits, limits
+//	html.go        the HTML of a page: tables, bars
 //
 // The same Page (the data that a report shows) always gives the same bytes of HTML. Texts of a Page
 // may come from a stranger, so they are escaped, and nothing in them becomes HTML.

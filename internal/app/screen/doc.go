@@ -6,9 +6,9 @@
 // terminal. All other text that a Screen writes consists of lines that stay. A Screen is not for
 // results: a command writes these to standard output itself.
 //
-//	screen.go          Screen: rewrites the last lines of a terminal; lines above them stay
+//	screen.go          rewrites the last lines of a terminal, for its width now; lines above stay
 //	coloured_line.go   Line and Part: the width of the progress line, and what a narrow one leaves out
 //	progress_words.go  words of progress: percentage, ETA, durations; Counter
-//	table.go           rows of cells in columns; text that is broken at spaces
-//	width.go           the width of a text
+//	table.go           columns of a table, cut or wrapped to a width
+//	width.go           how many columns a text takes: Chinese, emoji; cuts and pads
 package screen

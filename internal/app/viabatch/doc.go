@@ -9,10 +9,10 @@
 // given it. So if the command is killed at any instant, the same command continues with the same
 // batches when it is started again.
 //
-//	viabatch.go       Config, Run: the input becomes batches, and these become results
-//	ledger.go         OUT.batches: the record of each batch before it is made, and its id
+//	viabatch.go       the steps: input to batches, waits, results; goes on after a kill
+//	ledger.go         OUT.batches: the record of each batch, before and after it is made
 //	chunk.go          splits the input into batches, by size and number
-//	remote.go         HTTP requests to the provider, and when they are tried again
-//	apis.go           the batch APIs of OpenAI and Anthropic
-//	merge_answers.go  the results of a batch that has ended
+//	remote.go         requests to the provider: retries, refusals, errors
+//	apis.go           OpenAI's and Anthropic's APIs: paths, states, most requests and bytes
+//	merge_answers.go  results of an ended batch, as lines of the run; what they cost
 package viabatch

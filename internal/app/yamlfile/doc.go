@@ -9,8 +9,8 @@
 // whether the values of a file fit together.
 //
 //	yamlfile.go  Reader: parses the file; collects its errors
-//	mappings.go  Field, a row of a table: keys that are unknown, missing or there twice
-//	scalars.go   values: texts, durations, numbers, rates, choices
+//	mappings.go  keys that are unknown, missing or there twice
+//	scalars.go   values: texts, durations, numbers, rates, choices; "expected …"
 //	schema.go    the JSON schema of a table
 //	locate.go    the line and column of a Go field in the file
 package yamlfile

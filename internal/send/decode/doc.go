@@ -2,8 +2,8 @@
 // A body may have two codings, one inside the other, but no more. Package decode decodes only what
 // Paceline itself reads. It does not change the bytes that a client of the proxy gets.
 //
-//	decode.go        Codings: the codings of an answer, by its header
-//	reader.go        NewReader, and Prefix for the beginning of a body
+//	decode.go        which codings an answer has: Content-Encoding
+//	reader.go        decodes a body or its beginning; text in spite of the header
 //	stages.go        one content coding each: gzip, deflate, br, zstd
 //	decoder.go       Decoder: decodes beside a stream, piece by piece
 //	memory_bound.go  bounds the memory that all Decoders take together
