@@ -9,6 +9,6 @@
 //	keeper.go    one proxy for all runs of exec: a run joins, leaves; its upstreams
 //	exec_run.go  one run: its port, token, certificates, files; its end
 //	entrance.go  who may enter by the port of a run: by its token, or Java of this user
-//	same.go      refuses a run whose settings for a host differ from another's
+//	conflict.go  refuses a run whose settings for a host differ from another's
 //	summary.go   the figures that a run prints at its end: hosts, requests, refusals, connections
 package keeper

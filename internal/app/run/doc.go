@@ -8,7 +8,8 @@
 //	check_input.go  checks the input before and during a run: wrong lines, ids twice, foreign
 //	                hosts
 //	feed.go         hands the input's requests to the Pools; input that became shorter or longer
-//	snapshots.go    snapshots for metrics and the page; finds that the machine slept
+//	snapshots.go    snapshots for metrics and the page; how often waits are looked at; machine's
+//	                sleep
 //	plan.go         --dry-run: what a run would send and cost, and how long it takes
 //	progress.go     figures of progress: done, rate, percentage; why requests wait; dead letters
 //	                in words
@@ -28,7 +29,8 @@
 //	next_pages.go    requests for the next page of an answer; pages after a restart
 //
 //	organizations.go  keys that share their limits: --organization, or as answers name it
-//	lessons.go        the Pools, which count what earlier runs sent; notices of wrong limits
+//	lessons.go        wrong limits: what earlier runs learned, and the notices
+//	pools.go          makes the Pools, in which sends and pauses of earlier runs still count
 //	sharing.go        the limiter of a key: --strangers, --share and its name there, --limit auto
 //	groups.go         models with limits of their own; a banned key is banned for all;
 //	                  --concurrency

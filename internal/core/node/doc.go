@@ -6,13 +6,14 @@
 //
 // # Files
 //
-//	node.go         Node, a limit.Limiter on its own clock: sends from its grants; Fresh
-//	turn.go         one transaction at the store: Begin, Read, End; a store set wrongly or damaged
+//	node.go         Node, a limit.Limiter: sends from its grants; which names, weights, parts are
+//	                valid
+//	turn.go         one transaction at the store: Begin, Read, End; a damaged state
 //	blob.go         the bytes in the store: nodes and their grants; other versions of them
 //	divide.go       how much each process gets by weight and demand; when its next turn is
 //	newcomers.go    what stays free, so that a new process need not wait
 //	granted.go      grants that are not used yet
-//	bounds.go       clocks: what time it is at the store; a clock that was set
+//	store_clock.go  what time it is at the store; a clock that was set
 //	may_hold.go     the most that a process may hold, announced before it takes it
 //	store_lives.go  finds that the store went back to an older state
 //	overdue.go      waits for processes that may know that the store went back

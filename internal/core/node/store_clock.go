@@ -1,8 +1,6 @@
 package node
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/limit/mono"
@@ -69,29 +67,4 @@ func (b bounds) check(began, read, l mono.Time) (at mono.Time, unsure time.Durat
 		return least, max(most.Sub(least), 0)
 	}
 	return l, 0
-}
-
-// CheckName reports why a text cannot be the name of a limit, such as one that some database would refuse. It is
-// nil for a valid one.
-func CheckName(name string) error {
-	switch {
-	case name == "" || len(name) > 200:
-		return fmt.Errorf("%q is not between 1 and 200 bytes long", name)
-	case strings.ToValidUTF8(name, "") != name || strings.Contains(name, "\x00"):
-		return fmt.Errorf("%q is no UTF-8, or has a zero byte", name)
-	}
-	return nil
-}
-
-// CheckWeight reports why a number cannot be a weight. It is nil for a valid one.
-func CheckWeight(weight float64) error { return between(weight, 0.001, 1000) }
-
-// CheckLeast reports why a number cannot be the least part of a member. It is nil for a valid one.
-func CheckLeast(least float64) error { return between(least, 0, 0.95) }
-
-func between(n, least, most float64) error {
-	if n >= least && n <= most {
-		return nil
-	}
-	return fmt.Errorf("%v is not between %v and %v", n, least, most)
 }
