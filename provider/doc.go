@@ -39,7 +39,8 @@
 //	graphql.go        what a GraphQL query costs
 //	model_info.go     prices and sizes of models; names with dates or prefixes
 //	shared_model.go   which models share limits: dated names, families
-//	reading.go        numbers and waits in header fields; Retry-After, Date, a wrong clock
+//	reading.go        numbers and waits in header fields; Retry-After, Date, a wrong clock,
+//	                  processing time
 //	reset.go          resets and dates in header fields: 1m30s, RFC 3339, HTTP dates, Unix time
 //	stated_fields.go  limits in header fields by a row's table: limit, remaining, reset
 //	worded_limits.go  limits in a refusal's words: "600 RPM", "20 requests per minute"
@@ -52,9 +53,10 @@
 //	reads.go          a POST that only reads, so may be sent again: GraphQL queries, batches of
 //	                  GETs
 //	parts.go          a batch of which some parts were refused: 207, DynamoDB, lists
-//	unread_fields.go  Explain: fields that look like limits and that no reading knows
+//	unread_fields.go  explain: header fields that look like limits and that no reading knows
 //
-// Each provider has a row: its header fields, its words of refusals, what its requests cost.
+// Each provider has a row: its own header fields and bodies of refusals, where limits or waits stand
+// in them, what its requests cost, and its published limits.
 //
 //	rows_business.go   HubSpot, Salesforce, Zendesk, Linear, AWS, Microsoft, Twilio, Datadog
 //	rows_exchange.go   Binance, Bybit, Kraken, Coinbase, OKX, CME, Bitfinex, Deribit, Alpaca

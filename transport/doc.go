@@ -96,7 +96,8 @@
 //	target_cost.go         a cost that differs from target to target
 //	session.go             Config.Affinity: requests of a session stay at one target
 //	renamed_path.go        a model in a path, by another name at a target
-//	body.go                bodies: read for the model, sent again, looked into, watched for usage
+//	body.go                bodies: read for the model, sent again, looked into by CheckRetry,
+//	                       watched for usage
 //	leaf.go                partitions: found, made, dropped when idle; MaxPartitions
 //	way.go                 the limits of a request with one key, narrowest first; resource against
 //	                       route

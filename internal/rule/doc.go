@@ -13,17 +13,17 @@
 //
 // # Files
 //
-//	rule.go            Server, Rule, and several rules at once (All)
-//	rolling.go         NewRolling: a log of the last window
-//	calendar.go        NewCalendar: a counter per interval of a clock
-//	anchored.go        NewAnchored: intervals that begin with a message
-//	bucket.go          NewBucket and NewGCRA
-//	weighted.go        NewWeighted: two counters and a proportion
-//	ready.go           Timed: when a request would pass
-//	left.go            Left: the largest cost that would pass
-//	amend.go           Amendable: costs that a server corrects later
+//	rule.go            Server, Rule, and several rules at once
+//	rolling.go         servers with a log of the last window
+//	calendar.go        servers with a counter per minute or day
+//	anchored.go        servers whose interval begins with a message
+//	bucket.go          servers with a token bucket or GCRA
+//	weighted.go        servers with two counters and a proportion
+//	ready.go           when a request would pass: the Retry-After of test servers
+//	left.go            what is left: the largest cost that would pass
+//	amend.go           servers that learn later what a request cost
 //	stepped_clock.go   NewClocked: a server whose clock is wrong
-//	witness.go         Witness and Densest: from a log, whether a rule was kept
-//	exchange_rule.go   Exchange: keys, nonces and bans
-//	exchange_judge.go  Judge: from a log, whether an exchange kept its rule
+//	witness.go         judges a log: was the rule kept, and how full was the worst window
+//	exchange_rule.go   the strict exchange: keys, nonces in order, bans
+//	exchange_judge.go  judges the log of an exchange
 package rule

@@ -11,17 +11,17 @@
 //
 // # Files
 //
-//	loop.go               Loop: virtual time, and events in the order of their instants
-//	path.go               Path: latencies there and back: symmetric, stalled, bunched, hostile
-//	exchange_run.go       Exchange: a client with keys, queue and nonces at a market's exchange
+//	loop.go               virtual time, and events in the order of their instants
+//	path.go               latencies there and back: symmetric, stalled, bunched, hostile
+//	exchange_run.go       a client with keys, queue and nonces at an exchange
 //	published_limiter.go  Published: the limiter of a published exchange client, to compare with
-//	llm_run.go            LLM: a client of a language model under limits on requests and tokens
-//	llm_work.go           prompts: when they come, and how many tokens they have
-//	llm_client.go         the line of a Gate for these prompts, and what it reserves for output
+//	llm_run.go            clients of a language model; figures of that run
+//	llm_work.go           prompts: when they come, how many tokens they have
+//	llm_client.go         the Gate for these prompts, and what it reserves for output
 //	llm_published.go      published clients of language models, to compare with
 //	llm_produced.go       a server that counts output tokens as it produces them, and its client
-//	proof.go              Proof: a client that sends as early as it may, over hostile paths
+//	proof.go              a client that sends as early as it may; was a window too full
 //	proof_kinds.go        the kinds of servers of the proof, with their limiters and ceilings
 //	proof_mutants.go      limiters with a planted fault, which the proof has to find
-//	adversary.go          Adversary: latencies chosen by somebody who knows the server's state
+//	adversary.go          latencies chosen by somebody who knows the server's state
 package sim

@@ -4,7 +4,7 @@
 //	aim_table.go    each aim: a scenario of package fleet, and the figures to be reached
 //	aim_figures.go  how each figure is measured: refusals, shares, settling time
 //	open.go         the aims that are not reached, and why
-//	aims.go         runs the scenarios over seeds
+//	aims.go         runs the scenarios over seeds; which figures are met
 //	write.go        writes the table of the aims
 //
 // A strategy should be judged by other random seeds than those on which it was tuned. If the caller

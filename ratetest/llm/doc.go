@@ -6,16 +6,16 @@
 //
 // # Files
 //
-//	llm.go              Server: the way of a request through latency, check and answer
-//	llm_config.go       Config, and Law: the true usage of requests
-//	enforced_limits.go  Limits, and what counts: the limits of a key for a model
-//	free.go             endpoints that count in no limit
+//	llm.go              Server: the way of a request: latency, check, key, answer
+//	llm_config.go       Config; the usage that the server makes up
+//	enforced_limits.go  limits of a key for a model, and which tokens count in them
+//	free.go             endpoints that count in no limit: models, token counts
 //	uploads.go          OpenAI's files
 //	batch_api.go        OpenAI's batches
 //	message_batches.go  Anthropic's batches
-//	fault.go            the faults that a server injects
-//	respond.go          answers, whole or as a stream
-//	openai.go           the language of OpenAI's API
-//	anthropic.go        the language of Anthropic's API
-//	llm_judge.go        Line, Report, and the judge of a log
+//	fault.go            faults: which there are, how often, in which order
+//	respond.go          answers, whole or as a stream; how quickly; a stream that breaks off
+//	openai.go           OpenAI's paths, header fields, errors and refusals
+//	anthropic.go        Anthropic's paths, header fields, errors and refusals; 529
+//	llm_judge.go        the lines of a log, and the report at the end
 package llm

@@ -8,17 +8,17 @@
 // # Files
 //
 //	service.go         Server: the way of a request through latency, limits and answer
-//	request.go         what a request asks, and in whose limits it counts
-//	ban.go             clients that are banned after refusals
-//	service_judge.go   Line, Report, and the judge of a log
-//	api.go             the endpoints of a row, and the writer of answers
-//	api_route.go       paths, fields and lists, for endpoints
+//	request.go         a request's key, address, model and route, in whose limits it counts
+//	ban.go             after how many refusals a client is banned, and how long
+//	service_judge.go   the lines of a log, and the report at the end
+//	api.go             statuses and bodies of endpoints; a missing key
+//	api_route.go       patterns of paths; fields and pages of made-up lists
 //	api_llm.go         endpoints of language models
 //	api_shops.go       endpoints of Stripe and Shopify
 //	api_exchange.go    endpoints of exchanges
 //	api_work.go        endpoints of Notion, Slack, GitHub and HubSpot
 //	graphql_query.go   queries in GraphQL, and data for them
-//	table_row.go       the form of a provider's row, and helpers for answers
+//	table_row.go       what a row of a provider may state; bodies of refusals, header fields
 //	table_business.go  rows of HubSpot, Zendesk and Docker Hub
 //	table_exchange.go  rows of exchanges: Bybit, Kraken, Coinbase, OKX, CME, and Etherscan
 //	table_llm.go       rows of language models: Groq, Azure OpenAI, Gemini, Mistral

@@ -18,11 +18,11 @@
 //
 // # Files
 //
-//	main.go             the steps of a release, and its platforms
+//	main.go             the steps of a release, its platforms, --only
 //	source_archive.go   the commit, its tag, and the version that is made of them
 //	binaries.go         compiles the programs; their man pages and completions
 //	files.go            tar.gz, zip and SHA256SUMS, with the same bytes each time
-//	deb.go              packages for Debian
+//	deb.go              packages for Debian: where files go, dependencies
 //	image.go            the image for containers, with root certificates
 //	npm.go              npm packages of the program, one for each platform
 //	clients.go          the Python client as a wheel, and the JavaScript client for npm

@@ -5,15 +5,17 @@
 //
 //	scenario.go, quota.go, scenario_check.go  Scenario: what is run, and the checks of its fields
 //	fleet.go                                  runs a Scenario
-//	population.go                             the clients: processes, threads, their demand and costs
-//	quota_server.go                           the server, which counts the quota
-//	headers.go                                what the server's answers state about the quota
+//	population.go                             the clients: processes, threads, demand, costs; when
+//	                                          they come and go
+//	quota_server.go                           the server: counts the quota, refuses, delays
+//	headers.go                                what answers state of the quota: rounded, late,
+//	                                          wrong
 //	fleet_store.go                            processes that share one exact limit through a store
 //	steadiness.go                             the figures that are counted while it runs
 //	settling_time.go                          how long the clients took until their rates were steady
-//	shares.go                                 how much of the quota each client had
-//	fleet_report.go                           the Report that is made of these figures
-//	expect.go                                 bounds that a Report should keep
+//	shares.go                                 how evenly clients shared: their shares, the CV
+//	fleet_report.go                           the fields of the Report, from these figures
+//	expect.go                                 bounds in a scenario file that a Report should keep
 //	standard.go                               the scenarios in which strategies are compared
 //
 // Package lab/sim/scenario reads scenarios from files. Package lab/sim/compare runs many scenarios

@@ -4,9 +4,9 @@
 //
 // # Files
 //
-//	host.go           Host: a server listens on a socket, and ends after its last request
+//	host.go           a server listens, and ends after its last request
 //	requests.go       Requests: those under way, and the wait for the last of them
-//	journal.go        Journal: the log, in lines of JSON
-//	answer.go         bodies of JSON, verdicts in logs, waits in whole units
+//	journal.go        --log: the log, in lines of JSON
+//	answer.go         bodies of JSON; common error texts; waits in whole units
 //	route_pattern.go  Match: whether a request has a pattern such as GET /v1/{}/messages
 package host

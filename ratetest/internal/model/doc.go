@@ -6,13 +6,14 @@
 //
 // # Files
 //
-//	model.go             Answer: the facts that an answer shows
-//	ask.go               Ask: the reader of request bodies
+//	model.go             the facts that an answer shows: text, usage, reason of its end
+//	ask.go               reads a request's body: messages, tools, max_tokens; its mistakes
 //	output_bounds.go     published models, and the bounds on numbers in requests
-//	tools.go             calls of tools
+//	tools.go             calls of tools that a model makes up
 //	schema_example.go    values that fit a JSON schema
-//	openai_answer.go     the form of OpenAI's answers
-//	anthropic_answer.go  the form of Anthropic's answers
-//	gemini.go            the form of the Gemini API's answers
+//	openai_answer.go     OpenAI's answers: chat, responses, embeddings; chunks of a stream, usage
+//	                     in it
+//	anthropic_answer.go  Anthropic's answers, and the events of a stream
+//	gemini.go            Gemini's answers, whole and as a stream
 //	other_answers.go     forms that differ little from OpenAI's
 package model
