@@ -69,8 +69,9 @@
 //	cooldown.go       Cooldown: pauses that the server asks for
 //	all.go            All: several limiters at once
 //	varying.go        Varying: an All whose limiters may change
-//	fitted.go         finds out that a configured limit is wrong; Misfit, which reports it
-//	fit.go            what Fitted believes of one rule: how many requests fit, and how sure that is
+//	fitted.go         which refusals show that a configured limit is wrong; Misfit, which reports
+//	                  it
+//	fit.go            the stricter limit that is kept then; doubt that the rate is the cause
 //	lesson.go         what a Fitted learned, for the next process
 //	wrap.go           Unwrap and Ask: the search for an ability in wrapped limiters
 //	leaving.go        when a cost may go and leave a part of each limit free

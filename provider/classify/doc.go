@@ -21,7 +21,8 @@
 //	verdict.go     served, refused or failed; sent again or not; waits that are too long
 //	concerns.go    whom a refusal concerns: address, key, resource, model or route
 //	outcome.go     what limiters of some scopes learn: remainders, Retry-After, actual cost
-//	dialect.go     whose words an unknown server uses; when the body is read first
+//	dialect.go     whose words an unknown server uses; a nonce that did not rise; bodies to read
+//	               first
 //	never_sent.go  errors that prove that nothing was written: no name, route, connection or TLS
 //	network.go     connection errors: host unreachable, silent, or this machine at fault
 //	exhausted*.go  by system: too many open files, no ports left

@@ -22,8 +22,8 @@
 //	ended.go         writes results together, or singly on a full disk; fields of a result;
 //	                 journal
 //	bearer.go        the {token} of an attempt; another one after a 401
-//	judge_answer.go  what an answer proves: served, again, dead letter, key banned; --success; why
-//	                 it failed
+//	judge_answer.go  what an answer proves: served, again, dead, key banned; --success, --partly;
+//	                 reasons of failures
 //	cost.go          what requests cost, by charges, answers and prices; the budget, which ends a run
 //	known_hosts.go   hosts that are wrong or down; when a run ends since all is denied or unpaid
 //	next_pages.go    requests for the next page of an answer; pages after a restart

@@ -10,7 +10,8 @@
 //
 //	stack.go          all limits of a partition as one: Ready, Admit, Settle; remainders in
 //	                  answers
-//	pause.go          how long the pause after a refusal lasts: Retry-After, a reset, or a guess
+//	pause.go          how long the pause after a refusal lasts: Retry-After, reset, guess; the
+//	                  probe then
 //	trial_request.go  the first request goes alone: a wrong key costs one refusal
 //	beginning.go      after a pause with an unknown limit: one request, then two, then four
 //	ramp.go           Use and Ramp: a part of the limits; a load that rises slowly, also after
