@@ -490,7 +490,8 @@ class Paceline:
             self._kick(state)
         held = _Held(self, state, client, send_by, time.monotonic(), said["permits"])
         state.grants[held] = None
-        return Permits(held)
+        none = [""] * len(said["permits"])
+        return Permits(held, said.get("keys", none), said.get("targets", none))
 
 
 def _settlements(batch: List[_End]) -> str:
@@ -550,12 +551,13 @@ class _Settles:
 
 
 class Permit(_Settles):
-    """Leave to send one request, until send_by (ns of time.monotonic_ns). Settle it once."""
+    """Leave to send one request, until send_by (ns of time.monotonic_ns). Settle it once. key and target are the names
+    of the server's key and target in whose limits it counts: the request has to use them. Empty: it has none."""
 
-    __slots__ = ("id", "_actual")
+    __slots__ = ("id", "key", "target", "_actual")
 
-    def __init__(self, id: str, held: _Held) -> None:
-        self.id, self._held = id, held
+    def __init__(self, id: str, held: _Held, key: str, target: str) -> None:
+        self.id, self._held, self.key, self.target = id, held, key, target
         self._actual: Optional[Dict[str, int]] = None
 
     def __del__(self) -> None:  # dropped: it ends as unknown
@@ -602,10 +604,10 @@ class Permit(_Settles):
 class Permits(_Settles, Sequence[Permit]):
     """The permits of one acquire: a list, whose methods settle together those that are not settled yet."""
 
-    __slots__ = ("_ids", "_all")
+    __slots__ = ("_ids", "_keys", "_targets", "_all")
 
-    def __init__(self, held: _Held) -> None:
-        self._held, self._ids = held, held.ids()
+    def __init__(self, held: _Held, keys: List[str], targets: List[str]) -> None:
+        self._held, self._ids, self._keys, self._targets = held, held.ids(), keys, targets
         self._all: Optional[List[Permit]] = None  # once somebody has asked for one
 
     def __del__(self) -> None:  # dropped: they end as unknown, but for those that somebody has asked for
@@ -619,7 +621,7 @@ class Permits(_Settles, Sequence[Permit]):
         if self._all is None:
             held = self._held
             held.part()
-            self._all = [Permit(id, held) for id in self._ids]
+            self._all = [Permit(id, held, key, target) for id, key, target in zip(self._ids, self._keys, self._targets)]
         return self._all
 
     def __getitem__(self, i: Any) -> Any:

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,6 +86,32 @@ func TestPermitsAtUpstream(t *testing.T) {
 	}
 	if code, out, errs := p.runs(strings.TrimPrefix(s.URL, "http://"), "--", "echo", "sent"); code != 0 || out != "sent\n" {
 		t.Errorf("paceline permit at a server of a run: exit code %d, %s %s", code, out, errs)
+	}
+}
+
+// A command learns which of several keys its permit counts for. The names of an outer permit are not its.
+func TestPermitNamesKey(t *testing.T) {
+	t.Parallel()
+	p := newPermits(t, "--limit", "orders=100/s").begin()
+	p.env = append(p.env, "K_ONE=sk-5f0c81b97d2e", "K_TWO=sk-91d27ab6c03f", permitKey+"=outer")
+	p.runOf("--to", "http://127.0.0.1:9", "--limit", "1/h", "--key-env", "K_ONE,K_TWO", "--header", "X-Key: {key}")
+	tell := []string{"--max-wait", "0", "--", "sh", "-c", "echo $" + permitKey}
+	var named []string
+	for range 2 {
+		code, out, errs := p.runs(append([]string{"127.0.0.1:9"}, tell...)...)
+		if code != 0 {
+			t.Fatalf("%d %q", code, errs)
+		}
+		named = append(named, strings.TrimSpace(out))
+	}
+	if slices.Sort(named); !slices.Equal(named, []string{"K_ONE", "K_TWO"}) {
+		t.Errorf("the two permits name %q", named)
+	}
+	if code, out, _ := p.runs(append([]string{"127.0.0.1:9"}, tell...)...); code != cli.ExitBudget {
+		t.Errorf("a third permit: exit code %d, %s", code, out)
+	}
+	if code, out, errs := p.runs(append([]string{"orders"}, tell...)...); code != 0 || out != "\n" {
+		t.Errorf("at a limit without keys: exit code %d, %q %q", code, out, errs)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,6 +27,7 @@ const permitLong = `Wait for the turn at a limit of paceline daemon, run a comma
 
 NAME is that of a --limit, or a server to which paceline exec leads programs: then HTTP and permits count in one limit.
 It is for what is not HTTP: a mail, a query, an order, a call by somebody else's program. The command is one request.
+Of a server with several keys or targets, PACELINE_PERMIT_KEY and PACELINE_PERMIT_TARGET name those that it has to use.
 Exit code 0 is an accepted request, and a code of --refused-code is a refused one. With any other code the request
 may have been sent, and counts. The exit code is the command's; signals reach the command.
 
@@ -117,6 +119,7 @@ func (f *permitFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer client.HTTP.CloseIdleConnections()
+	child.Env = permitEnv(child.Environ(), granted)
 	child.Stdin, child.Stdout, child.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	state, err := f.runs(child, client, granted, signals)
 	result, code := "unsent", notExecutable
@@ -133,6 +136,23 @@ func (f *permitFlags) run(cmd *cobra.Command, args []string) error {
 		endBy(sig.Signal())
 	}
 	return cli.Exit(code, nil)
+}
+
+// Variables of the command: in whose limits its permit counts.
+const (
+	permitKey    = "PACELINE_PERMIT_KEY"
+	permitTarget = "PACELINE_PERMIT_TARGET"
+)
+
+// permitEnv is the environment of a command with a permit. An outer permit's names say nothing of this one.
+func permitEnv(env []string, g permit.Granted) []string {
+	for _, v := range [...][2]string{{permitKey, g.Key}, {permitTarget, g.Target}} {
+		env = slices.DeleteFunc(env, func(pair string) bool { return strings.HasPrefix(pair, v[0]+"=") })
+		if v[1] != "" {
+			env = append(env, v[0]+"="+v[1])
+		}
+	}
+	return env
 }
 
 // passed are the signals that reach the command. Those of a terminal reach it anyway.

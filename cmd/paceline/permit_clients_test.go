@@ -44,8 +44,10 @@ func newClients(t *testing.T) *permits {
 	t.Helper()
 	at := need.Address(t)
 	p := newPermits(t, append([]string{"--listen", at, "--key-env", "PERMIT_KEY"}, clientLimits...)...)
-	p.env = append(p.env, "PERMIT_KEY="+clientKey, "PERMIT_URL=http://"+at, "PACELINE_SOCKET="+p.socket())
+	p.env = append(p.env, "PERMIT_KEY="+clientKey, "PERMIT_URL=http://"+at, "PACELINE_SOCKET="+p.socket(), "K_ONE=sk-5f0c81b97d2e",
+		"K_TWO=sk-91d27ab6c03f")
 	p.begin().runOf("--to", "http://127.0.0.1:9", "--limit", "1/h")
+	p.runOf("--to", "http://127.0.0.1:8", "--limit", "1/h", "--key-env", "K_ONE,K_TWO", "--header", "X-Key: {key}")
 	return p
 }
 

@@ -402,6 +402,13 @@ class Servers(unittest.TestCase):
                 limit.acquire(max_wait=0, tokens=3)
             self.assertEqual((said.exception.status, said.exception.kind), (429, "wait-too-long"))
 
+    def test_key(self):
+        p = Paceline()
+        permits = p.limit("127.0.0.1:8").acquire(5, max_wait=0)
+        self.assertEqual(sorted(permit.key for permit in permits), ["K_ONE", "K_TWO"])
+        other, = p.limit("fast").acquire()
+        self.assertEqual((other.key, other.target), ("", ""))
+
 
 def module(name):
     try:

@@ -3,6 +3,7 @@ package permit
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
@@ -130,13 +131,28 @@ func (i *issued) json(waited, sendWithin, ttl time.Duration) []byte {
 		b = base64.RawURLEncoding.AppendEncode(b, i.ids[n][:])
 		b = append(b, '"')
 	}
+	b = append(b, ']')
+	b = appendNames(b, `,"keys":`, i.keys)
+	b = appendNames(b, `,"targets":`, i.targets)
 	add := func(name string, n int64) {
 		b = append(b, name...)
 		b = strconv.AppendInt(b, n, 10)
 	}
-	add(`],"send_by":`, i.sendBy)
+	add(`,"send_by":`, i.sendBy)
 	add(`,"send_within_ms":`, sendWithin.Milliseconds())
 	add(`,"ttl_ms":`, ttl.Milliseconds())
 	add(`,"waited_ms":`, waited.Milliseconds())
 	return append(b, '}', '\n')
+}
+
+// appendNames writes a field with a list of names; nil: nothing.
+func appendNames(b []byte, field string, names []string) []byte {
+	if names == nil {
+		return b
+	}
+	list, err := json.Marshal(names)
+	if err != nil {
+		panic(err) // cannot fail: every text has a JSON form
+	}
+	return append(append(b, field...), list...)
 }

@@ -32,10 +32,12 @@ type Want struct {
 	Credential string
 }
 
-// Granted is a permit that the Client holds. It lapses TTL after the latest renewal.
+// Granted is a permit that the Client holds. It lapses TTL after the latest renewal. Key and Target are the
+// names of those of an upstream in whose limits it counts; empty: there are none.
 type Granted struct {
-	ID  string
-	TTL time.Duration
+	ID          string
+	TTL         time.Duration
+	Key, Target string
 }
 
 // RefusedError is a refusal of the Server. Kind is a section of docs/permit.md.
@@ -63,6 +65,8 @@ func (c *Client) Acquire(ctx context.Context, w Want) (g Granted, err error) {
 	}
 	var a struct {
 		Permits []string `json:"permits"`
+		Keys    []string `json:"keys"`
+		Targets []string `json:"targets"`
 		TTLMS   int64    `json:"ttl_ms"`
 	}
 	if err := c.call(ctx, "/v1/acquire", message, &a); err != nil {
@@ -71,7 +75,14 @@ func (c *Client) Acquire(ctx context.Context, w Want) (g Granted, err error) {
 	if len(a.Permits) != 1 {
 		return g, fmt.Errorf("the daemon granted %d permits, expected 1", len(a.Permits))
 	}
-	return Granted{a.Permits[0], time.Duration(a.TTLMS) * time.Millisecond}, nil
+	g = Granted{ID: a.Permits[0], TTL: time.Duration(a.TTLMS) * time.Millisecond}
+	if len(a.Keys) > 0 {
+		g.Key = a.Keys[0]
+	}
+	if len(a.Targets) > 0 {
+		g.Target = a.Targets[0]
+	}
+	return g, nil
 }
 
 // Settle reports how the request of a permit ended: by "accepted", "refused", "failed", "unsent" or

@@ -84,6 +84,8 @@ func (d *door) program() *http.Client {
 type reply struct {
 	status   int
 	Permits  []string `json:"permits"`
+	Keys     []string `json:"keys"`
+	Targets  []string `json:"targets"`
 	SendBy   int64    `json:"send_by"`
 	TTLMS    int64    `json:"ttl_ms"`
 	WaitedMS int64    `json:"waited_ms"`

@@ -185,10 +185,13 @@ func (s *Server) now() mono.Time { return mono.Of(s.base, time.Now()) }
 type issued struct {
 	ids    []permitID
 	sendBy int64 // by the clock of boottime, in ns
+	// keys and targets are those of an upstream, one for each ID. Nil: it has none.
+	keys, targets []string
 }
 
 // issue begins the lives of permits. If their holder is gone, it settles them, and nothing is granted.
 func (s *Server) issue(k *connection, client string, grants []grant) (i issued, x *refusal) {
+	i.keys, i.targets = namesThere(grants)
 	i.ids = make([]permitID, len(grants))
 	s.mu.Lock()
 	if s.watchLocked(k) {

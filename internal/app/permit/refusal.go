@@ -46,8 +46,6 @@ var titles = map[string]string{
 	"no-state":      "The state file cannot be written",
 	"no-key":        "The key is not the expected one",
 	"no-browser":    "Browsers have no permits",
-
-	"several-targets": "The server has several targets",
 }
 
 // kindOf is the kind of a refusal that was read.

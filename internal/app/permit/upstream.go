@@ -59,6 +59,23 @@ func (s *Server) turnThere(ctx context.Context, m *acquire) (all []grant, x *ref
 	return all, nil
 }
 
+// namesThere are the keys and the targets of an upstream in whose limits permits count, one for each permit.
+// Nil: the permits have none.
+func namesThere(all []grant) (keys, targets []string) {
+	of := func(name func(l *proxy.Leave) string) (names []string) {
+		for i := range all {
+			if l := all[i].leave; l != nil && name(l) != "" {
+				if names == nil {
+					names = make([]string, len(all))
+				}
+				names[i] = name(l)
+			}
+		}
+		return names
+	}
+	return of(func(l *proxy.Leave) string { return l.Key }), of(func(l *proxy.Leave) string { return l.Target })
+}
+
 // noTurnThere is why there is no turn at an upstream.
 func noTurnThere(ctx context.Context, upstream string, err error) *refusal {
 	e, ok := errors.AsType[*proxy.NoLeaveError](err)

@@ -225,15 +225,61 @@ func TestUpstreamBatchAndRefusals(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		other := func(u *proxy.Upstream) {
-			u.Targets = []proxy.Target{{Name: "a", To: u.To}, {Name: "b", To: &url.URL{Scheme: "http", Host: "b.example.com"}}}
+		models := func(u *proxy.Upstream) {
+			u.Targets = []proxy.Target{{Name: "a", To: u.To, Limits: u.Limits, Models: map[string]string{"small": "small-1"}}}
 			u.To, u.Limits = nil, nil
 		}
-		s := countedAt(t, "5/s", other, Config{})
-		if got := s.says(s.program(), "/v1/acquire", atUpstream); got.status != http.StatusConflict || s.Held() != 0 {
-			t.Errorf("several targets: %+v", got)
+		s := countedAt(t, "5/s", models, Config{})
+		if got := s.says(s.program(), "/v1/acquire", atUpstream); got.status != http.StatusBadRequest ||
+			got.Type != proxy.Kinds+"no-model" || s.Held() != 0 {
+			t.Errorf("targets with names of models: %+v", got)
 		}
 	})
+}
+
+// The answer names the key and the target of each permit, in whose limits it counts: where one of them has room
+// again, the next permit names that one.
+func TestUpstreamNamesKeysAndTargets(t *testing.T) {
+	field := []proxy.Field{{Name: "X-Key", Value: "{key}"}}
+	for _, row := range []struct {
+		name          string
+		upstream      func(u *proxy.Upstream)
+		keys, targets []string // of the two permits that there are; nil: not named
+	}{
+		{"nothing to name", func(u *proxy.Upstream) { u.Limits[0].N = 2 }, nil, nil},
+		{"keys", func(u *proxy.Upstream) {
+			u.Header, u.Keys = field, []proxy.Key{{Name: "one", Secret: "sk-1"}, {Name: `t"wo`, Secret: "sk-2"}}
+		}, []string{"one", `t"wo`}, nil},
+		{"targets, one with a key", func(u *proxy.Upstream) {
+			u.Targets = []proxy.Target{{Name: "eu", To: u.To, Limits: u.Limits}, {Name: "us", Limits: u.Limits, Header: field,
+				To: &url.URL{Scheme: "http", Host: "us.example.com"}, Keys: []proxy.Key{{Name: "one", Secret: "sk-1"}}}}
+			u.To, u.Limits = nil, nil
+		}, []string{"", "one"}, []string{"eu", "us"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := countedAt(t, "1/h", row.upstream, Config{})
+				c := s.program()
+				p := s.granted(c, `{"limit":"api.example.com","n":5}`)
+				sorted := func(names []string) []string { return slices.Sorted(slices.Values(names)) }
+				if len(p.Permits) != 2 || !slices.Equal(sorted(p.Keys), row.keys) || !slices.Equal(sorted(p.Targets), row.targets) {
+					t.Fatalf("%+v", p)
+				}
+				for i := range p.Permits { // each is free again by itself
+					s.says(c, "/v1/settle", settled(p.Permits[i], `"result":"unsent"`))
+					again := s.granted(c, atUpstream)
+					for _, names := range [][2][]string{{p.Keys, again.Keys}, {p.Targets, again.Targets}} {
+						if named := names[0] != nil && names[0][i] != ""; named && (len(names[1]) != 1 || names[1][0] != names[0][i]) {
+							t.Errorf("of %q the permit %d is free again, and the next one is of %q", names[0], i, names[1])
+						}
+					}
+				}
+				if len(s.arrivals) > 0 {
+					t.Errorf("%d requests were sent", len(s.arrivals))
+				}
+			})
+		})
+	}
 }
 
 // A client with a head start goes before those that wait, and others get their parts by weight: at a limit of

@@ -27,6 +27,10 @@ type Outside struct {
 
 // Leave is the permission to send an Outside. It is settled once, by one of its methods.
 type Leave struct {
+	// Key and Target are the names of the upstream's own key and of its target in whose limits the request
+	// counts. Its sender has to use these. Empty: the upstream has none.
+	Key, Target string
+
 	goes   chan struct{}       // received from when its turn has come
 	ends   chan *http.Response // how it ended; nil: it was not sent
 	over   chan struct{}       // closed when the limits have learned of its end
@@ -80,10 +84,6 @@ func (p *Proxy) leaving(ctx context.Context, name string, o *Outside) (*visit, e
 		if u.Name != name {
 			continue
 		}
-		if len(u.Targets) > 0 {
-			return nil, &NoLeaveError{Status: http.StatusConflict, Kind: "several-targets", Title: "The upstream has several targets",
-				Detail: name + " has several targets, and a permit names none; expected an upstream of one server"}
-		}
 		at := &url.URL{Scheme: leaveScheme, Host: u.To.Host, Path: u.To.Path}
 		if isStandard(u.To) {
 			at.Host = strings.TrimSuffix(at.Host, ":"+portOf(u.To))
@@ -100,6 +100,14 @@ func (p *Proxy) leaving(ctx context.Context, name string, o *Outside) (*visit, e
 		return v, nil
 	}
 	return nil, nil
+}
+
+// leaveOf is the Leave of a request; nil: the proxy sends the request itself.
+func leaveOf(r *http.Request) *Leave {
+	if v := visitOf(r.Context()); v != nil {
+		return v.leave
+	}
+	return nil
 }
 
 // Leave waits for the turn of a request that another program sends. It counts like the upstream's

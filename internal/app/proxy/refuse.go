@@ -275,6 +275,11 @@ func (v *visit) noTurn(e *transport.Error) *refusal {
 			"What the request costs is not known", false, true
 		x.detail = fmt.Sprintf("%s, and a limit of money holds for it; expected a price in the configuration (prices)",
 			strings.TrimPrefix(v.said(e.Err), transport.ErrPrice.Error()+": "))
+	case errors.Is(e, transport.ErrModel):
+		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusBadRequest, "no-model",
+			"The model of the request is not known", false, true
+		x.detail = fmt.Sprintf("each target of %s has its own names of models, and the model of this request is not known; expected a "+
+			"body with a model that is not compressed and has %d bytes at most", name, v.proxy.config.Bounds.Kept)
 	case errors.Is(e, transport.ErrPaused):
 		x.kind, x.title = "paused", "The upstream asked to stay away"
 		x.detail = fmt.Sprintf("%s asked to stay away for %s more (%v)", name, inWords(x.wait), e.Refusal)

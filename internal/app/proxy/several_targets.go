@@ -79,6 +79,10 @@ func (u *Upstream) target(i int) transport.Target {
 	return transport.Target{
 		Name: g.Name, Host: host, Preset: g.Preset, PerSecond: g.PerSecond, Provider: g.Provider, Counting: g.Counting,
 		Models: models, After: g.After, Apply: func(r *http.Request, model string) {
+			if l := leaveOf(r); l != nil {
+				l.Target = g.Name
+				return // with another scheme the request would be sent
+			}
 			g.lead(r.URL, model)
 			x.dress(r)
 		},

@@ -177,6 +177,11 @@ func TestRequestsInTheWordsOfATarget(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+	z := start(t, conf(azure))
+	if resp, text := z.do("POST", "/llm/v1/chat/completions", `{"messages":[]}`); resp.StatusCode != http.StatusBadRequest ||
+		!strings.Contains(text, Kinds+"no-model") || resp.Header.Get("X-Should-Retry") != "false" {
+		t.Errorf("without a model, where each target has names of models: %d, %s", resp.StatusCode, text)
+	}
 	log := x.log.String()
 	if strings.Count(log, "target=azure") != 2 || strings.Count(log, "target=plain") != 1 || strings.Contains(log, ours) || strings.Contains(log, second) {
 		t.Error(log)

@@ -35,8 +35,13 @@ func (u *Upstream) hasKeys() bool {
 	return len(u.Keys) > 0 || slices.ContainsFunc(u.Targets, func(g Target) bool { return len(g.Keys) > 0 })
 }
 
-// apply puts a key into a request and, if it numbers, the next number of the key.
+// apply puts a key into a request and, if it numbers, the next number of the key. The sender of a Leave
+// learns the key's name alone.
 func (u *Upstream) apply(r *http.Request, k Key, numbers bool) {
+	if l := leaveOf(r); l != nil {
+		l.Key = k.Name
+		return
+	}
 	fill := words{key: k.Secret}
 	if numbers {
 		v := visitOf(r.Context())
