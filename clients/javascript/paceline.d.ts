@@ -44,6 +44,9 @@ export class Away extends Error {}
 /** Leave to send one request. Settle it once; later reports change nothing. */
 export class Permit {
   readonly id: string;
+  /** The names of the server's key and target in whose limits it counts: the request has to use them. Empty: it has none. */
+  readonly key: string;
+  readonly target: string;
   /** Whether the request may still be sent. Ask right before the send. */
   fresh(): boolean;
   readonly settled: boolean;
@@ -62,11 +65,22 @@ export class Permit {
   answered(status: number, headers?: Headers | Iterable<readonly [string, string]> | Record<string, string>, body?: string): void;
 }
 
+/** The permits of one acquire. Its own methods settle together those that are not settled yet. */
+export class Permits extends Array<Permit> {
+  /** Whether the requests may still be sent. Ask right before the send. */
+  fresh(): boolean;
+  accepted(): void;
+  refused(retryAfter?: number): void;
+  failed(): void;
+  unsent(): void;
+  unknown(): void;
+}
+
 export class Limit {
   readonly name: string;
   readonly client: string;
   /** Waits for the first permit, and returns up to n that may go now. */
-  acquire(n?: number, wait?: Wait): Promise<Permit[]>;
+  acquire(n?: number, wait?: Wait): Promise<Permits>;
   /** Waits for the turn, and calls f. Its end settles the permit as accepted, an error as unknown. */
   run<T>(f: (permit: Permit) => T | Promise<T>, wait?: Wait): Promise<T>;
   /** A fetch whose requests wait for their turn and settle by their answers. It heeds init.signal. */

@@ -119,28 +119,67 @@ class Connection {
 const toldField = /limit|retry|quota|reset|remaining|^date$|^content-type$/i;
 const secretField = /cookie|auth|key|token$|secret/i;
 
-export class Permit {
-  #of; #client; #sendBy; #began; #actual;
-
-  constructor(of, client, id, sendBy, began) {
-    this.id = id;
-    this.#of = of;
-    this.#client = client;
-    this.#sendBy = sendBy;
-    this.#began = began;
+// Held is the permits of one acquire that are open. ids has undefined for one that has ended.
+class Held {
+  constructor(of, client, ids, sendBy) {
+    this.of = of;
+    this.client = client;
+    this.ids = ids;
+    this.sendBy = sendBy;
+    this.began = this.renewed = now();
+    this.left = ids.length;
   }
 
-  fresh() { return now() <= this.#sendBy; }
-  get settled() { return !this.#of._open.has(this.id); }
+  fresh() { return now() <= this.sendBy; }
+
+  settle(i, end) {
+    const id = this.ids[i];
+    if (id === undefined) return; // settled already
+    this.ids[i] = undefined;
+    this.#ended([id], end);
+  }
+
+  settleAll(end) {
+    if (this.left === 0) return;
+    const ids = this.open();
+    this.ids = [];
+    this.#ended(ids, end);
+  }
+
+  open() { return this.left === this.ids.length ? this.ids : this.ids.filter((id) => id !== undefined); }
+
+  #ended(ids, end) {
+    this.left -= ids.length;
+    if (this.left === 0) this.of._open.delete(this);
+    this.of._settled(this.client, ids, end);
+  }
+}
+
+const refusal = (retryAfter) => (retryAfter === undefined ? 'refused' : { result: 'refused', retry_after: retryAfter });
+
+// A grip is what a program has of a Held. While there is one, the permits are renewed.
+export class Permit {
+  #grip; #i; #actual;
+
+  constructor(grip, i, key = '', target = '') {
+    this.id = grip.held.ids[i];
+    this.key = key;
+    this.target = target;
+    this.#grip = grip;
+    this.#i = i;
+  }
+
+  fresh() { return this.#grip.held.fresh(); }
+  get settled() { return this.#grip.held.ids[this.#i] === undefined; }
   actual(cost) { this.#actual = cost; return this; }
   accepted() { this.#settle('accepted'); }
   failed() { this.#settle('failed'); }
   unsent() { this.#settle('unsent'); }
   unknown() { this.#settle('unknown'); }
-  refused(retryAfter) { this.#settle(retryAfter === undefined ? 'refused' : { result: 'refused', retry_after: retryAfter }); }
+  refused(retryAfter) { this.#settle(refusal(retryAfter)); }
 
   answered(status, headers = [], body = '') {
-    const end = { status, took_ms: Math.round(now() - this.#began) / 1000 };
+    const end = { status, took_ms: Math.round(now() - this.#grip.held.began) / 1000 };
     const pairs = typeof headers[Symbol.iterator] === 'function' ? headers : Object.entries(headers);
     for (const [name, value] of pairs) {
       if (!toldField.test(name) || secretField.test(name)) continue;
@@ -152,10 +191,28 @@ export class Permit {
   }
 
   #settle(end) {
-    if (!this.#of._open.delete(this.id)) return; // settled already
     if (this.#actual) end = { ...(typeof end === 'string' ? { result: end } : end), actual: this.#actual };
-    this.#of._settled(this.#client, this.id, end);
+    this.#grip.held.settle(this.#i, end);
   }
+}
+
+// Permits are those of one acquire. Its own methods settle together those that are not settled yet.
+export class Permits extends Array {
+  static get [Symbol.species]() { return Array; } // what map and filter return has no such methods
+  #grip;
+
+  constructor(grip, keys, targets) {
+    super();
+    this.#grip = grip;
+    for (let i = 0; i < grip.held.ids.length; i++) this.push(new Permit(grip, i, keys?.[i], targets?.[i]));
+  }
+
+  fresh() { return this.#grip.held.fresh(); }
+  accepted() { this.#grip.held.settleAll('accepted'); }
+  failed() { this.#grip.held.settleAll('failed'); }
+  unsent() { this.#grip.held.settleAll('unsent'); }
+  unknown() { this.#grip.held.settleAll('unknown'); }
+  refused(retryAfter) { this.#grip.held.settleAll(refusal(retryAfter)); }
 }
 
 // neverSent are the codes of a fetch that reached nobody: of Node and of Bun. Deno's errors have none.
@@ -178,8 +235,8 @@ export class Limit {
     if (maxWait !== undefined) want += `,"max_wait":${JSON.stringify(maxWait)}`;
     for (;;) {
       const permits = await this.#of._acquire(want, this.client, signal);
-      if (permits[0].fresh()) return permits;
-      for (const p of permits) p.unsent(); // this process was stopped meanwhile
+      if (permits.fresh()) return permits;
+      permits.unsent(); // this process was stopped meanwhile
     }
   }
 
@@ -241,11 +298,11 @@ function settlements(batch) {
   for (let i = 0; i < batch.length;) {
     const end = batch[i].end;
     if (typeof end !== 'string') {
-      parts.push(JSON.stringify({ id: batch[i++].id, ...end }));
+      parts.push(JSON.stringify({ ids: batch[i++].ids, ...end }));
       continue;
     }
     const ids = [];
-    while (i < batch.length && batch[i].end === end) ids.push(batch[i++].id);
+    while (i < batch.length && batch[i].end === end) ids.push(batch[i++].ids.join('","'));
     parts.push(`{"ids":["${ids.join('","')}"],"result":"${end}"}`);
   }
   return `[${parts.join(',')}]`;
@@ -253,10 +310,10 @@ function settlements(batch) {
 
 export class Paceline {
   #wire; #client; #daemonWait; #fields; #idle = []; #pending = new Map(); #soon; #reported = Promise.resolve(); #renews; #ttl = 10_000;
-  #dropped = new FinalizationRegistry((id) => this._open.delete(id)); // it ends as unknown
+  #dropped = new FinalizationRegistry((held) => this._open.delete(held)); // what is open ends as unknown
 
   constructor({ socket, url, key, client = '', daemonWait = 30 } = {}) {
-    this._open = new Map(); // by id; renewed until settled or dropped
+    this._open = new Set(); // each Held; renewed until settled or dropped
     this.#client = client;
     this.#daemonWait = daemonWait;
     let host = 'paceline';
@@ -321,7 +378,7 @@ export class Paceline {
     try {
       said = this.#answer(...await this._raw('/v1/acquire', message, signal));
     } catch (error) {
-      if (!(error instanceof Refused)) for (const { id, end } of batch) this._settled(client, id, end);
+      if (!(error instanceof Refused)) for (const { ids, end } of batch) this._settled(client, ids, end);
       throw error;
     }
     const same = sameClock && this.#wire.path;
@@ -332,36 +389,35 @@ export class Paceline {
       this.#renews = setInterval(() => this.#renew(), this.#ttl / 4);
       this.#renews.unref?.();
     }
-    const granted = { client, renewed: now() };
-    return said.permits.map((id) => {
-      const permit = new Permit(this, client, id, sendBy, granted.renewed);
-      this._open.set(id, granted);
-      this.#dropped.register(permit, id);
-      return permit;
-    });
+    const held = new Held(this, client, said.permits, sendBy), grip = { held };
+    this._open.add(held);
+    this.#dropped.register(grip, held);
+    return new Permits(grip, said.keys, said.targets);
   }
 
-  _settled(client, id, end) {
+  _settled(client, ids, end) {
     const list = this.#pending.get(client);
-    if (list) list.push({ id, end });
-    else this.#pending.set(client, [{ id, end }]);
+    if (list) list.push({ ids, end });
+    else this.#pending.set(client, [{ ids, end }]);
     this.#soon ??= setTimeout(() => { this.flush(); }, SOON);
   }
 
   #take(client) {
     const list = this.#pending.get(client);
     if (!list) return [];
-    if (list.length > MOST) return list.splice(0, MOST);
+    let n = 0, room = MOST;
+    while (n < list.length && list[n].ids.length <= room) room -= list[n++].ids.length;
+    if (n < list.length) return list.splice(0, n);
     this.#pending.delete(client);
     return list;
   }
 
   async #renew() {
     const old = new Map();
-    for (const [id, granted] of this._open) {
-      if (now() - granted.renewed < this.#ttl * 250) continue; // µs of a quarter
-      if (!old.has(granted.client)) old.set(granted.client, []);
-      old.get(granted.client).push([id, granted]);
+    for (const held of this._open) {
+      if (now() - held.renewed < this.#ttl * 250) continue; // µs of a quarter
+      if (!old.has(held.client)) old.set(held.client, []);
+      old.get(held.client).push(...held.open().map((id) => [id, held]));
     }
     for (const [client, all] of old) {
       for (let i = 0; i < all.length; i += MOST) {
@@ -371,7 +427,7 @@ export class Paceline {
         } catch {
           return;
         }
-        for (const [, granted] of part) granted.renewed = now();
+        for (const [, held] of part) held.renewed = now();
       }
     }
   }

@@ -24,7 +24,7 @@ import (
 
 // clientLimits are the limits that the tests of the clients want.
 var clientLimits = []string{"--limit", "fast=100000/s", "--limit", "pair=2/h", "--limit", "hour=1/h", "--limit", "left=1/h",
-	"--limit", "answers=100000/s", "--limit", "http=100000/s"}
+	"--limit", "answers=100000/s", "--limit", "http=100000/s", "--limit", "refusing=100000/s"}
 
 // client is a program of another language beside a daemon.
 func (p *permits) client(program string, args ...string) *exec.Cmd {
@@ -83,7 +83,7 @@ func TestJavaScriptPermits(t *testing.T) {
 	t.Parallel()
 	race.Without(t)
 	need.Program(t, "node")
-	b, err := newClients(t).client("node", "--test", scriptTests+"paceline.test.mjs").CombinedOutput()
+	b, err := newClients(t).client("node", "--expose-gc", "--test", scriptTests+"paceline.test.mjs").CombinedOutput()
 	if err != nil {
 		t.Errorf("%v\n%s", err, b)
 	}
@@ -259,10 +259,7 @@ func TestPermitsPerSecond(t *testing.T) {
 	time.Sleep(3 * time.Second) // until what an earlier daemon may have granted counts no more
 	for _, language := range [][]string{{"python3", pythonTests + "speed.py"}, {"node", scriptTests + "speed.mjs"}} {
 		need.Program(t, language[0])
-		sizes := []string{"1", "echo", "1", "10", "100", "1", "echo"}
-		if language[0] == "python3" {
-			sizes = append(sizes, "each:10", "each:100")
-		}
+		sizes := []string{"1", "echo", "1", "10", "100", "1", "echo", "each:10", "each:100"}
 		got := map[string][]float64{}
 		for range 5 {
 			b, err := p.client(language[0], append(language[1:], append([]string{"1"}, sizes...)...)...).Output()

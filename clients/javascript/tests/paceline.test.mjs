@@ -59,6 +59,52 @@ test('batches, and many at once', async () => {
   p.close();
 });
 
+test('what is settled together was not settled before', async () => {
+  const p = new Paceline({ client: 'together' });
+  const before = await counts(p);
+  for (let i = 0; i < 3; i++) (await p.limit('fast').acquire(400)).accepted();
+  const permits = await p.limit('fast').acquire(10);
+  permits[3].unsent();
+  permits.at(-1).actual({ tokens: 3 }).failed();
+  assert.deepEqual([permits.length, permits[3].settled, permits[4].settled, permits.fresh()], [10, true, false, true]);
+  permits.unknown();
+  permits.accepted();
+  permits[4].accepted();
+  assert.ok(permits.every((permit) => permit.settled));
+  assert.ok(permits.filter(() => true).constructor === Array);
+  (await p.limit('refusing').acquire(2)).refused(0);
+  assert.deepEqual(await more(p, before), { accepted: 1200, limited: 2, failed: 1, unknown: 8, unsent: 1 });
+  p.close();
+});
+
+test('a batch that is held is renewed, and what is dropped is not', { skip: !globalThis.gc && 'node --expose-gc' }, async () => {
+  let renewed = '';
+  const daemon = http.createServer((req, res) => {
+    let body = '';
+    req.on('data', (part) => { body += part; });
+    req.on('end', () => {
+      if (req.url.startsWith('/v1/renew')) renewed = JSON.parse(body).sort().join();
+      const { n = 1 } = req.url === '/v1/acquire' ? JSON.parse(body) : {};
+      const permits = Array.from({ length: n }, (_, i) => `${n}-${i}`);
+      res.end(JSON.stringify({ permits, send_within_ms: 1000, ttl_ms: 40, waited_ms: 0 }));
+    });
+  });
+  await new Promise((resolve) => { daemon.listen(0, '127.0.0.1', resolve); });
+  const p = new Paceline({ url: `http://127.0.0.1:${daemon.address().port}` });
+  const any = p.limit('any');
+  try {
+    const [, kept] = await any.acquire(3);
+    const whole = await any.acquire(2);
+    await any.acquire(4); // dropped
+    whole[0].accepted();
+    await until(() => { globalThis.gc(); return renewed === '2-1,3-0,3-1,3-2'; });
+    assert.ok(!kept.settled && !whole[1].settled);
+  } finally {
+    p.close();
+    daemon.close();
+  }
+});
+
 test('refusals have a kind', async () => {
   const p = new Paceline({ client: 'refusals' });
   const kind = (k, status) => (e) => e instanceof Refused && e.kind === k && e.status === status;
@@ -152,5 +198,14 @@ test('a server tells keys apart', async () => {
     await assert.rejects(limit.acquire(2, { maxWait: 0 }), (error) => error instanceof Refused && error.kind === 'wait-too-long');
   }
   await p.flush();
+  p.close();
+});
+
+test('a permit names the key that its request has to use', async () => {
+  const p = new Paceline();
+  const permits = await p.limit('127.0.0.1:8').acquire(5, { maxWait: 0 });
+  assert.deepEqual(permits.map((permit) => permit.key).sort(), ['K_ONE', 'K_TWO']);
+  const [other] = await p.limit('fast').acquire();
+  assert.deepEqual([other.key, other.target], ['', '']);
   p.close();
 });

@@ -1,4 +1,4 @@
-// Permits a second of one process: speed.mjs SECONDS BATCH... See tests/speed.py of the client of Python.
+// Permits a second of one process: speed.mjs SECONDS BATCH... Each BATCH is as for tests/speed.py of the client of Python.
 import { performance } from 'node:perf_hooks';
 import process from 'node:process';
 import { Paceline } from '../paceline.mjs';
@@ -11,7 +11,9 @@ for (const what of all) {
   let done = 0;
   const once = what === 'echo'
     ? async () => { await echo._raw('/v1/acquire', message); done++; }
-    : async () => { for (const p of await limit.acquire(Number(what))) { p.accepted(); done++; } };
+    : what.startsWith('each:')
+      ? async () => { for (const p of await limit.acquire(Number(what.slice(5)))) { p.accepted(); done++; } }
+      : async () => { const all = await limit.acquire(Number(what)); all.accepted(); done += all.length; };
   await once();
   done = 0;
   const began = performance.now(), end = began + Number(seconds) * 1000;
