@@ -47,11 +47,17 @@ func (f *backlogFlags) check(cmd *cobra.Command) error {
 // givenOf are the given flags of some names.
 func givenOf(cmd *cobra.Command, names string) (all []string) {
 	for name := range strings.FieldsSeq(names) {
-		if flag := cmd.Flag(name); flag != nil && flag.Changed {
+		if isGiven(cmd, name) {
 			all = append(all, "--"+name)
 		}
 	}
 	return all
+}
+
+// isGiven reports whether a flag is on the command line. It is not if the verb does not have it.
+func isGiven(cmd *cobra.Command, name string) bool {
+	flag := cmd.Flag(name)
+	return flag != nil && flag.Changed
 }
 
 // refusals are flags that do not go with something, and why.
@@ -74,22 +80,19 @@ var notWithBacklog = refusals{
 	{"upstream", "the limits of an upstream are of one process"},
 	{"every rounds", "a backlog has one result for each id"},
 	{"next next-while max-pages", "the next page is known only to the process that read the one before"},
-	{"budget price", "each process knows only what it has spent itself"},
+	{"per-second", "a limit that lets a large request go alone cannot be shared"},
+	{"budget price price-input price-output", "each process knows only what it has spent itself"},
 	{"retry-dead", "expected paceline backlog retry-dead"},
 	{"strangers sharers use ramp", "the limits are shared by a store"},
-	{"limit-model rpm tpm itpm otpm per-second count estimate max-output", "limits of tokens and of models are not shared over a backlog yet"},
-	{"prompt-column model system max-tokens price-input price-output",
-		"prompts count in limits of tokens, which are not shared over a backlog yet"},
 	{"latency-max", "what a promise of latencies gains cannot be shared"},
 	{"nonce-unit nonce-gap nonce-status", "nonces rise in the order of one process"},
 	{"sync trust-clock", "it is of the journal of a run, and a backlog needs none"},
 	{"report", "it has the results of one process alone"},
-	{"base-url format", "batches for language models are not kept in a backlog yet"},
 }
 
 // notAtWork are the flags of run that are of the input or of the results.
 var notAtWork = refusals{
-	{"url method body id no-header curl input-format skip-invalid prompt-column model system max-tokens dry-run by queue",
+	{"url method body id no-header curl input-format skip-invalid prompt-column model system max-tokens format dry-run by queue",
 		"the requests are in the backlog; expected it with paceline enqueue"},
 	{"out dead errors select out-format", "the results are in the backlog; expected paceline backlog results"},
 }
@@ -140,7 +143,8 @@ func (o *opened) close() { _ = o.store.Close() }
 // shares makes the limits those of all processes: by a file beside a SQLite backlog, by the same database otherwise.
 func (f *backlogFlags) shares(of *runFlags) {
 	s := &of.sharing.store
-	if f.store == "" || s.Address != "" || slices.Contains(of.limits, "none") || slices.Contains(of.limits, "auto") {
+	unlimited := slices.Contains(of.limits, "none") && len(of.llm.each) == 0
+	if f.store == "" || s.Address != "" || unlimited || slices.Contains(of.limits, "auto") {
 		return
 	}
 	if s.Address = f.store; s.Name == "" {
@@ -151,30 +155,25 @@ func (f *backlogFlags) shares(of *runFlags) {
 	}
 }
 
-// agrees notes in a backlog whether its workers keep to limits, for later ones. It refuses a worker that does not beside
-// one that does: their limits cannot show it.
-func (o *opened) agrees(ctx context.Context, unlimited bool) error {
-	ways := map[bool]string{false: "with limits", true: "without a limit (--limit none)"}
-	own := ways[unlimited]
-	for {
-		info, err := o.Info(ctx)
-		if err != nil || string(info.Note) == own {
-			return err
+// agrees notes in a backlog how its workers divide their limits, for later ones. It refuses a worker that divides them
+// otherwise than one that is there: their limits cannot show it.
+func (o *opened) agrees(ctx context.Context, own string) error {
+	return work.ChangeNote(ctx, o.Backlog, func(note *work.Note) (changed bool, err error) {
+		was := note.Limits
+		if was == own {
+			return false, nil
 		}
-		if info.Note != nil {
-			all, err := o.Workers(ctx)
-			if err != nil {
-				return err
-			}
-			if n := len(livingOf(all)); n > 0 {
-				return fmt.Errorf("%s here %s, and this one would send %s; expected the same of all. A worker that was killed "+
-					"is here for 15s", text.Count(n, "worker sends", "workers send"), text.Sanitize(string(info.Note)), own)
-			}
+		note.Limits = own
+		if was == "" {
+			return true, nil
 		}
-		if done, err := o.SetNote(ctx, info.Note, []byte(own)); done || err != nil {
-			return err
+		all, err := o.Workers(ctx)
+		if n := len(livingOf(all)); n > 0 && err == nil {
+			err = fmt.Errorf("%s here %s, and this one would send %s; expected the same of all. A worker that was killed "+
+				"is here for 15s", text.Count(n, "worker sends", "workers send"), text.Sanitize(was), own)
 		}
-	}
+		return true, err
+	})
 }
 
 // suits reports what of a run's configuration does not go with a backlog.
@@ -184,8 +183,6 @@ func (f *backlogFlags) suits(c *run.Config) error {
 		return nil
 	case c.Auto != nil:
 		return errors.New("--limit auto with --backlog: a limit that one process finds out is not that of all; expected a limit")
-	case c.Meter != nil:
-		return errors.New("limits of tokens with --backlog are not shared yet; expected --limit")
 	}
 	if what := templateOf(c, "nonce"); what != "" {
 		return fmt.Errorf("%s with --backlog: nonces rise in the order of one process", what)

@@ -51,13 +51,22 @@ func (f *runFlags) viaBacklog(cmd *cobra.Command, in *runInput, c run.Config, si
 		}
 		return f.llm.printPlan(cli.Harmless(cmd.OutOrStdout(), f.output), p, f.output)
 	}
-	a := &work.Adder{Storing: format.Storing{Read: time.Now(), TTL: f.ttl}}
+	a := &work.Adder{Counted: in.isMetered, Storing: format.Storing{Read: time.Now(), TTL: f.ttl}}
 	o, err := f.adding(cmd.Context(), a, r, in, signals)
 	if err != nil {
 		return err
 	}
 	defer o.close()
 	errs.Line(addedWords(a, o))
+	if c.Meter == nil && c.Format == nil { // others may have added prompts
+		note, err := work.ReadNote(cmd.Context(), o.Backlog)
+		if err == nil {
+			err = f.meter(cmd, &runInput{note: &note}, &c)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if home := r.Home(); len(c.KeyHosts) == 0 && home != nil {
 		c.KeyHosts = secret.Places{*home}
 	}
@@ -87,7 +96,7 @@ func (f *backlogFlags) leftWords(ctx context.Context, p *run.Plan, c *run.Config
 		text.Thousands(n.Left()), text.Thousands(n.Total))
 	slowest := time.Duration(0)
 	for _, l := range c.Limits {
-		if l.Unit == limit.Requests {
+		if l.Unit == limit.Requests && l.Model == "" && !l.EachModel {
 			slowest = max(slowest, time.Duration(float64(n.Left()+int64(p.Requests))/l.Speed()*float64(time.Second)))
 		}
 	}
@@ -100,14 +109,19 @@ func (f *backlogFlags) leftWords(ctx context.Context, p *run.Plan, c *run.Config
 // backlogResults are the files of the results of run --backlog.
 type backlogResults struct {
 	out, dead string
+	format    format.Format
 	shape     *output.Shape
 	stdout    io.Writer
 }
 
 func resultFiles(c *run.Config) *backlogResults {
-	names := output.Config{Out: c.Out, Dead: c.Dead, Format: format.Plain{}}
+	f := format.Format(format.Plain{})
+	if l, is := c.Format.(*format.LLM); is {
+		f = l
+	}
+	names := output.Config{Out: c.Out, Dead: c.Dead, Format: f}
 	names.Name()
-	return &backlogResults{names.Out, names.Dead, c.Shape, c.Stdout}
+	return &backlogResults{names.Out, names.Dead, f, c.Shape, c.Stdout}
 }
 
 // check refuses to write over files that are not results.
@@ -126,7 +140,7 @@ func (r *backlogResults) check(c *run.Config) error {
 		info, err := file.Stat()
 		line, rerr := bufio.NewReaderSize(file, 1<<20).ReadSlice('\n')
 		file.Close()
-		switch _, is := format.SlowEntry(line); {
+		switch _, is := r.format.Entry(line, path == r.dead); {
 		case err != nil:
 			return err
 		case c.InputInfo != nil && os.SameFile(info, c.InputInfo):
@@ -150,6 +164,9 @@ func (r *backlogResults) write(ctx context.Context, o *opened, errs *screen.Scre
 	w := work.Results{Backlog: o.Backlog, Shape: r.shape, Failed: func(id string, err error) {
 		errs.Line(fmt.Sprintf("--select %v, of the answer to %q: that is null", err, id))
 	}}
+	if l, is := r.format.(*format.LLM); is {
+		w.Format = l
+	}
 	out, err := replacing(r.out, text.SanitizeJSONTo(r.stdout))
 	if err == nil && r.dead != r.out {
 		var letters *atOnceFile

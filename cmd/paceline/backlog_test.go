@@ -305,6 +305,7 @@ func TestBacklogBadInput(t *testing.T) {
 	store := "sqlite:" + db
 	good := linesFile(t, dir, "good.jsonl", `{"id":"a","url":"`+server.URL+`/a"}`)
 	twice := linesFile(t, dir, "twice.jsonl", `{"id":"a","url":"`+server.URL+`/a"}`, `{"id":"b","url":"`+server.URL+`/b"}`, `{"id":"a","url":"`+server.URL+`/c"}`)
+	batch := linesFile(t, dir, "batch.jsonl", strings.TrimSpace(chats("a", "m", 1)), `{"custom_id":"b","method":"GET","url":"/v1/responses","body":{}}`)
 	none := "sqlite:" + filepath.Join(dir, "none.db")
 	for _, c := range []struct {
 		code     int
@@ -324,7 +325,14 @@ func TestBacklogBadInput(t *testing.T) {
 		{cli.ExitUsage, "--budget with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--budget", "1"}},
 		{cli.ExitUsage, "--retry-dead with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--retry-dead"}},
 		{cli.ExitUsage, "--next with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--next", "link"}},
-		{cli.ExitUsage, "--tpm with --backlog", []string{"run", good, "--backlog", store, "--tpm", "1000"}},
+		{cli.ExitUsage, "--tpm: the tokens of GET /a cannot be counted", []string{"run", good, "--backlog", store, "--tpm", "1000"}},
+		{cli.ExitUsage, "--price-input with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--price-input", "1"}},
+		{cli.ExitUsage, "--format with paceline work", []string{"work", "--limit", "none", "--backlog", store, "--format", "openai-batch"}},
+		{cli.ExitUsage, "--base-url: base URL", []string{"work", "--limit", "none", "--backlog", store, "--base-url", "host"}},
+		{cli.ExitUsage, "--format openai-batch with --select", []string{"backlog", "results", store, "--format", "openai-batch", "--select", "id=.id"}},
+		{cli.ExitUsage, "--model is for prompts", []string{"enqueue", good, "--backlog", store, "--model", "m"}},
+		{cli.ExitUsage, "--prompt-column with --body", []string{"enqueue", good, "--backlog", store, "--prompt-column", "c", "--body", "b"}},
+		{cli.ExitConfig, `batch.jsonl:2:27: method "GET", expected "POST"`, []string{"enqueue", batch, "--backlog", store}},
 		{cli.ExitUsage, "--limit auto with --backlog", []string{"run", good, "--limit", "auto", "--backlog", store}},
 		{cli.ExitUsage, "{nonce} in N with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "-H", "N: {nonce}"}},
 		{cli.ExitUsage, "--backlog-name without --backlog", []string{"run", good, "--limit", "none", "--backlog-name", "x"}},
@@ -363,6 +371,9 @@ func TestBacklogFlags(t *testing.T) {
 	file := linesFile(t, dir, "one.jsonl", `{"id":"a","url":"`+server.URL+`/a"}`)
 	table := linesFile(t, dir, "one.csv", "a,"+server.URL+"/a")
 	curls := linesFile(t, dir, "curl.txt", "curl "+server.URL+"/a")
+	prompts := linesFile(t, dir, "q.csv", "text", "Why?")
+	batch := linesFile(t, dir, "batch.jsonl", strings.TrimSpace(chats("a", "gpt-4o", 1)))
+	chat := linesFile(t, dir, "chat.jsonl", `{"id":"a","method":"POST","url":"`+server.URL+`/chat/completions","body":{"model":"gpt-4o"}}`)
 	limits := "sqlite:" + filepath.Join(dir, "shared")
 	ripeStore(t, limits, "it", perSecondKeeper(20))
 	goes := map[string]bool{"backlog": true, "help-all": true}
@@ -384,6 +395,10 @@ func TestBacklogFlags(t *testing.T) {
 		{table, `--limit none --input-format csv --no-header --url {row.2} --id {row.1} --method PUT --body {row.1} --skip-invalid
 			--max-line 10kB --max-header 10kB --max-body 1kB`},
 		{curls, "--limit none --curl"},
+		{prompts, "--limit none --prompt-column text --model m --system x --max-tokens 5 --base-url HOST"},
+		{batch, "--limit none --format openai-batch --base-url HOST"},
+		{chat, `--rpm 600 --tpm 60000 --itpm 60000 --otpm 60000 --count used --estimate 0.05 --max-output 5
+			--limit-model o3=rpm:60`},
 	} {
 		var args []string
 		for arg := range strings.FieldsSeq(c.args) {
@@ -394,6 +409,7 @@ func TestBacklogFlags(t *testing.T) {
 			args = append(args, arg)
 		}
 		args = append(args, "--backlog", fmt.Sprintf("sqlite:%s/%d.db", dir, n))
+		said(t, cli.ExitOK, "share", "new", fmt.Sprintf("sqlite:%s/%d.db.limits", dir, n))
 		said(t, cli.ExitOK, append([]string{"run", c.file}, args...)...)
 	}
 	values := map[string]string{"use": "50%", "sync": "always", "via": "batch", "count": "sum", "retry-dead": "all", "strangers": "rolling"}

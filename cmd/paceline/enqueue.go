@@ -33,11 +33,12 @@ type enqueueFlags struct {
 
 func newEnqueue() *cobra.Command {
 	f := enqueueFlags{runFlags: newRunFlags()}
-	f.llm.format, f.limits = "auto", []string{"none"}
+	f.limits, f.llm.count, f.llm.stores = []string{"none"}, "documented", true
 	c := &cobra.Command{
 		Use: "enqueue [FILE|-]", Short: "Add a file of HTTP requests to a backlog", Long: enqueueLong,
 		Example: "  paceline enqueue requests.jsonl --backlog sqlite:jobs.db\n" +
-			"  paceline enqueue people.csv --url 'https://h.example/{row.email}' --backlog postgres://db/jobs",
+			"  paceline enqueue people.csv --url 'https://h.example/{row.email}' --backlog postgres://db/jobs\n" +
+			"  paceline enqueue q.csv --prompt-column q --model gpt-5 --preset openai:tier1 --backlog sqlite:j.db",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && cmd.Flags().NFlag() == 0 {
@@ -49,6 +50,10 @@ func newEnqueue() *cobra.Command {
 	p := c.Flags()
 	f.backlog.add(p)
 	f.given.add(p)
+	f.prompt.add(p)
+	p.StringVar(&f.llm.format, "format", "auto", "format of the input: jsonl, openai-batch, anthropic-batch; auto: by the first line")
+	p.StringVar(&f.llm.baseURL, "base-url", "", "address for the requests of a batch, or for prompts (default: the provider's own)")
+	p.StringVar(&f.llm.preset, "preset", "", "with --prompt-column: whose API it is, such as openai:tier1. Limits are for paceline work")
 	p.StringArrayVarP(&f.headers, "header", "H", nil, "'Name: value' with {row.COLUMN} for every request, kept in the backlog; repeatable")
 	p.StringArrayVar(&f.query, "query", nil, "'name=value' with {row.COLUMN} for the query of every request, likewise; repeatable")
 	p.IntVar(&f.priority, "priority", 0, "added to the priority of each request: a step puts it a minute before others")
@@ -69,6 +74,9 @@ func (f *enqueueFlags) run(cmd *cobra.Command, name string) error {
 	if f.ttl < 0 {
 		return cli.Usage(fmt.Errorf("--ttl %v, expected at least 0s", f.ttl))
 	}
+	if err := errors.Join(f.llm.known(), f.prompts(cmd)); err != nil {
+		return cli.Usage(err)
+	}
 	due, err := parseUntil(f.at, time.Now())
 	if err != nil {
 		return cli.Usage(fmt.Errorf("--at %w", err))
@@ -82,16 +90,15 @@ func (f *enqueueFlags) run(cmd *cobra.Command, name string) error {
 	if c.Query, err = format.ParseQuery(f.query); err != nil {
 		return cli.Usage(fmt.Errorf("--query %w", err))
 	}
+	if err := f.prompt.config(&f.runFlags, &c); err != nil {
+		return err
+	}
 	in, err := openRunInput(cmd, name)
 	if err != nil {
 		return err
 	}
 	defer in.close()
-	taken, err := f.take(cmd, in, &c)
-	if err == nil && !taken {
-		err = f.plain(in)
-	}
-	if err != nil {
+	if err := f.format(cmd, in, &c); err != nil {
 		return err
 	}
 	signals, stop := notified()
@@ -103,23 +110,13 @@ func (f *enqueueFlags) run(cmd *cobra.Command, name string) error {
 	if err := f.check(r, in, signals); err != nil {
 		return err
 	}
-	a := &work.Adder{Priority: f.priority, Due: due, Storing: format.Storing{Read: time.Now(), TTL: f.ttl, Secrets: f.secrets}}
+	a := &work.Adder{Priority: f.priority, Due: due, Counted: in.isMetered, Storing: format.Storing{Read: time.Now(), TTL: f.ttl, Secrets: f.secrets}}
 	o, err := f.adding(cmd.Context(), a, r, in, signals)
 	if err != nil {
 		return err
 	}
 	defer o.close()
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), addedWords(a, o))
-	return err
-}
-
-// plain refuses an input that is a batch for language models.
-func (f *runFlags) plain(in *runInput) error {
-	_, isLLM, reader, err := f.llm.readFormat(in.reader, int(f.maxLine))
-	if in.reader = reader; err == nil && isLLM {
-		err = cli.Usage(fmt.Errorf("%s is a batch for language models, which is not kept in a backlog yet; expected whole requests, a "+
-			"line each", in.name))
-	}
 	return err
 }
 

@@ -59,9 +59,10 @@ var groupTable = cli.Groups{
 			backlog-name=NAME  name of the list in the store
 			url=URL          where to send, for each line of the input; {row.NAME} is a column
 			body=TEXT|@FILE  of each request, {row.NAME} filled in
+			prompt-column=COLUMN  a prompt of each row; --model NAME, --system TEXT|@FILE
 			curl             the input has lines of curl, as copied from a browser`,
 			`header=FIELD query=PARAMETER method=METHOD id=TEMPLATE input-format=FORMAT no-header skip-invalid store-secrets
-			max-line max-header max-body`},
+			max-line max-header max-body model=NAME system=TEXT|@FILE max-tokens=N format=FORMAT base-url=URL preset=NAME`},
 		{"When it goes", `
 			priority=N       each step puts the requests a minute before others
 			ttl              how long they are of use
@@ -76,14 +77,14 @@ var groupTable = cli.Groups{
 			`query=PARAMETER redirects`},
 		{"Limits", `
 			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
-			preset=NAME      published limits by name, such as github
+			preset=NAME      published limits by name, such as github or openai:tier1
 			share=STORE      where the limits are (default: beside the backlog)`,
-			`charge=CHARGE concurrency share-name=NAME share-fallback=wait|split share-weight share-least rejects-free
+			`rpm tpm itpm otpm limit-model=MODEL=LIMITS count=WHAT estimate=SHARE max-output charge=CHARGE concurrency share-name=NAME share-fallback=wait|split share-weight share-least rejects-free
 			latency-max`},
 		{"Keys", `
 			key-env=A,B      environment variables with an API key each, for {key}
-			key-host=HOST    where keys may go`,
-			`organization=KEY=NAME auth-command=COMMAND auth-every ban-status=CODES oauth-token-url=URL
+			key-host=HOST    where keys may go (default: the host of --base-url)`,
+			`base-url=URL organization=KEY=NAME auth-command=COMMAND auth-every ban-status=CODES oauth-token-url=URL
 			oauth-client-id-env=NAME oauth-client-secret-env=NAME oauth-scopes=A,B oauth-param=NAME=VALUE`},
 		{"Answers", `
 			attempts

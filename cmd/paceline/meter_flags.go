@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,7 +33,7 @@ func (f *llmFlags) forTokens(cmd *cobra.Command) string {
 		return f.bounded[0]
 	}
 	for _, name := range []string{"prompt-column", "max-tokens", "count", "estimate", "max-output", "price-input"} {
-		if cmd.Flag(name).Changed {
+		if isGiven(cmd, name) {
 			return "--" + name
 		}
 	}
@@ -42,6 +44,9 @@ func (f *llmFlags) forTokens(cmd *cobra.Command) string {
 // names the provider.
 func (f *runFlags) meter(cmd *cobra.Command, in *runInput, c *run.Config) error {
 	flag := f.llm.forTokens(cmd)
+	if flag == "" && in.note != nil && in.note.API != "" { // all processes that send from a backlog count alike
+		flag = "a backlog of prompts"
+	}
 	unpriced := f.budget > 0 && f.price <= 0
 	if flag == "" && !unpriced {
 		return nil
@@ -58,9 +63,12 @@ func (f *runFlags) meter(cmd *cobra.Command, in *runInput, c *run.Config) error 
 	if err != nil {
 		return err
 	}
-	if q != nil {
+	switch {
+	case q != nil:
 		m.Host, m.API = q.URL.Host, tokens.APIOf(q.URL.Path)
 		_, err = meter.Body(q.Method, q.URL, q.Body)
+	case len(c.KeyHosts) > 0:
+		m.Host = c.KeyHosts[0].Host()
 	}
 	_, unknown := errors.AsType[*meter.Uncounted](err)
 	switch {
@@ -79,6 +87,13 @@ func (f *runFlags) meter(cmd *cobra.Command, in *runInput, c *run.Config) error 
 // first returns the first request of the input; nil: none is found. The input is read from its beginning
 // afterwards.
 func (in *runInput) first(f format.Format, limits format.InputLimits) (*format.Request, error) {
+	if in.note != nil {
+		u, err := url.Parse(in.note.API)
+		if err != nil || u.Host == "" {
+			return nil, nil
+		}
+		return &format.Request{Method: http.MethodPost, URL: u}, nil
+	}
 	file, seeks := in.reader.(io.ReadSeeker)
 	if !in.isFile || !seeks {
 		return format.First(f, in.name, bytes.NewReader(in.head), limits), nil
@@ -91,10 +106,10 @@ func (in *runInput) first(f format.Format, limits format.InputLimits) (*format.R
 // patient gives answers more time and room, unless flags say how much: models that think for a long time
 // need both.
 func (f *llmFlags) patient(cmd *cobra.Command, c *run.Config) {
-	if !cmd.Flag("timeout").Changed {
+	if !isGiven(cmd, "timeout") {
 		c.Timeout = 10 * time.Minute
 	}
-	if !cmd.Flag("max-response").Changed {
+	if !isGiven(cmd, "max-response") {
 		c.MaxResponse = 16 << 20
 	}
 }

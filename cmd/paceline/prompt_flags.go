@@ -64,10 +64,8 @@ func (f *runFlags) prompts(cmd *cobra.Command) error {
 		}
 		return nil
 	}
-	for _, name := range []string{"body", "method", "curl", "format", "next"} {
-		if cmd.Flag(name).Changed {
-			return fmt.Errorf("--prompt-column with --%s, expected one of them", name)
-		}
+	if given := givenOf(cmd, "body method curl format next"); len(given) > 0 {
+		return fmt.Errorf("--prompt-column with %s, expected one of them", given[0])
 	}
 	switch {
 	case p.column == "" || strings.ContainsAny(p.column, "{}"):
@@ -188,27 +186,22 @@ func (p *promptFlags) config(f *runFlags, c *run.Config) error {
 	if p.api == tokens.NoAPI {
 		return nil
 	}
-	of, fields := format.OpenAI, []string(nil)
+	of := format.OpenAI
 	if p.api == tokens.Messages {
-		of, fields = format.Anthropic, []string{"anthropic-version: 2023-06-01"}
+		of = format.Anthropic
 	}
-	switch {
-	case len(c.Keys) > 0 && !format.Uses(c.Header, "key") && !format.Uses(c.Query, "key"):
-		fields = append(fields, of.KeyHeader())
-	case len(c.Keys) == 0 && len(c.Header) == 0 && strings.HasPrefix(f.given.url, of.BaseURL()) && !f.llm.dryRun:
+	if len(c.Keys) == 0 && len(c.Header) == 0 && strings.HasPrefix(f.given.url, of.BaseURL()) && !f.llm.dryRun && !f.llm.stores {
 		return cli.Exit(cli.ExitConfig,
 			fmt.Errorf("%s asks for a key: name its environment variable with --key-env", of.BaseURL()))
 	}
-	for _, field := range fields {
-		all, err := format.ParseHeaders([]string{field})
+	if of == format.Anthropic && !hasField(c.Header, "anthropic-version") {
+		version, err := format.ParseHeaders([]string{"anthropic-version: 2023-06-01"})
 		if err != nil {
 			return err
 		}
-		if !hasField(c.Header, all[0].Name()) {
-			c.Header = append(c.Header, all...)
-		}
+		c.Header = append(c.Header, version...)
 	}
-	return nil
+	return withKey(c, of)
 }
 
 func hasField(all []format.Template, name string) bool {

@@ -19,6 +19,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/app/work"
 )
 
 const runLong = `Send the HTTP requests of FILE as fast as the limits allow and no faster. FILE has URLs, one a line; a table or rows of JSON, with --url;
@@ -207,6 +208,7 @@ type runInput struct {
 	head   []byte      // its beginning
 	// isMetered says that the tokens of its requests are counted.
 	isMetered bool
+	note      *work.Note // of the backlog that is the input; nil: it is none
 	close     func() error
 	whole     func() string // how far all processes of a backlog are; nil: there is no backlog
 }
@@ -283,6 +285,11 @@ func (f *runFlags) suits(cmd *cobra.Command, in *runInput, c *run.Config) error 
 		return err
 	}
 	in.isMetered = c.Meter != nil
+	if in.note != nil && in.isMetered { // the requests have the fields of their API, but for its key
+		if err := withKey(c, format.ProviderOf(c.Meter)); err != nil {
+			return err
+		}
+	}
 	if len(f.keyEnv) > 0 && !format.Uses(c.Header, "key") && !format.Uses(c.Query, "key") {
 		return cli.Usage(errors.New("--key-env without {key} in --header or --query: no request would have a key, " +
 			"expected such as --header 'Authorization: Bearer {key}'"))

@@ -34,6 +34,7 @@ type llmFlags struct {
 	prices                         run.Prices
 	errors                         string
 	dryRun, perSecond              bool
+	stores                         bool   // the requests are not sent here
 	by                             string // with dryRun
 
 	models string // the preset, if its limits hold for each model
@@ -69,16 +70,8 @@ func (f *llmFlags) add(c *cobra.Command) {
 // check turns the flags into limits, and adds them after those of --limit.
 func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
 	usage := func(format string, args ...any) error { return cli.Usage(fmt.Errorf(format, args...)) }
-	for _, v := range []struct {
-		flag, value string
-		one         []string
-	}{
-		{"format", f.format, []string{"auto", "jsonl", format.OpenAI.String(), format.Anthropic.String()}},
-		{"count", f.count, []string{"documented", "reserved", "sum", "used", "produced", "input"}},
-	} {
-		if !slices.Contains(v.one, v.value) {
-			return usage("--%s %q, expected %s", v.flag, v.value, strings.Join(v.one, " or "))
-		}
+	if err := f.known(); err != nil {
+		return cli.Usage(err)
 	}
 	if err := f.minuteFlags.check(cmd); err != nil {
 		return err
@@ -145,6 +138,22 @@ func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
 		f.bounded = append(f.bounded, "--limit-model "+name)
 	}
 	return f.alsoPerSecond(c, first)
+}
+
+// known checks the values of flags that are one of some words.
+func (f *llmFlags) known() error {
+	for _, v := range []struct {
+		flag, value string
+		one         []string
+	}{
+		{"format", f.format, []string{"auto", "jsonl", format.OpenAI.String(), format.Anthropic.String()}},
+		{"count", f.count, []string{"documented", "reserved", "sum", "used", "produced", "input"}},
+	} {
+		if !slices.Contains(v.one, v.value) {
+			return fmt.Errorf("--%s %q, expected %s", v.flag, v.value, strings.Join(v.one, " or "))
+		}
+	}
+	return nil
 }
 
 // ofResources adds the limits of the preset's resources, but the usual one.
@@ -257,17 +266,20 @@ func (f *llmFlags) config(cmd *cobra.Command, p format.Provider, c *run.Config, 
 	}
 	c.Format = l
 	f.patient(cmd, c)
-	switch {
-	case len(c.Keys) > 0 && !format.Uses(c.Header, "key") && !format.Uses(c.Query, "key"):
-		key, err := format.ParseHeaders([]string{p.KeyHeader()})
-		if err != nil {
-			return err
-		}
-		c.Header = append(c.Header, key...)
-	case len(c.Keys) == 0 && f.baseURL == "" && len(c.Header) == 0 && !f.dryRun:
+	if len(c.Keys) == 0 && f.baseURL == "" && len(c.Header) == 0 && !f.dryRun && !f.stores {
 		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s asks for a key: name its environment variable with --key-env, or another server with --base-url", p.BaseURL()))
 	}
-	return nil
+	return withKey(c, p)
+}
+
+// withKey puts the keys into the field that the API wants, if no flag says where they go.
+func withKey(c *run.Config, p format.Provider) error {
+	if len(c.Keys) == 0 || format.Uses(c.Header, "key") || format.Uses(c.Query, "key") {
+		return nil
+	}
+	key, err := format.ParseHeaders([]string{p.KeyHeader()})
+	c.Header = append(c.Header, key...)
+	return err
 }
 
 // plan returns the plan, with notes about it.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/app/work"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text"
 )
 
@@ -36,7 +36,8 @@ func newWork() *cobra.Command {
 	c := &cobra.Command{
 		Use: "work", Short: "Send the requests of a backlog, with others, within one limit", Long: workLong,
 		Example: "  paceline work --backlog sqlite:jobs.db --limit 20/s --until-empty\n" +
-			"  paceline work --backlog postgres://db/jobs --backlog-name mails --limit 200/s",
+			"  paceline work --backlog postgres://db/jobs --backlog-name mails --limit 200/s\n" +
+			"  paceline work --backlog sqlite:j.db --preset openai:tier1 --key-env KEY --key-host api.openai.com",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.work(cmd, untilEmpty) },
 	}
@@ -65,12 +66,8 @@ func (f *runFlags) work(cmd *cobra.Command, untilEmpty bool) error {
 	if err := f.backlog.suits(&c); err != nil {
 		return cli.Usage(err)
 	}
-	if what := cmp.Or(templateOf(&c, "key"), templateOf(&c, "token")); what != "" && len(c.KeyHosts) == 0 {
-		return cli.Usage(fmt.Errorf("%s without --key-host: a backlog has requests of any origin, and keys go only to servers that are "+
-			"named; expected --key-host HOST", what))
-	}
-	if err := f.suits(cmd, &runInput{name: "the backlog"}, &c); err != nil {
-		return err
+	if err := f.atBase(&c); err != nil {
+		return cli.Usage(fmt.Errorf("--base-url: %w", err))
 	}
 	errs, err := newScreen(f.console.screen(cmd), f)
 	if err != nil {
@@ -83,31 +80,112 @@ func (f *runFlags) work(cmd *cobra.Command, untilEmpty bool) error {
 		return err
 	}
 	defer o.close()
+	note, err := work.ReadNote(cmd.Context(), o.Backlog)
+	if err != nil {
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", o.shown, err))
+	}
+	if err := f.suits(cmd, &runInput{name: "the backlog", note: &note}, &c); err != nil {
+		return err
+	}
+	if what := cmp.Or(templateOf(&c, "key"), templateOf(&c, "token")); what != "" && len(c.KeyHosts) == 0 {
+		return cli.Usage(fmt.Errorf("%s without --key-host: a backlog has requests of any origin, and keys go only to servers that are "+
+			"named; expected --key-host HOST", what))
+	}
 	signals, stop := notified()
 	defer stop()
 	return f.drain(cmd, c, o, untilEmpty, signals, errs)
 }
 
-// drain sends requests of a backlog until it is empty, or a signal comes.
-func (f *runFlags) drain(cmd *cobra.Command, c run.Config, o *opened, untilEmpty bool, signals <-chan os.Signal, errs *screen.Screen) (err error) {
+// atBase lets the keys go to the host of --base-url, if no --key-host names another.
+func (f *runFlags) atBase(c *run.Config) error {
+	if f.llm.baseURL == "" || len(c.KeyHosts) > 0 {
+		return nil
+	}
+	u, err := format.ParseBase(f.llm.baseURL)
+	if err == nil {
+		c.KeyHosts = secret.Places{secret.PlaceOf(u)}
+	}
+	return err
+}
+
+// drain sends requests of a backlog until it is empty, or a signal comes. When requests to another model come, it
+// begins again with limits for that one, too.
+func (f *runFlags) drain(cmd *cobra.Command, c run.Config, o *opened, untilEmpty bool, signals <-chan os.Signal, errs *screen.Screen) error {
+	if l, is := c.Format.(*format.LLM); is {
+		c.Meter = l.Meter
+	}
+	failed := false
+	for {
+		grown, err := f.drainKnown(cmd, c, o, untilEmpty, signals, errs)
+		switch code := cli.Code(err); {
+		case grown && (code == cli.ExitOK || code == cli.ExitSomeFailed):
+			failed = failed || code == cli.ExitSomeFailed
+			errs.Line("requests to another model are in the backlog: this process begins again, with limits for it")
+		case code == cli.ExitOK && failed:
+			return cli.Exit(cli.ExitSomeFailed, nil)
+		default:
+			return err
+		}
+	}
+}
+
+// drainKnown is drain, until there are other models than it knew at its beginning: grown.
+func (f *runFlags) drainKnown(cmd *cobra.Command, c run.Config, o *opened, untilEmpty bool, signals <-chan os.Signal,
+	errs *screen.Screen) (grown bool, err error) {
 	ctx := cmd.Context()
 	watch, err := f.watch.listen()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer watch.close()
 	if c.Share, err = f.sharing.store.Open(ctx, c.Log); err != nil {
-		return err
+		return false, err
 	}
 	defer c.Share.Close()
 	before, err := beforeWords(ctx, o)
+	var note work.Note
 	if err == nil {
-		err = o.agrees(ctx, slices.Contains(f.limits, "none"))
+		err = o.agrees(ctx, c.Division())
+	}
+	if err == nil {
+		note, err = work.ReadNote(ctx, o.Backlog)
 	}
 	if err != nil {
-		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", o.shown, err))
+		return false, cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", o.shown, err))
 	}
-	session, err := backlog.NewSession(backlog.SessionConfig{Backlog: o.Backlog, UntilEmpty: untilEmpty, Notice: func(err error) {
+	source, err := work.NewSource(ctx, f.session(o, untilEmpty, errs), len(note.Models), max(leastAhead, min(c.Concurrency/2, c.Queue)))
+	if err != nil {
+		return false, err
+	}
+	c.Backlog, c.Models, c.Queue = source, note.Models, max(c.Queue, leastAhead)
+	c.Format, c.Shape, c.Out, c.Dead, c.Stdout, c.InputInfo = nil, nil, "-", "", io.Discard, nil
+	c.Header, c.Query = format.WithoutRows(c.Header), format.WithoutRows(c.Query)
+	defer func() { err = errors.Join(err, givenBack(source, o)) }()
+	r, err := run.New(c)
+	if err != nil {
+		return false, codeOf(err)
+	}
+	defer cli.Overhear(r.Tell)()
+	if err := r.Open(); err != nil {
+		return false, codeOf(err)
+	}
+	errs.Line(before)
+	whole := work.Watch(ctx, o.Backlog, func(s backlog.WorkerStatus) { errs.Line(work.Name(&s) + ": " + work.End(&s)) })
+	defer whole.Stop()
+	if err := watch.serve("paceline work "+o.Name(), r, whole.Lines, errs.Line); err != nil {
+		return false, err
+	}
+	source.Follow(r.Drain)
+	in := &runInput{reader: source, name: "the backlog", note: &note, whole: whole.Words}
+	if err := f.send(ctx, r, in, signals, errs); err != nil {
+		return source.Grown(), err
+	}
+	return source.Grown(), source.Err()
+}
+
+// session describes the session of a process, with a line for each trouble of the store.
+func (f *runFlags) session(o *opened, untilEmpty bool, errs *screen.Screen) backlog.SessionConfig {
+	return backlog.SessionConfig{Backlog: o.Backlog, UntilEmpty: untilEmpty, Notice: func(err error) {
 		switch {
 		case err == nil:
 			errs.Line(o.shown + " answers again")
@@ -117,33 +195,7 @@ func (f *runFlags) drain(cmd *cobra.Command, c run.Config, o *opened, untilEmpty
 		default:
 			errs.Line(fmt.Sprintf("%s: %v; nothing new is sent until it answers", o.shown, err))
 		}
-	}})
-	if err != nil {
-		return err
-	}
-	source := work.NewSource(ctx, session, max(leastAhead, c.Concurrency/2))
-	c.Backlog, c.Format, c.Shape, c.Out, c.Dead, c.Stdout, c.InputInfo = source, nil, nil, "-", "", io.Discard, nil
-	c.Header, c.Query = format.WithoutRows(c.Header), format.WithoutRows(c.Query)
-	defer func() { err = errors.Join(err, givenBack(source, o)) }()
-	r, err := run.New(c)
-	if err != nil {
-		return codeOf(err)
-	}
-	defer cli.Overhear(r.Tell)()
-	if err := r.Open(); err != nil {
-		return codeOf(err)
-	}
-	errs.Line(before)
-	whole := work.Watch(ctx, o.Backlog, func(s backlog.WorkerStatus) { errs.Line(work.Name(&s) + ": " + work.End(&s)) })
-	defer whole.Stop()
-	if err := watch.serve("paceline work "+o.Name(), r, whole.Lines, errs.Line); err != nil {
-		return err
-	}
-	in := &runInput{reader: source, name: "the backlog", whole: whole.Words}
-	if err := f.send(ctx, r, in, signals, errs); err != nil {
-		return err
-	}
-	return source.Err()
+	}}
 }
 
 // leastAhead is how many requests may wait in the process for their turn at the highest rate, whatever --concurrency is.

@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/testkit/race"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -28,11 +30,16 @@ type shelf struct {
 	gone     map[string]bool // from the moment of the write on, if its request is not fresh
 	unfresh  map[string]int  // how many writes are not fresh
 
+	bodies map[string]string // the models of requests to a language model
+	until  string            // the request whose end drains the run
+
+	run    *Run
 	url    string
 	ids    []string
 	latest string
 
 	mu    sync.Mutex
+	lacks []string // models of requests that went back
 	tried []string
 	back  []string
 	ended map[string]BacklogEnd
@@ -46,6 +53,9 @@ func (s *shelf) Read(b []byte) (int, error) {
 	s.latest, s.ids = s.ids[0], s.ids[1:]
 	if s.latest == "broken" {
 		return copy(b, `{"url":"ftp://server/"}`+"\n"), nil
+	}
+	if model := s.bodies[s.latest]; model != "" {
+		return copy(b, fmt.Sprintf(`{"method":"POST","url":"%s/%s/chat/completions","body":{"model":%q,"messages":[]}}`+"\n", s.url, s.latest, model)), nil
 	}
 	return copy(b, fmt.Sprintf(`{"url":"%s/%s"}`+"\n", s.url, s.latest)), nil
 }
@@ -65,6 +75,8 @@ func (s *shelf) Return(id string) {
 	defer s.mu.Unlock()
 	s.back = append(s.back, id)
 }
+
+func (s *shelf) Lacks(model string) { s.lacks = append(s.lacks, model) } // only the reader calls it
 
 func (s *shelf) Fresh(id string) bool {
 	s.mu.Lock()
@@ -89,7 +101,9 @@ func (s *shelf) Ended(id string, e BacklogEnd) {
 		panic(id + " ended twice")
 	}
 	e.Line = bytes.Clone(e.Line)
-	s.ended[id] = e
+	if s.ended[id] = e; id == s.until {
+		s.run.Drain()
+	}
 }
 
 // sent runs lines whose ids are their paths, and returns how often the server got each.
@@ -98,13 +112,14 @@ func (s *shelf) sent(t *testing.T, c Config, ids ...string) (map[string]int, map
 	var mu sync.Mutex
 	arrived := map[string]int{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		id := strings.TrimPrefix(q.URL.Path, "/")
+		id, _, _ := strings.Cut(strings.TrimPrefix(q.URL.Path, "/"), "/")
 		mu.Lock()
 		arrived[id]++
 		mu.Unlock()
 		if strings.HasPrefix(id, "bad") {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
+		fmt.Fprint(w, "{}")
 	}))
 	defer server.Close()
 	s.ended = map[string]BacklogEnd{}
@@ -117,7 +132,7 @@ func (s *shelf) sent(t *testing.T, c Config, ids ...string) (map[string]int, map
 	if err := r.Open(); err != nil {
 		t.Fatal(err)
 	}
-	s.url, s.ids = server.URL, ids
+	s.url, s.ids, s.run = server.URL, ids, r
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := r.Send(ctx, "backlog", s); err != nil {
@@ -127,7 +142,7 @@ func (s *shelf) sent(t *testing.T, c Config, ids ...string) (map[string]int, map
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ended := totals.Done + totals.Dead + totals.Expired; ended != len(s.ended) || totals.Input != ended || totals.Left+totals.Lost > 0 {
+	if ended := totals.Done + totals.Dead + totals.Expired; ended != len(s.ended) || totals.Input != ended+totals.Left || totals.Left > 0 && s.until == "" || totals.Lost > 0 {
 		t.Errorf("counted %d ends of %d requests, %d left, %d lost; expected %d", ended, totals.Input, totals.Left, totals.Lost,
 			len(s.ended))
 	}
@@ -203,6 +218,54 @@ func TestBacklogAttemptsAreUsedUp(t *testing.T) {
 	}
 }
 
+// A request to a model that has limits of its own elsewhere, and not here, goes back. If no more models can have them, it
+// is a dead letter.
+func TestBacklogLacksAModel(t *testing.T) {
+	for n, c := range map[int]struct {
+		class string
+		lacks []string
+	}{1: {"", []string{"gpt-4.1"}}, MostModels: {format.DeadInvalid.String(), nil}} {
+		m, err := meter.New(meter.Config{LimitsOf: "openai"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		each := format.Rate{N: 600, Per: time.Minute, Unit: limit.Requests, Bucket: true, EachModel: true, Text: "600/m"}
+		s := &shelf{bodies: map[string]string{"old": "gpt-4o-2024-08-06", "new": "gpt-4.1", "older": "gpt-4o"}}
+		config := Config{Meter: m, Limits: []format.Rate{each}, Models: slices.Repeat([]string{"gpt-4o"}, n)}
+		if d := config.Division(); d != "with limits of each model" {
+			t.Errorf("%q", d)
+		}
+		arrived, lines := s.sent(t, config, "old", "new", "older")
+		if lines["new"].Class != c.class || !slices.Equal(s.lacks, c.lacks) || arrived["new"] != 0 || arrived["old"]+arrived["older"] != 2 {
+			t.Errorf("%d models: sent %v; new: %+v, lacking %q; expected it dead of class %q, or lacking: %q", n, arrived, lines["new"], s.lacks,
+				c.class, c.lacks)
+		}
+	}
+}
+
+// A request whose model waits for its limit holds up no request of another model. That holds for the first request of a
+// name of the model, too, for whose answer the others of that name wait in a run of a file.
+func TestBacklogOfModels(t *testing.T) {
+	for of, c := range map[string]struct{ division, fast string }{
+		"":       {"with limits of gpt-4o and of all others", "any"},
+		"openai": {"with limits of each model", "gpt-4.1"},
+	} {
+		m, err := meter.New(meter.Config{Host: "h", LimitsOf: of})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow := format.Rate{N: 1, Per: time.Hour, Unit: limit.Requests, Bucket: true, Burst: 1, Text: "1/h", Model: "gpt-4o"}
+		s := &shelf{bodies: map[string]string{"a": "gpt-4o-2024-08-06", "b": "gpt-4o", "c": "gpt-4o", "d": c.fast}, until: "d"}
+		config := Config{Meter: m, Limits: []format.Rate{slow}, Models: []string{"gpt-4.1"}}
+		if d := config.Division(); d != c.division {
+			t.Errorf("%q, expected %q", d, c.division)
+		}
+		if arrived, _ := s.sent(t, config, "a", "b", "c", "d"); arrived["a"] != 1 || arrived["d"] != 1 || arrived["b"]+arrived["c"] > 0 {
+			t.Errorf("%q: sent %v, expected one of the slow model, and that of the other", of, arrived)
+		}
+	}
+}
+
 // A line that cannot be sent is a dead letter, and those behind it go on.
 func TestBacklogWithABrokenLine(t *testing.T) {
 	s := &shelf{}
@@ -272,6 +335,7 @@ func (e *endless) May(string) bool             { return true }
 func (e *endless) Fresh(string) bool           { return true }
 func (e *endless) Return(string)               {}
 func (e *endless) Tried(string, bool)          {}
+func (e *endless) Lacks(string)                {}
 func (e *endless) Ended(string, BacklogEnd) {
 	e.ended.Add(1)
 	select {

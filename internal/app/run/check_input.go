@@ -121,7 +121,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 // read twice, Check comes first. Otherwise a wrong line ends it, unless invalid lines are skipped.
 func (r *Run) Each(name string, in io.Reader, each func(*format.Request) error) error {
 	reader := format.NewReader(r.c.Format, name, in, r.c.Input)
-	reader.Meter = r.c.Meter
+	reader.Meter, reader.Roughly = r.c.Meter, true
 	if r.tally.Checked {
 		reader.Pass = format.Checked
 	}

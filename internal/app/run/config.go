@@ -134,8 +134,10 @@ type Config struct {
 	Hidden []secret.Key
 
 	// Backlog, if not nil, has the requests of several processes, and this run sends those of this one:
-	// they are its input. Their results go to the Backlog, and Out must be "-".
+	// they are its input. Their results go to the Backlog, and Out must be "-". Models are those to which its
+	// requests are known to go, the same for all of these processes.
 	Backlog Backlog
+	Models  []string
 
 	// Format is the format of the input and of the results. If nil, Plain.
 	Format format.Format
@@ -207,6 +209,9 @@ type Backlog interface {
 	Tried(id string, doubt bool)
 	// Ended takes the end of a request, with its result.
 	Ended(id string, e BacklogEnd)
+	// Lacks takes the latest request back: it is to a model that has limits of its own, and that is not in
+	// Config.Models. Soon the run ends, by Drain.
+	Lacks(model string)
 }
 
 // BacklogEnd is how a request of a Backlog ended.

@@ -113,6 +113,8 @@ func (f *feeder) feed(ctx context.Context, name string, in io.Reader, of *group)
 		switch {
 		case invalid && f.c.Backlog != nil:
 			f.broken(reader.Raw(), err)
+		case err == nil && f.c.Backlog != nil && f.lacks(q):
+			f.later(q)
 		case err == nil && q.Passed, skip && !isFirst:
 		case err != nil && !isFirst:
 			return
@@ -224,7 +226,8 @@ func (f *feeder) hand(ctx context.Context, q *format.Request, stray error) bool 
 		f.deadUnsent(j, earlier)
 		return true
 	}
-	if j.first, j.reason = f.trials.enter(q.Estimate.Model); j.reason != "" {
+	// The reader of a backlog is one for all models, so none of them may hold it up.
+	if j.first, j.reason = f.trials.enter(q.Estimate.Model, f.c.Backlog == nil); j.reason != "" {
 		j.class, j.reason = format.DeadNoModel,
 			"not sent: "+strings.TrimSuffix(j.reason, ".")+", to another request of model "+q.Estimate.Model
 		f.deadUnsent(j, earlier)
@@ -262,6 +265,17 @@ func (f *feeder) noBudget(q *format.Request) bool {
 func (f *feeder) deadUnsent(j *job, attempts int) {
 	f.writer.ended([]pool.Ended{{State: pool.Dead, Request: pool.Request{ID: j.r.ID, Value: j}, Attempts: attempts,
 		Submitted: f.groups[0].pool.Now(), Reason: j.reason}})
+}
+
+// later leaves a request of a backlog to the run after this one, which has limits for its model.
+func (f *feeder) later(q *format.Request) {
+	model := q.Estimate.Model
+	if len(f.c.Models) < MostModels && model != "" && len(model) <= LongestModel {
+		f.c.Backlog.Lacks(model)
+		return
+	}
+	f.broken(q.Raw, fmt.Errorf("model %q has no limits of its own: of a backlog, %d models have, with names of at most %d bytes",
+		model, MostModels, LongestModel))
 }
 
 // broken makes the request of a backlog a dead letter, whose line is no request that can be sent.

@@ -53,10 +53,13 @@ type group struct {
 // pools are the groups of a run.
 type pools []*group
 
-// mostGroups bounds how often the input is read, since each group reads all of it. With one reader
+// MostModels bounds how often the input is read, since each group reads all of it. With one reader
 // for all groups and an input sorted by model, only one group at a time would have requests to
-// send.
-const mostGroups = 16
+// send. A backlog has no more models with lanes of their own.
+const MostModels = 16
+
+// LongestModel is the longest name of a model that has limits of its own, in bytes.
+const LongestModel = 256
 
 // eachModel returns the models, and families of models, in the input that have limits of their own,
 // sorted. It also returns the cost of the requests of each. Models without such limits are together
@@ -64,20 +67,14 @@ const mostGroups = 16
 // expected set, the cost of output is an estimate from earlier answers.
 func (p *planning) eachModel(expected bool) (names []string, costs map[string]*limit.Cost) {
 	l := p.c.Meter
-	if l == nil || !p.again || p.c.nonces || p.c.Gap > 0 || len(p.c.Limits) == 0 {
+	each, some := p.c.divides()
+	if !some || !p.again && p.c.Backlog == nil {
 		return nil, nil
 	}
-	row, known := provider.LookupProvider(l.LimitsOf())
-	each := known && row.Limited == provider.Model &&
-		!slices.ContainsFunc(p.c.Limits, func(l format.Rate) bool { return l.Model == "" && !l.EachModel })
-	if !each && !p.c.namesModels() {
-		return nil, nil
-	}
-	const longest = 256
 	costs = map[string]*limit.Cost{}
 	for _, m := range p.models {
 		name := l.SharedModel(m.Model)
-		if name == "" || len(name) > longest || m.Model == tally.OtherModels {
+		if name == "" || len(name) > LongestModel || m.Model == tally.OtherModels {
 			return nil, nil
 		}
 		if !each && !rate.HasOwn(p.c.Limits, name) {
@@ -88,11 +85,75 @@ func (p *planning) eachModel(expected bool) (names []string, costs map[string]*l
 		}
 		tally.Add(costs[name], likely(l, m, expected), 1)
 	}
-	if len(names) > mostGroups {
+	switch {
+	case p.c.Backlog == nil && len(names) > MostModels:
 		return nil, nil
+	case p.c.Backlog != nil && !each && costs[tally.OtherModels] == nil: // requests to others may come
+		names, costs[tally.OtherModels] = append(names, tally.OtherModels), new(limit.Cost)
 	}
 	slices.Sort(names)
 	return names, costs
+}
+
+// divides reports whether each model has limits of its own, and whether some have: each, or those that the user
+// named.
+func (c *Config) divides() (each, some bool) {
+	if c.Meter == nil || c.nonces || c.Gap > 0 || len(c.Limits) == 0 {
+		return false, false
+	}
+	row, known := provider.LookupProvider(c.Meter.LimitsOf())
+	each = known && row.Limited == provider.Model &&
+		!slices.ContainsFunc(c.Limits, func(l format.Rate) bool { return l.Model == "" && !l.EachModel })
+	return each, each || c.namesModels()
+}
+
+// Division says in words how a run divides its limits among models. Runs that share limits must divide them alike:
+// what is divided otherwise has other names in the store, so the store cannot refuse it.
+func (c *Config) Division() string {
+	limits, named := c.Limits, []string(nil)
+	if c.Meter != nil {
+		limits = c.Meter.Drawn(limits)
+	}
+	for _, l := range limits {
+		if l.Model != "" && !slices.Contains(named, l.Model) {
+			named = append(named, l.Model)
+		}
+	}
+	slices.Sort(named)
+	switch each, some := c.divides(); {
+	case len(c.Limits)+len(c.Resources) == 0:
+		return "without a limit (--limit none)"
+	case each:
+		return "with limits of each model"
+	case some:
+		return "with limits of " + strings.Join(named, ", ") + " and of all others"
+	}
+	return "with limits"
+}
+
+// ofBacklog are the models that have limits of their own before anything is read of a backlog.
+func (c *Config) ofBacklog() map[string]*PlanModel {
+	all := map[string]*PlanModel{}
+	if c.Backlog == nil {
+		return all
+	}
+	for _, name := range c.Models {
+		all[name] = &PlanModel{Model: name}
+	}
+	for _, l := range c.Limits {
+		if l.Model != "" {
+			all[l.Model] = &PlanModel{Model: l.Model}
+		}
+	}
+	return all
+}
+
+// lacks reports whether a request of a backlog is to a model that came after the groups were made. Limits of its own
+// would begin beside those that other processes keep for it.
+func (f *feeder) lacks(q *format.Request) bool {
+	each, _ := f.c.divides()
+	model := q.Estimate.Model
+	return each && f.groups.of(f.c.Meter, model).model != f.c.Meter.SharedModel(model)
 }
 
 // namesModels reports whether some limits are for models that the user named.
@@ -117,7 +178,7 @@ func (p *planning) tellModels(to *telling.Teller) error {
 	case l == nil:
 		return fmt.Errorf("%w: limits of a model (--limit-model) with requests that are for none, expected %s", ErrConfig,
 			meter.Paths)
-	case !p.again:
+	case !p.again && p.c.Backlog == nil:
 		return fmt.Errorf("%w: limits of a model (--limit-model) with an input that can be read only once, expected a file",
 			ErrConfig)
 	case p.c.nonces || p.c.Gap > 0:
@@ -133,7 +194,7 @@ func (p *planning) tellModels(to *telling.Teller) error {
 	slices.Sort(has)
 	if names, _ := p.eachModel(false); len(names) == 0 && len(has) > 0 {
 		return fmt.Errorf("%w: limits of a model (--limit-model) with an input of more than %d models, or one whose "+
-			"requests do not name theirs", ErrConfig, mostGroups)
+			"requests do not name theirs", ErrConfig, MostModels)
 	}
 	for _, l := range p.c.Limits {
 		if l.Model != "" && !slices.Contains(has, l.Model) && to.IsFirst("no model "+l.Model) {

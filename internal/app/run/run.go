@@ -132,7 +132,7 @@ func (r *Run) assemble() {
 	j.tally, j.hosts, j.denials, j.teller, j.course = r.tally, r.hosts, &r.denials, r.Teller, r.course
 	r.starts.c, r.starts.tally, r.starts.store, r.starts.course = c, r.tally, r.store, r.course
 	r.chains.c, r.chains.tally, r.chains.judge, r.chains.teller = c, r.tally, j, r.Teller
-	r.planning = planning{c: c, tally: r.tally, secrets: r.secrets, sender: r.sender, models: map[string]*PlanModel{}}
+	r.planning = planning{c: c, tally: r.tally, secrets: r.secrets, sender: r.sender, models: c.ofBacklog()}
 	r.intake = intake{c: c, prices: c.prices, tally: r.tally, store: r.store, chains: &r.chains, homes: c.KeyHosts}
 }
 

@@ -53,8 +53,8 @@ func newTrials(teller *telling.Teller) *trials {
 }
 
 // enter waits until a request of a model may go. first says that it goes alone, as the first. If
-// why is not empty, it may not go.
-func (t *trials) enter(model string) (first bool, why string) {
+// why is not empty, it may not go. Without waits, requests that come before the first answer go beside the first.
+func (t *trials) enter(model string, waits bool) (first bool, why string) {
 	if model == "" {
 		return false, ""
 	}
@@ -68,7 +68,7 @@ func (t *trials) enter(model string) (first bool, why string) {
 		m = &trial{}
 		t.of[model] = m
 	}
-	for m.state == asking && !t.stopped {
+	for waits && m.state == asking && !t.stopped {
 		t.changed.Wait()
 	}
 	switch m.state {

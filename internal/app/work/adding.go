@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -32,14 +33,17 @@ type Adder struct {
 	// Differing is how many were there with other content, which stays, and First the ID of the first of them.
 	Differing int
 	First     string
+	// Counted says that the tokens of the requests are to be counted.
+	Counted bool
 
+	note Note // as it was last read or changed
 	mu   sync.Mutex
 	jobs []backlog.Job // read, and not added yet
 }
 
 // Check reads an input as From does, and adds nothing.
 func (a *Adder) Check(r *run.Run, name string, in io.Reader) error {
-	return a.each(r, name, in, func(backlog.Job) error { return nil })
+	return a.each(r, name, in, func(*format.Request, *backlog.Job) error { return nil })
 }
 
 // From adds the requests of an input, which r reads, to b. It adds many at a time, so after an error some
@@ -48,10 +52,13 @@ func (a *Adder) From(ctx context.Context, b *backlog.Backlog, r *run.Run, name s
 	done := make(chan struct{})
 	var beside sync.WaitGroup
 	beside.Go(func() { a.flushing(ctx, b, done) })
-	err := a.each(r, name, in, func(j backlog.Job) error {
+	err := a.each(r, name, in, func(q *format.Request, j *backlog.Job) (err error) {
+		if j.Lane, err = a.lane(ctx, b, q); err != nil {
+			return err
+		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.jobs = append(a.jobs, j); len(a.jobs) < batch {
+		if a.jobs = append(a.jobs, *j); len(a.jobs) < batch {
 			return nil
 		}
 		return a.flushLocked(ctx, b)
@@ -84,7 +91,7 @@ func (a *Adder) Count() int {
 }
 
 // each passes each request of an input as a job.
-func (a *Adder) each(r *run.Run, name string, in io.Reader, f func(backlog.Job) error) error {
+func (a *Adder) each(r *run.Run, name string, in io.Reader, f func(*format.Request, *backlog.Job) error) error {
 	return r.Each(name, in, func(q *format.Request) error {
 		line, err := r.Stored(q, a.Storing)
 		j := backlog.Job{ID: q.ID, Data: line, Priority: q.Priority + a.Priority, Entered: a.Storing.Read, Due: a.Due,
@@ -95,8 +102,26 @@ func (a *Adder) each(r *run.Run, name string, in io.Reader, f func(backlog.Job) 
 		if err != nil {
 			return &format.InputError{File: name, Line: q.Line, Column: q.Column, Reason: err.Error()}
 		}
-		return f(j)
+		return f(q, &j)
 	})
+}
+
+// lane returns the lane of a request: that of its model. The note has the model before the backlog has the request,
+// so each worker that finds the request knows its lane.
+func (a *Adder) lane(ctx context.Context, b *backlog.Backlog, q *format.Request) (int32, error) {
+	model, n := q.Model(), &a.note
+	known := model == "" || len(model) > run.LongestModel || n.Lane(model) > 0 || len(n.Models) >= run.MostModels
+	if known && (!a.Counted || n.API != "") {
+		return n.Lane(model), nil
+	}
+	err := ChangeNote(ctx, b, func(n *Note) (changed bool, err error) {
+		if changed = n.takes(model); a.Counted && n.API == "" {
+			changed, n.API = true, (&url.URL{Scheme: q.URL.Scheme, Host: q.URL.Host, Path: q.URL.Path}).String()
+		}
+		a.note = *n
+		return changed, nil
+	})
+	return n.Lane(model), err
 }
 
 // flushing adds what was read, now and then.

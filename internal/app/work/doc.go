@@ -4,6 +4,7 @@
 //
 //	source.go   Source: the input of a run, and the ends of its requests
 //	adding.go   Adder: puts the requests of a file into a backlog
+//	note.go     Note: what a backlog keeps beside its requests, such as the models that have lanes
 //	results.go  the results of a backlog, in the order of its input; Repeat and cancelled
 //	whole.go    Whole: the progress of all processes together, counted now and then
 //

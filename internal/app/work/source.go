@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,32 +17,47 @@ import (
 // Format is the format of the requests and results in a backlog.
 const Format = "paceline run, version 1"
 
-// lane is that of all requests: a run has its limits for all of them.
-const lane = 0
-
 // Source is the input of a run, and its Backlog. It hands out a request at a time, as a line, and no more
-// than the run can begin soon: what is handed out may have been sent if the process dies. Safe for
-// concurrent use; one goroutine reads.
+// than the run can begin soon: what is handed out may have been sent if the process dies. Each lane has requests
+// handed out for itself, so a lane whose limit has no room holds up no other. Safe for concurrent use; one
+// goroutine reads.
 type Source struct {
 	session *backlog.Session
+	backlog *backlog.Backlog
 	ctx     context.Context
 	cancel  context.CancelFunc
 	most    int
+	known   int    // how many models have lanes
 	rest    []byte // of the latest line
+	latest  *job
+	taken   chan *job     // from the goroutines of the lanes
+	over    chan struct{} // closed with err
 
 	mu      sync.Mutex
-	jobs    map[string]*job // handed out, and not ended
-	waiting int             // those of them that have not begun, and one that is about to be handed out
-	began   time.Time       // when the latest one began
-	gap     time.Duration   // between two that begin: the mean of the latest
-	room    chan struct{}   // closed when there is more room
-	latest  *job
-	err     error // with which reading ended
+	reading bool           // the goroutines of the lanes were started
+	beside  sync.WaitGroup // all goroutines of the Source
+	jobs    map[string]*job
+	err     error    // with which reading ended
+	lacking []string // models that the run does not know
+	grown   bool     // the backlog has models that have no lane here
 }
 
-// job is a request in the hands of the run.
+// window is what is handed out of a lane.
+type window struct {
+	waiting int           // how many have not begun, with one that is about to be handed out
+	began   time.Time     // when the latest one began
+	gap     time.Duration // between two that begin: the mean of the latest
+	room    chan struct{} // closed when there is more room
+}
+
+func newWindow() *window {
+	return &window{room: make(chan struct{}), gap: aheadFor / (2 * leastAhead)} // not known yet
+}
+
+// job is a request in the hands of the run: handed out, and not ended.
 type job struct {
 	*backlog.Attempt
+	of    *window
 	began bool // its first attempt, or its end
 }
 
@@ -50,24 +66,37 @@ const (
 	// leastAhead at least.
 	aheadFor   = 250 * time.Millisecond
 	leastAhead = 4
+	// followEvery is the time between two looks for new models.
+	followEvery = time.Second
 )
 
-// NewSource returns a Source of a session. At most so many requests are handed out that have not begun.
-// Close it.
-func NewSource(ctx context.Context, s *backlog.Session, most int) *Source {
+// NewSource returns a Source of a backlog with known models. Of each lane at most so many requests are handed out
+// that have not begun. Close it.
+func NewSource(ctx context.Context, c backlog.SessionConfig, known, most int) (*Source, error) {
+	for lane := range known + 1 {
+		c.Lanes = append(c.Lanes, int32(lane))
+	}
+	session, err := backlog.NewSession(c)
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	return &Source{session: s, ctx: ctx, cancel: cancel, most: most, jobs: map[string]*job{}, room: make(chan struct{}),
-		gap: aheadFor / (2 * leastAhead)} // not known yet
+	return &Source{session: session, backlog: c.Backlog, ctx: ctx, cancel: cancel, most: most, known: known,
+		jobs: map[string]*job{}, taken: make(chan *job), over: make(chan struct{})}, nil
 }
 
 // Read implements io.Reader: a call returns a part of one line. It ends with io.EOF when the backlog has
 // no more requests for this process. Err says why.
 func (s *Source) Read(b []byte) (int, error) {
-	if len(s.rest) == 0 {
-		if err := s.next(); err != nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.err = err
+	s.begin()
+	for len(s.rest) == 0 {
+		select {
+		case j := <-s.taken:
+			if s.keeps(j) {
+				s.latest = j
+				s.rest = append(bytes.ReplaceAll(j.Data, []byte("\n"), []byte(" ")), '\n') // a line break in JSON is white space
+			}
+		case <-s.over:
 			return 0, io.EOF
 		}
 	}
@@ -76,40 +105,129 @@ func (s *Source) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// next takes the next request.
-func (s *Source) next() error {
-	for {
-		room := s.enter()
-		if room == nil {
-			break
+// begin starts to take requests, once.
+func (s *Source) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reading {
+		return
+	}
+	s.reading = true
+	for lane := range int32(s.known + 1) {
+		s.beside.Go(func() { s.ends(s.take(lane)) })
+	}
+}
+
+// take takes the requests of a lane, until no more are to be taken.
+func (s *Source) take(lane int32) error {
+	for w := newWindow(); ; {
+		room := s.enter(w)
+		if room != nil {
+			select {
+			case <-room:
+				continue
+			case <-s.ctx.Done():
+				return context.Cause(s.ctx)
+			}
 		}
+		a, err := s.session.Take(s.ctx, lane)
+		if err != nil {
+			return err
+		}
+		j := &job{Attempt: a, of: w}
+		s.mu.Lock()
+		s.jobs[a.ID] = j
+		s.mu.Unlock()
 		select {
-		case <-room:
-		case <-s.ctx.Done():
+		case s.taken <- j:
+		case <-s.ctx.Done(): // Close gives it back
 			return context.Cause(s.ctx)
 		}
 	}
-	a, err := s.session.Take(s.ctx, lane)
-	if err != nil {
-		return err // nothing more is read
-	}
-	j := &job{Attempt: a}
+}
+
+// keeps gives a request back that has waited for the reader beyond its time: the backlog was paused, or the store away.
+func (s *Source) keeps(j *job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.jobs[a.ID], s.latest = j, j
-	s.rest = append(bytes.ReplaceAll(a.Data, []byte("\n"), []byte(" ")), '\n') // a line break in JSON is white space
-	return nil
+	if !j.Fresh() {
+		s.releaseLocked(j)
+		return false
+	}
+	return true
+}
+
+// ends ends the reading.
+func (s *Source) ends(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+		close(s.over)
+	}
 }
 
 // enter makes room for one request that has not begun. If there is none, it returns what is closed when there is more.
-func (s *Source) enter() (room <-chan struct{}) {
+func (s *Source) enter(w *window) (room <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting >= min(max(int(aheadFor/max(s.gap, 1)), leastAhead), s.most) {
-		return s.room
+	if w.waiting >= min(max(int(aheadFor/max(w.gap, 1)), leastAhead), s.most) {
+		return w.room
 	}
-	s.waiting++
+	w.waiting++
 	return nil
+}
+
+// Follow looks for models that are new in the backlog, and drains the run when there are some: a run has the
+// limits of those that it knew when it began. Grown says so then. It may be called once.
+func (s *Source) Follow(drain func()) {
+	s.beside.Go(func() {
+		t := time.NewTicker(followEvery)
+		defer t.Stop()
+		for !s.Grown() {
+			select {
+			case <-t.C:
+				s.look()
+			case <-s.ctx.Done():
+				return
+			}
+		}
+		drain()
+	})
+}
+
+// look tells the backlog of the models that the run lacks, and finds those that others told it of.
+func (s *Source) look() {
+	s.mu.Lock()
+	lacking := s.lacking
+	s.mu.Unlock()
+	grown := false
+	err := ChangeNote(s.ctx, s.backlog, func(n *Note) (changed bool, err error) {
+		for _, model := range lacking {
+			changed = n.takes(model) || changed
+		}
+		grown = len(n.Models) > s.known
+		return changed, nil
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.grown = s.grown || grown && err == nil // after an error the next look does it
+}
+
+// Grown reports whether the run was drained since the backlog has other models than it knew.
+func (s *Source) Grown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.grown
+}
+
+// Lacks implements run.Backlog. The request stays here until Close, so that it is not handed out again and again.
+func (s *Source) Lacks(model string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.lacking, model) {
+		s.lacking = append(s.lacking, model)
+	}
 }
 
 // Err returns why reading ended; nil: each request of the backlog has a result, or this process was to end.
@@ -126,6 +244,7 @@ func (s *Source) Err() error {
 // error says what it may not know.
 func (s *Source) Close(ctx context.Context) error {
 	s.cancel()
+	s.beside.Wait()
 	s.mu.Lock()
 	for _, j := range s.jobs {
 		s.releaseLocked(j)
@@ -147,21 +266,23 @@ func (s *Source) beganLocked(j *job) {
 		return
 	}
 	j.began = true
-	s.waiting--
+	j.of.begins(time.Now())
+}
+
+// begins makes room for another request.
+func (w *window) begins(now time.Time) {
 	const part = 8
-	now := time.Now()
-	if !s.began.IsZero() {
-		s.gap += (min(now.Sub(s.began), time.Second) - s.gap) / part
+	w.waiting--
+	if !w.began.IsZero() {
+		w.gap += (min(now.Sub(w.began), time.Second) - w.gap) / part
 	}
-	s.began = now
-	close(s.room)
-	s.room = make(chan struct{})
+	w.began = now
+	close(w.room)
+	w.room = make(chan struct{})
 }
 
 // Latest implements run.Backlog.
 func (s *Source) Latest() (id string, attempts int, doubt bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	j := s.latest
 	return j.ID, j.Attempts, j.Doubt
 }

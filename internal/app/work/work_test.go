@@ -43,11 +43,14 @@ func filled(t *testing.T, n int) *backlog.Backlog {
 // opened is a Source of a backlog, and a reader of its lines.
 func opened(t *testing.T, b *backlog.Backlog, ahead int) (*Source, *bufio.Reader) {
 	t.Helper()
-	session, err := backlog.NewSession(backlog.SessionConfig{Backlog: b, UntilEmpty: true})
+	note, err := ReadNote(t.Context(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewSource(t.Context(), session, ahead)
+	s, err := NewSource(t.Context(), backlog.SessionConfig{Backlog: b, UntilEmpty: true}, len(note.Models), ahead)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { s.Close(t.Context()) })
 	return s, bufio.NewReader(s)
 }
@@ -168,22 +171,20 @@ func TestSourceOfAPausedBacklog(t *testing.T) {
 // At a low rate fewer are handed out than at a high one.
 func TestSourceHandsOutMoreAtAHighRate(t *testing.T) {
 	t.Parallel()
-	s := NewSource(t.Context(), nil, 32)
+	s, w := &Source{most: 32}, newWindow()
 	room := func() (n int) {
-		for s.enter() == nil {
+		for s.enter(w) == nil {
 			n++
 		}
 		return n
 	}
 	begins := func(n int, gap time.Duration) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		for range n {
-			s.waiting++
-			s.began = time.Now().Add(-gap)
-			s.beganLocked(new(job))
+			w.waiting++
+			w.began = time.Now().Add(-gap)
+			w.begins(time.Now())
 		}
-		s.waiting = 0
+		w.waiting = 0
 	}
 	if n := room(); n != 8 {
 		t.Errorf("%d before the first begins, expected 8", n)
@@ -199,6 +200,63 @@ func TestSourceHandsOutMoreAtAHighRate(t *testing.T) {
 	begins(50, time.Minute)
 	if n := room(); n != 4 {
 		t.Errorf("%d at one a minute, expected 4", n)
+	}
+}
+
+// A lane whose requests do not begin holds up no other.
+func TestSourceOfTwoLanes(t *testing.T) {
+	t.Parallel()
+	b := filled(t, 0)
+	var jobs []backlog.Job
+	for i := range 10 {
+		jobs = append(jobs, backlog.Job{ID: fmt.Sprint("r", i), Data: fmt.Appendf(nil, `{ "url":"http://h/%d"}`, i), Lane: int32(i/5 + 1)})
+	}
+	if _, err := b.Enqueue(t.Context(), jobs...); err != nil {
+		t.Fatal(err)
+	}
+	if err := ChangeNote(t.Context(), b, func(n *Note) (bool, error) { return n.takes("x") && n.takes("y") && !n.takes("x"), nil }); err != nil {
+		t.Fatal(err)
+	}
+	s, r := opened(t, b, 2)
+	handed := map[string]bool{}
+	for range 4 + 3 { // two of each lane wait at most; those of the second begin and end
+		id, _, _ := next(t, s, r)
+		if handed[id] = true; id >= "r5" && s.May(id) {
+			s.Ended(id, run.BacklogEnd{State: pool.Done, Line: []byte("{}")})
+		}
+	}
+	for i, j := range jobs {
+		if expected := i < 2 || j.Lane == 2; handed[j.ID] != expected {
+			t.Errorf("%s was handed out: %v, expected %v", j.ID, handed[j.ID], expected)
+		}
+	}
+}
+
+// The note keeps what it does not change, and has a bound for the models. Words that are no JSON are those of earlier
+// workers.
+func TestNote(t *testing.T) {
+	t.Parallel()
+	b := filled(t, 0)
+	if done, err := b.SetNote(t.Context(), nil, []byte("with limits")); err != nil || !done {
+		t.Fatal(done, err)
+	}
+	for i := range run.MostModels + 1 {
+		name := fmt.Sprint("m", i)
+		err := ChangeNote(t.Context(), b, func(n *Note) (bool, error) {
+			is := n.takes(name)
+			if expected := i < run.MostModels; is != expected || n.Limits != "with limits" || n.takes(name) || n.takes("") ||
+				n.takes(strings.Repeat("x", run.LongestModel+1)) {
+				t.Errorf("the model %d: %v, %+v", i, is, n)
+			}
+			return is, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, err := ReadNote(t.Context(), b)
+	if err != nil || n.Lane("m0") != 1 || n.Lane("m15") != 16 || n.Lane("m16") != 0 || n.Lane("") != 0 {
+		t.Errorf("%+v, %v", n, err)
 	}
 }
 

@@ -112,11 +112,13 @@ type Reader struct {
 	Pass   pass
 	// Meter counts the tokens of the requests, all of which are to language models then. It is set for an LLM; if
 	// nil, no tokens are counted.
-	Meter  *meter.Meter
-	one    Request                 // what Next returns while checking; the following call overwrites it
-	raw    []byte                  // the latest line, valid until the following one is read
-	Ended  func(id string) bool    // if not nil, it reports requests whose body and cost are not needed
-	Passes func(model string) bool // if not nil, it reports models whose requests are passed over
+	Meter *meter.Meter
+	// Roughly says that the requests are only stored, so a guess of their tokens does.
+	Roughly bool
+	one     Request                 // what Next returns while checking; the following call overwrites it
+	raw     []byte                  // the latest line, valid until the following one is read
+	Ended   func(id string) bool    // if not nil, it reports requests whose body and cost are not needed
+	Passes  func(model string) bool // if not nil, it reports models whose requests are passed over
 }
 
 // pass says whether the input is read once, or twice to check it first.

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -34,6 +35,14 @@ func (p Provider) BaseURL() string {
 // KeyHeader is the template of the header field that carries the key.
 func (p Provider) KeyHeader() string {
 	return [...]string{"Authorization: Bearer {key}", "x-api-key: {key}"}[p]
+}
+
+// ProviderOf is the provider in whose form keys go to the API whose requests m counts.
+func ProviderOf(m *meter.Meter) Provider {
+	if m.Dialect().Name() == "anthropic" {
+		return Anthropic
+	}
+	return OpenAI
 }
 
 // LLMConfig describes an LLM.
@@ -74,14 +83,9 @@ type LLM struct {
 
 // NewLLM checks the configuration.
 func NewLLM(c LLMConfig) (*LLM, error) {
-	if c.BaseURL == "" {
-		c.BaseURL = c.Provider.BaseURL()
-	}
-	base, err := url.Parse(c.BaseURL)
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.RawQuery != "" ||
-		base.User != nil {
-		return nil, fmt.Errorf("base URL %q, expected http:// or https://, a host and perhaps a path",
-			secret.SanitizeAddress(c.BaseURL))
+	base, err := ParseBase(cmp.Or(c.BaseURL, c.Provider.BaseURL()))
+	if err != nil {
+		return nil, err
 	}
 	l := &LLM{c: c, base: base, header: http.Header{"Content-Type": {"application/json"}}}
 	api := tokens.Chat
@@ -92,6 +96,17 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 	l.Meter, err = meter.New(meter.Config{Host: base.Host, API: api, Count: c.Count, LimitsOf: c.LimitsOf, Overrun: c.Overrun,
 		MaxOutput: c.MaxOutput, MaxTokens: c.MaxTokens, Limits: c.Limits})
 	return l, err
+}
+
+// ParseBase reads the address of an API.
+func ParseBase(text string) (*url.URL, error) {
+	base, err := url.Parse(text)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.RawQuery != "" ||
+		base.User != nil {
+		return nil, fmt.Errorf("base URL %q, expected http:// or https://, a host and perhaps a path",
+			secret.SanitizeAddress(text))
+	}
+	return base, nil
 }
 
 // Form returns the form of the batch.

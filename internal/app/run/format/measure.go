@@ -43,7 +43,7 @@ func (r *Reader) measure(q *Request) error {
 	if isBatch && body.Stream {
 		return wrong(q.BodyAt, "the %s has \"stream\": true, expected none: the results of a batch are whole answers", bodyName)
 	}
-	all, err := r.Meter.Measure(body, r.Pass == Checking, r.Pass == Checked)
+	all, err := r.Meter.Measure(body, r.Roughly || r.Pass == Checking, r.Pass == Checked)
 	if err != nil {
 		return wrong(q.Column, "%s %q %v", idName, q.ID, err)
 	}
@@ -52,4 +52,16 @@ func (r *Reader) measure(q *Request) error {
 		q.Cost[unit] = all.Cost[unit]
 	}
 	return nil
+}
+
+// Model returns the language model to which a request goes; empty: it goes to none, or does not name it.
+func (q *Request) Model() string {
+	if q.Estimate.Model != "" {
+		return q.Estimate.Model
+	}
+	body, err := meter.Body(q.Method, q.URL, q.Body)
+	if err != nil {
+		return ""
+	}
+	return body.Model
 }
