@@ -6,13 +6,13 @@
 //	extprocv3.RegisterExternalProcessorServer(grpcServer, p)
 //
 // Envoy sends the header of each request to the processor, and waits for a message back. The
-// processor answers when the limits let the request go. If that would take longer than
+// processor answers when all limits have room for the request. If that would take longer than
 // Config.MaxWait (a minute by default), the processor refuses the request at once with status 429.
 // When the header of the server's answer comes, the processor settles the request: the limits learn
 // what the server states. (With Transport.Tokens, they learn it at the end of the answer's body.)
 // Package transport makes these decisions, as it does for an http.Client. The stream between Envoy
-// and the processor may end after the request went and before the server answered. Then the server
-// may have served the request, so the request counts in the limits.
+// and the processor may end after Envoy sent the request and before the server answered. Then the
+// server may have served the request, so the request counts in the limits.
 //
 // Package paceenvoy is not a rate limit service of Envoy, since such a service could not learn from
 // answers. Envoy asks a rate limit service before a request, and never passes the server's answer

@@ -1,6 +1,6 @@
 // Command paceline-lab simulates clients that share a quota, and measures Paceline's limiters
 // against simulated servers that enforce their limits. Its verb proof simulates hostile latencies.
-// It checks that a server never refuses a request that Paceline's limiters let go.
+// It checks that a server never refuses a request that Paceline's limiters admitted.
 //
 // The source of each verb of paceline-lab is in a file of its own. The program paceline contains
 // nothing of paceline-lab, and no package outside the folder lab imports a package inside it.
