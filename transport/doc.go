@@ -5,14 +5,13 @@
 //	paced := transport.Must(transport.Config{Limiter: rate})
 //	client := &http.Client{Transport: paced}
 //
-// A request to a Transport waits until its limits let it go, by default first come, first served,
-// and is then sent. The Transport reads what the answer states about limits. The Transport sends a
-// request again if the server refused the request for a limit, or cannot have processed it. An
-// idempotent request, such as a GET, is also sent again after a failure that may pass, such as a
-// 502. In all cases, the body of the request must be empty or readable again, for example by its
-// GetBody. By default a request is sent up to 3 times, and a stated wait of more than 5 minutes
-// ends the attempts. A request that cannot meet its deadline fails at once, without waiting. The
-// error contains the instant at which the request could have gone.
+// A request to a Transport waits until all its limits have room for it, by default first come,
+// first served, and is then sent. The Transport reads what the answer states about limits. The
+// Transport sends a request again if the server refused the request for a limit, or cannot have
+// processed it. An idempotent request, such as a GET, is also sent again after a failure that may
+// pass, such as status 502. By default a request is sent up to 3 times, and a stated wait of more
+// than 5 minutes ends the attempts. A request that cannot meet its deadline fails at once, without
+// waiting. The error contains the instant at which the request could have gone.
 //
 // The table lists the steps of one RoundTrip, in order: the name of the step, what the step does,
 // and a type or package that it uses. If a request is sent again, the steps from acquire on are

@@ -5,7 +5,8 @@
 // A process that is suspended while it writes to the file holds the file's lock, so all other
 // processes wait until it continues. (A process that opens the file meanwhile fails after 10 s.) If
 // package share/sqlite shares a limit between the processes, use another file for the limit. Then
-// such a stop does not delay the limit. Do not put the file on a network file system.
+// such a suspension does not delay requests of other processes at the limit. Do not put the file on
+// a network file system.
 //
 // # Files
 //

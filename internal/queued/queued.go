@@ -3,12 +3,11 @@
 // package queued.
 //
 // An adapter for a job queue calls Keys.Do in a worker, around the work of a job. If the limits of
-// the job's key are expected to let it go within Config.MaxWait, Do waits there and then runs the
-// work. MaxWait is 250 ms by default, and at least 500 ms for a limit that processes share through
-// a store. Otherwise Do returns at once an error of the type Later, which contains the time that is
-// left. The adapter then has the queue bring the job back after that time, and the worker is free.
-// Package snooze decides which of the two happens. If Job.Stays is set, Do always waits, and
-// returns no Later.
+// the job's key have room for the job within MaxWait, Do waits for this room and then runs the
+// work. By default, MaxWait is 250 ms; with a share.Member it is at least 500 ms. If the wait would
+// be longer, Do returns at once an error of the type Later, which contains the time that is left.
+// The adapter then has the queue bring the job back after that time, and the worker is free.
+// Package snooze decides which of the two happens. If Job.Stays is set, Do always waits.
 //
 // The work of a job sends its request by Attempt.Send, or reports an answer by Attempt.Answered. If
 // a server refuses a request, all jobs of the same key in this process pause. If the work then

@@ -1,8 +1,8 @@
 // Package nodesim simulates, in virtual time, nodes (processes) that share a limit by package
 // internal/core/node. The simulated store fails at times: it cannot be reached, loses what was
 // written, or repeats a write. In the simulation, somebody sets clocks wrong, the network delays
-// messages, and nodes stop for a while or are killed. A simulated server of package rule judges
-// every arrival.
+// messages, and nodes are suspended for a while or killed. A simulated server of package rule
+// judges every arrival.
 package nodesim
 
 import (

@@ -10,10 +10,11 @@
 // statement in the constant Schema.
 //
 // After a failover PostgreSQL has another timeline (its number for a history of writes). The
-// processes notice this, and restore the state of the limits. If somebody drops the table, the next
-// turn of a process makes the table again. Package postgres relies on fsync, which must be on, and
-// on synchronous_commit, which each write sets to on. A long transaction elsewhere in the database
-// prevents vacuum from removing old versions of the rows, so the table grows meanwhile.
+// processes notice this, and restore the state of the limits as package share describes. If
+// somebody drops the table, the next turn of a process makes the table again. Package postgres
+// relies on fsync, which must be on, and on synchronous_commit, which each write sets to on. A long
+// transaction elsewhere in the database prevents vacuum from removing old versions of the rows, so
+// the table grows meanwhile.
 //
 // No statement of package postgres depends on which connection runs it. So a pooler such as
 // PgBouncer may stand between the process and PostgreSQL, in any mode: session, transaction or

@@ -1,9 +1,9 @@
 // Package queue holds the requests that wait to be sent, and counts every request that was ever
 // submitted to it. It has priorities, deadlines, retries, dead letters (requests that failed for
 // good) and a bound on its length. Package queue knows nothing of keys, limits or nonces, which
-// package dispatch adds. Most programs send by a pool.Pool; package queue is for programs that
-// supply the time themselves. docs/request_states.md draws the states of a request and lists every
-// transition.
+// package dispatch adds. Package dispatch uses package queue, for a pool.Pool with the real time
+// and for the simulator with virtual time. docs/request_states.md draws the states of a request and
+// lists every transition.
 //
 // # Order
 //
