@@ -1,7 +1,8 @@
 // Package paceline lets a client keep to the request limits of a server. Each request waits until,
-// by what the client knows, the server has room for it under these limits. So no request is refused
-// for a limit, on two conditions: the limits are configured as the server enforces them, and no
-// other program uses the same quota.
+// by what the client knows, the server has room for it under these limits. So the server refuses no
+// request for a limit, if the limits are configured as the server enforces them, and only this
+// process uses the quota. (A process that was started anew does not know what the process before it
+// sent, unless a store or a file records that.)
 //
 // Package limit decides when the next request may go. A decision is arithmetic on an instant that
 // the caller of package limit passes in: package limit itself reads no clock. Package paceline is

@@ -1,7 +1,7 @@
 // Package observe defines Snapshots. A Snapshot is the state of a Gate, a Group, a Pool or a
-// Transport at one instant, as plain data. (If a Transport has very many partitions, the parts of
-// its Snapshot are of slightly different instants.) Package dashboard shows Snapshots on a web
-// page, and package prom exports them to Prometheus.
+// Transport at one instant, as plain data. (If a Group or a Transport has more than 64 lanes, the
+// parts of its Snapshot are of slightly different instants.) Package dashboard shows Snapshots on a
+// web page, and package prom exports them to Prometheus.
 //
 //	snapshot.go  Source, and Snapshot: all that one front end shows at an instant
 //	states.go    the states of limits, clients, keys and pauses in a Snapshot; Whose: of whom

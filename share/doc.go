@@ -96,9 +96,9 @@
 // store's identifier) may be the same. Each write of the state has a number. Each node remembers
 // the highest number that it wrote or read. So a node that reads a lower number knows that the
 // state is an older one. It restores the state as after a loss, and gives the state a new name,
-// called its life. (With a Steady clock, it restores nothing, and waits as after a loss.) (Numbers
-// alone would not do: they could reach the old ones again.) A node that has read nothing since the
-// copy was made cannot notice that the state is old.
+// called its life. Numbers alone would not do: they could reach the old ones again. (With a Steady
+// clock, the node restores nothing, and waits as after a loss.) A node that has read nothing since
+// the copy was made cannot notice that the state is old.
 //
 // If a store lost its state and no node can restore it, no request is granted until no earlier
 // grant can count any more. This takes 2 s (TTL) plus 5 s (Late) plus a window. The same holds

@@ -15,7 +15,8 @@
 // pause is short at first, and longer after each further refusal in a row. If the service refuses
 // several attempts that were in flight together, they cause one pause. Services name a refusal
 // differently, for example ThrottlingException, SlowDown or status 429, and the Pace knows these
-// names. The Pace itself never sends a refused request again: only the SDK's retryer does, so the
+// names. A code about a number of resources, such as LimitExceededException, is no refusal for the
+// rate. The Pace itself never sends a refused request again: only the SDK's retryer does, so the
 // retries of both do not multiply. With aws.NopRetryer, nothing is sent again.
 //
 // A Pace is a middleware inside the SDK's retry loop. It is not a retryer. The SDK takes a token

@@ -17,7 +17,7 @@
 //
 // Package paceotel makes the spans after the attempt, so it cannot send the server a trace header
 // with the span of the attempt. If the server is to receive a trace header, put an instrumented
-// transport, which adds the header, around this transport.
+// transport around the transport that New made. The outer transport then adds the header.
 //
 // The spans and metrics of package paceotel contain no header field, query or body. In metrics, the
 // names of clients, limits, hosts and keys that come from Snapshots are bounded in number: 100

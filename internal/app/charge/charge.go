@@ -3,9 +3,9 @@
 // and the header field Paceline-Cost. An amount is a number with a unit, such as "25 weight". In
 // the file, it may also be a jq expression over the body of a request or of an answer.
 //
-// Package charge only reads such texts. Package provider defines the type Charge: what some
-// requests cost, and in which resource (part of a quota) they count. Packages transport and
-// internal/app/run apply charges to requests.
+// Package charge only reads the texts of users. Package provider defines what a charge is (what
+// some requests cost, and in which resource they count). Package transport applies charges to
+// requests.
 //
 //	charge.go      flags, amounts, and the line that a file would have
 //	expression.go  expressions in jq

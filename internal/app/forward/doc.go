@@ -2,11 +2,10 @@
 // `paceline exec` runs. Programs reach the proxy by the environment variables HTTPS_PROXY and
 // HTTP_PROXY. So they use the same addresses of APIs as without the proxy.
 //
-// In this package, a host is called named if the proxy has an upstream for it: a server to whose
-// limits the proxy keeps. This package decrypts requests to named hosts, with a certificate of an
-// authority (CA) that is made anew for each start of the proxy, or each run of `paceline exec`. A
-// handler gets these requests with complete URLs. The package passes on connections to other hosts
-// as they are, and does not look at their bytes.
+// In package forward, a host is called named if the proxy has an upstream for it: a server whose
+// limits the proxy keeps. Requests to named hosts are decrypted here, with a certificate of an
+// authority that is made for this run. A handler gets these requests with complete URLs.
+// Connections to other hosts are passed on as they are: the proxy does not look at their bytes.
 //
 // # Files
 //

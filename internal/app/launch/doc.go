@@ -1,12 +1,11 @@
 // Package launch makes a program send its requests through a forward proxy, without changing the
 // program. The command `paceline exec` uses the package.
 //
-// The command `paceline exec` starts a keeper, which is the proxy of such programs, or joins a
-// keeper that runs. Then the process of the command becomes the program, by exec(2). So the program
-// has the terminal and the process id of the command, signals reach the program directly, and its
-// exit code is that of the command. The keeper is not a child of the program, and watches whether
-// the program still runs. If a keeper was killed, the next `paceline exec` removes the files that
-// this keeper left.
+// The command `paceline exec` starts a keeper, or joins one that runs. A keeper is the forward
+// proxy through which programs of `exec` send. Then the command's process becomes the program, by
+// exec(2): so it has the program's exit code, signals, terminal and process id. The keeper is no
+// child of the program, and watches whether the program still runs. If a keeper was killed, the
+// next run removes the files that the keeper left.
 //
 // # Files
 //
