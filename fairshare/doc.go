@@ -38,9 +38,9 @@
 // projects, and Fair and Auto. Package lab/sim/compare compares a strategy of yours with these.
 //
 // For a quota that only your own programs use, a limiter of package limit is better than one of
-// package fairshare. If the programs are several processes, use package share. These limiters need
-// no news from answers: they count your requests exactly. So the server refuses nothing, if the
-// limit is configured as the server enforces it.
+// package fairshare. If the programs are several processes, use package share. The limiters of
+// packages limit and share need no news from answers: they count your requests exactly. So the
+// server refuses nothing, if the limit is configured as the server enforces it.
 //
 // No limiter in package fairshare has a clock, a lock or a goroutine, and none is safe for
 // concurrent use. The caller of a Fair or an Auto supplies its source of random numbers (the field
