@@ -1,9 +1,9 @@
 // Package fairshare provides limiters for a quota that strangers use, too. Strangers are programs
-// that your program cannot communicate with. All processes that use this package with the same
-// settings get the same share of the quota, almost without refusals. Each process knows the
-// published limit of the quota, or finds it out (Auto). A process learns about the other processes
-// only from the answers to its own requests. An answer shows whether the request was served or
-// refused, and often how much of the quota remains.
+// that your program cannot communicate with. If all processes that use the quota have a Fair or an
+// Auto with the same settings, they get the same share of the quota, almost without refusals. Each
+// process knows the published limit of the quota, or finds it out (Auto). A process learns about
+// the other processes only from the answers to its own requests. An answer shows whether the
+// request was served or refused, and often how much of the quota remains.
 //
 // [Fair] is the limiter for a quota with a known limit that strangers use, too. It is for token
 // buckets, for fixed and rolling windows, and also for servers whose answers state no remaining

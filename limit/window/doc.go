@@ -6,8 +6,8 @@
 // An event exactly as old as the window still counts, since strict servers count such an event,
 // too. A counter (a Log, a Runs or a Slots) allocates all its memory when it is made. A counter
 // computes with the instant, now, that its caller passes in. It has no clock, lock or goroutine,
-// and is not safe for concurrent use. If a call passes a now that is before that of an earlier Add,
-// the counter uses the now of that Add.
+// and is not safe for concurrent use. If a call passes a now that is before that of an earlier Add
+// or Take, the counter uses the now of that Add or Take.
 //
 // In production, now is mono.Of(began, time.Now()). Set began to time.Now() once, when the program
 // starts:
