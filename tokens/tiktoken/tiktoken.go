@@ -1,13 +1,3 @@
-// Package tiktoken provides the vocabularies of OpenAI's models. With them, a tokens.Estimator
-// counts the tokens of a request instead of guessing their number. The Estimator must know which
-// vocabulary the model of the request has. It still guesses if the texts in the body have more than
-// CountMax bytes together, by default 16 KiB. To use the vocabularies, set the field Vocabulary:
-//
-//	estimator, err := tokens.New(tokens.Config{Vocabulary: tiktoken.Vocabulary})
-//
-// The vocabularies add 1.5 MB to a program that imports package tiktoken. They are in a package of
-// their own, so that programs without tiktoken do not grow. In addition, each vocabulary that is in
-// use takes 2 to 13 MB of memory.
 package tiktoken
 
 import (

@@ -1,14 +1,3 @@
-// Package charge reads what users write about the cost of requests. Users write costs in four
-// places: the flag --charge, the configuration file of the proxy, the field cost of an input line,
-// and the header field Paceline-Cost. An amount is a number with a unit, such as "25 weight". In
-// the file, it may also be a jq expression over the body of a request or of an answer.
-//
-// Package charge only reads the texts of users. Package provider defines what a charge is (what
-// some requests cost, and in which resource they count). Package transport applies charges to
-// requests.
-//
-//	charge.go      flags, amounts, and the line that a file would have
-//	expression.go  expressions in jq
 package charge
 
 import (

@@ -1,7 +1,3 @@
-// Package sharestore makes limits that several processes share through a store, which is a
-// database. The commands `paceline run`, `paceline proxy` and `paceline daemon` use the package for
-// their flag --share. The package gives each limit its name in the store, and knows which kinds of
-// limit can be shared. Package share does everything else: it divides a limit among the processes.
 package sharestore
 
 import (

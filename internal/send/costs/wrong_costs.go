@@ -1,12 +1,3 @@
-// Package costs finds out from answers that the charge of a route is wrong or missing, and replaces
-// it. A charge states what the requests of a route cost, and in which resource (part of the quota)
-// they count. Some servers state in each answer how much of a limit is used. Suppose that two
-// requests, each of them alone in flight, raised that by the same amount, and that the amount is
-// more than the charge. Then later requests of the route cost that amount. A route without a charge
-// is corrected after its first request. If an answer names another resource than the charge, later
-// requests count there. A notice for people then states which line of the configuration to change.
-// A cost that is too high is not noticed. Package transport and the command `paceline run` use
-// package costs. The charges themselves are in package provider.
 package costs
 
 import (

@@ -1,6 +1,3 @@
-// Package pages reads README.md, the pages beside it and the pages of docs. It runs the commands
-// that these pages tell a reader to type. The tests of each program use the package for the command
-// lines of that program.
 package pages
 
 import (

@@ -1,0 +1,10 @@
+// Package charge reads what users write about the cost of requests. Users write costs in three
+// places: in flags, in the file of the proxy, and in a header field of a request. An amount is a
+// number with a unit, or an expression in jq over a body.
+//
+// Package charge only reads such texts. Package provider defines what a charge is (what some
+// requests cost, and in which resource they count). Package transport applies charges to requests.
+//
+//	charge.go      flags, amounts, and the line that a file would have
+//	expression.go  expressions in jq
+package charge

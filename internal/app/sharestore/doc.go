@@ -1,0 +1,11 @@
+// Package sharestore makes the limits that `paceline run` and `paceline proxy` share with other
+// processes through a store, which is a database. The package gives each limit its name in the
+// store, and knows which kinds of limit can be shared. All the rest of sharing is in package share.
+//
+// # Files
+//
+//	sharestore.go  the names of limits in a store; joins them; refuses a limit that differs there
+//	part.go        --use beside a store: a part of the limits
+//	seen.go        what `share ls` and `share show` print of a limit
+//	stated_new.go  `share new`: states that a limit is new, so that nobody waits
+package sharestore
