@@ -34,10 +34,10 @@
 //
 //	names.go          the names of packages queue, dispatch and backoff that users of a Pool need
 //	pool_config.go    Config and its checks; New
-//	pool.go           Run, Close, Drain; when Run ends, also by a long outage; the one timer
-//	submit.go         Submit, TrySubmit: the wait for room in the queue; Close meanwhile
+//	pool.go           Run, Close, Drain; when Run ends or sends nothing more; the one timer
+//	submit.go         Submit, TrySubmit: the wait for room in the queue, also while Ended is slow
 //	attempts.go       one attempt in a goroutine: Send, its Answer, a panic in it
-//	report.go         calls Ended, Outage, Slow, Learned; an Ended that is slow
+//	report.go         calls Ended, Outage, Slow, Learned, one at a time
 //	shared_limits.go  limits that several keys have together
 //	pool_snapshot.go  Snapshot and Stats: keys, queue, limits, waits and counts
 //	backoff           the delay after a failure

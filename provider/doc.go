@@ -58,11 +58,19 @@
 // Each provider has a row: its own header fields and bodies of refusals, where limits or waits stand
 // in them, what its requests cost, and its published limits.
 //
-//	rows_business.go   HubSpot, Salesforce, Zendesk, Linear, AWS, Microsoft, Twilio, Datadog
-//	rows_exchange.go   Binance, Bybit, Kraken, Coinbase, OKX, CME, Bitfinex, Deribit, Alpaca
-//	rows_generic.go    the drafts of the IETF, Cloudflare, X-RateLimit
-//	rows_inference.go  Mistral, Cohere, Together, OpenRouter, DeepSeek, Bedrock, Vertex, Ollama
+//	rows_business.go   HubSpot, Salesforce, Zendesk, monday, Linear, Amazon SP, AWS, Microsoft,
+//	                   Azure resources, Canvas, Procore, Datadog, Sentry, Twilio, SendGrid,
+//	                   Fastly, Dropbox, Docker Hub, Trello, BigCommerce
+//	rows_exchange.go   Binance, Bybit, Kraken, Coinbase, OKX, CME, Bitfinex, Deribit, Alpaca,
+//	                   Etherscan
+//	rows_generic.go    any other server: drafts of the IETF, Cloudflare, X-RateLimit, other names
+//	                   of Retry-After
+//	rows_inference.go  Mistral, Cerebras, SambaNova, Cohere, Together, Fireworks, Hugging Face,
+//	                   OpenRouter, Replicate, ElevenLabs, xAI, DeepSeek, Bedrock, Vertex,
+//	                   Perplexity, Ollama
 //	rows_llm.go        OpenAI, Groq, Azure OpenAI, Anthropic, Gemini
-//	rows_open.go       GitLab, Twitch, Meta, Spotify, SEC, arXiv, Wikimedia, npm, Google
-//	rows_web.go        GitHub, Shopify, Stripe, Discord, X, Slack, Notion, Reddit, Okta, Atlassian
+//	rows_open.go       GitLab, Twitch, Meta, Strava, Spotify, Riot, Roblox, SEC, arXiv, Crossref,
+//	                   Wikimedia, npm, Google and YouTube, RapidAPI
+//	rows_web.go        GitHub, Heroku, Shopify, Stripe, Discord, X, Slack, Notion, Reddit, Okta,
+//	                   Atlassian
 package provider

@@ -12,7 +12,8 @@
 //
 //	main.go               the list of verbs
 //	try.go                try: run against a server of its own
-//	run.go                run: the verb from start to end; its warnings; what a batch will cost
+//	run.go                run: the verb from start to end; warnings; a batch's cost; flags that
+//	                      the input needs
 //	run_flags.go          run: its flags, and which of them exclude each other; --until; the
 //	                      run.Config that they make
 //	run_progress.go       run: the progress line: parts, bar, the reason to wait, recent failures

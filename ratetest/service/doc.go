@@ -19,11 +19,13 @@
 //	api_work.go        endpoints of Notion, Slack, GitHub and HubSpot
 //	graphql_query.go   queries in GraphQL, and data for them
 //	table_row.go       what a row of a provider may state; bodies of refusals, header fields
-//	table_business.go  rows of HubSpot, Zendesk and Docker Hub
-//	table_exchange.go  rows of exchanges: Bybit, Kraken, Coinbase, OKX, CME, and Etherscan
-//	table_llm.go       rows of language models: Groq, Azure OpenAI, Gemini, Mistral
-//	table_open.go      rows of GitLab, Twitch, Strava, Spotify, Riot, Google
-//	table_plain.go     rows of the drafts of the IETF, Cloudflare, and common header fields
-//	table_web.go       rows of GitHub, Shopify, Stripe, Slack, Discord, X, Okta and others
-//	table_terse.go     rows of providers whose answers state little: Cohere, OpenRouter, Linear…
+//	table_business.go  fakes of HubSpot, Zendesk and Docker Hub
+//	table_exchange.go  fakes of exchanges: Bybit, Kraken, Coinbase, OKX, CME, Etherscan
+//	table_llm.go       fakes of language models: Groq, Azure OpenAI, Gemini, Mistral
+//	table_open.go      fakes of GitLab, Twitch, Strava, Spotify, Riot, Google and YouTube
+//	table_plain.go     fakes of no provider: drafts of the IETF, Cloudflare, common header fields
+//	table_web.go       fakes of Heroku, GitHub, Shopify, Stripe, Discord, X, Slack, Notion,
+//	                   Reddit, Okta, Atlassian
+//	table_terse.go     fakes of Alpaca, arXiv, Cohere, Crossref, Deribit, Fastly, Hugging Face,
+//	                   Linear, Microsoft, OpenRouter, Perplexity, Replicate, SEC, Trello
 package service
