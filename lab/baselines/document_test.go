@@ -1,15 +1,3 @@
-// Package baselines has what five published systems claim of themselves, each claim with our rerun
-// of it in its own set-up, what came of it and why. They are named by what they are. It has nothing
-// but tests: one of them writes docs/published.md, and checks it.
-//
-//	document_test.go         the page, its documents and their claims
-//	claims.md                the texts of claims; claims_test.go reads them
-//	exchange_claims_test.go  limiters, queues and nonces of an exchange client
-//	gem_claims_test.go       a throttle; its runs are in gem_runs_test.go, their author's figures in gem_seen_test.go
-//	demo_claims_test.go      a demonstration of throttles; the ways that its author tried are in demo_tried_test.go
-//	gates_test.go            two gates before a language model, for requests and for tokens; wait_shapes_test.go: its waits
-//	counters_test.go         a counter of slots
-//	published_test.go        the page in Markdown, and what was wrong once
 package baselines
 
 import (

@@ -74,10 +74,10 @@ func TestTables(t *testing.T) {
 		t.Error(v)
 	}
 	odd := fstest.MapFS{
-		"a/doc.go":   {Data: []byte("// Package a.\n//\n//\tone.go       one\n//\tgone.go      gone\n//\tparts_*.go   parts\npackage a\n")},
+		"a/doc.go":   {Data: []byte("// Package a.\n//\n//\tone.go       one\n//\tone_test.go  its tests\n//\tgone.go      gone\n//\tparts_*.go   parts\npackage a\n")},
 		"a/one.go":   {Data: []byte("package a\n")},
 		"a/other.go": {Data: []byte("package a\n")}, "a/parts_b.go": {Data: []byte("package a\n")}, "a/one_linux.go": {Data: []byte("package a\n")},
-		"b/b.go": {Data: []byte("package b\n")},
+		"b/b.go": {Data: []byte("package b\n")}, "a/one_test.go": {Data: []byte("package a\n")},
 	}
 	if found, err := Tables(odd); err != nil || len(found) != 2 || !strings.Contains(fmt.Sprint(found), "has gone.go, which is not there") || !strings.Contains(fmt.Sprint(found), "has no other.go") {
 		t.Errorf("of the planted tables: %v, %v", found, err)

@@ -1,11 +1,3 @@
-// Package archtest checks what the compiler does not. Packages import only what the table allows. No
-// import crosses the borders of library, program and laboratory. The core reads no clock and starts
-// nothing. Functions and folders keep to a size, and no file has what should not be published. Most
-// names that the library exports are in an Example. Its test runs it on this module; to allow a package
-// something, change the table in table_test.go and say why in ARCHITECTURE.md.
-//
-// It reads every file, whatever its build tags. Tests are held to the borders and to what may be
-// published, and to nothing else.
 package archtest
 
 // Root is how the table calls the package in the module's root.
