@@ -83,7 +83,7 @@
 //	auto_alone.go          an Auto that shares with nobody: uses all; a refusal shows strangers
 //	auto_stated.go         guesses the limit from remainders and resets, in round numbers
 //	auto_memory.go         what an Auto remembers over a restart; versions of that memory
-//	auto_memory_fields.go  the fields of that memory
+//	auto_memory_fields.go  the fields of an Auto's memory, in their order
 //	hints.go               Hints: sends no more than the server says is left until the reset
 //	hints_own.go           Hints: whether own requests explain a low remainder, or strangers do
 //	hints_idle.go          Hints without a request in flight, in a few bytes

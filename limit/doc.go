@@ -60,14 +60,14 @@
 //	zone.go           days, weeks and months of a place, also when clocks change to summer time
 //	anchored.go       Anchored: intervals that begin with a message
 //	bucket.go         Bucket: token bucket, GCRA, leaky bucket; its rounding; Alone
-//	weighted.go       Weighted: two counters and a proportion
+//	weighted.go       Weighted: this window and a part of the one before
 //	produced.go       Produced: tokens that count as the server produces them
-//	concurrency.go    Concurrency: requests in flight
+//	concurrency.go    Concurrency: a bound on requests in flight; which end lets the next go
 //	adaptive.go       Adaptive: requests in flight, where the server's bound is not known
-//	spacing.go        Spacing: a gap between requests
+//	spacing.go        Spacing: a least time between two sends
 //	sequence.go       Sequence: requests that must arrive in order
 //	cooldown.go       Cooldown: pauses that the server asks for
-//	all.go            All: several limiters at once
+//	all.go            All: several limiters at once: goes when all let it go
 //	varying.go        Varying: an All whose limiters may change
 //	fitted.go         which refusals show that a configured limit is wrong; Misfit, which reports
 //	                  it
@@ -80,7 +80,7 @@
 //	describe.go       the rules of a limiter, and which of them makes a request wait
 //	usage.go          how much of each limit is used now, for pages and metrics
 //	headroom.go       Use and Ramp: a part of the limits; a load that begins slowly
-//	named.go          Named: a limiter with a name
+//	named.go          Named: a limiter with a name, for pages and errors
 //	keeper.go         writes and reads a limiter's memory; a memory of another configuration
 //	keeper_state.go   the bytes of that memory: letter, version, varints
 //	idle.go           the memory of a limiter with no request in flight, in a few bytes

@@ -6,7 +6,7 @@
 //	snapshot.go  Source, and Snapshot: all that one front end shows at an instant
 //	states.go    the states of limits, clients, keys and pauses in a Snapshot; Whose: of whom
 //	counts.go    counts of attempts: served, refused, failed; amounts by unit
-//	times.go     the durations of waits and answers
+//	times.go     durations of waits and answers: classes, quantiles, whose wait is noted
 //	events.go    latest events: refusals, pauses, outages; repeated ones as one
 //	stats.go     Stats, and the difference of two of them
 //	labels.go    names of clients and hosts as labels of metrics: how many, how long

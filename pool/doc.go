@@ -38,7 +38,7 @@
 //	submit.go         Submit, TrySubmit: the wait for room in the queue, also while Ended is slow
 //	attempts.go       one attempt in a goroutine: Send, its Answer, a panic in it
 //	report.go         calls Ended, Outage, Slow, Learned, one at a time
-//	shared_limits.go  limits that several keys have together
+//	shared_limits.go  limits that several keys have together; room that comes without an answer
 //	pool_snapshot.go  Snapshot and Stats: keys, queue, limits, waits and counts
 //	backoff           the delay after a failure
 //

@@ -31,7 +31,7 @@
 //	answer_usage.go    usage in a whole answer and in header fields: input, cached, output
 //	watcher.go         usage in a stream or large answer while it passes through
 //	scanner.go         finds the usage in JSON that comes in pieces
-//	frames.go          reads AWS's event stream
+//	frames.go          usage in AWS's event stream
 //
 // Package tokens/tiktoken provides the vocabularies of OpenAI's models.
 package tokens

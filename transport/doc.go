@@ -63,15 +63,16 @@
 //
 // From callers to callees:
 //
-//	transport.go           Config and its checks, Transport, New; presets
+//	transport.go           Config and its checks, Transport, New; presets; attempts of an SDK's
+//	                       own
 //	change.go              another configuration while requests wait: Change, With; Retire
 //	stats.go               Stats; Ask, when a request could go; Lift, which ends pauses
 //	transport_snapshot.go  Snapshot: figures of partitions, keys, hosts; events of refusals and
 //	                       pauses
 //	hedge.go               second copies of slow requests: when they go, which answer wins
 //	call.go                one RoundTrip: its steps and repeats; a stop between attempts
-//	prepare.go             which limits a request counts in; its cost in tokens; attempts of an
-//	                       SDK's own
+//	prepare.go             which limits a request counts in; its body's tokens, or why they are
+//	                       not counted
 //	host_charges.go        what a request costs by the charges of its host, and in which resource
 //	wrong_charges.go       a charge that answers show to be wrong: the log line; what waiting ones
 //	                       cost
@@ -93,7 +94,7 @@
 //	                       another host
 //	target.go              Config.Targets: which server a request takes; when it goes to the next
 //	target_cost.go         a cost that differs from target to target
-//	session.go             Config.Affinity: requests of a session stay at one target
+//	session.go             Config.Affinity: the target of a session, and when it moves
 //	renamed_path.go        a model in a path, by another name at a target
 //	body.go                bodies: read for the model, sent again, looked into by CheckRetry,
 //	                       watched for usage

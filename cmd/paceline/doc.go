@@ -31,10 +31,10 @@
 //	foreign_input.go      run: --input-format, --url, --body, --id: lists, tables, arrays, curl
 //	                      commands as input
 //	watch_page.go         run: --page: its address, and the page on which a run can be watched
-//	success.go            run: --success, a jq expression
+//	success.go            run: --success, a jq expression that a served answer must meet
 //	poll_flags.go         run: --every, --rounds: requests that are asked again and again
 //	page_flags.go         run: --next, by which the address of the next page is found
-//	via_flags.go          run: --via batch
+//	via_flags.go          run: --via batch: flags that it excludes, and what it prints
 //	token_flags.go        run: where {token} comes from: --auth-command, --oauth-token-url
 //	prompt_flags.go       run: --prompt-column, a prompt of each row
 //	meter_flags.go        run: tokens of requests that are no batch; longer timeouts for language
@@ -53,7 +53,7 @@
 //	proxy_metrics.go      proxy: --metrics, its listener and whether labels have names
 //	proxy_minute.go       proxy: --rpm and --preset as limits of the configuration
 //	proxy_forward.go      proxy: --forward, and the environment that it prints
-//	proxy_init.go         proxy: --init, an example configuration
+//	proxy_init.go         proxy: --init, an example configuration; --schema
 //	targets_in_words.go   proxy check: what targets an upstream has, in words
 //	takeover.go           proxy: --takeover, --handover: the next process takes the sockets over
 //	forward_ca.go         proxy ca: the certificate of a forward proxy
@@ -80,11 +80,11 @@
 //	explain_table.go      explain: --providers, the table of them; --preset, published limits
 //	explain_words.go      explain: the answer's meaning in sentences; the fields of --json
 //	models.go             models: the models that paceline knows, and their prices
-//	provider_names.go     names for --provider and --preset
-//	chart.go              chart: a page about a run
-//	flag_values.go        values of flags, for completions
-//	byte_size.go          flags for numbers of bytes
+//	provider_names.go     names for --provider and --preset; the near names of a wrong one
+//	chart.go              chart: an HTML page or picture of a run or a server's log
+//	flag_values.go        values of flags that a shell completes
+//	byte_size.go          flags for numbers of bytes: 64KiB
 //	part_flag.go          flags for a part of a whole: 75%
-//	notify_*.go           SIGUSR1, by system
-//	help_flags.go         groups of flags, for --help
+//	notify_*.go           proxy: kill -USR1, by system: banned keys are tried again
+//	help_flags.go         --help: under which heading a flag stands
 package main

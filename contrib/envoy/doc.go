@@ -22,7 +22,7 @@
 // paceline-envoy. The package is a module of its own, so that programs that import Paceline but not
 // paceenvoy do not depend on Envoy's protobufs.
 //
-//	paceenvoy.go   Config, Processor, New
+//	paceenvoy.go   Config, Processor, New; defaults such as MaxWait
 //	processing.go  one request: the messages of its stream, in their order
 //	header_map.go  Envoy's header maps as requests and answers, and back
 //	problem.go     answers to requests that have no turn

@@ -4,5 +4,5 @@
 //
 //	instant.go  the forms of an instant: RFC 3339, Unix seconds, milliseconds
 //	read.go     lines, CSV and JSON lines: where the instant and the key of an event are
-//	check.go    counts the events of each window
+//	check.go    counts events in each window; the first window that has too many
 package eventlog

@@ -10,9 +10,9 @@
 //	llm_config.go       Config; the usage that the server makes up
 //	enforced_limits.go  limits of a key for a model, and which tokens count in them
 //	free.go             endpoints that count in no limit: models, token counts
-//	uploads.go          OpenAI's files
-//	batch_api.go        OpenAI's batches
-//	message_batches.go  Anthropic's batches
+//	uploads.go          OpenAI's /v1/files: uploads, their forms, room
+//	batch_api.go        OpenAI's /v1/batches: made, listed, served later
+//	message_batches.go  Anthropic's /v1/messages/batches
 //	fault.go            faults: which there are, how often, in which order
 //	respond.go          answers, whole or as a stream; how quickly; a stream that breaks off
 //	openai.go           OpenAI's paths, header fields, errors and refusals

@@ -13,14 +13,14 @@
 //	service_judge.go   the lines of a log, and the report at the end
 //	api.go             statuses and bodies of endpoints; a missing key
 //	api_route.go       patterns of paths; fields and pages of made-up lists
-//	api_llm.go         endpoints of language models
+//	api_llm.go         paths and answers of Groq, Azure OpenAI, Gemini, Mistral
 //	api_shops.go       endpoints of Stripe and Shopify
-//	api_exchange.go    endpoints of exchanges
+//	api_exchange.go    paths and answers of Binance, Bybit, Kraken, Coinbase, OKX
 //	api_work.go        endpoints of Notion, Slack, GitHub and HubSpot
 //	graphql_query.go   queries in GraphQL, and data for them
 //	table_row.go       what a row of a provider may state; bodies of refusals, header fields
 //	table_business.go  fakes of HubSpot, Zendesk and Docker Hub
-//	table_exchange.go  fakes of exchanges: Bybit, Kraken, Coinbase, OKX, CME, Etherscan
+//	table_exchange.go  fakes of exchanges: Binance, Bybit, Kraken, Coinbase, OKX, CME, Etherscan
 //	table_llm.go       fakes of language models: Groq, Azure OpenAI, Gemini, Mistral
 //	table_open.go      fakes of GitLab, Twitch, Strava, Spotify, Riot, Google and YouTube
 //	table_plain.go     fakes of no provider: drafts of the IETF, Cloudflare, common header fields

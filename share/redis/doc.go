@@ -10,6 +10,6 @@
 //
 // # Files
 //
-//	redis.go    Store: its turns
+//	redis.go    Store: its turns, Lua, clock and run_id; what is not writable
 //	address.go  Open: addresses of one server, a cluster or sentinels, with TLS and sockets
 package redis

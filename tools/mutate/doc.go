@@ -22,7 +22,7 @@
 //	accepted_test.go  equivalents.txt: mutants that no test can find, and why
 //	since_test.go     mutants of the lines that changed since a revision
 //	build_test.go     builds many mutants at once, or one by one
-//	users_test.go     whose tests have a package
+//	users_test.go     whose tests are made with a package, so may find its mutants
 //	asks_test.go      which tests are asked about a mutant, in which order
 //	suites_test.go    runs the tests of a package; how they end; how long they may take
 //	mutate_test.go    tests of mutants, of diffs, and of equivalents.txt

@@ -5,6 +5,6 @@
 // Package charge only reads such texts. Package provider defines what a charge is (what some
 // requests cost, and in which resource they count). Package transport applies charges to requests.
 //
-//	charge.go      flags, amounts, and the line that a file would have
-//	expression.go  expressions in jq
+//	charge.go      amounts such as "250 weight" in flags, files and header fields; their errors
+//	expression.go  costs by jq over a body: compiled, with a bound on time
 package charge

@@ -21,7 +21,7 @@
 //
 //	jobs_store.go         Config, Store; bounds such as the largest file; when old files go
 //	owner.go              each client's folder and room; what is read at a start
-//	ids.go                ids of files and batches
+//	ids.go                ids such as file-… and batch_…: made, and checked
 //	file.go               files of the batch API: uploads, contents, deletion, expiry
 //	batch.go              batches: states and counts; makes, cancels, removes them
 //	validate.go           the mistakes in the input of a batch, as the client sees them

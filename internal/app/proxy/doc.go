@@ -44,10 +44,11 @@
 //	                    gRPC
 //	links.go            addresses in Location and Link that lead past the proxy
 //	body_links.go       addresses of the next page in a body that lead past the proxy
-//	access_log.go       the log line of a request
+//	access_log.go       the log line of a request: its fields, its path without secrets
 //	upstream.go         an upstream: its connection, transport, idle time; when bodies are read
 //	                    for tokens
-//	several_targets.go  an upstream with several targets: their own settings, sessions, mistakes
+//	several_targets.go  an upstream's targets: their settings and mistakes; which session a
+//	                    request has
 //	upstream_keys.go    {key} and {nonce} in header fields; banned keys that come back into use
 //	limits.go           the limits of a key, model or client; what counts on after a changed
 //	                    number

@@ -53,7 +53,7 @@
 //	transitions.go  how a request ends or goes again: Take, Done, Retry, Kill, Expire, Cancel
 //	info.go         Info, Waiting and Counts: state, place and cost of requests
 //	host.go         the next request of each host and resource; hosts that are held
-//	heap.go         a heap by place
+//	heap.go         a heap of requests by place or instant
 //	dead.go         dead letters: those that are kept, sent again or dropped
 //	turns.go        --every: when a request is asked again; turns that are skipped
 package queue

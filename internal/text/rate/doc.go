@@ -12,6 +12,6 @@
 //	limit.go      what stands behind a rate: burst, rolling, calendar; the limiter made of it
 //	counted.go    limits with a unit: 200k tokens/d, 5USD/d
 //	zone_name.go  limits by the clock of a place: 100/d@America/Los_Angeles
-//	percent.go    parts of a whole: 75%, 0.75
+//	percent.go    parts of a whole, as --use has them: 75%, 0.75
 //	model.go      limits of one model, or of all models
 package rate

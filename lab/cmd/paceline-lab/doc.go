@@ -12,7 +12,7 @@
 //	flag_groups.go     groups of flags, for help
 //	bench.go           bench: the verb above exchange and llm
 //	bench_exchange.go  bench exchange: flags, and the choice of rows by --row
-//	bench_llm.go       bench llm: flags
+//	bench_llm.go       bench llm: its flags, such as --seeds
 //	proof.go           proof: flags such as --requests 1e8, and the line of progress
 //	sim.go             sim: runs a scenario file, with its text and its chart
 //	sim_init.go        sim --init: an example scenario

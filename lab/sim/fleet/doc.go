@@ -4,7 +4,7 @@
 // strategy.Strategy, which may be one of your own.
 //
 //	scenario.go, quota.go, scenario_check.go  Scenario: what is run, and the checks of its fields
-//	fleet.go                                  runs a Scenario
+//	fleet.go                                  runs a Scenario: the order of its events
 //	population.go                             the clients: processes, threads, demand, costs; when
 //	                                          they come and go
 //	quota_server.go                           the server: counts the quota, refuses, delays

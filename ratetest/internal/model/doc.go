@@ -10,10 +10,10 @@
 //	ask.go               reads a request's body: messages, tools, max_tokens; its mistakes
 //	output_bounds.go     published models, and the bounds on numbers in requests
 //	tools.go             calls of tools that a model makes up
-//	schema_example.go    values that fit a JSON schema
+//	schema_example.go    structured output: values that fit a JSON schema
 //	openai_answer.go     OpenAI's answers: chat, responses, embeddings; chunks of a stream, usage
 //	                     in it
 //	anthropic_answer.go  Anthropic's answers, and the events of a stream
 //	gemini.go            Gemini's answers, whole and as a stream
-//	other_answers.go     forms that differ little from OpenAI's
+//	other_answers.go     answers of Groq, Azure OpenAI and Mistral, which are nearly OpenAI's
 package model

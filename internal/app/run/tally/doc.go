@@ -6,7 +6,7 @@
 // measures the recent rate. The package reads the clock, and sends nothing.
 //
 //	tally.go         counts done, dead, expired, missing; the state and line of each id
-//	model_totals.go  the totals of each model
+//	model_totals.go  done, dead, tokens and money of each model
 //	use.go           the mean cost of a request, and attempts per request, for the ETA
 //	figures.go       latency, figures of each key, and the most that nonces in order allow
 //	failures.go      recent failures: counts attempts that failed for the same reason
