@@ -56,13 +56,13 @@
 //	account.go        common to most limiters: open cost, arrivals, margin; SetLimit, SetWindow
 //	arrival_log.go    settled requests: arrival and cost, oldest first, in a ring
 //	rolling.go        Rolling: any window; the argument that no window has more
-//	calendar.go       Calendar: intervals of a known clock; a clock that is set
+//	calendar.go       Calendar: intervals of a known clock, such as minutes or days
 //	zone.go           days, weeks and months of a place, also when clocks change to summer time
 //	anchored.go       Anchored: intervals that begin with a message
 //	bucket.go         Bucket: token bucket, GCRA, leaky bucket; its rounding; Alone
 //	weighted.go       Weighted: this window and a part of the one before
 //	produced.go       Produced: tokens that count as the server produces them
-//	concurrency.go    Concurrency: a bound on requests in flight; which end lets the next go
+//	concurrency.go    Concurrency: a bound on requests in flight
 //	adaptive.go       Adaptive: requests in flight, where the server's bound is not known
 //	spacing.go        Spacing: a least time between two sends
 //	sequence.go       Sequence: requests that must arrive in order

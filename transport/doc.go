@@ -63,16 +63,15 @@
 //
 // From callers to callees:
 //
-//	transport.go           Config and its checks, Transport, New; presets; attempts of an SDK's
-//	                       own
+//	transport.go           Config and its checks, Transport, New; presets
 //	change.go              another configuration while requests wait: Change, With; Retire
 //	stats.go               Stats; Ask, when a request could go; Lift, which ends pauses
 //	transport_snapshot.go  Snapshot: figures of partitions, keys, hosts; events of refusals and
 //	                       pauses
 //	hedge.go               second copies of slow requests: when they go, which answer wins
 //	call.go                one RoundTrip: its steps and repeats; a stop between attempts
-//	prepare.go             which limits a request counts in; its body's tokens, or why they are
-//	                       not counted
+//	prepare.go             which limits a request counts in; its tokens, or why none are counted;
+//	                       an SDK's retries
 //	host_charges.go        what a request costs by the charges of its host, and in which resource
 //	wrong_charges.go       a charge that answers show to be wrong: the log line; what waiting ones
 //	                       cost

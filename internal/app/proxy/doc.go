@@ -22,8 +22,8 @@
 //	systemd.go          listeners from systemd, and notices to it
 //	admin.go            the admin listener: /livez, /readyz, and what is mounted there
 //	metrics.go          a listener for /metrics alone; its token
-//	visit.go            one request, from arrival to answer: fields that upstream and client get,
-//	                    timeouts
+//	visit.go            one request, from arrival to answer: the fields that upstream and client
+//	                    get
 //	request_target.go   requests refused for their method, path or length
 //	paths.go            how a server may read a path: dots, escapes; the route that its limits
 //	                    have
@@ -45,8 +45,8 @@
 //	links.go            addresses in Location and Link that lead past the proxy
 //	body_links.go       addresses of the next page in a body that lead past the proxy
 //	access_log.go       the log line of a request: its fields, its path without secrets
-//	upstream.go         an upstream: its connection, transport, idle time; when bodies are read
-//	                    for tokens
+//	upstream.go         an upstream: connection, timeouts; how long idle keys are remembered;
+//	                    bodies read for models
 //	several_targets.go  an upstream's targets: their settings and mistakes; which session a
 //	                    request has
 //	upstream_keys.go    {key} and {nonce} in header fields; banned keys that come back into use

@@ -25,7 +25,7 @@
 //	shell.go        splits curl commands into words, as a shell does
 //	curl.go         options of a curl command; those that are refused
 //	row.go          the columns of a row: {row.NAME}, a name that is missing, numbers and dates
-//	template.go     --url, --body, --id with {NAME}: how a value is escaped in its place
+//	template.go     {NAME} in --url, --body, --id: how a value is escaped; a body's Content-Type
 //	make.go         fills a row into all templates of a request
 //	line_reader.go  lines of bounded length, and an error for a longer one
 //	json_reader.go  lines of JSON, and the column of a mistake in one
