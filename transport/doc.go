@@ -89,8 +89,8 @@
 //	                       after
 //	key_owners.go          in which organization's limits a key counts; its move to them
 //	newcomer.go            a new key goes alone until its first answer names its organization
-//	key.go                 Config.Keys: which key is used; banned keys, Readmit; a redirect to
-//	                       another host
+//	key.go                 Config.Keys: which key goes; nonces in order; banned keys, Readmit;
+//	                       redirects elsewhere
 //	target.go              Config.Targets: which server a request takes; when it goes to the next
 //	target_cost.go         a cost that differs from target to target
 //	session.go             Config.Affinity: the target of a session, and when it moves

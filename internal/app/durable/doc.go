@@ -1,5 +1,12 @@
 // Package durable appends lines to files. An appended line survives a crash of the process. A line
-// that was also synced (written to the disk) survives a crash of the machine. The package does not
-// know what the lines mean. One source file, file_name.go, has another purpose: it makes safe names
-// of files from ids that strangers chose.
+// that was also synced survives a crash of the machine. The package does not know what the lines
+// mean. The file file_name.go is about something else: it makes safe names of files from ids that
+// strangers chose.
+//
+// # Files
+//
+//	durable.go    appends, syncs and replaces files; a file that is locked, removed or renamed
+//	              meanwhile
+//	file_name.go  names of files made of ids, without /, capitals or reserved names
+//	lock_*.go     the lock of a file, by system
 package durable

@@ -1,4 +1,3 @@
-// Package histogram counts durations in a bounded memory: 64 KiB, whatever their number.
 package histogram
 
 import (
