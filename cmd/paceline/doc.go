@@ -12,8 +12,8 @@
 //
 //	main.go               the list of verbs
 //	try.go                try: run against a server of its own
-//	run.go                run: the verb from start to end; warnings; a batch's cost; flags that
-//	                      the input needs
+//	run.go                run: the verb from start to end; its warnings; flags that the input
+//	                      needs
 //	run_flags.go          run: its flags, and which of them exclude each other; --until; the
 //	                      run.Config that they make
 //	run_progress.go       run: the progress line: parts, bar, the reason to wait, recent failures
@@ -24,8 +24,9 @@
 //	                      which form
 //	run_sharing.go        run: --strangers, --sharers, --use: a limit that others use, too, or a
 //	                      part of it
-//	run_llm.go            run: --preset, --count, --format and prices of prompts; the plan that
-//	                      --dry-run prints
+//	run_llm.go            run: --preset, --count, --format, --per-second, prices of tokens, batch
+//	                      files
+//	dry_run.go            run: what --dry-run prints, and the text before a batch is sent
 //	by_upstream.go        run: --upstream: settings from a file of the proxy; flags that it
 //	                      excludes
 //	foreign_input.go      run: --input-format, --url, --body, --id: lists, tables, arrays, curl

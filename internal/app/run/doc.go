@@ -23,17 +23,18 @@
 //	                 journal
 //	bearer.go        the {token} of an attempt; another one after a 401
 //	judge_answer.go  what an answer proves: served, again, dead, key banned; --success, --partly;
-//	                 reasons of failures
+//	                 failures in words
 //	cost.go          what requests cost, by charges, answers and prices; the budget, which ends a run
-//	known_hosts.go   hosts that are wrong or down; when a run ends since all is denied or unpaid
+//	known_hosts.go   hosts that are wrong, down or slow: notices, and when the run ends for them
+//	denials.go       when a run ends since all is denied, unpaid or refused; notices of that
 //	next_pages.go    requests for the next page of an answer; pages after a restart
 //
 //	organizations.go  keys that share their limits: --organization, or as answers name it
 //	lessons.go        wrong limits: what earlier runs learned, and the notices
 //	pools.go          makes the Pools, in which sends and pauses of earlier runs still count
 //	sharing.go        the limiter of a key: --strangers, --share and its name there, --limit auto
-//	groups.go         models with limits of their own; a banned key is banned for all;
-//	                  --concurrency
+//	groups.go         models and resources with limits of their own; a banned key is banned for
+//	                  all; --concurrency
 //	deadline.go       --ttl: when the time of a request begins, and how much is left
 //	trial.go          a wrong model costs one request: each model's first goes alone
 //	course.go         whether a run goes on, and why it ended; --until; how much is read ahead

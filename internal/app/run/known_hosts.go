@@ -3,16 +3,13 @@ package run
 import (
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
-	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
@@ -215,144 +212,4 @@ func probe(down []pool.HostInfo) (at mono.Time, text string) {
 		return next.Next, "the answer of " + called(next.Host)
 	}
 	return next.Next, "the next request that goes to see"
-}
-
-const (
-	// deniedFirst bounds a run that is denied every request from the beginning. deniedLater bounds
-	// one that was served before. It is longer since forbidden requests may lie together in the
-	// input, and then look the same.
-	deniedFirst, deniedLater = time.Minute, time.Hour
-)
-
-// denials keeps since when the server denies every request. Safe for concurrent use.
-type denials struct {
-	c       *Config
-	teller  *telling.Teller
-	course  *course
-	epoch   time.Time
-	trouble atomic.Int64 // until when refusals are evaluated, since the epoch: see troubled
-
-	mu     sync.Mutex
-	since  time.Time // zero: the last answer with evidence was no denial
-	served bool      // some request was served
-}
-
-// heard takes in an answer.
-func (d *denials) heard(now time.Time, ans *pool.Answer) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case ans.Result == limit.Accepted:
-		d.since, d.served = time.Time{}, true
-	case ans.Denied && d.since.IsZero():
-		d.since = now
-	}
-}
-
-func (d *denials) last() (since time.Time, served bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.since, d.served
-}
-
-// deniedItself reports whether a denial is the request's own fault. It is if there is no key and
-// other requests were served, or if the request is already a dead letter for a denial.
-func (r *judge) deniedItself(j *job) bool {
-	_, served := r.denials.last()
-	return r.c.keyless && served || r.tally.WasRefused(j.r.ID)
-}
-
-// paysFor reports whether the account without credit, of which an answer speaks, is that of all
-// requests. Where the run knows no key, it is if the requests carry a credential and go to one host.
-// Otherwise the answer is about one page or one host, and others may be served.
-func (r *judge) paysFor(j *job) bool {
-	if !r.c.keyless {
-		return true
-	}
-	private := slices.ContainsFunc(r.c.Header, func(t format.Template) bool { return secret.PrivateField(t.Name()) })
-	for name := range j.r.Header {
-		private = private || secret.PrivateField(name)
-	}
-	return private && r.hosts.count() == 1
-}
-
-// excluded judges an answer that says that the key's limit for the model is 0. It is as if there was
-// no such model. Where there are several keys, another may have one.
-func (c *Config) excluded(j *job, ans *pool.Answer) {
-	ans.Outcome = limit.Outcome{Result: limit.Failed, Link: ans.Link, ArrivedAgo: ans.ArrivedAgo, RTT: ans.RTT}
-	ans.Invalid, ans.Returned = true, false
-	ans.Denied = len(c.Keys) > 1 || j.r.Estimate.Model == ""
-	j.noModel = !ans.Denied
-}
-
-// giveUp ends a run whose requests were all denied for too long. The rest waits for another run.
-func (d *denials) giveUp(keys []pool.KeyInfo, reason string) {
-	left, last := 0, ""
-	for _, k := range keys {
-		if k.Banned() {
-			continue
-		}
-		if k.Denials < telling.ManyDenials {
-			return
-		}
-		left, last = left+1, k.Name
-	}
-	since, served := d.last()
-	patience := deniedFirst
-	if served {
-		patience = deniedLater
-	}
-	if most := d.c.MaxOutage; most != 0 {
-		patience = max(most, 0)
-	}
-	lasts := time.Since(since)
-	if left == 0 || since.IsZero() || lasts < patience {
-		return
-	}
-	who := fmt.Sprintf("key %s denies all", last)
-	switch {
-	case d.c.keyless:
-		who = "the server denies all"
-	case left > 1:
-		who = fmt.Sprintf("all keys (%d) deny all", left)
-	}
-	d.course.goesWrong(exhausted(fmt.Sprintf("%s for %v: %s", who, lasts.Round(time.Second), reason)))
-}
-
-// exhausted is a pool.ErrExhausted with a text of its own.
-type exhausted string
-
-func (e exhausted) Error() string { return string(e) }
-func (e exhausted) Unwrap() error { return pool.ErrExhausted }
-
-// troubled is how long after a refusal tell still evaluates refusals.
-const troubled = time.Minute
-
-// tell reports what the refusals so far prove: an option of the user is wrong, or a key gets
-// nothing but refusals.
-func (d *denials) tell(of *pool.Pool, ans *pool.Answer) {
-	now := time.Since(d.epoch)
-	if ans.Result == limit.Limited || ans.Misordered || ans.Denied {
-		d.trouble.Store(int64(now + troubled))
-	} else if int64(now) > d.trouble.Load() {
-		return
-	}
-	keys := of.Keys()
-	if ans.Denied {
-		d.giveUp(keys, ans.Reason)
-	}
-	for _, k := range keys {
-		d.teller.TellRow(&k)
-		for _, retreat := range k.Retreats {
-			at := d.epoch.Add(time.Duration(retreat.Until))
-			what := fmt.Sprintf("%s of %s", retreat.Option, retreat.Limit)
-			if !d.c.keyless {
-				what = fmt.Sprintf("key %s: %s", k.Name, what)
-			}
-			if d.teller.IsNews(what, at, 0) {
-				d.teller.Say("%s is wrong: requests were refused that keep to it; it is not relied on until %s", what,
-					at.Format("15:04:05"))
-			}
-		}
-	}
 }
