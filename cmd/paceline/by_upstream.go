@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // upstreamFlags have a run send by an upstream of a proxy's file: by its targets, keys and limits.
@@ -23,6 +26,8 @@ type upstreamFlags struct {
 	name string // FILE or FILE#NAME
 	file config.File
 	of   *proxy.Upstream // in file; nil: there is none
+
+	partly bool // servers left out some limits
 
 	proxy  *proxy.Proxy
 	shared func() error
@@ -85,7 +90,11 @@ func (f *upstreamFlags) read(cmd *cobra.Command, of *runFlags) error {
 
 // open makes the way to the upstream, which is the Base of the run.
 func (f *upstreamFlags) open(cmd *cobra.Command, c *run.Config) (err error) {
-	if f.of == nil || cmd.Flag("dry-run").Changed {
+	if f.of == nil {
+		return nil
+	}
+	c.Servers, c.Unknown = f.servers(cmd)
+	if cmd.Flag("dry-run").Changed {
 		return nil
 	}
 	u := *f.of
@@ -116,7 +125,56 @@ func (f *upstreamFlags) open(cmd *cobra.Command, c *run.Config) (err error) {
 	}
 	f.end = end
 	c.Base, c.Timeout, c.Hidden = f.proxy.Line(u.Name, "run", waits), attemptTime, u.Secrets()
+	c.Beside = f.proxy.Sources()
 	return nil
+}
+
+// servers are the limits of the upstream's servers, as far as they hold for all requests. It returns none if one of the
+// servers has no limit, and unknown if its limits are to be found out.
+func (f *upstreamFlags) servers(cmd *cobra.Command) (all []rate.Server, unknown bool) {
+	f.partly = false
+	for i, u := range f.of.Servers() {
+		if len(f.of.Targets) > 0 && f.of.Targets[i].After == proxy.Never {
+			continue
+		}
+		s := rate.Server{}
+		if len(f.of.Targets) > 0 {
+			s.Name = u.Name
+		}
+		add := func(l rate.Limit, scope provider.Scope, only bool) {
+			switch {
+			case only || scope == provider.Resource || scope == provider.Route:
+				f.partly = true
+			case scope == provider.IP || scope == provider.All:
+				s.Limits = append(s.Limits, rate.Repeated{Limit: l.Part(f.of.Use), Times: 1})
+			default:
+				s.Limits = append(s.Limits, rate.Repeated{Limit: l.Part(f.of.Use), Times: max(len(u.Keys), 1)})
+			}
+		}
+		for _, l := range u.Limits {
+			add(l.Limit, l.Scope, l.Only != "")
+		}
+		preset, _ := provider.LookupPreset(u.Preset)
+		for _, p := range preset.Plain().Policies {
+			if knows(p.Unit) && !p.Unpublished() && p.Rule != provider.Concurrency {
+				add(new(minuteFlags).published(cmd, p), p.Scope, false)
+			}
+		}
+		unknown = unknown || u.Auto
+		f.partly = f.partly || slices.ContainsFunc(u.Keys, func(k proxy.Key) bool { return len(k.Limits) > 0 })
+		if all = append(all, s); len(s.Limits) == 0 {
+			return nil, unknown
+		}
+	}
+	return all, unknown
+}
+
+// note is what the plan leaves out; empty: nothing.
+func (f *upstreamFlags) note() string {
+	if !f.partly {
+		return ""
+	}
+	return "limits of one key, model, route or resource in the file are not in the plan: they may make it longer"
 }
 
 // sentName ends the name of the file with what was sent and still counts, beside that of the results.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,50 @@ func TestRunByUpstream(t *testing.T) {
 	state, err := os.ReadFile(out + sentName)
 	if err != nil || strings.Contains(string(state), "sk-") {
 		t.Errorf("%v: %s", err, state)
+	}
+}
+
+// The plan divides the requests among the targets of the upstream, by their limits.
+func TestRunByUpstreamPlan(t *testing.T) {
+	t.Parallel()
+	const targets = `version: 1
+upstreams:
+  - name: things
+    targets:
+      - name: large
+        to: http://127.0.0.1:9
+        limits: [20/s]
+        header: {X-Key: "{key}"}
+        keys: [{name: a, env: KEY_A}, {name: b, env: KEY_B}]
+      - {name: small, to: "http://127.0.0.1:8", limits: [10/s]}
+      - {name: spare, to: "http://127.0.0.1:7", limits: [99/s], after: never}
+  - {name: half, path: /half, use: 50%, to: "http://127.0.0.1:9", limits: [10/s, {limit: 1/h, route: GET /x}]}
+  - {name: auto, path: /auto, to: "http://127.0.0.1:9", limits: auto}
+  - {name: none, path: /none, to: "http://127.0.0.1:9", limits: none}
+  - {name: published, path: /published, to: "http://127.0.0.1:9", preset: notion}
+`
+	file, in := write(t, "proxy.yaml", targets), write(t, "in.jsonl", numbered(400, "https://a.test/"))
+	for _, c := range []struct {
+		name, want string
+	}{
+		{"things", `^requests +400 to send
+limit large, 20/s +320: 7s +<- binds
+limit small, 10/s +80: 7s
+time +7s and`},
+		{"half", `^requests +400 to send
+limit 10/s +400: 1m19s +<- binds
+(?s:.*)
+note +limits of one key, model, route or resource in the file are not in the plan`},
+		{"auto", `^requests +400 to send
+time +nobody knows the limit`},
+		{"none", `^requests +400 to send
+time +there is no limit`},
+		{"published", `limit 180/m requests +400: 2m0s`},
+	} {
+		code, stdout, stderr := paceline("", "run", "--dry-run", "--upstream", file+"#"+c.name, in)
+		if code != 0 || !regexp.MustCompile(c.want).MatchString(stdout) {
+			t.Errorf("%s: exit %d: %s %s", c.name, code, stdout, stderr)
+		}
 	}
 }
 

@@ -144,6 +144,9 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []format.Rate, auto bo
 func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 	p := f.llm.plan(r)
 	f.prompt.note(&p, c)
+	if note := f.upstream.note(); note != "" {
+		p.Notes = append(p.Notes, note)
+	}
 	longest := time.Duration(0)
 	for _, l := range c.Limits {
 		longest = max(longest, time.Duration(float64(l.Most())/l.Speed()*float64(time.Second)))

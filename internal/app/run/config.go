@@ -24,7 +24,9 @@ import (
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -130,6 +132,12 @@ type Config struct {
 	// then has none of these itself, and its journal has no windows. An attempt of which the Base
 	// wrote nothing fails with a *sending.Unsent, and goes back in line.
 	Base http.RoundTripper
+	// Servers have the limits that Base keeps, for a Plan and the ETA. A Plan may have them without a Base.
+	Servers []rate.Server
+	// Unknown says that Base finds its limits out. Servers is empty then.
+	Unknown bool
+	// Beside are sources of snapshots besides those of the run, such as those of Base.
+	Beside []observe.Source
 	// Hidden are secrets that no output may show beside those of Keys and Bearer, such as those of Base.
 	Hidden []secret.Key
 

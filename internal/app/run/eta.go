@@ -16,11 +16,16 @@ import (
 // standstill is how long requests may wait while none ends. After that the ETA is not known.
 const standstill = 10 * time.Second
 
-// each returns the limits, and those of resources.
+// each returns the limits, those of resources, and those of servers.
 func (c *Config) each() []format.Rate {
 	all := slices.Clone(c.Limits)
 	for _, l := range c.Resources {
 		all = append(all, l.Rate)
+	}
+	for _, s := range c.Servers {
+		for _, l := range s.Limits {
+			all = append(all, l.Limit)
+		}
 	}
 	return all
 }
@@ -101,7 +106,7 @@ func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string, a
 		}
 	}
 	patience := standstill
-	if isLimit(waits) {
+	if isLimit(waits) || len(s.c.Servers) > 0 {
 		patience += rests(s.c.each())
 	}
 	if len(keys) == 0 || waiting && now.Sub(t.Pace.Last) > patience {
@@ -109,8 +114,13 @@ func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string, a
 	}
 	n := &t.Totals
 	left := float64(n.NotEnded())
+	const wellBelow = 2
 	longest := s.byAnswers(keys, left*attempts)
-	evenly := longest // as if windows had no beginnings: the pace counts over several of them
+	there := s.evenlyAtServers(left * attempts)
+	if there > 0 && longest <= wellBelow*max(there, windows) {
+		longest = 0 // answers of a Base take long where they wait for its limits
+	}
+	evenly := max(longest, there) // as if windows had no beginnings: the pace counts over several of them
 	longest = max(longest, windows)
 	for name, rest := range t.Resources {
 		for _, l := range s.c.Resources {
@@ -127,7 +137,6 @@ func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string, a
 		slow, all := s.byLimits(s.groups[i], now, of[i], attempts)
 		longest, evenly = max(longest, slow), max(evenly, all)
 	}
-	const wellBelow = 2
 	if perSecond, known := t.Pace.PerSecond(now); known && left > perSecond*evenly.Seconds()*wellBelow {
 		if perSecond == 0 {
 			return 0
@@ -135,6 +144,39 @@ func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string, a
 		longest = rate.Lasting(left / perSecond)
 	}
 	return longest
+}
+
+// atServers returns how long the limits of Config.Servers need for the rest. What has ended was in their windows since the
+// first send. What is in flight may wait there, and is a part of the rest.
+func (s *gauge) atServers(now time.Time, inFlight int, attempts float64) time.Duration {
+	if len(s.c.Servers) == 0 {
+		return 0
+	}
+	u := &s.tally.Uses[0]
+	ended := max(u.Spent[limit.Requests]-int64(inFlight), 0)
+	all := s.costOf(float64(ended) + float64(max(u.Remaining[limit.Requests], 0))*attempts)
+	first := s.tally.First
+	if first.IsZero() {
+		first = now
+	}
+	d, _ := rate.AtServers(first, all, s.c.Servers)
+	return max(d-now.Sub(first), 0)
+}
+
+// evenlyAtServers is atServers as if windows had no beginnings.
+func (s *gauge) evenlyAtServers(left float64) time.Duration {
+	if len(s.c.Servers) == 0 {
+		return 0
+	}
+	return rate.Lasting(left / rate.SpeedAtServers(s.costOf(1000), s.c.Servers))
+}
+
+// costOf is the cost of so many average requests.
+func (s *gauge) costOf(requests float64) (cost limit.Cost) {
+	for u := range cost {
+		cost[u] = int64(math.Ceil(requests * s.tally.Uses[0].Each(limit.Unit(u))))
+	}
+	return cost
 }
 
 // byAnswers returns how long the rest takes if answers stay as slow as they were so far.

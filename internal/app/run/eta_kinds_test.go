@@ -13,7 +13,12 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/ratetest"
+	"github.com/paceline-go/paceline/transport"
 )
 
 // From a fifth of a run on, the ETA differs from the real end by a tenth of the real rest at most, or by
@@ -60,6 +65,9 @@ func TestETAOfKinds(t *testing.T) {
 		{name: "a resource at two keys", limits: []format.Rate{perSecond(20)}, n: 600, plan: true, input: mixed,
 			set: func(v *inTime) { searching(v); v.keys("b") }},
 		{name: "a resource beside slower ones", limits: []format.Rate{perSecond(2)}, n: 600, plan: true, set: searching, input: mixed},
+		{name: "a Base with one server", n: 2000, plan: true, set: byServers(minutely(300, 0, false))},
+		{name: "a Base with two servers", n: 2000, plan: true, set: byServers(perSecond(20), minutely(300, 0, false)),
+			answer: func(int) (time.Duration, int) { return ms(2, 6), 200 }}, // longer ones make a second's window longer
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -133,6 +141,28 @@ func TestETAOfKinds(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// byServers makes a Base that keeps the limits of several servers, as an upstream of the proxy does.
+func byServers(limits ...format.Rate) func(v *inTime) {
+	return func(v *inTime) {
+		var targets []transport.Target
+		for i, l := range limits {
+			name := fmt.Sprintf("server%d", i)
+			targets = append(targets, transport.Target{Name: name, Host: name, Limit: func(p transport.Partition) limit.Limiter {
+				if p.Scope != provider.Key {
+					return nil
+				}
+				made, err := l.Limiter(limit.Arrivals{})
+				if err != nil {
+					v.Error(err)
+				}
+				return made
+			}})
+			v.config.Servers = append(v.config.Servers, rate.Server{Name: name, Limits: []rate.Repeated{{Limit: l, Times: 1}}})
+		}
+		v.config.Base = transport.Must(transport.Config{Targets: targets, Base: ratetest.InMemory(v.server)})
 	}
 }
 

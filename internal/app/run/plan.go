@@ -266,7 +266,7 @@ func (r *Run) Plan(now time.Time) Plan { return r.planning.from(now, r.organizat
 func (p *planning) from(now time.Time, of *organizations, groups pools) Plan {
 	plan := p.plan
 	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", p.tally.Totals.Invalid, len(p.c.Keys), p.c.Concurrency
-	plan.LimitUnknown = p.c.Auto != nil
+	plan.LimitUnknown = p.c.Auto != nil || p.c.Unknown
 	quotas, sure := of.count(plan.Keys)
 	if of.together() {
 		plan.Organizations, plan.AtLeast = quotas, !sure
@@ -359,16 +359,15 @@ func (p *planning) by(now time.Time, plan *Plan, cost limit.Cost, quotas int) {
 
 // neededOf is the part of a limit that so many units take before Config.By.
 func (p *planning) neededOf(now time.Time, l format.Rate, units int64, quotas int) float64 {
-	within := l.Within(now, p.c.By.Sub(now), false)
-	if !l.Bucket && l.Zone == "" { // the last window counts whole: its requests may go at its beginning
-		within = float64(l.N) * (math.Floor(p.c.By.Sub(now).Seconds()/l.Per.Seconds()) + 1)
-	}
-	return float64(units) / within / float64(quotas)
+	return float64(units) / l.Begun(now, p.c.By.Sub(now)) / float64(quotas)
 }
 
 // limits fills in how long each limit needs for the requests, all of which cost cost. It returns the
 // longest of these times; negative: there is no limit.
 func (p *planning) limits(now time.Time, plan *Plan, cost limit.Cost, quotas int, groups pools) time.Duration {
+	if len(p.c.Servers) > 0 {
+		return p.atServers(now, plan, cost)
+	}
 	names, costs := p.eachModel(plan.Expected != nil)
 	plan.EachModel = len(names) > 1
 	if len(names) == 0 {
@@ -407,12 +406,39 @@ func (p *planning) limits(now time.Time, plan *Plan, cost limit.Cost, quotas int
 	if d, i := p.ofResources(now, plan, quotas); d > longest {
 		longest, binds = d, i
 	}
-	if longest > 0 {
-		plan.Limits[binds].Binds = true
-		plan.Seconds = longest.Seconds()
-		plan.AnswerWithin = float64(plan.InFlight) * plan.Seconds / float64(plan.Requests)
-	}
+	plan.bind(longest, binds)
 	return longest
+}
+
+// bind fills in how long the requests take by the limit that needs longest.
+func (p *Plan) bind(longest time.Duration, limit int) {
+	if longest > 0 {
+		p.Limits[limit].Binds = true
+		p.Seconds = longest.Seconds()
+		p.AnswerWithin = float64(p.InFlight) * p.Seconds / float64(p.Requests)
+	}
+}
+
+// atServers fills in how long the limits of Config.Servers need, which divide the requests among each other.
+func (p *planning) atServers(now time.Time, plan *Plan, cost limit.Cost) time.Duration {
+	d, parts := rate.AtServers(now, cost, p.c.Servers)
+	longest, binds := time.Duration(-1), -1
+	for i, s := range p.c.Servers {
+		for _, l := range s.Limits {
+			row := PlanLimit{Limit: l.Text, Unit: l.Unit.String(), Cost: int64(math.Ceil(parts[i]*float64(cost[l.Unit]) - 1e-6))}
+			if s.Name != "" {
+				row.Limit = s.Name + ", " + l.Text
+			}
+			takes := min(l.Takes(now, row.Cost, l.Times, l.Most()*int64(l.Times)), d)
+			row.Seconds = takes.Seconds()
+			plan.Limits = append(plan.Limits, row)
+			if takes > longest {
+				longest, binds = takes, len(plan.Limits)-1
+			}
+		}
+	}
+	plan.bind(d, binds)
+	return d
 }
 
 // priced fills in the prices of a plan's models, and of the whole plan if the prices of all models

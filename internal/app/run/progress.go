@@ -150,6 +150,9 @@ func (s *gauge) progress() Progress {
 		if allowed := s.allowed(0, true); !math.IsInf(allowed, 1) {
 			p.Allowed = allowed / s.tally.CostOfOne()
 		}
+		if all := rate.SpeedAtServers(s.costOf(1000), s.c.Servers); !math.IsInf(all, 1) && all > 0 {
+			p.Allowed = all
+		}
 		p.Lasting = s.tally.Pace.ForPeople(time.Now(), s.tally.First, p.Done)
 		p.Latency = s.tally.Figures.All()
 	}
@@ -157,6 +160,7 @@ func (s *gauge) progress() Progress {
 	p.ToGo = p.NotEnded()
 	if s.tally.Checked {
 		p.Total = p.Input - p.Before()
+		windows = max(windows, s.atServers(time.Now(), p.InFlight, s.tally.Attempts(p.InFlight)))
 		p.ETA = s.eta(time.Now(), keys, p.Waiting > 0, short, s.tally.Attempts(p.InFlight), windows)
 		if p.ETA > 0 && len(s.groups) == 1 {
 			p.ETA = max(p.ETA, least)

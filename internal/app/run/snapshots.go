@@ -14,13 +14,13 @@ import (
 )
 
 // Sources returns the sources of snapshots while Send runs: one for each part of the input that has
-// limits of its own, under the name of its model. They exist once Open has returned. Snapshots have
-// no secrets.
+// limits of its own, under the name of its model, and those of Config.Beside. They exist once Open has returned. Snapshots
+// have no secrets.
 func (r *Run) Sources() (all []observe.Source) {
 	for _, g := range r.groups {
 		all = append(all, observe.NameSource(g.model, looked{r, g}))
 	}
-	return all
+	return append(all, r.c.Beside...)
 }
 
 // looked is a group as a source of snapshots.

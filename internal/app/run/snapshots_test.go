@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
+	"github.com/paceline-go/paceline/transport"
 )
 
 // A snapshot after a run has the figures of its totals, in total and for each model. During the run
@@ -92,6 +95,25 @@ func TestLooksRarelyWithoutAHead(t *testing.T) {
 		}
 		if _, err := r.Close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// The limits of a Base are among what the page shows, under its name.
+func TestSourcesOfABase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newInTime(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		byServers(perSecond(5), perSecond(3))(v)
+		v.config.Beside = []observe.Source{observe.NameSource("things", v.config.Base.(*transport.Transport))}
+		var all []observe.Source
+		v.opened = func(r *Run) { all = r.Sources() }
+		v.run(requests(8, "http://server/"))
+		if len(all) != 2 {
+			t.Fatalf("%d sources", len(all))
+		}
+		s := all[1].Snapshot()
+		if len(s.Limits) != 2 || s.Limits[0].Target+s.Limits[1].Target != "server0server1" {
+			t.Errorf("%+v", s.Limits)
 		}
 	})
 }

@@ -57,7 +57,9 @@ func (v *inTime) run(lines []string) (got inTimeRan) {
 	go func() { served <- srv.Serve(network) }()
 	var notices lockedBuffer
 	c := v.config
-	c.Dial = network.Dial
+	if c.Base == nil {
+		c.Dial = network.Dial
+	}
 	c.Notice = func(s string) { fmt.Fprintln(&notices, s) }
 	r, err := New(c)
 	if err != nil {
