@@ -22,32 +22,42 @@ func TestSequential(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listed := regexp.MustCompile(`(?m)^sequential\(\) \{ printf '%s\\n' (.*); \}`).FindSubmatch(script)
-	if listed == nil {
+	function := regexp.MustCompile(`(?ms)^sequential\(\) \{.*?^\}`).Find(script)
+	if function == nil {
 		t.Fatal("check has no function sequential")
 	}
-	for folder := range strings.FieldsSeq(string(listed[1])) {
-		list := exec.Command("go", "list", "-test", "-deps", "-f",
-			`{{with .Module}}{{if .Main}}{{range $.GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`, folder)
-		list.Dir = root
-		out, err := list.Output()
-		if err != nil {
-			t.Fatal(folder, err)
+	listed, err := exec.Command("bash", "-c", string(function)+"\nsequential").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := strings.Fields(string(listed))
+	list := exec.Command("go", append([]string{"list", "-test", "-deps", "-f",
+		`{{with .Module}}{{if .Main}}{{range $.GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`}, folders...)...)
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(folders, err)
+	}
+	top, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested, seen := map[string]bool{}, map[string]bool{}
+	for file := range strings.Lines(string(out)) {
+		file = strings.TrimSpace(file)
+		if seen[file] || strings.Contains(file, "//") { // the main of go test, by its path in a cache
+			continue
 		}
-		tests := 0
-		for file := range strings.Lines(string(out)) {
-			file = strings.TrimSpace(file)
-			if strings.Contains(file, "//") { // the main of go test, by its path in a cache
-				continue
-			}
-			if strings.HasSuffix(file, "_test.go") {
-				tests++
-			}
-			for _, at := range startsIn(t, file) {
-				t.Errorf("check calls %s sequential, and %s starts something", folder, at)
-			}
+		seen[file] = true
+		if folder, err := filepath.Rel(top, filepath.Dir(file)); err == nil && strings.HasSuffix(file, "_test.go") {
+			tested["./"+filepath.ToSlash(folder)] = true
 		}
-		if tests == 0 {
+		for _, at := range startsIn(t, file) {
+			t.Errorf("it starts something, and what check calls sequential is built of it: %s", at)
+		}
+	}
+	for _, folder := range folders {
+		if !tested[folder] {
 			t.Errorf("%s: no tests are read", folder)
 		}
 	}
