@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/testkit/golden"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -171,6 +172,7 @@ func (p *plant) look() {
 // The golden has each send with its instant and key, each request's end, every snapshot, every line
 // of the log, and the end of Run.
 func TestWhatAPoolSays(t *testing.T) {
+	race.Without(t) // one call after another
 	var b strings.Builder
 	for _, c := range []struct {
 		name   string

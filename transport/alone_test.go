@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -18,6 +19,7 @@ import (
 // A server that states its limit serves nearly all of it in the first window, with at most one
 // request refused, though nobody configured the limit.
 func TestAloneUsesWhatIsStated(t *testing.T) {
+	race.Without(t) // the requests go as those of TestPerSecond
 	states := 0
 	for _, info := range service.All() {
 		for _, preset := range info.Presets {

@@ -159,6 +159,7 @@ func sends(t *testing.T, seed uint64, c transport.Config) (all []string) {
 // For any schedule, a Transport that has one partition at hand sends the same at the same instants
 // as one that has all.
 func TestFrozenPartitionsSendAtTheSameInstants(t *testing.T) {
+	race.Without(t) // nothing runs beside it
 	must := func(l limit.Limiter, err error) limit.Limiter {
 		if err != nil {
 			t.Fatal(err)

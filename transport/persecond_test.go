@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/transport"
@@ -98,6 +99,7 @@ func TestPerSecond(t *testing.T) {
 
 // Without PerSecond, some requests are refused, and nearly all are served in the end.
 func TestPerSecondUntold(t *testing.T) {
+	race.Without(t) // the requests go as those of TestPerSecond
 	for _, sizes := range [][]int{{50, 120, 400, 80, 1700, 200, 90, 30, 499, 500, 501, 2600}, {20, 40}} {
 		a, tokens := flood(t, 200, sizes, quick(), transport.Config{Preset: "openai:tier1", Attempts: 1000})
 		t.Logf("%d of 200 (%d tokens) served in %v, %d refused", a.served, tokens, a.took, a.limited)
@@ -128,6 +130,7 @@ func unhurried() llm.Config {
 // second it is one of 300, or two of 250, in the time of an answer; of 8 requests a second, 8. That
 // much goes, and nothing is refused.
 func TestPerSecondSlowAnswers(t *testing.T) {
+	race.Without(t) // the requests go as those of TestPerSecond
 	for size, inFlight := range map[int]float64{300: 1, 250: 2, 100: 5, 25: 8} {
 		const mean = 2.015 // of an answer, with the way there and back
 		n := int(240 * inFlight / mean)

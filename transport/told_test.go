@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/testkit/golden"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool/backoff"
 	"github.com/paceline-go/paceline/provider"
@@ -207,6 +208,7 @@ func (s *street) look() {
 // has each attempt with its instant and key, each answer and error, every snapshot, every line of
 // the log.
 func TestWhatATransportSays(t *testing.T) {
+	race.Without(t) // one call after another
 	byScope := func(p transport.Partition) limit.Limiter {
 		switch p.Scope {
 		case provider.Key:

@@ -26,6 +26,7 @@ import (
 	gates "github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/testkit/coded"
 	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/observe/dashboard"
 	"github.com/paceline-go/paceline/pool"
@@ -261,6 +262,7 @@ var plantedKeys = []string{"--key-env", "PL_PLANT_KEY,PL_PLANT_SECOND", "--heade
 // Secrets that are planted in every place of a request are in nothing that run writes, in whatever
 // form a server repeats them, at whatever end.
 func TestPlantedInRun(t *testing.T) {
+	race.Without(t) // other tests have these ends; it reads what was written
 	t.Parallel()
 	p := newParrot(t)
 	for form := range parrotForms {

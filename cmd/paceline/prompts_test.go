@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
@@ -168,6 +169,7 @@ func TestRunBatchAsRows(t *testing.T) {
 // Own rows as prompts, for two models, over Ctrl-C and kill -9: each has its row once, in the order of the table,
 // and the plan is that of a batch with the same prompts.
 func TestRunPromptsKilled(t *testing.T) {
+	race.Without(t) // TestRunRowsKilled has the same processes
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no kill -9")

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/service"
@@ -16,6 +17,7 @@ import (
 // TestASpentSearchShutsNoCore: a stranger has used up GitHub's search. Core calls go at their
 // ceiling all the same, with a preset and without any limit.
 func TestASpentSearchShutsNoCore(t *testing.T) {
+	race.Without(t) // TestServiceAtFullRate has these goroutines
 	github, _ := provider.Lookup("github")
 	for _, c := range []transport.Config{{Preset: "github"}, {Provider: github}} {
 		t.Run(fmt.Sprintf("preset %q", c.Preset), func(t *testing.T) {

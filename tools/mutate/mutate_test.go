@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 var root = filepath.Join("..", "..")
@@ -109,6 +111,7 @@ func TestReadDiff(t *testing.T) {
 
 // What is accepted is still there, with a reason.
 func TestAccepted(t *testing.T) {
+	race.Without(t) // nothing runs beside it
 	accepted, err := Accepted()
 	if err != nil {
 		t.Fatal(err)
