@@ -19,8 +19,8 @@ import (
 const mostShapes = 4096
 
 // shapes remember what requests of a shape did cost, where only the answer knows it. Requests have one
-// shape if they have the same charge, the same text of a GraphQL query, and the same variables named
-// first, last and limit. The zero shapes are empty. Safe for concurrent use.
+// shape if they have the same charge and host, the same text and operationName of a GraphQL query, and
+// the same variables named first, last and limit. The zero shapes are empty. Safe for concurrent use.
 type shapes struct {
 	mu     sync.Mutex
 	all    map[uint64]*list.Element

@@ -53,7 +53,7 @@ func TestRunTokensOfAnyInput(t *testing.T) {
 		{append([]string{"--rpm", "600", "--count", "sum", "--dry-run"}, rows...), 0, "counted"},
 		{append([]string{"--limit", "none", "--budget", "1USD", "--dry-run"}, rows...), 0, "money"},
 		{append([]string{"--limit", "9/s", "--dry-run"}, rows...), 0, "limit 9/s  4: "},
-		{append([]string{"--rpm", "600", "--tpm", "5000", "--estimate", "0.05"}, rows...), 2, "an estimate of the output helps only where the server counts what was used, not with sum"},
+		{append([]string{"--rpm", "600", "--tpm", "5000", "--estimate", "0.05"}, rows...), 2, "an estimate of the output helps only where the server counts the output that was used, not with sum"},
 		{append([]string{"--tpm", "20", "--skip-invalid=false"}, rows...), 4, table + `:2:1: id "p0" can never go: it counts `},
 		{[]string{"--tpm", "5000", line("GET", l.URL()+"/v1/models", "null")}, 2, "paceline: --tpm: the tokens of GET /v1/models " + known},
 		{[]string{"--rpm", "5", "--price-input", "1", "--price-output", "1", line("POST", l.URL()+"/pay?key=s3cret", "{}")}, 2, "paceline: --price-input: the tokens of POST /pay " + known},

@@ -48,7 +48,7 @@ func (f *llmFlags) add(c *cobra.Command) {
 	p.BoolVar(&f.perSecond, "per-second", false, "limits per minute of --preset, --rpm, --tpm, --itpm, --otpm also hold per second, 60000 as 1000, rounded down. OpenAI documents that they may")
 	p.StringVar(&f.count, "count", "documented", "tokens that the server counts. reserved: the larger of input and max_tokens (OpenAI). sum: both (Azure, Groq, Cerebras). used: both until the answer, then the tokens used. produced: input, and output as it is produced (Anthropic). input: input alone (Gemini). documented: by the provider of --preset or --base-url; sum for unknown providers")
 	p.Float64Var(&f.estimate, "estimate", 0,
-		"with --count used, produced or input: reserve less output than max_tokens. 0.05 reserves as much as 95 % of the answers stayed "+
+		"with --count used or produced: reserve less output than max_tokens. 0.05 reserves as much as 95 % of the answers stayed "+
 			"within. More requests are then in flight")
 	p.Int64Var(&f.maxOutput, "max-output", 0,
 		"largest output of requests without max_tokens (default: the largest of the model)")

@@ -17,7 +17,7 @@
 // process later sends the outcomes of its requests in flight to the next process, by Report.
 // Clients may keep connections to the former process open. The former process passes the requests
 // that still arrive there on to the next process. It connects to the next process by
-// DialPredecessor, which connects to whichever process listens at a path now.
+// DialHandover, which connects to whichever process listens at a path now.
 //
 // In a handover, the type Successor represents the next process within the former one. A Successor
 // is safe for concurrent use. The type Predecessor represents the former process within the next
@@ -32,6 +32,6 @@
 //	peer_*.go           the process at the other end, by system
 //	handover_offer.go   Offer: what the former process passes on: its listening sockets
 //	handover_socket.go  HandoverSocket and Successor: the former process at a takeover
-//	take_over.go        Predecessor and DialPredecessor: the next process at a takeover
+//	take_over.go        Predecessor and DialHandover: the next process at a takeover
 //	handover_other.go   systems without Unix sockets that pass on sockets
 package daemon

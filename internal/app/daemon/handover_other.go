@@ -25,8 +25,8 @@ func ListenForHandover(string) (*HandoverSocket, error) { return nil, errHere }
 // TakeOver returns an error.
 func TakeOver(context.Context, string) (*Predecessor, error) { return nil, errHere }
 
-// DialPredecessor returns an error.
-func DialPredecessor(context.Context, string) (net.Conn, error) { return nil, errHere }
+// DialHandover returns an error.
+func DialHandover(context.Context, string) (net.Conn, error) { return nil, errHere }
 
 func (*HandoverSocket) Serve() error                               { return errHere }
 func (*HandoverSocket) Next() <-chan *Successor                    { return nil }

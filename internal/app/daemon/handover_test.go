@@ -138,7 +138,7 @@ func TestPathLeadsToTheNewest(t *testing.T) {
 		c, _ := two.Requests().Accept()
 		accepted <- c
 	}()
-	c, err := DialPredecessor(context.Background(), path)
+	c, err := DialHandover(context.Background(), path)
 	if err != nil {
 		t.Fatal(err)
 	}

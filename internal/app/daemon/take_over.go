@@ -29,7 +29,7 @@ const mostSockets = 16
 // TakeOver asks the process that listens at path to hand over, and waits for its sockets. It returns
 // ErrNoPredecessor if there is no such process.
 func TakeOver(ctx context.Context, path string) (*Predecessor, error) {
-	c, err := DialPredecessor(ctx, path)
+	c, err := DialHandover(ctx, path)
 	if errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("%w: none listens at %s", ErrNoPredecessor, path)
 	}
@@ -151,8 +151,8 @@ func (p *Predecessor) Close() error {
 // predecessorPatience is how long a process may take to accept a connection.
 const predecessorPatience = 10 * time.Second
 
-// DialPredecessor connects to the process that listens at path now, which must be this user's.
-func DialPredecessor(ctx context.Context, path string) (*net.UnixConn, error) {
+// DialHandover connects to the process that listens at path now, which must be this user's.
+func DialHandover(ctx context.Context, path string) (*net.UnixConn, error) {
 	c, err := (&net.Dialer{Timeout: predecessorPatience}).DialContext(ctx, "unix", path)
 	if err != nil {
 		return nil, err

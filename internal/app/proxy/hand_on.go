@@ -65,7 +65,7 @@ func newHeir(path string, log *slog.Logger) *heir {
 // wayTo is a transport of HTTP/1 to a Unix socket.
 func wayTo(path string) *http.Transport {
 	t := &http.Transport{
-		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return daemon.DialPredecessor(ctx, path) },
+		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return daemon.DialHandover(ctx, path) },
 		DisableCompression: true, ExpectContinueTimeout: time.Second, MaxIdleConnsPerHost: 1024,
 		IdleConnTimeout: 10 * time.Second, // well before the other end's
 		Protocols:       new(http.Protocols),

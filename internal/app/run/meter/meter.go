@@ -71,8 +71,8 @@ func New(c Config) (*Meter, error) {
 		c.LimitsOf = "anthropic"
 	}
 	row, _ := provider.LookupProvider(c.LimitsOf)
-	if c.Count = c.Count.Of(row.Tokens); c.Overrun != 0 && !c.Count.Corrected() {
-		return nil, fmt.Errorf("an estimate of the output helps only where the server counts what was used, not with %v",
+	if c.Count = c.Count.Of(row.Tokens); c.Overrun != 0 && c.Count != tokens.Used && c.Count != tokens.Produced {
+		return nil, fmt.Errorf("an estimate of the output helps only where the server counts the output that was used, not with %v",
 			c.Count)
 	}
 	m := &Meter{c: c, dialect: dialect, own: known, produces: c.Count == tokens.Produced,
