@@ -74,37 +74,45 @@ func (c *call) acquire() error {
 			c.moves = false
 			return nil
 		case err == nil: // a call that is giving up, or whose key has joined another, may get a permit all the same
-			p.Settle(limit.Outcome{Result: limit.Unsent})
+			c.permit = p
+			c.giveBack()
 			continue
 		case c.leaf.moved.Load() != nil && c.ctx.Err() == nil:
 			continue
 		}
-		if c.anywhere() {
-			continue
+		if err := c.refusal(err); err != nil {
+			return err
 		}
-		n := c.leaf.node(err)
-		if len(c.leaf.more) > 0 && errors.Is(err, paceline.ErrNever) {
-			if c.retire(); n.shut.Load() {
-				if n = c.narrow(); n == nil { // no way is open any more, or one is open again
-					continue
-				}
+	}
+}
+
+// refusal returns the error of a call that got no permit; nil: there is another way to get one.
+func (c *call) refusal(err error) error {
+	if c.anywhere() {
+		return nil
+	}
+	n := c.leaf.node(err)
+	if len(c.leaf.more) > 0 && errors.Is(err, paceline.ErrNever) {
+		if c.retire(); n.shut.Load() {
+			if n = c.narrow(); n == nil { // no way is open any more, or one is open again
+				return nil
 			}
 		}
-		if errors.Is(err, paceline.ErrNever) && (n.shut.Load() || c.shrink(n)) {
-			continue
-		}
-		if c.ctx.Err() == nil && !errors.Is(err, paceline.ErrFull) && c.t.alone(c.leaf) {
-			continue
-		}
-		e := n.refuse(err, *c.asksOf(n))
-		e.Client = c.leaf.partition.Client
-		if c.maxWait > 0 && errors.Is(err, paceline.ErrDeadline) && c.left() > c.maxWait-c.waited {
-			e.MaxWait = c.maxWait
-		}
-		//lint:ignore SA1019 http.Client sets it, with a deadline, if it has a Timeout
-		e.client = c.req.Cancel != nil
-		return e
 	}
+	if errors.Is(err, paceline.ErrNever) && (n.shut.Load() || c.shrink(n)) {
+		return nil
+	}
+	if c.ctx.Err() == nil && !errors.Is(err, paceline.ErrFull) && c.t.alone(c.leaf) {
+		return nil
+	}
+	e := n.refuse(err, *c.asksOf(n))
+	e.Client = c.leaf.partition.Client
+	if c.maxWait > 0 && errors.Is(err, paceline.ErrDeadline) && c.left() > c.maxWait-c.waited {
+		e.MaxWait = c.maxWait
+	}
+	//lint:ignore SA1019 http.Client sets it, with a deadline, if it has a Timeout
+	e.client = c.req.Cancel != nil
+	return e
 }
 
 // move takes a call to the limits of the key that its own key has joined. Its place in line there
@@ -152,7 +160,7 @@ func (c *call) left() time.Duration {
 	return math.MaxInt64
 }
 
-// leave ends the call's use of its body and of the limits.
+// leave ends the call, and its use of its body and of the limits. Nothing may keep it.
 func (c *call) leave() {
 	if c.body != nil {
 		c.body.Close()
@@ -164,9 +172,14 @@ func (c *call) leave() {
 	if c.leaf != nil {
 		c.leaf.release()
 	}
+	*c = call{}
+	calls.Put(c)
 }
 
-// giveBack returns an unused permit.
+// giveBack returns an unused permit. Inlined, its Outcome would be on the stack of each request in
+// line: see calls.
+//
+//go:noinline
 func (c *call) giveBack() {
 	c.permit.Settle(limit.Outcome{Result: limit.Unsent})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline"
@@ -33,6 +34,10 @@ type call struct {
 	tries        // judge.go
 }
 
+// calls are for RoundTrip. A call on the stack would be deep below a request in line, whose stack
+// would then have 16 KiB and not 8: TestMemoryInLine of the proxy.
+var calls = sync.Pool{New: func() any { return new(call) }}
+
 // RoundTrip implements http.RoundTripper. The error is the Base's, or an *Error if a limit stood in
 // the way. An *Error wraps a *paceline.WaitError or is ErrPaused. The request was then not sent,
 // unless Attempts of the *Error says so.
@@ -53,8 +58,8 @@ type call struct {
 //
 // Both the context and, where that cannot end, Request.Cancel end a wait.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	c := call{t: t, req: req, body: req.Body, getBody: req.GetBody}
-	c.came = time.Now()
+	c := calls.Get().(*call)
+	c.t, c.req, c.body, c.getBody, c.came = t, req, req.Body, req.GetBody, time.Now()
 	defer c.leave()
 	if err := c.prepare(); err != nil {
 		return nil, err
@@ -68,30 +73,46 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			n--
 			continue
 		}
-		resp, a, wait, err := c.attempt(n, n >= c.most)
-		switch {
-		case errors.Is(err, send.ErrLapsed) && !a.Again: // it was none
-			if c.getBody == nil {
-				return nil, err
-			}
-			n--
-		case !a.Again:
-			return c.hand(resp, err, &a)
-		default:
-			if c.none > 0 {
-				n--
-			}
-			if c.last, c.lastErr = nil, err; resp != nil {
-				c.last = keep(resp)
-			}
-			if err := c.rest(wait); err != nil {
-				return nil, err
-			}
-		}
-		if err := c.rewind(); err != nil {
-			return nil, err
+		if resp, ended, err := c.send(&n); ended {
+			return resp, err
 		}
 	}
+}
+
+// send makes attempt n, and prepares the next one unless the call has ended. An attempt that was none
+// takes its number back.
+//
+// It is apart from RoundTrip since what it keeps on the stack is large: see calls.
+func (c *call) send(n *int) (resp *http.Response, ended bool, err error) {
+	resp, a, wait, err := c.attempt(*n, *n >= c.most)
+	switch {
+	case errors.Is(err, send.ErrLapsed) && !a.Again: // it was none
+		if c.getBody == nil {
+			return nil, true, err
+		}
+		*n--
+	case a.Again:
+		if c.none > 0 {
+			*n--
+		}
+		if c.last, c.lastErr = nil, err; resp != nil {
+			c.last = keep(resp)
+		}
+		if err := c.rest(wait); err != nil {
+			return nil, true, err
+		}
+	case a.Why == "":
+		return resp, true, err
+	default:
+		c.t.log.Debug("not sent again", "partition", a.Partition, "attempt", a.Number, "status", a.Status, "err", openly(err),
+			"why", a.Why)
+		if resp != nil && !c.theirs {
+			resp = c.final(resp)
+		}
+		return resp, true, err
+	}
+	err = c.rewind()
+	return nil, err != nil, err
 }
 
 // attempt sends once with the acquired permit, judges how that ended, and settles the permit, unless
@@ -134,19 +155,6 @@ func (c *call) attempt(number int, last bool) (resp *http.Response, a Attempt, w
 	}
 	returns = true
 	return resp, a, wait, err
-}
-
-// hand returns the end of the last attempt.
-func (c *call) hand(resp *http.Response, err error, a *Attempt) (*http.Response, error) {
-	if a.Why == "" {
-		return resp, err
-	}
-	c.t.log.Debug("not sent again", "partition", a.Partition, "attempt", a.Number, "status", a.Status, "err", openly(err),
-		"why", a.Why)
-	if resp != nil && !c.theirs {
-		resp = c.final(resp)
-	}
-	return resp, err
 }
 
 // ends returns the end of a call that gets no permit any more: that of the attempt before, if there

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/paceline-go/paceline/internal/send/costs"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -119,7 +120,7 @@ func partitionOf(r *http.Request) transport.Partition {
 	p := transport.PartitionOf(r)
 	p.Resource = visitOf(r.Context()).resource()
 	if method, path := foldedMethod(r.Method), folded(r.URL.Path); method != r.Method || path != r.URL.Path {
-		p.Route = transport.PartitionOf(&http.Request{Method: method, URL: &url.URL{Path: path}}).Route
+		p.Route = costs.Route(method, path)
 	}
 	return p
 }
