@@ -55,7 +55,8 @@ func TestLargeTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := s.Turn(t.Context(), info.ID, &backlog.Turn{Worker: w.Worker, Beat: w.Beat, Claims: []backlog.Claim{{N: 2 * n}}})
+	claims := &backlog.Turn{Worker: w.Worker, Beat: w.Beat, Claims: []backlog.Claim{{N: 2 * n}}}
+	o, err := s.Turn(t.Context(), info.ID, claims)
 	if err != nil || len(o.Claimed) != 2*n {
 		t.Fatalf("%d claimed, %v", len(o.Claimed), err)
 	}
@@ -68,7 +69,8 @@ func TestLargeTurn(t *testing.T) {
 			sending = append(sending, j.Seq)
 		}
 	}
-	if _, err := s.Turn(t.Context(), info.ID, &backlog.Turn{Worker: w.Worker, Beat: w.Beat + 1, Sending: sending}); err != nil {
+	marks := &backlog.Turn{Worker: w.Worker, Beat: w.Beat + 1, Sending: sending}
+	if _, err := s.Turn(t.Context(), info.ID, marks); err != nil {
 		t.Fatal(err)
 	}
 	explain := func(sql string, args ...any) (plan string, work float64) {
@@ -81,7 +83,8 @@ func TestLargeTurn(t *testing.T) {
 		if _, err := tx.Exec(t.Context(), settings); err != nil {
 			t.Fatal(err)
 		}
-		if err := tx.QueryRow(t.Context(), "EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON) "+sql, args...).Scan(&plan); err != nil {
+		sql = "EXPLAIN (ANALYZE, VERBOSE, FORMAT JSON) " + sql
+		if err := tx.QueryRow(t.Context(), sql, args...).Scan(&plan); err != nil {
 			t.Fatal(err)
 		}
 		var all []struct{ Plan node }
@@ -93,7 +96,8 @@ func TestLargeTurn(t *testing.T) {
 	if plan, work := explain(end, endsOf(info.ID, w.Worker, ends)...); work > 20*n || work < 3*n {
 		t.Errorf("%d results take %.0f rows\n%s", n, work, plan)
 	}
-	if plan, work := explain(giveUp, w.Worker, w.Beat+2); work > 20*n || work < 3*n || !strings.Contains(plan, "hashed SubPlan") {
+	plan, work := explain(giveUp, w.Worker, w.Beat+2)
+	if work > 20*n || work < 3*n || !strings.Contains(plan, "hashed SubPlan") {
 		t.Errorf("giving up %d requests takes %.0f rows\n%s", 2*n, work, plan)
 	}
 }

@@ -177,7 +177,8 @@ func (s *Store) Empty(ctx context.Context, id int64) (empty bool, err error) {
 func (s *Store) Workers(ctx context.Context, id int64) (all []backlog.WorkerStatus, err error) {
 	r, err := s.db.QueryContext(ctx, `SELECT w.id, w.host, w.pid, w.beat, w.dead, coalesce(w.ended, 0), w.results,
 (SELECT count(*) FROM paceline_queue q WHERE q.worker = w.id), json_array_length(w.sending)
-FROM paceline_worker w WHERE w.backlog = ? AND (w.dead = 0 OR w.results > 0 OR json_array_length(w.sending) > 0) ORDER BY w.id`, id)
+FROM paceline_worker w WHERE w.backlog = ? AND (w.dead = 0 OR w.results > 0 OR json_array_length(w.sending) > 0)
+ORDER BY w.id`, id)
 	err = s.wrap(rows(r, err, func(r *sql.Rows) error {
 		var w backlog.WorkerStatus
 		var ended int64

@@ -9,7 +9,7 @@ import (
 	"github.com/paceline-go/paceline/backlog"
 )
 
-// version is that of the tables. Those of version 1 are brought to it by upgrade. Tables of another version are refused.
+// version is that of the tables. Those of version 1 are brought to it by upgrade, and others are refused.
 const version = 2
 
 // upgrade is what version 2 knows and version 1 does not: when a worker ended.

@@ -315,7 +315,8 @@ func TestBacklogUrgent(t *testing.T) {
 	t.Logf("half of %d urgent ones went within %v, all within %v", urgent, median, took)
 	// Before them go what the worker holds, for 2 s at most, and what it takes until it looks at the front, each 3 s.
 	if took > 8*time.Second || need.Long() && median > 3*time.Second {
-		t.Errorf("the urgent ones took %v, half of them %v; at least %d s would pass if they went last", took, median, waiting/int(limit)-2)
+		t.Errorf("the urgent ones took %v, half of them %v; at least %d s would pass if they went last", took, median,
+			waiting/int(limit)-2)
 	}
 }
 
