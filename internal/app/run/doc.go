@@ -11,8 +11,8 @@
 //	snapshots.go    snapshots for metrics and the page; how often waits are looked at; machine's
 //	                sleep
 //	plan.go         --dry-run: what a run would send and cost, and how long it takes
-//	progress.go     figures of progress: done, rate, percentage; why requests wait; dead letters
-//	                in words
+//	progress.go     figures of progress: done, rate, percentage; why requests wait
+//	dead_words.go   the lines at the end about dead letters, and how to send them again
 //	eta.go          the ETA: how long the rest takes, by limits and by answers
 //
 //	attempt.go       one attempt: room, money, token and journal before it is written; then sends

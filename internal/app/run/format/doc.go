@@ -26,6 +26,7 @@
 //	result.go           Result: the fields of a line of results, and its states
 //	stored.go           a request as a backlog keeps it, without its secrets
 //	result_append.go    writes a Result as a line of JSON, without encoding/json
-//	dead_class.go       classes of dead letters; --retry-dead: which of them are sent again
+//	dead_class.go       classes of dead letters; --retry-dead: which are sent again, and the words
+//	                    for that
 //	digest.go           hashes by which a rerun knows an id, and a changed request
 package format
