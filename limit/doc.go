@@ -71,7 +71,8 @@
 //	varying.go        Varying: an All whose limiters may change
 //	fitted.go         which refusals show that a configured limit is wrong; Misfit, which reports
 //	                  it
-//	fit.go            the stricter limit that is kept then; doubt that the rate is the cause
+//	fit.go            the stricter limit kept then, and when it is sure; doubt that rate is the
+//	                  cause
 //	lesson.go         what a Fitted learned, for the next process
 //	wrap.go           Unwrap and Ask: the search for an ability in wrapped limiters
 //	leaving.go        when a cost may go and leave a part of each limit free

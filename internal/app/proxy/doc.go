@@ -56,7 +56,8 @@
 //	stated_cost.go      what a request costs: charges, and a client's field Paceline-Cost
 //	upstream_price.go   costs in money, and limits of money
 //	shared_store.go     limits in a store; settings that --share does not go with
-//	state.go            the state file: what was sent before a restart counts on
+//	state.go            the state file: sends before a restart count on; limits that were found
+//	                    out
 //	inherit.go          at a takeover: the file, and requests in flight of the process before
 //	handover.go         at a takeover: listeners go over, and the former process ends
 //	hand_on.go          at a takeover: requests that come here and the next process answers

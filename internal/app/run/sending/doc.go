@@ -10,7 +10,7 @@
 //
 //	sender.go   makes the HTTP request; redirects, and keys on them; connection errors in words
 //	trip.go     writes an attempt to the network, or to a Base, at most once
-//	late.go     --timeout: ends an attempt that takes too long
+//	late.go     --timeout: ends an attempt; waits on this side do not count
 //	next.go     finds the next page in an answer, and makes its request
 //	pointer.go  reads the address of the next page in JSON
 //	weblink.go  reads the address of the next page in the header field Link
