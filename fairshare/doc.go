@@ -70,7 +70,7 @@
 //	rise.go                token buckets: a reserve that grows slowly after the start
 //	drought.go             token buckets: nothing refills any more
 //	listening.go           token buckets: all send little for a while, to see whether it refills
-//	level_window.go        fixed windows: what to leave until their end; bursts at their begin
+//	level_window.go        fixed windows: what to leave until their end; bursts where they begin
 //	phase.go               fixed windows without a reset in answers: when they begin
 //	level_rolling.go       rolling windows: the reserve; bursts that would come again
 //	silence.go             servers that say only 429: which law holds, bucket or window

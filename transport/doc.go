@@ -69,7 +69,7 @@
 //	transport_snapshot.go  Snapshot: figures of partitions, keys, hosts; events of refusals and
 //	                       pauses
 //	hedge.go               second copies of slow requests: when they go, which answer wins
-//	call.go                one RoundTrip: its steps and repeats; a stop between attempts
+//	call.go                one RoundTrip: its steps and repeats; the wait between attempts
 //	prepare.go             which limits a request counts in; its tokens, or why none are counted;
 //	                       an SDK's retries
 //	host_charges.go        what a request costs by the charges of its host, and in which resource

@@ -13,7 +13,7 @@
 //	proxy_config.go     Config and its parts: Bounds, Clients, Upstream, Key, Limit, Price
 //	check.go            defaults of a Config, and which of its settings are mistakes or contradict
 //	                    each other
-//	proxy.go            Proxy: ServeHTTP, requests by upstream; counts of refused and waiting ones
+//	proxy.go            Proxy: New, ServeHTTP, Close; how long requests may count at most
 //	apply.go            a changed file, while requests wait; settings that cannot change;
 //	                    upstreams taken out
 //	listen.go           Server: its start; the first Ctrl-C and the second; requests under way
@@ -21,7 +21,7 @@
 //	forwarding.go       the forward proxy: to which upstream a whole URL belongs
 //	systemd.go          listeners from systemd, and notices to it
 //	admin.go            the admin listener: /livez, /readyz, and what is mounted there
-//	metrics.go          a listener for /metrics alone; its token
+//	metrics.go          a listener for /metrics, /livez and /readyz alone; its token
 //	visit.go            one request, from arrival to answer: the fields that upstream and client
 //	                    get
 //	request_target.go   requests refused for their method, path or length
