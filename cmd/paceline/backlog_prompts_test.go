@@ -44,8 +44,8 @@ func fresh(t *testing.T) string {
 // other's requests are done, although its requests come first in the backlog.
 func TestBacklogOfTwoModels(t *testing.T) {
 	t.Parallel()
-	const n, most = 60, 20 * time.Second
-	limits := llm.Limits{Requests: 2000, Tokens: 40_000}
+	const n, most = 30, 20 * time.Second
+	limits := llm.Limits{Requests: n - 1, Tokens: 100 * (n - 1)} // of each model one request has to wait for both
 	l := newLLM(t, llm.Config{Limits: limits, First: latency.Uniform(0, 40*time.Millisecond)})
 	var mu sync.Mutex
 	seen, paused := map[string]int{}, 0
@@ -75,13 +75,14 @@ func TestBacklogOfTwoModels(t *testing.T) {
 	var workers sync.WaitGroup
 	for range 3 {
 		workers.Go(func() {
-			if code, _, errs := paceline("", "work", "--backlog", store, "--preset", "openai:tier1", "--rpm", "2000", "--tpm", "40000",
-				"--key-env", "A_KEY", "--base-url", front.URL, "--until-empty", "--progress", "off"); code != cli.ExitOK {
+			if code, _, errs := paceline("", "work", "--backlog", store, "--preset", "openai:tier1", "--rpm", fmt.Sprint(n-1), "--tpm", fmt.Sprint(100*(n-1)),
+				"--rejects-free", "--key-env", "A_KEY", "--base-url", front.URL, "--until-empty", "--progress", "off"); code != cli.ExitOK {
 				t.Errorf("exit %d: %s", code, errs)
 			}
 		})
 	}
 	workers.Wait()
+	t.Logf("%d refusals, %v; %v", paused, last.Sub(first), time.Since(first))
 	if took := last.Sub(first); paused == 0 || took > most {
 		t.Errorf("the requests of the free model took %v beside %d refusals of the other, expected %v at most", took, paused, most)
 	}

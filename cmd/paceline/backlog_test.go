@@ -448,11 +448,15 @@ func TestBacklogOtherLimits(t *testing.T) {
 	}
 	begins := func(code int, limit string) string {
 		t.Helper()
-		_, errs := said(t, code, "work", "--backlog", "sqlite:"+file, "--limit", limit, "--until-empty", "--progress", "off")
+		_, errs := said(t, code, append([]string{"work", "--backlog", "sqlite:" + file, "--until-empty", "--progress", "off", "--limit"},
+			strings.Fields(limit)...)...)
 		return errs
 	}
 	begins(cli.ExitOK, "20/s")
 	for _, c := range []struct{ is, other, says string }{
+		{"20/s", "none", "1 worker sends here with limits, and this one would send without a limit (--limit none)"},
+		{"none", "none --limit-model o3=rpm:5", "without a limit (--limit none), and this one would send with limits of o3 and of all others"},
+		{"none --limit-model o3=rpm:5", "20/s", "1 worker sends here with limits of o3 and of all others, and this one would send with limits;"},
 		{"20/s", "none", "1 worker sends here with limits, and this one would send without a limit (--limit none)"},
 		{"none", "20/s", "1 worker sends here without a limit (--limit none), and this one would send with limits"},
 	} {
