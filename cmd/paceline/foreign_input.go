@@ -138,7 +138,7 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 	isTable := slices.Contains([]input.Form{input.CSV, input.TSV, input.Lines}, found.Form)
 	read := input.Config{Form: found.Form, Comma: found.Comma, NoHeader: g.noHeader, ReadFile: bounded(int64(f.maxBody)),
 		Ignored: func(option, instead string) {
-			text := "passed over in the curl commands: " + option
+			text := fmt.Sprintf("passed over in the %s: %s", map[bool]string{true: "HAR", false: "curl commands"}[found.Form == input.HAR], option)
 			if instead != "" {
 				text += " (" + instead + ")"
 			}

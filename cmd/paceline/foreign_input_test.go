@@ -95,6 +95,14 @@ func TestRunGiven(t *testing.T) {
 		{"rows.json", "[{\"id\":1},\n {\"id\":2}]", "--url|URL/{row.id}", []string{"GET /1", "GET /2"}},
 		{"whole.json", "[{\"url\":\"URL/1\"}, \"URL/2\", {\"url\":\"URL/3\",\n\"method\":\"POST\",\"body\":{\"a\":1}}]", "", []string{"GET /1", "GET /2", `POST /3 Content-Type: application/json {"a":1}`}},
 		{"c.sh", "#!/bin/sh\ncurl 'URL/1' \\\n  -H 'authorization: Bearer abc' \\\n  --data-raw $'{key}=\\'\\u0021' --compressed\n\ncurl -b s=1 URL/2", "", []string{"GET /2 Cookie: s=1", "POST /1 Authorization: Bearer abc" + form + " {key}='!"}},
+		{"c.har", `{"log": {"version": "1.2", "pages": [{"title": "]}, \"entries\": ["}], "entries": [
+  {"request": {"method": "GET", "url": "URL/1?a=b%20c", "bodySize": 0, "headers": [{"name": ":authority", "value": "h"}, {"name": "Host", "value": "h"},
+    {"name": "cookie", "value": "s=1"}, {"name": "Content-Length", "value": "3"}]}, "response": {"content": {"text": "]}"}}},
+  {"request": {"method": "OPTIONS", "url": "URL/2", "headers": [{"name": "Access-Control-Request-Method", "value": "POST"}]}},
+  {"request": {"method": "POST", "url": "URL/2", "headers": [{"name": "Content-Type", "value": "application/json"}], "postData": {"mimeType": "application/json", "text": "{\"a\":\"{key}\"}"}}},
+  {"request": {"method": "POST", "url": "URL/3", "headers": [{"name": "Content-Type", "value": "application/x-www-form-urlencoded"}], "postData": {"params": [{"name": "a b", "value": "&"}, {"name": "c", "value": "d"}]}}},
+  {"request": {"method": "GET", "url": "data:image/png;base64,AAAA", "headers": []}}], "comment": ""}}`, "",
+			[]string{"GET /1?a=b%20c Cookie: s=1", `POST /2 Content-Type: application/json {"a":"{key}"}`, "POST /3" + form + " a+b=%26&c=d"}},
 		// A template of the run's takes the place of what the commands have.
 		{"d.sh", "curl URL/1 -H 'Authorization: Bearer old'\n", "--curl|--key-env|PL_TEST_KEY|--header|Authorization: Bearer {key}", []string{"GET /1 Authorization: Bearer h1dden-Va7ueQ9"}},
 	} {
@@ -145,9 +153,13 @@ func TestRunGivenRefuses(t *testing.T) {
 		{"people.csv", people, "--url|https://h/{row.id}|--method|get", 2, `--method "get", expected upper case: GET`},
 		{"c.sh", "curl https://h\n", "--url|https://h", 2, "--url is for rows: each command has its own"},
 		{"c.sh", "curl https://h\n", "--header|X: {row.a}", 2, "{row.COLUMN} is for rows, which have a --url: here each command is a request of its own"},
+		{"b.har", `{"log":{"entries":[` + "\n" + `{"request":{"method":"POST","url":"https://h/","bodySize":7}}]}}`, "", 4, "FILE:2:1: the body of this request is not in the HAR, since the browser has left it out\npaceline: invalid input: FILE: 1 of 1 lines"},
+		{"c.har", `{"log":{"entries":[{"request":{"method":"GET","url":"https://h/"}`, "", 4, "invalid input: FILE:1:66: the array has no end, expected ]: was the file cut off?"},
+		{"d.har", `{"log":{"entries":[]}}`, "--url|https://h", 2, "--url is for rows: each entry has its own"},
+		{"e.har", `[1]`, "--input-format|har", 4, "invalid input: FILE:1:1: expected a HAR, which has its requests in log.entries"},
 		{"w.jsonl", `{"url":"https://h"}`, "--body|x", 2, "--body is for rows, which have a --url; FILE has lines of JSON, each a whole request"},
 		{"w.jsonl", `{"url":"https://h"}`, "--query|x={row.a}", 2, "{row.a} is for rows, which have a --url; FILE has lines of JSON, each a whole request"},
-		{"u.txt", "https://h/\n", "--input-format|url", 2, `--input-format "url", expected auto, jsonl, json, urls, lines, csv, tsv, curl; did you mean curl or urls?`},
+		{"u.txt", "https://h/\n", "--input-format|url", 2, `--input-format "url", expected auto, jsonl, json, urls, lines, csv, tsv, curl, har; did you mean curl or urls?`},
 		{"u.txt", "https://h/\n", "--curl|--input-format|urls", 2, "--curl with --input-format urls, expected one of them"},
 		{"book.xlsx", "PK\x03\x04xl/workbook.xml", "", 4, "FILE: an Excel workbook (.xlsx). As a table: save it as CSV UTF-8, or libreoffice --headless --convert-to csv FILE"},
 		{"b.jsonl", `{"url":"https://h","hidden":["header Cookie"]}`, "", 4, `FILE:1:20: this request is not whole: the run before left secrets out of its dead letters (["header Cookie"]); the command of that run with --retry-dead reads them in its own input
@@ -258,13 +270,15 @@ func TestRunGivenSecrets(t *testing.T) {
 curl %[1]s/2 -u 'me:%[6]s' -d 'user=me&password=%[7]s'
 curl %[1]s/3 --json '{"client_secret": "%[8]s", "max_tokens": 5, "deep": [{"token":"short1"}]}'
 `, l.URL, secrets[4], secrets[0], secrets[3], secrets[2], secrets[1], secrets[5], secrets[6])
+	log := fmt.Sprintf(`{"log":{"entries":[{"request":{"method":"GET","url":"%[1]s/1?api_key=%[2]s","headers":[{"name":"authorization","value":"Bearer %[3]s"},
+{"name":"x-api-key","value":"%[4]s"},{"name":"cookie","value":"sid=%[5]s; theme=dark"}]}}]}}`, l.URL, secrets[4], secrets[0], secrets[3], secrets[2])
 	rows := fmt.Sprintf("id,token\n1,%s\n", secrets[7])
 	for _, c := range []struct {
 		name, text string
 		n          int
 		args       []string
 	}{
-		{"c.sh", commands, 3, nil},
+		{"c.sh", commands, 3, nil}, {"c.har", log, 1, nil},
 		{"rows.csv", rows, 1, []string{"--url", l.URL + "/r/{row.id}?access_token={row.token}", "--header", "Authorization: Bearer {row.token}", "--body", "token={row.token}&a=1"}},
 	} {
 		failing = true

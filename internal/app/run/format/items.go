@@ -53,12 +53,11 @@ func NewItems(c ItemsConfig) (*Items, error) {
 		given bool
 	}{{"--body", c.HasBody}, {"--id", c.ID != ""}, {"--method", c.Method != ""}, {"{row.COLUMN}", len(more) > 0}} {
 		if f.given && !isRows {
-			return nil, fmt.Errorf("%s is for rows, which have a --url: here each %s is a request of its own", f.flag,
-				map[bool]string{true: "command", false: "element"}[c.Read.Form == input.Curl])
+			return nil, fmt.Errorf("%s is for rows, which have a --url: here each %s is a request of its own", f.flag, h.unit())
 		}
 	}
-	if c.Read.Form == input.Curl && c.URL != "" {
-		return nil, fmt.Errorf("--url is for rows: each command has its own")
+	if h.unit() != "element" && c.URL != "" {
+		return nil, fmt.Errorf("--url is for rows: each %s has its own", h.unit())
 	}
 	if !isRows {
 		return h, nil
@@ -96,6 +95,17 @@ func NewItems(c ItemsConfig) (*Items, error) {
 		return nil, fmt.Errorf("--%s", reason)
 	}
 	return h, nil
+}
+
+// unit is what makes one request, if it is whole.
+func (h *Items) unit() string {
+	switch h.c.Read.Form {
+	case input.Curl:
+		return "command"
+	case input.HAR:
+		return "entry"
+	}
+	return "element"
 }
 
 // Form returns the form of the input.
@@ -163,7 +173,7 @@ func (h *Items) next(r *Reader) (*Request, error) {
 	return q, nil
 }
 
-// call makes a request of a command.
+// call makes a request of a command or of an entry.
 func (h *Items) call(r *Reader, q *Request, item *input.Item) error {
 	c := item.Call
 	q.ID, q.Method, q.Body = item.ID(), c.Method, c.Body
@@ -176,7 +186,7 @@ func (h *Items) call(r *Reader, q *Request, item *input.Item) error {
 	size := 0
 	for name, values := range c.Header {
 		if !send.IsFieldName(name) {
-			return r.errorf(item, item.Column, "-H: expected a name of letters, digits and hyphens before the colon")
+			return r.errorf(item, item.Column, "the header %q: expected a name of letters, digits and hyphens", name)
 		}
 		for _, v := range values {
 			if !send.IsFieldValue(v) {
@@ -190,7 +200,7 @@ func (h *Items) call(r *Reader, q *Request, item *input.Item) error {
 	}
 	u, reason := input.ParseURL(c.URL, false)
 	if reason != "" {
-		return r.errorf(item, c.URLColumn, "the URL of the command: %s", strings.TrimPrefix(reason, ", "))
+		return r.errorf(item, c.URLColumn, "the URL of the %s: %s", h.unit(), strings.TrimPrefix(reason, ", "))
 	}
 	q.URL, q.URLAt = u, c.URLColumn
 	return nil

@@ -1,5 +1,5 @@
 // Package input reads requests in forms that users often have already: lists of URLs, tables, JSON,
-// curl commands.
+// curl commands, network logs of browsers.
 //
 // Recognize finds the form of an input by its beginning and the name of its file. If the input has
 // a form that is not supported, the error names that form and a command that converts it. A Reader
@@ -23,10 +23,11 @@
 //	table.go        CSV and TSV as input: the header line, quotes, separators
 //	json.go         JSON, as lines and as an array
 //	shell.go        splits curl commands into words, as a shell does
-//	curl.go         options of a curl command; those that are refused
-//	row.go          the columns of a row: {row.NAME}, a name that is missing, numbers and dates
-//	template.go     {NAME} in --url, --body, --id: how a value is escaped; a body's Content-Type
-//	make.go         fills a row into all templates of a request
+//	curl.go         a request from the words of a curl command
+//	har.go          requests from a HAR, the network log of a browser
+//	row.go          the columns of a row: names, values, types
+//	template.go     templates such as {name}, for URLs, bodies, headers and ids
+//	make.go         a request from a row and its templates
 //	line_reader.go  lines of bounded length, and an error for a longer one
 //	json_reader.go  lines of JSON, and the column of a mistake in one
 //	valid_json.go   whether a text is JSON

@@ -21,9 +21,10 @@ const (
 	CSV          // a table; the first rows show the separator of its columns
 	TSV          // a table with tabs between its columns
 	Curl         // commands as copied from a browser
+	HAR          // a network log as a browser saves it
 )
 
-var formNames = [...]string{"auto", "jsonl", "json", "urls", "lines", "csv", "tsv", "curl"}
+var formNames = [...]string{"auto", "jsonl", "json", "urls", "lines", "csv", "tsv", "curl", "har"}
 
 func (f Form) String() string { return formNames[f] }
 
@@ -46,11 +47,11 @@ type Item struct {
 	// Number differs for all items of an input: it is the item's line or, in an array, the number
 	// of the element.
 	Number int
-	// Row has the columns of the item. It is nil for a command.
+	// Row has the columns of the item. It is nil for a command, and for an entry of a HAR.
 	Row *Row
 	// JSON is the original text of the item, if the item is JSON.
 	JSON []byte
-	// Call is the request of a command.
+	// Call is the request of a command or of an entry.
 	Call *Call
 	sum  [sha256.Size]byte // of the content of the item
 }
@@ -77,7 +78,7 @@ type Config struct {
 	MaxLine int
 	// ReadFile reads a file that a curl command names by @FILE. If it is nil, @FILE is an error.
 	ReadFile func(name string) ([]byte, error)
-	// Ignored, if not nil, is called once for each ignored option of curl.
+	// Ignored, if not nil, is called for each ignored option of curl, and kind of entry of a HAR.
 	Ignored func(option, instead string)
 }
 
@@ -114,6 +115,8 @@ func New(name string, in io.Reader, c Config) *Reader {
 		r.items = &array{LineReader: lines}
 	case Curl:
 		r.items = &commands{LineReader: lines, c: c, told: map[string]bool{}}
+	case HAR:
+		r.items = &har{array: array{LineReader: lines, inside: true}, c: c}
 	default:
 		r.items = &objects{LineReader: lines}
 	}
@@ -152,7 +155,7 @@ func sumOf(texts func(yield func(string) bool)) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// Call is the whole request of a command.
+// Call is the whole request of a command or of an entry.
 type Call struct {
 	Method, URL string
 	URLColumn   int

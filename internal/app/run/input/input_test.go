@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // read reads a whole text, with an item or an error on each line.
@@ -212,6 +213,40 @@ func FuzzArray(f *testing.F) {
 		}
 		if valid && whole && fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 			t.Fatalf("%q: %q, want %q", text, got, want)
+		}
+	})
+}
+
+// Each entry of a HAR is an item, a mistake, or passed over. A text of any kind has an end.
+func FuzzHAR(f *testing.F) {
+	for _, s := range []string{
+		`{"log":{"entries":[]}}`, `{"log":{"a":"]}","entries":[{"request":{"method":"GET","url":"http://a"}},{"x":1},[2]],"b":[{}]}}`,
+		"{\"log\" :\n{\"entries\":[{\"request\":{\"method\":\"GET\",\"url\":\"data:,\"}}]", `{"log":[`, `{"log":1`, `{"`, "{,", `{"a":,`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		n := 0
+		r := New("f", strings.NewReader(text), Config{Form: HAR, MaxLine: 1 << 20, Ignored: func(string, string) { n++ }})
+		for {
+			_, err := r.Next()
+			_, wrong := errors.AsType[*Error](err)
+			if err != nil && !wrong {
+				break
+			}
+			if n++; n > len(text) {
+				t.Fatalf("%q goes on and on", text)
+			}
+		}
+		var whole struct {
+			Log struct{ Entries []json.RawMessage }
+		}
+		if json.Unmarshal([]byte(text), &whole) != nil || strings.Count(strings.ToLower(text), `"entries"`) != 1 ||
+			!strings.Contains(text, `"entries"`) || strings.Count(strings.ToLower(text), `"log"`) != 1 || strings.ContainsAny(text, "\\ſ") || !utf8.ValidString(text) {
+			return
+		}
+		if n != len(whole.Log.Entries) {
+			t.Errorf("%q: %d entries, want %d", text, n, len(whole.Log.Entries))
 		}
 	})
 }

@@ -120,6 +120,7 @@ type array struct {
 	number int
 	opened bool
 	ended  bool
+	inside bool // a larger value has it, whose rest is not read
 }
 
 func (a *array) columns() (*columns, error) { return nil, nil }
@@ -163,6 +164,9 @@ func (a *array) broken(format string, args ...any) error {
 }
 
 func (a *array) next() (*Item, error) {
+	if a.ended && a.inside {
+		return nil, io.EOF
+	}
 	c, err := a.token()
 	if a.ended {
 		if err == nil {

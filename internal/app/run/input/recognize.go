@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -38,6 +39,8 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 	}
 	low := strings.ToLower(line)
 	switch {
+	case line[0] == '{' && (suffix == ".har" || beginsHAR.Match(head)):
+		return Found{Form: HAR}, nil
 	case line[0] == '{':
 		return object(head, line)
 	case line[0] == '}', line[0] == ']':
@@ -80,6 +83,10 @@ func Recognize(head []byte, name string, wanted []string) (Found, error) {
 		"Expected one of those; --input-format csv is a table of one column, --input-format lines any text a line, with "+
 		"--url 'https://…/{row.line}'", shortly(line))
 }
+
+// beginsHAR matches the beginning of a HAR. Lines of a program's log may have a member of that name,
+// too, with other members in it.
+var beginsHAR = regexp.MustCompile(`^\s*\{\s*"log"\s*:\s*\{\s*"(version|creator|browser|pages|entries|comment)"\s*:`)
 
 // firstLine returns the first line that is neither blank nor a comment, without white space around
 // it. rest is the text after that line.
@@ -208,8 +215,6 @@ func document(names map[string]json.RawMessage) string {
 	}
 	switch {
 	case has("url"), has("custom_id"):
-	case has("log"):
-		return `a HAR file, as browsers save it. Its requests as lines: jq -c '.log.entries[].request | {method, url, headers: (.headers | map(select(.name | test("^(:|content-length$|host$|connection$|accept-encoding$)"; "i") | not) | {(.name): .value}) | add), body: .postData.text}' FILE | paceline run …`
 	case has("info", "item"):
 		return `a Postman collection. Its requests as lines: jq -c '.. | objects | select(.request.url?) | .request | {method, url: (.url.raw? // .url), body: .body.raw?}' FILE | paceline run …`
 	case has("openapi"), has("swagger"):

@@ -39,7 +39,7 @@ func TestRecognize(t *testing.T) {
 		{"PAR1\x00", "x", "", "a Parquet file"}, {"\xd0\xcf\x11\xe0", "x", "", "an old Excel workbook"}, {"a\x00\x01b", "x", "", "no text"},
 		{"h\x00t\x00t\x00p\x00", "x", "", "text in UTF-16 without a byte order mark"},
 		{"<!DOCTYPE html>\n", "x.csv", "", "a page of HTML"}, {"<urls>", "x", "", "XML"},
-		{"{\n \"log\": {\n  \"version\": \"1.2\",", "x.har", "", "a HAR file"}, {`{"log":{"entries":[]}}`, "x.har", "", "a HAR file"},
+		{"{\n \"log\": {\n  \"version\": \"1.2\",", "-", "", "har"}, {`{"log":{"entries":[`, "-", "", "har"}, {`{"a":1}`, "x.har", "", "har"}, {`{"log":{"level":"info"}}` + "\n", "-", "", `one object with all in "log"`}, {`{"log":{"level":"info"},"url":1}` + "\n", "-", "", "jsonl"},
 		{"{\"info\":{\"_postman_id\":\"x\"},\n\"item\": [", "x", "", "a Postman collection"},
 		{"{\n\"openapi\": \"3.0.0\",\n", "x", "", "a description of an API"},
 		{"{\n\"a\": 1,\n\"b\": 2\n}\n", "x", "", "an object of JSON over several lines"},

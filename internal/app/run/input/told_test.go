@@ -50,10 +50,17 @@ func TestItems(t *testing.T) {
 		{CSV, Config{}, []string{"a,b\n1,2\x00\n3,4", "a,b,c\n1,2", "a,b\n\"1\n2\",3\n4,5\n6", "a,b\n" + long[:28] + ",2\n" + long[:27] + ",2\n3,4"}},
 		{TSV, Config{}, []string{"a\tb\n1\n\"1\"\t2"}},
 		{JSON, Config{}, []string{"[1", "[,1]", "[{\"a\":1},\n  {\"a\":2} {\"a\":3}]", "[{\"a\":1},\n{\"a\":2}", "[{\"a\":\"\\ud800\"},{\"a\":\"\xff\"}]", "[{\"a\":\"" + long[:22] + "\"},{\"a\":\"" + long[:23] + "\"}]"}},
+		{HAR, Config{}, []string{
+			`{"log":{"entries":[]}}`, `{"log":{}}`, `{"log":{"a":1,"entries":{}}}`, `{"a":{"log":{"entries":[1]}}}`, "", "[", `{"log"`, `{"log":{"entries":[{"request":{"method":"GET","url":"http://a"}}`, `{1:2}`, "{\"log\":{\"x\":\"" + long + long + "\",\"entries\":[]}}",
+			"\ufeff{\n \"log\" : {\"pages\":[{\"entries\":[1]}],\n\"entries\":\n [{\"request\":{\"method\":\"GET\",\"url\":\"http://a\"}} ,\n {\"request\":{\"method\":\"GET\",\"url\":\"http://a\"}}]}} and so on",
+			`{"log":{"entries":[7,{},{"request":{}},{"request":{"method":1}},{"request":{"method":"GET","url":"a"}},{"request":{"method":"GET","url":"wss://a"}},{"x":}]}}`,
+			`{"log":{"entries":[{"request":{"method":"POST","url":"http://a","postData":{"params":[{"name":"a"}]}}},{"request":{"method":"POST","url":"http://a","bodySize":-1,"postData":{"text":""}}},{"request":{"method":"POST","url":"http://a","bodySize":7}}]}}`,
+			`{"log":{"entries":[{"request":{"method":"OPTIONS","url":"http://a","headers":[{"name":"A","value":"1"},{"name":"a","value":"2"},{"name":"","value":"3"},{"name":"accept-encoding","value":"br"}]}}]}}`,
+		}},
 		{Lines, Config{}, []string{long[:30] + "\n" + long[:31] + "\nb"}},
 	} {
 		c.config.Form, c.config.MaxLine = c.form, 30
-		if c.form == Curl {
+		if c.form == Curl || c.form == HAR {
 			c.config.MaxLine = 200
 		}
 		for _, input := range c.inputs {
@@ -164,10 +171,10 @@ func TestFormNames(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, f, err)
 		}
 	}
-	if len(names) != int(Curl)+1 {
-		t.Errorf("%d names of %d forms", len(names), Curl+1)
+	if len(names) != int(HAR)+1 {
+		t.Errorf("%d names of %d forms", len(names), HAR+1)
 	}
-	if f, err := ParseForm("xml"); err == nil || !strings.Contains(err.Error(), "expected auto, jsonl, json, urls, lines, csv, tsv, curl") {
+	if f, err := ParseForm("xml"); err == nil || !strings.Contains(err.Error(), "expected auto, jsonl, json, urls, lines, csv, tsv, curl, har") {
 		t.Errorf("%v, %v", f, err)
 	}
 	if got := Wanted("{row.a}/{id}", "{key}{row.b c}"); !slices.Equal(got, []string{"a", "b c"}) {
