@@ -14,7 +14,8 @@
 // If the limit of a job is expected to let it go within Config.MaxWait, the job waits in its worker
 // of River. (MaxWait is 250 ms by default, and at least 500 ms with a share.Member.) Otherwise the
 // middleware returns a river.JobSnooze until about the instant at which the limit lets the job go.
-// The worker is then free for other jobs. A snooze does not count as an attempt of River.
+// The worker is then free for other jobs. A snooze does not count as an attempt of River. A job
+// whose cost never fits the limit gets an error, a *paceline.WaitError.
 //
 // After a server refused the request of a job, all jobs of the same key in this process pause. The
 // pause lasts as long as the server asked for, or else as Config.Backoff states. The package learns

@@ -3,10 +3,12 @@
 // package queued.
 //
 // An adapter for a job queue calls Keys.Do in a worker, around the work of a job. If the limits let
-// the job go within MaxWait, by default 250 ms, Do waits at the limits of the job's key and then
-// runs the work. Otherwise Do returns at once an error of the type Later, which contains the time
-// that is left. The adapter then has the queue bring the job back after that time, and the worker
-// is free. Package snooze decides which of the two happens. If Job.Stays is set, Do always waits.
+// the job go within MaxWait, Do waits at the limits of the job's key and then runs the work.
+// (MaxWait is 250 ms by default, and at least 500 ms with a share.Member.) Otherwise Do returns at
+// once an error of the type Later, which contains the time that is left. The adapter then has the
+// queue bring the job back after that time, and the worker is free. Package snooze decides which of
+// the two happens. If Job.Stays is set, Do always waits. If the cost of the job never fits, Do
+// returns a paceline.WaitError.
 //
 // The work of a job sends its request by Attempt.Send, or reports an answer by Attempt.Answered. If
 // a server refuses a request, all jobs of the same key in this process pause. If the work then
