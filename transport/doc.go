@@ -9,8 +9,9 @@
 // first served, and is then sent. The Transport reads what the answer states about limits. The
 // Transport sends a request again if the server refused the request for a limit, or cannot have
 // processed it. An idempotent request, such as a GET, is also sent again after a failure that may
-// pass, such as status 502. By default a request is sent up to 3 times, and a stated wait of more
-// than 5 minutes ends the attempts. A request that cannot meet its deadline fails at once, without
+// pass, such as status 502. A request whose body cannot be read again (http.Request.GetBody is nil)
+// is sent only once. By default a request is sent up to 3 times, and a stated wait of more than 5
+// minutes ends the attempts. A request that cannot meet its deadline fails at once, without
 // waiting. The error contains the instant at which the request could have gone.
 //
 // The table lists the steps of one RoundTrip, in order: the name of the step, what the step does,
@@ -52,7 +53,8 @@
 // Several clients may share a Transport. The function Config.Client names the client of each
 // request. The clients that wait for a limit divide it among each other, by their weights. The
 // function Config.MaxWait bounds the wait of a request. A request whose foreseen wait is longer
-// fails at once, without waiting.
+// fails at once, without waiting. With Config.MaxWait, a request that a limit refuses is sent again
+// until this wait is over, however often.
 //
 // A Transport is neither a cache nor a queue that stores requests. If a request must outlive the
 // call that made it, use a pool.Pool. A Pool also has priorities, and keeps dead letters (records

@@ -1,6 +1,7 @@
-// Package baselines has what five published systems claim of themselves, each claim with our rerun
-// of it in its own set-up, what came of it and why. They are named by what they are. It has nothing
-// but tests: one of them writes docs/published.md, and checks it.
+// Package baselines contains the claims of five published systems about themselves. For each claim
+// it has a rerun of our own in the set-up of the claim, the result, and the reason for the result.
+// A system is named by what it is, such as "an exchange client". The package contains only tests.
+// One of the tests checks docs/published.md and, with the flag -update, writes it.
 //
 //	document_test.go         the page, its documents and their claims
 //	claims.md                the texts of claims; claims_test.go reads them

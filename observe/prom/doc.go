@@ -9,9 +9,9 @@
 // metrics.
 //
 // Names of clients and hosts come from strangers, so label values are bounded in length and in
-// number: 100 clients and 50 hosts for each source. The values that come first get series of their
-// own. All later values together share one series, with the value "other". No label contains a
-// credential. For a page for people, use package dashboard.
+// number: 100 clients, 100 keys and 50 hosts for each source. The values that come first get series
+// of their own. All later values together share one series, with the value "other". No label
+// contains a credential. For a page for people, use package dashboard.
 //
 // # Files
 //

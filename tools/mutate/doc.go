@@ -1,18 +1,19 @@
-// Package mutate plants small faults in this module's sources, one at a time, and has the tests
-// find them. What no test finds is a promise that nothing holds anybody to. It is for tests alone:
-// go test ./tools/mutate with PACELINE_LONG=1.
+// Package mutate plants small faults in this module's sources, one at a time, and lets the tests
+// look for each fault. A fault that no test finds shows a promise of the code that no test checks.
+// The package contains only tests: PACELINE_LONG=1 go test ./tools/mutate.
 //
-// A fault is an edit of a few bytes, made from the syntax tree and never written to the sources: go
-// reads it through -overlay. All mutants of a sample are compiled in one build. Each has its own
-// copy of the function, and an environment variable selects the copy that is called. So judging a
-// mutant needs no build: only the tests are run, until the first one fails. (Those outside of
-// functions are built one by one.)
+// A fault is an edit of a few bytes, made from the syntax tree. It is never written to the sources:
+// the go command reads it through -overlay. A mutant is a source file with one fault. All mutants
+// of a sample are compiled in one build. Each mutant has its own copy of the changed function, and
+// an environment variable selects the copy that is called. So judging a mutant needs no build: only
+// the tests are run, until the first test fails. (Mutants with a fault outside of functions are
+// built one by one.)
 //
-// No fault is planted where no promise is. That is: words for people, panics, and results beside a
-// false or an error. It is also the number behind a minus (-1 means none), the size of an
-// allocation, and a comparison that cuts a value at a bound. The number of a duration is doubled
-// and halved, and so is a constant of more than a few. No promise says to a percent how long a
-// pause or a memory is.
+// No fault is planted in code about which nothing is promised. Such code is: words for people,
+// panics, and results beside a false or an error. The same holds for the number behind a minus (-1
+// means none), the size of an allocation, and a comparison that cuts a value at a bound. Large
+// constants and the numbers of durations are doubled and halved, and not changed by one, since
+// nothing promises a pause or a size to a percent.
 //
 // # Files
 //

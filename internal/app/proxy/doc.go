@@ -1,7 +1,7 @@
 // Package proxy is the server of `paceline proxy`. HTTP clients in any language send requests to
 // the proxy at any time. The proxy sends each request to its upstream, the API server for which the
 // request is meant. It does so at the first instant at which the upstream's limits surely allow the
-// request.
+// request. If that instant is too late for the request, the proxy refuses the request at once.
 //
 // Package proxy is a thin adapter: an httputil.ReverseProxy over package transport. Package
 // transport lets each request wait for the limits, judges its answer, counts its real cost, and
@@ -33,7 +33,7 @@
 //	clientele.go        whose a request is: key, name, address, program; a client's own limits
 //	route.go            the upstream of a request, by host and path
 //	patience.go         how long a request waits: fields of clients, grpc-timeout
-//	interim.go          102 to a request that waits, so that its client does not give up
+//	interim.go          100 or 102 to a request that waits, so that its client does not give up
 //	leave.go            permits for requests that other programs send, in an upstream's line
 //	hangups.go          clients that hang up while their request waits
 //	kept_body.go        keeps bodies of requests in memory, to send them again; a bound for all

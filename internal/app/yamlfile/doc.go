@@ -1,9 +1,9 @@
 // Package yamlfile reads files of YAML strictly, by tables. A table is a Go value (a slice of
 // Field) with a row for each key of a mapping in the file. The row states how to read the value of
-// the key. The package stores the value in the Go field of the same name, by reflection. It makes a
-// JSON schema from the same table. An unknown key, a key that is there twice, and a value of
-// another form are errors. Each Error has its place in the file, and what was expected there. The
-// package collects all errors of a file, not just the first.
+// the key. The package stores the value in the Go field of the same name, or in the field that the
+// row names, by reflection. It makes a JSON schema from the same table. An unknown key, a key that
+// is there twice, and a value of another form are errors. Each Error has its place in the file, and
+// what was expected there. The package collects all errors of a file, not just the first.
 //
 // Package yamlfile only reads text: the caller opens the file. The owner of the table checks
 // whether the values of a file fit together.
