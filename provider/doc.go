@@ -63,7 +63,7 @@
 //	                   Fastly, Dropbox, Docker Hub, Trello, BigCommerce
 //	rows_exchange.go   Binance, Bybit, Kraken, Coinbase, OKX, CME, Bitfinex, Deribit, Alpaca,
 //	                   Etherscan
-//	rows_generic.go    any other server: drafts of the IETF, Cloudflare, X-RateLimit, other names
+//	rows_generic.go    any other server: RateLimit and RateLimit-Policy, Cloudflare, X-RateLimit, other names
 //	                   of Retry-After
 //	rows_inference.go  Mistral, Cerebras, SambaNova, Cohere, Together, Fireworks, Hugging Face,
 //	                   OpenRouter, Replicate, ElevenLabs, xAI, DeepSeek, Bedrock, Vertex,

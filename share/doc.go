@@ -134,7 +134,8 @@
 //
 // # Files
 //
-//	member.go    Config, Member: the goroutine that takes turns at the store, and its timeouts
+//	member.go    Config, Member: the goroutine that takes turns at the store, its timeouts and
+//	              its own clock, which internal/boottime has
 //	begin.go     Begin: a new limit at which nothing was sent yet
 //	news.go      events of a Member: for its Logger, and for the Gate that owns it
 //	fallback.go  limits while the store cannot be reached

@@ -14,7 +14,8 @@
 //	check.go            defaults of a Config, and which of its settings are mistakes or contradict
 //	                    each other
 //	proxy.go            Proxy: New, ServeHTTP, Close; how long requests may count at most
-//	apply.go            a changed file, while requests wait; settings that cannot change;
+//	apply.go            a changed file, and what becomes of requests that wait; settings
+//	                    that cannot change;
 //	                    upstreams taken out
 //	listen.go           Server: its start; the first Ctrl-C and the second; requests under way
 //	conn.go             the most connections of clients; clients that stall, or read no answer

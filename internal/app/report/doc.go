@@ -8,7 +8,7 @@
 //	html_file.go   writes the file whole: after an error an earlier file is as it was
 //	server_log.go  reads results of a run, and logs of `paceline serve`
 //	charts.go      which charts and figures a log has: rates, refusals, waits, limits
-//	html.go        the HTML of a page: tables, bars
+//	html.go        the HTML of a page: tables, bars; colours and lines are in page.js and page.css
 //
 // The same Page (the data that a report shows) always gives the same bytes of HTML. Texts of a Page
 // may come from a stranger, so they are escaped, and nothing in them becomes HTML.

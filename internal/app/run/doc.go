@@ -7,7 +7,8 @@
 //	earlier.go      reads the files of earlier runs; a journal that lost its end
 //	check_input.go  checks the input before and during a run: wrong lines, ids twice, foreign
 //	                hosts
-//	feed.go         hands the input's requests to the Pools; input that became shorter or longer
+//	feed.go         hands the input's requests to the Pools; --unanswered hold after a restart; input
+//	                that became shorter or longer
 //	snapshots.go    snapshots for metrics and the page; how often waits are looked at; machine's
 //	                sleep
 //	plan.go         --dry-run: what a run would send and cost, and how long it takes
@@ -23,7 +24,7 @@
 //	                 journal
 //	bearer.go        the {token} of an attempt; another one after a 401
 //	judge_answer.go  what an answer proves: served, again, dead, key banned; --success, --partly;
-//	                 failures in words
+//	                 --unanswered hold within a run; failures in words
 //	cost.go          what requests cost, by charges, answers and prices; the budget, which ends a run
 //	known_hosts.go   hosts that are wrong, down or slow: notices, and when the run ends for them
 //	denials.go       when a run ends since all is denied, unpaid or refused; notices of that

@@ -7,12 +7,13 @@
 // # Files
 //
 //	node.go         Node, a limit.Limiter: sends from its grants; which names, weights, parts are
-//	                valid
-//	turn.go         one transaction at the store: Begin, Read, End; a damaged state
+//	                valid; Fresh: whether a grant still holds
+//	turn.go         one transaction at the store: Begin, Read, End; until when grants hold; a
+//	                damaged state
 //	blob.go         the bytes in the store: nodes and their grants; other versions of them
 //	divide.go       how much each process gets by weight and demand; when its next turn is
 //	newcomers.go    what stays free, so that a new process need not wait
-//	granted.go      grants that are not used yet
+//	granted.go      amounts that are granted and not used yet
 //	store_clock.go  what time it is at the store; a clock that was set
 //	may_hold.go     the most that a process may hold, announced before it takes it
 //	store_lives.go  finds that the store went back to an older state
