@@ -159,6 +159,30 @@ func groqVendor() *vendor {
 	}
 }
 
+// deepseekVendor has chats and the list of models, with and without a version in the path.
+func deepseekVendor() *vendor {
+	return &vendor{
+		form: model.OpenAI{}, bad: badOpenAI, list: openAIList, models: []string{"deepseek-v4-pro", "deepseek-v4-flash"},
+		find: func(path string) (endpoint, name string) {
+			for _, base := range []string{"/v1/", "/"} {
+				endpoint, name = below(base)(path)
+				if endpoint == openAIPaths["chat/completions"] || endpoint == listModels || endpoint == oneModel {
+					return endpoint, name
+				}
+			}
+			return "", ""
+		},
+		one: func(name string) object { return object{"id": name, "object": "model", "owned_by": "deepseek"} },
+		check: keyed(noKey(http.StatusUnauthorized, object{"error": object{
+			"message": "Authentication Fails (auth header format should be Bearer sk-...)",
+			"type":    "authentication_error", "param": nil, "code": model.InvalidRequest,
+		}})),
+		missing: func(string) *answer {
+			return says(openAIError(http.StatusBadRequest, "Model Not Exist", model.InvalidRequest))
+		},
+	}
+}
+
 func mistralVendor() *vendor {
 	return &vendor{
 		form: model.Mistral{}, find: below("/v1/"), list: openAIList,

@@ -13,7 +13,7 @@
 //	service_judge.go   the lines of a log, and the report at the end
 //	api.go             statuses and bodies of endpoints; a missing key
 //	api_route.go       patterns of paths; fields and pages of made-up lists
-//	api_llm.go         paths and answers of Groq, Azure OpenAI, Gemini, Mistral
+//	api_llm.go         paths and answers of Groq, Azure OpenAI, Gemini, Mistral, DeepSeek
 //	api_shops.go       endpoints of Stripe and Shopify
 //	api_exchange.go    paths and answers of Binance, Bybit, Kraken, Coinbase, OKX
 //	api_work.go        endpoints of Notion, Slack, GitHub and HubSpot
@@ -21,11 +21,13 @@
 //	table_row.go       what a row of a provider may state; bodies of refusals, header fields
 //	table_business.go  fakes of HubSpot, Zendesk and Docker Hub
 //	table_exchange.go  fakes of exchanges: Binance, Bybit, Kraken, Coinbase, OKX, CME, Etherscan
-//	table_llm.go       fakes of language models: Groq, Azure OpenAI, Gemini, Mistral
+//	table_llm.go       fakes of language models: Groq, Azure OpenAI, Gemini, Mistral,
+//	                   DeepSeek
 //	table_open.go      fakes of GitLab, Twitch, Strava, Spotify, Riot, Google and YouTube
 //	table_plain.go     fakes of no provider: drafts of the IETF, Cloudflare, common header fields
 //	table_web.go       fakes of Heroku, GitHub, Shopify, Stripe, Discord, X, Slack, Notion,
 //	                   Reddit, Okta, Atlassian
 //	table_terse.go     fakes of Alpaca, arXiv, Cohere, Crossref, Deribit, Fastly, Hugging Face,
-//	                   Linear, Microsoft, OpenRouter, Perplexity, Replicate, SEC, Trello
+//	                   Linear, Microsoft, OpenRouter, Perplexity, Replicate, SEC, Trello,
+//	                   Twilio
 package service

@@ -17,6 +17,7 @@ func llms() []*tableRow {
 		azureOpenaiRow(),
 		geminiRow(),
 		mistralRow(),
+		deepseekRow(),
 	}
 }
 
@@ -162,6 +163,24 @@ func mistralRow() *tableRow {
 			a.set("X-Ratelimit-Tokens-Query-Cost", a.Tokens+a.Output)
 			a.refused(object{"object": "error", "message": "Rate limit exceeded", "type": "rate_limited", "param": nil,
 				"code": "1300", "raw_status_code": 429})
+		},
+	}
+}
+
+// The limits and the 429 are those of api-docs.deepseek.com/quick_start/rate_limit, looked up in 2026-11.
+func deepseekRow() *tableRow {
+	limits := func(name string, n int64) limitSet {
+		return set(name, policy("concurrent", n, concurrent, 0, atOnce, perModel))
+	}
+	return &tableRow{
+		name: "deepseek", about: "DeepSeek's API: requests at once of a model; answers state no limit",
+		limits:  []limitSet{limits("deepseek:pro", 500), limits("deepseek:flash", 2500)},
+		assumed: "each model has the limit of the set; a refusal has the form of the other errors",
+		api:     deepseekVendor().api(),
+		speak: func(a *reply) {
+			a.set("X-Ds-Trace-Id", fmt.Sprintf("%032x", a.n))
+			a.refused(object{"error": object{"message": "Rate Limit Reached", "type": "rate_limit_error", "param": nil,
+				"code": nil}})
 		},
 	}
 }

@@ -13,7 +13,7 @@ import (
 func terse() []*tableRow {
 	return []*tableRow{
 		alpacaRow(), arxivRow(), cohereRow(), crossrefRow(), deribitRow(), fastlyRow(), huggingfaceRow(), linearRow(),
-		graphRow(), openrouterRow(), perplexityRow(), replicateRow(), edgarRow(), trelloRow(),
+		graphRow(), openrouterRow(), perplexityRow(), replicateRow(), edgarRow(), trelloRow(), twilioRow(),
 	}
 }
 
@@ -233,6 +233,21 @@ func trelloRow() *tableRow {
 				a.body = object{"error": "API_" + strings.ToUpper(a.by.Name) + "_LIMIT_EXCEEDED",
 					"message": "Rate limit exceeded"}
 			}
+		},
+	}
+}
+
+// The code and the field are those of www.twilio.com/docs/api/errors/20429, looked up in 2026-11.
+func twilioRow() *tableRow {
+	return &tableRow{
+		name: "twilio", about: "Twilio's API: requests at once of an account, and in a field how many there are",
+		limits:  []limitSet{set("twilio", policy("concurrent", 100, concurrent, 0, atOnce, perKey))},
+		assumed: "a hundred at once, as Twilio publishes no number",
+		speak: func(a *reply) {
+			a.set("Twilio-Request-Id", fmt.Sprintf("RQ%032x", a.n))
+			a.set("Twilio-Concurrent-Requests", a.limit("concurrent").Used())
+			a.refused(object{"code": 20429, "message": "Too Many Requests", "status": 429,
+				"more_info": "https://www.twilio.com/docs/errors/20429"})
 		},
 	}
 }
