@@ -1,8 +1,9 @@
 // Package paceline lets a client keep to the request limits of a server. Each request waits until,
 // by what the client knows, the server has room for it under these limits. So the server refuses no
-// request for a limit, if the limits are configured as the server enforces them, and only this
-// process uses the quota. (A process that was started anew does not know what the process before it
-// sent, unless a store or a file records that.)
+// request for a limit, if three conditions hold. The limits are configured as the server enforces
+// them. No request costs more than its estimate. Only this process uses the quota. (A process that
+// was started anew does not know what the process before it sent, unless a store or a file records
+// that.)
 //
 // Package limit decides when the next request may go. A decision is arithmetic on an instant that
 // the caller of package limit passes in: package limit itself reads no clock. Package paceline is
@@ -15,8 +16,8 @@
 // these front ends, for these uses:
 //   - A Transport of package transport is for an HTTP client, or an SDK that takes one. A Transport
 //     is an http.RoundTripper. It waits, sends the request, and reads the answer. If the server
-//     refused the request for a limit, it waits and sends the request again, up to 3 attempts by
-//     default.
+//     refused the request for a limit, it waits and sends the request again: up to 3 attempts by
+//     default, or more if a MaxWait is set.
 //   - A [Gate] is for goroutines that send something other than HTTP. They wait for one limiter, by
 //     default first come, first served. [Gate.Do] waits, calls a function that sends, and settles
 //     (reports the end of the request to the limiter) when the function returns.

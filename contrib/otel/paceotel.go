@@ -9,11 +9,12 @@
 //	client := &http.Client{Transport: paced}
 //
 // The time for which a request waits for its limits is not spent at the server, so a wait has a
-// span of its own, named paceline.wait. A request that did not wait has no such span. If the
-// request was sent after the wait, the span's attribute paceline.limit names the limit. If the
-// request was never sent, the attribute error.type has the reason instead. The span of an attempt
-// is of kind client, and its name is the HTTP method. It begins when the request is handed to the
-// base transport. Both kinds of spans are children of the caller's span.
+// span of its own, named paceline.wait. A request that was sent without a wait has no such span. If
+// the request was sent after the wait, the span's attribute paceline.limit names the limit. A
+// request that was never sent has this span, too, even if it did not wait. The span's attribute
+// error.type then has the reason. The span of an attempt is of kind client, and its name is the
+// HTTP method. It begins when the request is handed to the base transport. Both kinds of spans are
+// children of the caller's span.
 //
 // Package paceotel makes the spans after the attempt, so it cannot send the server a trace header
 // with the span of the attempt. If the server is to receive a trace header, put an instrumented

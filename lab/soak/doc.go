@@ -1,9 +1,12 @@
-// Package soak sends through every door of Paceline to a server that behaves as strangers' servers
-// do, for as long as one likes. It counts what the promises forbid.
+// Package soak tests Paceline against a server that misbehaves as real servers do, for the time of
+// the flag -for (5 s by default). The test sends requests in three ways, which are called doors
+// here: `paceline run`, `paceline proxy`, and Pools that share a limit through a store. The test
+// counts broken promises of Paceline, such as requests above the limit, and keys in files.
 //
-// The server compresses its answers, serves in part, refuses within 200 and in words, repeats keys,
-// and fails after it has served. The doors are `paceline run`, `paceline proxy`, and Pools that
-// share a limit through a store that goes back in time.
+// The test server of package soak compresses its answers, and serves only a part of some requests.
+// It refuses some requests by answers with status 200, and repeats keys in its answers. Some
+// requests fail after the server has served them. The store sometimes returns to an earlier state,
+// as after a restored backup.
 //
 //	go test ./lab/soak -run TestSoak -for 30m -timeout 0 -v
 //

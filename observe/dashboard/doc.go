@@ -18,11 +18,11 @@
 // begins with the first viewer, or when Page.Record is called.
 //
 // The page is read-only, and does not authenticate viewers. So mount it where only authorized
-// people have access. The page answers a request only if the Host of the request is a loopback
-// name, an IP address, or one of Config.Hosts. So a stranger's web site cannot read the page
-// through a DNS name that points to this server. The page loads nothing from other servers. Names
-// of clients, models and routes may come from strangers, so the page shows them as plain text,
-// never as HTML.
+// people have access. The page answers a request only if the Host of the request is localhost, ends
+// in .localhost, is an IP address, or is one of Config.Hosts. So a stranger's web site cannot read
+// the page through a DNS name that points to this server. The page loads nothing from other
+// servers. Names of clients, models and routes may come from strangers, so the page shows them as
+// plain text, never as HTML.
 //
 //	page.go            Config, Page, Handler; the Host names to which it answers
 //	look.go            one frame a second, computed once for all viewers

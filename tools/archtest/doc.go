@@ -1,11 +1,14 @@
-// Package archtest checks what the compiler does not. Packages import only what the table allows. No
-// import crosses the borders of library, program and laboratory. The core reads no clock and starts
-// nothing. Functions and folders keep to a size, and no file has what should not be published. Most
-// names that the library exports are in an Example. Its test runs it on this module; to allow a package
-// something, change the table in table_test.go and say why in ARCHITECTURE.md.
+// Package archtest is a set of tests that check this module's source for rules that the compiler
+// does not know. A package imports only what the table in table_test.go allows it. No import
+// crosses the borders of library, program and laboratory (the folder lab). The packages that are
+// marked Core in the table read no clock and start no goroutine. Functions and folders keep to a
+// size, and no file has text that should not be published. Most names that the library exports
+// occur in an Example. To allow a package a further import, change the table, and give the reason
+// in ARCHITECTURE.md.
 //
-// It reads every file, whatever its build tags. Tests are held to the borders and to what may be
-// published, and to nothing else.
+// Package archtest reads every Go file of the module, whatever its build tags. The files of tests
+// have to obey only two of the rules: the borders, and the rule about text that should not be
+// published.
 //
 // # Files
 //

@@ -1,8 +1,8 @@
 // Package auth gets the access token that the requests of a run carry, from a command or an OAuth
 // server. It renews the token while the run sends requests. The package decides from when and until
-// when a token may be sent. It sends the first request with a new token alone, until the token is
-// known to work. It also decides what the run does after the server refused a token, and when the
-// run needs another token.
+// when a token may be sent. With the first token of the run, and with a token that replaces a
+// refused one, one request goes alone at first, for 5 s at most. It also decides what the run does
+// after the server refused a token, and when the run needs another token.
 //
 // # Files
 //

@@ -3,8 +3,9 @@
 //
 // Environment variables contain the proxy's address: HTTP_PROXY for http URLs, HTTPS_PROXY for
 // https URLs. If one of the two is not set, ALL_PROXY counts in its place. NO_PROXY lists the hosts
-// that need no proxy. The names may be in lower case, too, as in http_proxy. If both forms are set,
-// the one in capitals counts.
+// that need no proxy. Requests to localhost and to loopback addresses never go through a proxy. The
+// names may be in lower case, too, as in http_proxy. If both forms are set, the one in capitals
+// counts.
 //
 // If the proxy's address is malformed, FromEnvironment fails at once, since each request would fail
 // for it later. The address may contain a password, so no error shows the whole value. The error

@@ -1,5 +1,5 @@
 // Command paceline-lab simulates clients that share a quota, and measures Paceline's limiters
-// against simulated servers that enforce their limits. Its verb proof simulates hostile latencies.
+// against simulated servers that enforce their limits. The verb proof simulates hostile latencies.
 // It checks that a server never refuses a request that Paceline's limiters admitted.
 //
 // The source of each verb of paceline-lab is in a file of its own. The program paceline contains
