@@ -1,9 +1,9 @@
 // Package fairshare provides limiters for a quota that strangers use, too. Strangers are programs
 // that your program cannot communicate with. If all processes that use the quota have a Fair or an
-// Auto with the same settings, they get the same share of the quota, almost without refusals. Each
-// process knows the published limit of the quota, or finds it out (Auto). A process learns about
-// the other processes only from the answers to its own requests. An answer shows whether the
-// request was served or refused, and often how much of the quota remains.
+// Auto with the same settings, they get about the same share of the quota, with few refusals. A
+// process with a Fair is given the published limit of the quota; an Auto finds it out. A process
+// learns about the other processes only from the answers to its own requests. An answer shows
+// whether the request was served or refused, and often how much of the quota remains.
 //
 // [Fair] is the limiter for a quota with a known limit that strangers use, too. It is for token
 // buckets, for fixed and rolling windows, and also for servers whose answers state no remaining
@@ -15,8 +15,8 @@
 //   - Limit and Window are the published limit: an amount per window, for example 4500 requests an
 //     hour. They have no default.
 //   - Kind is the way in which the server counts: in a token bucket, a fixed window or a rolling
-//     window. If answers have a reset, Fair finds the kind out. If they have none, set Kind:
-//     otherwise Fair takes the kind that the provider documents, or else a token bucket at first.
+//     window. If answers have a reset, Fair finds the kind out. If they have none, and you set no
+//     Kind, Fair takes the kind that the provider documents, or else a token bucket at first.
 //   - Rng is a source of random numbers that nothing else uses. It has no default.
 //
 // A process whose Fair has a Weight of 2 gets twice the share of a process with the default Weight,
@@ -28,11 +28,12 @@
 //
 // [Hints] is a limiter that reads the remaining quota and its reset in the answers of the server.
 // Put it beside the limiter of a known limit, in a limit.All. Hints does not divide the quota among
-// users. Before the stated reset, Hints admits no more than the remaining quota. For example, an
-// answer states that 40 requests remain for 30 s, and 3 of your requests are in flight. Then at
-// most 37 more go in these 30 s, since the server may not have counted the 3 yet. (If
-// HintsConfig.Capacity is set, the quota is a bucket, and refills before the reset.) Hints ignores
-// an answer without a reset. By default it believes a reset for an hour at most.
+// users. Before the stated reset, Hints admits no more than the remaining quota. (HintsConfig.Own
+// may correct a reset in whole seconds.) For example, an answer states that 40 requests remain for
+// 30 s, and 3 of your requests are in flight. Then at most 37 more go in these 30 s, since the
+// server may not have counted the 3 yet. (If HintsConfig.Capacity is set, the quota is a bucket,
+// and refills before the reset.) Hints ignores an answer without a reset. By default it believes a
+// reset for an hour at most; after that, one request at a time asks again.
 //
 // Package lab/strategy lists strategies for sharing a quota by name: published strategies of other
 // projects, and Fair and Auto. Package lab/sim/compare compares a strategy of yours with these.
@@ -40,7 +41,7 @@
 // For a quota that only your own programs use, a limiter of package limit is better than one of
 // package fairshare. If the programs are several processes, use package share. The limiters of
 // packages limit and share need no news from answers: they count your requests exactly. So the
-// server refuses nothing, if the limit is configured as the server enforces it.
+// server refuses nothing for a limit that is configured as the server enforces it.
 //
 // No limiter in package fairshare has a clock, a lock or a goroutine, and none is safe for
 // concurrent use. The caller of a Fair or an Auto supplies its source of random numbers (the field

@@ -15,11 +15,12 @@
 // the server.
 //
 // In package limit a request counts in full from Admit to Settle. In a limiter with a window, the
-// request then counts for one window more. That window starts at the latest instant at which the
-// request can have arrived. By default this is the instant of its answer. After a timeout or a
-// reset it is 5 s later, unless Arrivals.Late differs. Package limit relies on no request arriving
-// more than 5 s after its timeout or reset. Then no latency, reordering or stall can put more than
-// the limit into any window of the server.
+// request then counts for one window more, unless it was surely not sent (Unsent). That window
+// starts at the latest instant at which the request can have arrived. By default this is the
+// instant of its answer. After a timeout or a reset it is 5 s later, unless Arrivals.Late differs.
+// Package limit relies on no request arriving later than that. Then no latency, reordering or stall
+// can put more than the limit into any window of the server. Options such as OneWayMax and
+// LearnLead rely on more.
 //
 // # Which limiter
 //
@@ -41,11 +42,12 @@
 //	limits that may be wrong; limits that come and go                 [Fitted], [Varying]
 //
 // Other packages have limiters, too. Package fairshare is for a quota that other people's programs
-// use. Package limit/window is no limiter for servers: it counts events whose instants the caller
-// knows exactly, for example the orders that a program sent.
+// use. Package share is for a limit that several processes share. Package limit/window is no
+// limiter for servers: it counts events whose instants the caller knows exactly, for example the
+// orders that a program sent.
 //
-// A Limiter has no clock, lock, timer or goroutine. A Limiter is not safe for concurrent use: it
-// belongs to one caller, such as one Gate. Goroutines that want to wait for a Limiter use a
+// A Limiter of package limit has no clock, lock, timer or goroutine. It is not safe for concurrent
+// use: it belongs to one caller, such as one Gate. Goroutines that want to wait for a Limiter use a
 // paceline.Gate. Programs that send with several API keys use a pool.Pool, or a Transport of
 // package transport.
 //

@@ -1,6 +1,7 @@
 // Package share enforces one exact limit across many processes and machines. Together the processes
-// send no more than the limit allows one process. If one process sends little, the other processes
-// may use what it leaves of the limit.
+// send no more than the limit allows one process. (While the store is away, processes with the
+// option Split may send more.) If one process sends little, the other processes may use what it
+// leaves of the limit.
 //
 // Package share is for a quota that only your own processes use. Package fairshare is for a quota
 // that other people's programs use, too. If only one process uses the quota, a paceline.Gate is
@@ -40,22 +41,23 @@
 //   - W⁺ is the length of the window plus the limiter's Margin, for example 1.2 ms for a window of
 //     a second.
 //
-// The instants t, s, a and u are in the ledger's time: the store's clock plus a correction, as
-// defined below. A request counts in full from the turn that grants it until W⁺ has passed after u,
-// the latest instant at which it can have arrived.
+// All instants of the proof are in the ledger's time: the store's clock plus a correction. A
+// request counts in full from the turn that grants it until W⁺ (the window plus the limiter's
+// Margin) has passed after u. The instant u is the latest at which the request can have arrived.
 //
-// The proof that no window has more than the limit uses the symbols above. For example, t_m is the
-// t of request m. Take the requests that arrive in one window. Turns come one after the other, so
-// one of these requests was granted last: call it m. At the turn that granted m, each other request
-// i had been granted already. If i was still open, the limiter counted i. If i was settled, the
-// limiter counted i unless u_i + W⁺ ≤ t_m: the window after the latest arrival of i was over before
-// m might go. But then a_i ≤ u_i ≤ t_m − W⁺ ≤ s_m − W⁺ ≤ a_m − W⁺. So i and m would not arrive in
-// one window. So at the turn of m all other requests of the window were counted, and the limiter's
-// Ready kept their sum with m within the limit.
+// The proof that no window has more than the limit uses the symbols t, s, a, u and W⁺ as defined
+// above, with the request as index. For example, t_m is the t of request m. Take the requests that
+// arrive in one window. Turns come one after the other, so one of these requests was granted last:
+// call it m. At the turn that granted m, each other request i had been granted already. If i was
+// still open, the limiter counted i. If i was settled, the limiter counted i unless u_i + W⁺ ≤ t_m:
+// the window after the latest arrival of i was over before m might go. But then a_i ≤ u_i ≤ t_m −
+// W⁺ ≤ s_m − W⁺ ≤ a_m − W⁺. So i and m would not arrive in one window. So at the turn of m all
+// other requests of the window were counted, and the limiter's Ready kept their sum with m within
+// the limit.
 //
-// The proof above is the proof for limit.Rolling, with "granted last" in place of "sent last". It
-// holds for requests in any order, on any path and from any sender. The proof needs four properties
-// of the nodes:
+// The proof that no window has more than the limit is the proof for limit.Rolling, with "granted
+// last" in place of "sent last". It holds for requests in any order, on any path and from any
+// sender. The proof needs four properties of the nodes:
 //  1. u, the latest possible arrival, is not early. In a turn, a node reports how long ago an
 //     answer came. It measures this time up to the beginning of a call to the store, or an earlier
 //     instant. It measures by its own clock that nobody can set, never by its wall clock.
@@ -88,8 +90,9 @@
 // 2.6 s before. That node knows the most that each node may have in use. It knows this by a rule:
 // before a node holds an amount, it reports the amount, and waits until all present nodes have seen
 // the report. After the restore, all these amounts count as open until each node reports its real
-// grants. All of the limit that was free counts as sent at that instant. (With a Steady clock,
-// nodes restore nothing, and wait as described below.)
+// grants. All of the limit that was free counts as sent at that instant, unless the reports of the
+// other nodes show that it was less. (With a Steady clock, nodes restore nothing, and wait as
+// described below.)
 //
 // A store may also go back in time: somebody restores a snapshot or a backup, or an old server of
 // the store answers again. Then the latest state is lost, too, although the incarnation (the
@@ -117,6 +120,8 @@
 //     after 250 ms if they have demand, and after 1 s if not. So a node that took no turn lately
 //     first waits about 1 s for turns of the nodes that the copy names.
 //   - Nobody sets the store's clock forward while no node shares the limit.
+//   - No node has Split as its Config.Fallback. With it, the law also needs the conditions in the
+//     comment of Split.
 //   - Nobody changes the store's clock by a small amount. Nodes notice a change only if it is
 //     larger than the quickest round trip to the store. A change of up to a millisecond does no
 //     harm, since the limiter's Margin covers it.

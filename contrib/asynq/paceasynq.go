@@ -17,7 +17,7 @@
 // task waits in its worker of Asynq. For any other task the middleware returns an error, and Asynq
 // schedules the task for about the instant at which the limit lets it go. The worker is then free,
 // and Asynq counts no failure. This needs Pace.Configure: without it, Asynq counts the error as a
-// failure like any other.
+// failure like any other. A task whose Config.Key is empty waits for no limit.
 //
 // After a server refused the request of a task, no task of the same key in this process goes until
 // a pause is over. The pause lasts as long as the server asked for, or else as Config.Backoff
@@ -29,7 +29,8 @@
 // before or after the planned instant. If it comes too early, it waits again. A task that has no
 // retry left always waits in its worker, since Asynq would archive the task otherwise. Tasks of a
 // key go in the order in which they first came to this process, since a task does not state when it
-// was made. docs/queues.md compares the promises with those of `paceline run`.
+// was made. A newer task goes first only if there is room for the older ones, too, or if these come
+// back late. docs/queues.md compares the promises with those of `paceline run`.
 //
 // Package paceasynq is a module of its own, so that programs that import Paceline but not Asynq do
 // not depend on Asynq. Package paceasynq starts no goroutine.

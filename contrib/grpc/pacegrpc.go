@@ -4,17 +4,19 @@
 //	conn, err := grpc.NewClient(target, grpc.WithUnaryInterceptor(pace.Unary), grpc.WithStreamInterceptor(pace.Stream))
 //
 // A gRPC call waits until all limits have room for it, first come, first served, and is then sent.
-// From the answer, the interceptors read limits and refusals by the same rules as over HTTP
-// (package classify). The status RESOURCE_EXHAUSTED counts as a 429, and UNAVAILABLE as a 503.
-// RetryInfo, grpc-retry-pushback-ms or a retry-after in the metadata take the place of the header
-// field Retry-After. Ratelimit fields in the metadata are read like those of an HTTP header.
+// A call that cannot go before its deadline fails at once. From the answer, the interceptors read
+// limits and refusals by the same rules as over HTTP (package classify). The status
+// RESOURCE_EXHAUSTED counts as a 429, and UNAVAILABLE as a 503. RetryInfo, grpc-retry-pushback-ms
+// or a retry-after in the metadata take the place of the header field Retry-After. Ratelimit fields
+// in the metadata are read like those of an HTTP header.
 //
-// After the server refused a call for a limit, all calls pause. If the server refuses several calls
-// that were in flight together, they cause one pause. The interceptors send a unary call up to 3
-// times by default (Config.Attempts): again if it was refused or surely not processed. If the
-// server may have processed a failed call, they send it again only if Config.Idempotent allows
-// that. They send a stream only once. If the server asks for a pause longer than
-// Config.MaxRetryAfter (5 minutes by default), calls fail at once with ErrPaused.
+// After the server refused a call for a limit, all calls of the Pace pause. If the server refuses
+// several calls that were in flight together, they cause one pause. The interceptors send a unary
+// call up to 3 times by default (Config.Attempts): again if it was refused or surely not processed.
+// If the server may have processed a failed call, they send it again only if Config.Idempotent
+// allows that. They send a stream only once. If the server asks for a pause longer than
+// Config.MaxRetryAfter (5 minutes by default), calls fail at once with ErrPaused, until the rest of
+// the pause is short enough.
 //
 // The gRPC library itself may send a call again, without passing through the interceptors. Such a
 // repeat does not count in the limits. There are two kinds. If the service config of gRPC has a

@@ -1,6 +1,7 @@
 // Package pgaddress reads addresses of PostgreSQL, and keeps the passwords in these addresses out
 // of errors. It also configures a pool of connections so that, after a failover, the pool soon
-// connects to the new primary server.
+// connects to the new primary server. For this, the address must name that server, too, or lead to
+// it.
 package pgaddress
 
 import (

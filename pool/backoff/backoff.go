@@ -1,7 +1,8 @@
 // Package backoff computes how long one request waits after a failed attempt, before its next
-// attempt: by default about 100 ms, 200 ms and so on up to 30 s. The package has no state and no
-// clock. It delays one request. To pause all requests of a key, use a limiter such as
-// limit.Cooldown. A Policy of this package may also configure such a pause.
+// attempt. By default this is 100 ms, 200 ms and so on up to 30 s, each less a random part of up to
+// half. The package has no state and no clock. It delays one request. To pause all requests of a
+// key, use a limiter such as limit.Cooldown. A Policy of this package may also configure such a
+// pause.
 package backoff
 
 import (

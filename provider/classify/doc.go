@@ -1,7 +1,8 @@
 // Package classify judges one attempt at a request by its answer or its error. It answers four
 // questions. How did the attempt end? If the attempt was refused, which requests does the refusal
-// concern: those of a key, of a model, of a route or of an address? May the request be sent again?
-// How long should the request wait before that? These are the main types of package classify:
+// concern: those of an address, a key, a resource, a model or a route? May the request be sent
+// again? How long should the request wait before that? These are the main types of package
+// classify:
 //
 //	Evidence   the facts about one attempt: status, header, body or error, and its request
 //	Policy     how to read the answer, and the longest waits

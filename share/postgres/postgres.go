@@ -1,8 +1,9 @@
 // Package postgres stores shared limits in PostgreSQL (12 or later). A table has one row for each
-// limit. A turn is one change of a limit's state by one process: the process reads the row by a
-// SELECT, computes, and writes the row by an UPDATE. Each of the two statements is a transaction of
-// its own. So a process holds no lock while it computes, even if it is suspended meanwhile. If
-// another process wrote the row in between, the UPDATE changes nothing, and the turn begins again.
+// limit. A turn is one change of a limit's state by one process. The process reads the row by a
+// SELECT, computes, and writes the row by an UPDATE (for a new limit, by an INSERT). Each of the
+// two statements is a transaction of its own. So a process holds no lock while it computes, even if
+// it is suspended meanwhile. If another process wrote the row in between, the UPDATE changes
+// nothing, and the turn begins again.
 //
 // A process that shares a limit needs the privileges SELECT, INSERT and UPDATE on the table
 // paceline_share. Store.Forget, which removes a limit, also needs DELETE. The first process also
@@ -11,14 +12,15 @@
 //
 // After a failover PostgreSQL has another timeline (its number for a history of writes). The
 // processes notice this, and restore the state of the limits as package share describes. If
-// somebody drops the table, the next turn of a process makes the table again. Package postgres
-// relies on fsync, which must be on, and on synchronous_commit, which each write sets to on. A long
-// transaction elsewhere in the database prevents vacuum from removing old versions of the rows, so
-// the table grows meanwhile.
+// somebody drops the table, the next turn of a process makes the table again, if it has the
+// privilege CREATE. Then nothing is granted for 7 s and a window. Package postgres relies on fsync,
+// which must be on, and on synchronous_commit, which each write sets to on. A long transaction
+// elsewhere in the database prevents vacuum from removing old versions of the rows, so the table
+// grows meanwhile.
 //
-// No statement of package postgres depends on which connection runs it. So a pooler such as
-// PgBouncer may stand between the process and PostgreSQL, in any mode: session, transaction or
-// statement.
+// Unless the address sets default_query_exec_mode, no statement of package postgres depends on
+// which connection runs it. So a pooler such as PgBouncer may stand between the process and
+// PostgreSQL, in any mode: session, transaction or statement.
 package postgres
 
 import (

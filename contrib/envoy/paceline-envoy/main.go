@@ -1,6 +1,7 @@
 // Command paceline-envoy is an external processor for Envoy: each request in Envoy waits until the
-// processor answers, which it does when the limits of the server have room. The parent folder
-// contains the package paceenvoy, and an example of Envoy's configuration.
+// processor answers, which it does when the limits of the server have room. A request that would
+// wait for longer than --max-wait (a minute by default) is refused. The parent folder contains the
+// package paceenvoy, and an example of Envoy's configuration.
 //
 //	paceline-envoy --listen 127.0.0.1:7890 --limit 20/s
 //	paceline-envoy --listen unix:/run/paceline/envoy.sock --preset openai:tier1 --tokens

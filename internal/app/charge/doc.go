@@ -1,6 +1,6 @@
-// Package charge reads what users write about the cost of requests. Users write costs in three
-// places: in flags, in the file of the proxy, and in a header field of a request. An amount is a
-// number with a unit, or an expression in jq over a body.
+// Package charge reads what users write about the cost of requests. Users write costs in four
+// places: flags, the file of the proxy, lines of the input of a run, and a header field of a
+// request. An amount is a number with a unit, or an expression in jq over a body.
 //
 // Package charge only reads such texts. Package provider defines what a charge is (what some
 // requests cost, and in which resource they count). Package transport applies charges to requests.

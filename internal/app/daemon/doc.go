@@ -1,6 +1,7 @@
-// Package daemon runs one background process for each user, the daemon, which continues when the
-// command that started it has ended. The package provides the socket of that process, its lock and
-// its client. Other packages register by Server.Handle what the daemon does for a request.
+// Package daemon runs one background process for each user, the daemon. It continues when the
+// command that started it has ended, and ends by itself when it is idle. The package provides the
+// socket of that process, its lock and its client. Other packages register by Server.Handle what
+// the daemon does for a request.
 //
 // Clients of the daemon speak HTTP/1.1 and JSON over a Unix socket, in a folder that only the user
 // can open. Server and client each ask the kernel which user runs the process at the other end, and
@@ -11,13 +12,13 @@
 // another Unix socket, which belongs to the same user and has the mode 0600. During this handover,
 // no client's connection is refused.
 //
-// At a handover, the former process calls ListenForHandover, and the next process calls TakeOver.
-// The former process answers by Give, and waits until the next process is Ready. If the next
-// process ends before it is Ready, the former process continues to serve. Otherwise the former
-// process later sends the outcomes of its requests in flight to the next process, by Report.
-// Clients may keep connections to the former process open. The former process passes the requests
-// that still arrive there on to the next process. It connects to the next process by
-// DialHandover, which connects to whichever process listens at a path now.
+// A process calls ListenForHandover before it serves, and the next process calls TakeOver. The
+// former process answers by Give, and waits until the next process is Ready. If the next process
+// ends before it is Ready, the former process continues to serve. Otherwise the former process
+// later sends the outcomes of its requests in flight to the next process, by Report. Clients may
+// keep connections to the former process open. The former process passes the requests that still
+// arrive there on to the next process. It connects to the next process by DialPredecessor, which
+// connects to whichever process listens at a path now.
 //
 // In a handover, the type Successor represents the next process within the former one. A Successor
 // is safe for concurrent use. The type Predecessor represents the former process within the next

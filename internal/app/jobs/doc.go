@@ -14,10 +14,10 @@
 //	FOLDER/OWNER/files/ID.jsonl         the content of a file; only with its record, ID.json, it is a file of the API
 //	FOLDER/OWNER/batches/ID/batch.json  the record of a batch; beside it are its input, results and journal
 //
-// The OWNER in a path of the folder is the name of a client of the proxy. A client sees its own
-// files and batches, and none of others. Ids are 128 random bits. An id or a name from outside is
-// looked up among the known ones before it becomes a part of a path, so it cannot lead out of the
-// folder.
+// The OWNER in a path of the folder is made from the name of a client of the proxy. A client sees
+// its own files and batches, and none of others. Ids are 128 random bits. An id or a name from
+// outside is looked up among the known ones before it becomes a part of a path, so it cannot lead
+// out of the folder.
 //
 //	jobs_store.go         Config, Store; bounds such as the largest file; when old files go
 //	owner.go              each client's folder and room; what is read at a start

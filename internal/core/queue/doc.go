@@ -20,20 +20,23 @@
 // # No request is passed over for ever
 //
 // A request r is passed over if the caller takes another request from the queue while r is ready.
-// Assume that the caller always takes the head of the queue. Then only requests that were submitted
-// no later than the following instant can pass over r, each of them at most MaxAttempts times:
+// Assume that the caller always takes the head of the queue. Then, but for the exceptions below,
+// only requests that were submitted no later than the following instant can pass over r, each of
+// them at most MaxAttempts times:
 //
 //	r.submitted + (P − r.Priority) × HeadStart
 //
-// In the formula above, P is the highest priority in use. The formula follows from the order of the
-// queue. If a request q goes before a request r, the place of q is no later than that of r:
+// In the bound r.submitted + (P − r.Priority) × HeadStart, P is the highest priority in use. The
+// bound follows from the order of the queue. If a request q goes before a request r, the place of q
+// is no later than that of r:
 //
 //	q.submitted − q.Priority × HeadStart <= r.submitted − r.Priority × HeadStart
 //
-// From this inequality, since q.Priority <= P, follows the bound on q.submitted that the formula
-// above states. Places never change, and each Take of q counts as one of the MaxAttempts of q. Once
-// the present time is after the bound, no request that is submitted from then on can pass over r.
-// So only finitely many requests can still pass over r.
+// So a request q passes over r only if q.submitted is at most r.submitted + (P − r.Priority) ×
+// HeadStart, since q.Priority <= P. Without the option RetriesLast, places never change, and each
+// Take of q counts as one of the MaxAttempts of q. Once the present time is after the bound, no
+// request that is submitted from then on can pass over r. So only finitely many requests can still
+// pass over r.
 //
 // The bound on how often a request is passed over has exceptions. It does not cover requests that
 // are held, for example while their host is down (see Hold and SetAside). If Return takes back a

@@ -9,15 +9,17 @@
 //
 // A Book records the jobs of one key that have left their workers. The place of a job is the
 // instant at which the job was made or first came, and does not change, however often the job goes
-// away. A job waits only for jobs with an earlier place, and for those that wait in workers. So no
-// job starves behind newer ones. A newer job goes before older ones that are away only if there is
-// room now for it and for all older jobs that are due back. If an older job does not come back when
-// it is due, newer jobs wait for it 2 s more at most.
+// away. A Book forgets a job that has not come back 10 minutes after it was due. A job waits only
+// for jobs with an earlier place, and for those that wait in workers. So no job starves behind
+// newer ones. A newer job goes before older ones that are away only if there is room now for it and
+// for all older jobs that are due back. If an older job does not come back when it is due, newer
+// jobs wait for it 2 s more at most, or not at all with Config.Many.
 //
 // A Forecast gives a lower bound for the instant at which a job may go. The job comes back a little
 // before that bound, by default about 30 to 125 ms plus the mean delay of the queue. So the job may
-// come too early, but hardly too late. A job that comes too early waits in its worker or goes away
-// again, and its place in the order of jobs stays the same.
+// come too early, but hardly too late. If only an answer can tell the instant, the job comes back
+// after a guessed time, a second at first. A job that comes too early waits in its worker or goes
+// away again, and its place in the order of jobs stays the same.
 //
 // The package owns no clock and no lock.
 package snooze

@@ -7,9 +7,9 @@
 //
 // A formula (the text after on_limited or on_ok) is one step or several, separated by semicolons. A
 // step changes the sleep by sleep = X, or by +=, -=, *= or /=. A step that is an expression alone
-// sets the sleep to its value. Expressions are written as in Go, over numbers of 64 bits: + - * /,
-// comparisons and && || ! (1 is true, 0 is false). They may use the functions and variables that
-// two tables in formula.go list, such as remaining and limit.
+// sets the sleep to its value. Expressions are written as in Go, over floating-point numbers of 64
+// bits: + - * /, comparisons and && || ! (1 is true, 0 is false). They may use the functions and
+// variables that two tables in formula.go list, such as remaining and limit.
 //
 // Compile turns the text of a law into Go closures, once. A step of the compiled law then allocates
 // no memory.
