@@ -5,10 +5,11 @@
 //
 // A gRPC call waits until all limits have room for it, first come, first served, and is then sent.
 // A call that cannot go before its deadline fails at once. From the answer, the interceptors read
-// limits and refusals by the same rules as over HTTP (package classify). The status
-// RESOURCE_EXHAUSTED counts as a 429, and UNAVAILABLE as a 503. RetryInfo, grpc-retry-pushback-ms
-// or a retry-after in the metadata take the place of the header field Retry-After. Ratelimit fields
-// in the metadata are read like those of an HTTP header.
+// limits and refusals by the same rules as over HTTP (package classify). The server's status
+// RESOURCE_EXHAUSTED counts as a 429 (but not for a message that is too large), and its UNAVAILABLE
+// as a 503. RetryInfo, grpc-retry-pushback-ms or a retry-after in the metadata take the place of
+// the header field Retry-After. Ratelimit fields in the metadata are read like those of an HTTP
+// header.
 //
 // After the server refused a call for a limit, all calls of the Pace pause. If the server refuses
 // several calls that were in flight together, they cause one pause. The interceptors send a unary

@@ -4,9 +4,10 @@
 //
 // In package forward, a host is called named if the proxy has an upstream for it: a server whose
 // limits the proxy keeps. Requests to named hosts are decrypted here, with a certificate of an
-// authority that is made at each start of the proxy. A handler gets these requests with complete
-// URLs. Connections to other hosts are refused or passed on, by Config.Tunnels. In a connection
-// that is passed on, the proxy does not look at the bytes, unless it is plain HTTP.
+// authority that is made at each start of the proxy, or for each program of `paceline exec`. A
+// handler gets these requests with complete URLs. Connections to other hosts are refused or passed
+// on, by Config.Tunnels. In a connection that is passed on, the proxy does not look at the bytes,
+// unless it is plain HTTP.
 //
 // # Files
 //

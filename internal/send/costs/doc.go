@@ -1,13 +1,12 @@
 // Package costs finds out from answers that the charge of a route is wrong or missing, and replaces
 // it. A charge states what the requests of a route cost, and in which resource (part of the quota)
 // they count. Some servers state in each answer how much of a limit of weight or orders is used. If
-// two requests of a route, each alone in flight, raised that by the same amount, and the amount is
-// more than the charge, later requests cost that amount. A route without a charge is corrected
-// after its first such request, until the next one raises it by another amount. If an answer names
-// another resource than the charge, later requests count there. A notice for people then states
-// which line of the configuration to change. A cost that is too high is not noticed. Package
-// transport and the command `paceline run` use package costs. The charges themselves are in package
-// provider.
+// two requests, each alone in flight, raised that by one amount above the charge, later requests
+// cost that amount. A route without a charge is corrected after its first such request, until the
+// next one raises it by another amount. If an answer names another resource than the charge, later
+// requests count there. A notice for people then states which line of the configuration to change.
+// A cost that is too high is not noticed. Package transport and the command `paceline run` use
+// package costs. The charges themselves are in package provider.
 //
 // # Files
 //

@@ -5,11 +5,12 @@
 //	on_limited: sleep *= choose(tries > 0, 1.2, 1); sleep += min_sleep
 //	on_ok:      sleep -= sleep*remaining/limit
 //
-// A formula (the text after on_limited or on_ok) is one step or several, separated by semicolons. A
-// step changes the sleep by sleep = X, or by +=, -=, *= or /=. A step that is an expression alone
-// sets the sleep to its value. Expressions are written as in Go, over floating-point numbers of 64
-// bits: + - * /, comparisons and && || ! (1 is true, 0 is false). They may use the functions and
-// variables that two tables in formula.go list, such as remaining and limit.
+// A formula is the text after on_limited (for a refused request) or on_ok (for a served one). It is
+// one step or several, separated by semicolons. A step changes the sleep by sleep = X, or by +=,
+// -=, *= or /=. A step that is an expression alone sets the sleep to its value. Expressions are
+// written as in Go, over floating-point numbers of 64 bits: + - * /, comparisons and && || ! (1 is
+// true, 0 is false). They may use the functions and variables that two tables in formula.go list,
+// such as remaining and limit.
 //
 // Compile turns the text of a law into Go closures, once. A step of the compiled law then allocates
 // no memory.

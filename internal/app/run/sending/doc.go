@@ -1,5 +1,6 @@
-// Package sending makes the attempts of a run (of package internal/app/run) over HTTP/1.1. An
-// attempt is one try at a request. The package writes each attempt to the network at most once.
+// Package sending makes the attempts of a run (of package internal/app/run) over HTTP/1.1, unless
+// Config.Base sends them. An attempt is one try at a request. The package writes each attempt to
+// the network at most once.
 //
 // A Sender sends a request to a Hop, which is the request's own URL or that of a redirect, and
 // returns a Response. After a redirect, Sender.Follow returns the next Hop, and the caller decides
