@@ -24,10 +24,10 @@
 // questions to limits than a lane with one ticket. A limit without room holds up only tickets that
 // need this limit.
 //
-// While a way of a lane is parked at one limit, later tickets of other lanes may take the room of
-// the way's other limits. When that has happened 8 times, the first ticket of the lane claims all
-// limits of its way. From then on a later ticket goes only if it does not delay the ticket that
-// claims. So no ticket starves.
+// While a way of a lane is parked (waits) at one limit, later tickets of other lanes may take the
+// room of the way's other limits. When that has happened 8 times, the first ticket of the lane
+// claims all limits of its way. From then on a later ticket goes only if it does not delay the
+// ticket that claims. So no ticket starves.
 //
 // The caller of a Scheduler calls Next after every call that may change something, such as Enter or
 // Settle, and at the instant that Wake returns. Next returns one ticket that has been admitted or
