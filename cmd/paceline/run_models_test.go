@@ -282,7 +282,7 @@ func TestRunLimitModel(t *testing.T) {
 		}
 	}
 	code, _, stderr = paceline(chats("a", "o3", 2), "run", "--rpm", "60", "--limit-model", "o3=rpm:9", "--base-url", "http://127.0.0.1:1", "-")
-	if code != 4 || !strings.Contains(stderr, "limits of a model (--limit-model) with an input that can be read only once, expected a file") {
+	if code != 4 || !strings.Contains(stderr, "limits of a model (--limit-model) with a pipe or a compressed file, expected a plain file") {
 		t.Errorf("a pipe: %d %s", code, stderr)
 	}
 }

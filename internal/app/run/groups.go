@@ -179,7 +179,7 @@ func (p *planning) tellModels(to *telling.Teller) error {
 		return fmt.Errorf("%w: limits of a model (--limit-model) with requests that are for none, expected %s", ErrConfig,
 			meter.Paths)
 	case !p.again && p.c.Backlog == nil:
-		return fmt.Errorf("%w: limits of a model (--limit-model) with an input that can be read only once, expected a file",
+		return fmt.Errorf("%w: limits of a model (--limit-model) with a pipe or a compressed file, expected a plain file",
 			ErrConfig)
 	case p.c.nonces || p.c.Gap > 0:
 		return fmt.Errorf("%w: limits of a model (--limit-model) with {nonce} or --nonce-gap, which are of all models",
