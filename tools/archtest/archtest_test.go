@@ -49,7 +49,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// At most five lines of a thousand are wider than 120 columns.
+// Few names of files are in several folders, so that a name leads to one file.
 func TestSharedNames(t *testing.T) {
 	shared, err := SharedNames(os.DirFS(root))
 	if err != nil {
