@@ -33,7 +33,7 @@ func (b *build) deb(p platform, programs []file) error {
 			"paceline-lab simulates clients that share a quota, and measures and proves what is promised.",
 	}
 	info.Recommends = []string{"ca-certificates"}
-	info.Deb.Compression = "gzip" // xz would make the file a tenth smaller and take a minute
+	info.Deb.Compression = fmt.Sprintf("gzip:%d", enough) // xz would make the file a tenth smaller and take a minute
 	placed, err := placed(slices.Concat(programs, b.shared))
 	if err != nil {
 		return err
