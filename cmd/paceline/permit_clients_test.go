@@ -115,6 +115,7 @@ func (c *crowd) join(seconds time.Duration) {
 // Four programs of Python with 12 threads each keep to a strict limit, and use it.
 func TestPermitsStrict(t *testing.T) {
 	race.Without(t)
+	t.Parallel()
 	need.Program(t, "python3")
 	seconds := 4 * time.Second
 	if need.Whole() {
