@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -284,6 +285,37 @@ func TestShutTargetIsPassedOver(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A request that no target can take before its deadline is refused at once. Its error names the limit, and the instant
+// at which the request could go: at a target with After Never, too.
+func TestRefusedBeforeAllTargets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		spare := perMinute(t, "spare", 1, transport.Never)
+		own := spare.Limit
+		spare.Limit = func(p transport.Partition) limit.Limiter {
+			if own(p) == nil {
+				return nil
+			}
+			return rolling(t, 1, 20*time.Second, limit.Requests)
+		}
+		tr := mustNew(t, transport.Config{Base: deploy("main.test", "spare.test"), MaxWait: func(*http.Request) time.Duration { return 5 * time.Second },
+			Targets: []transport.Target{perMinute(t, "main", 1, 0), spare}})
+		for range 2 { // the second is the spare target's, as the first one is shut to it
+			if status, _, err := do(t, tr, get(t, "https://llm.test/x")); err != nil || status != 200 {
+				t.Fatal(status, err)
+			}
+		}
+		began := time.Now()
+		_, _, err := do(t, tr, get(t, "https://llm.test/x"))
+		e, ok := errors.AsType[*transport.Error](err)
+		if !ok || !errors.Is(err, paceline.ErrDeadline) || time.Since(began) != 0 {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
+		if ready := e.Ready.Sub(began); ready != 20*time.Second || e.Partition.Target != "spare" {
+			t.Errorf("it could go in %v, by %+v: %v", ready, e.Partition, err)
+		}
+	})
 }
 
 // After a refusal or a failure the next attempt goes to another target, at once.
