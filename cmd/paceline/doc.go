@@ -16,6 +16,7 @@
 //	                      needs
 //	run_flags.go          run: its flags, and which of them exclude each other; --until; the
 //	                      run.Config that they make
+//	flag_file.go          run: --flags, a file of flags that a team shares; --init, --schema
 //	run_progress.go       run: the progress line: parts, bar, the reason to wait, recent failures
 //	run_console.go        run: -q, -v and --log-level: what is printed on standard error
 //	run_report.go         run: the summary at the end, "the same command again", the exit code;
@@ -30,7 +31,7 @@
 //	by_upstream.go        run: --upstream: settings from a file of the proxy; flags that it
 //	                      excludes
 //	foreign_input.go      run: --input-format, --url, --body, --id: lists, tables, arrays, curl
-//	                      commands as input
+//	                      commands and HARs as input
 //	watch_page.go         run: --page: its address, and the page on which a run can be watched
 //	success.go            run: --success, a jq expression that a served answer must meet
 //	poll_flags.go         run: --every, --rounds: requests that are asked again and again

@@ -12,7 +12,7 @@ var groupTable = cli.Groups{
 			curl             the input has lines of curl, as copied from a browser`,
 			`next=HOW method=METHOD id=TEMPLATE query=PARAMETER input-format=FORMAT format=FORMAT base-url=URL
 			every rounds=N no-header skip-invalid next-while=POINTER max-pages=N
-			max-line max-header max-body queue redirects`},
+			flags=FILE init schema max-line max-header max-body queue redirects`},
 		{"Limits", `
 			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
 			preset=NAME      published limits by name, such as github or openai:tier1
