@@ -1,8 +1,8 @@
 // Package ratetest provides rate-limited servers for tests of clients, as net/http/httptest
 // provides servers. Such a server enforces a limit: it refuses the requests that exceed the limit.
-// It adds latency before this check (the way to the server) and after it (the way back), and logs
-// each request that arrives. From the log, a test can see how the client behaved, and how many
-// requests the best possible client would have sent.
+// If so configured, the server adds latency before this check (the way to the server) and after it
+// (the way back), and logs each request that it checks (LogTo). From its report or log, a test can
+// see how the client behaved, and how many requests the best possible client would have sent.
 //
 // Package ratetest itself provides two servers: an exchange (a market with orders and nonces), and
 // a quota with many users. Package ratetest/llm provides servers of language models, and
