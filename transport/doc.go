@@ -11,8 +11,8 @@
 // processed it. An idempotent request, such as a GET, is also sent again after a failure that may
 // pass, such as status 502. A request whose body cannot be read again (http.Request.GetBody is nil)
 // is sent only once. By default a request is sent up to 3 times, and a stated wait of more than 5
-// minutes ends the attempts. A request that cannot meet its deadline fails at once, without
-// waiting. The error contains the instant at which the request could have gone.
+// minutes ends the attempts. A request that cannot meet the deadline of its context fails at once,
+// without waiting. The error contains the instant at which the request could have gone.
 //
 // The table lists the steps of one RoundTrip, in order: the name of the step, what the step does,
 // and a type or package that it uses. If a request is sent again, the steps from acquire on are
@@ -37,11 +37,11 @@
 // The caller of a Transport reads the unchanged body of the answer. The Transport itself reads only
 // the beginning of error answers and of JSON answers, since a refusal may be in it. In two cases
 // the Transport reads the whole body along with the caller. In the first, Config.Tokens is set, and
-// the answer is that of a known language model API. In the second, the answer states its cost, as
-// some GraphQL APIs do (provider.Charge.Answer). At the end of the body, the attempt is settled
-// with the stated usage or cost. If the body is compressed with gzip, deflate, br or zstd, the
-// Transport decodes a copy. All such copies together take 256 MiB of memory at most. If the usage
-// cannot be read, the cost that was reserved before the send counts.
+// the answer is a success (2xx) of a known language model API. In the second, the answer states its
+// cost, as some GraphQL APIs do (provider.Charge.Answer). At the end of the body, the attempt is
+// settled with the stated usage or cost. If the body is compressed with gzip, deflate, br or zstd,
+// the Transport decodes a copy. All such copies together take 256 MiB of memory at most. If the
+// usage cannot be read, the cost that was reserved before the send counts.
 //
 // The Transport adds nothing to a request but what you set in Config.Keys and Config.Targets, such
 // as a credential or another host. After a redirect, an http.Client sends a new request through the
@@ -54,7 +54,7 @@
 // request. The clients that wait for a limit divide it among each other, by their weights. The
 // function Config.MaxWait bounds the wait of a request. A request whose foreseen wait is longer
 // fails at once, without waiting. With Config.MaxWait, a request that a limit refuses is sent again
-// until this wait is over, however often.
+// until this wait is over, however often, unless Config.Attempts is 1.
 //
 // A Transport is neither a cache nor a queue that stores requests. If a request must outlive the
 // call that made it, use a pool.Pool. A Pool also has priorities, and keeps dead letters (records

@@ -1,7 +1,7 @@
-// Package sqlite stores shared limits in a SQLite file. The package is for processes of one machine,
-// and needs no server. On Linux and macOS the store's clock is the time since the machine started.
-// Nobody can set this clock, so a new process need not wait until other processes confirm the
-// clock. On other systems the clock is the wall clock, and a new process waits for that
+// Package sqlite stores shared limits in a SQLite file. The package is for processes of one
+// machine, and needs no server. On Linux and macOS the store's clock is the time since the machine
+// started. Nobody can set this clock, so a new process need not wait until other processes confirm
+// the clock. On other systems the clock is the wall clock, and a new process waits for that
 // confirmation.
 //
 // A turn is one read and one write of a limit's state. No turn waits for the disk, so a crash of
@@ -13,8 +13,8 @@
 // grants (permissions to send). Then nothing is sent until none of those grants can count.
 //
 // Open refuses a database in memory, since no other process could see it. On Linux, processes in
-// different time namespaces cannot share a file: a turn of such a process fails with an error. Do
-// not put the file on a network file system.
+// different time namespaces cannot share a file: a turn (a read and a write of a limit's state) of
+// such a process fails with an error. Do not put the file on a network file system.
 package sqlite
 
 import (

@@ -1,6 +1,7 @@
 // Package mutate plants small faults in this module's sources, one at a time, and lets the tests
-// look for each fault. A fault that no test finds shows a promise of the code that no test checks.
-// The package contains only tests: PACELINE_LONG=1 go test ./tools/mutate.
+// look for each fault. A fault that no test finds shows a promise of the code that no test checks,
+// unless equivalents.txt lists this fault. The package contains only tests: PACELINE_LONG=1 go test
+// ./tools/mutate.
 //
 // A fault is an edit of a few bytes, made from the syntax tree. It is never written to the sources:
 // the go command reads it through -overlay. A mutant is a source file with one fault. All mutants

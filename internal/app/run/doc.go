@@ -1,5 +1,5 @@
-// Package run sends the requests of a file. It contains all of `paceline run` but the flags and the
-// terminal. These are its source files:
+// Package run sends the requests of a file or a backlog. With the packages in its folders, it
+// contains all of `paceline run` but the flags and the terminal. These are its source files:
 //
 //	run.go          the four steps: New, Open, Send, Close; the errors of each
 //	config.go       Config: the options of a run, and which contradict each other; a Backlog as

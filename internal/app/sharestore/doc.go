@@ -1,6 +1,7 @@
-// Package sharestore makes the limits that `paceline run` and `paceline proxy` share with other
-// processes through a store, which is a database. The package gives each limit its name in the
-// store, and knows which kinds of limit can be shared. All the rest of sharing is in package share.
+// Package sharestore makes the limits that commands such as `paceline run` and `paceline proxy`
+// share with other processes through a store, which is a database. The package gives each limit its
+// name in the store, and knows which kinds of limit can be shared. All the rest of sharing is in
+// package share.
 //
 // # Files
 //

@@ -11,7 +11,8 @@
 // Each turn (transaction of a worker) also increments a number in the row of its worker: the beat.
 // If the beat of a worker does not change for 14 s, the other workers give it up, and may claim its
 // requests. Each of them looks at all beats once a second, and measures the 14 s by its own clock.
-// So no worker has to trust the clock of another machine.
+// A worker whose look fails or comes late measures the 14 s anew. So no worker has to trust the
+// clock of another machine.
 //
 // The workers of a backlog and their transactions (turns) obey these laws:
 //  1. One result. Each request without a result has a row. The transaction that writes the result
