@@ -2,10 +2,11 @@
 // curl commands, network logs of browsers.
 //
 // Recognize finds the form of an input by its beginning and the name of its file. If the input has
-// a form that is not supported, the error names that form and a command that converts it. A Reader
-// makes an Item of each line, row, element or command. A Maker fills the columns of an Item into
-// templates, for example of a URL. Each value is escaped for its place in the template. If a value
-// itself looks like a template, such as {name}, it is not replaced.
+// a form that is not supported, such as YAML, the error names that form and what is expected. For
+// some of these forms the error also has a command that converts the input. A Reader makes an Item
+// of each line, row, element or command. A Maker fills the columns of an Item into templates, for
+// example of a URL. Each value is escaped for its place in the template. If a value itself looks
+// like a template, such as {name}, it is not replaced.
 //
 // A Reader and a Maker do not check whether a request can be sent. Package format does so, with the
 // function ParseURL of this package. Package input owns no clock and opens no file.
