@@ -39,8 +39,8 @@ func newProxyCheck() *cobra.Command {
 			"in words what paceline proxy\n" +
 			"would do: where it listens, who may come, where requests go, what limits hold, and what a client sees. No secret " +
 			"is shown. Nothing is sent,\n" +
-			"and nothing listens.\n\nIf something is wrong, all errors are told, each with its line and column, and the exit " +
-			"code is 4.",
+			"and nothing listens.\n\nIf something is wrong, the errors of all fields are told, each with its line and column; what does not " +
+			"go together is\ntold one at a time. The exit code is 4 then.",
 		Example: "  paceline proxy --init paceline.yaml\n  paceline proxy check paceline.yaml",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {

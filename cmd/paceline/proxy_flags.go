@@ -126,7 +126,7 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.DurationVar(&f.u.ConnectTimeout, "connect-timeout", 10*time.Second, "longest time for a connection to the server")
 	p.IntVar(&f.u.Attempts, "attempts", 3,
 		"attempts of a request, where a repeat does no harm. A refusal by a limit is no attempt: the request waits "+
-			"until --max-wait")
+			"until --max-wait. With 1, the client gets it at once")
 	p.DurationVar(&f.maxOutage, "max-outage", 10*time.Second,
 		"longest wait for a server that nothing reaches; 0s: no wait")
 	p.DurationVar(&f.u.MaxPause, "max-pause", time.Hour, "longest pause of all requests because of one answer")

@@ -25,7 +25,7 @@ import (
 const workLong = `Send the requests of a backlog, beside any number of other processes that do the same. All of them keep to the limits together.
 Each request has one result. What may have been sent twice is named (possible_repeat), and nothing else is.
 
-A process that dies or is stopped loses nothing: others send what it had, 15 s later. The first Ctrl-C waits for the requests in
+A process that dies or is suspended loses nothing: others send what it had, 15 s later. The first Ctrl-C waits for the requests in
 flight, and gives the others back.
 
 Exit codes are those of paceline run.`

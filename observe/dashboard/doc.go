@@ -30,5 +30,6 @@
 //	first_sentence.go  the first sentence of the page: who waits for what
 //	history.go         the charts' points of the last 15 minutes
 //	stream.go          the stream of server-sent events to a viewer
-//	assets.go          the HTML, script and style of the page
+//	assets.go          the HTML and script of the page; internal/web has the style, the charts and
+//	                   text(), which writes names as text
 package dashboard

@@ -13,7 +13,7 @@
 //	uploads.go          OpenAI's /v1/files: uploads, their forms, room
 //	batch_api.go        OpenAI's /v1/batches: made, listed, served later
 //	message_batches.go  Anthropic's /v1/messages/batches
-//	fault.go            faults: which there are, how often, in which order
+//	fault.go            faults: error-event, 529 and others; how often, in which order
 //	respond.go          answers, whole or as a stream; how quickly; a stream that breaks off
 //	openai.go           OpenAI's paths, header fields, errors and refusals
 //	anthropic.go        Anthropic's paths, header fields, errors and refusals; 529

@@ -13,7 +13,8 @@
 //	proxy_config.go     Config and its parts: Bounds, Clients, Upstream, Key, Limit, Price
 //	check.go            defaults of a Config, and which of its settings are mistakes or contradict
 //	                    each other
-//	proxy.go            Proxy: New, ServeHTTP, Close; how long requests may count at most
+//	proxy.go            Proxy: New, ServeHTTP, Close; how long requests count, and the state
+//	                    keeps them
 //	apply.go            a changed file, and what becomes of requests that wait; settings
 //	                    that cannot change;
 //	                    upstreams taken out
@@ -57,7 +58,8 @@
 //	stated_cost.go      what a request costs: charges, and a client's field Paceline-Cost
 //	upstream_price.go   costs in money, and limits of money
 //	shared_store.go     limits in a store; settings that --share does not go with
-//	state.go            the state file: sends before a restart count on; limits that were found
+//	state.go            the state file: sends before a restart count on (how far back: proxy.go);
+//	                    limits that were found
 //	                    out
 //	inherit.go          at a takeover: the file, and requests in flight of the process before
 //	handover.go         at a takeover: listeners go over, and the former process ends

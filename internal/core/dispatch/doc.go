@@ -13,10 +13,11 @@
 // help, such as Done or Submit. A Dispatcher has no clock and no lock, and is not safe for
 // concurrent use.
 //
-//	dispatch.go    which key sends which request next; bans, holds, what Done does to both
+//	dispatch.go    which key sends which request next; the ends of bans and holds, by Done
 //	part.go        requests of one resource, which others with room overtake
 //	host_heads.go  requests to a host that is down are set aside; probes; a slow host
 //	shared.go      several keys of one account: their common limits and pauses
-//	blame.go       key or request at fault for a denial; whether another key may try at once
+//	blame.go       key or request at fault for a denial (401, 403); how long the key then stays
+//	               away; whether another may try at once
 //	nonce.go       nonces of a key, which must rise
 package dispatch

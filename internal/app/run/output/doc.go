@@ -13,7 +13,8 @@
 //	results_store.go  opens, syncs and rereads results and dead letters; torn lines; a missing
 //	                  folder
 //	rows_view.go      results.csv and FILE.rows behind it: results as rows, or in the input's order
-//	selection.go      --select, compiled: the header row and rows of CSV; quotes of cells, line breaks
+//	selection.go      --select, compiled: the columns of CSV in their order; quotes of cells,
+//	                  line breaks
 //	select_list.go    NAME=EXPRESSION,…: the columns of --select, split at commas
 //	order.go          --ordered: results in the order of the input; what waits behind a slow
 //	                  request
