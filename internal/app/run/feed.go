@@ -91,6 +91,8 @@ func (f *feeder) feed(ctx context.Context, name string, in io.Reader, of *group)
 	if t.Checked {
 		reader.Pass, reader.Ended = format.Checked, f.tally.HasEnded
 	}
+	each, _ := f.c.divides()
+	each = each && f.c.Backlog != nil
 	isFirst := of == nil || of.index == 0 // only the first of several feeders reports what is wrong
 	if of != nil {
 		reader.Passes = func(model string) bool { return f.groups.of(f.c.Meter, model) != of }
@@ -113,7 +115,7 @@ func (f *feeder) feed(ctx context.Context, name string, in io.Reader, of *group)
 		switch {
 		case invalid && f.c.Backlog != nil:
 			f.broken(reader.Raw(), err)
-		case err == nil && f.c.Backlog != nil && f.lacks(q):
+		case err == nil && each && f.lacks(q):
 			f.later(q)
 		case err == nil && q.Passed, skip && !isFirst:
 		case err != nil && !isFirst:

@@ -148,12 +148,11 @@ func (c *Config) ofBacklog() map[string]*PlanModel {
 	return all
 }
 
-// lacks reports whether a request of a backlog is to a model that came after the groups were made. Limits of its own
-// would begin beside those that other processes keep for it.
+// lacks reports whether a request of a backlog is to a model that came after the groups were made, where each model has
+// a group. Limits of its own would begin beside those that other processes keep for it.
 func (f *feeder) lacks(q *format.Request) bool {
-	each, _ := f.c.divides()
 	model := q.Estimate.Model
-	return each && f.groups.of(f.c.Meter, model).model != f.c.Meter.SharedModel(model)
+	return f.groups.of(f.c.Meter, model).model != f.c.Meter.SharedModel(model)
 }
 
 // namesModels reports whether some limits are for models that the user named.

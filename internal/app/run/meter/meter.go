@@ -45,6 +45,7 @@ type Meter struct {
 	dialect   provider.Dialect
 	own       bool   // the host is the provider's own
 	sells     string // the provider whose prices apply
+	shares    string // the provider whose models share limits
 	estimator *tokens.Estimator
 	rough     *tokens.Estimator // guesses the tokens, which is faster than a count
 	produces  bool              // the server counts output as it is produced
@@ -87,6 +88,7 @@ func New(c Config) (*Meter, error) {
 	if m.sells = m.dialect.Name(); !known && c.LimitsOf != "" {
 		m.sells = c.LimitsOf
 	}
+	m.shares = cmp.Or(row.Name, m.dialect.Name())
 	m.c.Limits = m.Drawn(c.Limits)
 	var err error
 	if m.estimator, err = tokens.New(tokens.Config{Overrun: c.Overrun, Vocabulary: tiktoken.Vocabulary}); err != nil {
@@ -135,7 +137,4 @@ func (m *Meter) CountsExactly(model string) bool {
 func (m *Meter) API() tokens.API { return m.c.API }
 
 // SharedModel is the name under which a model shares limits with others of its family.
-func (m *Meter) SharedModel(model string) string {
-	row, _ := provider.LookupProvider(m.c.LimitsOf)
-	return provider.SharedModel(cmp.Or(row.Name, m.dialect.Name()), model)
-}
+func (m *Meter) SharedModel(model string) string { return provider.SharedModel(m.shares, model) }
