@@ -24,11 +24,11 @@
 //	table.go        CSV and TSV as input: the header line, quotes, separators
 //	json.go         JSON, as lines and as an array
 //	shell.go        splits curl commands into words, as a shell does
-//	curl.go         a request from the words of a curl command
-//	har.go          requests from a HAR, the network log of a browser
-//	row.go          the columns of a row: names, values, types
-//	template.go     templates such as {name}, for URLs, bodies, headers and ids
-//	make.go         a request from a row and its templates
+//	curl.go         options of a curl command; those that are refused
+//	har.go          requests of a HAR: what is left out, a body that is missing
+//	row.go          the columns of a row: {row.NAME}, a name that is missing, numbers and dates
+//	template.go     {NAME} in --url, --body, --id: how a value is escaped; a body's Content-Type
+//	make.go         fills a row into all templates of a request
 //	line_reader.go  lines of bounded length, and an error for a longer one
 //	json_reader.go  lines of JSON, and the column of a mistake in one
 //	valid_json.go   whether a text is JSON
