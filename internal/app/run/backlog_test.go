@@ -31,7 +31,7 @@ type shelf struct {
 	unfresh  map[string]int  // how many writes are not fresh
 
 	bodies map[string]string // the models of requests to a language model
-	until  string            // the request whose end drains the run
+	until  int               // how many ends drain the run; 0: it ends by itself
 
 	run    *Run
 	url    string
@@ -101,7 +101,7 @@ func (s *shelf) Ended(id string, e BacklogEnd) {
 		panic(id + " ended twice")
 	}
 	e.Line = bytes.Clone(e.Line)
-	if s.ended[id] = e; id == s.until {
+	if s.ended[id] = e; len(s.ended) == s.until {
 		s.run.Drain()
 	}
 }
@@ -142,7 +142,7 @@ func (s *shelf) sent(t *testing.T, c Config, ids ...string) (map[string]int, map
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ended := totals.Done + totals.Dead + totals.Expired; ended != len(s.ended) || totals.Input != ended+totals.Left || totals.Left > 0 && s.until == "" || totals.Lost > 0 {
+	if ended := totals.Done + totals.Dead + totals.Expired; ended != len(s.ended) || totals.Input != ended+totals.Left || totals.Left > 0 && s.until == 0 || totals.Lost > 0 {
 		t.Errorf("counted %d ends of %d requests, %d left, %d lost; expected %d", ended, totals.Input, totals.Left, totals.Lost,
 			len(s.ended))
 	}
@@ -255,7 +255,7 @@ func TestBacklogOfModels(t *testing.T) {
 			t.Fatal(err)
 		}
 		slow := format.Rate{N: 1, Per: time.Hour, Unit: limit.Requests, Bucket: true, Burst: 1, Text: "1/h", Model: "gpt-4o"}
-		s := &shelf{bodies: map[string]string{"a": "gpt-4o-2024-08-06", "b": "gpt-4o", "c": "gpt-4o", "d": c.fast}, until: "d"}
+		s := &shelf{bodies: map[string]string{"a": "gpt-4o-2024-08-06", "b": "gpt-4o", "c": "gpt-4o", "d": c.fast}, until: 2}
 		config := Config{Meter: m, Limits: []format.Rate{slow}, Models: []string{"gpt-4.1"}}
 		if d := config.Division(); d != c.division {
 			t.Errorf("%q, expected %q", d, c.division)
