@@ -26,16 +26,17 @@
 // advance the worker marks as many requests of a lane as it sent in the busiest 100 ms of the last
 // seconds, and at least two. It marks one more for each permit that it has without a marked
 // request. If a worker writes nothing to the database for about 15 s, the other workers give it up:
-// they take over all requests that it had taken. The former worker may have sent those that it had
-// marked. So if one of these is sent again, its Result has Repeat set. A worker that dies thus
-// causes a Repeat for no other requests than those that it had marked. These are the requests in
-// flight, those marked in advance, and failed ones that the worker would have sent again within 10
-// s.
+// they take over all requests that it had reserved for itself. The former worker may have sent
+// those that it had marked. So if one of these is sent again, its Result has Repeat set. A worker
+// that dies thus causes a Repeat for no other requests than those that it had marked. These are the
+// requests in flight, those marked in advance, and failed ones that the worker would have sent
+// again within 10 s.
 //
 // The first answer that a worker reports for a request becomes its result, even if the worker was
 // given up before. The promises of package backlog are one result for each request, and no
-// unreported repeat. They do not depend on the clocks of machines being right. Two fields of a Job
-// are instants of a wall clock: Due by the clock of the database, Deadline by that of the worker.
+// unreported repeat. They hold unless the database loses transactions that it had committed. They
+// do not depend on the clocks of machines being right. Two fields of a Job are instants of a wall
+// clock: Due by the clock of the database, Deadline by that of the worker.
 //
 // # Not for
 //

@@ -1,8 +1,8 @@
 // Command paceline sends requests at the highest rate that a server's limits allow. If the command
 // is given the limits that the server enforces, and nobody else uses them, the server rejects no
-// request for a limit. No request is lost: each ends with a result or as a dead letter. The verb
-// try shows this: it sends requests to a strict server that it starts itself, and counts what that
-// server rejected.
+// request for a limit. No request of a run is lost: unless the run is broken off, each ends with a
+// result or as a dead letter. The verb try shows this: it sends requests to a strict server that it
+// starts itself, and counts what that server rejected.
 //
 // The command has verbs, such as run and proxy. The name of a file of this package mostly begins
 // with the name of its verb. Package internal/app/cli contains the parts of a command line that all

@@ -6,9 +6,10 @@
 // Use one Pace for all requests that count in one limit, for example all requests to one service in
 // one account and region. Each attempt of a request waits until the limit has room for it, first
 // come, first served. The SDK's retryer makes further attempts of a failed request, and these wait,
-// too. After the wait, the attempt is signed and sent, and the limit learns from its answer. If the
-// limit never has room for an attempt, or not before the deadline of its context, the request fails
-// at once. The SDK does not retry such a request.
+// too. After the wait, the attempt is signed and sent, and the limit learns from its answer. (If
+// the answer is a stream, the attempt ends for the limit when the header of the answer was read.)
+// If the limit never has room for an attempt, or not before the deadline of its context, the
+// request fails at once. The SDK does not retry such a request.
 //
 // After the service refused an attempt for its rate, the Pace sends no further attempt until a
 // pause is over. The pause lasts as long as the answer states. If the answer states no time, the

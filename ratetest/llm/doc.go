@@ -1,8 +1,8 @@
 // Package llm provides servers that imitate language model APIs, for tests of clients. The servers
-// imitate OpenAI's and Anthropic's endpoints, limits, header fields, streams, refusals and faults.
-// Package llm also provides a judge, which reads the log of a server. The judge counts what each
-// key used of each model, and checks the server's decisions against the limits. Servers of other
-// providers are in package ratetest/service.
+// imitate OpenAI and Anthropic: their main endpoints, limits, header fields, streams, refusals and
+// faults. Package llm also provides a judge, which reads the log of a server. The judge counts what
+// each key used of each model, and checks the server's decisions against the limits. Servers of
+// other providers are in package ratetest/service.
 //
 // # Files
 //

@@ -1,7 +1,7 @@
 // Package redis stores shared limits in Redis 7: one server, a cluster, or sentinels. Each limit is
 // one key of Redis: a hash with two fields, a version and a blob with the state. The Redis server
 // needs no disk for shared limits. After a restart or a failover, Redis has another run_id. So the
-// processes notice the loss, and restore the state of the limits.
+// processes that still run notice the loss, and restore the state of their limits.
 //
 // A process that shares a limit needs the Redis commands EVALSHA, EVAL, HMGET, HGET and HSET on
 // keys with the prefix ("paceline:" by default), and TIME and INFO. Store.Names, which lists the

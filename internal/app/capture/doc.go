@@ -3,11 +3,12 @@
 // as HTTPS_PROXY. The flag --capture of `paceline exec` uses the package, on Linux.
 //
 // The captured program runs in a network namespace of its own, where every address is local. If the
-// program looks up a host name, the answer is an address of 198.18.0.0/15. All TCP connections to
-// such addresses arrive at one listener. The listener is made inside the namespace, and passed
-// through a Unix socket to the proxy outside. Connections to loopback addresses stay in the
-// namespace, except those to named hosts and allowed ports. So no TCP connection can leave the
-// namespace without the proxy. Root is not needed on a system that allows user namespaces.
+// program looks up a host name, the answer is an address of 198.18.0.0/15. All TCP connections, but
+// those to loopback addresses and to port 53, arrive at one listener. The listener is made inside
+// the namespace, and passed through a Unix socket to the proxy outside. Connections to loopback
+// addresses stay in the namespace, except those to the ports of 127.0.0.0/8 that the user allows.
+// So no TCP connection can leave the namespace without the proxy. Root is not needed on a system
+// that allows user namespaces.
 //
 // # Files
 //

@@ -1,7 +1,7 @@
 // Package screen lays out text for people, in columns of a terminal.
 //
-// A Screen writes to standard error while a command runs for a long time. On a terminal, one or two
-// lines at the bottom show the progress. A timer of the Screen rewrites these lines again and
+// A Screen writes to standard error while a command runs for a long time. On a terminal, up to
+// three lines at the bottom show the progress. A timer of the Screen rewrites these lines again and
 // again. Their text is computed from the present state of the command and the width of the
 // terminal. All other text that a Screen writes consists of lines that stay. A Screen is not for
 // results: a command writes these to standard output itself.

@@ -1,7 +1,8 @@
 // Package ceiling computes the ceiling of a limit: the most requests that any client with the same
-// knowledge can send so that the server surely refuses none. Simulators, servers for tests and the
-// summary of a run compare the ceiling with what a real client sent. The package only computes: it
-// sends nothing and reads no clock.
+// knowledge can send so that the server surely refuses none. That depends on how long requests and
+// answers take, so the caller states these times. Simulators, servers for tests and the summary of
+// a run compare the ceiling with what a client sent. The package only computes: it sends nothing
+// and reads no clock.
 package ceiling
 
 import (

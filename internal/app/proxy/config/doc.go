@@ -25,7 +25,7 @@
 // Package yamlfile reads a configuration file strictly: it reports all errors of the file, each
 // with its line and column. Secrets should be in environment variables or in files of their own. If
 // a secret is in the configuration file itself, and users other than the file's owner may read the
-// file, Load refuses the file.
+// file, Load refuses the file. (On Windows, Load does not check this.)
 //
 // # Files
 //

@@ -1,9 +1,10 @@
 // Package tally counts the requests and attempts of a run (of package internal/app/run).
 //
-// A Tally stores the ids of all requests, from the input and from the files of earlier runs. So the
-// Tally knows which requests have ended, and finds at the end of the run whether one has no result.
-// The Tally also counts requests and attempts per key, per model and per kind of failure, and it
-// measures the recent rate. The package reads the clock, and sends nothing.
+// A Tally stores the ids of all requests, from the input and from the files of earlier runs. (It
+// stores no ids of a backlog, nor of requests that are sent in rounds.) So the Tally knows which
+// requests have ended, and finds at the end of the run whether one has no result. The Tally also
+// counts requests and attempts per key, per model and per kind of failure, and it measures the
+// recent rate. The package reads the clock, and sends nothing.
 //
 //	tally.go         counts done, dead, expired, missing; the state and line of each id
 //	model_totals.go  done, dead, tokens and money of each model
