@@ -1,7 +1,7 @@
 // Command release builds, from a clean clone, all files of a release of Paceline. It builds for
-// Linux, macOS and Windows, on amd64 and arm64. For each of these six platforms it makes an archive
-// with two programs, their man pages and completions. The programs are paceline and paceline-lab,
-// the simulator.
+// Linux, macOS and Windows, on amd64 and arm64. For each of these six platforms (or for those of
+// the flag --only) it makes an archive with two programs, their man pages and completions. The
+// programs are paceline and paceline-lab, the simulator.
 //
 // A release also contains packages for Debian, an image for containers, and npm packages of the
 // program. The image and the npm packages contain paceline alone, without paceline-lab. The Python
