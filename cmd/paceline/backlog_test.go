@@ -179,6 +179,8 @@ func TestBacklogRun(t *testing.T) {
 	if _, errs := said(t, cli.ExitConfig, "run", file, "--url", server.URL+"/{row.at}", "--backlog", store, "--limit", "none", "--select", "id=.id", "--out", file); !strings.Contains(errs, "is the input") {
 		t.Errorf("results over the input: %q", errs)
 	}
+	before := linesFile(t, dir, "before.jsonl", `{"id":"x","state":"cancelled","attempts":0}`)
+	said(t, cli.ExitSomeFailed, "run", file, "--url", server.URL+"/{row.at}", "--backlog", store, "--limit", "none", "--out", before)
 	other := linesFile(t, dir, "other.txt", "not results")
 	if _, errs := said(t, cli.ExitConfig, "run", file, "--url", server.URL+"/{row.at}", "--backlog", store, "--limit", "none", "--out", other); !strings.Contains(errs, "is this the right file?") {
 		t.Errorf("results over another file: %q", errs)
