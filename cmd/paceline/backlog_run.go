@@ -146,7 +146,7 @@ func (r *backlogResults) check(c *run.Config) error {
 		case c.InputInfo != nil && os.SameFile(info, c.InputInfo):
 			return fmt.Errorf("%s is the input, and results would replace it", path)
 		case rerr == io.EOF && len(line) == 0, is:
-		case bytes.HasPrefix(line, []byte(`{"id":"`)) && bytes.Contains(line, []byte(`","state":"cancelled"`)): // no run has that
+		case bytes.HasPrefix(line, []byte(`{"id":"`)) && bytes.Contains(line, []byte(`","state":"cancelled"`)):
 		case r.shape != nil && path == r.out && (len(r.shape.Head()) == 0 && bytes.HasPrefix(line, []byte("{")) ||
 			len(r.shape.Head()) > 0 && bytes.Equal(line, r.shape.Head())):
 		default:

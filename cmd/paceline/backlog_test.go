@@ -180,7 +180,8 @@ func TestBacklogRun(t *testing.T) {
 		t.Errorf("results over the input: %q", errs)
 	}
 	before := linesFile(t, dir, "before.jsonl", `{"id":"x","state":"cancelled","attempts":0}`)
-	said(t, cli.ExitSomeFailed, "run", file, "--url", server.URL+"/{row.at}", "--backlog", store, "--limit", "none", "--out", before)
+	said(t, cli.ExitSomeFailed, "run", file, "--url", server.URL+"/{row.at}", "--backlog", store, "--limit", "none",
+		"--out", before)
 	other := linesFile(t, dir, "other.txt", "not results")
 	if _, errs := said(t, cli.ExitConfig, "run", file, "--url", server.URL+"/{row.at}", "--backlog", store, "--limit", "none", "--out", other); !strings.Contains(errs, "is this the right file?") {
 		t.Errorf("results over another file: %q", errs)
