@@ -87,14 +87,19 @@ func (r *judge) noticed(j *job, v *classify.Verdict) {
 	all, not := costs.Words(worth, cost)
 	r.teller.Say("%s costs %s, and not %s, as answers show: --charge '%s=%s%s'", is.Mends(), all, not, is.Mends(), all, line)
 	for _, g := range j.group.r.groups {
-		g.pool.Update(func(_ mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
-			for _, t := range q.Waiting() {
-				if other := q.Info(t).Request.Value.(*job); r.c.prices.atLeast(other.r) {
-					q.SetCost(t, other.r.Cost)
-				}
-			}
-		})
+		r.c.prices.mend(g)
 	}
+}
+
+// mend lets the requests that wait in a group cost as much as answers have shown.
+func (k *charging) mend(g *group) {
+	g.pool.Update(func(_ mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
+		for _, t := range q.Waiting() {
+			if other := q.Info(t).Request.Value.(*job); k.atLeast(other.r) {
+				q.SetCost(t, other.r.Cost)
+			}
+		}
+	})
 }
 
 // newCharging fails if a charge is wrong, or fits nothing.

@@ -235,11 +235,7 @@ func (f *feeder) hand(ctx context.Context, q *format.Request, stray error) bool 
 		f.deadUnsent(j, earlier)
 		return true
 	}
-	ttl, renewal := f.starts.due(q)
-	j.waited[0] = g.waits.Until(time.Now())
-	err := g.pool.Submit(ctx,
-		pool.Request{ID: turnOf(q), Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
-			Resource: q.Apart(), Attempts: earlier, Value: j})
+	err := f.submit(ctx, j, earlier)
 	if err == nil {
 		return true
 	}
@@ -248,6 +244,27 @@ func (f *feeder) hand(ctx context.Context, q *format.Request, stray error) bool 
 		f.course.fail(err)
 	}
 	return false
+}
+
+// submit hands a request to its Pool. A lesson on its cost may come after the request was read, and while it waits for
+// room in the Pool. Then the Pool does not know of it yet, and the lesson is for those that it knows.
+func (f *feeder) submit(ctx context.Context, j *job, earlier int) error {
+	q, g := j.r, j.group
+	has, lessons := q.Charge != nil, int64(0)
+	if has {
+		if lessons = f.prices.notices.Lessons(); lessons > 0 {
+			f.prices.atLeast(q)
+		}
+	}
+	ttl, renewal := f.starts.due(q)
+	j.waited[0] = g.waits.Until(time.Now())
+	err := g.pool.Submit(ctx,
+		pool.Request{ID: turnOf(q), Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
+			Resource: q.Apart(), Attempts: earlier, Value: j})
+	if err == nil && has && f.prices.notices.Lessons() != lessons {
+		f.prices.mend(g)
+	}
+	return err
 }
 
 // noBudget ends the reading if there is a budget and the price of a request is not known. The

@@ -23,8 +23,8 @@ const mostLessons = 4096
 //
 // Costs only grow by that, and only for the route. The zero Notices are ready. Safe for concurrent use.
 type Notices struct {
-	taught atomic.Bool // there are lessons
-	read   atomic.Bool // an answer stated what is used
+	taught atomic.Int64 // how often a lesson was new or changed
+	read   atomic.Bool  // an answer stated what is used
 
 	mu      sync.Mutex
 	keys    map[whose]*steps
@@ -239,7 +239,7 @@ func (n *Notices) step(is Charged, u limit.Unit, found bool, step, cost int64, f
 	}
 	if first {
 		l.guess[u] = step
-		n.taught.Store(true)
+		n.taught.Add(1)
 		return false
 	}
 	if l.step[u] != step {
@@ -247,7 +247,7 @@ func (n *Notices) step(is Charged, u limit.Unit, found bool, step, cost int64, f
 		return false
 	}
 	l.cost[u], l.step[u] = step, 0
-	n.taught.Store(true)
+	n.taught.Add(1)
 	return true
 }
 
@@ -274,12 +274,15 @@ func (n *Notices) Moves(is Charged, resource string) bool {
 		return false
 	}
 	l.resource = strings.Clone(resource)
-	n.taught.Store(true)
+	n.taught.Add(1)
 	return true
 }
 
 // HasTaught reports whether there are lessons.
-func (n *Notices) HasTaught() bool { return n.taught.Load() }
+func (n *Notices) HasTaught() bool { return n.taught.Load() > 0 }
+
+// Lessons counts what was learned: two results that differ mean that a cost may have changed in between.
+func (n *Notices) Lessons() int64 { return n.taught.Load() }
 
 // Taught returns what requests cost at least, and where they count, by the lessons. The cost is zero, or the
 // resource empty, if it is as their charge says.
