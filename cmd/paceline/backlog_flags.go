@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/work"
 	"github.com/paceline-go/paceline/internal/text"
 )
@@ -81,7 +82,6 @@ var notWithBacklog = refusals{
 	{"every rounds", "a backlog has one result for each id"},
 	{"next next-while max-pages", "the next page is known only to the process that read the one before"},
 	{"per-second", "a limit that lets a large request go alone cannot be shared"},
-	{"budget price price-input price-output", "each process knows only what it has spent itself"},
 	{"retry-dead", "expected paceline backlog retry-dead"},
 	{"strangers sharers use ramp", "the limits are shared by a store"},
 	{"latency-max", "what a promise of latencies gains cannot be shared"},
@@ -155,15 +155,27 @@ func (f *backlogFlags) shares(of *runFlags) {
 	}
 }
 
-// agrees notes in a backlog how its workers divide their limits, for later ones. It refuses a worker that divides them
+// agrees notes in a backlog how its workers divide their limits, and what they may spend (0: anything), for later ones.
+// It refuses a worker that divides them
 // otherwise than one that is there: their limits cannot show it.
-func (o *opened) agrees(ctx context.Context, own string) error {
+func (o *opened) agrees(ctx context.Context, own string, budget sending.Money) error {
+	if budget > 0 {
+		own += fmt.Sprintf(" and a budget of %v", budget)
+	}
 	return work.ChangeNote(ctx, o.Backlog, func(note *work.Note) (changed bool, err error) {
 		was := note.Limits
 		if was == own {
 			return false, nil
 		}
 		note.Limits = own
+		switch {
+		case budget == 0:
+			note.Budget = nil
+		case note.Budget == nil:
+			note.Budget = &work.Budget{Most: budget}
+		default:
+			note.Budget.Most = budget
+		}
 		if was == "" {
 			return true, nil
 		}

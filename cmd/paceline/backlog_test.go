@@ -23,6 +23,7 @@ import (
 	"github.com/paceline-go/paceline/backlog/sqlite"
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/work"
 )
 
@@ -325,11 +326,9 @@ func TestBacklogBadInput(t *testing.T) {
 		{cli.ExitUsage, "--via with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--via", "batch"}},
 		{cli.ExitUsage, "--ordered with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--ordered"}},
 		{cli.ExitUsage, "--out-dir with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--out-dir", dir}},
-		{cli.ExitUsage, "--budget with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--budget", "1"}},
 		{cli.ExitUsage, "--retry-dead with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--retry-dead"}},
 		{cli.ExitUsage, "--next with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--next", "link"}},
 		{cli.ExitUsage, "--tpm: the tokens of GET /a cannot be counted", []string{"run", good, "--backlog", store, "--tpm", "1000"}},
-		{cli.ExitUsage, "--price-input with --backlog", []string{"run", good, "--limit", "none", "--backlog", store, "--price-input", "1"}},
 		{cli.ExitUsage, "--format with paceline work", []string{"work", "--limit", "none", "--backlog", store, "--format", "openai-batch"}},
 		{cli.ExitUsage, "--base-url: base URL", []string{"work", "--limit", "none", "--backlog", store, "--base-url", "host"}},
 		{cli.ExitUsage, "--format openai-batch with --select", []string{"backlog", "results", store, "--format", "openai-batch", "--select", "id=.id"}},
@@ -362,6 +361,63 @@ func TestBacklogBadInput(t *testing.T) {
 	server.once(t, 0)
 }
 
+// Workers share one budget: together they send what it pays for, and no more. What each took and did not spend is there
+// for the next, which has a larger budget. One with another budget is refused while others are there.
+func TestBacklogBudget(t *testing.T) {
+	t.Parallel()
+	server, dir := countingServer(t), t.TempDir()
+	store := "sqlite:" + filepath.Join(dir, "jobs.db")
+	said(t, cli.ExitOK, "enqueue", urlFile(t, server.URL, 100), "--backlog", store)
+	together := func(budget string) {
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				_, errs := said(t, cli.ExitBudget, "work", "--backlog", store, "--limit", "none", "--until-empty",
+					"--progress", "off", "--budget", budget, "--price", "0.5", "--concurrency", "2")
+				if !strings.Contains(errs, "what is left of the budget of $"+strings.TrimSuffix(budget, "USD")) {
+					t.Errorf("it says %q", errs)
+				}
+			})
+		}
+		all.Wait()
+	}
+	o, err := (&backlogFlags{store: store, name: defaultBacklog}).open(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.close()
+	left := func() int {
+		all, err := o.Workers(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(livingOf(all))
+	}
+	spend := func(budget string, most int) {
+		for sent := -1; sent < most; sent = len(server.seen) {
+			if sent == len(server.seen) {
+				t.Fatalf("with a budget of %s, %d requests are sent of %d", budget, sent, most)
+			}
+			together(budget) // one that ends early may return what it reserved when the others have ended
+			for left() > 0 { // the store was busy at an end, and others give it up
+				time.Sleep(50 * time.Millisecond)
+			}
+		}
+		server.once(t, most)
+		if n, err := work.ReadNote(t.Context(), o.Backlog); err != nil || n.Budget == nil || n.Budget.Taken != sending.Money(most)*sending.ToMoney(0.5) {
+			t.Errorf("after %d requests, %+v is taken of %s: %v", most, n.Budget, budget, err)
+		}
+	}
+	spend("25USD", 50)
+	spend("40USD", 80)
+	out, _ := said(t, cli.ExitOK, "backlog", "show", store)
+	if !strings.Contains(out, "80 done") || strings.Contains(out, "repeat") {
+		t.Errorf("the backlog is\n%s", out)
+	}
+	said(t, cli.ExitOK, "work", "--backlog", store, "--limit", "none", "--until-empty", "--progress", "off")
+	server.once(t, 100)
+}
+
 // Each flag of run goes with --backlog, or is refused by its name.
 func TestBacklogFlags(t *testing.T) {
 	t.Parallel()
@@ -387,6 +443,7 @@ func TestBacklogFlags(t *testing.T) {
 		{file, `--limit none --dead DIR/dead.jsonl --summary DIR/summary.json --output json --out DIR/out.csv --select id=.id
 			--out-format csv --color never --log-level error --page 127.0.0.1:0 --quiet`},
 		{file, "--limit none --errors DIR/errors.jsonl --verbose"},
+		{file, "--limit none --budget 5USD --price 1"},
 		{file, "--limit none --dry-run --by 1h"},
 		{file, `--limit none --charge GET+/a=2+weight --key-env PL_FLAGS --header X:{key} --ban-status 403
 			--organization PL_FLAGS=it --key-host HOST`},
@@ -400,6 +457,8 @@ func TestBacklogFlags(t *testing.T) {
 		{curls, "--limit none --curl"},
 		{prompts, "--limit none --prompt-column text --model m --system x --max-tokens 5 --base-url HOST"},
 		{batch, "--limit none --format openai-batch --base-url HOST"},
+		{prompts, `--limit none --prompt-column text --model gpt-4o --max-tokens 5 --base-url HOST --budget 5USD
+			--price-input 1 --price-output 2`},
 		{chat, `--rpm 600 --tpm 60000 --itpm 60000 --otpm 60000 --count used --estimate 0.05 --max-output 5
 			--limit-model o3=rpm:60`},
 	} {

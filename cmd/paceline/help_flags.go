@@ -80,7 +80,7 @@ var groupTable = cli.Groups{
 			preset=NAME      published limits by name, such as github or openai:tier1
 			share=STORE      where the limits are (default: beside the backlog)`,
 			`rpm tpm itpm otpm limit-model=MODEL=LIMITS count=WHAT estimate=SHARE max-output charge=CHARGE concurrency share-name=NAME share-fallback=wait|split share-weight share-least rejects-free
-			latency-max`},
+			latency-max budget=USD price=USD price-input=USD price-output=USD`},
 		{"Keys", `
 			key-env=A,B      environment variables with an API key each, for {key}
 			key-host=HOST    where keys may go (default: the host of --base-url)`,
@@ -96,7 +96,7 @@ var groupTable = cli.Groups{
 			page=ADDR        a page about this process, at HOST:PORT or a PORT of this machine
 			quiet
 			verbose`,
-			`summary=FILE progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json price-input price-output
+			`summary=FILE progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json
 			per-second rule=bucket|rolling`},
 	},
 	"paceline proxy": {

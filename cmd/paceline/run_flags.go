@@ -105,7 +105,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.DurationVar(&f.answerTime, "answer-time", 0, "expected time of an answer. A request is not sent if its answer would come after its deadline; 0s: send until the deadline (default: measured, for each host)")
 	p.BoolVar(&f.renew, "renew", false, "a deadline that is a duration begins anew at each retry. A deadline that passes uses up an attempt")
 	p.StringVar(&f.until, "until", "", "end of sending: a time of day (09:00), an instant as in RFC 3339, or a duration. The run ends with exit code 5, and can be resumed; with --every it ends well")
-	p.Var(&f.budget, "budget", "most money to spend, such as 20USD, over all runs with one --out. Language models have their prices (paceline models, or --price-input and --price-output), other requests --price")
+	p.Var(&f.budget, "budget", "most money to spend, such as 20USD, over all runs with one --out, or by all workers of a backlog. Language models have their prices (paceline models, or --price-input and --price-output), other requests --price")
 	p.Float64Var(&f.price, "price", 0, "USD per attempt of cost 1, for --budget; not for language models")
 	p.DurationVar(&f.maxOutage, "max-outage", 0, "longest outage. The run ends with exit code 5 if nothing arrives at a host for this time, and nothing else is left to do. It ends with 6 if keys answer 401 or 403 to all for this time. 0s: at once (default: for ever; keys: 1m, or 1h once something was served)")
 	p.DurationVar(&f.backoff.Base, "backoff-base", backoff.DefaultBase, "longest delay before the second attempt; it doubles")

@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/app/work"
 	"github.com/paceline-go/paceline/internal/secret"
@@ -145,7 +146,7 @@ func (f *runFlags) drainKnown(cmd *cobra.Command, c run.Config, o *opened, until
 	before, err := beforeWords(ctx, o)
 	var note work.Note
 	if err == nil {
-		err = o.agrees(ctx, c.Division())
+		err = o.agrees(ctx, c.Division(), sending.ToMoney(c.Budget))
 	}
 	if err == nil {
 		note, err = work.ReadNote(ctx, o.Backlog)
@@ -177,7 +178,7 @@ func (f *runFlags) drainKnown(cmd *cobra.Command, c run.Config, o *opened, until
 	}
 	source.Follow(r.Drain)
 	in := &runInput{reader: source, name: "the backlog", note: &note, whole: whole.Words}
-	if err := f.send(ctx, r, in, signals, errs); err != nil {
+	if err := errors.Join(f.send(ctx, r, in, signals, errs), unspentBack(r, o)); err != nil {
 		return source.Grown(), err
 	}
 	return source.Grown(), source.Err()
@@ -210,6 +211,18 @@ func givenBack(s *work.Source, o *opened) error {
 	defer cancel()
 	if err := s.Close(ctx); err != nil {
 		return cli.Exit(cli.ExitFailure, fmt.Errorf("%s: %w; what it does not know is sent again by others, and named", o.shown, err))
+	}
+	return nil
+}
+
+// unspentBack gives back what the process took of the budget and did not spend.
+func unspentBack(r *run.Run, o *opened) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closing)
+	defer cancel()
+	rest := r.Unspent()
+	if err := work.GiveBack(ctx, o.Backlog, rest); err != nil {
+		err = fmt.Errorf("%s: %w; %v of the budget count as spent, and are not", o.shown, err, rest)
+		return cli.Exit(cli.ExitFailure, err)
 	}
 	return nil
 }

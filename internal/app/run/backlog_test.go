@@ -18,6 +18,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -74,6 +75,10 @@ func (s *shelf) Return(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.back = append(s.back, id)
+}
+
+func (s *shelf) Money(_ context.Context, least sending.Money) (sending.Money, error) {
+	return least, nil
 }
 
 func (s *shelf) Lacks(model string) { s.lacks = append(s.lacks, model) } // only the reader calls it
@@ -284,7 +289,6 @@ func TestBacklogRefusesWhatItCannotKeep(t *testing.T) {
 		"a file":  {Out: "results.jsonl"},
 		"order":   {Out: "-", Ordered: true},
 		"nonces":  {Out: "-", Header: []format.Template{must(format.ParseHeaders([]string{"N: {nonce}"}))[0]}},
-		"budget":  {Out: "-", Budget: 1},
 		"unknown": {Out: "-", Auto: &Auto{}},
 		"homes": {Out: "-", Keys: []format.Key{{Name: "A", Secret: "s3cret-Of-9a7Kq"}},
 			Header: must(format.ParseHeaders([]string{"X-Key: {key}"}))},
@@ -336,6 +340,9 @@ func (e *endless) Fresh(string) bool           { return true }
 func (e *endless) Return(string)               {}
 func (e *endless) Tried(string, bool)          {}
 func (e *endless) Lacks(string)                {}
+func (e *endless) Money(_ context.Context, least sending.Money) (sending.Money, error) {
+	return least, nil
+}
 func (e *endless) Ended(string, BacklogEnd) {
 	e.ended.Add(1)
 	select {

@@ -217,6 +217,9 @@ type Backlog interface {
 	Tried(id string, doubt bool)
 	// Ended takes the end of a request, with its result.
 	Ended(id string, e BacklogEnd)
+	// Money takes least or more of what is left of Config.Budget, which all processes share; 0: that is not left.
+	// The error is that of ctx.
+	Money(ctx context.Context, least sending.Money) (sending.Money, error)
 	// Lacks takes the latest request back: it is to a model that has limits of its own, and that is not in
 	// Config.Models. Soon the run ends, by Drain.
 	Lacks(model string)
@@ -295,10 +298,10 @@ func (c *Config) contradiction() error {
 		c.TLS != nil || c.Dial != nil) {
 		return errors.New("a Base has the keys, the limits and the connections: the run cannot have its own beside it")
 	}
-	if c.Backlog != nil && (c.Out != "-" || c.files.IsView() || c.Next != nil || c.Auto != nil || c.nonces || c.Budget > 0 ||
+	if c.Backlog != nil && (c.Out != "-" || c.files.IsView() || c.Next != nil || c.Auto != nil || c.nonces ||
 		c.RetryDead != 0 || c.secret && len(c.KeyHosts) == 0) {
 		return errors.New("a backlog goes with results of its own, limits that are known, and keys whose servers are " +
-			"named; not with pages, nonces, a budget, or dead letters to send again")
+			"named; not with pages, nonces, or dead letters to send again")
 	}
 	if c.Every > 0 && (c.OutDir != "" || c.files.IsView() || c.Next != nil || c.Backlog != nil || c.RetryDead != 0 ||
 		c.HoldUnanswered || c.isBatch()) {

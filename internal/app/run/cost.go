@@ -263,13 +263,26 @@ type purse struct {
 	budget *sending.Budget
 }
 
+// budget returns that of a run. Of one that several processes share, each takes parts.
+func (c *Config) budget() *sending.Budget {
+	if c.Backlog == nil || c.Budget == 0 {
+		return sending.NewBudget(sending.ToMoney(c.Budget))
+	}
+	b := sending.NewBudget(0)
+	b.More = c.Backlog.Money
+	return b
+}
+
+// Unspent returns what the run took of a shared budget and did not spend. It is for a run that has ended.
+func (r *Run) Unspent() sending.Money { return r.purse.budget.Unspent() }
+
 // reserve reserves the most that an attempt of a request may cost. It returns false if the attempt may not
 // go: ctx has ended, or the run, since the budget is spent.
 func (p *purse) reserve(ctx context.Context, q *format.Request) (price sending.Money, ok bool) {
 	price = p.c.price(q)
 	ok, err := p.budget.Reserve(ctx, price)
 	if !ok && err == nil {
-		p.course.ends(overBudget(p.budget))
+		p.course.ends(p.overBudget())
 	}
 	return price, ok
 }
@@ -313,8 +326,13 @@ func unpriced(models []string) error {
 }
 
 // overBudget says that the budget is spent.
-func overBudget(b *sending.Budget) error {
-	return fmt.Errorf("%w: %v of the budget of %v are spent, and the next request may cost more than the rest (--budget)", ErrEnough, b.IsSpent(), b.Most)
+func (p *purse) overBudget() error {
+	if p.budget.More != nil {
+		return fmt.Errorf("%w: what is left of the budget of %v, and not with other workers, is less than the next request "+
+			"may cost (--budget)", ErrEnough, sending.ToMoney(p.c.Budget))
+	}
+	return fmt.Errorf("%w: %v of the budget of %v are spent, and the next request may cost more than the rest (--budget)",
+		ErrEnough, p.budget.IsSpent(), p.budget.Most)
 }
 
 // totals puts the totals of each model, and of all, into t.

@@ -117,7 +117,7 @@ func (r *Run) assemble() {
 	r.Teller = telling.New(func(s string) { c.Notice(s) }, c.keyless, c.HoldUnanswered)
 	r.course = newCourse(r.Drain)
 	r.trials, r.hosts = newTrials(r.Teller), newHosts(r.Teller, r.course)
-	r.purse = purse{c, r.tally, r.course, sending.NewBudget(sending.ToMoney(c.Budget))}
+	r.purse = purse{c, r.tally, r.course, c.budget()}
 	r.denials.c, r.denials.teller, r.denials.course = c, r.Teller, r.course
 	r.lessons.c, r.lessons.teller = c, r.Teller
 	r.organizations = newOrganizations(c, c.KeyHosts)

@@ -1,12 +1,14 @@
 package work
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
 
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 )
 
 // Note is what a backlog keeps beside its requests, the same for all processes.
@@ -18,6 +20,42 @@ type Note struct {
 	API string `json:"api,omitempty"`
 	// Models have a lane each: Models[i] has lane i+1. Lane 0 has the requests to others, and those to no model.
 	Models []string `json:"models,omitempty"`
+	// Budget is the money that all processes may spend together; nil: there is no bound.
+	Budget *Budget `json:"budget,omitempty"`
+}
+
+// Budget is a budget that processes share. Each takes parts of it, and gives back at its end what it did not spend.
+// What a process had that was killed counts as spent.
+type Budget struct {
+	Most  sending.Money `json:"most"`
+	Taken sending.Money `json:"taken"`
+}
+
+// parts says how small the parts are that a process takes: one of so many of what is left.
+const parts = 32
+
+// take takes least or more; 0: that is not left.
+func (b *Budget) take(least sending.Money) sending.Money {
+	left := b.Most - b.Taken
+	if least > left {
+		return 0
+	}
+	part := max(least, left/parts)
+	b.Taken += part
+	return part
+}
+
+// GiveBack gives back what a process took of a backlog's budget and did not spend.
+func GiveBack(ctx context.Context, b *backlog.Backlog, rest sending.Money) error {
+	if rest == 0 {
+		return nil
+	}
+	return ChangeNote(ctx, b, func(n *Note) (changed bool, err error) {
+		if n.Budget != nil {
+			n.Budget.Taken -= min(rest, n.Budget.Taken)
+		}
+		return n.Budget != nil, nil
+	})
 }
 
 // Lane returns the lane of the requests to a model.
@@ -55,7 +93,13 @@ func ChangeNote(ctx context.Context, b *backlog.Backlog, change func(*Note) (cha
 			return err
 		}
 		n := noteOf(info.Note)
-		if changed, err := change(&n); err != nil || !changed {
+		changed, err := change(&n)
+		if err != nil { // it may be about a note that another process has just changed
+			if latest, ierr := b.Info(ctx); ierr == nil && !bytes.Equal(latest.Note, info.Note) {
+				continue
+			}
+		}
+		if err != nil || !changed {
 			return err
 		}
 		text, err := json.Marshal(n)

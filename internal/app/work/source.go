@@ -11,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/backlog"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -322,6 +323,27 @@ func (s *Source) Tried(id string, doubt bool) {
 	defer s.mu.Unlock()
 	if j := s.jobs[id]; j != nil {
 		j.Attempt.Tried(doubt)
+	}
+}
+
+// Money implements run.Backlog. While the store does not answer, nothing is taken, and nothing is sent.
+func (s *Source) Money(ctx context.Context, least sending.Money) (part sending.Money, err error) {
+	for {
+		err := ChangeNote(ctx, s.backlog, func(n *Note) (changed bool, err error) {
+			part = 0
+			if n.Budget != nil {
+				part = n.Budget.take(least)
+			}
+			return part > 0, nil
+		})
+		if err == nil {
+			return part, nil
+		}
+		select {
+		case <-time.After(followEvery):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -387,4 +388,33 @@ func TestWholeInWords(t *testing.T) {
 			t.Errorf("count %d: %+v", i, gone)
 		}
 	}
+}
+
+// A budget is taken in parts, and never more of it than there is. What is given back is there for the next.
+func TestBudgetOfABacklog(t *testing.T) {
+	b := filled(t, 1)
+	s := &Source{backlog: b}
+	take := func(least, want sending.Money) {
+		t.Helper()
+		if part, err := s.Money(t.Context(), least); part != want || err != nil {
+			t.Errorf("of a budget that has to give %d or more it takes %d, expected %d: %v", least, part, want, err)
+		}
+	}
+	take(1, 0)
+	if err := ChangeNote(t.Context(), b, func(n *Note) (bool, error) {
+		n.Budget = &Budget{Most: 320}
+		return true, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	take(1, 10) // a thirty-second
+	take(300, 300)
+	take(11, 0)
+	take(10, 10)
+	take(1, 0)
+	if err := GiveBack(t.Context(), b, 7); err != nil {
+		t.Fatal(err)
+	}
+	take(8, 0)
+	take(7, 7)
 }

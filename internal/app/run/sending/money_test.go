@@ -3,6 +3,9 @@ package sending
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,5 +127,49 @@ func TestMoney(t *testing.T) {
 	}
 	if got := (12*Dollar + Dollar/2).String(); got != "$12.50" {
 		t.Errorf("%s", got)
+	}
+}
+
+// Budgets that share money never spend more than there is, and spend all of it. Each gives back what it did not spend.
+func TestBudgetsShare(t *testing.T) {
+	for range 50 {
+		var mu sync.Mutex
+		left := Money(1000)
+		more := func(_ context.Context, least Money) (Money, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if least > left {
+				return 0, nil
+			}
+			part := max(least, left/8)
+			left -= part
+			return part, nil
+		}
+		var spent atomic.Int64
+		var all sync.WaitGroup
+		budgets := []*Budget{NewBudget(0), NewBudget(0), NewBudget(0)}
+		for _, b := range budgets {
+			b.More = more
+			for range 4 {
+				all.Go(func() {
+					for {
+						if ok, err := b.Reserve(t.Context(), 10); !ok || err != nil {
+							return
+						}
+						cost := Money(rand.IntN(11))
+						spent.Add(int64(cost))
+						b.Settle(10, cost)
+					}
+				})
+			}
+		}
+		all.Wait()
+		rest := left
+		for _, b := range budgets {
+			rest += b.Unspent()
+		}
+		if n := Money(spent.Load()); n+rest != 1000 || rest > 40 {
+			t.Fatalf("%d are spent and %d are left of 1000", n, rest)
+		}
 	}
 }
