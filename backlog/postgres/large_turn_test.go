@@ -31,32 +31,13 @@ func (n *node) work() float64 {
 // the requests of a worker that is given up.
 func TestLargeTurn(t *testing.T) {
 	const n = 2000
-	s, err := Open(t.Context(), need.PostgreSQL(t).URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	list, err := backlog.Open(t.Context(), s, "jobs", backlog.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	jobs := make([]backlog.Job, 2*n)
 	for i := range jobs {
 		jobs[i].ID = fmt.Sprint(i)
 	}
-	if _, err := list.Enqueue(t.Context(), jobs...); err != nil {
-		t.Fatal(err)
-	}
-	info, err := list.Info(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := s.Register(t.Context(), info.ID, "host", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, list, w := registered(t, need.PostgreSQL(t).URL, jobs...)
 	claims := &backlog.Turn{Worker: w.Worker, Beat: w.Beat, Claims: []backlog.Claim{{N: 2 * n}}}
-	o, err := s.Turn(t.Context(), info.ID, claims)
+	o, err := s.Turn(t.Context(), list, claims)
 	if err != nil || len(o.Claimed) != 2*n {
 		t.Fatalf("%d claimed, %v", len(o.Claimed), err)
 	}
@@ -70,7 +51,7 @@ func TestLargeTurn(t *testing.T) {
 		}
 	}
 	marks := &backlog.Turn{Worker: w.Worker, Beat: w.Beat + 1, Sending: sending}
-	if _, err := s.Turn(t.Context(), info.ID, marks); err != nil {
+	if _, err := s.Turn(t.Context(), list, marks); err != nil {
 		t.Fatal(err)
 	}
 	explain := func(sql string, args ...any) (plan string, work float64) {
@@ -93,7 +74,7 @@ func TestLargeTurn(t *testing.T) {
 		}
 		return plan, all[0].Plan.work()
 	}
-	if plan, work := explain(end, endsOf(info.ID, w.Worker, ends)...); work > 20*n || work < 3*n {
+	if plan, work := explain(end, endsOf(list, w.Worker, ends)...); work > 20*n || work < 3*n {
 		t.Errorf("%d results take %.0f rows\n%s", n, work, plan)
 	}
 	plan, work := explain(giveUp, w.Worker, w.Beat+2)

@@ -156,8 +156,7 @@ func (f *backlogFlags) shares(of *runFlags) {
 }
 
 // agrees notes in a backlog how its workers divide their limits, and what they may spend (0: anything), for later ones.
-// It refuses a worker that divides them
-// otherwise than one that is there: their limits cannot show it.
+// It refuses a worker that does so otherwise than one that is there: their limits cannot show it.
 func (o *opened) agrees(ctx context.Context, own string, budget sending.Money) error {
 	if budget > 0 {
 		own += fmt.Sprintf(" and a budget of %v", budget)
