@@ -47,7 +47,7 @@
 //
 //	job.go      Job, Result and their states; Counts: ready, later, held, done, dead
 //	store.go    Store: the transactions of a database; Entry, its form of a Job; errors
-//	backlog.go  Backlog: adding, results, pausing, cancelling, sending again
+//	backlog.go  Backlog: adding, results, pausing, cancelling, sending again; how many one transaction changes
 //	session.go  Session: one worker without a limit or retries of its own; takes, marks, hands out
 //	turns.go    the transactions of a Session, and when each is due; other workers that died
 //	attempt.go  Attempt: a request in the hands of a worker; how it ends, and whether it may still go

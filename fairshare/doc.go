@@ -78,9 +78,9 @@
 //	silent_bucket.go       servers that say only 429, with a token bucket
 //	silent_window.go       servers that say only 429, with fixed windows; unequal shares there
 //	silent_ends.go         servers that say only 429: when a window ends; latecomers
-//	silent_unknown.go      servers that say only 429, with an unknown limit: the search for a rate
-//	auto.go                Auto: an unknown limit; the first requests; Found, which reports the
-//	                       limit
+//	silent_unknown.go      Auto at servers that say only 429: the search for an unknown limit
+//	auto.go                Auto: an unknown limit; the first requests; strangers; Found, which reports
+//	                       the limit
 //	auto_alone.go          an Auto that shares with nobody: uses all; a refusal shows strangers
 //	auto_stated.go         guesses the limit from remainders and resets, in round numbers
 //	auto_memory.go         what an Auto remembers over a restart; versions of that memory

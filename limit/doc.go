@@ -55,7 +55,8 @@
 //
 //	limit.go          Limiter, Cost, Outcome, Arrivals: the units, and checks of their sizes
 //	sent.go           the record of a request in flight, and the Book of such records
-//	account.go        common to most limiters: open cost, arrivals, margin; SetLimit, SetWindow
+//	account.go        common to most limiters, not to buckets: open cost, arrivals, margin; SetLimit,
+//	                  SetWindow
 //	arrival_log.go    settled requests: arrival and cost, oldest first, in a ring
 //	rolling.go        Rolling: any window; the argument that no window has more
 //	calendar.go       Calendar: intervals of a known clock, such as minutes or days

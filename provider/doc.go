@@ -30,7 +30,7 @@
 // # Files
 //
 //	observation.go    Observation: all that an answer can state; units, kinds of refusals; its
-//	                  JSON
+//	                  JSON; ComeBack: when to try again
 //	provider.go       the table of providers, found by name, by host or by header fields
 //	scope.go          Scope: address, key, resource, model or route: its names
 //	preset.go         --preset: published limits of an account's tier; --per-second
@@ -39,8 +39,8 @@
 //	graphql.go        what a GraphQL query costs, by its text: Shopify's, GitHub's
 //	model_info.go     prices and sizes of models; names with dates or prefixes
 //	shared_model.go   which models share limits: dated names, families
-//	reading.go        numbers and waits in header fields; Retry-After, Date, a wrong clock,
-//	                  processing time
+//	reading.go        numbers and waits in header fields; Retry-After, also in the past or by a wrong
+//	                  clock; Date, processing time
 //	reset.go          resets and dates in header fields: 1m30s, RFC 3339, HTTP dates, Unix time
 //	stated_fields.go  limits in header fields by a row's table: limit, remaining, reset
 //	worded_limits.go  limits in a refusal's words: "600 RPM", "20 requests per minute"

@@ -12,7 +12,7 @@
 //
 // # Files
 //
-//	exchange_server.go  Exchange: keys, nonces, bans; its answers, log and report
+//	exchange_server.go  Exchange: its answers, log and report; when it refuses or bans: internal/rule/exchange_rule.go
 //	gcra.go             GCRA: one quota for all clients, with or without remainders
 //	in_memory.go        a server without a socket, for tests
 package ratetest

@@ -12,8 +12,8 @@
 //
 //	main.go               the list of verbs
 //	try.go                try: run against a server of its own
-//	run.go                run: the verb from start to end; its warnings; flags that the input
-//	                      needs
+//	run.go                run: the verb from start to end, also after Ctrl-C; its warnings; flags
+//	                      that the input needs
 //	run_flags.go          run: its flags, and which of them exclude each other; --until; the
 //	                      run.Config that they make
 //	flag_file.go          run: --flags, a file of flags that a team shares; --init, --schema

@@ -45,5 +45,5 @@
 //	turn.go    Turn: what one transaction writes, and what follows from its outcome
 //	lane.go    how many requests of a lane a worker holds, and how many it marks
 //	rewind.go  what to do when the store has lost turns
-//	watch.go   Watch: finds workers that no longer take turns
+//	watch.go   Watch: gives up workers without a turn for 14 s (they send for FreshFor, 10 s)
 package backlog

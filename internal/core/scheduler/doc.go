@@ -47,9 +47,9 @@
 //	lane.go        the tickets of a lane in order: insert, remove, first, length
 //	door.go        spare ways, such as targets, that open later or while others are down
 //	keyed_heap.go  the heap of limits and of ways, and their orders
-//	weights.go     whose turn it is at a fair limit: classes by weight
+//	weights.go     whose turn it is at a fair limit: classes by weight, with their head starts
 //	leave_free.go  parts of a limit that a lane leaves free for others
-//	boost.go       a head start: how far ahead a class goes at a fair limit
+//	boost.go       how large the head start of a class is, by how busy the class was
 //	expect.go      the guess when a cost would go, behind all that wait
 //	last_goes.go   the guess when the last ticket of a lane goes
 package scheduler

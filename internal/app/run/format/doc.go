@@ -23,7 +23,7 @@
 //	hidden_tokens.go    finds keys in a text, also tokens that come later
 //	header_template.go  --header and --query with {key}, {nonce}, {token}; --key-env
 //	entry.go            what a rerun reads of a line of results: id, state, request
-//	result.go           Result: the fields of a line of results, and its states
+//	result.go           Result: the fields of a line of results, its states, an answer's body as --select sees it
 //	stored.go           a request as a backlog keeps it, without its secrets
 //	result_append.go    writes a Result as a line of JSON, without encoding/json
 //	dead_class.go       classes of dead letters; --retry-dead: which are sent again, and the words
