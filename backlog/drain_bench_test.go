@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -201,7 +203,10 @@ func (e engine) keep(b *testing.B) {
 }
 
 // drain is one worker, with connections of its own.
-func (e engine) drain(b *testing.B) {
+func (e engine) drain(b *testing.B) { e.drainThat(b, func() {}) }
+
+// drainThat is drain, with what happens at each request.
+func (e engine) drainThat(b *testing.B, each func()) {
 	s, err := openStore(e.address, true)
 	if err != nil {
 		b.Error(err)
@@ -217,6 +222,7 @@ func (e engine) drain(b *testing.B) {
 	w, err := backlog.NewWorker(backlog.WorkerConfig{
 		Backlog: list, UntilEmpty: true, Concurrency: 256,
 		Do: func(context.Context, *backlog.Attempt) backlog.Reply {
+			each()
 			return backlog.Finished(backlog.Answer{State: backlog.Done, Line: line})
 		},
 	})
@@ -226,6 +232,59 @@ func (e engine) drain(b *testing.B) {
 	if err != nil {
 		b.Error(err)
 	}
+}
+
+// BenchmarkMemory shows the memory of a process with one worker (its resident set), after each twentieth of the
+// requests. It is flat: the worker holds as many requests of a long backlog as of a short one.
+//
+//	go test ./backlog -run - -bench Memory -benchtime 10000000x
+func BenchmarkMemory(b *testing.B) {
+	engines(b, func(b *testing.B, e engine) {
+		const portion = 100_000
+		list := e.fill(b, min(b.N, portion))
+		for from := portion; from < b.N; from += portion {
+			jobs := make([]backlog.Job, min(portion, b.N-from))
+			for i := range jobs {
+				jobs[i] = backlog.Job{ID: fmt.Sprintf("request-%08d", from+i), Data: make([]byte, 300)}
+			}
+			if _, err := list.Enqueue(b.Context(), jobs...); err != nil {
+				b.Fatal(err)
+			}
+		}
+		debug.FreeOSMemory() // what was needed to fill it
+		b.ResetTimer()
+		var sent atomic.Int64
+		var sizes [21]atomic.Int64
+		e.drainThat(b, func() {
+			n := sent.Add(1)
+			if at := 20 * n / int64(b.N); at > 20*(n-1)/int64(b.N) {
+				sizes[at].Store(int64(resident(b)))
+			}
+		})
+		var most int64
+		for i := range sizes {
+			most = max(most, sizes[i].Load())
+		}
+		b.ReportMetric(float64(sizes[2].Load()), "tenth-MB")
+		b.ReportMetric(float64(sizes[10].Load()), "half-MB")
+		b.ReportMetric(float64(sizes[19].Load()), "19th-of-20-MB")
+		b.ReportMetric(float64(most), "most-MB")
+	})
+}
+
+// resident returns the resident set of this process, in MB.
+func resident(b *testing.B) int {
+	text, err := os.ReadFile("/proc/self/statm")
+	pages := strings.Fields(string(text))
+	if err != nil || len(pages) < 2 {
+		b.Error(err, pages)
+		return 0
+	}
+	n, err := strconv.Atoi(pages[1])
+	if err != nil {
+		b.Error(err)
+	}
+	return n * os.Getpagesize() / 1_000_000
 }
 
 // BenchmarkClaim shows how long a worker waits for its first request, for each turn that claims 100 or 20, and for
