@@ -49,11 +49,11 @@
 // above, with the request as index. For example, t_m is the t of request m. Take the requests that
 // arrive in one window. Turns come one after the other, so one of these requests was granted last:
 // call it m. At the turn that granted m, each other request i had been granted already. If i was
-// still open, the limiter counted i. If i was settled, the limiter counted i unless u_i + W⁺ ≤ t_m:
-// the window after the latest arrival of i was over before m might go. But then a_i ≤ u_i ≤ t_m −
-// W⁺ ≤ s_m − W⁺ ≤ a_m − W⁺. So i and m would not arrive in one window. So at the turn of m all
-// other requests of the window were counted, and the limiter's Ready kept their sum with m within
-// the limit.
+// not yet settled, the limiter counted i. If i was settled, the limiter counted i unless u_i + W⁺ ≤
+// t_m: the window after the latest arrival of i was over before m might go. But then a_i ≤ u_i ≤
+// t_m − W⁺ ≤ s_m − W⁺ ≤ a_m − W⁺. So i and m would not arrive in one window. So at the turn of m
+// all other requests of the window were counted, and the limiter's Ready kept their sum with m
+// within the limit.
 //
 // The proof that no window has more than the limit is the proof for limit.Rolling, with "granted
 // last" in place of "sent last". It holds for requests in any order, on any path and from any
@@ -87,12 +87,23 @@
 // A store may lose its state, for example when a Redis without a disk restarts. Then the store
 // shows another incarnation: an identifier that stays the same only while no write can be lost. The
 // first node that notices a new incarnation restores the state, if its own last turn was less than
-// 2.6 s before. That node knows the most that each node may have in use. It knows this by a rule:
-// before a node holds an amount, it reports the amount, and waits until all present nodes have seen
-// the report. After the restore, all these amounts count as open until each node reports its real
-// grants. All of the limit that was free counts as sent at that instant, unless the reports of the
-// other nodes show that it was less. (With a Steady clock, nodes restore nothing, and wait as
-// described below.)
+// 2.6 s before. It writes its own copy of the state, as of that last turn. (With a Steady clock,
+// nodes restore nothing, and wait as described below.)
+//
+// The copy by which a node restores a lost state does not show what the other nodes did after that
+// node's last turn. Two bounds replace this knowledge:
+//   - What nodes hold: their unsent grants, and their requests that are not settled. A rule bounds
+//     this amount: before a node holds an amount, it reports the amount, and waits until all
+//     present nodes have seen the report. So the copy has the most that each node may hold. Nodes
+//     that came later may together hold only a small part: one 32nd of the limit or, if that is
+//     more, 4 requests (of a limit below 16, a quarter). All these amounts count as granted and not
+//     settled. This ends for each node when the node reports what it really holds. If the node does
+//     not come, its grants lapse 2 s (TTL) after the restore. The other nodes give them up 5 s
+//     (Late) later, as those of any missing node.
+//   - What other nodes reported as arrived after that turn. These reports are not in the copy. They
+//     cannot be for more than what was free of the limit. So all of the free part counts as sent at
+//     the restore, unless the node knows that it was less. For example, the reports of the other
+//     nodes may show this.
 //
 // A store may also go back in time: somebody restores a snapshot or a backup, or an old server of
 // the store answers again. Then the latest state is lost, too, although the incarnation (the

@@ -10,9 +10,10 @@
 // Transport sends a request again if the server refused the request for a limit, or cannot have
 // processed it. An idempotent request, such as a GET, is also sent again after a failure that may
 // pass, such as status 502. A request whose body cannot be read again (http.Request.GetBody is nil)
-// is sent only once. By default a request is sent up to 3 times, and a stated wait of more than 5
-// minutes ends the attempts. A request that cannot meet the deadline of its context fails at once,
-// without waiting. The error contains the instant at which the request could have gone.
+// is sent only once. The exception is a body that the Transport has read before the send, for
+// example to count tokens. By default a request is sent up to 3 times, and a stated wait of more
+// than 5 minutes ends the attempts. A request that cannot meet the deadline of its context fails at
+// once, without waiting. The error contains the instant at which the request could have gone.
 //
 // The table lists the steps of one RoundTrip, in order: the name of the step, what the step does,
 // and a type or package that it uses. If a request is sent again, the steps from acquire on are
@@ -34,14 +35,22 @@
 // The Transport measures the round trip of an attempt from the end of the write of the request to
 // the header of the answer. Limiters, and Attempt.RTT, get this time.
 //
-// The caller of a Transport reads the unchanged body of the answer. The Transport itself reads only
-// the beginning of error answers and of JSON answers, since a refusal may be in it. In two cases
-// the Transport reads the whole body along with the caller. In the first, Config.Tokens is set, and
-// the answer is a success (2xx) of a known language model API. In the second, the answer states its
-// cost, as some GraphQL APIs do (provider.Charge.Answer). At the end of the body, the attempt is
-// settled with the stated usage or cost. If the body is compressed with gzip, deflate, br or zstd,
-// the Transport decodes a copy. All such copies together take 256 MiB of memory at most. If the
-// usage cannot be read, the cost that was reserved before the send counts.
+// The caller of a Transport reads the unchanged body of the answer. The Transport itself reads the
+// beginning of some bodies first, since a refusal may be in it. These are answers whose status may
+// mean a refusal, and JSON answers; it reads 64 KiB at most. It also reads the first piece of a
+// stream (of events, or of lines of JSON) that answers a POST whose body can be sent again.
+//
+// In two cases the Transport of package transport reads the whole body of an answer along with the
+// caller. In the first, Config.Tokens is set, and the answer is a success (2xx) of a known language
+// model API. In the second, the charge of the request says where an answer states its cost, as some
+// GraphQL APIs do (provider.Charge.Answer). Then the Transport keeps the text of the body, up to
+// Config.MaxBody (32 MiB by default). At the end of the body, the attempt is settled with the
+// stated usage or cost. If the usage or cost cannot be read, the cost that was reserved before the
+// send counts.
+//
+// If the body of such an answer is compressed with gzip, deflate, br or zstd, the Transport decodes
+// a copy. All such decoders of the process together take 256 MiB of memory at most, not counting
+// the kept text. A body that would need more is not decoded, so its reserved cost counts.
 //
 // The Transport adds nothing to a request but what you set in Config.Keys and Config.Targets, such
 // as a credential or another host. After a redirect, an http.Client sends a new request through the

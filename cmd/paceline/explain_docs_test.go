@@ -48,7 +48,8 @@ func providersPage() string {
 	b.WriteString(`# What is known of providers
 
 The tables list the limits of each provider, and its ways to refuse. The facts come from the providers' documentation, or from
-answers that were seen, with the date. Your account may have other limits. If an answer states a limit, that limit counts.
+answers that were seen, with the date. Your account may have other limits. If an answer
+states a smaller limit than a preset, the smaller one counts. For a larger limit, give ` + "`--limit`" + ` or ` + "`--rpm`" + ` in place of the preset.
 
 To explain one answer, pipe the answer with its header into ` + "`paceline explain`" + `:
 

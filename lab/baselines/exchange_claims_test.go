@@ -221,7 +221,8 @@ func nonceClaims(x map[string]bench.Result) []Claim {
 // limiterTable shows each published limiter with and without a ban, on both paths.
 func limiterTable(x exchangeResults, seeds int) Table {
 	t := Table{Title: "The document's limiters, without a ban (as published) and with one. The ban is for good, at the " +
-		"tenth refusal of a key. On the path with a tail, latency is 10 ms, and above 100 ms once in a hundred",
+		"tenth refusal of a key. On the path with a tail, the latency of each way has a median of 10 ms, and one in a " +
+		"hundred is above 100 ms",
 		Heading: []string{"limiter", "published /s", "no ban /s", "refused %", "ban /s", "keys banned %", "tail, no ban /s",
 			"refused %", "tail, ban /s", "keys banned %"}}
 	for _, l := range publishedLimiters {

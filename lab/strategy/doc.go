@@ -4,8 +4,9 @@
 // and auto, are those of package fairshare.
 //
 // No program should send by the published strategies of others: they are in package strategy only
-// to be measured. If you want to measure a strategy of your own, fill in a value of the type
-// Strategy.
+// to be measured. To measure a strategy of your own, fill in a value of the type Strategy, or make
+// one with ByLaw. Then put the value into compare.Config.Strategies of package lab/sim/compare, or
+// into the field Strategy of a fleet.Group of package lab/sim/fleet.
 //
 // Nothing in package strategy owns a clock, lock or goroutine, and nothing is safe for concurrent
 // use, as in package fairshare. The caller passes in the source of random numbers.

@@ -1,7 +1,7 @@
 // Package daemon runs one background process for each user, the daemon. It continues when the
-// command that started it has ended, and ends by itself when it is idle. The package provides the
-// socket of that process, its lock and its client. Other packages register by Server.Handle what
-// the daemon does for a request.
+// command that started it has ended. If a run of `paceline exec` started it, it ends by itself when
+// it is idle. The package provides the socket of that process, its lock and its client. Other
+// packages register by Server.Handle what the daemon does for a request.
 //
 // Clients of the daemon speak HTTP/1.1 and JSON over a Unix socket, in a folder that only the user
 // can open. Server and client each ask the kernel which user runs the process at the other end, and

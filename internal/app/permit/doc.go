@@ -5,7 +5,8 @@
 //
 // A Server of package permit has limits with names, such as orders. The daemon (the background
 // process of a user, see package daemon) serves its HTTP handlers. If one process reports that a
-// server has asked for a pause (Retry-After), all other processes that use the same name wait, too.
+// server has asked for a pause (Retry-After), all other processes that use the same name at this
+// daemon wait, too.
 //
 // # Files
 //

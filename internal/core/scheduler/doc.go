@@ -25,9 +25,14 @@
 // need this limit.
 //
 // While a way of a lane is parked (waits) at one limit, later tickets of other lanes may take the
-// room of the way's other limits. When that has happened 8 times, the first ticket of the lane
-// claims all limits of its way. From then on a later ticket goes only if it does not delay the
-// ticket that claims. So no ticket starves.
+// room of the way's other limits. Then, when the scheduler looks at the first ticket of the lane,
+// the ticket has to wait for another limit of its way. The field Ticket.stolen counts how often
+// this happens, that is, how often the way is parked at another limit than before. At the 8th time,
+// the first ticket claims all limits of this way. From then on, a later ticket goes at one of these
+// limits only if its cost does not delay the ticket that claims. After 16 such times, no later
+// ticket of another lane goes there first. So no ticket starves. There is one exception, for a lane
+// that leaves a part of its limits free for other lanes (leave_free.go). If the ticket that claims
+// belongs to such a lane, tickets of lanes that leave less free need not wait for it.
 //
 // The caller of a Scheduler calls Next after every call that may change something, such as Enter or
 // Settle, and at the instant that Wake returns. Next returns one ticket that has been admitted or
