@@ -340,7 +340,7 @@ func TestServiceAtFullRate(t *testing.T) {
 			c.long *= 3 // of hours, too
 		}
 		for _, silent := range silences(i) {
-			if race.Enabled && (silent || c.long >= 5*time.Minute) {
+			if race.Enabled && (silent || c.long >= 2*time.Minute) {
 				continue // thousands of requests each, by the same goroutines; other rows cover its limits of concurrency
 			}
 			t.Run(fmt.Sprintf("%s silent=%v", c, silent), func(t *testing.T) {

@@ -168,11 +168,9 @@ func sends(s http.Handler, key, request string) provider.Response {
 // TestServiceSpeaks: package provider reads from the answers the limits that the server enforces. A
 // refused client that waits the stated time passes. A client that waits one unit less does not.
 func TestServiceSpeaks(t *testing.T) {
+	race.Without(t) // one request after another; TestServiceIsJudged has six clients at each server
 	covered := map[string]bool{}
-	rounds, least := 12, 2
-	if race.Enabled {
-		rounds, least = 4, 1
-	}
+	const rounds, least = 12, 2
 	for i, p := range providers {
 		covered[p.provider] = true
 		t.Run(fmt.Sprintf("%s %s %s", p.provider, p.preset, p.requests[0]), func(t *testing.T) {

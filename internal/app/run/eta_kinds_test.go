@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -23,6 +24,7 @@ import (
 // From a fifth of a run on, the ETA differs from the real end by a tenth of the real rest at most, or by
 // two seconds, for these kinds of runs. Its plan differs by a tenth, where limits bind.
 func TestETAOfKinds(t *testing.T) {
+	race.Without(t) // TestLLMETA asks a run beside its sends, too
 	// Times are spread evenly, for each test alike. Of 300 runs with slow answers of drawn times, one ETA was wrong by
 	// 10.6 % at a fifth: the mean of its last answers was that far off.
 	var drawn float64

@@ -193,11 +193,9 @@ func TestLLMUnpaid(t *testing.T) {
 // A run is broken off again and again, while the server stays. The server refuses nothing: the
 // windows of the earlier runs count.
 func TestLLMResumes(t *testing.T) {
+	race.Without(t) // TestLLMEachModelResumes drains a run and goes on, too
 	t.Parallel()
 	n := need.Fewer(100, 200)
-	if race.Enabled {
-		n = 100
-	}
 	for _, bucket := range []bool{true, false} {
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		synctest.Test(t, func(t *testing.T) {
@@ -344,6 +342,7 @@ func TestLLMGolden(t *testing.T) {
 // With an estimate more is in flight. Usage above it is reported. A request that overruns is
 // refused at worst, and sent again.
 func TestLLMEstimate(t *testing.T) {
+	race.Without(t) // TestLLMWithinTheLimits has these goroutines
 	t.Parallel()
 	var took [2]time.Duration
 	for i, overrun := range []float64{0, 0.05} {

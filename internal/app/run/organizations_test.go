@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -46,6 +47,7 @@ func keysOf(whose string) (keys []format.Key, known []string, of map[string]stri
 // Keys of one organization get no refusal, and use all that it allows. Keys of several use the
 // limits of each.
 func TestKeysOfOrganizations(t *testing.T) {
+	race.Without(t) // TestKeysOfOrganizationsShared has these goroutines
 	t.Parallel()
 	for _, c := range []struct {
 		name, whose string

@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -116,6 +117,7 @@ func (r *ranForm) comparable() {
 // The same prompts as a batch, as lines of JSON and as rows have equal plans, costs and sends, however the
 // server counts.
 func TestPromptsOfAllFormsAreEqual(t *testing.T) {
+	race.Without(t) // TestLLMWithinTheLimits has these goroutines
 	t.Parallel()
 	chat := promptForms{path: "/v1/chat/completions", body: `{"model":%s,"max_tokens":60,"messages":[{"role":"user","content":%s}]}`}
 	open := promptForms{path: "/v1/responses", body: `{"model":%s,"input":%s}`}

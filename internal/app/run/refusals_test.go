@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest"
 	"github.com/paceline-go/paceline/ratetest/service"
@@ -60,6 +61,7 @@ func TestResultsSayWhatWasRefused(t *testing.T) {
 
 // For a request with many refusals the count is complete, and the latest times are kept.
 func TestRefusalsAreBounded(t *testing.T) {
+	race.Without(t) // one request, and hours of looks at the clock
 	synctest.Test(t, func(t *testing.T) {
 		const n = 16 + 4
 		asked := 0
@@ -87,6 +89,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 
 // The ceiling in a line counts the keys that serve, and the rate that fits if a limit proved wrong.
 func TestResultsHaveTheCeiling(t *testing.T) {
+	race.Without(t) // TestWrongLimit sends as much to the same server
 	first := func(got *inTimeRan) float64 { return got.all()[0].Ceiling }
 	last := func(got *inTimeRan) float64 { return got.all()[len(got.results)-1].Ceiling }
 	synctest.Test(t, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/internal/text/rate"
 )
 
@@ -21,6 +22,7 @@ import (
 // the midst of one knows what went before. The plan knows the midnights, too. Days would take long
 // here: a run looks at its clock 50 times a second.
 func TestDaysOfAPlace(t *testing.T) {
+	race.Without(t) // a few requests, and hours of looks at the clock
 	pacific, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +72,7 @@ func TestDaysOfAPlace(t *testing.T) {
 
 // A machine that sleeps wakes in a later hour of the place. Go's clock stood still meanwhile.
 func TestDaysOfAPlaceAfterSleep(t *testing.T) {
+	race.Without(t) // a few requests, and hours of looks at the clock
 	l, err := rate.ParseLimit("2/h@UTC")
 	if err != nil {
 		t.Fatal(err)
