@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -150,6 +151,9 @@ func TestClientDoesNotWaitForAnother(t *testing.T) {
 				many := 3000 // enough for the time; and once as many as it says
 				if name == "requests" {
 					many = 10_000
+				}
+				if race.Enabled { // which is slow; some 100 go
+					many = 400
 				}
 				all.ask(t, tr, many, "many", c.url)
 				defer all.leave()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
@@ -347,6 +348,7 @@ func TestPartitionsAreForgottenBesideLongRequests(t *testing.T) {
 
 // The names of a partition are short and its own: a long URL, path or model is not kept.
 func TestPartitionsAreSmall(t *testing.T) {
+	race.Without(t) // one request after another
 	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
@@ -333,7 +334,11 @@ func TestNewcomerLeavesTheLine(t *testing.T) {
 // none is forgotten. At most one is refused of each key that came when several organizations were
 // known. Keys of one organization are never refused.
 func TestNewcomersAtRandom(t *testing.T) {
-	for seed := range uint64(60) {
+	seeds := uint64(60)
+	if race.Enabled {
+		seeds = 20
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 7))
 			of, names := map[string]string{}, []string{}
