@@ -16,6 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/testkit/golden"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
@@ -218,6 +219,7 @@ func (h *hall) look() {
 // A Group's answers are as before, and so is all visible state: waits and their limits, errors,
 // foreseen instants, snapshots, events and the log.
 func TestWhatAGroupSays(t *testing.T) {
+	race.Without(t) // stress_test.go has these goroutines
 	var b strings.Builder
 	for _, fair := range []bool{false, true} {
 		for seed := range uint64(2) {

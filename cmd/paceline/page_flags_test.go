@@ -19,6 +19,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -213,6 +214,7 @@ func TestRunPages(t *testing.T) {
 // A run is killed in the middle of its chains again and again: no page that is done is sent again,
 // and each goes on where it was.
 func TestRunPagesKilled(t *testing.T) {
+	race.Without(t) // TestRunBatchKilled resumes with it
 	t.Parallel()
 	l := newArchive(t, 25)
 	const n = 20

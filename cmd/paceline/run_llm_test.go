@@ -23,6 +23,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli/clitest"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
@@ -340,6 +341,7 @@ func TestRunBatchKilled(t *testing.T) {
 // So it is where each model has its limits for itself: what two models use would not fit into those
 // of one.
 func TestRunBatchOfModelsKilled(t *testing.T) {
+	race.Without(t) // TestRunBatchKilled is as this with it
 	killed(t, 2, func(i int) string { return [...]string{"gpt-4o", "gpt-4.1"}[i/56] }, "--preset", "openai:tier1", "--rpm", "5000")
 }
 

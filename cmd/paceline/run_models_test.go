@@ -189,6 +189,7 @@ func TestRunPricesAsJSON(t *testing.T) {
 // A model that does not exist is found by one request, whatever is in the file besides; its others
 // are dead letters that were not sent, and go once there is such a model.
 func TestRunWrongModel(t *testing.T) {
+	race.Without(t) // what follows from one answer; TestRunBatchKilled sends as much
 	t.Parallel()
 	for _, c := range []struct {
 		name   string

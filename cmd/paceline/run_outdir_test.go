@@ -271,6 +271,7 @@ func endsBeforeTheKill(t *testing.T, inVain int, args ...string) bool {
 // However often a run is killed: no file is there by half, and nothing is sent again that has its
 // file.
 func TestRunOutDirKilled(t *testing.T) {
+	race.Without(t) // TestRunBatchKilled resumes with it
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("no kill -9")

@@ -21,6 +21,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -195,6 +196,7 @@ func TestRunTokenIsRenewed(t *testing.T) {
 
 // A run whose token ends again and again is killed again and again.
 func TestRunTokenKilled(t *testing.T) {
+	race.Without(t) // TestRunBatchKilled resumes with it
 	t.Parallel()
 	m := newMint(t)
 	m.serves = 30
