@@ -12,8 +12,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
-// The results of a run killed at any point are read as far as they are whole. Other files are not
-// changed.
+// The results of a run killed at any point are read as far as they are whole. Other files are refused, also by a
+// Peek, and are not changed.
 func TestResultsTorn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.jsonl")
 	a := (&format.Result{ID: "a", State: "done", Attempts: 1}).Append(nil)
@@ -47,6 +47,11 @@ func TestResultsTorn(t *testing.T) {
 		_, err := openResults(path, form{Results: format.Plain{}}, peeked{}, func(format.Entry, int64) {})
 		if got, _ := os.ReadFile(path); err == nil || !strings.Contains(err.Error(), "is this the right file?") || string(got) != foreign {
 			t.Errorf("%q: %v, and then the file has %q", foreign, err, got)
+		}
+		config := Config{Out: path, Format: format.Plain{}}
+		config.Name()
+		if err := New(config).Peek(func(format.Entry) {}); err == nil || !strings.Contains(err.Error(), "is this the right file?") {
+			t.Errorf("%q: a Peek returns %v", foreign, err)
 		}
 	}
 }

@@ -1,0 +1,53 @@
+package output
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/secret"
+)
+
+// pieces reads at most 500 bytes at once.
+type pieces struct{ io.Reader }
+
+func (p pieces) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), 500)]) }
+
+// A part of an answer hides the same secrets, whether it arrives at once or in pieces. At its start is the end
+// of a key, at its end the start of one. Between them is a long chain of keys, each of which begins within the one
+// before it.
+func TestStreamHidesWhereverPiecesEnd(t *testing.T) {
+	const border, middle = "9aK7", "q0Xw5Tz3Lm8Rv1"
+	set := secret.New([]secret.Key{{Name: "A", Value: border + middle + border}})
+	chain := strings.Repeat(middle+border, set.Beginning()/len(middle))
+	for _, c := range []struct {
+		text   string
+		isPart bool
+	}{
+		{chain + " text " + border + middle, true},
+		{strings.Repeat(" text", set.Beginning()) + border + chain, true},
+		{border + chain + strings.Repeat(" text", set.Beginning()) + border + middle, false},
+	} {
+		cut := secret.Whole
+		if c.isPart {
+			cut = secret.CutStart | secret.CutEnd
+		}
+		want, hidden := set.Hide([]byte(c.text), cut)
+		b := &Bodies{dir: t.TempDir(), most: int64(len(c.text))}
+		if err := b.open(); err != nil {
+			t.Fatal(err)
+		}
+		from := pieces{strings.NewReader(c.text)}
+		s, answer, disk := b.Stream("x", set, http.Header{}, c.isPart, nil, from)
+		if answer != nil || disk != nil {
+			t.Fatal(answer, disk)
+		}
+		got, err := os.ReadFile(b.unfinished(s.name))
+		if err != nil || !bytes.Equal(got, want) || s.hidden != hidden {
+			t.Errorf("%v; of %d bytes\n%.200q with %d hidden, want\n%.200q with %d", err, len(c.text), got, s.hidden, want, hidden)
+		}
+	}
+}
