@@ -54,6 +54,23 @@ func TestCeilingOfNonces(t *testing.T) {
 	}
 }
 
+// Answers alone have a latency: the totals of a run without an answer have none, and zeros would be wrong. A latency of
+// all keys weighs each answer the same.
+func TestLatencyOfAllKeys(t *testing.T) {
+	f := NewFigures([]format.Key{{Name: "A"}, {Name: "B"}}, nil, 0, false)
+	f.sent(0, 0, time.Hour, false, limit.One)
+	if got := f.All(); got != nil {
+		t.Errorf("no answer, and yet a latency of %v", got)
+	}
+	f.sent(0, 0, 10*time.Millisecond, true, limit.One)
+	for range 3 {
+		f.sent(0, 1, 50*time.Millisecond, true, limit.One)
+	}
+	if got := f.All(); got == nil || got.Mean != 40 {
+		t.Errorf("of 10 ms once and 50 ms three times: %v", got)
+	}
+}
+
 func TestLatencyInWords(t *testing.T) {
 	for want, l := range map[string]LatencyMS{
 		"52.1 ms (median 52, p99 98.8)": {52.1, 52, 98.8}, "999 ms (median 900, p99 3400)": {999.4, 900, 3400},
