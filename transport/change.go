@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/paceline-go/paceline"
@@ -91,9 +92,9 @@ func (t *Transport) With(c Config) (*Transport, error) {
 
 // useLocked changes the part that is used of each limit at hand, and the ramps.
 func (t *Transport) useLocked(c *Config) (err error) {
-	var changed []*node
-	for _, n := range t.nodes {
-		changed = append(changed, n)
+	changed := slices.Collect(maps.Values(t.nodes))
+	if t.shared != nil {
+		changed = append(changed, t.shared)
 	}
 	update(t.group, func(now mono.Time) {
 		for _, n := range changed {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -90,6 +91,51 @@ func sendsInASecond(t *testing.T, tr *transport.Transport, b *base, seconds int)
 		}
 	}
 	return went
+}
+
+// Requests that wait go as soon as With lets more of a limit be used, and not when their old turn comes. This is so for
+// limits of partitions and for the one that all requests share.
+func TestMoreUseIsUsedAtOnce(t *testing.T) {
+	own := func(c *transport.Config, l limit.Limiter) {
+		c.Limit = func(p transport.Partition) limit.Limiter {
+			if p.Scope != provider.IP {
+				return nil
+			}
+			return l
+		}
+	}
+	shared := func(c *transport.Config, l limit.Limiter) { c.Limiter = l }
+	for _, c := range []struct {
+		name string
+		was  transport.Config
+		give func(c *transport.Config, l limit.Limiter)
+	}{
+		{"half of a partition's", transport.Config{Use: 0.5}, own}, {"half of the shared one", transport.Config{Use: 0.5}, shared},
+		{"a partition's rises", transport.Config{Ramp: time.Hour}, own}, {"the shared one rises", transport.Config{Ramp: time.Hour}, shared},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBase(0, ok)
+			c.was.Base = b
+			c.give(&c.was, rolling(t, 10, time.Hour, limit.Requests))
+			tr := mustNew(t, c.was)
+			var all sync.WaitGroup
+			for range 10 {
+				all.Go(func() { do(t, tr, get(t, "http://a.test/")) })
+			}
+			time.Sleep(time.Minute)
+			before := len(b.at())
+			now := c.was
+			now.Use, now.Ramp, now.Limiter = 1, 0, nil
+			if _, err := tr.With(now); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if went := b.at(); before > 5 || len(went) != 10 || went[9] != time.Minute {
+				t.Errorf("%s: %d of 10 went before, then %v; want all by a minute", c.name, before, went)
+			}
+			all.Wait()
+		})
+	}
 }
 
 // A part of the limit is used, also after With, and the load rises slowly at the start and after a
