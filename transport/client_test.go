@@ -297,6 +297,38 @@ func TestClientMaxWaiting(t *testing.T) {
 	})
 }
 
+// The description of a client may change with each request, and may change back. The line is as long as the latest
+// request says.
+func TestClientChangesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		most := 1 // as the first request says, so that 1 is what it changes back to
+		tr := mustNew(t, transport.Config{
+			Base: newGoing(), Limiter: rolling(t, 1, time.Hour, limit.Requests),
+			Client: func(*http.Request) transport.Client { return transport.Client{Name: "a", MaxWaiting: most} },
+		})
+		do(t, tr, get(t, "http://a.test/"))
+		for _, most = range []int{1, 3, 1, 2, 1} {
+			ctx, leave := context.WithCancel(t.Context())
+			var line sync.WaitGroup
+			for range most {
+				line.Go(func() {
+					if _, _, err := do(t, tr, get(t, "http://a.test/").WithContext(ctx)); !errors.Is(err, context.Canceled) {
+						t.Errorf("within a line of %d: %v", most, err)
+					}
+				})
+				synctest.Wait()
+			}
+			began := time.Now()
+			time.AfterFunc(time.Minute, leave) // no deadline, which would be a reason to refuse it
+			if _, _, err := do(t, tr, get(t, "http://a.test/").WithContext(ctx)); !errors.Is(err, paceline.ErrFull) || time.Since(began) > 0 {
+				t.Errorf("behind a line of %d: %v after %v", most, err, time.Since(began))
+			}
+			leave()
+			line.Wait()
+		}
+	})
+}
+
 // Interactive requests go before those in bulk, even if both came at once. If interactive ones
 // never stop, the bulk has its part.
 func TestClientHeadStart(t *testing.T) {

@@ -283,26 +283,33 @@ func TestHedgeLearnsFromTheLosers(t *testing.T) {
 	})
 }
 
-// With a Quantile the time is learned: nothing is copied until 20 answers have come, and then what takes longer than 95 of 100 did.
+// With a Quantile the time is learned: nothing is copied until 20 answers have come, and then what takes longer than 95
+// of 100 did. After is the least wait.
 func TestHedgeLearns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var answers []answer
-		for i := range 20 {
-			answers = append(answers, serves(time.Duration(100+i)*time.Millisecond)) // the 95th of 100 is 119 ms
-		}
-		answers = append(answers, serves(time.Hour), serves(100*time.Millisecond))
-		b := lagging(answers...)
-		tr := mustNew(t, transport.Config{Base: b, Hedge: transport.Hedge{Quantile: 0.95, Share: 1}})
-		for range 21 {
-			if _, _, err := do(t, tr, get(t, "http://a.test/")); err != nil {
-				t.Fatal(err)
+	for after, want := range map[time.Duration]time.Duration{
+		0:                      119 * time.Millisecond, // the 95th of 100 answers
+		120 * time.Millisecond: 120 * time.Millisecond,
+		time.Second:            time.Second,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var answers []answer
+			for i := range 20 {
+				answers = append(answers, serves(time.Duration(100+i)*time.Millisecond))
 			}
-		}
-		synctest.Wait()
-		if n := tr.Stats().Hedged; n != 1 || b.sent[21]-b.sent[20] != 119*time.Millisecond {
-			t.Errorf("%d copies, sent at %v", n, b.sent)
-		}
-	})
+			answers = append(answers, serves(time.Hour), serves(100*time.Millisecond))
+			b := lagging(answers...)
+			tr := mustNew(t, transport.Config{Base: b, Hedge: transport.Hedge{After: after, Quantile: 0.95, Share: 1}})
+			for range 21 {
+				if _, _, err := do(t, tr, get(t, "http://a.test/")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			if n := tr.Stats().Hedged; n != 1 || b.sent[21]-b.sent[20] != want {
+				t.Errorf("After %v: %d copies, sent at %v, want the copy after %v", after, n, b.sent, want)
+			}
+		})
+	}
 }
 
 // A copy that loses over real connections is cancelled, the answer is whole, and nothing is left behind.
