@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -165,5 +167,26 @@ func TestSourcesAfterApply(t *testing.T) {
 	slices.Sort(names)
 	if want := []string{"b", "c"}; !slices.Equal(names, want) {
 		t.Errorf("it shows %q, want %q", names, want)
+	}
+}
+
+// Numbers that other machines read show no host: an upstream without a name of its own has its number.
+func TestNumberedSourcesNameNoHost(t *testing.T) {
+	var c Config
+	for i, to := range []string{"http://a.test", "http://b.test:8080", "http://c.test/v1", "https://[2001:db8::1]:8443"} {
+		u, err := url.Parse(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Upstreams = append(c.Upstreams, Upstream{Path: fmt.Sprint("/", i), To: u})
+	}
+	c.Upstreams[2].Name = "mine"
+	var names []string
+	for _, s := range start(t, c).proxy.NumberedSources() {
+		names = append(names, s.Snapshot().Name)
+	}
+	slices.Sort(names)
+	if want := []string{"1", "2", "4", "mine"}; !slices.Equal(names, want) {
+		t.Errorf("the numbers are of %q, want %q", names, want)
 	}
 }
