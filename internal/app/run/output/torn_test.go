@@ -55,3 +55,20 @@ func TestResultsTorn(t *testing.T) {
 		}
 	}
 }
+
+// The first line of a file behind a view says what it has. A damaged first line is refused, as any line that is no
+// result.
+func TestFirstLineBehindAView(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		f := newRows(&Config{Ordered: ordered})
+		line := f.first()
+		if e, ok := f.Entry(line, false); !ok || e.ID != "" || *f.was != f.String() {
+			t.Errorf("%q: %v, %+v, of %q", line, ok, e, *f.was)
+		}
+		for cut := range len(line) - len("}\n") {
+			if e, ok := f.Entry(line[:cut], false); ok {
+				t.Errorf("%q is taken for %+v", line[:cut], e)
+			}
+		}
+	}
+}
