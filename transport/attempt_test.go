@@ -118,6 +118,33 @@ func TestNoAttemptAfterTheDeadline(t *testing.T) {
 	}
 }
 
+// A request without an AttemptTimeout waits for its answer as long as that takes, and others do not.
+func TestNoTimeoutForSome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := roundTripper(func(r *http.Request) (*http.Response, error) {
+			select {
+			case <-time.After(time.Hour):
+				return reply(200, ""), nil
+			case <-r.Context().Done():
+				return nil, context.Cause(r.Context())
+			}
+		})
+		tr := mustNew(t, transport.Config{Attempts: 1, AttemptTimeout: time.Minute, Base: slow,
+			NoTimeout: func(r *http.Request) bool { return r.URL.Path == "/slow" }})
+		for _, row := range []struct {
+			path string
+			err  error
+			took time.Duration
+		}{{"/slow", nil, time.Hour}, {"/", transport.ErrAttemptTimeout, time.Minute}} {
+			begin := time.Now()
+			_, _, err := do(t, tr, get(t, "http://a.test"+row.path))
+			if took := time.Since(begin); !errors.Is(err, row.err) || took != row.took {
+				t.Errorf("%s: %v after %v, expected %v after %v", row.path, err, took, row.err, row.took)
+			}
+		}
+	})
+}
+
 // The reason of a refusal is not looked for in an event stream: the caller gets all of it, as it
 // comes.
 func TestEventStreamsAreNotLookedInto(t *testing.T) {

@@ -142,6 +142,9 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 		s.key.Apply(r)
 	}
 	late := c.t.late
+	if of := c.t.config.NoTimeout; of != nil && of(c.req) {
+		late = nil
+	}
 	if late != nil {
 		s.wire.Expires, s.late.Of = true, s
 		late.Begin(&s.late)

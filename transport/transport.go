@@ -34,7 +34,7 @@ import (
 //	whose     Partition, Organization, Keys, Targets, Affinity, Client, Clients
 //	cost      Cost, Actual, Charges, Tokens, Counting, MaxBody, Uncounted, Price
 //	waits     MaxWaiting, MaxWait, MaxRetryAfter, MaxPause, MaxOutage
-//	attempts  Base, Attempts, AttemptTimeout, Backoff, CheckRetry, Hedge
+//	attempts  Base, Attempts, AttemptTimeout, NoTimeout, Backoff, CheckRetry, Hedge
 //	answers   Provider, Scope
 //	memory    MaxPartitions, Idle, MaxFrozen, Recorder
 //	reports   Begins, Ended, Logger
@@ -227,6 +227,9 @@ type Config struct {
 	// http.Client.Timeout and a context's deadline bound everything: the wait, all attempts and the
 	// body. A Timeout that suits one answer fails requests that wait.
 	AttemptTimeout time.Duration
+	// NoTimeout, if not nil, reports whether a request has no AttemptTimeout. An example is a request whose end
+	// another program reports.
+	NoTimeout func(*http.Request) bool
 	// Backoff is the delay of a request after a failed attempt, and of a partition after a refusal
 	// without a stated delay. Its zero value is ready.
 	Backoff backoff.Policy

@@ -1,6 +1,7 @@
 package permit
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -184,6 +185,43 @@ func TestUpstreamEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A permit lives for as long as its program renews it, also after the upstream's time for an answer.
+func TestUpstreamRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := countedAt(t, "1/s", func(u *proxy.Upstream) { u.AnswerTimeout = 30 * time.Second }, Config{})
+		c := s.program()
+		const next = `{"limit":"api.example.com","max_wait":20}`
+		held := func() string {
+			p := s.granted(c, next)
+			for range 10 {
+				time.Sleep(8 * time.Second)
+				if got := s.says(c, "/v1/renew", fmt.Sprintf("[%q]", p.Permits[0])); got.Renewed != 1 {
+					t.Fatalf("not renewed: %+v", got)
+				}
+			}
+			return p.Permits[0]
+		}
+		for _, row := range []struct {
+			ends string
+			next time.Duration
+		}{{`"result":"unsent"`, 0}, {`"result":"accepted"`, time.Second}, {"", 16 * time.Second}} { // at last its program dies
+			id := held()
+			if got := s.says(c, "/v1/acquire", `{"limit":"api.example.com","max_wait":1}`); got.status != http.StatusTooManyRequests {
+				t.Errorf("another permit while one is held: %+v", got)
+			}
+			if row.ends != "" {
+				s.says(c, "/v1/settle", settled(id, row.ends))
+			}
+			began := time.Now()
+			p := s.granted(c, next)
+			if went := time.Since(began); went < row.next-time.Second || went > row.next+50*time.Millisecond {
+				t.Errorf("after %s: the next one went after %v, expected %v", row.ends, went, row.next)
+			}
+			s.says(c, "/v1/settle", settled(p.Permits[0], `"result":"unsent"`))
+		}
+	})
 }
 
 // Keys have limits of their own, and a permit is of the key that its program names.

@@ -110,8 +110,12 @@ func leaveOf(r *http.Request) *Leave {
 	return nil
 }
 
+// isLeave reports whether another program sends a request. How long that takes is between this program and the
+// giver of the Leave, which knows whether the program still lives.
+func isLeave(r *http.Request) bool { return leaveOf(r) != nil }
+
 // Leave waits for the turn of a request that another program sends. It counts like the upstream's
-// others, from then until it is settled. Without such an upstream, Leave and error are nil. An error is
+// others, from then until it is settled, however long that takes. Without such an upstream, Leave and error are nil. An error is
 // that of ctx, or a *NoLeaveError.
 func (p *Proxy) Leave(ctx context.Context, upstream string, o Outside) (*Leave, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the end of ctx after the turn changes nothing

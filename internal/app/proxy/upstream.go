@@ -76,8 +76,8 @@ func (u *Upstream) Secrets() (all []secret.Key) {
 func (u *Upstream) settings(c *Config) transport.Config {
 	t := transport.Config{
 		Preset: u.Preset, PerSecond: u.PerSecond, Provider: u.Provider, Counting: u.Counting,
-		Attempts: u.Attempts, Backoff: u.Backoff, AttemptTimeout: max(u.AnswerTimeout, 0), MaxPause: u.MaxPause,
-		MaxOutage: u.MaxOutage, Use: u.Use, Ramp: u.Ramp, UntilBody: c.Clients.boundsInFlight(),
+		Attempts: u.Attempts, Backoff: u.Backoff, AttemptTimeout: max(u.AnswerTimeout, 0), NoTimeout: isLeave,
+		MaxPause: u.MaxPause, MaxOutage: u.MaxOutage, Use: u.Use, Ramp: u.Ramp, UntilBody: c.Clients.boundsInFlight(),
 		MaxRetryAfter: longestWait(c), MaxBody: c.Bounds.Kept, MaxPartitions: c.atHand, MaxFrozen: c.Bounds.Frozen,
 		Idle: c.idle(), Fill: fill, Logger: c.Log,
 		Keys: u.keys(), Price: u.price, Cost: u.cost(), Actual: actual, Charges: u.Charges,
