@@ -95,6 +95,19 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// A number or a duration costs no attempt to read it as a date. Each attempt allocates an error.
+func TestNumbersAreNoDates(t *testing.T) {
+	for _, v := range []string{"", "0", "450", "0.25", "1768478430", "1ms", "6m0s", "23h47m36.648s"} {
+		if n := testing.AllocsPerRun(10, func() {
+			if at, is := date(v); is {
+				t.Errorf("%q is read as %v", v, at)
+			}
+		}); n > 0 {
+			t.Errorf("%q: %v allocations", v, n)
+		}
+	}
+}
+
 // TestRefillWindow: figures that servers sent.
 func TestRefillWindow(t *testing.T) {
 	for _, c := range []struct {

@@ -71,7 +71,7 @@ func (r *reading) count(name string) Count {
 }
 
 func (r *reading) number(name, v string) Count {
-	if thousands(v) {
+	if strings.Contains(v, ",") && thousands(v) {
 		v = strings.ReplaceAll(v, ",", "")
 	}
 	f, err := strconv.ParseFloat(v, 64)

@@ -65,7 +65,9 @@ func (r *reading) moment(name, v string, unit time.Duration) time.Time {
 
 // date reads an instant that is written as one. All dates in header fields are read here.
 func date(v string) (time.Time, bool) {
-	if v == "" {
+	// Most values are numbers or durations, and no instant consists of their characters alone. Each layout
+	// would refuse them with an error that it allocates.
+	if strings.Trim(v, "0123456789.hmsnu") == "" {
 		return time.Time{}, false
 	}
 	if v[0] >= '0' && v[0] <= '9' {

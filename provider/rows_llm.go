@@ -202,9 +202,13 @@ func (r *reading) families(window func(family string) time.Duration) {
 	}
 	var names []string
 	for name := range r.Header {
-		for _, prefix := range []string{"X-Ratelimit-Limit-", "X-Ratelimit-Remaining-", "X-Ratelimit-Reset-"} {
-			if family, ok := strings.CutPrefix(http.CanonicalHeaderKey(name), prefix); ok && !slices.Contains(names, strings.ToLower(family)) {
-				names = append(names, strings.ToLower(family))
+		name = http.CanonicalHeaderKey(name)
+		for _, prefix := range [...]string{"X-Ratelimit-Limit-", "X-Ratelimit-Remaining-", "X-Ratelimit-Reset-"} {
+			if family, ok := strings.CutPrefix(name, prefix); ok {
+				if family = strings.ToLower(family); !slices.Contains(names, family) {
+					names = append(names, family)
+				}
+				break
 			}
 		}
 	}
