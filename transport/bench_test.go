@@ -81,6 +81,27 @@ func BenchmarkOverhead(b *testing.B) {
 			}
 		})
 	}
+	answered := roundTripper(func(r *http.Request) (*http.Response, error) {
+		io.Copy(io.Discard, r.Body)
+		r.Body.Close()
+		resp := reply(200, string(answer), "Content-Type", "application/json", "X-Ratelimit-Limit-Requests", "10000000",
+			"X-Ratelimit-Remaining-Requests", "9999999", "X-Ratelimit-Reset-Requests", "1ms")
+		resp.Request = r
+		return resp, nil
+	})
+	chat := func(name string, tr http.RoundTripper) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				trip(b, tr, request(b, http.MethodPost, "http://a.test/v1/chat/completions", prompt, "Authorization", "Bearer k"))
+			}
+		})
+	}
+	openai, _ := provider.Lookup("openai")
+	wide := func() limit.Limiter { return limit.MustRolling(1<<40, time.Millisecond) }
+	chat("ChatBare", answered)
+	chat("ChatPaced", transport.Must(transport.Config{Base: answered, Limiter: wide()}))
+	chat("ChatMetered", transport.Must(transport.Config{Base: answered, Limiter: wide(), Tokens: estimator(b), Provider: openai}))
 	run("Bare", base)
 	run("Zero", transport.Must(transport.Config{Base: base}))
 	run("Limiter", transport.Must(transport.Config{Base: base, Limiter: limit.MustRolling(1<<40, time.Millisecond)}))
