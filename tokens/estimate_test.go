@@ -157,6 +157,7 @@ func TestAssumedMaximumIsCorrected(t *testing.T) {
 // The stated chance holds for outputs of several distributions. Overruns are few, and much less
 // than the maximum is reserved.
 func TestOverrunIsAsStated(t *testing.T) {
+	race.Without(t) // one call after another
 	const rounds = 2000
 	laws := map[string]func(*rand.Rand) float64{
 		"uniform":     func(r *rand.Rand) float64 { return r.Float64() },
@@ -443,6 +444,7 @@ func TestLearnedExactly(t *testing.T) {
 }
 
 func TestModelsAreForgotten(t *testing.T) {
+	race.Without(t) // one call after another
 	const some = 20
 	e := newEstimator(t, tokens.Config{Overrun: 0.5, Models: some})
 	body := func(i int) string { return fmt.Sprintf(`{"model":"m%d","messages":[],"max_tokens":1000}`, i) }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/paceline-go/paceline/internal/testkit/golden"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/tokens"
 )
 
@@ -122,6 +123,7 @@ func branches(tree any, to []any) []any {
 // Bodies with replaced values are read as before. The test covers the counts, the bounds, Hidden,
 // and the estimates for models of every family.
 func TestWhatIsReadOfBodies(t *testing.T) {
+	race.Without(t) // one call after another
 	var b strings.Builder
 	var all []any
 	inlined := files(t)
@@ -164,6 +166,7 @@ func TestWhatIsReadOfBodies(t *testing.T) {
 
 // Answers with missing, repeated or replaced members are read as before, in pieces of any size.
 func TestWhatIsReadOfAnswers(t *testing.T) {
+	race.Without(t) // one call after another
 	type given struct {
 		name   string
 		api    tokens.API
@@ -224,6 +227,7 @@ func TestWhatIsReadOfAnswers(t *testing.T) {
 // The lessons, and so the estimates, are as before. The test covers known and unknown models, every
 // sort of body, and with and without a chance of an overrun.
 func TestWhatIsLearned(t *testing.T) {
+	race.Without(t) // one call after another
 	fitted, judged := prompts(t)
 	texts, truth := append(fitted, judged...), newEstimator(t, tokens.Config{})
 	var b strings.Builder

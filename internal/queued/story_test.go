@@ -192,7 +192,11 @@ func TestShared(t *testing.T) {
 
 // tell works all jobs of the Story in one process.
 func tell(t *testing.T, poll, late time.Duration, c Config) (*tenants.Server, *queue) {
-	s := tenants.NewServer(t, tenants.Long)
+	story := tenants.Long
+	if race.Enabled {
+		story = tenants.Short
+	}
+	s := tenants.NewServer(t, story)
 	c.Limiter = s.Limiter
 	keys, err := New(c)
 	if err != nil {

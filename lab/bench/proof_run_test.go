@@ -39,6 +39,7 @@ func TestProofNamesWhatFellUnderItsFloor(t *testing.T) {
 }
 
 func TestProofInShort(t *testing.T) {
+	race.Without(t) // TestVirtual has simulations side by side
 	p := bench.RunProof(context.Background(), 3000, 1, nil)
 	if failed := p.Failed(); failed != "" {
 		t.Error(failed)
@@ -72,7 +73,7 @@ func TestProofInShort(t *testing.T) {
 
 // Where a run is over before a window is, there is no share of a ceiling: a limit of thousands takes a few requests at once.
 func TestProofTooShortForACeiling(t *testing.T) {
-	race.Without(t) // TestProofInShort has these rows
+	race.Without(t) // TestVirtual has simulations side by side
 	p := bench.RunProof(t.Context(), 20_000, 1, nil)
 	for _, r := range p.Servers {
 		if r.PercentOfCeiling > 1000 {

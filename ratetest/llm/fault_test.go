@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -27,6 +28,7 @@ import (
 
 // Unreadable requests and unknown models, in the words of each provider.
 func TestLLMErrors(t *testing.T) {
+	race.Without(t) // one request after another
 	openai := newServer(t, llm.Config{Keys: []string{"good"}, Models: []string{"m"}})
 	claude := newServer(t, llm.Config{Provider: llm.Anthropic, Keys: []string{"good"}, Models: []string{"m"}})
 	big := strings.Repeat(" ", 32<<20) + "{}"

@@ -75,9 +75,10 @@ func at(start time.Time, d time.Duration) { time.Sleep(time.Until(start.Add(d)))
 
 // The usage of requests varies about their size, and stays within the allowed output.
 func TestLLMLaw(t *testing.T) {
+	race.Without(t) // one request after another
 	var log bytes.Buffer
 	l := newServer(t, llm.Config{Limits: llm.Limits{Requests: -1, Input: -1, Output: -1, Tokens: -1}, LogTo: &log, Law: llm.Law{Cached: 0.25}})
-	n := float64(fewer(4000))
+	n := 4000.0
 	for range int(n) {
 		if w := ask(l, chat, "k", prompt(1100, 300)); w.Code != 200 {
 			t.Fatalf("%d %s", w.Code, w.Body)

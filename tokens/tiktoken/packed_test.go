@@ -14,6 +14,8 @@ import (
 
 	"github.com/dlclark/regexp2/v2"
 	"github.com/tiktoken-go/tokenizer"
+
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 var update = flag.Bool("update", false, "pack the vocabularies anew")
@@ -74,6 +76,7 @@ func pack(t testing.TB, ranks map[string]int) []byte {
 }
 
 func TestPackedAsInTheModule(t *testing.T) {
+	race.Without(t) // one call after another
 	for _, v := range vocabularies {
 		_, want := reference(t, v.name)
 		if *update {
@@ -193,6 +196,7 @@ func FuzzCounts(f *testing.F) {
 
 // Pieces of the samples in random orders. A fuzzer without coverage does not find these.
 func TestCountsInAnyOrder(t *testing.T) {
+	race.Without(t) // one call after another
 	var bits []string
 	for _, s := range samples {
 		runes := []rune(s)
@@ -215,6 +219,7 @@ func TestCountsInAnyOrder(t *testing.T) {
 
 // The module counts plain text as this package does.
 func TestCountsAsTheModule(t *testing.T) {
+	race.Without(t) // one call after another
 	text, err := os.ReadFile("../../docs/run.md")
 	if err != nil {
 		t.Fatal(err)
