@@ -19,6 +19,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
 // server answers each request after a while, unless its batch stops before that.
@@ -302,6 +303,7 @@ func TestExpires(t *testing.T) {
 
 // Mistakes are in the batch, each with its line, and nothing is sent.
 func TestMistakes(t *testing.T) {
+	race.Without(t) // nothing is sent
 	synctest.Test(t, func(t *testing.T) {
 		l := newServer()
 		s := opened(t, t.TempDir(), l, nil)

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -87,6 +88,7 @@ func TestSchemaHasDescriptions(t *testing.T) {
 
 // Every file that Read accepts is valid by the schema. Every error of form is an error for both.
 func TestSchemaSaysWhatReadSays(t *testing.T) {
+	race.Without(t) // one call after another
 	s := schemaOf(t)
 	value := func(text string) any {
 		var v any
