@@ -44,6 +44,16 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// After one round of one, nobody is asked again, and no later round is skipped.
+func TestOneRound(t *testing.T) {
+	turns := queue.NewTurns(at(0), 2, time.Second, 1, 0)
+	turns.Due(at(0), nil)
+	turns.Ended(at(0.5), 0, true)
+	if round, due := turns.Due(at(3), nil); round != 1 || len(due) > 0 || turns.Skipped() != 0 {
+		t.Errorf("round %d, due %v, skipped %d; want round 1 alone", round, due, turns.Skipped())
+	}
+}
+
 // Whose turn is the longest ago goes first.
 func TestOldestFirst(t *testing.T) {
 	turns := queue.NewTurns(at(0), 3, time.Second, 0, 0)
