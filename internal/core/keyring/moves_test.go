@@ -361,3 +361,29 @@ func TestCarry(t *testing.T) {
 		t.Errorf("%d may go after moves of nothing, want 4", n)
 	}
 }
+
+// Where one organization counts output by another kind of limit, the limits beside it take over what was used.
+func TestCarryBesideAnotherKind(t *testing.T) {
+	rolling, err := limit.NewRolling(limit.RollingConfig{Limit: 9, Window: time.Minute, Unit: limit.Output})
+	if err != nil {
+		t.Fatal(err)
+	}
+	produced, err := limit.NewProduced(limit.ProducedConfig{Limit: 9, Window: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ from, to limit.Limiter }{{rolling, produced}, {produced, rolling}} {
+		from, to := limit.NewAll(perSecond(), c.from), limit.NewAll(perSecond(), c.to)
+		number := uint64(1)
+		s := &limit.Sent{Number: number, Cost: limit.Cost{limit.Requests: 1, limit.Output: 2}}
+		from.Admit(s)
+		from.Settle(0, s, &limit.Outcome{Result: limit.Accepted})
+		keyring.Carry(mono.Time(ms), func() uint64 { number++; return number }, from, to, to, limit.Cost{})
+		if at := to.Ready(mono.Time(ms), limit.Cost{limit.Requests: ofEach}); at <= mono.Time(ms) {
+			t.Errorf("%T to %T: %d requests may go after one", c.from, c.to, ofEach)
+		}
+		if at := to.Ready(mono.Time(ms), limit.Cost{limit.Requests: ofEach - 1}); at > mono.Time(ms) {
+			t.Errorf("%T to %T: %d requests may go at %v, want at once", c.from, c.to, ofEach-1, at)
+		}
+	}
+}
