@@ -8,6 +8,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/dispatch"
 	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // A pause can be looked at and lifted; after an hour of one that is longer a request finds out whether it still holds.
@@ -107,4 +108,19 @@ func TestWhatABucketHolds(t *testing.T) {
 	}
 	r.submit(0, "4")
 	r.sends(0, at(time.Second))
+}
+
+// The capacity in an answer to a search is also that of its key, unless the limits of searches are apart.
+func TestTheBucketOfAResource(t *testing.T) {
+	for apart, want := range map[bool]mono.Time{false: at(time.Second), true: at(time.Minute)} {
+		r := newRig(t, queue.Config{}, dispatch.Key{Resource: perMinute(10), Apart: apart})
+		r.submitTo(0, "search", "s")
+		said := accepted
+		said.Known, said.Reset[limit.Requests], said.Capacity = 1<<limit.Requests, time.Minute, limit.Cost{60}
+		for _, a := range r.sends(0, limit.AfterSettle, "s/1 on 0") {
+			r.done(0, a, said)
+		}
+		r.submit(0, "a")
+		r.sends(0, want)
+	}
 }
