@@ -90,14 +90,9 @@ func (p *past) note(now mono.Time, virtual float64) {
 	p.steps = append(p.steps[:copy(p.steps, p.steps[old:])], step{now, virtual})
 }
 
-// at returns the virtual time at t, which is before now, when it is virtual.
+// at returns the virtual time at t, which is before now, when it is virtual. Before the first step it is that
+// of the first step.
 func (p *past) at(t, now mono.Time, virtual float64) float64 {
-	if len(p.steps) == 0 || t < p.steps[0].at {
-		if len(p.steps) > 0 {
-			return p.steps[0].virtual
-		}
-		return virtual
-	}
 	next := step{now, virtual}
 	for i := len(p.steps) - 1; i >= 0; i-- {
 		s := p.steps[i]
@@ -109,5 +104,5 @@ func (p *past) at(t, now mono.Time, virtual float64) float64 {
 		}
 		next = s
 	}
-	return virtual
+	return next.virtual
 }
