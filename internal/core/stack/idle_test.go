@@ -113,6 +113,31 @@ func TestBusyStackIsNotIdle(t *testing.T) {
 	}
 }
 
+// strange is a limiter of a kind that nobody knows.
+type strange struct{ limit.Limiter }
+
+// A stack holds nothing back once its limit counts nothing more. Where nobody knows when that is, it is a day after
+// the last change.
+func TestIdleStackCountsUntil(t *testing.T) {
+	rolling := func() limit.Limiter {
+		l, err := limit.NewRolling(limit.RollingConfig{Limit: 5, Window: 10 * time.Second, Margin: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	for _, c := range []struct {
+		limiter limit.Limiter
+		want    mono.Time
+	}{{rolling(), mono.Time(11 * time.Second)}, {strange{rolling()}, mono.Time(24*time.Hour + time.Second)}} {
+		g := plain(stack.Config{Limiter: c.limiter, Pause: steady})
+		g.Settle(mono.Time(time.Second), limittest.Admit(g, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
+		if idle, ok := g.Idle(mono.Time(2 * time.Second)); !ok || idle.Counts != c.want {
+			t.Errorf("%T: it counts until %v, %v; want %v", c.limiter, idle.Counts, ok, c.want)
+		}
+	}
+}
+
 // Damaged states are errors, and no panics.
 func FuzzRevive(f *testing.F) {
 	config := func() stack.Config { return stack.Config{Limiter: limit.MustRolling(5, 10*time.Second), Pause: steady} }
