@@ -3,6 +3,7 @@ package limit_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,6 +123,22 @@ func TestReplayOfAHigherLimit(t *testing.T) {
 	limit.Replay(small, 0, mono.Min, past)
 	if ready := small.Ready(mono.Time(5*time.Second), limit.One); ready > mono.Time(8*time.Second) {
 		t.Errorf("it is ready at %v", ready)
+	}
+}
+
+// What may still arrive takes no more than the bucket has then: beyond that, the earlier process had a higher limit.
+func TestReplayOfMoreThanTheBucketHas(t *testing.T) {
+	var ready []mono.Time
+	for _, n := range []int{10, 50} {
+		b, err := limit.NewBucket(limit.BucketConfig{Limit: 10, Window: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit.Replay(b, 0, mono.Min, slices.Repeat([]limit.Past{{At: mono.Time(time.Second), Cost: limit.One}}, n))
+		ready = append(ready, b.Ready(mono.Time(time.Minute), limit.One))
+	}
+	if ready[0] <= mono.Time(time.Minute) || ready[0] != ready[1] {
+		t.Errorf("ready at %v after 10 requests, at %v after 50; want the same", ready[0], ready[1])
 	}
 }
 
