@@ -274,12 +274,9 @@ func stripe() *row {
 					Type string `json:"type"`
 				} `json:"error"`
 			}
-			if r.Status >= 400 && r.object(&body) && body.Error.Code == "lock_timeout" {
+			// 409: the same idempotency key is in use.
+			if r.Status == http.StatusConflict || r.Status >= 400 && r.object(&body) && body.Error.Code == "lock_timeout" {
 				r.refuse(Conflict)
-				return
-			}
-			if r.Status == http.StatusConflict {
-				r.refuse(Conflict) // the same idempotency key is in use
 			}
 			reason, ok := r.field("Stripe-Rate-Limited-Reason")
 			if !ok {

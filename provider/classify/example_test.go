@@ -39,7 +39,7 @@ func ExampleDescribeRefusal() {
 		Policy: "minute", Unit: provider.Requests, Remaining: provider.Count{OK: true}, Reset: now.Add(12 * time.Second), Whole: true,
 	}
 	o := provider.Observation{
-		Refusal: provider.RateLimited, RetryAfter: 12 * time.Second,
+		Refusal: provider.RateLimited, RefusedBy: []string{"requests"}, RetryAfter: 12 * time.Second,
 		Policies: []provider.Policy{requests}, Limits: []provider.ServiceLimit{left},
 	}
 	fmt.Println(classify.PolicyName(requests.Name, requests.Unit) + classify.DescribePolicy(requests))
@@ -50,7 +50,7 @@ func ExampleDescribeRefusal() {
 	// minute: 500 requests per minute (rolling)
 	// 0 left, full again in 12 s
 	// Come back in 12 s (2026-03-01 12:00:12 UTC).
-	// 429: rate limited; minute: 500 requests per minute (rolling), 0 left, full again in 12 s. Come back in 12 s (2026-03-01 12:00:12 UTC).
+	// 429: rate limited, by requests; minute: 500 requests per minute (rolling), 0 left, full again in 12 s. Come back in 12 s (2026-03-01 12:00:12 UTC).
 }
 
 // The limits that an answer states, in the words of package limit.

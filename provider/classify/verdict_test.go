@@ -781,3 +781,30 @@ func TestStated(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
+
+// What is left of another resource is no news of this one. A refusal by it concerns the route alone.
+func TestOfResource(t *testing.T) {
+	left := func(scope provider.Scope, resource string, n int64) provider.ServiceLimit {
+		return provider.ServiceLimit{Unit: provider.Requests, Scope: scope, Resource: resource, Remaining: provider.Count{N: n, OK: true}}
+	}
+	for name, c := range map[string]struct {
+		limits []provider.ServiceLimit
+		other  string
+		kept   int
+		left   int64 // of the key
+		scope  provider.Scope
+	}{
+		"another":             {[]provider.ServiceLimit{left(provider.Resource, "search", 3)}, "search", 0, 0, provider.Route},
+		"its own":             {[]provider.ServiceLimit{left(provider.Resource, "core", 3)}, "", 1, 7, provider.Resource},
+		"without a name":      {[]provider.ServiceLimit{left(provider.Resource, "", 3)}, "", 1, 7, provider.Resource},
+		"of the key":          {[]provider.ServiceLimit{left(provider.Key, "search", 3)}, "", 1, 7, provider.Resource},
+		"another and the key": {[]provider.ServiceLimit{left(provider.Resource, "search", 3), left(provider.Key, "", 9)}, "", 1, 9, provider.Route},
+	} {
+		v := classify.Verdict{Scope: provider.Resource}
+		v.Said.Limits, v.Remaining = c.limits, limit.Cost{7}
+		other := v.OfResource("core")
+		if other != c.other || len(v.Said.Limits) != c.kept || v.Remaining != (limit.Cost{c.left}) || v.Scope != c.scope {
+			t.Errorf("%s: %q, limits %v, left %v, concerns %q; want %+v", name, other, v.Said.Limits, v.Remaining, v.Scope, c)
+		}
+	}
+}

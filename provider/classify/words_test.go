@@ -1,6 +1,7 @@
 package classify_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -21,6 +22,17 @@ func TestNonceInAnyCase(t *testing.T) {
 		v := (&classify.Policy{}).Of(&classify.Evidence{Status: 400, Nonce: true, Body: []byte(body)})
 		if v.Misordered != about {
 			t.Errorf("%s: %v", strings.TrimSpace(body), v.Misordered)
+		}
+	}
+}
+
+// Where no limit is known, a failure is not to be tried again at once, and what was served may be.
+func TestAdviceWithoutALimit(t *testing.T) {
+	for status, want := range map[int]string{
+		http.StatusOK: "Come back at once.", http.StatusBadRequest: "It failed,", http.StatusNotFound: "It failed,",
+	} {
+		if got := classify.Advice(noon, status, provider.Observation{}); !strings.HasPrefix(got, want) {
+			t.Errorf("%d: %q, want %q", status, got, want)
 		}
 	}
 }
