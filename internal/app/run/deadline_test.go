@@ -23,6 +23,9 @@ func (b *bench) stream(in io.Reader) ran {
 	if err := r.Open(); err != nil {
 		b.t.Fatal(err)
 	}
+	if b.tamper != nil {
+		b.tamper(r)
+	}
 	if b.drain != nil {
 		go b.drain(r)
 	}

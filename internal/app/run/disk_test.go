@@ -91,31 +91,31 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// unanswered is a disk on which no answer fits into the journal.
-type unanswered struct{ durable.Handle }
-
-func (u *unanswered) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte(`"answer"`)) {
-		return 0, errors.New("no space left on device")
-	}
-	return u.Handle.Write(b)
+// forAllBut is a disk on which no line with a member of that name fits.
+type forAllBut struct {
+	durable.Handle
+	name string
 }
 
-// noSends is a disk on which no send fits into the journal.
-type noSends struct{ durable.Handle }
-
-func (u *noSends) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte(`"send"`)) {
+func (f *forAllBut) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(`"`+f.name+`"`)) {
 		return 0, errors.New("no space left on device")
 	}
-	return u.Handle.Write(b)
+	return f.Handle.Write(b)
+}
+
+// forAllBut lets the journal note no member of that name.
+func (b *bench) forAllBut(name string) {
+	b.tamper = func(r *Run) {
+		r.store.Journal.Through(func(h durable.Handle) durable.Handle { return &forAllBut{h, name} })
+	}
 }
 
 // What the journal cannot note is not sent: no later run would count it.
 func TestFullDiskForSends(t *testing.T) {
 	srv, seen := counting(t, func(http.ResponseWriter, *http.Request) {})
 	b := newBench(t)
-	b.tamper = func(r *Run) { r.store.Journal.Through(func(h durable.Handle) durable.Handle { return &noSends{h} }) }
+	b.forAllBut("send")
 	got := b.run(request("0", srv.URL+"/?0"))
 	if n := seen("0"); !errors.Is(got.err, ErrOutput) || n > 0 || got.Left != 1 || got.Done+got.Lost != 0 {
 		t.Errorf("it came %d times, %+v, %v", n, got.Totals, got.err)
@@ -128,9 +128,21 @@ func TestFullDiskForAnswers(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	b := newBench(t)
 	b.config.Concurrency = 1
-	b.tamper = func(r *Run) { r.store.Journal.Through(func(h durable.Handle) durable.Handle { return &unanswered{h} }) }
+	b.forAllBut("answer")
 	if got := b.run(requests(50, srv.URL)...); !errors.Is(got.err, ErrOutput) || got.Left == 0 || got.Lost != 0 || got.Done != len(got.results) {
 		t.Errorf("%+v, %v", got.Totals, got.err)
+	}
+}
+
+// If the journal cannot note when a line of a stream was read, the run ends. Another run would give the line its whole
+// time again.
+func TestFullDiskForTimesOfLines(t *testing.T) {
+	srv, seen := counting(t, func(http.ResponseWriter, *http.Request) {})
+	b := newBench(t)
+	b.forAllBut("read")
+	got := b.stream(strings.NewReader(timed("0", srv.URL+"/?0", "1h")))
+	if !errors.Is(got.err, ErrOutput) || !strings.Contains(got.err.Error(), "no space left") {
+		t.Errorf("it came %d times, %+v, %v", seen("0"), got.Totals, got.err)
 	}
 }
 
