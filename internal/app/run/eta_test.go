@@ -1,6 +1,7 @@
 package run
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -77,5 +78,57 @@ func TestPlanOfAPart(t *testing.T) {
 		if got := p.limits(time.Unix(1_800_000_000, 0), &plan, limit.Cost{limit.Requests: 100}, 1, nil); got != want || plan.Seconds != want.Seconds() {
 			t.Errorf("%v, %+v; want %v", got, plan, want)
 		}
+	}
+}
+
+// A limit that proved too high holds its keys up as far as they know. The same number of another unit, or of another
+// window, is another limit.
+func TestWhatFits(t *testing.T) {
+	minutely := limit.Rule{N: 60, Per: time.Minute, Unit: limit.Requests}
+	wrong := func(r limit.Rule, fits int64, gap time.Duration) serving {
+		return serving{misfits: []limit.Misfit{{Rule: r, Fits: fits, Gap: gap}}}
+	}
+	for name, c := range map[string]struct {
+		keys []serving
+		want float64
+	}{
+		"nothing is wrong":         {[]serving{{}, {}}, 1},
+		"half":                     {[]serving{wrong(minutely, 30, 0)}, 0.5},
+		"half, of one key of two":  {[]serving{wrong(minutely, 30, 0), {}}, 0.75},
+		"all, in a longer time":    {[]serving{wrong(minutely, 60, 4*time.Minute)}, 0.25},
+		"half, and a shorter time": {[]serving{wrong(minutely, 30, time.Second)}, 0.5},
+		"of another unit":          {[]serving{wrong(limit.Rule{N: 60, Per: time.Minute, Unit: limit.Tokens}, 30, 0)}, 1},
+		"of another window":        {[]serving{wrong(limit.Rule{N: 60, Per: time.Hour, Unit: limit.Requests}, 30, 0)}, 1},
+		"of another number":        {[]serving{wrong(limit.Rule{N: 61, Per: time.Minute, Unit: limit.Requests}, 30, 0)}, 1},
+	} {
+		if got := fits(format.Rate{N: 60, Per: time.Minute, Unit: limit.Requests}, c.keys); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A limit of resources by a pattern holds for each of them apart. The plan has the cost of all of them, and the time of
+// the one that needs longest.
+func TestPlanOfAPatternOfResources(t *testing.T) {
+	p := &planning{
+		c: &Config{Resources: []ResourceLimit{
+			{Resource: "search*", Rate: format.Rate{N: 10, Per: time.Minute, Unit: limit.Requests, Text: "10/m"}},
+			{Resource: "core", Rate: format.Rate{N: 10, Per: time.Second, Unit: limit.Requests, Text: "10/s"}},
+			{Resource: "other", Rate: format.Rate{N: 1, Per: time.Hour, Unit: limit.Requests, Text: "1/h"}},
+		}},
+		resources: map[string]*limit.Cost{
+			"search/code": {limit.Requests: 10}, "search/users": {limit.Requests: 40}, "search/all": {limit.Requests: 21},
+			"core": {limit.Requests: 100},
+		},
+	}
+	plan := Plan{Limits: []PlanLimit{{}}}
+	took, binds := p.ofResources(time.Unix(1_800_000_000, 0), &plan, 1)
+	if took != 3*time.Minute || binds != 1 {
+		t.Errorf("%v, by limit %d; want 3m0s by the one of searches", took, binds)
+	}
+	want := []PlanLimit{{}, {Limit: "search*: 10/m", Unit: "requests", Cost: 71, Seconds: 180},
+		{Limit: "core: 10/s", Unit: "requests", Cost: 100, Seconds: 9}}
+	if !slices.Equal(plan.Limits, want) {
+		t.Errorf("%+v, want %+v", plan.Limits, want)
 	}
 }
