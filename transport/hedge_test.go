@@ -312,14 +312,19 @@ func TestHedgeLearns(t *testing.T) {
 	}
 }
 
-// A copy that loses over real connections is cancelled, the answer is whole, and nothing is left behind.
+// An attempt that loses over real connections is cancelled, the answer is whole, and nothing is left behind.
 func TestHedgeOverHTTP(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
-		var n sync.Map
+		var sent, n sync.Map
+		arrived := map[string]chan struct{}{}
+		for i := range 20 {
+			arrived[string(rune('a'+i))] = make(chan struct{})
+		}
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			id := r.Header.Get("X-Id")
 			if _, again := n.LoadOrStore(id, true); !again {
-				<-r.Context().Done() // that of the two which comes first is never answered
+				close(arrived[id])
+				<-r.Context().Done() // the first of the two is never answered
 				return
 			}
 			io.WriteString(w, strings.Repeat(id, 100_000))
@@ -330,7 +335,14 @@ func TestHedgeOverHTTP(t *testing.T) {
 		} else {
 			server.Start()
 		}
-		tr := mustNew(t, transport.Config{Base: server.Client().Transport, Attempts: 1, Hedge: transport.Hedge{After: time.Millisecond, Share: 1}})
+		base := roundTripper(func(r *http.Request) (*http.Response, error) {
+			id := r.Header.Get("X-Id")
+			if _, isCopy := sent.LoadOrStore(id, true); isCopy {
+				<-arrived[id] // on a busy machine all copies overtook their first attempts, and none was answered
+			}
+			return server.Client().Transport.RoundTrip(r)
+		})
+		tr := mustNew(t, transport.Config{Base: base, Attempts: 1, Hedge: transport.Hedge{After: time.Millisecond, Share: 1}})
 		var all sync.WaitGroup
 		for i := range 20 {
 			id := string(rune('a' + i))
