@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,7 +53,7 @@ func (v *visit) interim() int {
 		return 0
 	}
 	// A server between the client and the proxy may not pass interim answers on.
-	if !v.whole && (h["Via"] != nil || h["Forwarded"] != nil || h["X-Forwarded-For"] != nil) {
+	if !v.whole && (h["Via"] != nil || slices.ContainsFunc(slices.Collect(maps.Keys(h)), fromServerInFront)) {
 		return 0
 	}
 	if h["Expect"] != nil && status != http.StatusContinue {

@@ -49,6 +49,7 @@ func TestInterimAnswers(t *testing.T) {
 		{"HTTP/1.0", strings.Replace(request("node", ""), "1.1", "1.0", 1), false, ""},
 		{"an upgrade", request("Python/3.11 aiohttp/3.8.4", "Upgrade: websocket\r\n"), false, ""},
 		{"by a server in front", request("node", "X-Forwarded-For: 10.0.0.1\r\n"), false, ""},
+		{"by nginx in front", request("node", "X-Real-IP: 10.0.0.1\r\n"), false, ""},
 		{"by another proxy", request("node", "Via: 1.1 x\r\n"), false, ""},
 		{"FinalOnly", request("node", ""), true, ""},
 		{"a body is asked for", strings.Replace(request("Boto3/1.26 x", "Expect: 100-continue\r\nContent-Length: 4\r\n"), "GET", "PUT", 1) + "body", false, continues + "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n"},

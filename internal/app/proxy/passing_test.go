@@ -112,6 +112,38 @@ func TestHopByHop(t *testing.T) {
 	}
 }
 
+// What servers in front say of a client stays here.
+func TestFieldsOfServersInFront(t *testing.T) {
+	var got http.Header
+	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() })
+	x := start(t, to(u))
+	fields := []string{"X-Kept", "1"}
+	for _, name := range strings.Fields(`X-Forwarded-Port X-Forwarded-Server X-Forwarded-User X-Forwarded-Access-Token X-Forwarded X-Real-IP X-Client-IP
+		True-Client-IP CF-Connecting-IP CF-IPCountry Fastly-Client-IP Fly-Client-IP X-Azure-ClientIP X-AppEngine-User-IP
+		X-Envoy-External-Address X-Original-Forwarded-For X-Auth-Request-Email`) {
+		fields = append(fields, name, "private")
+	}
+	x.do("GET", "/", "", fields...)
+	for name, values := range got {
+		if values[0] == "private" {
+			t.Errorf("%s went on", name)
+		}
+	}
+	if got.Get("X-Kept") != "1" {
+		t.Error(got)
+	}
+}
+
+// A program that uses a forward proxy may tell the server its own address.
+func TestFieldsOfPrograms(t *testing.T) {
+	f := forwardTo(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Header.Get("X-Real-IP"))
+	}, nil)
+	if got := f.raw("GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\nX-Real-IP: mine\r\nConnection: close\r\n\r\n"); got != "200 mine" {
+		t.Error(got)
+	}
+}
+
 // With Forwarded the upstream gets the address of the client, and never the client's own statement
 // about it.
 func TestForwarded(t *testing.T) {

@@ -306,8 +306,8 @@ type Upstream struct {
 	// fails because it could not be sent. Afterwards requests fail at once, except the probe. If
 	// zero, 10 s; negative: no request waits.
 	MaxOutage time.Duration
-	// Forwarded names the client to the server, in X-Forwarded-For, -Host and -Proto. Without it,
-	// the proxy removes these fields.
+	// Forwarded names the client to the server, in X-Forwarded-For, -Host and -Proto. In any case the
+	// proxy removes what a server in front of it says of the client.
 	Forwarded bool
 	// KeepHost passes on the client's Host in place of the host of To.
 	KeepHost bool

@@ -127,8 +127,10 @@ const prefix = 4 << 10
 func (u *Upstream) affinity() transport.Affinity {
 	a := u.Affinity
 	of := map[string]func(r *http.Request, body []byte) string{
-		"":               nil,
-		AffinityByHeader: func(r *http.Request, _ []byte) string { return r.Header.Get(a.Header) },
+		"": nil,
+		AffinityByHeader: func(r *http.Request, _ []byte) string {
+			return visitOf(r.Context()).in.Header.Get(a.Header) // as it came: the upstream may not get this field
+		},
 		AffinityByPrefix: func(_ *http.Request, body []byte) string { return string(tokens.Beginning(body, prefix)) },
 	}
 	session, ok := of[a.By]

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/base64"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,9 +12,13 @@ import (
 )
 
 // withhold removes from a request what the upstream must not get: keys of clients for the proxy,
-// wherever they stand, and the client's credentials, if the proxy has keys of its own.
+// wherever they stand, the client's credentials, if the proxy has keys of its own, and what a server in
+// front says of the client.
 func (v *visit) withhold(out *http.Request) {
 	out.Header.Del(FieldKey)
+	if !v.whole {
+		maps.DeleteFunc(out.Header, func(name string, _ []string) bool { return fromServerInFront(name) })
+	}
 	if v.upstream.hasKeys() {
 		for _, name := range keyFields {
 			out.Header.Del(name)
@@ -39,6 +44,20 @@ func (v *visit) withhold(out *http.Request) {
 		parts := v.withholdParts([]string{out.URL.RawQuery}, "&")
 		out.URL.RawQuery = strings.Join(parts, "")
 	}
+}
+
+// fromServerInFront reports whether servers and content networks set this field, to name the client to the
+// server behind them. The provider is not their server: such a field would give it addresses, host names and
+// users of one's own network. A program that uses a forward proxy has no such server in front.
+func fromServerInFront(name string) bool {
+	switch name {
+	case "Forwarded", "X-Forwarded", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For",
+		"X-Original-For", "X-Original-Host", "X-Envoy-External-Address", "True-Client-Ip", "Cf-Connecting-Ip",
+		"Cf-Connecting-Ipv6", "Cf-Pseudo-Ipv4", "Cf-Ipcountry", "Fastly-Client-Ip", "Fly-Client-Ip", "X-Azure-Clientip",
+		"X-Azure-Socketip", "X-Appengine-User-Ip":
+		return true
+	}
+	return strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Auth-Request-")
 }
 
 // withholdParts removes the parts with a key of a client from a cookie, a query, or a list of
