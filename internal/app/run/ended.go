@@ -88,6 +88,8 @@ func (w *writer) ended(all []pool.Ended) {
 				w.c.Backlog.Return(j.r.ID)
 			}
 			continue
+		} else if j.spared {
+			all[i].Attempts--
 		}
 		e.add(&all[i])
 	}

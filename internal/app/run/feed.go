@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -229,9 +228,9 @@ func (f *feeder) hand(ctx context.Context, q *format.Request, stray error) bool 
 		return true
 	}
 	// The reader of a backlog is one for all models, so none of them may hold it up.
-	if j.first, j.reason = f.trials.enter(q.Estimate.Model, f.c.Backlog == nil); j.reason != "" {
-		j.class, j.reason = format.DeadNoModel,
-			"not sent: "+strings.TrimSuffix(j.reason, ".")+", to another request of model "+q.Estimate.Model
+	why := ""
+	if j.first, why = f.trials.enter(q.Estimate.Model, f.c.Backlog == nil); why != "" {
+		j.spare(why)
 		f.deadUnsent(j, earlier)
 		return true
 	}

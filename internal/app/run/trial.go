@@ -80,6 +80,25 @@ func (t *trials) enter(model string, waits bool) (first bool, why string) {
 	return first, m.why
 }
 
+// refuses returns why a request that was let in does not go: an answer has shown since that its model is wrong.
+// That happens if the first answer took longer than trialPatience, or where enter does not wait.
+func (t *trials) refuses(model string) (why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m := t.of[model]
+	if m == nil || m.state != wrong {
+		return ""
+	}
+	m.unsent++
+	return m.why
+}
+
+// spare makes a job a dead letter that is not sent, since its model is wrong.
+func (j *job) spare(why string) {
+	j.class = format.DeadNoModel
+	j.reason = "not sent: " + strings.TrimSuffix(why, ".") + ", to another request of model " + j.r.Estimate.Model
+}
+
 // set ends a trial that is under way. If s is untried, another request will be the first.
 func (t *trials) set(model string, s trialState, why string) {
 	t.mu.Lock()

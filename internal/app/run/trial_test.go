@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -124,6 +127,64 @@ func TestFirstOfAModel(t *testing.T) {
 				t.Errorf("%s: it is not said that %s: %q", c.name, spared, said)
 			}
 		})
+	}
+}
+
+// An answer that a model does not exist comes after the others of the model were let in. Those that are not
+// on their way then are not sent.
+func TestLateWrongModel(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	synctest.Test(t, func(t *testing.T) {
+		var sends atomic.Int32
+		network := fakeconn.New()
+		srv, ended := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if sends.Add(1) == 1 {
+				time.Sleep(5 * time.Second)
+			}
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"error":{"code":"model_not_found"}}`)
+		})}, make(chan error, 1)
+		go func() { ended <- srv.Serve(network) }()
+		var lines strings.Builder
+		for i := range 40 {
+			fmt.Fprintf(&lines, `{"custom_id":"p%d","method":"POST","url":"/v1/responses","body":{"model":"a","max_output_tokens":9,"input":"x"}}`+"\n", i)
+		}
+		v := &virtually{t: t, config: Config{Out: out, Limits: []format.Rate{{N: 2, Per: time.Second, Unit: limit.Requests}}}}
+		v.send(network, lines.String())
+		_ = srv.Close()
+		<-ended
+		asked := int(sends.Load())
+		dead, err := os.ReadFile(strings.TrimSuffix(out, ".jsonl") + ".errors.jsonl")
+		spared := bytes.Count(dead, []byte(`"code":"model","message":"not sent: answered 404 Not Found`))
+		if err != nil || v.totals.Dead != 40 || asked < 2 || asked > 4 || spared != 40-asked || bytes.Count(dead, []byte(`"attempts":0`)) != spared {
+			t.Errorf("%v; asked %d, %d say that they were not sent; %+v\n%.900s", err, asked, spared, v.totals, dead)
+		}
+	})
+}
+
+// Errors that mean that the model does not exist, and errors that do not.
+func TestSaysNoModel(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		body   string
+		want   bool
+	}{
+		{404, `{"error":{"message":"The model gpt-9 does not exist","type":"invalid_request_error","code":"model_not_found"}}`, true},
+		{403, `{"error":{"message":"Project p does not have access to it","code":"model_not_found"}}`, true},
+		{404, `{"type":"error","error":{"type":"not_found_error","message":"model: claude-9"}}`, true},
+		{404, `{"error":"model 'x' not found"}`, true},
+		{404, `{"error":{"code":"DeploymentNotFound","message":"The API deployment for this resource does not exist."}}`, true},
+		{400, `{"object":"error","message":"Invalid model: x","type":"invalid_model","param":null,"code":"1500"}`, true},
+		{400, `{"error":{"message":"x is not a valid model ID","code":400}}`, true},
+		{400, `{"error":{"message":"Invalid model: x","type":"invalid_model","code":400}}`, true},
+		{404, `{"error":{"message":"Not Found"}}`, false}, {404, `<html>model</html>`, false}, {404, ``, false},
+		{400, `{"error":{"message":"max_tokens is too large: this model supports at most 16384"}}`, false},
+		{403, `{"error":{"message":"this model requires a subscription"}}`, false},
+		{500, `{"error":{"code":"model_not_found"}}`, false}, {200, `{"error":{"code":"model_not_found"}}`, false},
+	} {
+		if got := format.SaysNoModel(c.status, []byte(c.body)); got != c.want {
+			t.Errorf("%d %s: %v", c.status, c.body, got)
+		}
 	}
 }
 
