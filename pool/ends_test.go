@@ -610,3 +610,39 @@ func TestPoolEndsOnce(t *testing.T) {
 		}
 	}
 }
+
+// SetInFlight lets the next requests go at once, and breaks none off.
+func TestPoolSetInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var mu sync.Mutex
+		var sent []string
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{}}, InFlight: 1,
+			Send: func(_ context.Context, a pool.Attempt) pool.Answer {
+				mu.Lock()
+				sent = append(sent, fmt.Sprint(a.Request.ID, " ", time.Since(began)))
+				mu.Unlock()
+				time.Sleep(10 * time.Second)
+				return served
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, p, "a", "b", "c", "d")
+		p.Close()
+		time.AfterFunc(3*time.Second, func() { p.SetInFlight(2) })
+		time.AfterFunc(5*time.Second, func() { p.SetInFlight(1) })
+		if err := p.Run(bg); err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, "sent", sent, "a 0s", "b 3s", "c 13s", "d 23s")
+		defer func() {
+			if recover() == nil {
+				t.Error("a negative number was taken")
+			}
+		}()
+		p.SetInFlight(-1)
+	})
+}

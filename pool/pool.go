@@ -310,6 +310,17 @@ func (p *Pool) Hosts() []HostInfo {
 	return p.dispatcher.Hosts(p.Now())
 }
 
+// SetInFlight changes Config.InFlight. Attempts that are in flight go on. It panics if n is negative.
+func (p *Pool) SetInFlight(n int) {
+	if n < 0 {
+		panic(fmt.Sprintf("paceline: Pool: InFlight %d is negative", n))
+	}
+	p.mu.Lock()
+	defer p.unlock()
+	p.config.InFlight = n
+	p.step(p.Now())
+}
+
 // Update calls f under the lock, to change the queue or the keys: dead letters, a limit, a lifted
 // ban. Then it sends the requests that may go now. A request that f kills is passed to Ended,
 // whether it waits or is in flight. The answer of its attempt in flight then counts for the key
