@@ -148,7 +148,7 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 	switch {
 	case p.Seconds > 0:
 		line("time", "%s and the last answer: %s", lasts(p.Seconds), finish(&p))
-		line("in flight", "%d are enough as long as an answer takes less than %s on the average (--concurrency)", p.InFlight, lasts(p.AnswerWithin))
+		line("in flight", "%s (--concurrency)", inFlight(&p))
 	case len(p.Limits) > 0:
 		line("time", "the limits let all of it go at once, %d at a time (--concurrency)", p.InFlight)
 	case p.LimitUnknown:
@@ -244,6 +244,14 @@ func lasts(s float64) string {
 	default:
 		return d.String()
 	}
+}
+
+// inFlight says in words how many requests are in flight.
+func inFlight(p *run.Plan) string {
+	if p.InFlightMost > 0 {
+		return fmt.Sprintf("%d at first, and then as many as the limits and the answers need", p.InFlight)
+	}
+	return fmt.Sprintf("%d are enough as long as an answer takes less than %s on the average", p.InFlight, lasts(p.AnswerWithin))
 }
 
 // finish writes when a plan ends.

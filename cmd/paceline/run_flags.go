@@ -98,7 +98,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
 	p.DurationVar(&f.nonceUnit, "nonce-unit", time.Millisecond, "unit of a {nonce}")
 	p.DurationVar(&f.nonceGap, "nonce-gap", 0, "least time between two nonces of a key. It allows several requests of a key in flight, if the one-way latency varies by less than this (default: one in flight per key)")
-	p.IntVar(&f.concurrency, "concurrency", 64, "most requests in flight")
+	p.IntVar(&f.concurrency, "concurrency", 0, "most requests in flight; unset: 64, and then as many as limits and answers need")
 	p.IntVar(&f.attempts, "attempts", 5, "attempts of a request before it is a dead letter")
 	p.DurationVar(&f.timeout, "timeout", 30*time.Second, "longest time for an attempt")
 	p.DurationVar(&f.ttl, "ttl", 0, "deadline of requests without their own, as a duration. It begins at the field created; without that, when the line of a pipe, or the file, was first read (default: for ever)")
@@ -445,12 +445,16 @@ func zeroIsNone(cmd *cobra.Command, flag string, d time.Duration) time.Duration 
 
 // atLeast checks that numbers given in flags are not too small.
 func (f *runFlags) atLeast(cmd *cobra.Command) error {
+	leastFlights := int64(0) // unset
+	if cmd.Flag("concurrency").Changed {
+		leastFlights = 1
+	}
 	for _, n := range []struct {
 		flag  string
 		value int64
 		least int64
 	}{
-		{"concurrency", int64(f.concurrency), 1}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
+		{"concurrency", int64(f.concurrency), leastFlights}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
 		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"ttl", int64(f.ttl), 0}, {"answer-time", int64(f.answerTime), 0}, {"latency-max", int64(f.latencyMax), 0},
 		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
 		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},

@@ -101,7 +101,10 @@ func (f *llmFlags) check(cmd *cobra.Command, c *run.Config) error {
 				continue
 			}
 			if p.Rule == provider.Concurrency {
-				c.Concurrency = min(c.Concurrency, int(p.Limit))
+				c.MostInFlight = int(p.Limit)
+				if c.Concurrency > 0 {
+					c.Concurrency = min(c.Concurrency, c.MostInFlight)
+				}
 				continue
 			}
 			if !knows(p.Unit) {

@@ -300,7 +300,7 @@ counted               the larger of input and max_tokens, whatever is used (--co
 limit 500/m requests  701: 24s, for gpt-4o
 limit 20000/m tokens  88,000: 3m23s, for gpt-4o  <- binds
 time                  3m23s and the 
-in flight             64 are enough as long as an answer takes less than 18s on the average (--concurrency)
+in flight             64 at first, and then as many as the limits and the answers need (--concurrency)
 
 note                  OpenAI has limits of each model, and so has the run: gpt-4o 3m23s (20000/m tokens binds), o1 0s
 note                  openai:tier1 is gpt-4o, tier 1, as published 2024-07; of o1 the same numbers are kept to, which may be wrong: give your account's limits with --rpm, --tpm

@@ -154,7 +154,7 @@ func (f *runFlags) drainKnown(cmd *cobra.Command, c run.Config, o *opened, until
 	if err != nil {
 		return false, cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", o.shown, err))
 	}
-	source, err := work.NewSource(ctx, f.session(o, untilEmpty, errs), len(note.Models), max(leastAhead, min(c.Concurrency/2, c.Queue)))
+	source, err := work.NewSource(ctx, f.session(o, untilEmpty, errs), len(note.Models), max(leastAhead, min(cmp.Or(c.Concurrency, run.AtFirst)/2, c.Queue)))
 	if err != nil {
 		return false, err
 	}

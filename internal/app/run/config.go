@@ -22,6 +22,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/internal/core/ceiling"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/internal/text/rate"
@@ -81,13 +82,17 @@ type Config struct {
 	Next     *sending.Next
 	MaxPages int
 
-	Concurrency int           // attempts in flight; if zero, 64
-	Attempts    int           // of each request; if zero, 5
-	Timeout     time.Duration // of an attempt; if zero, 30 s
-	Redirects   int           // how many a request may follow; if zero, none
-	Backoff     pool.Backoff
-	BanStatus   []int // statuses of answers that ban a key
-	NonceStatus []int // statuses that mean that a nonce did not rise, in addition to the words of answers
+	// Concurrency is the most attempts in flight. If zero, these are 64, and then as many as the limits and the
+	// duration of answers need, up to MostInFlight and what this process can hold. With a Backlog, a Base or
+	// without a limit they stay 64.
+	Concurrency  int
+	MostInFlight int           // a bound of the server; if zero, none
+	Attempts     int           // of each request; if zero, 5
+	Timeout      time.Duration // of an attempt; if zero, 30 s
+	Redirects    int           // how many a request may follow; if zero, none
+	Backoff      pool.Backoff
+	BanStatus    []int // statuses of answers that ban a key
+	NonceStatus  []int // statuses that mean that a nonce did not rise, in addition to the words of answers
 	// Provider reads the limits that answers state. If nil, it is that of the Format, or that of a
 	// known host. Otherwise it is guessed from each answer.
 	Provider provider.Dialect
@@ -193,6 +198,9 @@ type Config struct {
 	proxies *outgoing.Proxies                    // of the environment
 	prices  *charging                            // of Charges
 
+	inFlight    ceiling.InFlight
+	inFlightFor string // why there are no more, as the end of "is the most"
+
 	// Notice gets a line at a time for the user. Log gets a line for each answer at debug level.
 	Notice func(string)
 	Log    *slog.Logger
@@ -249,7 +257,7 @@ func (c *Config) defaults() {
 		c.Keys = []format.Key{{Name: "default"}}
 	}
 	c.secret, c.nonces = c.uses("key") || c.uses("token"), c.uses("nonce")
-	c.Concurrency = cmp.Or(c.Concurrency, 64)
+	c.inFlight, c.inFlightFor = c.bounds()
 	c.Attempts = cmp.Or(c.Attempts, 5)
 	c.MaxPages = cmp.Or(c.MaxPages, 1000)
 	c.Queue = cmp.Or(c.Queue, 1000)
@@ -283,7 +291,7 @@ func (c *Config) contradiction() error {
 			return errors.New("a template has {key}, but there are no keys: name their environment variables with --key-env")
 		}
 	}
-	if min(c.Concurrency, c.Attempts, c.Redirects, c.Queue, c.Rounds) < 0 || min(c.Timeout, c.Every, c.TTL, c.Gap, c.NonceUnit) < 0 ||
+	if min(c.Concurrency, c.MostInFlight, c.Attempts, c.Redirects, c.Queue, c.Rounds) < 0 || min(c.Timeout, c.Every, c.TTL, c.Gap, c.NonceUnit) < 0 ||
 		c.MaxResponse < 0 {
 		return errors.New("a negative number where none can be")
 	}
@@ -394,7 +402,7 @@ func (c *Config) secrets() *format.Secrets {
 // sending is how the run sends.
 func (c *Config) sending(secrets *format.Secrets, files *output.Bodies) sending.Config {
 	return sending.Config{Header: c.Header, Query: c.Query, Secrets: secrets, Places: c.KeyHosts, Files: files,
-		MaxResponse: c.MaxResponse, UserAgent: c.UserAgent, Timeout: c.Timeout, Connections: c.Concurrency, TLS: c.TLS,
+		MaxResponse: c.MaxResponse, UserAgent: c.UserAgent, Timeout: c.Timeout, Connections: c.inFlight.Most, TLS: c.TLS,
 		Dial: c.Dial, Base: c.Base, Proxies: c.proxies}
 }
 

@@ -35,7 +35,8 @@
 //	pools.go          makes the Pools, in which sends and pauses of earlier runs still count
 //	sharing.go        the limiter of a key: --strangers, --share and its name there, --limit auto
 //	groups.go         models and resources with limits of their own; a banned key is banned for
-//	                  all; --concurrency
+//	                  all
+//	flights.go       --concurrency: how many attempts are in flight, by limits and answers
 //	deadline.go       --ttl: when the time of a request begins, and how much is left
 //	trial.go          a wrong model costs one request: each model's first goes alone
 //	course.go         whether a run goes on, and why it ended; --until; how much is read ahead

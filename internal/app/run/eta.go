@@ -184,7 +184,7 @@ func (s *gauge) byAnswers(keys []serving, left float64) time.Duration {
 	if s.tally.Totals.Sends == 0 || left == 0 {
 		return 0
 	}
-	flights := s.c.Concurrency
+	flights := s.flights.most()
 	if s.c.Gap == 0 && s.c.nonces {
 		flights = min(flights, len(keys))
 	}

@@ -218,9 +218,7 @@ func (r *Run) divide() error {
 			r.tally.Uses[i].Remaining = *costs[name]
 		}
 	}
-	if len(names) > 1 {
-		r.flights = newFlights(r.c.Concurrency, len(r.c.Keys))
-	}
+	r.flights = newFlights(r.c.inFlight, len(names), len(r.c.Keys))
 	for i, name := range names {
 		g := &group{r: r, index: i, model: name, limits: rate.OfModel(r.c.Limits, name), served: make([]telling.Servings, len(r.c.Keys))}
 		if err := g.limit(); err != nil {
@@ -228,7 +226,8 @@ func (r *Run) divide() error {
 		}
 		r.groups = append(r.groups, g)
 	}
-	r.gauge = &gauge{c: &r.c, tally: r.tally, groups: r.groups, organizations: r.organizations, epoch: r.epoch}
+	r.gauge = &gauge{c: &r.c, tally: r.tally, groups: r.groups, flights: r.flights, organizations: r.organizations,
+		epoch: r.epoch}
 	return nil
 }
 
@@ -336,37 +335,9 @@ func (g *group) counts(model string) bool {
 	return g.model == tally.OtherModels && !rate.HasOwn(g.r.c.Limits, model)
 }
 
-// flights bounds the attempts in flight over several groups. Nil: there is one group, whose Pool does.
-type flights struct {
-	slots chan struct{} // one for each attempt in flight
-	bans  []atomic.Bool // whether each key is banned, for all groups
-}
-
-func newFlights(most, keys int) *flights {
-	return &flights{make(chan struct{}, most), make([]atomic.Bool, keys)}
-}
-
-// takeOff waits until one more attempt may be in flight, over all groups. The caller must call land
-// when the attempt has ended. ok is false if the attempt may no longer go.
-func (f *flights) takeOff(ctx context.Context, key int) (land func(), ok bool) {
-	if f == nil {
-		return func() {}, true
-	}
-	select {
-	case f.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, false
-	}
-	if f.bans[key].Load() { // the key may have been banned during the wait
-		<-f.slots
-		return nil, false
-	}
-	return func() { <-f.slots }, true
-}
-
 // banned bans a key in the other groups as well.
 func (g *group) banned(key int, reason string) {
-	if g.r.flights == nil {
+	if len(g.r.groups) == 1 {
 		return
 	}
 	g.r.flights.bans[key].Store(true)

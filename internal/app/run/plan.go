@@ -27,7 +27,9 @@ type Plan struct {
 	ExpiredBefore int `json:"expired_before,omitempty"`
 	Invalid       int `json:"invalid"` // how many lines are passed over
 	Keys          int `json:"keys"`
-	InFlight      int `json:"in_flight"`
+	// InFlight is how many attempts may be in flight at first, and InFlightMost how many if answers need it; 0: no more.
+	InFlight     int `json:"in_flight"`
+	InFlightMost int `json:"in_flight_most,omitempty"`
 
 	// These fields are for batches for language models, in tokens. Output is the sum of what the
 	// requests allow themselves. Expected is the likely output, by the answers in the results so
@@ -61,7 +63,7 @@ type Plan struct {
 
 	Limits []PlanLimit `json:"limits"`
 	// Seconds is how long the limits alone make the run take, from the first send to the last.
-	// AnswerWithin is the average time of an answer above which InFlight slows the run down; 0:
+	// AnswerWithin is the average time of an answer above which InFlightMost, or InFlight, slows the run down; 0:
 	// none does.
 	Seconds      float64   `json:"seconds"`
 	Finish       time.Time `json:"finish"`
@@ -265,7 +267,10 @@ func (r *Run) Plan(now time.Time) Plan { return r.planning.from(now, r.organizat
 // those of an open run.
 func (p *planning) from(now time.Time, of *organizations, groups pools) Plan {
 	plan := p.plan
-	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", p.tally.Totals.Invalid, len(p.c.Keys), p.c.Concurrency
+	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", p.tally.Totals.Invalid, len(p.c.Keys), p.c.inFlight.Least
+	if most := p.c.inFlight.Most; most > plan.InFlight {
+		plan.InFlightMost = most
+	}
 	plan.LimitUnknown = p.c.Auto != nil || p.c.Unknown
 	quotas, sure := of.count(plan.Keys)
 	if of.together() {
@@ -415,7 +420,7 @@ func (p *Plan) bind(longest time.Duration, limit int) {
 	if longest > 0 {
 		p.Limits[limit].Binds = true
 		p.Seconds = longest.Seconds()
-		p.AnswerWithin = float64(p.InFlight) * p.Seconds / float64(p.Requests)
+		p.AnswerWithin = float64(max(p.InFlight, p.InFlightMost)) * p.Seconds / float64(p.Requests)
 	}
 }
 

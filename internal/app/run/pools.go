@@ -55,7 +55,7 @@ func (g *group) newPool() error {
 	}
 	var err error
 	g.pool, err = pool.New(pool.Config{
-		Keys: keys, Send: g.send, EndedAll: r.writer.ended, InFlight: r.c.Concurrency, Backoff: r.c.Backoff, Log: r.c.Log,
+		Keys: keys, Send: g.send, EndedAll: r.writer.ended, InFlight: r.flights.most(), Backoff: r.c.Backoff, Log: r.c.Log,
 		Epoch: r.epoch,
 		Queue: pool.QueueConfig{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo,
 			OnExpiry: onExpiry},

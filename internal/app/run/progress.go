@@ -21,6 +21,7 @@ type gauge struct {
 	c             *Config
 	tally         *tally.Tally
 	groups        pools
+	flights       *flights
 	organizations *organizations
 	epoch         time.Time
 }
@@ -136,7 +137,7 @@ func (s *gauge) progress() Progress {
 			keys[i] = s.serves(now, d)
 		})
 	}
-	p.InFlight = min(p.InFlight, s.c.Concurrency)
+	p.InFlight = min(p.InFlight, s.flights.most())
 	windows := s.windows(keys, p.InFlight)
 	s.tally.Mu.Lock()
 	defer s.tally.Mu.Unlock()
@@ -219,8 +220,11 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 	if r.tokens != nil && r.tokens.Waits() {
 		return now, "token", "a token that is accepted"
 	}
-	if c.InFlight >= r.c.Concurrency {
-		return now, "concurrency", fmt.Sprintf("answers: %d in flight is the most that --concurrency allows", c.InFlight)
+	if most := r.flights.most(); c.InFlight >= most {
+		if most < r.flights.bounds.Most {
+			return now, "concurrency", fmt.Sprintf("answers: %d in flight, until it is known how long they take", c.InFlight)
+		}
+		return now, "concurrency", fmt.Sprintf("answers: %d in flight is the most %s", c.InFlight, r.c.inFlightFor)
 	}
 	_, head, ok := q.Head(now)
 	if !ok {

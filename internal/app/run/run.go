@@ -126,7 +126,7 @@ func (r *Run) assemble() {
 	r.tokens = c.newTokens(r.secrets, r.Teller, r.course)
 	r.polls = newPolls(c)
 	r.writer = &writer{c: c, polls: r.polls, secrets: r.secrets, sender: r.sender, store: r.store, tally: r.tally, course: r.course,
-		trials: r.trials, ceiling: &r.ceilings, room: make(chan struct{}, 2*c.Concurrency)}
+		trials: r.trials, ceiling: &r.ceilings, room: make(chan struct{}, 2*c.inFlight.Most)}
 	j := &r.judge
 	j.c, j.policy, j.secrets, j.sender, j.tokens = c, c.newPolicy(), r.secrets, r.sender, r.tokens
 	j.tally, j.hosts, j.denials, j.teller, j.course = r.tally, r.hosts, &r.denials, r.Teller, r.course
@@ -177,7 +177,7 @@ func (r *Run) Open() error {
 		r.polls.checked = r.tally.Checked
 		r.tally.Polls()
 	}
-	r.course.ahead(len(r.groups)*r.c.Queue, len(r.groups)*r.c.Concurrency)
+	r.course.ahead(len(r.groups)*r.c.Queue, len(r.groups)*r.flights.most())
 	return err
 }
 

@@ -90,6 +90,7 @@ func (r *Run) watch(done <-chan struct{}) {
 				next = min(next, g.look())
 			}
 			due = now.Add(max(every, next))
+			r.follow()
 		}
 		pause := due.Sub(now)
 		if midnights.read != nil {

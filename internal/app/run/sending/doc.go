@@ -22,5 +22,7 @@
 //	pointer.go  reads the address of the next page in JSON
 //	weblink.go  reads the address of the next page in the header field Link
 //	memory.go   bounds the memory for bodies; shortens those that wait to be written
+//	open_files.go  how many connections the process may open; by system in open_files_unix.go and
+//	            open_files_other.go
 //	money.go    Budget: money that attempts may cost and did cost; reserves before a send
 package sending

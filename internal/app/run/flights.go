@@ -1,0 +1,131 @@
+package run
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/core/ceiling"
+	"github.com/paceline-go/paceline/internal/text/rate"
+)
+
+const (
+	// AtFirst is how many attempts may be in flight before it is known how long answers take.
+	AtFirst = 64
+	// mostInFlight bounds the memory: the buffers and goroutines of an attempt take up to 64 KiB, and 256 MiB
+	// hold so many. Bodies of answers have a bound of their own.
+	mostInFlight = 256 << 20 / (64 << 10)
+)
+
+// bounds returns the bounds of the attempts in flight, and what the larger one is for.
+func (c *Config) bounds() (bounds ceiling.InFlight, for_ string) {
+	if c.Concurrency > 0 {
+		return ceiling.InFlight{Least: c.Concurrency, Most: c.Concurrency}, "that --concurrency allows"
+	}
+	most, for_ := mostInFlight, "that is kept in memory; --concurrency allows more"
+	each := 1
+	if c.OutDir != "" {
+		each = 2 // the connection, and the file of the answer
+	}
+	if files, known := sending.OpenFiles(); known && files/each < most {
+		most, for_ = max(files/each, 1), "for which this process may open files (ulimit -n)"
+	}
+	if c.Backlog != nil || c.Base != nil {
+		// Other workers are there for what is slow. The answers of a Base take longer the more of them wait for its limits.
+		most = min(most, AtFirst)
+	}
+	if c.MostInFlight > 0 && c.MostInFlight <= most {
+		most, for_ = c.MostInFlight, "that the server's limits allow"
+	}
+	return ceiling.InFlight{Least: min(AtFirst, most), Most: most}, for_
+}
+
+// flights bounds the attempts in flight. Its methods are safe for concurrent use, except follow.
+type flights struct {
+	bounds ceiling.InFlight
+	bound  atomic.Int64
+	slots  chan struct{} // for several groups, one for each attempt in flight; nil: the Pool of the one group counts
+	held   int           // how many slots are not for attempts, of bounds.Most
+	bans   []atomic.Bool // whether each key is banned, for all groups
+}
+
+func newFlights(bounds ceiling.InFlight, groups, keys int) *flights {
+	f := &flights{bounds: bounds, bans: make([]atomic.Bool, keys)}
+	f.bound.Store(int64(bounds.Least))
+	if groups > 1 {
+		f.slots = make(chan struct{}, bounds.Most)
+		f.hold()
+	}
+	return f
+}
+
+// most is how many attempts may be in flight now.
+func (f *flights) most() int { return int(f.bound.Load()) }
+
+// hold fills the slots that are not for attempts, as far as these have left them. It is called again for the rest.
+func (f *flights) hold() {
+	for f.slots != nil {
+		switch beyond := f.bounds.Most - f.most(); {
+		case f.held > beyond:
+			<-f.slots
+			f.held--
+		case f.held == beyond:
+			return
+		default:
+			select {
+			case f.slots <- struct{}{}:
+				f.held++
+			default:
+				return
+			}
+		}
+	}
+}
+
+// takeOff waits until one more attempt may be in flight, over all groups. The caller must call land
+// when the attempt has ended. ok is false if the attempt may no longer go.
+func (f *flights) takeOff(ctx context.Context, key int) (land func(), ok bool) {
+	if f.slots == nil {
+		return func() {}, true
+	}
+	select {
+	case f.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, false
+	}
+	if f.bans[key].Load() { // the key may have been banned during the wait
+		<-f.slots
+		return nil, false
+	}
+	return func() { <-f.slots }, true
+}
+
+// follow lets as many attempts be in flight as the limits and the latest answers need. Only watch calls it.
+func (r *Run) follow() {
+	f := r.flights
+	if f.bounds.Least == f.bounds.Most {
+		return
+	}
+	was := f.most()
+	perSecond, answer := r.gauge.needs()
+	bound := f.bounds.Follow(was, perSecond, answer)
+	f.bound.Store(int64(bound))
+	f.hold()
+	if bound == was {
+		return
+	}
+	r.course.ahead(len(r.groups)*r.c.Queue, len(r.groups)*bound)
+	for _, g := range r.groups {
+		g.pool.SetInFlight(bound)
+	}
+}
+
+// needs returns how many requests per second the limits allow, infinite if there are none, and how long the latest
+// answers took.
+func (s *gauge) needs() (perSecond float64, answer time.Duration) {
+	s.tally.Mu.Lock()
+	defer s.tally.Mu.Unlock()
+	perSecond = s.allowed(0, true) / s.tally.CostOfOne()
+	return perSecond, rate.Lasting(s.tally.Took.Seconds())
+}
