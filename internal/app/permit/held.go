@@ -164,27 +164,28 @@ func (b *heldPermits[V]) Gone(now mono.Time, line holderLine) {
 	delete(b.lines, line)
 }
 
-// Lapsed ends one permit that has lapsed, and returns its V. It returns false if there is none.
-func (b *heldPermits[V]) Lapsed(now mono.Time) (v V, ok bool) {
+// Lapsed ends the permits that have lapsed, and returns the V of each.
+func (b *heldPermits[V]) Lapsed(now mono.Time) (all []V) {
 	for len(b.due) > 0 && b.due[0].lapses <= now {
 		g, next := b.due[0], mono.Max
 		for i := range g.lives {
 			switch l := &g.lives[i]; {
 			case l.over:
 			case l.lapses <= now:
-				return b.end(g, i), true
+				all = append(all, b.end(g, i))
 			default:
 				next = min(next, l.lapses)
 			}
 		}
-		g.lapses = next
-		heap.Fix(&b.due, 0)
+		if g.open > 0 {
+			g.lapses = next
+			heap.Fix(&b.due, g.index)
+		}
 	}
-	return v, false
+	return all
 }
 
-// Next is an instant before which no permit lapses. After a Lapsed that has returned false, it is later than
-// that now. It returns false if there is no permit.
+// Next is an instant before which no permit lapses. After Lapsed, it is later than that now. It returns false if there is no permit.
 func (b *heldPermits[V]) Next() (at mono.Time, ok bool) {
 	if len(b.due) == 0 {
 		return 0, false

@@ -160,7 +160,7 @@ func (s *Server) Close() error {
 		s.timer.Stop()
 	}
 	s.armed = mono.Min // for good
-	for g, ok := s.book.Lapsed(limit.Never); ok; g, ok = s.book.Lapsed(limit.Never) {
+	for _, g := range s.book.Lapsed(limit.Never) {
 		if g.leave != nil {
 			there = append(there, g.leave)
 		}
@@ -257,15 +257,8 @@ func (s *Server) armLocked() {
 
 // lapse settles the permits whose end is unknown.
 func (s *Server) lapse() {
-	var all []grant
 	s.mu.Lock()
-	for {
-		g, ok := s.book.Lapsed(s.now())
-		if !ok {
-			break
-		}
-		all = append(all, g)
-	}
+	all := s.book.Lapsed(s.now())
 	if s.armed != mono.Min {
 		s.armed = limit.Never
 		s.armLocked()
