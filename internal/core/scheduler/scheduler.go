@@ -83,7 +83,7 @@ type Ticket struct {
 	State    State
 	Metered  bool // Least holds; otherwise it uses Cost
 	height   uint8
-	stolen   uint8 // how often another ticket took the room that it waited for
+	stolen   uint8 // how often it moved to another limit of its way, as the room of that one was taken
 	passed   int32 // how many tickets went ahead of it
 	Pass     Pass  // Granted
 	// Costs, if not nil, has the cost by each class of ways: see AskEach.
