@@ -412,11 +412,13 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) (e queue.Ended) 
 		}
 	}
 	sent := d.settle(now, k, &a, &ans)
-	learned := uint64(0)
+	learned, contains := uint64(0), ans.Capacity != limit.Cost{}
 	for _, g := range k.limits() {
-		if a.part.limits == nil {
+		switch {
+		case !contains:
+		case a.part.limits == nil:
 			g.Contain(now, ans.Capacity, ans.ofLimits())
-		} else if !k.apart {
+		case !k.apart:
 			g.Contain(now, ans.Capacity, &ans.Outcome)
 		}
 		learned += g.Learned()
