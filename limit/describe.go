@@ -104,11 +104,14 @@ func binding(all []Rule, cost *Cost) Rule {
 func AppendUsage(to []Usage, l Limiter, now mono.Time) []Usage {
 	n := len(to)
 	to = describe(to, l, now)
-	for _, u := range to[n:] {
-		if u.Allowed != 0 {
-			to[n] = u
-			n++
+	for i := n; i < len(to); i++ { // a Usage is too large to be copied twice for each request
+		if to[i].Allowed == 0 {
+			continue
 		}
+		if i != n {
+			to[n] = to[i]
+		}
+		n++
 	}
 	return to[:n]
 }

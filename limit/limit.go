@@ -3,6 +3,7 @@ package limit
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 
 	"github.com/paceline-go/paceline/limit/mono"
@@ -252,8 +253,8 @@ func (o *Outcome) refuted() bool { return o.Result == Limited || o.Misordered }
 
 // Resets returns the units, as bits, for which the answer states when there will be more.
 func (o *Outcome) Resets() (units uint8) {
-	for u, reset := range o.Reset {
-		if o.Known>>u&1 == 1 && reset > 0 {
+	for known := o.Known; known != 0; known &= known - 1 { // most answers state a unit or two
+		if u := bits.TrailingZeros8(known); o.Reset[u] > 0 {
 			units |= 1 << u
 		}
 	}

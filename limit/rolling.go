@@ -193,9 +193,9 @@ func (r *Rolling) AppendUsage(to []Usage, now mono.Time) []Usage {
 	}
 	now = max(now, r.last)
 	used, recent := r.settled.afterBoth(now.Add(r.ahead()-r.span), now.Add(-r.window))
-	u := r.usage(now, r.open+used)
-	u.Recent = recent
-	return append(to, u)
+	to = append(to, r.usage(now, r.open+used))
+	to[len(to)-1].Recent = recent
+	return to
 }
 
 // counted returns the cost that counts at now: everything open, and what was settled within one

@@ -173,3 +173,13 @@ func TestUsageDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// A limiter that counts nothing is left out, wherever it stands, and what was there before stays.
+func TestUsageOfWhatCountsNothing(t *testing.T) {
+	order := func() limit.Limiter { return must(limit.NewSequence(limit.SequenceConfig{Gap: ms})) }
+	l := limit.NewAll(order(), limit.MustRolling(10, time.Second), order(), limit.Named("b", limit.MustRolling(20, time.Second)))
+	all := limit.AppendUsage([]limit.Usage{{Limit: "before"}}, l, 0)
+	if len(all) != 3 || all[0].Limit != "before" || all[1].Allowed != 10 || all[2].Allowed != 20 || all[2].Limit != "b" {
+		t.Errorf("%+v", all)
+	}
+}
