@@ -52,3 +52,22 @@ func TestForecastWithNothingOpenIsReady(t *testing.T) {
 		}
 	}
 }
+
+// The part that a Headroom uses is in its forecasts: the one that comes next waits for it.
+func TestForecastOfAHeadroom(t *testing.T) {
+	inner, err := limit.NewRolling(limit.RollingConfig{Limit: 10, Window: time.Minute, Margin: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := limit.NewHeadroom(limit.HeadroomConfig{Limiter: inner, Use: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		h.Settle(0, limittest.Admit(h, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
+	}
+	now := mono.Time(time.Second)
+	if at := limit.NotBefore(h, now, 0, limit.Cost{}, limit.One); at != mono.Time(time.Minute) || h.Ready(now, limit.One) != at {
+		t.Errorf("not before %v, and ready at %v; want both in a minute", at, h.Ready(now, limit.One))
+	}
+}

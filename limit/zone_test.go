@@ -278,3 +278,16 @@ func TestVaryingPassesItsEpochOn(t *testing.T) {
 		}
 	}
 }
+
+// A Calendar names the place of its clock, or none.
+func TestCalendarNamesItsZone(t *testing.T) {
+	for _, z := range []*time.Location{nil, time.UTC} {
+		c := limit.CalendarConfig{Limit: 1, Window: 24 * time.Hour, Zone: z}
+		if z != nil {
+			c.Epoch = time.Unix(1e9, 0)
+		}
+		if l, err := limit.NewCalendar(c); err != nil || l.Zone() != z {
+			t.Errorf("%v: %v, %v", z, l.Zone(), err)
+		}
+	}
+}
