@@ -226,3 +226,23 @@ func TestPoolRunOutlivesItsLastLine(t *testing.T) {
 		}
 	})
 }
+
+// A closed pool that leaves one request behind says why.
+func TestPoolClosedWithOneWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := pool.New(pool.Config{
+			Keys: []pool.Key{{Name: "a"}},
+			Send: func(context.Context, pool.Attempt) pool.Answer { return pool.Answer{Banned: true, Reason: "418"} },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Submit(bg, pool.Request{}); err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+		if err := p.Run(bg); !errors.Is(err, pool.ErrExhausted) || p.Counts().Waiting != 1 {
+			t.Errorf("%v, and %+v", err, p.Counts())
+		}
+	})
+}
