@@ -180,6 +180,14 @@ func TestMost(t *testing.T) {
 	if _, err := c.Most(time.Second, nil); err == nil {
 		t.Error("a ceiling from no latencies")
 	}
+	if _, err := (ceiling.Config{Knowledge: 9}).Most(time.Second, legs); err == nil {
+		t.Error("a ceiling of a client that cannot be")
+	}
+	// The legs of a run come in turn: the second answer takes 3 s.
+	run := []ceiling.Leg{{Back: time.Second}, {Back: 3 * time.Second}, {Back: time.Second}}
+	if got, err := c.Most(time.Second, run); got != 1 || err != nil {
+		t.Errorf("Most(1s) of a run = %d, %v; want 1", got, err)
+	}
 }
 
 func TestNewCeilingRefuses(t *testing.T) {
