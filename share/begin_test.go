@@ -2,6 +2,7 @@ package share_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,4 +53,20 @@ func TestBegin(t *testing.T) {
 			t.Error("an empty Config has no error")
 		}
 	})
+}
+
+// away is a store that cannot be reached.
+type away struct{ error }
+
+func (s away) Turn(context.Context, string, func(share.Reading) ([]byte, error)) error {
+	return s.error
+}
+
+// After an error of the store it is unknown whether the limit is there, so Begin returns that error.
+func TestBeginWithoutTheStore(t *testing.T) {
+	why := errors.New("no route to host")
+	began, err := share.Begin(t.Context(), share.Config{Store: away{why}, Name: "it", Own: twenty})
+	if began || !errors.Is(err, why) {
+		t.Errorf("%v, %v, want %v", began, err, why)
+	}
 }

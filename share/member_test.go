@@ -449,6 +449,10 @@ func TestUsage(t *testing.T) {
 			if u := limit.AppendUsage(nil, m, 0); len(u) != 2 || u[0].Used != 0 || u[0].Allowed != 20 {
 				t.Errorf("before the first turn: %+v", u)
 			}
+			before := limit.Usage{Limit: "of another"}
+			if u := limit.AppendUsage([]limit.Usage{before, before}, m, 0); len(u) != 4 || u[1] != before || u[2].Limit != "it" || u[3].Limit != "it, here" {
+				t.Errorf("behind the usage of another: %+v", u)
+			}
 			for range 3 {
 				p, err := gate.Wait(context.Background(), limit.One)
 				if err != nil {
