@@ -1,6 +1,7 @@
 package fairshare_test
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -340,5 +341,24 @@ func TestHintsPastTheReset(t *testing.T) {
 	limittest.Admit(h, 0, limit.One)
 	if got := h.Ready(0, limit.One); got != limit.AfterSettle {
 		t.Errorf("of a bucket of one, a second is ready at %v", got)
+	}
+}
+
+// Hints that come back remember each of the three facts about what the server said by itself.
+func TestIdleHintsKeepEachFact(t *testing.T) {
+	h := must(fairshare.NewHints(fairshare.HintsConfig{}))
+	said := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests}
+	said.Remaining[limit.Requests], said.Reset[limit.Requests] = 3, time.Minute
+	h.Settle(0, limittest.Admit(h, 0, limit.One), &said)
+	state := h.AppendIdle(nil)
+	for facts := range byte(8) {
+		state[2] = facts // behind the instant of the last change, and the unit
+		next := must(fairshare.NewHints(fairshare.HintsConfig{}))
+		if rest, err := next.RestoreIdle(state); err != nil || len(rest) > 0 {
+			t.Fatalf("%03b: %v, %v", facts, rest, err)
+		}
+		if again := next.AppendIdle(nil); !bytes.Equal(again, state) {
+			t.Errorf("%03b: %v has become %v", facts, state, again)
+		}
 	}
 }
