@@ -18,6 +18,17 @@ func TestIsFieldValue(t *testing.T) {
 	}
 }
 
+// Only the bytes beyond ASCII are escaped: what the caller has escaped or not stays as it is.
+func TestASCIIQuery(t *testing.T) {
+	for raw, want := range map[string]string{
+		"": "", "q=a+b%20c&d": "q=a+b%20c&d", "q=\u00fc+%20&\u20ac": "q=%C3%BC+%20&%E2%82%AC", "\xff=\x7f": "%FF=\x7f",
+	} {
+		if got := ASCIIQuery(raw); got != want {
+			t.Errorf("ASCIIQuery(%q) = %q, want %q", raw, got, want)
+		}
+	}
+}
+
 func TestSetQuery(t *testing.T) {
 	for _, c := range []struct {
 		raw  string
