@@ -176,5 +176,4 @@ func (r *turns) remove(w *Way) {
 	} else {
 		w.next.prev = w.prev
 	}
-	w.prev, w.next = nil, nil
 }
