@@ -71,6 +71,24 @@ func TestLatencyOfAllKeys(t *testing.T) {
 	}
 }
 
+// A key's percentage is that of its tightest limit, whatever the order of the limits.
+func TestPercentOfTheTightestLimit(t *testing.T) {
+	wide := format.Rate{N: 1000, Per: time.Second, Unit: limit.Requests}
+	tight := format.Rate{N: 10, Per: time.Second, Unit: limit.Requests}
+	began := time.Unix(1_800_000_000, 0)
+	var want float64
+	for _, limits := range [][]format.Rate{{tight}, {wide, tight}, {tight, wide}} {
+		f := NewFigures([]format.Key{{Name: "A"}}, limits, 0, false)
+		for range 50 {
+			f.sent(0, 0, time.Millisecond, true, limit.One)
+		}
+		got := f.Totals([][]format.Rate{limits}, began, 10*time.Second)[0].Percent
+		if want = max(want, got); got < 40 || got != want {
+			t.Errorf("%v: %v %%, want %v %%, about half", limits, got, want)
+		}
+	}
+}
+
 func TestLatencyInWords(t *testing.T) {
 	for want, l := range map[string]LatencyMS{
 		"52.1 ms (median 52, p99 98.8)": {52.1, 52, 98.8}, "999 ms (median 900, p99 3400)": {999.4, 900, 3400},
