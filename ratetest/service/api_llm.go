@@ -162,7 +162,7 @@ func groqVendor() *vendor {
 // deepseekVendor has chats and the list of models, with and without a version in the path.
 func deepseekVendor() *vendor {
 	return &vendor{
-		form: model.OpenAI{}, bad: badOpenAI, list: openAIList, models: []string{"deepseek-v4-pro", "deepseek-v4-flash"},
+		form: model.OpenAI{}, bad: badOpenAI, list: openAIList, models: []string{"deepseek-v4-pro", "deepseek-flash"},
 		find: func(path string) (endpoint, name string) {
 			for _, base := range []string{"/v1/", "/"} {
 				endpoint, name = below(base)(path)
