@@ -19,7 +19,7 @@
 //	api_work.go        endpoints of Notion, Slack, GitHub and HubSpot
 //	graphql_query.go   queries in GraphQL, and data for them
 //	table_row.go       what a row of a provider may state; bodies of refusals, header fields
-//	table_business.go  fakes of HubSpot, Zendesk and Docker Hub
+//	table_business.go  fakes of HubSpot, Zendesk, Docker Hub and monday.com
 //	table_exchange.go  fakes of exchanges: Binance, Bybit, Kraken, Coinbase, OKX, CME, Etherscan
 //	table_llm.go       fakes of language models: Groq, Azure OpenAI, Gemini, Mistral,
 //	                   DeepSeek

@@ -106,12 +106,13 @@ var fullRate = []fullRow{
 	{"replicate", "", "POST /v1/predictions", 3 * time.Minute},
 	{"sec-edgar", "", "GET /submissions/x.json", 20 * time.Second},
 	{"trello", "", "GET /1/boards/A", time.Minute},
+	{"monday", "", `POST /v2 {"query":"{me{id}}"}`, 30 * time.Hour},
 	{"google", "google:youtube", "GET /youtube/v3/search", 30 * time.Hour},
 }
 
 // defaultPreset has the default sets that are not named after their provider alone.
 var defaultPreset = map[string]string{
-	"slack": "slack:tier3", "cohere": "cohere:trial", "crossref": "crossref:public", "huggingface": "huggingface:free",
+	"slack": "slack:tier3", "cohere": "cohere:trial", "crossref": "crossref:public", "huggingface": "huggingface:free", "monday": "monday:standard",
 	"microsoft-graph": "microsoft-graph:outlook", "openrouter": "openrouter:free", "perplexity": "perplexity:tier0",
 }
 

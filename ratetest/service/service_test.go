@@ -130,6 +130,8 @@ var providers = []spoken{
 	{provider: "fastly", requests: []string{"POST /service/1/purge_all"}, refusal: provider.RateLimited, wait: sec},
 	{provider: "huggingface", requests: []string{"GET /api/models"}, refusal: provider.RateLimited, wait: sec},
 	{provider: "linear", requests: []string{"POST /graphql {}"}, refusal: provider.RateLimited, wait: 2 * time.Hour},
+	{provider: "monday", requests: []string{`POST /v2 {"query":"{me{id}}"}`}, refusal: provider.QuotaExhausted, by: []string{"DAILY_LIMIT_EXCEEDED"}},
+	{provider: "monday", requests: []string{`POST /v2 {"query":"{me{id}}"}`}, limits: []provider.Policy{{Name: "reads", Limit: 500}, {Name: "day", Limit: 100_000}}, refusal: provider.RateLimited, by: []string{"COMPLEXITY_BUDGET_EXHAUSTED"}, wait: sec},
 	{provider: "microsoft-graph", requests: []string{"GET /v1.0/me/messages"}, limits: []provider.Policy{{Name: "requests", Limit: 1000}}, refusal: provider.RateLimited, wait: sec},
 	{provider: "openrouter", requests: []string{"POST /api/v1/chat/completions {}"}, limits: []provider.Policy{{Name: "day", Limit: 100_000}}, refusal: provider.RateLimited},
 	{provider: "perplexity", requests: []string{"POST /chat/completions {}"}, refusal: provider.RateLimited},

@@ -12,7 +12,7 @@ import (
 
 // businesses are providers of business software.
 func businesses() []*tableRow {
-	return []*tableRow{hubspot(), zendesk(), dockerHub()}
+	return []*tableRow{hubspot(), zendesk(), dockerHub(), monday()}
 }
 
 func hubspotSet(name string, tenSeconds, perDay int64) limitSet {
@@ -166,6 +166,35 @@ func dockerHub() *tableRow {
 				"code":    "TOOMANYREQUESTS",
 				"message": fmt.Sprintf("You have reached your %s. https://www.docker.com/increase-rate-limit", what),
 			}}})
+		},
+	}
+}
+
+// The limits and the refusals are those of developer.monday.com/api-reference/docs/rate-limits and of its
+// changelog for version 2025-07, looked up in 2026-11.
+func monday() *tableRow {
+	plan := func(name string, calls int64) limitSet {
+		return set("monday:"+name, policy("reads", 5_000_000, weight, time.Minute, anchored, perKey),
+			policy("day", calls, requests, day, calendar, perKey))
+	}
+	return &tableRow{
+		name: "monday", about: "monday.com's GraphQL API: calls of a day by the plan, and complexity of a minute",
+		limits:  []limitSet{plan("standard", 1000), plan("pro", 10_000), plan("enterprise", 25_000)},
+		assumed: "a query has a complexity of one; a minute begins with its first call; requests at once and of an address are free",
+		speak: func(a *reply) {
+			a.body = object{"data": object{}, "account_id": 1}
+			code, message := "COMPLEXITY_BUDGET_EXHAUSTED", "Complexity budget exhausted"
+			extensions := object{}
+			switch {
+			case a.by == nil:
+				return
+			case a.by.Name == "day":
+				code, message = "DAILY_LIMIT_EXCEEDED", "Daily limit exceeded"
+			default:
+				extensions["retry_in_seconds"] = wholeSeconds(a.wait)
+			}
+			extensions["code"] = code
+			a.refused(object{"errors": []object{{"message": message, "extensions": extensions}}, "account_id": 1})
 		},
 	}
 }
