@@ -61,9 +61,11 @@ func TestProxyTakenOver(t *testing.T) {
 			if err := p.process.Process.Signal(syscall.SIGUSR2); err != nil {
 				t.Fatal(err)
 			}
-			continue // the next one is no child of this test: --takeover finds it
+			// The next one is no child of this test: --takeover finds it.
+		} else {
+			family.begin("--takeover")
 		}
-		family.begin("--takeover")
+		family.arrive(i + 2)
 	}
 	time.Sleep(apart)
 	k.over.Store(true)
@@ -75,7 +77,7 @@ func TestProxyTakenOver(t *testing.T) {
 	if k.lost.Load() > 0 || k.told.Load() > 0 || len(refused) > 0 {
 		t.Errorf("lost %d, answered otherwise %d, refused %v: %s", k.lost.Load(), k.told.Load(), clipped(refused), p.said.String())
 	}
-	if began := strings.Count(p.said.String(), "passing on from"); began != times+1 {
+	if began := strings.Count(p.said.String(), begun); began != times+1 {
 		t.Errorf("%d processes began, expected %d: %s", began, times+1, p.said.String())
 	}
 	if need.Long() && share < 0.98 { // beside other tests, it measures the machine
@@ -98,6 +100,20 @@ func (f *family) begin(more ...string) {
 	f.args = args
 	f.all = append(f.all, f.process)
 }
+
+// arrive waits until so many of them have begun. On a busy machine that takes seconds, and a takeover from a process that
+// is itself about to take over is none.
+func (f *family) arrive(n int) {
+	f.t.Helper()
+	for end := time.Now().Add(time.Minute); strings.Count(f.said.String(), begun) < n; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			f.t.Fatalf("%d of %d processes began: %s", strings.Count(f.said.String(), begun), n, f.said.String())
+		}
+	}
+}
+
+// begun is in the greeting of a proxy, which it says once it serves.
+const begun = "passing on from"
 
 // end ends all of them, with their children.
 func (f *family) end() {
