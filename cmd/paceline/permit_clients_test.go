@@ -3,11 +3,15 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -51,6 +55,80 @@ func newClients(t *testing.T) *permits {
 	return p
 }
 
+// clientTestsWithin bounds the tests of a client. At a load of 50 they take less than a tenth of it.
+const clientTestsWithin = 4 * time.Minute
+
+// pass runs the tests of a client.
+func (p *permits) pass(program string, args ...string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeoutCause(p.t.Context(), clientTestsWithin,
+		fmt.Errorf("the tests have not ended within %v", clientTestsWithin))
+	defer cancel()
+	if b, err := endsBy(ctx, p.client(program, args...), 10*time.Second); err != nil {
+		p.t.Errorf("%v\n%s", err, b)
+	}
+}
+
+// endsBy runs a program with its children, and returns what they write. At the end of ctx it interrupts them, so that
+// they can say where they are. After the grace it kills them: a child that lives has the output open.
+func endsBy(ctx context.Context, c *exec.Cmd, grace time.Duration) ([]byte, error) {
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	all := -c.Process.Pid
+	kills := time.AfterFunc(time.Hour, func() { _ = syscall.Kill(all, syscall.SIGKILL) })
+	defer kills.Stop()
+	inTime := context.AfterFunc(ctx, func() {
+		_ = syscall.Kill(all, syscall.SIGINT)
+		kills.Reset(grace)
+	})
+	err := c.Wait()
+	if !inTime() {
+		err = context.Cause(ctx)
+	}
+	return out.Bytes(), err
+}
+
+// A program that hangs is interrupted and then killed, with its children. Its output is there.
+func TestEndsBy(t *testing.T) {
+	t.Parallel()
+	sh := need.Program(t, "sh")
+	hangs := errors.New("it hangs")
+	for _, row := range []struct {
+		script, said, err string
+		grace             time.Duration
+	}{
+		{"echo done", "done\n", "<nil>", 0},
+		{"echo failed; exit 3", "failed\n", "exit status 3", 0},
+		{"trap 'echo in the second; exit 0' INT; echo begun; echo >&3; while :; do sleep 0.01; done", "begun\nin the second\n",
+			"it hangs", time.Hour},
+		{"trap '' INT; echo deaf; echo >&3; sleep 1000", "deaf\n", "it hangs", 0},
+	} {
+		heard, says, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, hang := context.WithCancelCause(t.Context())
+		go func() {
+			if n, _ := heard.Read(make([]byte, 1)); n > 0 {
+				hang(hangs)
+			}
+		}()
+		c := exec.Command(sh, "-c", row.script)
+		c.ExtraFiles = []*os.File{says}
+		b, err := endsBy(ctx, c, row.grace)
+		says.Close() // the reader ends
+		hang(nil)
+		if string(b) != row.said || fmt.Sprint(err) != row.err {
+			t.Errorf("%s: %q, %v", row.script, b, err)
+		}
+		heard.Close()
+	}
+}
+
 // The tests of the client of Python pass, at a real daemon.
 func TestPythonPermits(t *testing.T) {
 	t.Parallel()
@@ -61,10 +139,7 @@ func TestPythonPermits(t *testing.T) {
 	} else {
 		need.Program(t, python)
 	}
-	b, err := newClients(t).client(python, "-W", "error", pythonTests+"test_paceline.py").CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, b)
-	}
+	newClients(t).pass(python, "-W", "error", pythonTests+"test_paceline.py")
 }
 
 // The client of Python is typed, by mypy's strictest rules.
@@ -83,10 +158,7 @@ func TestJavaScriptPermits(t *testing.T) {
 	t.Parallel()
 	race.Without(t)
 	need.Program(t, "node")
-	b, err := newClients(t).client("node", "--expose-gc", "--test", scriptTests+"paceline.test.mjs").CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, b)
-	}
+	newClients(t).pass("node", "--expose-gc", "--test", scriptTests+"paceline.test.mjs")
 }
 
 // crowd is programs of Python that send by permits, each with 12 threads, to a strict server of 200 a
@@ -256,34 +328,44 @@ func TestPermitsPerSecond(t *testing.T) {
 	})}
 	go func() { _ = s.Serve(l) }()
 	t.Cleanup(func() { s.Close() })
-	p.env = append(p.env, "PACELINE_SOCKET="+p.socket(), "PERMIT_ECHO="+echo)
+	p.env = append(p.env, "PACELINE_SOCKET="+p.socket(), "PERMIT_ECHO="+echo,
+		fmt.Sprint("PERMIT_DAEMON=", p.at.Process.Pid))
 	time.Sleep(3 * time.Second) // until what an earlier daemon may have granted counts no more
 	for _, language := range [][]string{{"python3", pythonTests + "speed.py"}, {"node", scriptTests + "speed.mjs"}} {
 		need.Program(t, language[0])
 		sizes := []string{"1", "echo", "1", "10", "100", "1", "echo", "each:10", "each:100"}
-		got := map[string][]float64{}
+		got := map[string][3][]float64{} // permits a second, and µs of CPU of the client and of the daemon
 		for range 5 {
 			b, err := p.client(language[0], append(language[1:], append([]string{"1"}, sizes...)...)...).Output()
 			if err != nil {
 				t.Fatal(err)
 			}
 			for line := range strings.Lines(string(b)) {
-				what, n, _ := strings.Cut(strings.TrimSpace(line), " ")
-				f, err := strconv.ParseFloat(n, 64)
-				if err != nil {
-					t.Fatal(err)
+				var what string
+				var n [3]float64
+				if _, err := fmt.Sscan(line, &what, &n[0], &n[1], &n[2]); err != nil {
+					t.Fatalf("%q: %v", line, err)
 				}
-				got[what] = append(got[what], f)
+				all := got[what]
+				for i := range n {
+					all[i] = append(all[i], n[i])
+				}
+				got[what] = all
 			}
 		}
-		median := func(what string) float64 {
-			slices.Sort(got[what])
-			return got[what][len(got[what])/2]
+		median := func(what string) (m [3]float64) {
+			for i, all := range got[what] {
+				m[i] = slices.Sorted(slices.Values(all))[len(all)/2]
+			}
+			return m
 		}
-		t.Logf("%s: echo %.0f, single %.0f (%.2f of it)", language[0], median("echo"), median("1"), median("1")/median("echo"))
+		one, bare := median("1"), median("echo")
+		t.Logf("%s: echo %.0f, single %.0f (%.2f of it), CPU of a permit %.1f µs here and %.1f µs in the daemon", language[0],
+			bare[0], one[0], one[0]/bare[0], one[1], one[2])
 		for _, what := range sizes[3:] {
-			if what != "1" && what != "echo" {
-				t.Logf("\t%s a call: %.0f (%.1f times single)", what, median(what), median(what)/median("1"))
+			if m := median(what); what != "1" && what != "echo" {
+				t.Logf("\t%s a call: %.0f (%.1f times single); CPU %.2f and %.2f µs (%.1f times less)", what, m[0], m[0]/one[0], m[1], m[2],
+					(one[1]+one[2])/(m[1]+m[2]))
 			}
 		}
 	}

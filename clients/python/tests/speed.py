@@ -1,6 +1,7 @@
 """Permits a second of one process: speed.py SECONDS BATCH... Each BATCH is a number of permits a call, which are
 settled together; "each:100": by themselves; or "echo": the same messages over the same kind of socket at PERMIT_ECHO,
-answered by a server that echoes."""
+answered by a server that echoes. It prints for each: permits a second, and the CPU time of a permit in microseconds, of
+this process and of the daemon, whose process is PERMIT_DAEMON."""
 
 import os
 import sys
@@ -29,6 +30,13 @@ def echo(wire, connection):
     return 1
 
 
+def cpu():
+    """The CPU time of this process and of the daemon, in s."""
+    with open("/proc/%s/stat" % os.environ["PERMIT_DAEMON"]) as f:
+        fields = f.read().rpartition(")")[2].split()
+    return time.process_time(), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 body = b'{"limit": "fast", "settle": [{"result": "accepted", "id": "AAAAAAAAAAAAAAAAAAAAAA"}]}'
 limit = paceline.Paceline().limit("fast")
 for what in sys.argv[2:]:
@@ -40,8 +48,11 @@ for what in sys.argv[2:]:
         once = lambda f=each if way else together, n=int(n): f(limit, n)  # noqa: E731
     once()
     done = 0
+    before = cpu()
     began = time.perf_counter()
     end = began + float(sys.argv[1])
     while time.perf_counter() < end:
         done += once()
-    print(what, round(done / (time.perf_counter() - began)), flush=True)
+    rate = done / (time.perf_counter() - began)
+    mine, its = ((now - then) / done * 1e6 for now, then in zip(cpu(), before))
+    print(what, round(rate), round(mine, 3), round(its, 3), flush=True)
