@@ -349,8 +349,10 @@ func deepseek() *row {
 			Docs:   "https://api-docs.deepseek.com/quick_start/rate_limit", AsOf: "2026-11",
 			Silent: true, Limited: Model, Banned: Key,
 			Published: []Preset{
-				{"deepseek:pro", "deepseek-v4-pro, per account", "https://api-docs.deepseek.com/quick_start/pricing", "2026-11", []Policy{named("concurrent", per(500, Concurrent, 0, Concurrency, Model))}},
-				{"deepseek:flash", "deepseek-flash, per account", "https://api-docs.deepseek.com/quick_start/pricing", "2026-11", []Policy{named("concurrent", per(2500, Concurrent, 0, Concurrency, Model))}},
+				{"deepseek:pro", "deepseek-v4-pro, per account", "https://api-docs.deepseek.com/quick_start/pricing", "2026-11",
+					[]Policy{named("concurrent", per(500, Concurrent, 0, Concurrency, Model))}},
+				{"deepseek:flash", "deepseek-flash, per account", "https://api-docs.deepseek.com/quick_start/pricing", "2026-11",
+					[]Policy{named("concurrent", per(2500, Concurrent, 0, Concurrency, Model))}},
 			},
 		},
 		is: sends("X-Ds-Trace-Id"),

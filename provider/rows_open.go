@@ -406,6 +406,9 @@ func google() *row {
 			Silent: true, Limited: Key, Banned: Key, Refusers: []Refuser{{"*PerUser*", Key}, {"*", ""}},
 			Published: []Preset{
 				{"google:drive", "a user of a project, units", "https://developers.google.com/drive/api/guides/limits", "2026-11", []Policy{per(325_000, Weight, time.Minute, "", Key)}},
+				{"google:drive-queries", "a user of a project that used Drive before May 2026",
+					"https://developers.google.com/drive/api/guides/limits", "2026-11",
+					[]Policy{named("queries", per(12_000, Requests, time.Minute, "", Key))}},
 				{"google:youtube", "a project, units; searches and new videos apart", "https://developers.google.com/youtube/v3/determine_quota_cost", "2026-11",
 					[]Policy{local(pacificTime, per(10_000, Weight, day, Calendar, Key)),
 						local(pacificTime, of("search.list", named("searches", per(100, Requests, day, Calendar, Resource)))),

@@ -107,12 +107,14 @@ var fullRate = []fullRow{
 	{"sec-edgar", "", "GET /submissions/x.json", 20 * time.Second},
 	{"trello", "", "GET /1/boards/A", time.Minute},
 	{"monday", "", `POST /v2 {"query":"{me{id}}"}`, 30 * time.Hour},
+	{"google", "google:drive-queries", "GET /drive/v3/files", 2 * time.Minute},
 	{"google", "google:youtube", "GET /youtube/v3/search", 30 * time.Hour},
 }
 
 // defaultPreset has the default sets that are not named after their provider alone.
 var defaultPreset = map[string]string{
-	"slack": "slack:tier3", "cohere": "cohere:trial", "crossref": "crossref:public", "huggingface": "huggingface:free", "monday": "monday:standard",
+	"slack": "slack:tier3", "cohere": "cohere:trial", "crossref": "crossref:public", "huggingface": "huggingface:free",
+	"monday":          "monday:standard",
 	"microsoft-graph": "microsoft-graph:outlook", "openrouter": "openrouter:free", "perplexity": "perplexity:tier0",
 }
 

@@ -138,7 +138,8 @@ func (c cell) String() string {
 }
 
 // only are presets of some requests alone, by their beginning.
-var only = map[string]string{"github:search": "GET /search/issues", "github:unauthenticated": "GET /repos/"}
+var only = map[string]string{"github:search": "GET /search/issues", "github:unauthenticated": "GET /repos/",
+	"google:drive-queries": "GET /drive/"}
 
 // keyed and keyless are presets of requests with a key alone, and without one.
 var (

@@ -179,8 +179,9 @@ func monday() *tableRow {
 	}
 	return &tableRow{
 		name: "monday", about: "monday.com's GraphQL API: calls of a day by the plan, and complexity of a minute",
-		limits:  []limitSet{plan("standard", 1000), plan("pro", 10_000), plan("enterprise", 25_000)},
-		assumed: "a query has a complexity of one; a minute begins with its first call; requests at once and of an address are free",
+		limits: []limitSet{plan("standard", 1000), plan("pro", 10_000), plan("enterprise", 25_000)},
+		assumed: "a query has a complexity of one; a minute begins with its first call; requests at once and of an " +
+			"address are free",
 		speak: func(a *reply) {
 			a.body = object{"data": object{}, "account_id": 1}
 			code, message := "COMPLEXITY_BUDGET_EXHAUSTED", "Complexity budget exhausted"

@@ -180,13 +180,18 @@ func riot() *tableRow {
 
 func youtube() *tableRow {
 	return &tableRow{
-		name: "google", about: "YouTube's Data API: units of a day of a project; searches and new videos apart",
-		limits: []limitSet{set("google:youtube", policy("weight", 10_000, weight, day, calendar, perKey))},
-		extra: []provider.Policy{policy("searches", 100, requests, day, calendar, perResource),
-			policy("new videos", 100, requests, day, calendar, perResource)},
-		assumed:  "days begin at midnight Pacific Standard Time, in summer too",
+		name: "google", about: "YouTube's Data API: units of a day of a project; searches and new videos apart; " +
+			"Drive's older quota: queries of a minute",
+		limits: []limitSet{set("google:youtube", policy("weight", 10_000, weight, day, calendar, perKey),
+			policy("searches", 100, requests, day, calendar, perResource),
+			policy("new videos", 100, requests, day, calendar, perResource)),
+			set("google:drive-queries", policy("queries", 12_000, requests, time.Minute, calendar, perKey))},
+		assumed:  "days begin at midnight Pacific Standard Time, in summer too; minutes are those of the clock",
 		midnight: 8 * time.Hour,
 		cost: func(a *asked, p *provider.Policy) int64 {
+			if p.Name == "queries" {
+				return one(!strings.Contains(a.path(), "/youtube/"))
+			}
 			if call := youtubeCall(a); call != "weight" || p.Name != "weight" {
 				return one(call == p.Name)
 			}
@@ -206,6 +211,10 @@ func youtube() *tableRow {
 			if a.refused(object{"error": object{"code": 403, "message": "The request cannot be completed because you have " +
 				"exceeded your quota.", "errors": []object{{"domain": "youtube.quota", "reason": "quotaExceeded"}}}}) {
 				a.status = http.StatusForbidden
+			}
+			if a.by != nil && a.by.Name == "queries" {
+				a.body = object{"error": object{"code": 403, "message": "User Rate Limit Exceeded",
+					"errors": []object{{"domain": "usageLimits", "reason": "userRateLimitExceeded"}}}}
 			}
 		},
 	}
