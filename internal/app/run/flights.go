@@ -31,9 +31,10 @@ func (c *Config) bounds() (bounds ceiling.InFlight, for_ string) {
 	if files, known := sending.OpenFiles(); known && files/each < most {
 		most, for_ = max(files/each, 1), "for which this process may open files (ulimit -n)"
 	}
-	if c.Backlog != nil || c.Base != nil {
-		// Other workers are there for what is slow. The answers of a Base take longer the more of them wait for its limits.
-		most = min(most, AtFirst)
+	if most > AtFirst && (len(c.Limits) == 0 || c.Backlog != nil || c.Base != nil) {
+		// Without a limit, no rate is to be reached. Other workers of a backlog are there for what is slow. The answers
+		// of a Base take longer the more of them wait for its limits.
+		most, for_ = AtFirst, "unless --concurrency allows more"
 	}
 	if c.MostInFlight > 0 && c.MostInFlight <= most {
 		most, for_ = c.MostInFlight, "that the server's limits allow"

@@ -78,7 +78,9 @@ func TestInFlightIsBounded(t *testing.T) {
 		{"the flag", func(c *Config) { c.Concurrency = 70 }, 70, "70 in flight is the most that --concurrency allows"},
 		{"a server's limit", func(c *Config) { c.MostInFlight = 80 }, 80, "80 in flight is the most that the server's limits allow"},
 		{"a server's low limit", func(c *Config) { c.MostInFlight = 3 }, 3, "3 in flight is the most that the server's limits allow"},
-		{"no limit", func(c *Config) { c.Limits = nil }, AtFirst, "in flight, until it is known"},
+		{"no limit", func(c *Config) { c.Limits = nil }, AtFirst, "64 in flight is the most unless --concurrency allows more"},
+		{"the answers", func(c *Config) { c.Limits = []format.Rate{minutely(2400, limit.Requests, true)} }, 160,
+			"no more than 160 in flight are needed so far"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -222,7 +222,7 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 	}
 	if most := r.flights.most(); c.InFlight >= most {
 		if most < r.flights.bounds.Most {
-			return now, "concurrency", fmt.Sprintf("answers: %d in flight, until it is known how long they take", c.InFlight)
+			return now, "concurrency", fmt.Sprintf("answers: no more than %d in flight are needed so far", c.InFlight)
 		}
 		return now, "concurrency", fmt.Sprintf("answers: %d in flight is the most %s", c.InFlight, r.c.inFlightFor)
 	}
