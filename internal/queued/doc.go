@@ -1,5 +1,5 @@
-// Package queued makes the jobs of a job queue wait for their limits. The queue is a program of
-// another project, such as River, Asynq or Temporal. The adapters for these three, in contrib, use
+// Package queued makes the jobs of a job queue wait for their limits. The job queue is another
+// project's, such as River, Asynq or Temporal. The adapters for these three, in contrib, use
 // package queued.
 //
 // An adapter for a job queue calls Keys.Do in a worker, around the work of a job. If the limits let

@@ -13,9 +13,10 @@
 //
 // A Base is a wrapped http.RoundTripper. A Base and its Exchanges (one for each permit) decide only
 // whether a request may be written, by net/http or by a connection of package send itself
-// (line.go). The caller decides whether to send a request again, with a new permit. A Base has no
-// goroutine that runs all the time; a timer closes its idle connections. A Base and its Exchanges
-// take the present time from time.Now, and no caller can replace that clock.
+// (line.go). The caller decides whether to send a request again; if anything may have been written,
+// that needs a new permit. A Base starts no goroutine of its own that runs all the time; a timer
+// closes its idle connections. A Base and its Exchanges take the present time from time.Now, and no
+// caller can replace that clock.
 //
 //	send.go          Base: at most one write per permit; ErrTwice; GOAWAY
 //	attempt.go       whether and when a request was written; timeouts and cancels of it

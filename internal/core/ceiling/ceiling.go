@@ -1,8 +1,12 @@
-// Package ceiling computes the ceiling of a limit: the most requests that any client with the same
-// knowledge can send so that the server surely refuses none. That depends on how long requests and
-// answers take, so the caller states these times. Simulators, servers for tests and the summary of
-// a run compare the ceiling with what a client sent. The package only computes: it sends nothing
-// and reads no clock.
+// Package ceiling computes the ceiling of a limit. The ceiling is the most requests in a given time
+// that any client with a given Knowledge can send so that the server surely refuses none. It
+// depends on how long requests and answers take, so the caller states these times. Simulators and
+// the summary of a run with nonces compare the ceiling with what a client sent. Servers for tests
+// supply the times (Legs).
+//
+// In in_flight.go, an InFlight computes how many requests a run may have in flight, so that no
+// limit has to wait for answers. Package ceiling only computes: it sends nothing and reads no
+// clock.
 package ceiling
 
 import (
