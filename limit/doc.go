@@ -53,7 +53,8 @@
 //
 // # Files
 //
-//	limit.go          Limiter, Cost, Outcome, Arrivals: the units, and checks of their sizes
+//	limit.go          Limiter, Cost, Outcome, Arrivals: the units, their sizes; until when an
+//	                  unanswered request may arrive
 //	sent.go           the record of a request in flight, and the Book of such records
 //	account.go        common to most limiters, not to buckets: open cost, arrivals, margin; SetLimit,
 //	                  SetWindow

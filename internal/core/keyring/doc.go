@@ -4,7 +4,7 @@
 // keyring. Keys are configured beforehand, or a Transport meets them in the requests of its
 // callers.
 //
-//	ring.go    which key is used next; which are banned, until somebody brings them back
+//	ring.go    which key a Transport uses next; which are banned, until somebody brings them back
 //	blame.go   key or request at fault for a 401 or 403: how many denials prove it
 //	owners.go  in which account a key counts; where a new key may belong
 //	past.go    a key moves to another account: its answered requests count there

@@ -18,7 +18,8 @@
 //	select_list.go    NAME=EXPRESSION,…: the columns of --select, split at commas
 //	order.go          --ordered: results in the order of the input; what waits behind a slow
 //	                  request
-//	bodies.go         --out-dir: a file for each answer; its name; unfinished files; --max-file
+//	bodies.go         --out-dir: a file for each answer; unfinished files; --max-file; its name is by
+//	                  internal/app/durable/file_name.go
 //	lost_end.go       after a power cut: have results and journal both lost their ends?
 //	distinct.go       refuses two outputs that are one file, or that are the input
 //	dead_beside.go    the name of the file of dead letters: x.dead.jsonl beside x.jsonl
