@@ -118,7 +118,7 @@ func TestFieldsOfServersInFront(t *testing.T) {
 	u := upstreamOf(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Clone() })
 	x := start(t, to(u))
 	fields := []string{"X-Kept", "1"}
-	for _, name := range strings.Fields(`X-Forwarded-Port X-Forwarded-Server X-Forwarded-User X-Forwarded-Access-Token X-Forwarded X-Real-IP X-Client-IP
+	for name := range strings.FieldsSeq(`X-Forwarded-Port X-Forwarded-Server X-Forwarded-User X-Forwarded-Access-Token X-Forwarded X-Real-IP X-Client-IP
 		True-Client-IP CF-Connecting-IP CF-IPCountry Fastly-Client-IP Fly-Client-IP X-Azure-ClientIP X-AppEngine-User-IP
 		X-Envoy-External-Address X-Original-Forwarded-For X-Auth-Request-Email`) {
 		fields = append(fields, name, "private")
