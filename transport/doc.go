@@ -68,7 +68,7 @@
 // A Transport is neither a cache nor a queue that stores requests. If a request must outlive the
 // call that made it, use a pool.Pool. A Pool also has priorities, and keeps dead letters (records
 // of requests that failed for good). A Transport, too, knows deadlines, those of a request's
-// context. It sends nonces in order with keys that are Ordered (see Key).
+// context. A Transport sends the nonces of a key in order if the key is Ordered (see Key).
 //
 // # Files
 //
