@@ -11,8 +11,8 @@
 // Each turn (transaction of a worker) also increments a number in the row of its worker: the beat.
 // If the beat of a worker does not change for 14 s, the other workers give it up, and may claim its
 // requests. Each of them looks at all beats once a second, and measures the 14 s by its own clock.
-// A worker whose look fails or comes late measures the 14 s anew. So no worker has to trust the
-// clock of another machine.
+// A worker whose look fails, or comes more than 2.5 s after its last one, measures the 14 s anew.
+// So no worker has to trust the clock of another machine.
 //
 // The workers of a backlog and their transactions (turns) obey these laws:
 //  1. One result. Each request without a result has a row. The transaction that writes the result
@@ -35,9 +35,9 @@
 //     that was given up. If the request has a doubt, the result states that it may have been sent
 //     twice.
 //  8. Rate limits belong to other packages. While requests of a lane wait for permits, the worker
-//     holds as many of them as it sends in about 2 s. It marks only as many as it sent in the
-//     busiest 100 ms of the last seconds, and at least 2. For each permit that waits for a mark, it
-//     marks one more.
+//     holds as many of them as it sends in about 2 s, and at least 4. It marks only as many as it
+//     sent in the busiest 100 ms of the last seconds, and at least 2. For each permit that waits for
+//     a mark, it marks one more.
 //
 // # Files
 //

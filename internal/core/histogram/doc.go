@@ -1,4 +1,7 @@
-// Package histogram counts durations in a bounded memory: 64 KiB, whatever their number.
+// Package histogram counts durations in a bounded memory, whatever their number. A Histogram takes
+// 64 KiB. A Classes, with fewer and wider classes, takes 192 bytes. A Named takes about 130 KiB for
+// each name, and has at most 32 names; it counts later names together as "other". A Recent keeps
+// the latest 64 durations, in 544 bytes.
 //
 // # Files
 //

@@ -3,9 +3,9 @@
 //
 // A job queue, such as River, hands jobs to workers. While a job waits for a limit in its worker,
 // that worker can do no other job. So a job that would wait for more than Config.MaxWait, by
-// default 250 ms, leaves its worker and names an instant. The queue brings the job back at about
-// that instant. Sometimes only the answer of a request in flight can tell when there is room. Then
-// up to two jobs wait for the answer in workers, and all others leave.
+// default 250 ms, leaves its worker and names an instant. The job queue brings the job back at
+// about that instant. Sometimes only the answer of a request in flight can tell when there is room.
+// Then up to two jobs wait for the answer in workers, and all others leave.
 //
 // A Book records the jobs of one key that have left their workers. The place of a job is the
 // instant at which the job was made or first came, and does not change, however often the job goes
@@ -13,7 +13,8 @@
 // for jobs with an earlier place, and for those that wait in workers. So no job starves behind
 // newer ones. A newer job goes before older ones that are away only if there is room now for it and
 // for all older jobs that are due back. If an older job does not come back when it is due, newer
-// jobs wait for it 2 s more at most, or not at all with Config.Many.
+// jobs wait for it a little longer: 100 ms plus twice the mean delay of the job queue, at most 2 s.
+// With Config.Many (other processes work on the jobs, too), they do not wait for it.
 //
 // A Forecast gives a lower bound for the instant at which a job may go. The job comes back a little
 // before that bound, by default about 30 to 125 ms plus the mean delay of the queue. So the job may
