@@ -13,8 +13,8 @@
 // for jobs with an earlier place, and for those that wait in workers. So no job starves behind
 // newer ones. A newer job goes before older ones that are away only if there is room now for it and
 // for all older jobs that are due back. If an older job does not come back when it is due, newer
-// jobs wait for it a little longer: 100 ms plus twice the mean delay of the job queue, at most 2 s.
-// With Config.Many (other processes work on the jobs, too), they do not wait for it.
+// jobs wait for it a little longer. They wait 100 ms plus twice the mean delay of the job queue, at
+// most 2 s. With Config.Many (other processes work on the jobs, too), they do not wait for it.
 //
 // A Forecast gives a lower bound for the instant at which a job may go. The job comes back a little
 // before that bound, by default about 30 to 125 ms plus the mean delay of the queue. So the job may
