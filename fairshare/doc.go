@@ -33,7 +33,8 @@
 // 30 s, and 3 of your requests are in flight. Then at most 37 more go in these 30 s, since the
 // server may not have counted the 3 yet. (If HintsConfig.Capacity is set, the quota is a bucket,
 // and refills before the reset.) Hints ignores an answer without a reset. By default it believes a
-// reset for an hour at most; after that, one request at a time asks again.
+// reset for an hour at most, unless the answer's Outcome is Sure; after that, one request at a time
+// asks again.
 //
 // Package lab/strategy lists strategies for sharing a quota by name: published strategies of other
 // projects, and Fair and Auto. Package lab/sim/compare compares a strategy of yours with these.
