@@ -78,7 +78,7 @@ func readsRefusals(t *testing.T, who provider.Provider, fake, preset string) (wi
 			r.Header.Set("Authorization", "Bearer k")
 			return r
 		}
-		for range 12_000 {
+		for range 30_000 { // the largest limit: 25,000 of a day
 			if resp, err := ratetest.InMemory(s).RoundTrip(made()); err != nil {
 				t.Fatal(err)
 			} else {

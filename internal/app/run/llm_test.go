@@ -252,18 +252,19 @@ func TestLLMETA(t *testing.T) {
 			{"by the limit", 64, 230, 5 * time.Second},
 			{"again, from an empty bucket", 64, 270, time.Second},
 		} {
-			var eta time.Duration
+			eta := make(chan time.Duration, 1)
 			v := &virtually{t: t, config: Config{Out: out, Concurrency: c.concurrency, Limits: []format.Rate{minutely(60, limit.Requests, true)}},
 				server: llm.Config{Limits: llm.Limits{Requests: 1e6}, First: latency.Uniform(time.Second, 3*time.Second)}}
 			v.tamper = func(r *Run) {
 				go func() {
 					time.Sleep(c.after)
-					eta = c.after + r.Progress().ETA
+					eta <- c.after + r.Progress().ETA
 				}()
 			}
 			v.run(prompts(format.OpenAI, c.n, 0))
-			if d := eta.Seconds() / v.took.Seconds(); d < 0.85 || d > 1.15 {
-				t.Errorf("%s: it ends after %v, and %v was said", c.name, v.took, eta)
+			said := <-eta
+			if d := said.Seconds() / v.took.Seconds(); d < 0.85 || d > 1.15 {
+				t.Errorf("%s: it ends after %v, and %v was said", c.name, v.took, said)
 			}
 			if d := v.opened.Seconds / v.took.Seconds(); c.concurrency > 1 && (d < 0.85 || d > 1.15) {
 				t.Errorf("%s: it ends after %v, and the plan was %v s", c.name, v.took, v.opened.Seconds)

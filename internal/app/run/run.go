@@ -169,16 +169,16 @@ func (r *Run) Open() error {
 	}
 	r.tellLost()
 	r.organizations.remember(r.store.History.Whose)
-	err := r.newPools()
-	if err != nil {
+	if err := r.newPools(); err != nil {
 		r.store.Close()
+		return err
 	}
 	if r.polls != nil {
 		r.polls.checked = r.tally.Checked
 		r.tally.Polls()
 	}
 	r.course.ahead(len(r.groups)*r.c.Queue, len(r.groups)*r.flights.most())
-	return err
+	return nil
 }
 
 // Send reads the input and sends its requests. It returns nil if every request that was read has
