@@ -56,7 +56,7 @@ func newShare() *cobra.Command {
 
 const shareNewLong = `A limit that is new in its STORE sends nothing for 7 s and a window: of 5000/h, an hour. The reason is that a new store
 looks like one that has lost its data. If nothing was sent to the server for at least that long, by any process, state it by this
-command. For ten minutes, limits that are not there yet begin at once.
+command. For ten minutes, limits that are not there yet begin at once, if a process knows them at its start.
 
 NAME is the --share-name of the limits (default "` + sharestore.DefaultName + `"). Limits that are there stay as they are.`
 

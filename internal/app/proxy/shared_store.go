@@ -177,7 +177,8 @@ func (u *Upstream) share(c *Config, t *transport.Config) {
 }
 
 // CheckShared reads the store. It checks that the limits that are known beforehand are the ones
-// that other processes have there.
+// that other processes have there. Those that the store does not have begin at once if that was stated
+// (sharestore.StateNew). Limits of clients' keys, models, routes and resources are not known beforehand.
 func (c *Config) CheckShared(ctx context.Context) error {
 	l := c.Shared
 	if l == nil {
@@ -193,7 +194,11 @@ func (c *Config) CheckShared(ctx context.Context) error {
 			if p.Scope != provider.Key && p.Scope != provider.IP || made(p) == nil {
 				continue
 			}
-			if err := l.Check(ctx, l.Name(u.placeOf(l, p, len(c.Upstreams) > 1)),
+			begins := l.Begin
+			if p.Scope == provider.Key && p.Key == "" && len(u.Keys) > 0 {
+				begins = l.Check // no request counts there
+			}
+			if err := begins(ctx, l.Name(u.placeOf(l, p, len(c.Upstreams) > 1)),
 				sharestore.Part(func() limit.Limiter { return made(p) }, u.Use)); err != nil {
 				return err
 			}

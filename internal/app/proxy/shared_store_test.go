@@ -157,6 +157,56 @@ func TestShared(t *testing.T) {
 	}
 }
 
+// Limits that are new in the store send nothing for 7 s and a window, unless it was stated that they are new. Those of a
+// client's own key are not known when the proxy begins.
+func TestSharedNew(t *testing.T) {
+	const quiet = 17 * time.Second
+	for _, c := range []struct {
+		name       string
+		keys       []string
+		credential string
+		states     bool
+		begins     bool
+	}{
+		{name: "not stated", keys: []string{"sk-secret"}},
+		{name: "a key of the proxy", keys: []string{"sk-secret"}, states: true, begins: true},
+		{name: "no key", states: true, begins: true},
+		{name: "the client's own", credential: "Bearer sk-secret", states: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, store := newStrictServer(t, 20, 10*time.Second), new(sharetest.Memory)
+				if c.states {
+					if err := sharestore.StateNew(t.Context(), store, sharestore.DefaultName); err != nil {
+						t.Fatal(err)
+					}
+				}
+				config := sharingConfig(t, s, store, "20/10s", c.keys...)
+				checked, err := config.Checked()
+				if err == nil {
+					err = checked.CheckShared(t.Context())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := New(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				if code := ask(p, c.credential); code != 200 {
+					t.Errorf("status %d", code)
+				}
+				if took := time.Since(began); c.begins != (took < 2*time.Second) || !c.begins && took < quiet-time.Second {
+					t.Errorf("the first went after %v", took)
+				}
+				config.Shared.Close()
+				p.close()
+			})
+		})
+	}
+}
+
 // A limit that cannot be shared, or that differs from the one in the store, is an error before the
 // first request.
 func TestSharedRefusals(t *testing.T) {

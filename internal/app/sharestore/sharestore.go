@@ -205,10 +205,24 @@ func (l *Limits) share(name string, made func() limit.Limiter) share.Config {
 	}
 }
 
-// Join is Check and Of. If the store has no such limit yet, Join creates it. Of two processes that
+// Begin is Check. If StateNew stated that the limits of this Name are new, Begin also creates a limit that the store does
+// not have, and it grants at once.
+func (l *Limits) Begin(ctx context.Context, name string, made func() limit.Limiter) error {
+	if err := l.Check(ctx, name, made); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, reach)
+	defer cancel()
+	if all, _, _ := divided(made()); len(all) > 0 && l.isNew(ctx) {
+		_, _ = share.Begin(ctx, l.share(name, made)) // an error shows at the first request, if it lasts
+	}
+	return nil
+}
+
+// Join is Begin and Of. If the store has no such limit yet, Join creates it. Of two processes that
 // begin at once with different limits, one is refused.
 func (l *Limits) Join(ctx context.Context, name string, made func() limit.Limiter) (limit.Limiter, error) {
-	if err := l.Check(ctx, name, made); err != nil {
+	if err := l.Begin(ctx, name, made); err != nil {
 		return nil, err
 	}
 	all, err := l.Of(name, made)
@@ -219,9 +233,6 @@ func (l *Limits) Join(ctx context.Context, name string, made func() limit.Limite
 	defer cancel()
 	for _, part := range limit.Parts(all) {
 		if m, ok := part.(*share.Member); ok {
-			if l.isNew(ctx) {
-				_, _ = share.Begin(ctx, l.share(name, made)) // an error shows at the first request, if it lasts
-			}
 			var other *node.ConfigurationError
 			if err := m.Join(ctx); errors.As(err, &other) { // another error shows at the first request, if it lasts
 				return nil, l.wrong(name, other)
