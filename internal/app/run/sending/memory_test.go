@@ -22,7 +22,7 @@ func TestMemoryReads(t *testing.T) {
 	}{
 		{-1, 5 << 20, len(body), len(body), 4 << 20}, {int64(len(body)), 5 << 20, len(body), len(body), int64(len(body)) + 1},
 		{-1, 1001, len(body), 1001, 1001}, {int64(len(body)), 1001, len(body), 1001, 1001},
-		{0, 1001, 0, 0, 1}, {-1, 1001, 0, 0, 1001}, {1 << 40, 1 << 30, 100, 100, believed}, {5, 1001, 5, 5, 6}, {3, 1001, 5, 5, 16},
+		{0, 1001, 0, 0, 1}, {-1, 1001, 0, 0, 1001}, {1 << 40, 1 << 30, 100, 100, 1 << 20}, {5, 1001, 5, 5, 6}, {3, 1001, 5, 5, 16},
 	} {
 		m, s := &memory{limit: 1 << 20}, &share{}
 		b, err := m.read(context.Background(), s, iotest.HalfReader(bytes.NewReader(body[:c.of])), c.says, c.most, nil)

@@ -167,6 +167,13 @@ func TestBudgetsShare(t *testing.T) {
 		rest := left
 		for _, b := range budgets {
 			rest += b.Unspent()
+			if !b.mu.TryLock() {
+				t.Fatal("who returns the rest keeps the lock")
+			}
+			b.mu.Unlock()
+			if again := b.Unspent(); again != 0 {
+				t.Fatalf("%d are given back a second time", again)
+			}
 		}
 		if n := Money(spent.Load()); n+rest != 1000 || rest > 40 {
 			t.Fatalf("%d are spent and %d are left of 1000", n, rest)
