@@ -31,3 +31,25 @@ func TestDigestOfARow(t *testing.T) {
 		}
 	}
 }
+
+// The id of a row has 1 to 512 bytes, as in all other forms. An error says where the row is.
+func TestIDsOfRowsAreBounded(t *testing.T) {
+	items, err := NewItems(ItemsConfig{Read: input.Config{Form: input.CSV, Comma: ','}, URL: "http://h/", ID: "{row.a}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		id, want string
+	}{
+		{strings.Repeat("i", 512), ""},
+		{strings.Repeat("i", 513), "in:2:1: the id has 513 bytes, expected 1 to 512 (--id)"},
+	} {
+		q, err := NewReader(items, "in", strings.NewReader("a\n"+c.id+"\n"), InputLimits{}).Next()
+		switch {
+		case c.want != "" && (err == nil || err.Error() != c.want):
+			t.Errorf("%d bytes: %v, want %s", len(c.id), err, c.want)
+		case c.want == "" && (err != nil || q.ID != c.id):
+			t.Errorf("%d bytes: %v, %v", len(c.id), q, err)
+		}
+	}
+}
