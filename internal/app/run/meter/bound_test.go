@@ -32,6 +32,10 @@ func TestBound(t *testing.T) {
 	if _, err := newMeter(t, Config{MaxTokens: 5}).Bound(tokens.Embeddings, []byte(`{}`)); err == nil {
 		t.Error("embeddings are bounded")
 	}
+	const noName = `{"max_tokens":1,"\x":2}`
+	if got, err := newMeter(t, Config{MaxTokens: 5}).Bound(tokens.Chat, []byte(noName)); err == nil {
+		t.Errorf("%s, which has a name that is no text, becomes %q", noName, got)
+	}
 	if got, err := newMeter(t, Config{}).Bound(tokens.Embeddings, []byte(`{}`)); string(got) != `{}` || err != nil {
 		t.Errorf("without a bound: %s, %v", got, err)
 	}
