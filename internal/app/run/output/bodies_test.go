@@ -2,11 +2,13 @@ package output
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/paceline-go/paceline/internal/secret"
 )
@@ -48,6 +50,34 @@ func TestStreamHidesWhereverPiecesEnd(t *testing.T) {
 		got, err := os.ReadFile(b.unfinished(s.name))
 		if err != nil || !bytes.Equal(got, want) || s.hidden != hidden {
 			t.Errorf("%v; of %d bytes\n%.200q with %d hidden, want\n%.200q with %d", err, len(c.text), got, s.hidden, want, hidden)
+		}
+	}
+}
+
+// A body that is not written to its end leaves no file: one that is too long by a byte, and one whose answer breaks
+// off. The error says which it is.
+func TestStreamLeavesNoPart(t *testing.T) {
+	broken := errors.New("the connection broke")
+	for _, c := range []struct {
+		name string
+		rest io.Reader
+		want error
+	}{
+		{"too long", strings.NewReader("56789a"), ErrTooLong},
+		{"broken", io.MultiReader(strings.NewReader("567"), iotest.ErrReader(broken)), broken},
+		{"as long as it may be", strings.NewReader("56789"), nil},
+	} {
+		b := &Bodies{dir: t.TempDir(), most: 10}
+		if err := b.open(); err != nil {
+			t.Fatal(err)
+		}
+		s, answer, disk := b.Stream("x", secret.New(nil), http.Header{}, false, []byte("01234"), c.rest)
+		if !errors.Is(answer, c.want) || disk != nil || (s == nil) != (c.want != nil) {
+			t.Errorf("%s: %v, %v, %v", c.name, s, answer, disk)
+		}
+		left, err := os.ReadDir(b.unfinished(""))
+		if err != nil || (len(left) == 0) != (c.want != nil) {
+			t.Errorf("%s: the folder has %v, %v", c.name, left, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
@@ -69,6 +71,35 @@ func TestFirstLineBehindAView(t *testing.T) {
 			if e, ok := f.Entry(line[:cut], false); ok {
 				t.Errorf("%q is taken for %+v", line[:cut], e)
 			}
+		}
+	}
+}
+
+// NULs of a power cut are cut off a view. Other text is somebody's work: it stays, and the error says where it begins.
+func TestWhatAViewCutsOff(t *testing.T) {
+	for _, c := range []struct{ text, want, says string }{
+		{"a\n\x00\x00", "a\n", ""},
+		{"a\nmine\n", "a\nmine\n", "from byte 2 on"},
+		{"a\n\x00mine", "a\n\x00mine", "from byte 2 on"},
+	} {
+		path := filepath.Join(t.TempDir(), "out.csv")
+		written(t, path, c.text)
+		to, err := durable.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := int64(len(c.text))
+		if err := to.SetSize(size); err != nil {
+			t.Fatal(err)
+		}
+		v := &view{to: to, left: size, old: bufio.NewReader(to.Reader())}
+		if err = v.put([]byte("a\n")); err == nil {
+			err = v.differs()
+		}
+		to.Close()
+		if got, _ := os.ReadFile(path); string(got) != c.want || (err == nil) != (c.says == "") ||
+			err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q becomes %q, %v, want %q, %q", c.text, got, err, c.want, c.says)
 		}
 	}
 }
