@@ -34,6 +34,19 @@ func TestSilentWindowRefusesAtItsEnd(t *testing.T) {
 	}
 }
 
+// The first refusal after a known end is of a later window. It ends a whole number of windows after that end, whichever
+// window it is.
+func TestSilentWindowRefusesInALaterOne(t *testing.T) {
+	for mid, high := range map[float64]float64{999: 1000, 1000: 4600, 4599: 4600, 4600: 8200, 12000: 15400} {
+		f := fairOf(t, FairConfig{Kind: FixedWindow, Limit: 3600, Window: time.Hour})
+		w := silentWindow{low: second(900), high: second(1000), seen: true}
+		w.refused(f, second(mid), &sighting{sent: sent{at: second(mid)}, mid: second(mid), limited: true}, 0, time.Hour)
+		if low := second(max(high-100, mid)); w.high != second(high) || w.low != low {
+			t.Errorf("refused at %v, it ends between %v and %v, want %v and %v", second(mid), w.low, w.high, low, second(high))
+		}
+	}
+}
+
 // An answer has no reset after the stated end. If more remains, the next window began at that end.
 // If not, the present one goes on, but for half a window at most.
 func TestWindowThatEndsUntold(t *testing.T) {
