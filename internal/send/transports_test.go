@@ -634,12 +634,19 @@ func TestAllocations(t *testing.T) {
 	if race.Enabled { // it allocates too
 		most = 7
 	}
-	b := &Base{own: &http.Transport{}, rt: answers}
 	traced := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{GotFirstResponseByte: func() {}}) // as httputil.ReverseProxy does
-	for _, ctx := range []context.Context{context.Background(), traced} {
-		r := shapes[0].request(ctx, "http://a.test/", 1)
+	for _, c := range []struct {
+		url     string
+		mayBeH2 bool // over TLS
+		ctx     context.Context
+	}{
+		{"http://a.test/", false, context.Background()}, {"http://a.test/", false, traced},
+		{"http://a.test/", true, context.Background()}, {"https://a.test/", false, context.Background()},
+	} {
+		b := &Base{own: &http.Transport{}, rt: answers, mayBeH2: c.mayBeH2}
+		r := shapes[0].request(c.ctx, c.url, 1)
 		if n := testing.AllocsPerRun(100, func() { finish(b.Send(r, new(Exchange))) }) - 1; n > most { // the answer
-			t.Errorf("%v: %v allocations, want %v at most", ctx, n, most)
+			t.Errorf("%+v: %v allocations, want %v at most", c, n, most)
 		}
 	}
 }
@@ -692,6 +699,9 @@ func TestSendsAgainAfterAnAnswer(t *testing.T) {
 		}
 		if n := s.came(1); n != 1 || answered != 1 {
 			t.Errorf("%s: arrived %d times; the caller's trace has %d answers", l.name, n, answered)
+		}
+		if _, err := finish(b.Send(shapes[0].request(t.Context(), url, 2), new(Exchange))); err != ErrTwice || s.came(2) != 1 {
+			t.Errorf("%s, without a trace of the caller: %v, arrived %d times", l.name, err, s.came(2))
 		}
 	}
 }
