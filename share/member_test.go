@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -540,6 +541,36 @@ func TestMembersOfAZone(t *testing.T) {
 		want := map[string]int{"09h": 3, "10h": 3, "11h": 2}
 		if fmt.Sprint(hours) != fmt.Sprint(want) {
 			t.Errorf("%v went, want %v", hours, want)
+		}
+	})
+}
+
+// asked counts the turns that are asked of a store, put or not.
+type asked struct {
+	share.Store
+	times atomic.Int64
+}
+
+func (s *asked) Turn(ctx context.Context, key string, f func(share.Reading) ([]byte, error)) error {
+	s.times.Add(1)
+	return s.Store.Turn(ctx, key, f)
+}
+
+// A Member that was closed asks for no more turns, although its driver admits and settles what it had begun to send.
+func TestClosedTakesNoMoreTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &asked{Store: newMemory()}
+		m, _ := member(t, share.Config{Store: store, Name: "it", Own: twenty})
+		if err := m.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s := limit.Sent{Number: 1, Cost: limit.One}
+		m.Admit(&s)
+		synctest.Wait()
+		m.Settle(0, &s, &limit.Outcome{Result: limit.Accepted})
+		time.Sleep(time.Minute)
+		if n := store.times.Load(); n > 0 {
+			t.Errorf("it has asked for %d turns since it was closed", n)
 		}
 	})
 }
