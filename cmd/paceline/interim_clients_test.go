@@ -253,7 +253,7 @@ func TestInterimClients(t *testing.T) {
 				}
 				var out []byte
 				var err error
-				for range 5 { // on a busy machine a client may give up before its connection is there
+				for range 10 { // on a busy machine a client may give up before its connection is there
 					p := exec.Command(args[0], args[1:]...)
 					p.Env = append(p.Environ(), "NODE_EXTRA_CA_CERTS="+ca)
 					if out, err = p.CombinedOutput(); seen() {

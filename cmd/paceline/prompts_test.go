@@ -174,7 +174,7 @@ func TestRunPromptsKilled(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no kill -9")
 	}
-	const n = 3000
+	const n, inFlight = 3000, 64
 	l := newLLM(t, llm.Config{Limits: llm.Limits{Requests: 1e9, Tokens: 1e12}, First: latency.Uniform(0, 20*time.Millisecond)})
 	var table, batch strings.Builder
 	table.WriteString("id,model,text\n")
@@ -185,7 +185,8 @@ func TestRunPromptsKilled(t *testing.T) {
 			strings.NewReplacer("{row.model}", model, "{row.text}", fmt.Sprintf(`"Why %d?"`, i)).Replace(promptBody))
 	}
 	out := filepath.Join(t.TempDir(), "q.csv")
-	flags := []string{"run", "--preset", "openai:tier1", "--rpm", "50000000", "--tpm", "90000000000", "--header", "Authorization: Bearer k", "--out", out, "--progress", "off"}
+	flags := []string{"run", "--preset", "openai:tier1", "--rpm", "50000000", "--tpm", "90000000000", "--header", "Authorization: Bearer k",
+		"--out", out, "--progress", "off", "--concurrency", fmt.Sprint(inFlight)}
 	rows := append(flags, "--url", l.URL()+"/v1/chat/completions", "--body", promptBody, "--id", "{row.id}", "--select", answerOf, "--ordered", write(t, "q.csv", table.String()))
 	lines := append(flags[:len(flags):len(flags)], "--out", filepath.Join(t.TempDir(), "out.jsonl"), "--base-url", l.URL(), write(t, "in.jsonl", batch.String()))
 	var plans []run.Plan
@@ -249,7 +250,7 @@ func TestRunPromptsKilled(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &p); code != 0 || err != nil || p.DoneBefore != n || p.Answers != n || p.Expected == nil {
 		t.Errorf("%d %s: %v, %+v", code, stderr, err, p)
 	}
-	if sent := asked(); sent < n || sent > n+3*2*64 || l.Report().Verdicts["accepted"] != sent {
+	if sent := asked(); sent < n || sent > n+3*2*inFlight || l.Report().Verdicts["accepted"] != sent {
 		t.Errorf("%d sends of %d requests: %v", sent, n, l.Report().Verdicts)
 	}
 }
