@@ -1,6 +1,12 @@
 package node
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
 
 // An heir whose weight is enough keeps to its weight; one with less has its least part of the whole.
 func TestWeigh(t *testing.T) {
@@ -22,5 +28,149 @@ func TestWeigh(t *testing.T) {
 				t.Errorf("%+v: heir %d counts as %d, want %d", c.heirs, i, e.Counts, c.want[i])
 			}
 		}
+	}
+}
+
+// dividing is a turn of a node at a limit of 100 of which nothing is used. Another node wants as much as it can get.
+func dividing(head, mean int64) *pending {
+	const now = 60_000 * ms
+	n := New(Config{ID: "a", New: func() limit.Limiter { return limit.MustRolling(100, time.Second) }})
+	n.Line(1000, limit.Cost{limit.Requests: head})
+	n.any, n.costs[limit.Requests] = true, float64(mean)
+	n.last = now
+	each := limit.Cost{limit.Requests: mean}
+	t := &pending{Node: n, limiter: n.config.New(), now: now, mine: Entry{ID: "a", Want: 1000, Weight: 1000, Mean: each},
+		others: []Entry{{ID: "b", Want: 1000, Weight: 1000, Mean: each, Until: now + 1000*ms}}}
+	t.heirs = 2
+	return t
+}
+
+// share has the node find its share until a quarter of a second later.
+func (t *pending) share() (mine int) {
+	heirs := t.heirsOf()
+	weigh(heirs)
+	return t.falls(heirs, t.now.Add(250*time.Millisecond), &spare{})
+}
+
+// The first request of a node's share costs what its head costs, and the others cost the mean. So a node whose head is
+// cheap gets no more than another with the same weight.
+func TestShareOfACheapHead(t *testing.T) {
+	for _, c := range []struct {
+		head, mean int64
+		want       int
+	}{
+		{1, 10, 5},  // 1 and four of 10, beside five of 10
+		{10, 10, 5}, // five of 10, beside five
+		{50, 10, 1}, // 50, beside five of 10
+	} {
+		if got := dividing(c.head, c.mean).share(); got != c.want {
+			t.Errorf("with a head of %d and others of %d, %d fall to it, want %d", c.head, c.mean, got, c.want)
+		}
+	}
+}
+
+// A node that has a part of its head, and has sent nothing for longer than grants hold, gets the rest of it first.
+// Others that had less are served after that. A node that sends has to wait for its turn.
+func TestStarvingNodeGetsTheRestOfItsHead(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		since time.Duration // its latest request
+		want  int
+	}{{"starves", 2001 * time.Millisecond, 1}, {"sends", 2 * time.Second, 0}} {
+		d := dividing(10, 1)
+		d.lastUse = d.last.Add(-c.since)
+		d.pool.add(part{d.now, limit.Cost{limit.Requests: 4}})
+		d.mine.Served = 1e6
+		if got := d.share(); got != c.want {
+			t.Errorf("%s: %d fall to it, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// Of nodes that had equally much the first goes, which is the one that has its turn. If each left a single slot to the
+// other, neither would take it.
+func TestLeast(t *testing.T) {
+	for _, c := range []struct {
+		heirs []Entry
+		want  string
+	}{
+		{[]Entry{{ID: "a", Want: 1, Served: 5}, {ID: "b", Want: 1, Served: 5}}, "a"},
+		{[]Entry{{ID: "a", Want: 1, Served: 6}, {ID: "b", Want: 1, Served: 5}, {ID: "c", Want: 1, Served: 5}}, "b"},
+		{[]Entry{{ID: "a", Served: 4}, {ID: "b", Want: 1, Served: 5}}, "b"},
+	} {
+		var heirs []*Entry
+		for i := range c.heirs {
+			heirs = append(heirs, &c.heirs[i])
+		}
+		if e := least(heirs); e.ID != c.want {
+			t.Errorf("%+v: %s goes, want %s", c.heirs, e.ID, c.want)
+		}
+	}
+}
+
+// In two turns a node sends twice its rate, for the time from one turn to the next and both calls of the store.
+func TestTwoTurns(t *testing.T) {
+	for _, c := range []struct {
+		rate float64
+		took time.Duration
+		want int64
+	}{{0, 0, 1}, {40, 0, 21}, {40, 125 * time.Millisecond, 41}, {2, 125 * time.Millisecond, 3}} {
+		d := dividing(1, 1)
+		d.rate, d.took = c.rate, c.took
+		if got := d.twoTurns(2); got != c.want {
+			t.Errorf("%v a second, and calls of %v: %d in two turns, want %d", c.rate, c.took, got, c.want)
+		}
+	}
+}
+
+// A cost in a unit that is not limited takes nothing of what a node may hold: it is granted as many requests.
+func TestUnitsThatAreNotLimited(t *testing.T) {
+	granted := func(cost limit.Cost) (n int64) {
+		s := &shelf{incarnation: "one"}
+		a := asking("a", 100)
+		for p := mono.Time(0); p < 10_000*ms; p += 250 * ms {
+			a.Line(1000, cost)
+			n = of(s.turn(t, a, p), "a").Open[limit.Requests]
+		}
+		return n
+	}
+	want := granted(limit.One)
+	if got := granted(limit.Cost{limit.Requests: 1, limit.Tokens: 5000}); got != want || want < 10 {
+		t.Errorf("of requests with 5,000 tokens %d are granted, of others %d", got, want)
+	}
+}
+
+// numbered is a limiter that notes whether two open requests have the same number.
+type numbered struct {
+	*limit.Rolling
+	open  map[uint64]bool
+	twice *int
+}
+
+func (l numbered) Admit(s *limit.Sent) {
+	if l.open[s.Number] {
+		*l.twice++
+	}
+	l.open[s.Number] = true
+	l.Rolling.Admit(s)
+}
+
+func (l numbered) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
+	delete(l.open, s.Number)
+	l.Rolling.Settle(now, s, o)
+}
+
+// A node is the driver of the limiter of its turn: each request in it has a number of its own.
+func TestRequestsOfATurnDiffer(t *testing.T) {
+	twice, s := 0, &shelf{incarnation: "one"}
+	a := New(Config{ID: "a", New: func() limit.Limiter {
+		return numbered{limit.MustRolling(100, time.Second), map[uint64]bool{}, &twice}
+	}})
+	for p := mono.Time(0); p < 10_000*ms; p += 250 * ms {
+		a.Line(1000, limit.One)
+		s.turn(t, a, p)
+	}
+	if twice > 0 || a.holds() == (limit.Cost{}) {
+		t.Errorf("%d requests have the number of an open one; it holds %v", twice, a.holds())
 	}
 }
