@@ -367,3 +367,28 @@ func TestRefusalsAreNotMixedUp(t *testing.T) {
 	done.Store(true)
 	wg.Wait()
 }
+
+// A goroutine that prefers a way is let go by another path than TryWait. An earlier refusal is not repeated after that
+// either.
+func TestARefusalIsNotRepeatedAfterAWayWasPreferred(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := group(t, paceline.GroupConfig{})
+		both := []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: rolling(t, 10, time.Second)})}
+		own := []*paceline.Limit{j.Limit(paceline.LimitConfig{Limiter: rolling(t, 10, time.Second)})}
+		a, b := j.Lane(paceline.LaneConfig{Homes: true}, both, own), j.Lane(paceline.LaneConfig{}, both)
+		if p, _, ok := b.TryWait(weight(0, 4)); ok {
+			p.Settle(accepted)
+		}
+		time.Sleep(300 * ms)
+		if _, retry, ok := b.TryWait(weight(0, 10)); ok || retry != 700*ms {
+			t.Errorf("all of the limit: %v, %v; want a refusal for 700ms", retry, ok)
+		}
+		p, _, err := a.WaitTurn(bg, weight(0, 1), paceline.Turn{Homes: 1})
+		if err != nil || p.Way() != 0 {
+			t.Errorf("by way %d, %v", p.Way(), err)
+		}
+		if _, retry, ok := b.TryWait(weight(0, 10)); ok || retry != paceline.RetryAfterSettle {
+			t.Errorf("while one is in flight: %v, %v; want a refusal until it is settled", retry, ok)
+		}
+	})
+}
