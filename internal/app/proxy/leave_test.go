@@ -53,3 +53,34 @@ func TestLeaveCostsWhatIsSaid(t *testing.T) {
 		}
 	})
 }
+
+// The sender of a Leave learns which of the upstream's keys is meant. It may take as long as it likes: the upstream's
+// timeout is for requests that the proxy sends.
+func TestLeaveNamesItsKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the proxy sends a request of its own") })
+		x := virtual(t, sent, Config{Upstreams: []Upstream{{
+			Name: "api", To: mustURL(t, "http://api.test"), AnswerTimeout: time.Second, Limits: limitsOf("1/h"),
+			Keys:   []Key{{Name: "K1", Secret: ours}, {Name: "K2", Secret: second}},
+			Header: []Field{{"Authorization", "Bearer {key}"}},
+		}}})
+		var keys []string
+		var all []*Leave
+		for range 2 {
+			l, err := x.proxy.Leave(t.Context(), "api", Outside{Client: Client{Name: "cron"}, MaxWait: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, keys = append(all, l), append(keys, l.Key)
+		}
+		if slices.Sort(keys); !slices.Equal(keys, []string{"K1", "K2"}) {
+			t.Errorf("they are of the keys %q, expected each of K1 and K2", keys)
+		}
+		time.Sleep(time.Hour)
+		for _, l := range all {
+			if l.Answered(http.StatusOK, nil, "", limit.Cost{}); l.err != nil {
+				t.Errorf("after an hour it has ended: %v", l.err)
+			}
+		}
+	})
+}
