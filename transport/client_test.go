@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
 	"sync"
@@ -243,6 +244,62 @@ func TestClientsShareSeveralUnits(t *testing.T) {
 		}
 		if n["large"] < 350 {
 			t.Errorf("%v went: 40 s are worth 400 large ones without the others", n)
+		}
+	})
+}
+
+// While a host is down one request at a time probes it. Clients take turns at that as at a limit. So the requests of one
+// do not use up the probes of all.
+func TestClientsTakeTurnsAtProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGoing()
+		down := roundTripper(func(r *http.Request) (*http.Response, error) {
+			httptrace.ContextClientTrace(r.Context()).GetConn("a.test:80")
+			_, _ = g.RoundTrip(r)
+			return nil, errRefused
+		})
+		tr := mustNew(t, transport.Config{Base: down, Client: clients(nil), MaxOutage: time.Hour})
+		all := newCrowd(t)
+		defer all.leave()
+		all.ask(t, tr, 50, "a", root)
+		time.Sleep(time.Minute)
+		from := g.sent()
+		all.ask(t, tr, 50, "b", root)
+		time.Sleep(10 * time.Minute)
+		if n := g.count(from, from+20); n["b"] < 9 || n["b"] > 11 {
+			t.Errorf("of 20 probes: %v, want 10 of each", n)
+		}
+	})
+}
+
+// A request that costs nothing of what a limit counts uses next to nothing of it. So a client that has sent many of
+// these goes as soon as any other with a request that costs something.
+func TestClientWhoseRequestsCostNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGoing()
+		tr := mustNew(t, transport.Config{Base: g, Limiter: steady(t, 1000, limit.Tokens), Client: clients(nil),
+			Cost: func(r *http.Request, c limit.Cost) limit.Cost {
+				if c[limit.Tokens] = 100; r.URL.Path == "/free" {
+					c[limit.Tokens] = 0
+				}
+				return c
+			},
+		})
+		all := newCrowd(t)
+		defer all.leave()
+		all.ask(t, tr, 1000, "busy", root)
+		time.Sleep(10 * time.Second)
+		from := g.sent()
+		all.ask(t, tr, 50, "a", func(int) string { return "http://a.test/free" })
+		synctest.Wait()
+		if n := g.count(from, g.sent()); n["a"] != 50 {
+			t.Errorf("%v went at once, want 50 that cost nothing", n)
+		}
+		from = g.sent()
+		all.ask(t, tr, 1, "a", root)
+		time.Sleep(300 * time.Millisecond)
+		if n := g.count(from, g.sent()); n["a"] != 1 || n["busy"] < 1 {
+			t.Errorf("then %v went, want one of each at least", n)
 		}
 	})
 }
