@@ -87,8 +87,8 @@
 // A store may lose its state, for example when a Redis without a disk restarts. Then the store
 // shows another incarnation: an identifier that stays the same only while no write can be lost. The
 // first node that notices a new incarnation restores the state, if its own last turn was less than
-// 2.6 s before. It writes its own copy of the state, as of that last turn. (With a Steady clock,
-// nodes restore nothing, and wait as described below.)
+// 2.6 s before. It writes its own copy of the state, as of that last turn. With a Steady clock,
+// nodes restore nothing, and wait as described below.
 //
 // The copy by which a node restores a lost state does not show what the other nodes did after that
 // node's last turn. Two bounds replace this knowledge:

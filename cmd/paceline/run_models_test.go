@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/testkit/race"
@@ -219,10 +220,15 @@ func TestRunWrongModel(t *testing.T) {
 		}))
 		out := filepath.Join(t.TempDir(), "out.jsonl")
 		args := []string{"run", "--limit", "none", "--base-url", srv.URL, "--key-env", "A_KEY", "--out", out, write(t, "in.jsonl", chats("a", "gpt-4o", 50)+chats("b", "gpt-9", 400)+chats("c", "gpt-4o", 50))}
+		began := time.Now()
 		code, _, stderr := paceline("", args...)
+		took := time.Since(began)
 		errs, _ := os.ReadFile(strings.TrimSuffix(out, ".jsonl") + ".errors.jsonl")
 		// The first goes alone for 3 s. On a machine with little to spare for this test, its answer comes later.
 		first := asked
+		if first != 1 && took < 3*time.Second {
+			t.Errorf("%s: asked %d times in %v, expected once", c.name, first, took)
+		}
 		unsent := fmt.Sprintf("model gpt-9: %d requests were not sent", 400-first)
 		if code != 3 || strings.Count(stderr, "model gpt-9: answered ") != 1 || !strings.Contains(stderr, unsent) ||
 			!strings.Contains(stderr, "100 done") || !strings.Contains(stderr, "400 dead: 400 model; --retry-dead=model sends those again, once that is mended") {

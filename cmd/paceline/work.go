@@ -43,6 +43,7 @@ func newWork() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.work(cmd, untilEmpty) },
 	}
 	f.add(c)
+	c.Flag("concurrency").Usage = "most requests in flight; unset: 64" // other workers are there for what is slow
 	c.Flags().BoolVar(&untilEmpty, "until-empty", false, "end when each request of the backlog has a result (default: wait for more)")
 	for _, all := range []refusals{notWithBacklog, notAtWork} {
 		for _, r := range all {

@@ -185,7 +185,8 @@ func (b *heldPermits[V]) Lapsed(now mono.Time) (all []V) {
 	return all
 }
 
-// Next is an instant before which no permit lapses. After Lapsed, it is later than that now. It returns false if there is no permit.
+// Next is an instant before which no permit lapses. After Lapsed, it is later than that now. It returns false if there is
+// no permit.
 func (b *heldPermits[V]) Next() (at mono.Time, ok bool) {
 	if len(b.due) == 0 {
 		return 0, false

@@ -55,7 +55,8 @@
 //	limits.go           the limits of a key, model or client; what counts on after a changed
 //	                    number
 //	allowed_models.go   models that a client may use, also within batches
-//	stated_cost.go      a client's field Paceline-Cost; charges, as proxy check tells them (live: transport/host_charges.go)
+//	stated_cost.go      a client's field Paceline-Cost; charges, as proxy check tells them
+//	                    (of requests: transport/host_charges.go)
 //	upstream_price.go   costs in money, and limits of money
 //	shared_store.go     limits in a store; settings that --share does not go with
 //	state.go            the state file: sends before a restart count on (how far back: proxy.go);

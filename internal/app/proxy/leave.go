@@ -115,8 +115,8 @@ func leaveOf(r *http.Request) *Leave {
 func isLeave(r *http.Request) bool { return leaveOf(r) != nil }
 
 // Leave waits for the turn of a request that another program sends. It counts like the upstream's
-// others, from then until it is settled, however long that takes. Without such an upstream, Leave and error are nil. An error is
-// that of ctx, or a *NoLeaveError.
+// others, from then until it is settled, however long that takes. Without such an upstream, Leave and error are nil.
+// An error is that of ctx, or a *NoLeaveError.
 func (p *Proxy) Leave(ctx context.Context, upstream string, o Outside) (*Leave, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the end of ctx after the turn changes nothing
 	v, err := p.leaving(own, upstream, &o)

@@ -16,7 +16,8 @@ import (
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
-// slowServer returns a run of 100 requests a second whose answers take 2 s, and the most that were in flight at its server.
+// slowServer returns a run of 100 requests a second whose answers take 2 s, and the most that were in flight at its
+// server.
 func slowServer(t *testing.T) (v *inTime, most *atomic.Int64) {
 	most = new(atomic.Int64)
 	var open atomic.Int64
