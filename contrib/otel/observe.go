@@ -17,12 +17,12 @@ import (
 type observer struct {
 	sources []observe.Source
 
-	requests, sent, waits, waited, tokens, money, pauses, counted metric.Float64ObservableCounter
+	requests, sent, taken, waited, tokens, money, pauses, counted metric.Float64ObservableCounter
 	waiting, active                                               metric.Int64ObservableUpDownCounter
 	used, ceiling, share, paused, down, longest                   metric.Float64ObservableGauge
 
-	mu                           sync.Mutex // guards the fields below
-	clients, limits, hosts, keys []observe.LabelNames
+	mu                                  sync.Mutex // guards the fields below
+	clients, limits, hosts, keys, waits []observe.LabelNames
 }
 
 // Observe reports the Snapshots of sources as metrics, until the caller calls stop. It reads the
@@ -36,6 +36,7 @@ func Observe(o Options, sources ...observe.Source) (stop func() error, err error
 		v.limits = append(v.limits, observe.LabelNames{Most: 500})
 		v.hosts = append(v.hosts, observe.LabelNames{Most: 50})
 		v.keys = append(v.keys, observe.LabelNames{Most: 100})
+		v.waits = append(v.waits, observe.LabelNames{Most: 30}) // times the clients
 	}
 	all, err := v.make(m)
 	if err != nil {
@@ -71,7 +72,7 @@ func (v *observer) make(m metric.Meter) (all []metric.Observable, err error) {
 	v.longest = gauge("paceline.wait.longest", "s", "For how long the first in line of a client has waited.")
 	v.requests = counter("paceline.requests", "{request}", "Requests by how they ended.")
 	v.sent = counter("paceline.sent", "{request}", "Requests that were let go, as often as they were sent.")
-	v.waits = counter("paceline.waits", "{request}", "Requests that were in line, or went at once, by the limit that took most of it.")
+	v.taken = counter("paceline.waits", "{request}", "Requests that were in line, or went at once, by the limit that took most of it.")
 	v.waited = counter("paceline.wait.time", "s", "How long they were in line, together.")
 	v.tokens = counter("paceline.tokens", "{token}", "Tokens that were used, as answers told them.")
 	v.money = counter("paceline.money", "1", "Money that was used, in whatever the limit is in.")
@@ -156,14 +157,14 @@ func (v *observer) observeClients(o metric.Observer, i int, s *observe.Snapshot,
 		w := &s.Waits[k]
 		name := "none"
 		if w.Limit != "" {
-			name = observe.LabelValue(w.Limit)
+			name = v.waits[i].Of(w.Limit)
 		}
 		t := waits.of(with(of, KeyClient.String(v.clients[i].Of(w.Client)), KeyLimit.String(name)))
 		t.n[0] += float64(w.Count)
 		t.n[1] += w.Sum.Seconds()
 	}
 	for _, t := range waits {
-		o.ObserveFloat64(v.waits, t.n[0], metric.WithAttributeSet(t.set))
+		o.ObserveFloat64(v.taken, t.n[0], metric.WithAttributeSet(t.set))
 		o.ObserveFloat64(v.waited, t.n[1], metric.WithAttributeSet(t.set))
 	}
 }

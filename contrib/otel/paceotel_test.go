@@ -284,6 +284,7 @@ func TestAttributesAreBounded(t *testing.T) {
 		name := strings.Repeat("x", i)
 		s.Clients = append(s.Clients, observe.ClientState{Name: name, Counts: observe.Counts{Sent: 1}})
 		s.Limits = append(s.Limits, observe.LimitState{Name: name, Total: 2})
+		s.Waits = append(s.Waits, observe.WaitTimes{Limit: name, Times: observe.Times{Count: 1}})
 		s.Paused = append(s.Paused, observe.PauseState{Whose: observe.Whose{Host: name}})
 		s.Upstream = append(s.Upstream, observe.UpstreamTimes{Host: name})
 	}
@@ -294,7 +295,7 @@ func TestAttributesAreBounded(t *testing.T) {
 	for name, want := range map[string]struct {
 		most int
 		sum  float64
-	}{"paceline.sent": {101, 1000}, "paceline.limit.counted": {501, 2000}} {
+	}{"paceline.sent": {101, 1000}, "paceline.limit.counted": {501, 2000}, "paceline.waits": {32, 1000}} {
 		d := m[name].Data.(metricdata.Sum[float64])
 		sum := 0.0
 		for _, p := range d.DataPoints {

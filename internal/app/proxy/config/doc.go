@@ -22,10 +22,12 @@
 // name of a field of proxy.Config, or of a type in it, in small letters: max_wait for MaxWait. The
 // documentation of the field gives the default of the key.
 //
-// Package yamlfile reads a configuration file strictly: it reports all errors of the file, each
-// with its line and column. Secrets should be in environment variables or in files of their own. If
-// a secret is in the configuration file itself, and users other than the file's owner may read the
-// file, Load refuses the file. (On Windows, Load does not check this.)
+// Package yamlfile reads a configuration file strictly: it collects the errors in the form of the
+// file, at most 100, with the line of each and mostly the column. If there are none, proxy.Config
+// checks whether the values fit together, and reports the first error. Secrets should be in
+// environment variables or in files of their own. If a secret is in the configuration file itself,
+// and users other than the file's owner may read the file, Load refuses the file. (On Windows, Load
+// does not check this.)
 //
 // # Files
 //
