@@ -78,5 +78,5 @@
 //	wait_stats.go     WaitStats: how long a Wait took, and for which limit
 //	hint.go           TryWait that was refused just now: the same answer without the lock
 //	unsettled.go      log lines: permits that nobody settles, rounds of a limit
-//	gate_snapshot.go  Snapshot and Stats: figures of lanes and limits
+//	gate_snapshot.go  Snapshot and Stats: counts of each client, figures of lanes and limits
 package paceline

@@ -68,7 +68,7 @@
 //	noise.go               remainders that are rounded or late, so that the number of sharers
 //	                       jumps
 //	level.go               what the laws for bucket, window and rolling window have in common
-//	level_bucket.go        token buckets: the reserve that sharers keep, and when it may be spent
+//	level_bucket.go        token buckets: a newcomer's rate; the reserve, and when it may be spent
 //	rise.go                token buckets: a reserve that grows slowly after the start
 //	drought.go             token buckets: nothing refills any more
 //	listening.go           token buckets: all send little for a while, to see whether it refills

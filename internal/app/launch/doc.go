@@ -15,7 +15,8 @@
 //	environment.go   the variables that a program gets; NO_PROXY and others taken out
 //	captured.go      a program in namespaces of its own: its hosts file, its command
 //	settings.go      a setting in .curlrc or git's files that leads past the proxy
-//	rc_files.go      wget, apt, PHP, Java, Node: files and options for proxy and certificates
+//	rc_files.go      wget, apt, PHP, Java: files and options for proxy and certificates
+//	node_hook.cjs    Node: leads connections to named hosts to the proxy
 //	truststore.go    certificates in Java's form, JKS
 //	process_end*.go  finds out when a process ends
 package launch

@@ -6,7 +6,7 @@
 // counts requests and attempts per key, per model and per kind of failure, and it measures the
 // recent rate. The package reads the clock, and sends nothing.
 //
-//	tally.go         counts done, dead, expired, missing; the state and line of each id
+//	tally.go         counts done, dead, expired, missing; which ids a resumed run skips
 //	model_totals.go  done, dead, tokens and money of each model
 //	use.go           the mean cost of a request, and attempts per request, for the ETA
 //	figures.go       latency, figures of each key, and the most that nonces in order allow
