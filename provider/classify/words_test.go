@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
@@ -33,6 +34,24 @@ func TestAdviceWithoutALimit(t *testing.T) {
 	} {
 		if got := classify.Advice(noon, status, provider.Observation{}); !strings.HasPrefix(got, want) {
 			t.Errorf("%d: %q, want %q", status, got, want)
+		}
+	}
+}
+
+// Each refusal has its advice, and an instant where the server states one.
+func TestAdviceOfRefusals(t *testing.T) {
+	in := provider.Observation{RetryAfter: 90 * time.Second}
+	for refusal, want := range map[provider.Refusal][2]string{ // without an instant, and with one
+		provider.TooMany:        {"then try again.", "at once; come back in 1 min 30 s ("},
+		provider.QuotaExhausted: {"does not say when it is back.", "used up; come back in 1 min 30 s ("},
+		provider.Banned:         {"does not say until when.", "until it is over, in 1 min 30 s ("},
+		provider.RateLimited:    {"the server does not say when.", "Come back in 1 min 30 s ("},
+	} {
+		for i, o := range []provider.Observation{{}, in} {
+			o.Refusal = refusal
+			if got := classify.Advice(noon, http.StatusTooManyRequests, o); !strings.Contains(got, want[i]) {
+				t.Errorf("%v: %q, want %q", refusal, got, want[i])
+			}
 		}
 	}
 }

@@ -44,8 +44,14 @@ func TestUsesAPart(t *testing.T) {
 	left := limit.Outcome{Result: limit.Accepted, Known: 1 << limit.Requests}
 	left.Remaining[limit.Requests], left.Reset[limit.Requests] = 20, time.Minute
 	g.Settle(0, s, &left)
-	if n := goes(g, 0, fine); n != 10 {
-		t.Errorf("%d of the 20 that are left go, want half", n)
+	for i := range 10 {
+		if at := g.ReadyLeaving(0, nil, limit.One, 0.1); at != 0 {
+			t.Errorf("%d of 20 are gone, half is used and a tenth left: the next goes at %v", i, at)
+		}
+		g.Settle(0, limittest.Admit(g, 0, limit.One), &fine)
+	}
+	if n := goes(g, 0, fine); n != 0 {
+		t.Errorf("%d more than half of the 20 that are left go", n)
 	}
 	if at := g.ReadyLeaving(0, nil, limit.One, 0.9); at != mono.Time(time.Minute) {
 		t.Errorf("with 0.9 to be left the next goes at %v, want the reset", at)
@@ -93,7 +99,13 @@ func TestSurged(t *testing.T) {
 			t.Errorf("%s: %d go after a rest, want %d", name, n, want)
 		}
 	}
-	g := plain(stack.Config{})
+	g := plain(stack.Config{Limiter: limit.MustRolling(60, time.Second)})
+	goes(g, mono.Time(10*time.Second), fine)
+	g.Surged(mono.Time(5 * time.Second)) // is noticed late
+	if n := goes(g, mono.Time(12*time.Second), fine); n != 2 {
+		t.Errorf("%d go 2 s after the last request, want 2: the load rises from there", n)
+	}
+	g = plain(stack.Config{})
 	g.Surged(0)
 	if s := limittest.Admit(g, 0, limit.One); g.Ready(0, limit.One) != limit.AfterSettle {
 		t.Error("without a limit the load does not begin slowly")
