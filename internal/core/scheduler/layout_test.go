@@ -21,6 +21,7 @@ func TestLayout(t *testing.T) {
 	}{
 		{reflect.TypeFor[scheduler.Ticket](), 320, "Cost", 64},
 		{reflect.TypeFor[scheduler.Ticket](), 320, "Deadline", 128},
+		{reflect.TypeFor[scheduler.Ticket](), 320, "Ahead", 168}, // written in each turn: before the next line
 		{reflect.TypeFor[scheduler.Ticket](), 320, "Of", 192},
 		{reflect.TypeFor[scheduler.Ticket](), 320, "Least", 256},
 		{reflect.TypeFor[scheduler.Limit](), 256, "first", 64},

@@ -68,8 +68,8 @@ const (
 // or change while it waits. Once it has its verdict it may be used again.
 //
 // The order of the fields is by cache line: of 100,000 tickets hardly any is in the cache when its
-// turn comes. The first line sorts the ticket, the second has its cost, the third its verdict.
-// Least comes last, and is read only if Metered says that it holds.
+// turn comes. The first line sorts the ticket, the second has its cost, the third its verdict. A turn
+// reads no more of a ticket, unless Metered says that Costs and Least hold.
 type Ticket struct {
 	Place mono.Time
 	seq   int64
@@ -86,29 +86,30 @@ type Ticket struct {
 	stolen   uint8 // how often it moved to another limit of its way, as the room of that one was taken
 	passed   int32 // how many tickets went ahead of it
 	Pass     Pass  // Granted
-	// Costs, if not nil, has the cost by each class of ways: see AskEach.
-	Costs []limit.Cost
+	Ahead    int   // how many tickets of its lane were before it when it came
+	// At belongs to Late: when it could go at the earliest; limit.AfterSettle: unknown.
+	At mono.Time
+	_  [8]byte // what follows is a cache line, too
 
 	// Of belongs to the driver.
 	Of any
-	At mono.Time // Late: when it could go at the earliest; limit.AfterSettle: unknown
 	// Came is when it came, without a head start. Only lanes with LaneConfig.After read it.
 	Came mono.Time
 	// Homes are the ways that the ticket prefers, as bits by their Index: it goes by any other only Hold
 	// after it came. 0: it prefers none. Only lanes with LaneConfig.Homes read them.
 	Homes uint64
 	Hold  time.Duration
-	Ahead int     // how many tickets of its lane were before it when it came
-	_     [8]byte // what follows is a cache line, too
+	// Costs, if Metered, has the cost by each class of ways; nil: Cost by all. See AskEach.
+	Costs []limit.Cost
 
 	Least limit.Cost // the cost that it surely uses: see limit.Cost.Least
 }
 
 // Ask sets the cost of t, and the least that t will surely have used once it is settled.
 func (t *Ticket) Ask(cost *limit.Cost) {
-	t.Cost, t.Costs = *cost, nil
+	t.Cost = *cost
 	if t.Metered = !sure(cost); t.Metered {
-		t.Least = cost.Least()
+		t.Least, t.Costs = cost.Least(), nil
 	}
 }
 
