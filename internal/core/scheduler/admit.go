@@ -203,10 +203,11 @@ func (l *Scheduler) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead 
 func (l *Scheduler) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mono.Time, ahead int) {
 	now = max(now, l.last)
 	at = limit.Never
+	c := *cost // passed on from a pointer it would be copied twice each time
 	for _, w := range a.ways {
 		t := now
 		for _, m := range w.limits {
-			t = max(t, m.Limiter.Ready(now, *cost))
+			t = max(t, m.Limiter.Ready(now, c))
 		}
 		at = min(at, t)
 	}

@@ -58,15 +58,13 @@ func (h *heap[T]) remove(spot *int32) {
 		return
 	}
 	*spot = -1
-	e := h.all[last]
+	if i < last {
+		h.put(i, &h.all[last])
+	}
 	h.all[last] = entry[T]{}
 	h.all = h.all[:last]
-	if i < last {
-		h.all[i] = e
-		*e.spot = int32(i)
-		if h.up(i) == i {
-			h.down(i)
-		}
+	if i < last && h.up(i) == i {
+		h.down(i)
 	}
 }
 
