@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -115,7 +114,6 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer in.close()
-	defer in.collectLess()()
 	if f.llm.dryRun {
 		f.watch.addr = ""
 	}
@@ -211,20 +209,6 @@ type runInput struct {
 	note      *work.Note // of the backlog that is the input; nil: it is none
 	close     func() error
 	whole     func() string // how far all processes of a backlog are; nil: there is no backlog
-}
-
-// smallInput is the size of a file up to which the memory of a run is small, some hundred bytes for each of its lines.
-const smallInput = 64 << 20
-
-// collectLess makes the garbage collector run half as often, if the input is a small file and the environment does not
-// say how often. That saves 5 % of a run's CPU time. The memory of large inputs counts for more. undo undoes it.
-func (in *runInput) collectLess() (undo func()) {
-	const percent = 200
-	if os.Getenv("GOGC") != "" || in.info == nil || !in.info.Mode().IsRegular() || in.info.Size() > smallInput {
-		return func() {}
-	}
-	before := debug.SetGCPercent(percent)
-	return func() { debug.SetGCPercent(before) }
 }
 
 // openRunInput opens the FILE of the command line, or takes standard input.
