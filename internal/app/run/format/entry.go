@@ -55,8 +55,9 @@ func (e *Entry) read(line []byte) bool {
 			return false
 		}
 	}
-	for _, name := range []string{`,"page":`, `,"next":`, `,"round":`, `,"finish":`, `,"output_tokens":`} {
-		if bytes.Contains(rest, []byte(name)) {
+	for member := range bytes.SplitSeq(rest, []byte(`,"`)) { // a text has \" in place of "
+		switch name, _, _ := bytes.Cut(member, []byte{'"'}); string(name) {
+		case "page", "next", "round", "finish", "output_tokens":
 			return false
 		}
 	}

@@ -162,7 +162,13 @@ func (k *Kept) as(name string) string {
 	return lower
 }
 
-func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+// Stamp returns an instant in UTC, in milliseconds: 2006-01-02T15:04:05.000Z. Package time is fast at RFC 3339, and
+// not at a layout with a fraction of three digits.
+func Stamp(t time.Time) string {
+	var room [32]byte
+	b, ms := t.UTC().AppendFormat(room[:0], time.RFC3339), t.Nanosecond()/1e6
+	return string(append(b[:len(b)-1], '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z'))
+}
 
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 

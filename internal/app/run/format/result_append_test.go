@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paceline-go/paceline/provider"
 )
@@ -129,6 +130,33 @@ func TestEntryIsNoResult(t *testing.T) {
 		line := strings.Replace(good, from, to, 1)
 		if e = (Entry{}); e.read([]byte(line)) {
 			t.Errorf("%q is read: %+v", line, e)
+		}
+	}
+	for _, name := range []string{"page", "next", "round", "finish", "output_tokens"} { // members that it does not read
+		member := fmt.Sprintf(`,"%s":`, name)
+		for _, last := range []string{`,"body"`, `,"request_digest"`} {
+			if line := strings.Replace(good, last, member+"1"+last, 1); e.read([]byte(line)) {
+				t.Errorf("%q is read", line)
+			}
+		}
+		r := Result{ID: "a", State: "done", Status: 200, Body: &member, Digest: "0123456789abcdef"}
+		if line := r.Append(nil); !e.read(line) {
+			t.Errorf("%q is not read", line)
+		}
+	}
+}
+
+// A Stamp is what package time writes by its layout, in every zone.
+func TestStamp(t *testing.T) {
+	zone := time.FixedZone("", -3*3600)
+	for _, s := range []string{"2026-11-29T14:00:00.120Z", "2026-12-31T23:59:59.999999999Z", "0001-01-01T00:00:00Z",
+		"2024-02-29T00:00:00.007Z", "1969-07-20T20:17:40.05Z"} {
+		at, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := Stamp(at.In(zone)), at.Format("2006-01-02T15:04:05.000Z"); got != want {
+			t.Errorf("%s, expected %s", got, want)
 		}
 	}
 }
