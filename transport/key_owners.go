@@ -63,6 +63,7 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	if name != "" {
 		o = t.ownersLocked(host)
 	}
+	named := name != ""
 	if o != nil {
 		switch _, known := o.Known(key); {
 		case name == "" && resp.StatusCode < 500:
@@ -75,10 +76,11 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 				o.Alone(key)
 			}
 			t.followLocked(o, host, o.Named(key, name))
+			_, named = o.Known(key)
 		}
 		home = o.Home(key)
 	}
-	if t.mu.Unlock(); name == "" {
+	if t.mu.Unlock(); !named {
 		return
 	}
 	// Not earlier: other answers of the key, at the same time, must not be settled before its owner
@@ -95,12 +97,14 @@ func (t *Transport) followLocked(o *owners, host string, moves []string) {
 		moves = moves[1:]
 		g, in := o.newcomers[key], o.CountsIn(key)
 		switch _, known := o.Known(key); {
-		case known || g.shares() && len(in) == 1:
+		case !known && !g.shares():
+		case known || len(in) == 1 && in[0].Home != g.home:
 			t.moveLocked(o, Partition{Host: host, Key: key}, in[0].Home)
-		case g.shares() && in[0].Home == g.home: // it may belong elsewhere as well
+		case in[0].Home != g.home:
+			o.Alone(key)
+			moves = append(moves, key)
+		case len(in) > 1: // it may belong elsewhere as well
 			t.suspectLocked(g, in[1:])
-		case g.shares():
-			moves = append(moves, o.Alone(key)...)
 		}
 	}
 }

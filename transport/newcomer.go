@@ -134,14 +134,15 @@ func (t *Transport) alone(l *leaf) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if o := t.owners[g.key.Host]; o.newcomers[g.key.Key] == g {
-		t.followLocked(o, g.key.Host, o.Alone(g.key.Key))
+		o.Alone(g.key.Key)
+		t.followLocked(o, g.key.Host, []string{g.key.Key})
 	}
 	return true
 }
 
 // suspectLocked makes a newcomer's requests under way count for other keys too, until its owner is
 // known.
-func (t *Transport) suspectLocked(g *newcomer, in []keyring.Account) {
+func (t *Transport) suspectLocked(g *newcomer, in []*keyring.Account) {
 	for _, l := range t.leavesLocked(g.key) {
 		for _, a := range in {
 			if to, err := t.leafLocked(l.partition, a.Home); err == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -382,4 +383,38 @@ func TestNewcomersAtRandom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A newcomer that is named before the first key counts with it until a later answer. Then it takes along what it sent.
+func TestNewcomerNamedBeforeTheFirstKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := &organized{of: map[string]string{"a": "one", "b": "two"}, answer: make(chan struct{}), sent: map[string][]time.Duration{},
+			begin: time.Now()}
+		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
+			if p.Scope != provider.Key {
+				return nil
+			}
+			return rolling(t, 3, time.Minute, limit.Requests)
+		}})
+		var all sync.WaitGroup
+		send := func(key, path string) {
+			all.Go(func() { do(t, tr, get(t, "https://api.openai.com/v1/models"+path, "Authorization", "Bearer "+key)) })
+			synctest.Wait()
+		}
+		send("a", "/slow")
+		send("b", "")
+		close(o.answer)
+		synctest.Wait()
+		for range 3 { // the first of them moves b
+			send("b", "")
+		}
+		send("a", "")
+		all.Wait()
+		if a, b := o.sent["a"], o.sent["b"]; !slices.Equal(a, seconds(0, 0)) || !slices.Equal(b, seconds(0, 0, 0, 60)) {
+			t.Errorf("a: sent at %v, b at %v", a, b)
+		}
+		if n := transport.Active(tr); n != 0 {
+			t.Errorf("%d are still under way", n)
+		}
+	})
 }

@@ -235,7 +235,7 @@ func (r *Run) divide() error {
 func (g *group) limit() error {
 	g.rooms = make([]int64, len(g.limits))
 	for _, k := range g.r.c.Keys {
-		of, err := g.allowance(g.r.organizations.countsIn(k.Name)[0])
+		of, err := g.allowance(g.r.organizations.owner.CountsIn(k.Name)[0])
 		if err != nil {
 			return err
 		}

@@ -26,20 +26,22 @@ import (
 // if none is known. Safe for concurrent use once the run is open: field and the number of keys no
 // longer change then.
 type organizations struct {
-	c      *Config
-	field  string // header field of answers that names the organization; empty: none does
-	learns bool   // from answers
-	mu     sync.Mutex
-	owner  *keyring.Owners // decides what keys do not say; nil: each key has all limits for itself
-	pasts  []keyring.Past  // of each key, answers from the time when its organization was not known
-	heard  []string        // with a store: organizations in answers, for keys that the user did not assign
-	known  atomic.Int64    // number of known organizations; it is read where other locks are held
-	open   atomic.Int64    // number of keys whose organization is not known
+	c        *Config
+	field    string            // header field of answers that names the organization; empty: none does
+	learns   bool              // from answers
+	said     map[string]string // by the user; nil if keys have no limits to share
+	together bool              // keys may have limits together
+	mu       sync.Mutex
+	owner    *keyring.Owners // decides what keys do not say
+	pasts    []keyring.Past  // of each key, answers from the time when its organization was not known
+	heard    []string        // with a store: organizations in answers, for keys that the user did not assign
+	known    atomic.Int64    // number of known organizations; it is read where other locks are held
+	open     atomic.Int64    // number of keys whose organization is not known
 }
 
 // allowance is the limits of one account, in one group.
 type allowance struct {
-	account  keyring.Account
+	account  *keyring.Account
 	key      int             // the index of its home
 	limiters []limit.Limiter // one for each limit
 	fitted   *limit.Fitted   // over all of them
@@ -53,9 +55,22 @@ type allowance struct {
 // newOrganizations finds out whether keys may have limits together, and takes in the user's own
 // assignment. homes are the servers of the keys, as far as they are known.
 func newOrganizations(c *Config, homes secret.Places) *organizations {
-	if len(c.Keys) < 2 || len(c.Limits)+len(c.Resources) == 0 {
-		return &organizations{}
+	o := &organizations{c: c, pasts: make([]keyring.Past, len(c.Keys))}
+	if len(c.Keys) > 1 && len(c.Limits)+len(c.Resources) > 0 {
+		o.field = fieldOf(c, homes)
+		o.learns = o.field != "" && c.Share == nil // the names of limits in a store do not change while processes share them
+		o.said = c.Organizations
+		o.together = o.learns || len(o.said) > 0
+		if c.Share != nil {
+			o.heard = make([]string, len(c.Keys))
+		}
 	}
+	o.assign(nil)
+	return o
+}
+
+// fieldOf returns the header field of answers that names the organization; empty: none does.
+func fieldOf(c *Config, homes secret.Places) string {
 	var row provider.Provider
 	if l := c.Meter; l != nil {
 		known := false
@@ -71,25 +86,11 @@ func newOrganizations(c *Config, homes secret.Places) *organizations {
 			}
 		}
 	}
-	o := &organizations{c: c, field: row.Organization, pasts: make([]keyring.Past, len(c.Keys))}
-	o.learns = o.field != "" && c.Share == nil // the names of limits in a store do not change while processes share them
-	if c.Share != nil {
-		o.heard = make([]string, len(c.Keys))
-	}
-	if o.learns || len(c.Organizations) > 0 {
-		o.assign(nil)
-	}
-	return o
+	return row.Organization
 }
 
-// remember takes in the assignments that earlier runs learned.
-func (o *organizations) remember(whose map[string]string) {
-	if o.together() {
-		o.assign(whose)
-	}
-}
-
-// assign takes in what is known before the run. The others then count with the first of those keys.
+// assign takes in what is known before the run: what the user says, and then what earlier runs learned, in
+// whose. The others then count with the first of those keys.
 func (o *organizations) assign(whose map[string]string) {
 	most := pool.MaxShared
 	if len(o.c.Resources) > 0 { // accounts have limits of resources, too
@@ -97,7 +98,7 @@ func (o *organizations) assign(whose map[string]string) {
 	}
 	o.owner = keyring.NewOwners(keyring.OwnersConfig{Most: most, MaxKeys: len(o.c.Keys)})
 	for _, k := range o.c.Keys {
-		name := o.c.Organizations[k.Name]
+		name := o.said[k.Name]
 		sure := name != "" || !o.learns
 		if !sure {
 			name = whose[k.Name]
@@ -112,36 +113,16 @@ func (o *organizations) assign(whose map[string]string) {
 	o.counted()
 }
 
-func (o *organizations) together() bool { return o != nil && o.owner != nil }
-
-// countsIn returns the accounts in which a key counts, as far as that is known.
-func (o *organizations) countsIn(key string) []keyring.Account {
-	if !o.together() {
-		return []keyring.Account{{Home: key}}
-	}
-	return o.owner.CountsIn(key)
-}
-
 // counted notes how many organizations are known.
 func (o *organizations) counted() {
-	known, open := map[keyring.Account]bool{}, 0
-	for _, k := range o.c.Keys {
-		if _, is := o.owner.Known(k.Name); is {
-			known[o.owner.CountsIn(k.Name)[0]] = true
-		} else {
-			open++
-		}
-	}
-	o.known.Store(int64(len(known)))
+	known, open := o.owner.Count()
+	o.known.Store(int64(known))
 	o.open.Store(int64(open))
 }
 
-// count returns how many times over n keys have the limits. It is a lower bound while some
+// count returns how many times over the keys have the limits. It is a lower bound while some
 // organizations are not known; sure says that all are.
-func (o *organizations) count(n int) (least int, sure bool) {
-	if !o.together() {
-		return n, true
-	}
+func (o *organizations) count() (least int, sure bool) {
 	return max(int(o.known.Load()), 1), o.open.Load() == 0
 }
 
@@ -166,7 +147,7 @@ func (r *Run) apart(j *job, name string) {
 func (r *Run) named(j *job, ans *pool.Answer) {
 	o := r.organizations
 	name := strings.TrimSpace(j.res.Header.Get(o.field))
-	if r.apart(j, name); !o.together() {
+	if r.apart(j, name); !o.together {
 		return
 	}
 	key := r.c.Keys[j.keyIndex].Name
@@ -224,7 +205,7 @@ func (o *organizations) keep(epoch time.Time, j *job, ans *pool.Answer) {
 }
 
 // allowance returns the limits of an account, and makes them if they are missing.
-func (g *group) allowance(a keyring.Account) (*allowance, error) {
+func (g *group) allowance(a *keyring.Account) (*allowance, error) {
 	for _, of := range g.allowances {
 		if of.account == a {
 			return of, nil
@@ -257,7 +238,7 @@ func (g *group) allowance(a keyring.Account) (*allowance, error) {
 
 // countsIn reports whether the sends of a key count in an allowance, as far as that is known.
 func (g *group) countsIn(key int, of *allowance) bool {
-	return slices.Contains(g.r.organizations.countsIn(g.r.c.Keys[key].Name), of.account)
+	return slices.Contains(g.r.organizations.owner.CountsIn(g.r.c.Keys[key].Name), of.account)
 }
 
 // shares returns the limits in which a key counts: those of its organization, or all in which it may
@@ -274,7 +255,7 @@ func (g *group) shares(key int) (all []*pool.Shared) {
 // follow makes keys count in the limits of their accounts. The lock of organizations is held.
 func (g *group) follow() error {
 	for i, k := range g.r.c.Keys {
-		for n, a := range g.r.organizations.countsIn(k.Name) {
+		for n, a := range g.r.organizations.owner.CountsIn(k.Name) {
 			of, err := g.allowance(a)
 			if err != nil {
 				return err

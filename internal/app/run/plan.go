@@ -272,8 +272,8 @@ func (p *planning) from(now time.Time, of *organizations, groups pools) Plan {
 		plan.InFlightMost = most
 	}
 	plan.LimitUnknown = p.c.Auto != nil || p.c.Unknown
-	quotas, sure := of.count(plan.Keys)
-	if of.together() {
+	quotas, sure := of.count()
+	if of.together {
 		plan.Organizations, plan.AtLeast = quotas, !sure
 	}
 	if h, ok := p.c.Format.(*format.Items); ok {

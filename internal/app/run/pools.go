@@ -34,7 +34,7 @@ func (g *group) newPool() error {
 		keys[i] = pool.Key{Name: k.Name, Limiter: g.of[i].fitted, Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0,
 			Use: r.c.Use, Ramp: r.c.Ramp}
 		keys[i].Resource, keys[i].Apart = g.of[i].shared.Resource, g.apart
-		if r.organizations.together() || keys[i].Apart {
+		if r.organizations.together || keys[i].Apart {
 			keys[i].Limiter, keys[i].Resource, keys[i].Shared = nil, nil, g.shares(i)
 		}
 		if len(keys) > 1 {

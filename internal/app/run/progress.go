@@ -28,7 +28,7 @@ type gauge struct {
 
 // quotas returns how many times over the keys have the limits, as far as that is known.
 func (s *gauge) quotas() int {
-	n, _ := s.organizations.count(len(s.c.Keys))
+	n, _ := s.organizations.count()
 	return n
 }
 

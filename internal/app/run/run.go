@@ -168,7 +168,7 @@ func (r *Run) Open() error {
 		r.TellOpen(open, r.store.Journal.Path())
 	}
 	r.tellLost()
-	r.organizations.remember(r.store.History.Whose)
+	r.organizations.assign(r.store.History.Whose)
 	if err := r.newPools(); err != nil {
 		r.store.Close()
 		return err

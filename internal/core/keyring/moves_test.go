@@ -30,7 +30,7 @@ func perSecond() *limit.Rolling {
 type front struct {
 	*census
 	now      mono.Time
-	limits   map[keyring.Account]*limit.Rolling
+	limits   map[*keyring.Account]*limit.Rolling
 	past     map[string]*keyring.Past
 	alone    map[string]*limit.Rolling // of each key, what it would be if all that it sent counted there
 	open     []*sending
@@ -41,8 +41,8 @@ type front struct {
 
 type sending struct {
 	key  string
-	in   map[keyring.Account]*limit.Sent // where it counts
-	sent *limit.Sent                     // where it would be by itself
+	in   map[*keyring.Account]*limit.Sent // where it counts
+	sent *limit.Sent                      // where it would be by itself
 }
 
 // admit makes a request of that cost count in limits.
@@ -58,7 +58,7 @@ func (f *front) number() uint64 {
 }
 
 func newFront(t *testing.T, seed uint64, keys, orgs int) *front {
-	f := &front{census: newCensus(t, seed, keys, orgs), limits: map[keyring.Account]*limit.Rolling{},
+	f := &front{census: newCensus(t, seed, keys, orgs), limits: map[*keyring.Account]*limit.Rolling{},
 		past: map[string]*keyring.Past{}, alone: map[string]*limit.Rolling{}, arrivals: map[string][]limittest.Arrival{}}
 	f.config = keyring.OwnersConfig{Most: 1 + f.rng.IntN(3), FirstNames: f.rng.IntN(2) == 0, MaxKeys: keys}
 	f.strict = f.config.Most >= orgs && f.rng.IntN(2) == 0
@@ -70,7 +70,7 @@ func newFront(t *testing.T, seed uint64, keys, orgs int) *front {
 }
 
 // at returns the limits of an account, and makes new ones with what counts there from the start.
-func (f *front) at(a keyring.Account) *limit.Rolling {
+func (f *front) at(a *keyring.Account) *limit.Rolling {
 	if f.limits[a] == nil {
 		f.limits[a] = perSecond()
 		var pasts []*keyring.Past
@@ -94,7 +94,7 @@ func (f *front) ready(l *limit.Rolling) (all [ofEach]mono.Time) {
 
 // moves has Owners take something in, makes keys count elsewhere, and checks K2.
 func (f *front) moves(takes func() []string) {
-	before, from := map[keyring.Account][ofEach]mono.Time{}, map[string][]keyring.Account{}
+	before, from := map[*keyring.Account][ofEach]mono.Time{}, map[string][]*keyring.Account{}
 	for a, l := range f.limits {
 		before[a] = f.ready(l)
 	}
@@ -126,7 +126,7 @@ func (f *front) moves(takes func() []string) {
 	}
 	for _, k := range all {
 		for _, to := range f.CountsIn(k) {
-			now, alone := f.ready(f.limits[to]), f.ready(f.alone[k])
+			now, alone := f.ready(f.at(to)), f.ready(f.alone[k])
 			for n := range now {
 				if now[n] < before[to][n] || now[n] < alone[n] {
 					f.Fatalf("%q: K2: %d of %s go at %v in %v, before at %v, by itself at %v", f.log, n+1, k,
@@ -153,7 +153,7 @@ func (f *front) send() {
 	if f.Single(k) && slices.ContainsFunc(f.open, func(s *sending) bool { return s.key == k }) { // K3
 		return
 	}
-	s := &sending{k, map[keyring.Account]*limit.Sent{}, f.admit(f.alone[k], cost)}
+	s := &sending{k, map[*keyring.Account]*limit.Sent{}, f.admit(f.alone[k], cost)}
 	for _, a := range in {
 		s.in[a] = s.sent
 		f.at(a).Admit(s.sent)
@@ -199,8 +199,9 @@ func runFront(t *testing.T, seed uint64, keys, orgs int) {
 		f.now = f.now.Add(time.Duration(f.rng.IntN(3)/2*f.rng.IntN(300)) * ms)
 		switch n := f.rng.IntN(20); {
 		case n == 0 && !f.strict:
-			k := f.keys[f.rng.IntN(len(f.keys))]
-			f.moves(func() []string { return f.Alone(k) })
+			if k := f.keys[f.rng.IntN(len(f.keys))]; f.met[k] {
+				f.moves(func() []string { f.Alone(k); return []string{k} })
+			}
 		case n == 1 && !f.strict && len(f.open) == 0:
 			k := f.keys[f.rng.IntN(len(f.keys))]
 			if f.whose[k] != "" {
