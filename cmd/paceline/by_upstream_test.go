@@ -66,10 +66,18 @@ func TestRunByUpstream(t *testing.T) {
 		}
 		before = n
 	}
+	const longest = 500 // ms: requests of the second run wait for a second, and are answered at once
+	late := 0
 	for _, r := range results(t, out) {
+		if r.LatencyMS > longest {
+			late++
+		}
 		if r.Body == nil || !strings.HasPrefix(*r.Body, fmt.Sprintf(`{"id":%q,`, r.ID)) || strings.Contains(*r.Body, "sk-") {
 			t.Errorf("%s %q", r.ID, *r.Body)
 		}
+	}
+	if late > then/2 {
+		t.Errorf("%d answers took longer than %d ms, so the wait for a turn is in them", late, longest)
 	}
 	if large.count()+small.count() != first+then || large.most() > 20 || small.most() > 10 || large.count() < 25 || small.count() < 12 {
 		t.Errorf("%d and %d requests came, %d and %d within a second", large.count(), small.count(), large.most(), small.most())

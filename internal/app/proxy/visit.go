@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/transport"
@@ -119,6 +120,7 @@ func (v *visit) serve() {
 
 // begins notes that an attempt is handed over: the request is not in line any more.
 func (v *visit) begins() {
+	sending.Begins(v.in.Context())
 	v.sending.Store(true)
 	if v.line != nil {
 		v.line.leave()

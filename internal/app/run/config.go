@@ -83,8 +83,8 @@ type Config struct {
 	MaxPages int
 
 	// Concurrency is the most attempts in flight. If zero, these are 64, and then as many as the limits and the
-	// duration of answers need, up to MostInFlight and what this process can hold. With a Backlog, a Base or
-	// without a limit they stay 64.
+	// duration of answers need, up to MostInFlight and what this process can hold. With a Backlog or without a limit,
+	// also of Servers, they stay 64.
 	Concurrency  int
 	MostInFlight int           // a bound of the server; if zero, none
 	Attempts     int           // of each request; if zero, 5
@@ -135,7 +135,8 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Base, if not nil, sends all attempts: it has the keys, the limits and the connections. The run
 	// then has none of these itself, and its journal has no windows. An attempt of which the Base
-	// wrote nothing fails with a *sending.Unsent, and goes back in line.
+	// wrote nothing fails with a *sending.Unsent, and goes back in line. If requests wait in it, it calls
+	// sending.Begins after the wait: the time of an answer is without it then.
 	Base http.RoundTripper
 	// Servers have the limits that Base keeps, for a Plan and the ETA. A Plan may have them without a Base.
 	Servers []rate.Server

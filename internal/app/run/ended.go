@@ -336,7 +336,7 @@ func (w *endings) result(j *job, e *pool.Ended) {
 		line.Finish = meter.Length
 	}
 	if !j.res.Ended.IsZero() {
-		line.WaitedMS = format.Milliseconds(j.at.Sub(j.submitted(e.Submitted)))
+		line.WaitedMS = format.Milliseconds(j.at.Sub(j.submitted(e.Submitted)) + j.res.InLine)
 		line.WaitedFor = j.group.waits.Between(j.waited[0], j.waited[1])
 		line.LatencyMS = format.Milliseconds(j.res.Ended.Sub(j.res.Began))
 		line.Row = j.row

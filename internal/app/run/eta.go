@@ -116,11 +116,8 @@ func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string, a
 	left := float64(n.NotEnded())
 	const wellBelow = 2
 	longest := s.byAnswers(keys, left*attempts)
-	there := s.evenlyAtServers(left * attempts)
-	if there > 0 && longest <= wellBelow*max(there, windows) {
-		longest = 0 // answers of a Base take long where they wait for its limits
-	}
-	evenly := max(longest, there) // as if windows had no beginnings: the pace counts over several of them
+	// evenly is as if windows had no beginnings: the pace counts over several of them.
+	evenly := max(longest, s.evenlyAtServers(left*attempts))
 	longest = max(longest, windows)
 	for name, rest := range t.Resources {
 		for _, l := range s.c.Resources {
@@ -146,21 +143,20 @@ func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string, a
 	return longest
 }
 
-// atServers returns how long the limits of Config.Servers need for the rest. What has ended was in their windows since the
-// first send. What is in flight may wait there, and is a part of the rest.
-func (s *gauge) atServers(now time.Time, inFlight int, attempts float64) time.Duration {
+// atServers returns how long the limits of Config.Servers need for the rest, until its last answer. What has ended was in
+// their windows since the first send. What is in flight may wait there, and is a part of the rest.
+func (s *gauge) atServers(now time.Time, attempts float64) time.Duration {
 	if len(s.c.Servers) == 0 {
 		return 0
 	}
 	u := &s.tally.Uses[0]
-	ended := max(u.Spent[limit.Requests]-int64(inFlight), 0)
-	all := s.costOf(float64(ended) + float64(max(u.Remaining[limit.Requests], 0))*attempts)
+	all := s.costOf(float64(u.Spent[limit.Requests]) + float64(max(u.Remaining[limit.Requests], 0))*attempts)
 	first := s.tally.First
 	if first.IsZero() {
 		first = now
 	}
-	d, _ := rate.AtServers(first, all, s.c.Servers)
-	return max(d-now.Sub(first), 0)
+	d, _ := rate.AtServers(first, all, s.servers())
+	return max(d+rate.Lasting(s.tally.Took.Seconds())-now.Sub(first), 0)
 }
 
 // evenlyAtServers is atServers as if windows had no beginnings.
@@ -168,7 +164,24 @@ func (s *gauge) evenlyAtServers(left float64) time.Duration {
 	if len(s.c.Servers) == 0 {
 		return 0
 	}
-	return rate.Lasting(left / rate.SpeedAtServers(s.costOf(1000), s.c.Servers))
+	return rate.Lasting(left / rate.SpeedAtServers(s.costOf(1000), s.servers()))
+}
+
+// servers are Config.Servers with the time of an answer in each window: a request counts from its send until a window
+// after its answer.
+func (s *gauge) servers() []rate.Server {
+	took := rate.Lasting(s.tally.Took.Seconds())
+	all := make([]rate.Server, len(s.c.Servers))
+	for i, of := range s.c.Servers {
+		of.Limits = slices.Clone(of.Limits)
+		for n := range of.Limits {
+			if l := &of.Limits[n]; !l.Bucket && l.Zone == "" {
+				l.Per += took
+			}
+		}
+		all[i] = of
+	}
+	return all
 }
 
 // costOf is the cost of so many average requests.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
@@ -72,8 +73,11 @@ func TestETAOfKinds(t *testing.T) {
 			set: func(v *inTime) { searching(v); v.keys("b") }},
 		{name: "a resource beside slower ones", limits: []format.Rate{perSecond(2)}, n: 600, plan: true, set: searching, input: mixed},
 		{name: "a Base with one server", n: 2000, plan: true, set: byServers(minutely(300, 0, false))},
-		{name: "a Base with two servers", n: 2000, plan: true, set: byServers(perSecond(20), minutely(300, 0, false)),
-			answer: func(int) (time.Duration, int) { return ms(2, 6), 200 }}, // longer ones make a second's window longer
+		{name: "a Base with two servers", n: 2000, plan: true, set: byServers(perSecond(20), minutely(300, 0, false))},
+		{name: "a Base with slow answers", n: 1500, set: func(v *inTime) { byServers(perSecond(20))(v); v.config.Concurrency = 64 },
+			answer: func(int) (time.Duration, int) { return ms(700, 1300), 200 }},
+		{name: "a Base whose answers take longest", n: 1000, set: func(v *inTime) { byServers(perSecond(20))(v); v.config.Concurrency = 8 },
+			answer: func(int) (time.Duration, int) { return ms(700, 1300), 200 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -169,7 +173,8 @@ func byServers(limits ...format.Rate) func(v *inTime) {
 			}})
 			v.config.Servers = append(v.config.Servers, rate.Server{Name: name, Limits: []rate.Repeated{{Limit: l, Times: 1}}})
 		}
-		v.config.Base = transport.Must(transport.Config{Targets: targets, Base: ratetest.InMemory(v.server)})
+		v.config.Base = transport.Must(transport.Config{Targets: targets, Base: ratetest.InMemory(v.server),
+			Begins: func(r *http.Request) { sending.Begins(r.Context()) }})
 	}
 }
 

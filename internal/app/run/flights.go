@@ -31,9 +31,8 @@ func (c *Config) bounds() (bounds ceiling.InFlight, for_ string) {
 	if files, known := sending.OpenFiles(); known && files/each < most {
 		most, for_ = max(files/each, 1), "for which this process may open files (ulimit -n)"
 	}
-	if most > AtFirst && (len(c.Limits) == 0 || c.Backlog != nil || c.Base != nil) {
-		// Without a limit, no rate is to be reached. Other workers of a backlog are there for what is slow. The answers
-		// of a Base take longer the more of them wait for its limits.
+	if most > AtFirst && (len(c.Limits)+len(c.Servers) == 0 || c.Backlog != nil) {
+		// Without a limit, no rate is to be reached. Other workers of a backlog are there for what is slow.
 		most, for_ = AtFirst, "unless --concurrency allows more"
 	}
 	if c.MostInFlight > 0 && c.MostInFlight <= most {
@@ -128,5 +127,8 @@ func (s *gauge) needs() (perSecond float64, answer time.Duration) {
 	s.tally.Mu.Lock()
 	defer s.tally.Mu.Unlock()
 	perSecond = s.allowed(0, true) / s.tally.CostOfOne()
+	if len(s.c.Servers) > 0 {
+		perSecond = rate.SpeedAtServers(s.costOf(1000), s.c.Servers)
+	}
 	return perSecond, rate.Lasting(s.tally.Took.Seconds())
 }

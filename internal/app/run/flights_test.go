@@ -40,17 +40,23 @@ func TestInFlightFollowsAnswers(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		limit format.Rate
+		base  bool
 		keys  int
 		most  time.Duration // 94 s with 64 in flight
 	}{
-		{"a window", minutely(6000, limit.Requests, false), 0, 20 * time.Second},
-		{"a bucket", minutely(6000, limit.Requests, true), 0, 20 * time.Second},
-		{"ten keys", perSecond(20), 10, 55 * time.Second}, // 20 in 3 s each, as a request counts until its answer
+		{"a window", minutely(6000, limit.Requests, false), false, 0, 20 * time.Second},
+		{"a bucket", minutely(6000, limit.Requests, true), false, 0, 20 * time.Second},
+		{"a Base", minutely(6000, limit.Requests, false), true, 0, 20 * time.Second},
+		{"ten keys", perSecond(20), false, 10, 55 * time.Second}, // 20 in 3 s each, as a request counts until its answer
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v, most := slowServer(t)
 				v.config.Limits = []format.Rate{c.limit}
+				if c.base {
+					v.config.Limits = nil
+					byServers(c.limit)(v)
+				}
 				for i := range c.keys {
 					v.keys(fmt.Sprint("key-", i))
 				}
@@ -67,7 +73,7 @@ func TestInFlightFollowsAnswers(t *testing.T) {
 }
 
 // What the user or the server bounds is kept to, and the line says so. Otherwise the run has as many as it had
-// always: beside a backlog or a Base, without a limit, and with fast answers.
+// always: beside a backlog, without a limit, and with fast answers.
 func TestInFlightIsBounded(t *testing.T) {
 	lines := requests(1000, "http://server/")
 	for _, c := range []struct {

@@ -160,7 +160,7 @@ func (s *gauge) progress() Progress {
 	p.ToGo = p.NotEnded()
 	if s.tally.Checked {
 		p.Total = p.Input - p.Before()
-		windows = max(windows, s.atServers(time.Now(), p.InFlight, s.tally.Attempts(p.InFlight)))
+		windows = max(windows, s.atServers(time.Now(), s.tally.Attempts(p.InFlight)))
 		p.ETA = s.eta(time.Now(), keys, p.Waiting > 0, short, s.tally.Attempts(p.InFlight), windows)
 		if p.ETA > 0 && len(s.groups) == 1 {
 			p.ETA = max(p.ETA, least)

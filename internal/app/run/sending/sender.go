@@ -121,6 +121,7 @@ type Response struct {
 	Lapsed   bool            // nothing was written, since its leave had lapsed
 	Written  bool            // at least a byte may have left
 	Began    time.Time       // before the first byte was written
+	InLine   time.Duration   // how long it waited in a Base before
 	Ended    time.Time       // after the answer was read
 	RTT      time.Duration   // from after the last byte was written; 0: not known
 }
