@@ -26,7 +26,7 @@ func listenForward(c proxy.Config, s *proxy.Server) (l net.Listener, greeting st
 	if checked, err := c.Checked(); err == nil && checked.Forward.Tunnels == proxy.TunnelsPublic {
 		tunnels = forward.PublicTunnels
 	}
-	if _, err := s.Forward(proxy.Forwarding{Listener: l, Bundle: c.Forward.Bundle, Getenv: os.Getenv, Tunnels: tunnels}); err != nil {
+	if _, err := s.Forward(proxy.Forwarding{Listener: l, Bundle: bundleOf(&c), Getenv: os.Getenv, Tunnels: tunnels}); err != nil {
 		l.Close()
 		return nil, "", cli.Exit(cli.ExitConfig, err)
 	}

@@ -76,7 +76,8 @@ func listening(c *proxy.Config, use, address, flag string) (net.Listener, error)
 }
 
 // passOn makes a server ready for the next process. If the server takes over itself, it does so now.
-func passOn(c *proxy.Config, s *proxy.Server, listeners []proxy.Passed) error {
+func passOn(c *proxy.Config, s *proxy.Server, listeners []proxy.Passed) (err error) {
+	defer func() { placeBundle(c, err == nil) }()
 	s.Inherit()
 	if path, chosen := c.HandoverPath(); path != "" {
 		socket, err := daemon.ListenForHandover(path)
@@ -96,6 +97,29 @@ func passOn(c *proxy.Config, s *proxy.Server, listeners []proxy.Passed) error {
 		return nil
 	}
 	return c.Taken.Ready()
+}
+
+// bundleOf is the file in which a forward proxy writes its bundle. Until a takeover has succeeded, programs
+// need the bundle of the former process.
+func bundleOf(c *proxy.Config) string {
+	if c.Taken != nil {
+		return c.Forward.Bundle + ".next"
+	}
+	return c.Forward.Bundle
+}
+
+// placeBundle puts the bundle in its place, in which programs read it; or, after a takeover that failed, removes it.
+func placeBundle(c *proxy.Config, serves bool) {
+	next := bundleOf(c)
+	switch {
+	case c.Forward.Listen == "" || next == c.Forward.Bundle:
+	case !serves:
+		_ = os.Remove(next)
+	default:
+		if err := os.Rename(next, c.Forward.Bundle); err != nil {
+			c.Log.Error("programs do not trust this process: its certificate is not where they read it", "err", err)
+		}
+	}
 }
 
 // goingOver are the listeners that go over to the next process.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -21,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
@@ -206,6 +209,63 @@ func TestTakeoverUnderSystemd(t *testing.T) {
 	_ = notices.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 	if n, err := notices.Read(make([]byte, 100)); err == nil {
 		t.Errorf("systemd got more, %d bytes", n)
+	}
+}
+
+// A takeover that fails changes nothing for the programs of the former process: the file of certificates is as it was.
+// After one that succeeds, it has the certificate of the next process.
+func TestFailedTakeoverLeavesTheBundle(t *testing.T) {
+	for _, fails := range []bool{true, false} {
+		dir, err := os.MkdirTemp("", "s") // the path of a socket is short
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		path, bundle := filepath.Join(dir, "s"), filepath.Join(dir, "ca.pem")
+		former, err := daemon.ListenForHandover(path)
+		if err == nil {
+			err = former.Serve()
+		}
+		if err == nil {
+			err = os.WriteFile(bundle, []byte("of the former process"), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var says earshot
+		ended := make(chan int, 1)
+		go func() {
+			ended <- execute(ctx, []string{"proxy", "--to", "http://127.0.0.1:1", "--limit", "1/s", "--listen", "127.0.0.1:0", "--admin", "off",
+				"--state", filepath.Join(dir, "state"), "--handover", path, "--takeover", "--forward", "127.0.0.1:0", "--forward-bundle", bundle},
+				strings.NewReader(""), io.Discard, &says)
+		}()
+		next := <-former.Next()
+		if err := next.Give(daemon.Offer{PID: os.Getpid()}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if fails {
+			next.Close()
+		} else {
+			if err := next.Ready(time.Minute); err != nil {
+				t.Error(err)
+			}
+			for !strings.Contains(says.String(), begun) && ctx.Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			next.Close()
+			cancel()
+		}
+		code := <-ended
+		text, err := os.ReadFile(bundle)
+		if changed := string(text) != "of the former process"; err != nil || changed == fails || (code == cli.ExitOK) == fails {
+			t.Errorf("fails: %v: exit code %d, the file is changed: %v, %v: %s", fails, code, changed, err, says.String())
+		}
+		if left, _ := filepath.Glob(bundle + "*"); len(left) != 1 {
+			t.Errorf("fails: %v: left are %v", fails, left)
+		}
+		former.Close()
 	}
 }
 
