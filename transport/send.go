@@ -125,8 +125,9 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 	if c.t.config.Begins != nil {
 		c.t.config.Begins(c.req)
 	}
+	noTimeout := c.t.config.NoTimeout != nil && c.t.config.NoTimeout(c.req)
 	if c.t.config.Recorder != nil {
-		if err := s.record(); err != nil {
+		if err := s.record(noTimeout); err != nil {
 			if r.Body != nil {
 				r.Body.Close()
 			}
@@ -142,7 +143,7 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 		s.key.Apply(r)
 	}
 	late := c.t.late
-	if of := c.t.config.NoTimeout; of != nil && of(c.req) {
+	if noTimeout {
 		late = nil
 	}
 	if late != nil {
@@ -179,12 +180,16 @@ func clean(r *http.Request) *http.Request {
 }
 
 // record writes an attempt to the Recorder, right before the attempt is written.
-func (s *sent) record() (err error) {
+func (s *sent) record(noTimeout bool) (err error) {
 	p, _ := s.partition()
 	if c := s.leaf.client; c != nil && c.of != nil {
 		p.Client = c.of.name
 	}
-	if s.entry, err = s.t.config.Recorder.Send(p, s.cost); err != nil {
+	send := s.t.config.Recorder.Send
+	if r, ok := s.t.config.Recorder.(LongRecorder); ok && noTimeout {
+		send = r.SendLong
+	}
+	if s.entry, err = send(p, s.cost); err != nil {
 		return fmt.Errorf("transport: not sent, since it cannot be recorded: %w", err)
 	}
 	return nil

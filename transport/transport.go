@@ -325,6 +325,13 @@ type Recorder interface {
 	Earlier(p Partition, zero time.Time) (all []limit.Past, since mono.Time)
 }
 
+// LongRecorder is a Recorder that tells apart the attempts without an AttemptTimeout.
+type LongRecorder interface {
+	Recorder
+	// SendLong is Send for an attempt that Config.NoTimeout names. It may last longer than any other.
+	SendLong(p Partition, cost limit.Cost) (entry int64, err error)
+}
+
 // ErrTakenOver is the error of Recorder.Send if another process sends the requests from now on. The
 // request fails with it at once, and counts nowhere.
 var ErrTakenOver = errors.New("transport: another process has taken over")

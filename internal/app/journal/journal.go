@@ -199,7 +199,7 @@ func (j *Journal) rewriteLocked(h *History) error {
 	for _, n := range slices.Sorted(maps.Keys(h.unanswered)) {
 		s := h.unanswered[n]
 		encode(&b, &record{Send: n, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Cost: s.Cost,
-			Tokens: s.Tokens, Rest: s.Rest, Price: s.Price, At: s.At})
+			Tokens: s.Tokens, Rest: s.Rest, Price: s.Price, At: s.At, Held: s.Held})
 	}
 	f, err := durable.Replace(j.c.Disk, j.c.Path, b.Bytes())
 	if f == nil {
@@ -221,6 +221,7 @@ type Send struct {
 	Nonce   uint64
 	Cost    limit.Cost
 	Price   int64 // the largest possible price, in billionths of a dollar
+	Held    bool  // another program sends it, and reports its end: Config.Timeout does not bound it
 }
 
 // Send records that an attempt is about to go, and returns its number. When it returns, the record
@@ -232,6 +233,9 @@ func (j *Journal) Send(s Send, now time.Time) (int64, error) { return j.SendAlik
 func (j *Journal) SendAlike(s Send, n int, now time.Time) (first int64, err error) {
 	r := record{ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Price: s.Price}
 	r.setCost(s.Cost)
+	if s.Held {
+		r.Held = 1
+	}
 	j.mu.Lock()
 	first = j.next + 1
 	g, writes := j.groupLocked()

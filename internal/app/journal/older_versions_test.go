@@ -59,8 +59,8 @@ func TestVersions(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`{"run":"x","version":6}`:                 "j: a journal of version 6, which is later than this paceline's (5): go on with the one that wrote it",
-		`{"run":"x","version":6,"novelty":1}`:     "j: a journal of version 6, which is later than this paceline's (5): go on with the one that wrote it",
+		`{"run":"x","version":7}`:                 "j: a journal of version 7, which is later than this paceline's (6): go on with the one that wrote it",
+		`{"run":"x","version":7,"novelty":1}`:     "j: a journal of version 7, which is later than this paceline's (6): go on with the one that wrote it",
 		`{"run":"x"}{"send":1}`:                   `j:1: no journal of paceline, or damaged ("{\"send\":1}" follows the record)`,
 		`{"run":"x","version":4}`:                 "",
 		`{"run":"x"} notes`:                       `j:1: no journal of paceline, or damaged ("notes" follows the record)`,

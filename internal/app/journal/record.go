@@ -46,6 +46,9 @@ type record struct {
 	Rest    [4]int64 `json:"rest,omitzero"`
 	Settled int64    `json:"settled,omitempty"`
 
+	// Held is 1 for a Send of another program, which reports its end. Timeout does not bound it.
+	Held int64 `json:"held,omitempty"`
+
 	// Answer is the number of a send that has ended. If the request ended with it, the result was
 	// written before this.
 	Answer int64  `json:"answer,omitempty"`
@@ -89,9 +92,9 @@ type record struct {
 }
 
 // version is the version of new journals. Version 2 had no Fit, version 3 neither Rest nor Settled,
-// version 4 neither Memory nor Whose. A journal of a later version is refused: this program may not
-// understand it.
-const version = 5
+// version 4 neither Memory nor Whose, version 5 no Held. A journal of a later version is refused: this
+// program may not understand it.
+const version = 6
 
 const stamp = "2006-01-02T15:04:05.000Z"
 
@@ -123,6 +126,7 @@ type sent struct {
 	Rest    [4]int64
 	Price   int64
 	At      int64
+	Held    int64
 }
 
 func (s *sent) cost() limit.Cost {
@@ -295,7 +299,7 @@ func (h *History) add(c record) {
 		if c.Nonce > 0 { // a proxy has no nonces, and too many keys to remember
 			h.Nonces[c.Key] = max(h.Nonces[c.Key], c.Nonce)
 		}
-		h.unanswered[c.Send] = sent{c.ID, c.Attempt, c.Key, c.Nonce, c.Cost, c.Tokens, c.Rest, c.Price, c.At}
+		h.unanswered[c.Send] = sent{c.ID, c.Attempt, c.Key, c.Nonce, c.Cost, c.Tokens, c.Rest, c.Price, c.At, c.Held}
 		h.alive(c.At)
 	case c.Answer > 0:
 		result, isResult := results[c.Result]
@@ -412,7 +416,7 @@ func (h *History) died(now int64, slept time.Duration) {
 		// A live process records the end of an attempt within its timeout, which does not run while
 		// the machine sleeps. So after that time the process was dead.
 		end := now
-		if timeout := h.run.Timeout; timeout > 0 && slept >= 0 && o.At < now && now-o.At-int64(slept) > timeout {
+		if timeout := h.run.Timeout; timeout > 0 && o.Held == 0 && slept >= 0 && o.At < now && now-o.At-int64(slept) > timeout {
 			end = o.At + timeout + int64(slept)
 		}
 		h.Spent += o.Price

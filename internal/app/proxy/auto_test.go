@@ -118,7 +118,7 @@ func forget(t *testing.T, path string) {
 	var kept []string
 	for line := range strings.Lines(string(b)) {
 		if !strings.Contains(line, `"memory"`) {
-			kept = append(kept, strings.Replace(line, `"version":5`, `"version":4`, 1))
+			kept = append(kept, strings.Replace(line, `"version":6`, `"version":4`, 1))
 		}
 	}
 	if err := os.WriteFile(path, []byte(strings.Join(kept, "")), 0o600); err != nil {

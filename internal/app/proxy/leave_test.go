@@ -2,13 +2,18 @@ package proxy
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -82,5 +87,50 @@ func TestLeaveNamesItsKey(t *testing.T) {
 				t.Errorf("after an hour it has ended: %v", l.err)
 			}
 		}
+	})
+}
+
+// The request of a Leave counts over a crash for as long as its sender may take, and not only for the upstream's
+// timeout. A request that the proxy sent itself has ended by then.
+func TestLeaveCountsOverCrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		})
+		conf := to(mustURL(t, "http://api.test"), "1/10s")
+		conf.State, conf.clock, conf.Log = filepath.Join(t.TempDir(), "proxy.state"), bubbleClock, slog.New(slog.DiscardHandler)
+		conf.Upstreams[0].Name, conf.Upstreams[0].AnswerTimeout, conf.Upstreams[0].Attempts = "api", time.Second, 1
+		first := virtual(t, server, conf)
+		if resp, _ := first.do("POST", "/", "{}"); resp.StatusCode != http.StatusGatewayTimeout {
+			t.Errorf("a request of the proxy is answered %d", resp.StatusCode)
+		}
+		o := Outside{Client: Client{Name: "cron"}, MaxWait: time.Hour}
+		l, err := first.proxy.Leave(t.Context(), "api", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		crashed := conf.State + ".crashed" // a kill leaves the file as it is now
+		for _, suffix := range []string{"", ".salt"} {
+			text, err := os.ReadFile(conf.State + suffix)
+			if err == nil {
+				err = os.WriteFile(crashed+suffix, text, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.Unsent()
+		conf.State = crashed
+		began := time.Now()
+		next, err := virtual(t, server, conf).proxy.Leave(t.Context(), "api", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after, want := time.Since(began), 10*time.Second+journal.Late; after < want || after > want+time.Second {
+			t.Errorf("after the crash the next one goes after %v, expected %v", after, want)
+		}
+		next.Unsent()
 	})
 }

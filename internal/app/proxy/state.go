@@ -257,12 +257,21 @@ type ledger struct {
 
 // Send implements transport.Recorder.
 func (l ledger) Send(p transport.Partition, cost limit.Cost) (int64, error) {
+	return l.send(p, cost, false)
+}
+
+// SendLong implements transport.LongRecorder: the request of a Leave.
+func (l ledger) SendLong(p transport.Partition, cost limit.Cost) (int64, error) {
+	return l.send(p, cost, true)
+}
+
+func (l ledger) send(p transport.Partition, cost limit.Cost, held bool) (int64, error) {
 	l.enter()
 	defer l.door.RUnlock()
 	if l.heirs != nil {
 		return 0, transport.ErrTakenOver
 	}
-	return l.journal.Send(journal.Send{Key: l.name(place{l.upstream, p}), Cost: cost}, time.Now())
+	return l.journal.Send(journal.Send{Key: l.name(place{l.upstream, p}), Cost: cost, Held: held}, time.Now())
 }
 
 // Settle implements transport.Recorder. After a failed write the attempt counts until the end of

@@ -108,7 +108,7 @@ func withoutMemories(text string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(text) {
 		if !strings.Contains(line, `"memory"`) {
-			kept.WriteString(strings.Replace(line, `"version":5`, `"version":4`, 1))
+			kept.WriteString(strings.Replace(line, `"version":6`, `"version":4`, 1))
 		}
 	}
 	return kept.String()
