@@ -93,11 +93,7 @@ func New(c Config) *Door {
 	d.others = &httputil.ReverseProxy{
 		Rewrite: func(pr *httputil.ProxyRequest) { // as it came: ReverseProxy takes some things out
 			pr.Out.URL.RawQuery = pr.In.URL.RawQuery
-			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-				if v := pr.In.Header[name]; v != nil {
-					pr.Out.Header[name] = v
-				}
-			}
+			KeepForwarded(pr)
 		},
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -122,6 +118,16 @@ func New(c Config) *Door {
 		close(d.ended)
 	}()
 	return d
+}
+
+// KeepForwarded gives a request the fields that ReverseProxy takes out. A program may tell a server who
+// it is, whether or not its requests come by a forward proxy.
+func KeepForwarded(pr *httputil.ProxyRequest) {
+	for _, name := range [...]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if all := pr.In.Header[name]; all != nil {
+			pr.Out.Header[name] = all
+		}
+	}
 }
 
 // Shutdown accepts no more requests, closes tunnels, and waits for requests of named hosts, until

@@ -112,11 +112,7 @@ func rewriteHanded(pr *httputil.ProxyRequest) {
 	out.URL = &url.URL{Scheme: "http", Host: "paceline", Path: in.URL.Path, RawPath: in.URL.RawPath,
 		RawQuery: in.URL.RawQuery, ForceQuery: in.URL.ForceQuery}
 	out.Host = in.Host
-	for _, name := range [...]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-		if all := in.Header[name]; all != nil {
-			out.Header[name] = all
-		}
-	}
+	forward.KeepForwarded(pr)
 	p := passage{Remote: in.RemoteAddr, TLS: in.TLS != nil, HTTP10: !in.ProtoAtLeast(1, 1), Waited: v.waited,
 		Ago: time.Since(v.came)}
 	if v.whole {

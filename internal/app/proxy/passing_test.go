@@ -137,9 +137,9 @@ func TestFieldsOfServersInFront(t *testing.T) {
 // A program that uses a forward proxy may tell the server its own address.
 func TestFieldsOfPrograms(t *testing.T) {
 	f := forwardTo(t, func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, r.Header.Get("X-Real-IP"))
+		fmt.Fprint(w, r.Header.Get("X-Real-IP"), r.Header["X-Forwarded-For"], r.Header["Forwarded"])
 	}, nil)
-	if got := f.raw("GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\nX-Real-IP: mine\r\nConnection: close\r\n\r\n"); got != "200 mine" {
+	if got := f.raw("GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\nX-Real-IP: mine\r\nX-Forwarded-For: 1.2.3.4\r\nConnection: close\r\n\r\n"); got != "200 mine[1.2.3.4] []" {
 		t.Error(got)
 	}
 }

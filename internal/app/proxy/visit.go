@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/forward"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
@@ -169,6 +170,9 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 	switch {
 	case v.whole:
 		out.URL = wholeOf(in.URL)
+		if !u.Forwarded {
+			forward.KeepForwarded(pr)
+		}
 	default:
 		out.URL = u.outgoing(in.URL)
 		if u.KeepHost {
