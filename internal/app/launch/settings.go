@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -16,19 +17,98 @@ import (
 	"github.com/paceline-go/paceline/internal/app/forward"
 )
 
-// overriding returns the setting of curl or git that keeps a host from the proxy, with its file;
-// empty: none. Such a setting counts for more than the environment, so the program would go past the
-// limits.
+// overriding returns the setting of curl, git, npm or pip that keeps a host from the proxy, with its
+// file; empty: none. Such a setting counts for more than the environment, so the program would go past
+// the limits.
 func overriding(env []string, urls []*url.URL) string {
 	for _, u := range urls {
-		if what := inCurlrc(env, forward.CanonicalHost(u.Hostname())); what != "" {
+		host := forward.CanonicalHost(u.Hostname())
+		if what := inCurlrc(env, host); what != "" {
 			return what
 		}
 		if what := inGitConfig(env, u); what != "" {
 			return what
 		}
+		for i := range installers {
+			if what := installers[i].past(env, host); what != "" {
+				return what
+			}
+		}
 	}
 	return ""
+}
+
+// installer is a program that installs packages. It asks no host but its registries, so its proxy
+// matters for these alone.
+type installer struct {
+	variables string         // the prefix of the variables that count for more than its files
+	proxy     *regexp.Regexp // options that set a proxy, as they end a variable or begin a line
+	without   string         // the option with hosts to which it goes directly; empty: it has none
+	registry  []string       // hosts that it asks if no setting says otherwise
+	files     func(env []string) []string
+}
+
+var installers = []installer{
+	{"npm_config_", regexp.MustCompile(`^(https?[-_])?proxy$`), "noproxy", []string{"registry.npmjs.org"}, npmFiles},
+	{"PIP_", regexp.MustCompile(`^proxy$`), "", []string{"pypi.org", "files.pythonhosted.org"}, pipFiles},
+}
+
+// npmFiles are those of the project, the user and the machine.
+func npmFiles(env []string) []string {
+	all := []string{valueOf(env, "npm_config_userconfig"), filepath.Join(valueOf(env, "HOME"), ".npmrc"),
+		valueOf(env, "npm_config_globalconfig"), "/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc"}
+	return append(all, above(".npmrc")...)
+}
+
+func pipFiles(env []string) []string {
+	home := valueOf(env, "HOME")
+	return []string{valueOf(env, "PIP_CONFIG_FILE"), filepath.Join(home, ".pip/pip.conf"), filepath.Join(home, ".config/pip/pip.conf"),
+		filepath.Join(valueOf(env, "XDG_CONFIG_HOME"), "pip/pip.conf"), filepath.Join(valueOf(env, "VIRTUAL_ENV"), "pip.conf"),
+		"/etc/pip.conf", "/etc/xdg/pip/pip.conf"}
+}
+
+// above are the files of a name in this folder, and in all above it.
+func above(name string) (all []string) {
+	dir, err := os.Getwd()
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		all = append(all, filepath.Join(dir, name))
+	}
+	return all
+}
+
+// past returns the setting that leads the installer past the proxy; empty: none. A host is one of its
+// registries by default, or if its settings name the host anywhere.
+func (p *installer) past(env []string, host string) (what string) {
+	asks := slices.Contains(p.registry, host)
+	look := func(where, option, value string) {
+		value = strings.Trim(strings.TrimSpace(value), `"'`)
+		option = strings.TrimSuffix(strings.ToLower(strings.TrimSpace(option)), "[]")
+		asks = asks || strings.Contains(value, host)
+		if what == "" && (p.proxy.MatchString(option) && value != "" && value != "null" || p.without != "" && option == p.without && takesAny(value, host)) {
+			what = where + option + " counts for more than HTTPS_PROXY"
+		}
+	}
+	for _, v := range env {
+		if name, value, _ := strings.Cut(v, "="); len(name) > len(p.variables) && strings.EqualFold(name[:len(p.variables)], p.variables) {
+			look(name+" is set: ", name[len(p.variables):], value)
+		}
+	}
+	for _, name := range p.files(env) {
+		text, err := os.ReadFile(name)
+		if err != nil || !filepath.IsAbs(name) {
+			continue
+		}
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			n++
+			option, value, _ := strings.Cut(line, "=")
+			look(fmt.Sprintf("%s:%d: ", name, n), option, value)
+		}
+	}
+	if !asks {
+		return ""
+	}
+	return what
 }
 
 // proxyOptions are options of curl that set a proxy, or none where the value is empty.
@@ -80,11 +160,7 @@ func inGitConfig(env []string, u *url.URL) string {
 	home := valueOf(env, "HOME")
 	files := []string{"/etc/gitconfig", filepath.Join(home, ".gitconfig"), filepath.Join(home, ".config/git/config"),
 		filepath.Join(valueOf(env, "XDG_CONFIG_HOME"), "git/config"), valueOf(env, "GIT_CONFIG_GLOBAL"), valueOf(env, "GIT_CONFIG_SYSTEM")}
-	if dir, err := os.Getwd(); err == nil {
-		for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-			files = append(files, filepath.Join(dir, ".git/config"))
-		}
-	}
+	files = append(files, above(".git/config")...)
 	if valueOf(env, "GIT_CONFIG_COUNT") == "" && valueOf(env, "GIT_CONFIG_PARAMETERS") == "" &&
 		!slices.ContainsFunc(files, maySetProxy) {
 		return ""

@@ -3,6 +3,9 @@
 package launch
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -74,6 +77,93 @@ func TestOverridingGit(t *testing.T) {
 		got := TakenOut(env, []*url.URL{u})
 		if (got != "") != c.out || c.out && (!strings.HasPrefix(got, home) || !strings.HasSuffix(got, "http.proxy of git counts for more than the environment")) {
 			t.Errorf("%q for %s: %q, want %v", c.text, c.to, got, c.out)
+		}
+	}
+}
+
+// Each line is a file of settings, and the option in it that keeps a host from the proxy. A proxy of an
+// installer is none of the program's business if the host is no registry.
+func TestOverridingInstallers(t *testing.T) {
+	for _, c := range []struct {
+		at, text, host, want string
+	}{
+		{".npmrc", "proxy=http://corp:3128", "registry.npmjs.org", "1: proxy"},
+		{".npmrc", "; a comment\n https-proxy = \"http://corp:3128\"\n", "registry.npmjs.org", "2: https-proxy"},
+		{".npmrc", "proxy=http://corp:3128", "api.example.com", ""},
+		{".npmrc", "https-proxy=http://corp\n@mine:registry=https://npm.example.com/\n", "npm.example.com", "1: https-proxy"},
+		{".npmrc", "noproxy=localhost,.npmjs.org", "registry.npmjs.org", "1: noproxy"},
+		{".npmrc", "noproxy[]=registry.npmjs.org", "registry.npmjs.org", "1: noproxy"},
+		{".npmrc", "noproxy=localhost", "registry.npmjs.org", ""},
+		{".npmrc", "#proxy=http://corp:3128\nproxy=null\nhttps-proxy=\n", "registry.npmjs.org", ""},
+		{".config/pip/pip.conf", "[global]\nproxy = corp:3128\n", "pypi.org", "2: proxy"},
+		{".pip/pip.conf", "[install]\nproxy = corp:3128\n", "files.pythonhosted.org", "2: proxy"},
+		{".pip/pip.conf", "[global]\nindex-url = https://pip.example.com/simple\nproxy = corp:3128\n", "pip.example.com", "3: proxy"},
+		{".pip/pip.conf", "[global]\nproxy = corp:3128\n", "api.example.com", ""},
+		{".pip/pip.conf", "[global]\ntimeout = 3\n", "pypi.org", ""},
+	} {
+		home := t.TempDir()
+		file := filepath.Join(home, c.at)
+		_ = os.MkdirAll(filepath.Dir(file), 0o755)
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := overriding([]string{"HOME=" + home}, []*url.URL{{Scheme: "https", Host: c.host}})
+		if c.want == "" && got != "" || c.want != "" && got != file+":"+c.want+" counts for more than HTTPS_PROXY" {
+			t.Errorf("%q for %s: %q, want %q", c.text, c.host, got, c.want)
+		}
+	}
+	for _, c := range []struct{ variable, host, want string }{
+		{"PIP_PROXY=corp:3128", "pypi.org", "PIP_PROXY is set: proxy counts for more than HTTPS_PROXY"},
+		{"npm_config_https_proxy=http://corp", "registry.npmjs.org", "npm_config_https_proxy is set: https_proxy counts for more than HTTPS_PROXY"},
+		{"npm_config_https_proxy=", "registry.npmjs.org", ""},
+		{"PIP_PROXY=corp:3128", "api.example.com", ""},
+	} {
+		env := []string{"HOME=" + t.TempDir(), c.variable}
+		if got := overriding(env, []*url.URL{{Scheme: "https", Host: c.host}}); got != c.want {
+			t.Errorf("%s for %s: %q, want %q", c.variable, c.host, got, c.want)
+		}
+	}
+}
+
+// npm and pip read the lines as past does: where that finds a proxy, they go there, and not to that of
+// the environment.
+func TestInstallersReadItSo(t *testing.T) {
+	need.WholeOnly(t, "npm and pip are slow")
+	for _, c := range []struct {
+		host, at, text string
+		line           []string
+	}{
+		{"registry.npmjs.org", ".npmrc", "https-proxy=http://%s\nfetch-retries=0\n", []string{"npm", "view", "x"}},
+		{"pypi.org", ".pip/pip.conf", "[global]\nproxy = http://%s\nretries = 0\n", []string{"python3", "-m", "pip", "download", "x"}},
+	} {
+		went := make(chan string, 100)
+		proxy := func(name string) string {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				went <- name
+				w.WriteHeader(http.StatusForbidden)
+			}))
+			t.Cleanup(s.Close)
+			return s.Listener.Addr().String()
+		}
+		home := t.TempDir()
+		file := filepath.Join(home, c.at)
+		_ = os.MkdirAll(filepath.Dir(file), 0o755)
+		if err := os.WriteFile(file, fmt.Appendf(nil, c.text, proxy("the file")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := exec.Command(need.Program(t, c.line[0]), c.line[1:]...)
+		p.Dir, p.Env = home, []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "HTTPS_PROXY=http://" + proxy("the environment")}
+		out, _ := p.CombinedOutput()
+		select {
+		case by := <-went:
+			if by != "the file" {
+				t.Errorf("%v went by %s", c.line, by)
+			}
+		default:
+			t.Errorf("%v went nowhere: %s", c.line, out)
+		}
+		if overriding(p.Env, []*url.URL{{Scheme: "https", Host: c.host}}) == "" {
+			t.Errorf("the proxy of %s is not found", file)
 		}
 	}
 }
