@@ -28,6 +28,10 @@ func TestLinesOfLLM(t *testing.T) {
 			}
 		}
 	}
+	no := `{"error":{"message":"slow down"}}`
+	for _, state := range []string{"expired", "cancelled"} { // after a refusal
+		ends = append(ends, Result{ID: "a", State: state, Status: 429, Body: &no, Error: "its deadline passed"})
+	}
 	var b strings.Builder
 	for _, provider := range []Provider{OpenAI, Anthropic} {
 		l, err := NewLLM(LLMConfig{Provider: provider})

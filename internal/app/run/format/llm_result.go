@@ -88,12 +88,12 @@ func (l *LLM) Line(b []byte, r *Result) []byte {
 		sum := sha256.Sum256([]byte(r.ID))
 		o := openAIResult{ID: BatchID(sum[:]), CustomID: r.ID, additions: additionsOf(r)}
 		switch {
-		case served || r.Status >= http.StatusMultipleChoices:
-			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
-		case r.State == "expired":
+		case r.State == "expired": // also after a refusal
 			o.Error = &openAIProblem{"batch_expired", r.Error}
 		case r.State == "cancelled": // of a backlog
 			o.Error = &openAIProblem{"batch_cancelled", "it was cancelled before it was sent"}
+		case served || r.Status >= http.StatusMultipleChoices:
+			o.Response = &openAIResponse{r.Status, r.Headers["x-request-id"], body}
 		default:
 			o.Error = &openAIProblem{"no_answer", r.Error}
 			if r.Class != DeadOutage.String() {
