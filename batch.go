@@ -60,7 +60,8 @@ func SettleAll(all []Permit, o limit.Outcome) {
 		if a.group != j {
 			panic("paceline: SettleAll of Permits of several Groups")
 		}
-		j.settleLocked(now, a, p.pass)
+		j.line.Settle(now, p.pass, &j.outcome)
+		a.countLocked(&j.outcome)
 	}
 	j.deliverLocked(now)
 }

@@ -292,16 +292,16 @@ func (p Permit) Settle(o limit.Outcome) {
 	defer j.unlock() // a second Settle panics
 	now := j.now()
 	j.outcome = o // a pointer to o would make the compiler allocate it
-	j.settleLocked(now, a, p.pass)
+	j.line.Settle(now, p.pass, &j.outcome)
+	a.countLocked(&j.outcome)
 	j.deliverLocked(now)
 }
 
-// settleLocked settles by the present outcome.
-func (j *Group) settleLocked(now mono.Time, a *Lane, pass scheduler.Pass) {
-	j.line.Settle(now, pass, &j.outcome)
-	a.counts.tally.Settled(&j.outcome)
-	if j.outcome.Result == limit.Limited {
-		a.noteRefusalLocked(&j.outcome)
+// countLocked counts how a request of the lane ended.
+func (a *Lane) countLocked(o *limit.Outcome) {
+	a.counts.tally.Settled(o)
+	if o.Result == limit.Limited {
+		a.noteRefusalLocked(o)
 	}
 }
 
@@ -317,10 +317,7 @@ func (p Permit) SettleEach(o limit.Outcome, of func(*Limit) limit.Outcome) {
 		j.outcome = of(m.Of.(*Limit))
 		return &j.outcome
 	})
-	a.counts.tally.Settled(&o)
-	if o.Result == limit.Limited {
-		a.noteRefusalLocked(&o)
-	}
+	a.countLocked(&o)
 	j.deliverLocked(now)
 }
 

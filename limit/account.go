@@ -58,12 +58,13 @@ func (a *account) close(t mono.Time, s *Sent, o *Outcome) (now, u mono.Time, w i
 	a.last = now
 	w = s.Cost.of(a.unit)
 	a.open -= w
-	sent := max(s.At, a.ages.oldest) // s.At may be of a clock that was set back since
+	oldest := a.ages.oldest
 	a.ages.close(now, s.Number)
 	if a.plain && o.Result == Accepted && o.ArrivedAgo == 0 && !o.Metered {
 		a.total += w
 		return now, now, w // the code below gives the same at twice the price
 	}
+	sent := max(s.At, oldest) // s.At may be of a clock that was set back since
 	if a.lead != nil {
 		a.lead.settle(now, sent, o)
 	}

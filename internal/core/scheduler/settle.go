@@ -74,14 +74,14 @@ func (l *Scheduler) settle(now mono.Time, p Pass, o *limit.Outcome, of func(*Lim
 	now = l.Tick(now)
 	l.changes++
 	sent := l.records.end(p.number)
-	l.ending = sent
-	plain := sent.skipped != 0 && of == nil && o.Plain()
+	if sent.skipped != 0 {
+		l.ending = sent
+	}
 	for k, m := range p.Way.limits {
 		if of != nil {
 			o = of(m)
-			plain = sent.skipped != 0 && o.Plain()
 		}
-		if plain && *m.silent && sent.skipped>>k&1 == 1 {
+		if sent.skipped != 0 && sent.skipped>>k&1 == 1 && *m.silent && o.Plain() {
 			m.unaware--
 		} else {
 			m.Limiter.Settle(now, &sent.Sent, o)
