@@ -69,7 +69,6 @@ type Pool struct {
 	most       int        // most requests that may be held while Ended is behind; 0: it is not behind
 	panicked   *SendPanic
 	news       chan struct{} // signals that something ended
-	shared     []*Shared     // those with supplied limiters
 	look       look          // material of Snapshots
 	wakeUps    uint64
 

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/dispatch"
 	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
@@ -133,15 +132,17 @@ func New(c Config) (*Pool, error) {
 				p.learned = append(p.learned, key)
 			}
 		},
-		Made: p.supplyResource,
+		Made: p.supply,
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i := range c.Keys {
-		limit.SetEpoch(c.Keys[i].Limiter, p.epoch)
-		ability.Supply(c.Keys[i].Limiter, p.again, func() int { return p.waitingFor(nil, p.waits) }, p.noteOf(c.Keys[i].Name))
-		p.supply(c.Keys[i].Shared)
+		k := &c.Keys[i]
+		p.supply(k.Name, "", k.Limiter, nil)
+		for _, s := range k.Shared {
+			p.supply(s.Name, "", s.Limiter, s)
+		}
 	}
 	return p, nil
 }

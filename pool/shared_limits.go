@@ -14,9 +14,6 @@ import (
 // flight.
 func (p *Pool) Share(key int, with ...*Shared) (err error) {
 	p.Update(func(now mono.Time, _ *Queue, d *Dispatcher) { err = d.Share(now, key, with...) })
-	if err == nil {
-		p.supply(with)
-	}
 	return err
 }
 
@@ -28,28 +25,17 @@ func (p *Pool) again() {
 	p.step(p.Now())
 }
 
-// supply makes shared limiters call again when they have more room.
-func (p *Pool) supply(all []*Shared) {
-	p.mu.Lock()
-	news := slices.DeleteFunc(slices.Clone(all), func(s *Shared) bool { return slices.Contains(p.shared, s) })
-	p.shared = append(p.shared, news...)
-	p.mu.Unlock()
-	for _, s := range news {
-		limit.SetEpoch(s.Limiter, p.epoch)
-		ability.Supply(s.Limiter, p.again, func() int { return p.waitingFor(s, p.waits) }, p.noteOf(s.Name))
+// supply lets a limiter call again when it has more room: that of a key, or of a Shared, or of one of their
+// resources. The Dispatcher calls it for those that come later.
+func (p *Pool) supply(owner, resource string, l limit.Limiter, s *Shared) {
+	waits := func() int { return p.queue.Counts().Waiting }
+	if resource != "" {
+		owner += " (" + resource + ")"
+		waits = func() int { return p.queue.WaitForResource(resource) }
 	}
-}
-
-// supplyResource does so for the limits of a resource. The Dispatcher calls it when it makes them.
-func (p *Pool) supplyResource(owner, resource string, l limit.Limiter, s *Shared) {
 	limit.SetEpoch(l, p.epoch)
-	ability.Supply(l, p.again, func() int {
-		return p.waitingFor(s, func() int { return p.queue.WaitForResource(resource) })
-	}, p.noteOf(owner+" ("+resource+")"))
+	ability.Supply(l, p.again, func() int { return p.waitingFor(s, waits) }, p.noteOf(owner))
 }
-
-// waits returns how many requests wait.
-func (p *Pool) waits() int { return p.queue.Counts().Waiting }
 
 // waitingFor returns how many of the requests that wait may come to need the limits of a Shared; nil: of one
 // key. The Pool is locked while waits is called.

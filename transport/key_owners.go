@@ -136,8 +136,8 @@ func (t *Transport) moveLocked(o *owners, key Partition, home string) {
 					l.join(now, n)
 					l.spend(now, n)
 				default:
-					open := t.group.Join(now, []*paceline.Limit{old.limit}, n.limit)
-					keyring.Carry(now, t.group.Number, old.stack.Own(), n.stack, n.stack.Own(), open)
+					t.group.Join(now, []*paceline.Limit{old.limit}, n.limit)
+					keyring.Carry(now, t.group.Number, old.stack.Own(), n.stack.Own())
 					old.stack.Close()
 					carried = append(carried, old)
 				}

@@ -164,9 +164,7 @@ func (l *leaf) join(now mono.Time, others ...*node) {
 // spend makes what a newcomer has sent from a leaf count at a node to which its key belongs.
 func (l *leaf) spend(now mono.Time, n *node) {
 	if l.spent != (limit.Cost{}) && l.index(n.limit) < 0 {
-		s := &limit.Sent{At: now, Number: n.t.group.Number(), Cost: l.spent}
-		n.stack.Admit(s)
-		n.stack.Settle(now, s, &limit.Outcome{Result: limit.Unknown})
+		keyring.Count(now, n.t.group.Number(), n.stack, l.spent, limit.Unknown)
 	}
 }
 

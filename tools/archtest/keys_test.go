@@ -32,7 +32,7 @@ var keyFiles = []string{
 // keyDoors are the folders whose other files use those. Only their lines that name a key's state count.
 var (
 	keyDoors = []string{"internal/core/dispatch", "transport", "pool", "internal/app/run"}
-	namesKey = regexp.MustCompile(`\bkeyring\.(Ring|Key|New|Config|NewOwners|OwnersConfig|Owners|Account|Denials|Past|Together|Carry)\b|\.ring\.|\bt\.owners\b|\*owners\b|\bnewcomer|\bvisit\b`)
+	namesKey = regexp.MustCompile(`\bkeyring\.(Ring|Key|New|Config|NewOwners|OwnersConfig|Owners|Account|Denials|Past|Count|Carry)\b|\.ring\.|\bt\.owners\b|\*owners\b|\bnewcomer|\bvisit\b`)
 )
 
 // mostKeyLines is the bound of both together. It only goes down.

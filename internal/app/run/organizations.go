@@ -169,7 +169,7 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 	for _, g := range r.groups {
 		err = cmp.Or(err, g.follow())
 	}
-	o.pasts[j.keyIndex] = keyring.Past{}
+	o.pasts[j.keyIndex] = nil
 	o.counted()
 	var all []string
 	for _, k := range r.c.Keys {
@@ -195,7 +195,7 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 // keep keeps an answer that does not show the organization of its key, until that is known.
 func (o *organizations) keep(epoch time.Time, j *job, ans *pool.Answer) {
 	at := j.res.Ended
-	if _, known := o.owner.Known(o.c.Keys[j.keyIndex].Name); known {
+	if _, known := o.owner.Known(o.c.Keys[j.keyIndex].Name); known || ans.Result == limit.Unsent {
 		return
 	}
 	if ans.Result == limit.Unknown {
@@ -281,13 +281,13 @@ func (g *group) replay(now mono.Time, of *allowance) {
 		return
 	}
 	all, since := g.history(func(key int) bool { return g.countsIn(key, of) })
-	var pasts []*keyring.Past
-	for i := range g.r.organizations.pasts {
+	for i, past := range g.r.organizations.pasts {
 		if g.countsIn(i, of) {
-			pasts = append(pasts, &g.r.organizations.pasts[i])
+			all = append(all, past...)
 		}
 	}
-	of.past, of.since = keyring.Together(all, pasts...), since
+	slices.SortStableFunc(all, func(a, b limit.Past) int { return cmp.Compare(a.At, b.At) })
+	of.past, of.since = all, since
 	limit.Replay(of.fitted, now, of.since, of.past)
 }
 

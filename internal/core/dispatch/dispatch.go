@@ -50,8 +50,8 @@ type Config struct {
 	// Learned, if not nil, gets every key that may have learned more about a wrong limit, as with
 	// Ended: see Lessons.
 	Learned func(key int)
-	// Made, if not nil, gets every Limiter that a Resource returns, with its owner's name and the resource. The
-	// owner is a Shared; nil: a key.
+	// Made, if not nil, gets every Limiter that comes after New, with its owner's name: that of a Shared, and what a
+	// Resource returns, with the resource. The owner is a Shared; nil: a key.
 	Made func(owner, resource string, l limit.Limiter, s *Shared)
 }
 
@@ -260,9 +260,7 @@ func New(c Config) (*Dispatcher, error) {
 	if d.learned = c.Learned; d.learned == nil {
 		d.learned = func(int) {}
 	}
-	if d.made = c.Made; d.made == nil {
-		d.made = func(_, _ string, _ limit.Limiter, _ *Shared) {}
-	}
+	d.made = func(_, _ string, _ limit.Limiter, _ *Shared) {}
 	if c.Slow == nil {
 		c.Slow = func(HostInfo, time.Duration) {}
 	}
@@ -278,6 +276,9 @@ func New(c Config) (*Dispatcher, error) {
 		if err := d.add(c.Epoch, k); err != nil {
 			return nil, fmt.Errorf("dispatch: Keys[%d] %q: %w", i, k.Name, err)
 		}
+	}
+	if c.Made != nil {
+		d.made = c.Made
 	}
 	usual := &part{}
 	usual.head.Deadline = limit.Never

@@ -67,14 +67,13 @@ func (d *Dispatcher) together(p *part, s *Shared) *Shared {
 	its := p.of[s]
 	if its == nil {
 		its = &Shared{Name: s.Name, Limiter: s.Resource(p.resource), Pause: s.Pause, Use: s.Use, Ramp: s.Ramp, whole: s}
-		if err := d.enroll(its); err != nil {
+		if err := d.enroll(its, p.resource); err != nil {
 			panic(err) // shares has checked all but the Limiter
 		}
 		if p.of == nil {
 			p.of = map[*Shared]*Shared{}
 		}
 		p.of[s] = its
-		d.made(s.Name, p.resource, its.Limiter, s)
 	}
 	return its
 }

@@ -149,7 +149,7 @@ func (d *Dispatcher) shares(k *key, with []*Shared) error {
 		if s.of != nil {
 			continue
 		}
-		if err := d.enroll(s); err != nil {
+		if err := d.enroll(s, ""); err != nil {
 			return fmt.Errorf("limits Shared[%d] %q: %w", i, s.Name, err)
 		}
 	}
@@ -160,14 +160,15 @@ func (d *Dispatcher) shares(k *key, with []*Shared) error {
 	return nil
 }
 
-// enroll makes a Shared a limit of the line.
-func (d *Dispatcher) enroll(s *Shared) error {
+// enroll makes a Shared a limit of the line. It is that of a resource, unless this is empty.
+func (d *Dispatcher) enroll(s *Shared, resource string) error {
 	g, err := stack.New(stack.Config{Limiter: s.Limiter, SlowAgain: true, Pause: pauses(s.Pause), Use: s.Use, Ramp: s.Ramp})
 	if err != nil {
 		return err
 	}
 	s.of, s.stack, s.limit = d, g, d.line.Limit(g, scheduler.Sharing{})
 	s.limit.Of = s
+	d.made(s.Name, resource, s.Limiter, s.ofAll())
 	return nil
 }
 

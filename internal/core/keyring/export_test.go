@@ -20,7 +20,7 @@ func (p *Past) Count(now mono.Time, number func() uint64, l limit.Limiter) {
 		l.Settle(now, s, &o)
 	}
 	var c limit.Cost
-	for _, one := range p.all {
+	for _, one := range *p {
 		if one.At <= now {
 			c = both(limit.Past{Cost: c}, one).Cost
 			continue
@@ -31,6 +31,3 @@ func (p *Past) Count(now mono.Time, number func() uint64, l limit.Limiter) {
 		count(c, limit.Outcome{Result: limit.Unknown})
 	}
 }
-
-// Len returns how many entries there are.
-func (p *Past) Len() int { return len(p.all) }

@@ -1,30 +1,22 @@
 package keyring
 
-import (
-	"cmp"
-	"slices"
-
-	"github.com/paceline-go/paceline/limit"
-)
+import "github.com/paceline-go/paceline/limit"
 
 // maxPast is the most entries of a Past, at some 100 bytes each.
 const maxPast = 64
 
-// Past is the answered requests of a key, for the case that it moves. It has them in order of their
-// arrival. Beyond maxPast of them, the oldest two count as one at the later instant. That is never
-// less than they count in any window. The zero value is empty.
-type Past struct{ all []limit.Past }
+// Past is the answered requests of a key, for the case that it moves. Beyond maxPast of them, the
+// oldest two count as one at the later instant. That is never less than they count in any window.
+type Past []limit.Past
 
 // Add notes an answered request.
 func (p *Past) Add(one limit.Past) {
-	if one.Result == limit.Unsent {
-		return
+	all := append(*p, one)
+	if len(all) > maxPast {
+		all[1] = both(all[0], all[1])
+		all = all[1:]
 	}
-	i, _ := slices.BinarySearchFunc(p.all, one, func(a, b limit.Past) int { return cmp.Or(cmp.Compare(a.At, b.At), -1) })
-	if p.all = slices.Insert(p.all, i, one); len(p.all) > maxPast {
-		p.all[1] = both(p.all[0], p.all[1])
-		p.all = slices.Delete(p.all, 0, 1)
-	}
+	*p = all
 }
 
 // both returns two requests as one that counts for at least as much, for as long.
@@ -37,16 +29,6 @@ func both(one, next limit.Past) limit.Past {
 	} else if one.Result != next.Result {
 		next.Result = limit.Failed
 	}
-	next.Sent = min(next.Sent, one.Sent)
+	next.At, next.Sent = max(one.At, next.At), min(one.Sent, next.Sent)
 	return next
-}
-
-// Together returns requests, and those of several keys, in order of their arrival, for limit.Replay.
-// It is for new limits, before anything counts there.
-func Together(all []limit.Past, pasts ...*Past) []limit.Past {
-	for _, p := range pasts {
-		all = append(all, p.all...)
-	}
-	slices.SortStableFunc(all, func(a, b limit.Past) int { return cmp.Compare(a.At, b.At) })
-	return all
 }
