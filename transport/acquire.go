@@ -51,7 +51,7 @@ func (c *call) acquire() error {
 			}
 		}
 		if c.leaf.newcomer != nil {
-			turn = c.t.turn(c, turn)
+			turn = c.leaf.newcomer.turn(c, turn)
 		}
 		lane := c.leaf.lane
 		if c.lane != nil {
@@ -61,9 +61,10 @@ func (c *call) acquire() error {
 		c.waits = c.waits.Add(waited)
 		c.waited += waited.Waited
 		ok := err == nil && c.ctx.Err() == nil && c.leaf.moved.Load() == nil
-		if c.leads {
-			c.t.led(c, ok)
+		if c.leads && !ok { // the others of its key must not wait for it
+			c.t.alone(c.leaf)
 		}
+		c.leads = false
 		switch {
 		case ok:
 			c.permit, c.way = p, c.leaf.by(p.Way())

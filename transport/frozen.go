@@ -300,7 +300,7 @@ func (t *Transport) roomLocked(now time.Duration) (victim *leaf, full bool) {
 
 // pendingLocked reports whether a leaf has usage of a newcomer whose place is not known yet.
 func (l *leaf) pendingLocked() bool {
-	return l.newcomer.shares() && l.moved.Load() == nil && l.spent != limit.Cost{}
+	return l.newcomer.shares() && l.moved.Load() == nil && len(l.past) > 0
 }
 
 // remembersLocked reports whether something would be lost with a leaf.

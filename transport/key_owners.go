@@ -36,12 +36,14 @@ func (t *Transport) ownersLocked(host string) *owners {
 	return o
 }
 
-// tooManyKeys logs once that the owners of some keys are not remembered.
-func (t *Transport) tooManyKeys() {
-	if !t.crowded.Swap(true) {
+// meetLocked is keyring.Owners.Meet. It logs once that the owners of some keys are not remembered.
+func (t *Transport) meetLocked(o *owners, key string) bool {
+	met := o.Meet(key)
+	if !met && !t.crowded.Swap(true) {
 		t.log.Warn("more keys than MaxPartitions and MaxFrozen allow to remember: each further one counts by itself",
 			"keys", t.mostKeys())
 	}
+	return met
 }
 
 // mostKeys is of how many keys the owner is remembered, at some 250 bytes each. It takes a quarter of
@@ -56,38 +58,27 @@ func (t *Transport) belongs(l *leaf, resp *http.Response) {
 	if l.belongs.Load() || k == nil || k.row.Organization == "" || len(t.targets) > 0 {
 		return
 	}
-	host, key, home := l.partition.Host, l.partition.Key, l.partition.Key
+	host, key := l.partition.Host, l.partition.Key
 	name := Partition{Host: host, Key: resp.Header.Get(k.row.Organization)}.bounded().own().Key
 	t.mu.Lock()
-	o := t.owners[host]
-	if name != "" {
-		o = t.ownersLocked(host)
-	}
-	named := name != ""
-	if o != nil {
-		switch _, known := o.Known(key); {
-		case name == "" && resp.StatusCode < 500:
-			t.followLocked(o, host, o.Unnamed(key, resp.StatusCode < 300))
-		case name == "":
-		case !o.Meet(key):
-			t.tooManyKeys()
-		default:
-			if known { // if it was not met, it counted by itself
-				o.Alone(key)
-			}
-			t.followLocked(o, host, o.Named(key, name))
-			_, named = o.Known(key)
-		}
-		home = o.Home(key)
-	}
-	if t.mu.Unlock(); !named {
+	defer t.mu.Unlock()
+	o := t.ownersLocked(host)
+	if o == nil {
 		return
+	}
+	met := name != "" && t.meetLocked(o, key)
+	switch {
+	case met:
+		if l.newcomer == nil { // if it was not met, it counted by itself
+			o.Alone(key)
+		}
+		t.followLocked(o, host, o.Named(key, name))
+	case name == "" && resp.StatusCode < 500:
+		t.followLocked(o, host, o.Unnamed(key, resp.StatusCode < 300))
 	}
 	// Not earlier: other answers of the key, at the same time, must not be settled before its owner
 	// is known.
-	if l.belongs.Store(true); home != key {
-		t.log.Info("keys share limits", "partition", Partition{Host: host, Key: key}, "with", home, "organization", name)
-	}
+	l.belongs.Store(name != "" && (!met || o.Known(key) != nil))
 }
 
 // followLocked makes keys count where they belong by now.
@@ -95,11 +86,15 @@ func (t *Transport) followLocked(o *owners, host string, moves []string) {
 	for len(moves) > 0 {
 		key := moves[0]
 		moves = moves[1:]
-		g, in := o.newcomers[key], o.CountsIn(key)
-		switch _, known := o.Known(key); {
-		case !known && !g.shares():
-		case known || len(in) == 1 && in[0].Home != g.home:
+		g, in, known := o.newcomers[key], o.CountsIn(key), o.Known(key)
+		switch {
+		case known == nil && !g.shares():
+		case known != nil || len(in) == 1 && in[0].Home != g.home:
 			t.moveLocked(o, Partition{Host: host, Key: key}, in[0].Home)
+			if in[0].Home != key {
+				t.log.Info("keys share limits", "partition", Partition{Host: host, Key: key}, "with", in[0].Home,
+					"organization", in[0].Name)
+			}
 		case in[0].Home != g.home:
 			o.Alone(key)
 			moves = append(moves, key)
@@ -116,15 +111,16 @@ func (t *Transport) moveLocked(o *owners, key Partition, home string) {
 	g := o.newcomers[key.Key]
 	delete(o.newcomers, key.Key)
 	from := t.departLocked(key, home)
-	var changed, carried []*node
+	var changed []*paceline.Limit
 	for _, l := range from {
-		changed = slices.Concat(changed, l.nodes[:l.count], l.moved.Load().nodes[:l.count])
+		to := l.moved.Load()
+		changed = slices.Concat(changed, l.limits(&l.way), to.limits(&to.way))
 	}
-	var doors []*paceline.Limit
 	if g != nil {
-		doors = append(doors, g.limit)
+		changed = append(changed, g.limit)
 	}
-	update(t.group, func(now mono.Time) {
+	var carried []*node
+	t.group.Update(func(now mono.Time) {
 		if g != nil {
 			g.door.single, g.door.closed = false, g.shares() || home != key.Key
 		}
@@ -143,7 +139,7 @@ func (t *Transport) moveLocked(o *owners, key Partition, home string) {
 				}
 			}
 		}
-	}, changed, doors...)
+	}, changed...)
 	for _, l := range from {
 		l.quietLocked()
 	}

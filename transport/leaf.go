@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -29,7 +30,7 @@ type leaf struct {
 	// Guarded by the Transport's lock:
 	newcomer   *newcomer     // the newcomer, if its key is new here and may share limits of others; does not change
 	quiet      bool          // it has moved, and the last request from here has ended
-	spent      limit.Cost    // usage of a newcomer in another key's limits, without an answer
+	past       keyring.Past  // requests of a newcomer in another key's limits that no answer names
 	used       time.Duration // when it was last looked up
 	prev, next *leaf         // in the ring
 }
@@ -63,7 +64,9 @@ func (t *Transport) find(p Partition, who *Client) (*leaf, error) {
 		p = t.sharedLocked(p)
 	}
 	if o := t.owners[p.Host]; o != nil {
-		p.Key = o.Home(p.Key)
+		if in := o.Known(p.Key); in != nil {
+			p.Key = in.Home
+		}
 	}
 	l := t.leaves[p]
 	if l == nil {

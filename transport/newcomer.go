@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline"
@@ -19,7 +20,7 @@ type newcomer struct {
 	home  string    // the key in whose limits its requests count; itself, if it is on its own
 	limit *paceline.Limit
 	door  door
-	led   bool // one of its calls waits at the head of the line
+	led   atomic.Bool // a request has gone before all others, or waits for that, and its answer is missing
 }
 
 // door is a limit of newcomers besides all others, so that waiting newcomers can be sent away. The
@@ -60,20 +61,14 @@ func (t *Transport) newcomerLocked(p Partition) *newcomer {
 		return nil
 	}
 	o := t.owners[p.Host]
-	if o == nil {
-		if k := t.runs(p); k == nil || k.row.Organization == "" {
-			return nil
-		}
-		if o = t.ownersLocked(p.Host); o == nil {
-			return nil
-		}
+	if k := t.runs(p); o == nil && k != nil && k.row.Organization != "" {
+		o = t.ownersLocked(p.Host)
 	}
-	switch {
-	case o.newcomers[p.Key] != nil:
-		return o.newcomers[p.Key]
-	case !o.Meet(p.Key):
-		t.tooManyKeys()
+	if o == nil {
 		return nil
+	}
+	if g := o.newcomers[p.Key]; g != nil || !t.meetLocked(o, p.Key) {
+		return g
 	}
 	if len(o.CountsIn(p.Key)) > 1 { // of several it may belong to any
 		o.Alone(p.Key)
@@ -93,34 +88,16 @@ func (g *newcomer) shares() bool { return g != nil && g.home != g.key.Key }
 // turn returns how a request waits at limits that may not be its own. All requests of a newcomer
 // depend on its first answer. So its first request goes before all others in line, and does not
 // wait for long.
-func (t *Transport) turn(c *call, turn paceline.Turn) paceline.Turn {
-	g := c.leaf.newcomer
-	if !g.shares() {
+func (g *newcomer) turn(c *call, turn paceline.Turn) paceline.Turn {
+	if !g.shares() || !g.led.CompareAndSwap(false, true) {
 		return turn
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.group.Update(func(mono.Time) { c.leads = g.door.open == 0 && !g.led })
-	if c.leads {
-		g.led = true
-		turn.Came = t.epoch.Add(-time.Hour) // before all others
-		if turn.MaxWait == 0 || turn.MaxWait > acquaintance {
-			turn.MaxWait = acquaintance
-		}
+	c.leads = true
+	turn.Came = c.t.epoch.Add(-time.Hour) // before all others
+	if turn.MaxWait == 0 || turn.MaxWait > acquaintance {
+		turn.MaxWait = acquaintance
 	}
 	return turn
-}
-
-// led notes that the first call of a newcomer no longer waits. If it does not go, the others must not
-// wait for it.
-func (t *Transport) led(c *call, goes bool) {
-	c.leads = false
-	t.mu.Lock()
-	c.leaf.newcomer.led = false
-	t.mu.Unlock()
-	if !goes {
-		t.alone(c.leaf)
-	}
 }
 
 // alone puts a newcomer on its own limits, one request at a time, if another key's limits have no
@@ -163,8 +140,10 @@ func (l *leaf) join(now mono.Time, others ...*node) {
 
 // spend makes what a newcomer has sent from a leaf count at a node to which its key belongs.
 func (l *leaf) spend(now mono.Time, n *node) {
-	if l.spent != (limit.Cost{}) && l.index(n.limit) < 0 {
-		keyring.Count(now, n.t.group.Number(), n.stack, l.spent, limit.Unknown)
+	for _, one := range l.past {
+		if l.index(n.limit) < 0 {
+			keyring.Count(now, n.t.group.Number(), n.stack, one.Cost, limit.Unknown)
+		}
 	}
 }
 
@@ -173,9 +152,9 @@ func (l *leaf) spend(now mono.Time, n *node) {
 func (s *sent) unnamed(o limit.Result) {
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
-	if l := s.leaf; l.newcomer.shares() && l.moved.Load() == nil && o != limit.Unsent {
-		for u, n := range s.cost {
-			l.spent[u] = min(l.spent[u]+n, limit.MaxCost)
+	if l := s.leaf; l.newcomer.shares() && l.moved.Load() == nil {
+		if l.newcomer.led.Store(false); o != limit.Unsent { // there may be no other answer
+			l.past.Add(limit.Past{Cost: s.cost, Result: o})
 		}
 	}
 }

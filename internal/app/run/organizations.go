@@ -173,7 +173,7 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 	o.counted()
 	var all []string
 	for _, k := range r.c.Keys {
-		if whose, _ := o.owner.Known(k.Name); name != "" && whose == name {
+		if in := o.owner.Known(k.Name); in != nil && name != "" && in.Name == name {
 			all = append(all, k.Name)
 		}
 	}
@@ -195,7 +195,7 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 // keep keeps an answer that does not show the organization of its key, until that is known.
 func (o *organizations) keep(epoch time.Time, j *job, ans *pool.Answer) {
 	at := j.res.Ended
-	if _, known := o.owner.Known(o.c.Keys[j.keyIndex].Name); known || ans.Result == limit.Unsent {
+	if o.owner.Known(o.c.Keys[j.keyIndex].Name) != nil || ans.Result == limit.Unsent {
 		return
 	}
 	if ans.Result == limit.Unknown {

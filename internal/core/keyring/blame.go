@@ -55,9 +55,8 @@ func (r *Ring) Denied(now mono.Time, k Key, sent mono.Time, d *Denials) (again b
 	before := d.Any()
 	same := before && d.latest() == k
 	agreed := before && !same || same && d.times >= manyAgain || r.in < 2 || y.out
-	together := r.together(y, sent)
-	switch news := before && r.served > d.served; {
-	case agreed && (news || r.believes()):
+	news := before && r.served > d.served
+	if agreed && (news || r.believes()) {
 		if r.row++; before {
 			y.denials, r.keys[d.latest()].denials = 0, 0
 		}
@@ -65,13 +64,17 @@ func (r *Ring) Denied(now mono.Time, k Key, sent mono.Time, d *Denials) (again b
 			r.own++
 		}
 		return false, 0
-	case agreed && !together:
-		r.row++
-		y.denials = max(y.denials, manyDenials-1) // the requests that died of denials count for this key too
-		away = r.denies(now, y)
-	case agreed || before && y.denials < manyDenials: // a second denial of one request is no new evidence
-	case !together:
-		away = r.denies(now, y)
+	}
+	// An attempt that was already in flight when its key's pause began is no further evidence, and a second
+	// denial of one request is no new one.
+	late := y.denials >= manyDenials && sent <= y.stayed
+	if !late && (agreed || !before || y.denials >= manyDenials) {
+		if agreed {
+			r.row++
+			y.denials = max(y.denials, manyDenials-1) // the requests that died of denials count for this key too
+		}
+		y.denials, y.stayed = y.denials+1, now
+		away = r.away(y, y.denials)
 	}
 	r.Noted(k, d)
 	return true, away
@@ -80,19 +83,6 @@ func (r *Ring) Denied(now mono.Time, k Key, sent mono.Time, d *Denials) (again b
 // believes reports whether a request that all keys deny is taken to be at fault. It is not if too
 // many in a row were denied.
 func (r *Ring) believes() bool { return r.row < min(manyBelieved+2*r.own, mostBelieved) }
-
-// together reports whether an attempt was already in flight when its key's pause began. Its denial
-// is then no further evidence.
-func (r *Ring) together(y *key, sent mono.Time) bool {
-	return y.denials >= manyDenials && sent <= y.stayed
-}
-
-// denies counts a denial that is evidence, and returns how long the key stays away.
-func (r *Ring) denies(now mono.Time, y *key) time.Duration {
-	y.denials++
-	y.stayed = now
-	return r.away(y, y.denials)
-}
 
 func (r *Ring) away(y *key, row int) time.Duration {
 	if row < manyDenials {

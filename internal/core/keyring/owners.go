@@ -30,7 +30,7 @@ type Owners struct {
 // are. A key may begin several, one after the other.
 type Account struct {
 	Home string
-	name string // of the organization; empty: not known, or none
+	Name string // of the organization; empty: not known, or none
 	none bool   // an answer named none
 }
 
@@ -76,21 +76,12 @@ func (o *Owners) Say(key, name string, sure bool) {
 	}
 }
 
-// Known returns the organization of a key, if it has one. ok means that its account is known.
-func (o *Owners) Known(key string) (name string, ok bool) {
-	k := o.keys[key]
-	if k == nil || k.in == nil {
-		return "", k == nil
+// Known returns the account of a key; nil: it is a newcomer, or not remembered.
+func (o *Owners) Known(key string) *Account {
+	if k := o.keys[key]; k != nil {
+		return k.in
 	}
-	return k.in.name, true
-}
-
-// Home returns the home of the account of a key that is known, and the name of any other key.
-func (o *Owners) Home(key string) string {
-	if k := o.keys[key]; k != nil && k.in != nil {
-		return k.in.Home
-	}
-	return key
+	return nil
 }
 
 // CountsIn returns the accounts in which a key counts: one, or of a newcomer all that it may belong
@@ -144,7 +135,7 @@ func (o *Owners) Named(key, name string) []string {
 // then counts by itself. If it was served, so do newcomers: their answers will name none either.
 func (o *Owners) Unnamed(key string, served bool) []string {
 	k := o.keys[key]
-	if k == nil || k.in != nil && (k.in.name != "" || k.in.none) { // it shows nothing new
+	if k == nil || k.in != nil && (k.in.Name != "" || k.in.none) { // it shows nothing new
 		return nil
 	}
 	o.mute = o.mute || served
@@ -172,7 +163,7 @@ func (o *Owners) assign(key, name string) {
 		if first := o.first(); first != nil && name != "" && !o.config.FirstNames {
 			in = first
 		}
-		if in.name, in.none = name, name == ""; name != "" {
+		if in.Name, in.none = name, name == ""; name != "" {
 			o.keys[in.Home].self = &Account{Home: in.Home}
 		}
 		if !slices.Contains(o.accounts, in) {
@@ -182,18 +173,18 @@ func (o *Owners) assign(key, name string) {
 	k.in, k.own, k.sure = in, false, name != ""
 	o.newcomers = slices.DeleteFunc(o.newcomers, func(other string) bool { return other == key })
 	o.accounts = slices.DeleteFunc(o.accounts, func(a *Account) bool { // without FirstNames, newcomers may belong to those of none
-		return a.none && o.config.FirstNames || a.name == "" && a.Home == key && a != in // nobody will give that a name
+		return a.none && o.config.FirstNames || a.Name == "" && a.Home == key && a != in // nobody will give that a name
 	})
 }
 
 // named returns the account of an organization; nil: it has none yet.
 func (o *Owners) named(name string) *Account {
-	return o.find(func(a *Account) bool { return name != "" && a.name == name })
+	return o.find(func(a *Account) bool { return name != "" && a.Name == name })
 }
 
 // first returns the first account, as long as nobody knows whether it has a name.
 func (o *Owners) first() *Account {
-	return o.find(func(a *Account) bool { return a.name == "" && !a.none })
+	return o.find(func(a *Account) bool { return a.Name == "" && !a.none })
 }
 
 func (o *Owners) find(is func(*Account) bool) *Account {

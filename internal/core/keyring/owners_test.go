@@ -49,7 +49,7 @@ func (c *census) step() (moves []string) {
 	before, was := map[string][]*keyring.Account{}, map[string]bool{}
 	for _, k := range c.keys {
 		before[k] = c.CountsIn(k)
-		_, was[k] = c.Known(k)
+		was[k] = c.Known(k) != nil
 	}
 	switch c.rng.IntN(6) {
 	case 0:
@@ -70,13 +70,13 @@ func (c *census) step() (moves []string) {
 		}
 	}
 	for i, k := range moves {
-		if _, known := c.Known(k); known && i > 0 {
+		if c.Known(k) != nil && i > 0 {
 			c.Fatalf("%q: %s is known, and moves after %s", c.log, k, moves[i-1])
 		}
 	}
 	for _, k := range c.keys {
 		now := c.CountsIn(k)
-		_, known := c.Known(k)
+		known := c.Known(k) != nil
 		if c.met[k] && (!slices.Equal(before[k], now) || known != was[k]) && !slices.Contains(moves, k) {
 			c.Fatalf("%q: %s is not among the moves, %q", c.log, k, moves)
 		}
@@ -90,11 +90,14 @@ func (c *census) check() {
 	of := map[*keyring.Account]string{} // the name of each account
 	for _, k := range c.keys {
 		in := c.CountsIn(k)
-		name, known := c.Known(k)
+		name, known := "", c.Known(k) != nil
+		if known {
+			name = c.Known(k).Name
+		}
 		switch {
 		case len(in) == 0 || len(in) > max(c.config.Most, 1):
 			c.Fatalf("%q: %s counts in %v", c.log, k, in)
-		case !c.met[k] && (len(in) != 1 || in[0].Home != k || !known):
+		case !c.met[k] && (len(in) != 1 || in[0].Home != k || known):
 			c.Fatalf("%q: %s is new, and counts in %v", c.log, k, in)
 		case known && len(in) != 1:
 			c.Fatalf("%q: K1: %s is known, and counts in %v", c.log, k, in)
@@ -121,7 +124,7 @@ func (c *census) check() {
 			}
 		}
 		for _, k := range c.keys { // a newcomer may belong to each of them
-			if _, known := c.Known(k); !known && !c.Single(k) && !c.muted() && !slices.Contains(c.CountsIn(k), a) {
+			if c.met[k] && c.Known(k) == nil && !c.Single(k) && !c.muted() && !slices.Contains(c.CountsIn(k), a) {
 				c.Fatalf("%q: K1: %s counts in %v, and not in %v of %s", c.log, k, c.CountsIn(k), a, name)
 			}
 		}
@@ -248,8 +251,8 @@ func TestOwnersThatAreSaid(t *testing.T) {
 	if got := what(o, "a", "b"); got != "a:a b:a " {
 		t.Error(got)
 	}
-	if name, known := o.Known("b"); name != "X" || !known {
-		t.Errorf("b is of %q, known %t", name, known)
+	if in := o.Known("b"); in == nil || in.Name != "X" {
+		t.Errorf("b is in %v", in)
 	}
 	if moves := o.Named("a", "Y"); moves != nil {
 		t.Errorf("what is sure moves: %v", moves)
@@ -281,8 +284,8 @@ func TestUnnamedShowsNothingTwice(t *testing.T) {
 	homes := func() {
 		t.Helper()
 		for _, k := range []string{"a", "b", "c", "d"} {
-			if in := o.CountsIn(k); len(in) == 1 && o.Home(k) != k && o.Home(k) != in[0].Home {
-				t.Errorf("%s has its home at %s, and counts in %v", k, o.Home(k), in)
+			if in, known := o.CountsIn(k), o.Known(k); known != nil && (len(in) != 1 || known != in[0]) {
+				t.Errorf("%s has its home at %v, and counts in %v", k, known, in)
 			}
 		}
 	}
@@ -308,7 +311,7 @@ func TestUnnamedShowsNothingTwice(t *testing.T) {
 		t.Errorf("an answer of c without a name moves %q, want c", moved)
 	}
 	nothing("a", "b", "c", "d")
-	if o.Home("b") != "a" || o.Home("c") != "c" {
-		t.Errorf("homes %s and %s", o.Home("b"), o.Home("c"))
+	if b, c := o.Known("b").Home, o.Known("c").Home; b != "a" || c != "c" {
+		t.Errorf("homes %s and %s", b, c)
 	}
 }

@@ -45,7 +45,7 @@ type Meter struct {
 	dialect   provider.Dialect
 	own       bool   // the host is the provider's own
 	sells     string // the provider whose prices apply
-	shares    string // the provider whose models share limits
+	shares    string // the provider that says which models share limits
 	estimator *tokens.Estimator
 	rough     *tokens.Estimator // guesses the tokens, which is faster than a count
 	produces  bool              // the server counts output as it is produced
