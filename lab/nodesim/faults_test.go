@@ -11,6 +11,7 @@ import (
 // that find it.
 type planted struct {
 	name, means string
+	late        bool // it shows only after more than soon, by the clock of the runs
 	edits       []edit
 	// aims are runs at which the fault shows, and in which nothing is wrong without it. Each must find it.
 	aims []aim
@@ -29,6 +30,7 @@ type aim func(c *nodesim.Config)
 var faults = []planted{
 	{
 		name:  "grants kept after their end",
+		late:  true,
 		means: "a node uses grants after their end, and after it was given up",
 		edits: []edit{
 			{"node.go", "at >= n.until", "false"},
@@ -87,6 +89,7 @@ var faults = []planted{
 	},
 	{
 		name:  "quiet time left out",
+		late:  true,
 		means: "a store that forgot grants at once",
 		edits: []edit{{
 			"turn.go",
@@ -101,6 +104,7 @@ var faults = []planted{
 	},
 	{
 		name:  "newcomers trust the clock",
+		late:  true,
 		means: "a newcomer believes the store's clock",
 		edits: []edit{{"turn.go", "case r.Steady:", "case true:"}},
 		aims: []aim{func(c *nodesim.Config) {
@@ -109,6 +113,7 @@ var faults = []planted{
 	},
 	{
 		name:  "no new era",
+		late:  true,
 		means: "a newcomer believes the store's clock without a new era, and may set the ledger's time back",
 		edits: []edit{{"turn.go", "if *now < b.Latest {", "if true {\n\t\treturn\n\t}\n\tif *now < b.Latest {"}},
 		aims: []aim{func(c *nodesim.Config) {
@@ -149,6 +154,7 @@ var faults = []planted{
 	},
 	{
 		name:  "part taken unknown",
+		late:  true,
 		means: "a node that was stopped, or has just come, takes a part, too",
 		edits: []edit{{"split.go", "!n.in || !known", "!n.in || false && !known"}},
 		aims: []aim{func(c *nodesim.Config) {
@@ -164,6 +170,7 @@ var faults = []planted{
 	},
 	{
 		name:  "parts unseen",
+		late:  true,
 		means: "the first that comes when the store is back does not see that others may send by their parts",
 		edits: []edit{{"split.go", "others := t.othersSplit()", "others := false"}},
 		aims: []aim{func(c *nodesim.Config) {
@@ -173,6 +180,7 @@ var faults = []planted{
 	},
 	{
 		name:  "part kept after a stop",
+		late:  true,
 		means: "a node that was stopped goes on with its part",
 		edits: []edit{{
 			"split.go",
@@ -192,6 +200,7 @@ var faults = []planted{
 	},
 	{
 		name:  "newcomers not bounded",
+		late:  true,
 		means: "nodes that not all have seen are not bounded together",
 		edits: []edit{{
 			"may_hold.go",
@@ -208,6 +217,7 @@ var faults = []planted{
 	},
 	{
 		name:  "recalled late",
+		late:  true,
 		means: "a node that was away for long says what the store had",
 		edits: []edit{{
 			"gather.go",
@@ -218,6 +228,7 @@ var faults = []planted{
 	},
 	{
 		name:  "recalled what was open",
+		late:  true,
 		means: "the recalled book has what each node held then, and not what it may hold",
 		edits: []edit{{"recall.go", "e.Open[u] = max(e.Open[u], e.Most[u], e.Asks[u])", "_ = u"}},
 		aims:  []aim{doomed},
@@ -250,6 +261,7 @@ var faults = []planted{
 	},
 	{
 		name:  "recalled by who has left",
+		late:  true,
 		means: "a node says what the store had although it may have left",
 		edits: []edit{{"recall.go", "if t.leaves {", "if false {"}},
 		aims: []aim{func(c *nodesim.Config) {
@@ -261,6 +273,7 @@ var faults = []planted{
 	},
 	{
 		name:  "returned and not bounded",
+		late:  true,
 		means: "a node that was away for so long that nobody waited for it holds what it held",
 		edits: []edit{{
 			"may_hold.go",
@@ -271,6 +284,7 @@ var faults = []planted{
 	},
 	{
 		name:  "returned and not warned",
+		late:  true,
 		means: "where the store forgot lately, a node that was away for somewhat less holds what it held",
 		edits: []edit{{"may_hold.go", "soon := t.book.warns(t.now.Add(-t.config.TTL))", "soon := false"}},
 		aims: []aim{func(c *nodesim.Config) {
@@ -282,12 +296,14 @@ var faults = []planted{
 	},
 	{
 		name:  "absent too soon",
+		late:  true,
 		means: "a node that was away for a short while is taken for one that would be bounded as a newcomer",
 		edits: []edit{{"may_hold.go", "away := c.away(b.warns(b.Latest)) + c.TTL/4", "away := c.TTL / 4"}},
 		aims:  []aim{doomed},
 	},
 	{
 		name:  "older book gathered",
+		late:  true,
 		means: "a node that comes to a store that forgot, and knows a later state, keeps it to itself",
 		edits: []edit{{"recall.go", "return n.vouches(b, p) && n.knows.Turn > b.Base", "return false"}},
 		aims:  []aim{doomed},
@@ -309,6 +325,7 @@ var faults = []planted{
 	},
 	{
 		name:  "stray lives",
+		late:  true,
 		means: "a node takes a life that it does not know for a later one",
 		edits: []edit{{"store_lives.go", "case b.strays(&n.latest):", "case false:"}},
 		aims: []aim{func(c *nodesim.Config) {
@@ -327,12 +344,14 @@ var faults = []planted{
 	},
 	{
 		name:  "few gathered",
+		late:  true,
 		means: "the answers that were reported are taken for bounded however few nodes have come",
 		edits: []edit{{"gather.go", "if all.bounds() {", "if true {"}},
 		aims:  []aim{func(c *nodesim.Config) { besieged(c, rolling(200, 4*time.Second), 2, 1) }},
 	},
 	{
 		name:  "more told",
+		late:  true,
 		means: "a node reports more than it may hold while few others have turns",
 		edits: []edit{{"gather.go", "if many == 0 {", "if true {"}},
 		aims:  []aim{func(c *nodesim.Config) { besieged(c, rolling(200, 4*time.Second), 8, 1) }},
