@@ -28,6 +28,7 @@ import collections
 import functools
 import importlib
 import inspect
+import itertools
 import json
 import os
 import re
@@ -98,11 +99,16 @@ class _Wire:
         self.fields = "\r\n".join(fields)
         begin = "POST %%s HTTP/1.1\r\n%s\r\nContent-Type: application/json\r\nContent-Length: "
         self._begin = (begin % self.fields.replace("%", "%%")).encode("latin-1")
+        self.acquires = self._begin % b"/v1/acquire"
         # The daemon's clock is this process's own where both are on one Linux, and its socket is a file.
         self.same_clock = self.path is not None and sys.platform.startswith("linux")
 
     def call(self, path: str, body: bytes) -> bytes:
-        return b"".join((self._begin % path.encode("latin-1"), b"%d\r\n\r\n" % len(body), body))
+        return b"%b%d\r\n\r\n%b" % (self._begin % path.encode("latin-1"), len(body), body)
+
+    def acquire(self, body: bytes) -> bytes:
+        """call("/v1/acquire", body), the one that is made again and again."""
+        return b"%b%d\r\n\r\n%b" % (self.acquires, len(body), body)
 
     def get(self, path: str) -> bytes:
         return ("GET %s HTTP/1.1\r\n%s\r\n\r\n" % (path, self.fields)).encode("latin-1")
@@ -141,6 +147,7 @@ class _Wire:
         return s
 
 
+_decode = json.JSONDecoder().raw_decode  # of a text without blanks around it, as the daemon writes them
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 
@@ -196,9 +203,9 @@ class _Held:
 
     __slots__ = ("of", "state", "client", "send_by", "began", "renewed", "ended", "whole", "open")
 
-    def __init__(self, of: "Paceline", state: "_State", client: str, send_by: int, now: float, ids: List[str]) -> None:
+    def __init__(self, of: "Paceline", state: "_State", client: str, send_by: int, now: int, ids: List[str]) -> None:
         self.of, self.state, self.client, self.send_by = of, state, client, send_by
-        self.began = self.renewed = now
+        self.began = self.renewed = now  # ns, as send_by
         self.ended = state.ended(client)
         self.whole: Optional[List[str]] = ids  # while nobody has asked for a permit of them
         self.open: Set[str] = set()  # after that
@@ -286,7 +293,7 @@ class Paceline:
 
     def limits(self) -> Dict[str, Any]:
         """The state of all limits."""
-        return self._answer(*self._sync(self._wire.get("/v1/limits")))
+        return self._answer(*self._sync(self._state(), self._wire.get("/v1/limits")))
 
     def flush(self) -> None:
         """Reports all that was settled, and ends once the daemon has it. Without it, reports follow by themselves a
@@ -321,6 +328,8 @@ class Paceline:
         """Settlements of a client that are to be reported: as many as one call may be about."""
         ended = state.pending.get(client)
         batch: List[_End] = []
+        if not ended:
+            return batch
         room = _MOST
         try:
             while ended and room > 0:
@@ -328,7 +337,7 @@ class Paceline:
                 room -= len(batch[-1][0])
         except IndexError:
             pass  # another thread took some
-        if room < 0 and ended is not None:
+        if room < 0:
             ended.appendleft(batch.pop())
         return batch
 
@@ -356,10 +365,10 @@ class Paceline:
             self._renew(state)
 
     def _renew(self, state: _State) -> None:
-        now = time.monotonic()
+        now = time.monotonic_ns()
         old: Dict[str, List[Tuple[str, _Held]]] = {}
         for held in list(state.grants):
-            if now - held.renewed > self._ttl / 4:
+            if now - held.renewed > self._ttl / 4 * 1e9:
                 old.setdefault(held.client, []).extend((id, held) for id in held.ids())
         for client, all in old.items():
             for i in range(0, len(all), _MOST):
@@ -389,9 +398,8 @@ class Paceline:
 
     # -- calls --
 
-    def _sync(self, call: bytes) -> Tuple[int, bytes]:
+    def _sync(self, state: _State, call: bytes) -> Tuple[int, bytes]:
         """Calls the daemon, and waits for one that is away."""
-        state = self._state()
         seen = time.monotonic()
         while True:
             try:
@@ -466,7 +474,7 @@ class Paceline:
     @staticmethod
     def _answer(status: int, body: bytes) -> Dict[str, Any]:
         try:
-            said: Dict[str, Any] = json.loads(body)
+            said: Dict[str, Any] = _decode(body.decode())[0]
         except ValueError:
             said = {"detail": body.decode("utf-8", "replace").strip()}
         if status != 200:
@@ -477,7 +485,7 @@ class Paceline:
         """A call, and the settlements in it. want is the beginning of its message."""
         batch = self._take(state, client)
         message = '%s,"settle":%s}' % (want, _settlements(batch)) if batch else want + "}"
-        return self._wire.call("/v1/acquire", message.encode()), batch
+        return self._wire.acquire(message.encode()), batch
 
     def _granted(self, state: _State, client: str, began: int, status: int, body: bytes) -> "Permits":
         said = self._answer(status, body)
@@ -488,14 +496,16 @@ class Paceline:
         self._ttl = said["ttl_ms"] / 1000
         if state.thread is None:
             self._kick(state)
-        held = _Held(self, state, client, send_by, time.monotonic(), said["permits"])
+        ids = said["permits"]
+        held = _Held(self, state, client, send_by, time.monotonic_ns(), ids)
         state.grants[held] = None
-        none = [""] * len(said["permits"])
-        return Permits(held, said.get("keys", none), said.get("targets", none))
+        return Permits(held, ids, said.get("keys"), said.get("targets"))
 
 
 def _settlements(batch: List[_End]) -> str:
     """A batch as JSON: ids that ended alike are together."""
+    if len(batch) == 1 and isinstance(batch[0][1], str):
+        return '[{"ids":["%s"],"result":"%s"}]' % ('","'.join(batch[0][0]), batch[0][1])
     parts: List[str] = []
     alike: List[str] = []
     ended: Any = None
@@ -572,7 +582,7 @@ class Permit(_Settles):
                  body: Union[bytes, str] = b"") -> None:
         """HTTP answered it: the daemon reads the status, header fields about limits, and a refusal's body."""
         pairs = headers.items() if isinstance(headers, Mapping) else headers
-        said: Dict[str, Any] = {"status": int(status), "took_ms": round((time.monotonic() - self._held.began) * 1e3, 3)}
+        said: Dict[str, Any] = {"status": int(status), "took_ms": round((time.monotonic_ns() - self._held.began) / 1e6, 3)}
         fields: Dict[str, List[str]] = {}
         for name, value in pairs:
             if _TOLD.search(name) and not _SECRET.search(name):
@@ -606,8 +616,8 @@ class Permits(_Settles, Sequence[Permit]):
 
     __slots__ = ("_ids", "_keys", "_targets", "_all")
 
-    def __init__(self, held: _Held, keys: List[str], targets: List[str]) -> None:
-        self._held, self._ids, self._keys, self._targets = held, held.ids(), keys, targets
+    def __init__(self, held: _Held, ids: List[str], keys: Optional[List[str]], targets: Optional[List[str]]) -> None:
+        self._held, self._ids, self._keys, self._targets = held, ids, keys, targets
         self._all: Optional[List[Permit]] = None  # once somebody has asked for one
 
     def __del__(self) -> None:  # dropped: they end as unknown, but for those that somebody has asked for
@@ -619,9 +629,9 @@ class Permits(_Settles, Sequence[Permit]):
 
     def _each(self) -> List[Permit]:
         if self._all is None:
-            held = self._held
+            held, none = self._held, [""] * len(self._ids)
             held.part()
-            self._all = [Permit(id, held, key, target) for id, key, target in zip(self._ids, self._keys, self._targets)]
+            self._all = [Permit(*of) for of in zip(self._ids, itertools.repeat(held), self._keys or none, self._targets or none)]
         return self._all
 
     def __getitem__(self, i: Any) -> Any:
@@ -669,11 +679,11 @@ class Limit:
             state, began = of._state(), time.monotonic_ns()
             call, batch = of._acquire_call(state, self.client, want)
             try:
-                permits = of._granted(state, self.client, began, *of._sync(call))
+                permits = of._granted(state, self.client, began, *of._sync(state, call))
             except (OSError, KeyboardInterrupt, SystemExit):
                 of._put_back(state, self.client, batch)
                 raise
-            if permits.fresh():
+            if permits._held.began <= permits._held.send_by:
                 return permits
             permits.unsent()  # this process was stopped meanwhile
 
@@ -696,7 +706,8 @@ class Limit:
         """How many seconds a request of this cost would wait, and how many are before it."""
         query = {"limit": self.name, "client": self.client,
                  "cost": ",".join("%s=%d" % item for item in _checked(cost).items())}
-        said = self._of._answer(*self._of._sync(self._of._wire.get("/v1/ask?" + urllib.parse.urlencode(query))))
+        of = self._of
+        said = of._answer(*of._sync(of._state(), of._wire.get("/v1/ask?" + urllib.parse.urlencode(query))))
         return said["wait_ms"] / 1000, said["ahead"]
 
     def _want(self, n: int, max_wait: Optional[float], cost: Mapping[str, int]) -> str:
@@ -816,12 +827,14 @@ class _Turn:
         return waits  # type: ignore[return-value]
 
     def __enter__(self) -> Permit:
-        self._permit = self._limit.acquire(max_wait=self._max_wait, **self._cost)[0]
-        return self._permit
+        permit: Permit = self._limit.acquire(max_wait=self._max_wait, **self._cost)[0]
+        self._permit = permit
+        return permit
 
     async def __aenter__(self) -> Permit:
-        self._permit = (await self._limit.acquire_async(max_wait=self._max_wait, **self._cost))[0]
-        return self._permit
+        permit: Permit = (await self._limit.acquire_async(max_wait=self._max_wait, **self._cost))[0]
+        self._permit = permit
+        return permit
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         permit, self._permit = self._permit, None
