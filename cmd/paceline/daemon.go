@@ -126,6 +126,7 @@ func (d *daemonFlags) fails(err error) error {
 
 // serve is the daemon, until a signal or a stop.
 func (d *daemonFlags) serve(cmd *cobra.Command, s *daemon.Server, log *slog.Logger) error {
+	cli.Ballast()
 	defer s.Close() // after all files are closed that one daemon alone may have open
 	signals, stop := notified()
 	defer stop()

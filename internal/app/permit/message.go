@@ -175,7 +175,7 @@ func (s *scanner) settlement() (m settlement, err error) {
 		case "ids":
 			m.ids, m.unread, err = s.ids()
 		case "result":
-			if m.result, err = s.text(); err == nil && !slices.Contains(resultWords, m.result) {
+			if m.result, err = s.textOf(resultWords); err == nil && !slices.Contains(resultWords, m.result) {
 				err = wrong("%.80q, expected %s", m.result, strings.Join(resultWords, ", "))
 			}
 		case "actual":
@@ -265,7 +265,7 @@ func (s *scanner) cost() (c limit.Cost, err error) {
 func (s *scanner) header() (h http.Header, err error) {
 	h = http.Header{}
 	fields := 0
-	err = s.members(func(name string) error {
+	err = s.members(nil, func(name string) error {
 		add := func() error {
 			v, err := s.text()
 			if fields++; err == nil && (fields > mostFields || len(name)+len(v) > longestField) {

@@ -81,15 +81,14 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
 	if r.ContentLength > longestMessage {
 		return nil, tooLong()
 	}
-	in := http.MaxBytesReader(w, r.Body, longestMessage)
 	if n := r.ContentLength; n >= 0 { // in one piece
 		b := make([]byte, n)
-		if _, err := io.ReadFull(in, b); err != nil {
+		if _, err := io.ReadFull(r.Body, b); err != nil {
 			return nil, &refusal{gone: true}
 		}
 		return b, nil
 	}
-	b, err := io.ReadAll(in)
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longestMessage))
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		return nil, tooLong()
 	}

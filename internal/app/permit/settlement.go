@@ -120,10 +120,13 @@ func answerJSON(w http.ResponseWriter, v any) *refusal {
 	return answer(w, append(b, '\n'))
 }
 
+// typeJSON is shared by all answers: a slice for each costs as much as a map of fields.
+var typeJSON = []string{"application/json"}
+
 // answer writes an answer, whose length simple clients want to know.
 func answer(w http.ResponseWriter, b []byte) *refusal {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
+	h["Content-Type"] = typeJSON
 	h.Set("Content-Length", strconv.Itoa(len(b)))
 	_, _ = w.Write(b)
 	return nil

@@ -103,7 +103,7 @@ func (s *scanner) end() error {
 // object reads an object with some of these fields. of reads the value of the field with an index.
 func (s *scanner) object(fields []string, of func(i int) error) error {
 	var seen uint64
-	return s.members(func(name string) error {
+	return s.members(fields, func(name string) error {
 		i := slices.Index(fields, name)
 		if i < 0 {
 			return wrong("unknown field, expected one of %s", strings.Join(fields, ", "))
@@ -116,8 +116,8 @@ func (s *scanner) object(fields []string, of func(i int) error) error {
 	})
 }
 
-// members reads an object of any fields.
-func (s *scanner) members(of func(name string) error) error {
+// members reads an object of any fields. No string is made for a name that is one of known.
+func (s *scanner) members(known []string, of func(name string) error) error {
 	if s.next() != '{' {
 		return wrong("%s, expected an object", s.kind())
 	}
@@ -129,7 +129,7 @@ func (s *scanner) members(of func(name string) error) error {
 		if s.next() != '"' {
 			return wrong("%s, expected the name of a field", s.kind())
 		}
-		name, err := s.text()
+		name, err := s.textOf(known)
 		if err != nil {
 			return err
 		}
@@ -175,10 +175,20 @@ func (s *scanner) array(most int, of func() error) error {
 }
 
 // text reads a string.
-func (s *scanner) text() (string, error) {
+func (s *scanner) text() (string, error) { return s.textOf(nil) }
+
+// textOf reads a string. If it is one of known, it is that one, and no other is made.
+func (s *scanner) textOf(known []string) (string, error) {
 	raw, plain, err := s.quoted()
 	if err != nil {
 		return "", err
+	}
+	if plain {
+		for _, text := range known {
+			if string(raw[1:len(raw)-1]) == text {
+				return text, nil
+			}
+		}
 	}
 	if !utf8.Valid(raw) {
 		return "", errNoText
