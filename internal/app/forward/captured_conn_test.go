@@ -2,12 +2,14 @@ package forward
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -78,4 +80,55 @@ func TestCaptured(t *testing.T) {
 			t.Errorf("%s by the name %s: %q, want %q", test.host, test.name, b, test.want)
 		}
 	}
+}
+
+// program is a connection from which a program's bytes are read. What is written to it is kept.
+type program struct {
+	net.Conn
+	io.Reader
+	got bytes.Buffer
+}
+
+func (p *program) Read(b []byte) (int, error)      { return p.Reader.Read(b) }
+func (p *program) Write(b []byte) (int, error)     { return p.got.Write(b) }
+func (p *program) Close() error                    { return nil }
+func (p *program) SetReadDeadline(time.Time) error { return nil }
+func (p *program) SetDeadline(time.Time) error     { return nil }
+
+// helloOf is the first message of a client of TLS that asks for a name.
+func helloOf(name string) string {
+	p := &program{Reader: strings.NewReader("")}
+	_ = tls.Client(p, &tls.Config{ServerName: name, InsecureSkipVerify: true}).Handshake() // nobody answers
+	return p.got.String()
+}
+
+// FuzzServerName reads the first bytes of captured connections. The host behind them gets each of these bytes, and the
+// program gets none. A name is in the form in which hosts are named.
+func FuzzServerName(f *testing.F) {
+	for asked, want := range map[string]string{"api.test": "api.test", "API.Test.": "api.test", "": "", "1.2.3.4": "", "xn--h.example": "xn--h.example"} {
+		sent := helloOf(asked)
+		d := &Door{over: f.Context()}
+		if name, _ := d.serverName(&program{Reader: strings.NewReader(sent)}); name != want {
+			f.Errorf("%q: the name is %q", asked, name)
+		}
+		f.Add(sent)
+		f.Add(sent[:len(sent)/2])
+	}
+	f.Add("GET / HTTP/1.1\r\nHost: api.test\r\n\r\n")
+	f.Add("\x16\x03\x01\xff\xff")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, sent string) {
+		p := &program{Reader: strings.NewReader(sent)}
+		d := &Door{over: t.Context()}
+		name, again := d.serverName(p)
+		if b, err := io.ReadAll(again); err != nil || string(b) != sent {
+			t.Errorf("%q became %q, %v", sent, b, err)
+		}
+		if p.got.Len() > 0 {
+			t.Errorf("%q: the program got %q", sent, p.got.String())
+		}
+		if name != CanonicalHost(name) {
+			t.Errorf("%q: the name is %q", sent, name)
+		}
+	})
 }
