@@ -31,7 +31,8 @@ func (f *resultFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.selection, "select", "",
 		"fields to write instead of whole results, as jq expressions: 'id=.id, name=.body.name' or '{id, "+
 			"name: .body.name}'")
-	p.StringVar(&f.format, "out-format", "", "with --select: jsonl, csv or tsv (default: as --out ends, or jsonl)")
+	p.StringVar(&f.format, "out-format", "",
+		"with --select: jsonl, csv or tsv; sqlite goes without, too (default: as --out ends, or jsonl)")
 	p.BoolVar(&f.ordered, "ordered", false, "results in the order of the input")
 	p.Var(&f.maxFile, "max-file", "with --out-dir: longest body; a longer one is a dead letter")
 }
@@ -72,8 +73,9 @@ func (f *resultFlags) config(cmd *cobra.Command, out *string, c *run.Config) err
 // noSheet refuses a name whose ending promises another form than results have.
 func noSheet(out string) error {
 	switch end := strings.ToLower(filepath.Ext(out)); end {
-	case ".parquet", ".xlsx", ".xls", ".ods", ".arrow", ".feather", ".avro", ".db", ".sqlite", ".sqlite3", ".duckdb":
-		return fmt.Errorf("--out %s: results are lines of JSON, or with --select a .csv or .tsv; such as: "+
+	case ".parquet", ".xlsx", ".xls", ".ods", ".arrow", ".feather", ".avro", ".duckdb":
+		return fmt.Errorf("--out %s: results are lines of JSON, a SQLite file (.db), or with --select a .csv or .tsv; "+
+			"such as: "+
 			"--out results.jsonl, then duckdb -c \"copy (from 'results.jsonl') to 'results.parquet'\"", out)
 	}
 	return nil
@@ -95,20 +97,28 @@ func (f *resultFlags) shape(cmd *cobra.Command, out string, c *run.Config) error
 	format := output.RowFormat(f.format)
 	if format == "" {
 		format = output.JSONL
-		if ending == string(output.CSV) || ending == string(output.TSV) {
+		switch ending {
+		case "csv", "tsv":
 			format = output.RowFormat(ending)
+		case "db", "sqlite", "sqlite3":
+			format = output.SQLite
 		}
 	}
 	switch format {
 	case output.JSONL, output.CSV, output.TSV:
+	case output.SQLite:
+		if err := f.sqlite(out); err != nil {
+			return err
+		}
+		c.SQLite = true
 	default:
-		return fmt.Errorf("--out-format %q, expected jsonl, csv or tsv", f.format)
+		return fmt.Errorf("--out-format %q, expected jsonl, csv, tsv or sqlite", f.format)
 	}
 	if f.selection == "" {
 		switch {
 		case cmd.Flag("select").Changed:
 			return errors.New("--select is empty, expected such as 'id=.id, name=.body.name'")
-		case format == output.JSONL:
+		case format == output.JSONL, format == output.SQLite:
 			return nil
 		case f.format != "":
 			return fmt.Errorf("--out-format %s without --select: a table needs columns, expected such as --select 'id=.id, "+
@@ -124,6 +134,17 @@ func (f *resultFlags) shape(cmd *cobra.Command, out string, c *run.Config) error
 	c.Shape = shape
 	if format != output.JSONL && out == "-" && (c.Dead == "" || c.Dead == "-") {
 		return fmt.Errorf("--out-format %s on standard output has no place for dead letters, expected --dead FILE", format)
+	}
+	return nil
+}
+
+// sqlite returns an error if results cannot go into a table of SQLite.
+func (f *resultFlags) sqlite(out string) error {
+	switch {
+	case out == "-":
+		return errors.New("--out-format sqlite needs a file, expected such as --out results.db")
+	case f.ordered:
+		return fmt.Errorf("--ordered with --out %s: a table of SQLite has no order; expected ORDER BY in your query", out)
 	}
 	return nil
 }

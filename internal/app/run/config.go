@@ -176,6 +176,9 @@ type Config struct {
 	// from that. The dead letters of an *LLM keep its format, in a file of their own.
 	Shape   *output.Shape
 	Ordered bool
+	// SQLite makes Out a file of SQLite with a table of the results, or of the rows of Shape. It does
+	// not go with Ordered.
+	SQLite bool
 	// Summary and Report are files that the caller writes. They must differ from the other files.
 	Summary, Report string
 	// Ended, if not nil, gets the result of each request that ends, in whatever format Out is. It
@@ -267,7 +270,7 @@ func (c *Config) defaults() {
 	c.MaxFile = cmp.Or(c.MaxFile, 1<<30)
 	c.UserAgent = cmp.Or(c.UserAgent, "paceline")
 	c.files = output.Config{Out: c.Out, Dead: c.Dead, OutDir: c.OutDir, MaxFile: c.MaxFile, Summary: c.Summary, Report: c.Report,
-		Stdout: c.Stdout, InputInfo: c.InputInfo, Format: c.Format, Shape: c.Shape, Ordered: c.Ordered,
+		Stdout: c.Stdout, InputInfo: c.InputInfo, Format: c.Format, Shape: c.Shape, Ordered: c.Ordered, SQLite: c.SQLite,
 		Rewrite: c.RetryDead != 0}
 	c.files.Name()
 	c.Out, c.Dead = c.files.Out, c.files.Dead
@@ -312,13 +315,16 @@ func (c *Config) contradiction() error {
 		return errors.New("a backlog goes with results of its own, limits that are known, and keys whose servers are " +
 			"named; not with pages, nonces, or dead letters to send again")
 	}
-	if c.Every > 0 && (c.OutDir != "" || c.files.IsView() || c.Next != nil || c.Backlog != nil || c.RetryDead != 0 ||
+	if c.Every > 0 && (c.OutDir != "" || c.Ordered || c.Shape != nil || c.Next != nil || c.Backlog != nil || c.RetryDead != 0 ||
 		c.HoldUnanswered || c.isBatch()) {
 		return errors.New("requests that are asked again and again go with whole results; not with files of bodies, rows, " +
 			"an order, pages, a backlog, dead letters or unanswered requests of runs before, or batches")
 	}
 	if c.OutDir != "" && c.files.IsView() {
 		return errors.New("files of bodies with rows, or in order")
+	}
+	if c.SQLite && (c.Ordered || c.Out == "-") {
+		return errors.New("a table of SQLite is in a file, and has no order")
 	}
 	if c.Ordered && c.Next != nil {
 		return errors.New("pages come after others of the input: --ordered does not go with --next")

@@ -13,6 +13,7 @@
 //	results_store.go  opens, syncs and rereads results and dead letters; torn lines; a missing
 //	                  folder
 //	rows_view.go      results.csv and FILE.rows behind it: results as rows, or in the input's order
+//	sqlite_table.go   --out results.db: the results as a table of SQLite, each exactly once
 //	selection.go      --select, compiled: the columns of CSV in their order; quotes of cells,
 //	                  line breaks
 //	select_list.go    NAME=EXPRESSION,…: the columns of --select, split at commas

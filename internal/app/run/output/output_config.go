@@ -21,6 +21,7 @@ type Config struct {
 	Format            format.Format
 	Shape             *Shape // nil: whole results
 	Ordered           bool
+	SQLite            bool // Out is a file of SQLite
 	Rewrite           bool // dead letters of earlier runs are sent again, so a view may change
 
 	results format.Results // as results are written
@@ -37,7 +38,7 @@ func (c *Config) Name() {
 	}
 	c.Out = cmp.Or(c.Out, "-")
 	named := c.Out
-	if c.Shape != nil || c.Ordered {
+	if c.Shape != nil || c.Ordered || c.SQLite {
 		c.seenAs(named)
 	}
 	if c.Dead == "" {

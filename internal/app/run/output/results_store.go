@@ -38,6 +38,7 @@ type Store struct {
 	peeked    map[string]peeked // nil: Peek was not called
 	kick      chan struct{}     // wakes the syncer
 	view      *view             // nil: results are shown as they are
+	table     *sqliteTable      // nil: they are in no table of SQLite
 	spill     *os.File          // keeps the results for standard output until their turn
 	Files     *Bodies           // nil: bodies are in the results
 	Lost      lostEnd
@@ -391,6 +392,9 @@ func (s *Store) sync(atLeast int) error {
 	if s.view != nil {
 		err = cmp.Or(err, s.view.catchUp(), s.view.to.Sync(atLeast))
 	}
+	if s.table != nil {
+		err = cmp.Or(err, s.table.catchUp())
+	}
 	if s.Journal != nil {
 		err = cmp.Or(err, s.Journal.Sync(atLeast))
 	}
@@ -429,6 +433,9 @@ func (s *Store) Undo() {
 	if s.view != nil {
 		s.view.to.Undo()
 	}
+	if s.table != nil {
+		s.table.undo()
+	}
 }
 
 func (s *Store) Close() error {
@@ -438,6 +445,9 @@ func (s *Store) Close() error {
 			s.Book.Flush()
 		}
 		err = s.Journal.Close()
+	}
+	if s.table != nil {
+		err = errors.Join(err, s.table.close())
 	}
 	if s.Out != nil {
 		err = errors.Join(err, s.Out.Close())

@@ -51,15 +51,21 @@ type rows struct {
 	format.Plain
 	shape   *Shape // nil: whole results
 	ordered bool
+	sqlite  bool    // the view is a sqliteTable
 	was     *string // the shape that the first line of the file names, once it is read
 }
 
-func newRows(c *Config) rows { return rows{shape: c.Shape, ordered: c.Ordered, was: new(string)} }
+func newRows(c *Config) rows {
+	return rows{shape: c.Shape, ordered: c.Ordered, sqlite: c.SQLite, was: new(string)}
+}
 
 func (f rows) String() string {
 	what := "whole lines"
 	if f.shape != nil {
 		what = f.shape.String()
+	}
+	if f.sqlite && f.shape == nil {
+		what += " as " + string(SQLite)
 	}
 	if f.ordered {
 		what += ", in the order of the input"
@@ -122,8 +128,11 @@ func (f stream) Line(b []byte, r *format.Result) []byte {
 // openView opens the view and shows all results that exist. The file of results must be open.
 func (s *Store) openView() error {
 	c := &s.c
-	if c.view == "" {
+	switch {
+	case c.view == "":
 		return nil
+	case c.SQLite:
+		return s.openTable()
 	}
 	v := &view{rows: newRows(c)}
 	if c.Ordered {
@@ -138,26 +147,16 @@ func (s *Store) openView() error {
 		s.view = v
 		return v.put(v.head())
 	}
-	f := c.results.(rows)
-	if s.Out.before > 0 && *f.was != f.String() {
-		return fmt.Errorf("%w: %s was begun with %q, and this is %q: expected the same, or another --out", ErrConfig,
-			c.view, *f.was, f.String())
-	}
-	info, err := os.Stat(c.view)
-	if err == nil && info.Size() > 0 && s.Out.before == 0 {
-		return fmt.Errorf("%s is there, and %s, by which a run goes on with it, is not: move it away, or give another --out", c.view, RowsOf(c.view))
-	}
-	s.Out.isNew = s.Out.before == int64(len(f.first()))
-	if s.Out.before == 0 {
-		if err := s.Out.Append(f.first()); err != nil {
-			return err
-		}
+	err := s.begin(c.results.(rows))
+	if err != nil {
+		return err
 	}
 	if v.to, err = durable.Open(c.view); err != nil {
 		return err
 	}
 	s.view = v
-	if info, err = v.to.Stat(); err == nil {
+	info, err := v.to.Stat()
+	if err == nil {
 		err = v.to.SetSize(info.Size())
 	}
 	if err != nil {
@@ -174,6 +173,26 @@ func (s *Store) openView() error {
 		err = v.differs()
 	}
 	return err
+}
+
+// begin begins the file of results behind a view. If it was begun earlier, it must be of the same form.
+func (s *Store) begin(f rows) error {
+	c := &s.c
+	if s.Out.before > 0 && *f.was != f.String() {
+		return fmt.Errorf("%w: %s was begun with %q, and this is %q: expected the same, or another --out", ErrConfig,
+			c.view, *f.was, f.String())
+	}
+	info, err := os.Stat(c.view)
+	if err == nil && info.Size() > 0 && s.Out.before == 0 {
+		return fmt.Errorf("%s is there, and %s, by which a run goes on with it, is not: move it away, or give another --out", c.view, RowsOf(c.view))
+	}
+	s.Out.isNew = s.Out.before == int64(len(f.first()))
+	if s.Out.before == 0 {
+		if err := s.Out.Append(f.first()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (v *view) head() []byte {

@@ -17,6 +17,8 @@ const (
 	JSONL RowFormat = "jsonl"
 	CSV   RowFormat = "csv"
 	TSV   RowFormat = "tsv"
+	// SQLite has the rows in a table, see sqliteTable.
+	SQLite RowFormat = "sqlite"
 )
 
 const (
@@ -66,10 +68,14 @@ func CompileShape(selection string, format RowFormat) (*Shape, error) {
 	seen := map[string]bool{}
 	var text []string
 	for _, p := range pieces {
-		if seen[p.name] {
+		name := p.name
+		if format == SQLite {
+			name = strings.ToLower(name) // for SQLite, id and ID are one column
+		}
+		if seen[name] {
 			return nil, fmt.Errorf("%q names %q twice, expected each column once", selection, p.name)
 		}
-		seen[p.name] = true
+		seen[name] = true
 		query, err := parseJQ(p.text)
 		if err != nil {
 			return nil, err
@@ -108,9 +114,12 @@ func compileJQ(expression string, query *gojq.Query) (*gojq.Code, error) {
 // String returns the selection and its format. Equal Shapes have the same text.
 func (s *Shape) String() string { return s.text + " as " + string(s.format) }
 
+// isJSON reports whether a row is a line of JSON.
+func (s *Shape) isJSON() bool { return s.format == JSONL || s.format == SQLite }
+
 // Head returns the first line of a table, with the names of the columns. Lines of JSON have none.
 func (s *Shape) Head() []byte {
-	if s.format == JSONL {
+	if s.isJSON() {
 		return nil
 	}
 	cells := make([]any, len(s.columns))
@@ -192,7 +201,7 @@ func selectionOutputs(ctx context.Context, code *gojq.Code, v any) (all []any, e
 
 // record appends one row.
 func (s *Shape) record(b []byte, cells []any) []byte {
-	if s.format == JSONL {
+	if s.isJSON() {
 		for i, c := range s.columns {
 			b = append(b, "{,"[min(i, 1)])
 			b = append(appendJSON(b, c.name), ':')
