@@ -414,7 +414,7 @@ func google() *row {
 						local(pacificTime, of("search.list", named("searches", per(100, Requests, day, Calendar, Resource)))),
 						local(pacificTime, of("videos.insert", named("new videos", per(100, Requests, day, Calendar, Resource))))}},
 			},
-			Charges: youtubeCharges(),
+			Charges: slices.Concat(youtubeCharges(), driveCharges()),
 		},
 		is:   func(r *Response) bool { return r.Status >= 400 && mentions(r, `"usageLimits"`) },
 		read: func(r *reading) { r.google() },
@@ -437,6 +437,25 @@ func youtubeCharges() []Charge {
 		cost("GET /youtube/v3/captions*", 50, Weight),
 		cost("GET /youtube/v3/*", 1, Weight), cost("* /youtube/v3/*", 50, Weight), cost("* /upload/youtube/v3/*", 50, Weight),
 	})
+}
+
+// driveCharges: a download costs most, then a list, a change, and all else. A list ends with the name of a collection.
+// The page names a method or two for each; the rest is by their kind.
+func driveCharges() []Charge {
+	of := func(n int64, on ...string) (all []Charge) {
+		for _, one := range on {
+			all = append(all, cost(one, n, Weight))
+		}
+		return all
+	}
+	return from("https://developers.google.com/workspace/drive/api/guides/limits", "2026-09",
+		of(200, "GET /drive/*?alt=media", "GET /drive/*/export", "POST /drive/*/download"),
+		of(100, "GET /drive/*/files", "GET /drive/*/changes", "GET /drive/*/drives", "GET /drive/*/teamdrives", "GET /drive/*/apps",
+			"GET /drive/*/comments", "GET /drive/*/replies", "GET /drive/*/permissions", "GET /drive/*/revisions",
+			"GET /drive/*/listLabels", "GET /drive/*/accessproposals", "GET /drive/*/children", "GET /drive/*/parents",
+			"GET /drive/*/properties"),
+		of(5, "GET /drive/*", "POST /drive/*/watch", "POST /drive/*/stop"),
+		of(50, "* /drive/*", "* /upload/drive/*"))
 }
 
 // RapidAPI counts on behalf of the API behind it, mostly per month.

@@ -107,6 +107,7 @@ var fullRate = []fullRow{
 	{"sec-edgar", "", "GET /submissions/x.json", 20 * time.Second},
 	{"trello", "", "GET /1/boards/A", time.Minute},
 	{"monday", "", `POST /v2 {"query":"{me{id}}"}`, 30 * time.Hour},
+	{"google", "google:drive", "GET /drive/v3/files", 2 * time.Minute},
 	{"google", "google:drive-queries", "GET /drive/v3/files", 2 * time.Minute},
 	{"google", "google:youtube", "GET /youtube/v3/search", 30 * time.Hour},
 }

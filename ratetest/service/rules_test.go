@@ -42,8 +42,8 @@ func TestServiceIsJudged(t *testing.T) {
 						if l.Window >= 24*time.Hour || l.Unit == provider.Tokens || l.Unit == provider.Input || l.Burst > 100 {
 							small.Limit, small.Burst = min(l.Limit, 40), min(l.Burst, 30)
 						}
-						if l.Unit == provider.Weight && l.Window >= 24*time.Hour { // a change at YouTube costs 50
-							small.Limit = 400
+						if l.Unit == provider.Weight && p.Name == "google" { // a change at YouTube costs 50, a list at Drive 100
+							small.Limit = map[bool]int64{true: 400, false: 100}[l.Window >= 24*time.Hour]
 						}
 						config.Limits = append(config.Limits, small)
 						if l.Window > 0 {
@@ -65,7 +65,8 @@ func TestServiceIsJudged(t *testing.T) {
 								sends(s, []string{"", "a", "b"}[rng.IntN(3)], []string{
 									"GET /v2/x/manifests/y", "POST /order", "GET /search/x", "GET /depth?limit=5000", `POST /graphql.json {"query":"mutation"}`,
 									`POST /v1/models/m:x {"model":"m","max_tokens":3}`, `POST /api/v5/trade/order {"instId":"A-B"}`, "POST /0/private/Ledgers",
-								}[rng.IntN(8)])
+									"GET /drive/v3/files",
+								}[rng.IntN(9)])
 							}
 						})
 					}

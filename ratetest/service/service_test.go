@@ -137,6 +137,8 @@ var providers = []spoken{
 	{provider: "perplexity", requests: []string{"POST /chat/completions {}"}, refusal: provider.RateLimited},
 	{provider: "replicate", requests: []string{"POST /v1/predictions"}, refusal: provider.RateLimited, wait: sec},
 	{provider: "sec-edgar", requests: []string{"GET /submissions/x.json"}, refusal: provider.RateLimited, wait: 10 * time.Minute},
+	{provider: "google", preset: "google:drive", requests: []string{"GET /drive/v3/files/A?alt=media"},
+		limits: []provider.Policy{{Name: "weight", Limit: 1000}}, refusal: provider.RateLimited, by: []string{"userRateLimitExceeded"}},
 	{provider: "google", preset: "google:drive-queries", requests: []string{"GET /drive/v3/files"},
 		limits: []provider.Policy{{Name: "queries", Limit: 1000}}, refusal: provider.RateLimited, by: []string{"userRateLimitExceeded"}},
 	{provider: "google", preset: "google:youtube", requests: []string{"PUT /youtube/v3/captions"}, refusal: provider.QuotaExhausted, by: []string{"quotaExceeded"}},

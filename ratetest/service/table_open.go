@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -181,16 +182,20 @@ func riot() *tableRow {
 func youtube() *tableRow {
 	return &tableRow{
 		name: "google", about: "YouTube's Data API: units of a day of a project; searches and new videos apart; " +
-			"Drive's older quota: queries of a minute",
+			"Drive's quota: units of a minute, and its older one: queries of a minute",
 		limits: []limitSet{set("google:youtube", policy("weight", 10_000, weight, day, calendar, perKey),
 			policy("searches", 100, requests, day, calendar, perResource),
 			policy("new videos", 100, requests, day, calendar, perResource)),
+			set("google:drive", policy("weight", 325_000, weight, time.Minute, calendar, perKey)),
 			set("google:drive-queries", policy("queries", 12_000, requests, time.Minute, calendar, perKey))},
 		assumed:  "days begin at midnight Pacific Standard Time, in summer too; minutes are those of the clock",
 		midnight: 8 * time.Hour,
 		cost: func(a *asked, p *provider.Policy) int64 {
-			if p.Name == "queries" {
+			switch {
+			case p.Name == "queries":
 				return one(!strings.Contains(a.path(), "/youtube/"))
+			case p.Window == time.Minute:
+				return driveUnits(a)
 			}
 			if call := youtubeCall(a); call != "weight" || p.Name != "weight" {
 				return one(call == p.Name)
@@ -212,12 +217,39 @@ func youtube() *tableRow {
 				"exceeded your quota.", "errors": []object{{"domain": "youtube.quota", "reason": "quotaExceeded"}}}}) {
 				a.status = http.StatusForbidden
 			}
-			if a.by != nil && a.by.Name == "queries" {
+			if a.by != nil && a.by.Window == time.Minute {
 				a.body = object{"error": object{"code": 403, "message": "User Rate Limit Exceeded",
 					"errors": []object{{"domain": "usageLimits", "reason": "userRateLimitExceeded"}}}}
 			}
 		},
 	}
+}
+
+// driveUnits returns what a call of Drive costs, by the table "Per-method quota usage" of
+// developers.google.com/workspace/drive/api/guides/limits, looked up in 2026-09. The table has an example for each kind
+// of call.
+func driveUnits(a *asked) int64 {
+	path, uploads := strings.CutPrefix(a.path(), "/upload")
+	parts := strings.Split(path, "/")
+	const before = 3 // "", drive, v3
+	if len(parts) <= before || parts[1] != "drive" {
+		return 0 // another API
+	}
+	last, reads := parts[len(parts)-1], a.Method == http.MethodGet || a.Method == http.MethodHead
+	isOf := func(names ...string) bool { return slices.Contains(names, last) }
+	switch {
+	case uploads:
+		return 50
+	case isOf("export", "download"), reads && a.URL.Query().Get("alt") == "media":
+		return 200
+	case isOf("watch", "stop", "generateIds", "startPageToken", "about"):
+		return 5
+	case reads && (len(parts)-before)%2 == 1: // collections and items are in turn
+		return 100
+	case reads:
+		return 5
+	}
+	return 50
 }
 
 // youtubeCall returns the limit in which a call counts; empty: none.
