@@ -271,7 +271,8 @@ func (s *Server) lapse() {
 // finish settles permits whose lives are over. Those of one limit that follow each other are settled
 // together.
 func (s *Server) finish(all []grant, m *settlement) {
-	var permits []paceline.Permit
+	var few [16]paceline.Permit
+	permits := few[:0]
 	for len(all) > 0 {
 		if all[0].leave != nil {
 			m.settle(all[0].leave)

@@ -3,6 +3,7 @@ package permit
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -40,7 +41,8 @@ func (s *Server) settleAll(client string, all []settlement) (settled, unknown in
 	for i := range all {
 		m := &all[i]
 		unknown += m.unread
-		all := make([]grant, 0, len(m.ids))
+		var few [16]grant
+		all := slices.Grow(few[:0], len(m.ids))
 		s.mu.Lock()
 		for _, id := range m.ids {
 			if g, ok := s.book.Settle(id, client); ok {
