@@ -88,6 +88,13 @@ func TestEnvironment(t *testing.T) {
 	if b, err := os.ReadFile(valueOf(env, "WGETRC")); string(b) != "tries = 3\nca_certificate = "+bundle+"\n" {
 		t.Errorf("%q %v", b, err)
 	}
+	// Certificates are for all users, as apt reads them as another one. All else in the folder is this user's alone.
+	for name, want := range map[string]os.FileMode{f.Public: 0o755, f.Private: 0o700, valueOf(env, "APT_CONFIG"): 0o644,
+		valueOf(env, "WGETRC"): 0o600, filepath.Join(f.Private, "hook.cjs"): 0o600} {
+		if about, err := os.Stat(name); err != nil || about.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, expected %v", name, about, err, want)
+		}
+	}
 	sweep(os.TempDir())
 	if _, err := os.Stat(f.Public); err != nil {
 		t.Error("the folder of a keeper that lives was removed:", err)

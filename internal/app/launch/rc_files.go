@@ -122,7 +122,7 @@ func nodeOptions(m Made, get func(string) string) (string, error) {
 		return "", err
 	}
 	text := strings.Replace(nodeHook, "{/* named */}", string(named), 1)
-	hook, err := m.Folder.write(m.Folder.Public, "hook.cjs", text, 0o644)
+	hook, err := m.Folder.write(m.Folder.Private, "hook.cjs", text, 0o600)
 	return strings.TrimSpace(get("NODE_OPTIONS") + " --require " + quoted(hook)), err
 }
 
