@@ -45,6 +45,9 @@ func TestAuthority(t *testing.T) {
 			between := x509.NewCertPool()
 			next, _ := x509.ParseCertificate(c.Certificate[1])
 			between.AddCert(next)
+			if life := next.NotAfter.Sub(now); life <= 0 || life > day {
+				t.Errorf("what signs %s lives for %v", host, life)
+			}
 			_, err = c.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: trust, Intermediates: between, CurrentTime: now})
 			if err != nil {
 				t.Errorf("%s at %v: %v", host, now, err)
