@@ -237,9 +237,9 @@ func TestFailedTakeoverLeavesTheBundle(t *testing.T) {
 		var says earshot
 		ended := make(chan int, 1)
 		go func() {
-			ended <- execute(ctx, []string{"proxy", "--to", "http://127.0.0.1:1", "--limit", "1/s", "--listen", "127.0.0.1:0", "--admin", "off",
-				"--state", filepath.Join(dir, "state"), "--handover", path, "--takeover", "--forward", "127.0.0.1:0", "--forward-bundle", bundle},
-				strings.NewReader(""), io.Discard, &says)
+			args := "proxy --to http://127.0.0.1:1 --limit 1/s --listen 127.0.0.1:0 --admin off --takeover --forward 127.0.0.1:0"
+			more := []string{"--state", filepath.Join(dir, "state"), "--handover", path, "--forward-bundle", bundle}
+			ended <- execute(ctx, append(strings.Fields(args), more...), strings.NewReader(""), io.Discard, &says)
 		}()
 		next := <-former.Next()
 		if err := next.Give(daemon.Offer{PID: os.Getpid()}, nil); err != nil {
@@ -259,8 +259,9 @@ func TestFailedTakeoverLeavesTheBundle(t *testing.T) {
 		}
 		code := <-ended
 		text, err := os.ReadFile(bundle)
-		if changed := string(text) != "of the former process"; err != nil || changed == fails || (code == cli.ExitOK) == fails {
-			t.Errorf("fails: %v: exit code %d, the file is changed: %v, %v: %s", fails, code, changed, err, says.String())
+		changed := string(text) != "of the former process"
+		if err != nil || changed == fails || (code == cli.ExitOK) == fails {
+			t.Errorf("fails: %v: exit code %d, changed: %v, %v: %s", fails, code, changed, err, says.String())
 		}
 		if left, _ := filepath.Glob(bundle + "*"); len(left) != 1 {
 			t.Errorf("fails: %v: left are %v", fails, left)

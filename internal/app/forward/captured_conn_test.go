@@ -105,7 +105,7 @@ func helloOf(name string) string {
 // FuzzServerName reads the first bytes of captured connections. The host behind them gets each of these bytes, and the
 // program gets none. A name is in the form in which hosts are named.
 func FuzzServerName(f *testing.F) {
-	for asked, want := range map[string]string{"api.test": "api.test", "API.Test.": "api.test", "": "", "1.2.3.4": "", "xn--h.example": "xn--h.example"} {
+	for asked, want := range map[string]string{"api.test": "api.test", "API.Test.": "api.test", "": "", "1.2.3.4": ""} {
 		sent := helloOf(asked)
 		d := &Door{over: f.Context()}
 		if name, _ := d.serverName(&program{Reader: strings.NewReader(sent)}); name != want {

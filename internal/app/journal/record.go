@@ -416,7 +416,8 @@ func (h *History) died(now int64, slept time.Duration) {
 		// A live process records the end of an attempt within its timeout, which does not run while
 		// the machine sleeps. So after that time the process was dead.
 		end := now
-		if timeout := h.run.Timeout; timeout > 0 && o.Held == 0 && slept >= 0 && o.At < now && now-o.At-int64(slept) > timeout {
+		bound := h.run.Timeout > 0 && o.Held == 0 && slept >= 0 && o.At < now
+		if timeout := h.run.Timeout; bound && now-o.At-int64(slept) > timeout {
 			end = o.At + timeout + int64(slept)
 		}
 		h.Spent += o.Price

@@ -62,9 +62,11 @@ func npmFiles(env []string) []string {
 
 func pipFiles(env []string) []string {
 	home := valueOf(env, "HOME")
-	return []string{valueOf(env, "PIP_CONFIG_FILE"), filepath.Join(home, ".pip/pip.conf"), filepath.Join(home, ".config/pip/pip.conf"),
-		filepath.Join(valueOf(env, "XDG_CONFIG_HOME"), "pip/pip.conf"), filepath.Join(valueOf(env, "VIRTUAL_ENV"), "pip.conf"),
-		"/etc/pip.conf", "/etc/xdg/pip/pip.conf"}
+	return []string{
+		valueOf(env, "PIP_CONFIG_FILE"), filepath.Join(home, ".pip/pip.conf"), filepath.Join(home, ".config/pip/pip.conf"),
+		filepath.Join(valueOf(env, "XDG_CONFIG_HOME"), "pip/pip.conf"),
+		filepath.Join(valueOf(env, "VIRTUAL_ENV"), "pip.conf"), "/etc/pip.conf", "/etc/xdg/pip/pip.conf",
+	}
 }
 
 // above are the files of a name in this folder, and in all above it.
@@ -84,13 +86,16 @@ func (p *installer) past(env []string, host string) (what string) {
 		value = strings.Trim(strings.TrimSpace(value), `"'`)
 		option = strings.TrimSuffix(strings.ToLower(strings.TrimSpace(option)), "[]")
 		asks = asks || strings.Contains(value, host)
-		if what == "" && (p.proxy.MatchString(option) && value != "" && value != "null" || p.without != "" && option == p.without && takesAny(value, host)) {
+		sets := p.proxy.MatchString(option) && value != "" && value != "null"
+		takesOut := option == p.without && takesAny(value, host)
+		if what == "" && (sets || takesOut) {
 			what = where + option + " counts for more than HTTPS_PROXY"
 		}
 	}
 	for _, v := range env {
-		if name, value, _ := strings.Cut(v, "="); len(name) > len(p.variables) && strings.EqualFold(name[:len(p.variables)], p.variables) {
-			look(name+" is set: ", name[len(p.variables):], value)
+		name, value, _ := strings.Cut(v, "=")
+		if n := len(p.variables); len(name) > n && strings.EqualFold(name[:n], p.variables) {
+			look(name+" is set: ", name[n:], value)
 		}
 	}
 	for _, name := range p.files(env) {

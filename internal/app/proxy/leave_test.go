@@ -99,7 +99,8 @@ func TestLeaveCountsOverCrash(t *testing.T) {
 			<-r.Context().Done()
 		})
 		conf := to(mustURL(t, "http://api.test"), "1/10s")
-		conf.State, conf.clock, conf.Log = filepath.Join(t.TempDir(), "proxy.state"), bubbleClock, slog.New(slog.DiscardHandler)
+		conf.State = filepath.Join(t.TempDir(), "proxy.state")
+		conf.clock, conf.Log = bubbleClock, slog.New(slog.DiscardHandler)
 		conf.Upstreams[0].Name, conf.Upstreams[0].AnswerTimeout, conf.Upstreams[0].Attempts = "api", time.Second, 1
 		first := virtual(t, server, conf)
 		if resp, _ := first.do("POST", "/", "{}"); resp.StatusCode != http.StatusGatewayTimeout {
