@@ -450,8 +450,8 @@ func driveCharges() []Charge {
 	}
 	return from("https://developers.google.com/workspace/drive/api/guides/limits", "2026-09",
 		of(200, "GET /drive/*?alt=media", "GET /drive/*/export", "POST /drive/*/download"),
-		of(100, "GET /drive/*/files", "GET /drive/*/changes", "GET /drive/*/drives", "GET /drive/*/teamdrives", "GET /drive/*/apps",
-			"GET /drive/*/comments", "GET /drive/*/replies", "GET /drive/*/permissions", "GET /drive/*/revisions",
+		of(100, "GET /drive/*/files", "GET /drive/*/changes", "GET /drive/*/drives", "GET /drive/*/teamdrives",
+			"GET /drive/*/apps", "GET /drive/*/comments", "GET /drive/*/replies", "GET /drive/*/permissions", "GET /drive/*/revisions",
 			"GET /drive/*/listLabels", "GET /drive/*/accessproposals", "GET /drive/*/children", "GET /drive/*/parents",
 			"GET /drive/*/properties"),
 		of(5, "GET /drive/*", "POST /drive/*/watch", "POST /drive/*/stop"),
