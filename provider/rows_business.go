@@ -164,7 +164,8 @@ func monday() *row {
 			Docs:  "https://developer.monday.com/api-reference/docs/rate-limits", AsOf: "2026-11",
 			Limited: Key, Banned: Key, Refusers: []Refuser{{"IP_RATE_LIMIT_EXCEEDED", IP}, {"*", ""}},
 			Published: []Preset{
-				{"monday", "complexity of an app, per account; calls per day depend on the plan", "https://developer.monday.com/api-reference/docs/rate-limits", "2026-11",
+				{"monday", "complexity of an app, per account; calls per day depend on the plan",
+					"https://developer.monday.com/api-reference/docs/rate-limits", "2026-11",
 					[]Policy{named("reads", per(5_000_000, Weight, time.Minute, "", Key))}},
 				mondayPlan("standard", "Basic and Standard plans", 1000), mondayPlan("pro", "Pro plan", 10_000), mondayPlan("enterprise", "Enterprise plan", 25_000),
 			},
@@ -184,7 +185,8 @@ func monday() *row {
 
 // mondayPlan has the calls per day of a plan, too, which end at midnight UTC.
 func mondayPlan(name, about string, calls int64) Preset {
-	return Preset{"monday:" + name, "an app, " + about + ", calls per day and complexity, per account", "https://support.monday.com/hc/en-us/articles/26471164460690-API-Rate-Limits", "2026-11",
+	return Preset{"monday:" + name, "an app, " + about + ", calls per day and complexity, per account",
+		"https://support.monday.com/hc/en-us/articles/26471164460690-API-Rate-Limits", "2026-11",
 		[]Policy{named("reads", per(5_000_000, Weight, time.Minute, "", Key)),
 			named("day", per(calls, Requests, day, Calendar, Key))}}
 }
