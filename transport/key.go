@@ -79,11 +79,8 @@ type account struct {
 
 // order returns the account whose requests at a partition must arrive in order; nil: there is none.
 func (t *Transport) order(p Partition) *account {
-	if p.Scope != provider.Key {
-		return nil
-	}
 	for _, a := range t.accounts {
-		if a.ordered && a.owns(p) {
+		if p.Scope == provider.Key && a.ordered && a.owns(p) {
 			return a
 		}
 	}
@@ -125,7 +122,7 @@ func (t *Transport) takeKeys(keys []Key) error {
 			a.limit = k.Limit
 		}
 		a.ordered, a.alone, a.gap = a.ordered || k.Ordered, a.alone || k.Ordered && k.Gap == 0, max(a.gap, k.Gap)
-		in := t.ring.Add()
+		in := keyring.Key(i)
 		a.keys, t.keys = append(a.keys, in), append(t.keys, &key{Key: k, in: in, account: a})
 	}
 	if len(keys) > 0 && t.config.Organization != nil {

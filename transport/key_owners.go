@@ -8,6 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/keyring"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -130,7 +131,9 @@ func (t *Transport) moveLocked(o *owners, key Partition, home string) {
 				case old == n || slices.Contains(carried, old):
 				case l.newcomer.shares():
 					l.join(now, n)
-					l.spend(now, n)
+					for _, one := range l.past {
+						keyring.Count(now, t.group.Number(), n.stack, one.Cost, limit.Unknown)
+					}
 				default:
 					t.group.Join(now, []*paceline.Limit{old.limit}, n.limit)
 					keyring.Carry(now, t.group.Number, old.stack.Own(), n.stack.Own())

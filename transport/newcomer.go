@@ -138,15 +138,6 @@ func (l *leaf) join(now mono.Time, others ...*node) {
 	}
 }
 
-// spend makes what a newcomer has sent from a leaf count at a node to which its key belongs.
-func (l *leaf) spend(now mono.Time, n *node) {
-	for _, one := range l.past {
-		if l.index(n.limit) < 0 {
-			keyring.Count(now, n.t.group.Number(), n.stack, one.Cost, limit.Unknown)
-		}
-	}
-}
-
 // unnamed notes an attempt that ends while its newcomer's owner is unknown. It counts for its key if that
 // turns out to belong elsewhere.
 func (s *sent) unnamed(o limit.Result) {

@@ -503,7 +503,7 @@ func New(c Config) (*Transport, error) {
 	}
 	t.state = &state{
 		epoch: clients.epoch, clients: clients, group: clients.group, view: clients.group.View(), jitter: random(),
-		rng: random(), ring: keyring.New(nil),
+		rng: random(), ring: keyring.New(len(c.Keys), nil),
 		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{},
 		owners: map[string]*owners{}, others: map[string]bool{}, unread: map[unread]bool{},
 		sessions: sessions{seed: maphash.MakeSeed()},

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -36,7 +35,7 @@ type organizations struct {
 	pasts    []keyring.Past  // of each key, answers from the time when its organization was not known
 	heard    []string        // with a store: organizations in answers, for keys that the user did not assign
 	known    atomic.Int64    // number of known organizations; it is read where other locks are held
-	open     atomic.Int64    // number of keys whose organization is not known
+	open     atomic.Bool     // the organization of a key is not known
 }
 
 // allowance is the limits of one account, in one group.
@@ -55,15 +54,12 @@ type allowance struct {
 // newOrganizations finds out whether keys may have limits together, and takes in the user's own
 // assignment. homes are the servers of the keys, as far as they are known.
 func newOrganizations(c *Config, homes secret.Places) *organizations {
-	o := &organizations{c: c, pasts: make([]keyring.Past, len(c.Keys))}
+	o := &organizations{c: c, pasts: make([]keyring.Past, len(c.Keys)), heard: make([]string, len(c.Keys))}
 	if len(c.Keys) > 1 && len(c.Limits)+len(c.Resources) > 0 {
 		o.field = fieldOf(c, homes)
 		o.learns = o.field != "" && c.Share == nil // the names of limits in a store do not change while processes share them
 		o.said = c.Organizations
 		o.together = o.learns || len(o.said) > 0
-		if c.Share != nil {
-			o.heard = make([]string, len(c.Keys))
-		}
 	}
 	o.assign(nil)
 	return o
@@ -73,10 +69,7 @@ func newOrganizations(c *Config, homes secret.Places) *organizations {
 func fieldOf(c *Config, homes secret.Places) string {
 	var row provider.Provider
 	if l := c.Meter; l != nil {
-		known := false
-		if row, known = provider.LookupProvider(l.LimitsOf()); !known {
-			row, _ = provider.LookupProvider(l.Dialect().Name())
-		}
+		row, _ = provider.LookupProvider(l.Divides())
 	} else if c.Provider != nil {
 		row, _ = provider.LookupProvider(c.Provider.Name())
 	} else {
@@ -115,21 +108,25 @@ func (o *organizations) assign(whose map[string]string) {
 
 // counted notes how many organizations are known.
 func (o *organizations) counted() {
-	known, open := o.owner.Count()
-	o.known.Store(int64(known))
-	o.open.Store(int64(open))
+	known := map[*keyring.Account]bool{}
+	for _, k := range o.c.Keys {
+		known[o.owner.Known(k.Name)] = true
+	}
+	o.open.Store(known[nil])
+	delete(known, nil)
+	o.known.Store(int64(len(known)))
 }
 
 // count returns how many times over the keys have the limits. It is a lower bound while some
 // organizations are not known; sure says that all are.
 func (o *organizations) count() (least int, sure bool) {
-	return max(int(o.known.Load()), 1), o.open.Load() == 0
+	return max(int(o.known.Load()), 1), !o.open.Load()
 }
 
 // apart reports once that keys share limits while the store has these limits for each key.
 func (r *Run) apart(j *job, name string) {
 	o := r.organizations
-	if o.heard == nil || name == "" || r.c.Organizations[r.c.Keys[j.keyIndex].Name] != "" {
+	if r.c.Share == nil || name == "" || r.c.Organizations[r.c.Keys[j.keyIndex].Name] != "" {
 		return
 	}
 	o.mu.Lock()
@@ -161,7 +158,13 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 		moves = o.owner.Unnamed(key, false)
 	}
 	if len(moves) == 0 { // no news
-		o.keep(r.epoch, j, ans)
+		if o.owner.Known(key) == nil && ans.Result != limit.Unsent {
+			at := j.res.Ended
+			if ans.Result == limit.Unknown {
+				at = at.Add(journal.Late)
+			}
+			o.pasts[j.keyIndex].Add(limit.Past{At: mono.Time(at.Sub(r.epoch)), Cost: j.r.Cost, Result: ans.Result, Sent: j.at})
+		}
 		o.mu.Unlock()
 		return
 	}
@@ -190,18 +193,6 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 	if err != nil {
 		r.course.fail(err)
 	}
-}
-
-// keep keeps an answer that does not show the organization of its key, until that is known.
-func (o *organizations) keep(epoch time.Time, j *job, ans *pool.Answer) {
-	at := j.res.Ended
-	if o.owner.Known(o.c.Keys[j.keyIndex].Name) != nil || ans.Result == limit.Unsent {
-		return
-	}
-	if ans.Result == limit.Unknown {
-		at = at.Add(journal.Late)
-	}
-	o.pasts[j.keyIndex].Add(limit.Past{At: mono.Time(at.Sub(epoch)), Cost: j.r.Cost, Result: ans.Result, Sent: j.at})
 }
 
 // allowance returns the limits of an account, and makes them if they are missing.
@@ -254,20 +245,17 @@ func (g *group) shares(key int) (all []*pool.Shared) {
 
 // follow makes keys count in the limits of their accounts. The lock of organizations is held.
 func (g *group) follow() error {
-	for i, k := range g.r.c.Keys {
-		for n, a := range g.r.organizations.owner.CountsIn(k.Name) {
-			of, err := g.allowance(a)
-			if err != nil {
+	for _, k := range g.r.c.Keys {
+		for _, a := range g.r.organizations.owner.CountsIn(k.Name) {
+			if _, err := g.allowance(a); err != nil {
 				return err
-			}
-			if n == 0 {
-				g.pool.Update(func(mono.Time, *pool.Queue, *pool.Dispatcher) { g.of[i] = of })
 			}
 		}
 	}
 	var errs []error
 	g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
-		for i := range g.r.c.Keys {
+		for i, k := range g.r.c.Keys {
+			g.of[i], _ = g.allowance(g.r.organizations.owner.CountsIn(k.Name)[0]) // it is there
 			errs = append(errs, d.Share(now, i, g.shares(i)...))
 		}
 	})

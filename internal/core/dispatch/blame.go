@@ -1,11 +1,9 @@
 package dispatch
 
 import (
-	"maps"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/keyring"
-	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
@@ -18,8 +16,8 @@ const (
 	manyReturns = 100
 	// A request whose key is to blame goes to another key at once, but only manyAgain times.
 	manyAgain = 5
-	// Dispatcher.denied may grow to fewDenied requests, or twice as many as have not ended, before ended
-	// ones are looked for and forgotten. There is no notice here of one that expired or was killed.
+	// Dispatcher.denied may grow to fewDenied requests, or twice as many as have not ended. Most of them have
+	// then expired, or were killed, of which there is no notice here. All are forgotten, and the others begin anew.
 	fewDenied = 64
 
 	// longestDenied is the longest pause of a denying key that has ever served anything. The key
@@ -83,10 +81,7 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 	}
 	if again {
 		if waiting, inFlight := d.queue.Open(); len(d.denied) >= max(fewDenied, 2*(waiting+inFlight)) {
-			maps.DeleteFunc(d.denied, func(t queue.Ticket, _ keyring.Denials) bool {
-				s := d.queue.Info(t).State // none, if the queue has forgotten it
-				return s != queue.Waiting && s != queue.InFlight
-			})
+			clear(d.denied)
 		}
 		d.denied[a.Ticket] = record
 	}

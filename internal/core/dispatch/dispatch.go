@@ -249,7 +249,7 @@ func New(c Config) (*Dispatcher, error) {
 		return nil, fmt.Errorf("dispatch: Backoff: %w", err)
 	}
 	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended,
-		line: scheduler.New(scheduler.Config{}), ring: keyring.New(away),
+		line: scheduler.New(scheduler.Config{}), ring: keyring.New(len(c.Keys), away),
 		denied: map[queue.Ticket]keyring.Denials{}}
 	if d.ended == nil {
 		d.ended = func(queue.Ended) {}
@@ -308,7 +308,6 @@ func (d *Dispatcher) add(epoch time.Time, k Key) error {
 		}
 	}
 	d.keys = append(d.keys, made)
-	d.ring.Add()
 	return nil
 }
 

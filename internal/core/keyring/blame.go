@@ -113,12 +113,10 @@ func (r *Ring) Served(k Key, d *Denials) (blamed []Key) {
 		return nil
 	}
 	r.own = 0 // this request was denied before and is served now, so a key was at fault
-	if r.pause == nil {
-		for _, by := range d.by {
-			if other := &r.keys[by]; by != k {
-				if other.denials++; !other.out && other.denials >= manyDenials {
-					blamed = append(blamed, by)
-				}
+	for _, by := range d.by {
+		if other := &r.keys[by]; r.pause == nil && by != k {
+			if other.denials++; !other.out && other.denials >= manyDenials {
+				blamed = append(blamed, by)
 			}
 		}
 	}

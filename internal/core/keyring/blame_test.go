@@ -63,14 +63,14 @@ func newTrial(t *testing.T, seed uint64, keys int, patient bool) *trial {
 	if patient {
 		away = pause
 	}
-	r.Ring = keyring.New(away)
+	r.Ring = keyring.New(keys, away)
 	r.model = newBlamed(keys)
 	for i := range keys {
 		if i == 0 || r.rng.IntN(2) == 0 {
 			r.accounts, r.turns = append(r.accounts, nil), append(r.turns, 0)
 		}
 		last := len(r.accounts) - 1
-		r.accounts[last] = append(r.accounts[last], r.Add())
+		r.accounts[last] = append(r.accounts[last], keyring.Key(i))
 	}
 	return r
 }
@@ -268,8 +268,7 @@ func FuzzBlame(f *testing.F) {
 
 // A ban by the answer to an attempt from before the key came back is none.
 func TestBanOfBefore(t *testing.T) {
-	r := keyring.New(nil)
-	k := r.Add()
+	r, k := keyring.New(1, nil), keyring.Key(0)
 	before := r.Era(k)
 	if !r.Ban(k, before, "401") || r.Ban(k, before, "again") {
 		t.Error("a ban is news once")
@@ -291,8 +290,7 @@ func TestBanOfBefore(t *testing.T) {
 // A key that comes back begins anew: nothing of before is evidence.
 func TestReturnForgets(t *testing.T) {
 	for name, away := range map[string]func(int, bool) time.Duration{"patient": pause, "not patient": nil} {
-		r := keyring.New(away)
-		bad, good := r.Add(), r.Add()
+		r, bad, good := keyring.New(2, away), keyring.Key(0), keyring.Key(1)
 		once := func() (blamed bool) {
 			d := new(keyring.Denials)
 			pause := time.Duration(0)
@@ -324,8 +322,7 @@ func TestReturnForgets(t *testing.T) {
 
 // A key that refuses nonces which are in order stays away from the third in a row on.
 func TestMisordered(t *testing.T) {
-	r := keyring.New(pause)
-	k := r.Add()
+	r, k := keyring.New(1, pause), keyring.Key(0)
 	var got []time.Duration
 	for range 5 {
 		got = append(got, r.Misordered(k))

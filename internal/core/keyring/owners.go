@@ -4,7 +4,7 @@ import "slices"
 
 // OwnersConfig describes Owners.
 type OwnersConfig struct {
-	// Most is the most accounts in which a newcomer counts at once. If zero, 1.
+	// Most is the most accounts in which a newcomer counts at once, at least 1.
 	Most int
 	// MaxKeys bounds the keys that are known, and so their accounts. A key beyond it counts by itself.
 	MaxKeys int
@@ -43,7 +43,6 @@ type owned struct {
 
 // NewOwners returns Owners that know no key.
 func NewOwners(c OwnersConfig) *Owners {
-	c.Most = max(c.Most, 1)
 	return &Owners{config: c, keys: map[string]*owned{}}
 }
 
@@ -97,17 +96,6 @@ func (o *Owners) CountsIn(key string) []*Account {
 		return []*Account{k.self}
 	}
 	return slices.Clone(o.accounts[:min(len(o.accounts), o.config.Most)])
-}
-
-// Count returns how many accounts have keys that are known, and how many keys are newcomers.
-func (o *Owners) Count() (accounts, newcomers int) {
-	known := map[*Account]bool{}
-	for _, k := range o.keys {
-		if k.in != nil {
-			known[k.in] = true
-		}
-	}
-	return len(known), len(o.newcomers)
 }
 
 // Single reports whether a key may have only one request in flight: a newcomer that may belong to

@@ -24,7 +24,7 @@ type census struct {
 func newCensus(t *testing.T, seed uint64, n, orgs int) *census {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	c := &census{T: t, rng: rng, whose: map[string]string{}, met: map[string]bool{}, config: keyring.OwnersConfig{
-		Most: rng.IntN(4), FirstNames: rng.IntN(2) == 0, MaxKeys: n + rng.IntN(3) - 1,
+		Most: 1 + rng.IntN(4), FirstNames: rng.IntN(2) == 0, MaxKeys: n + rng.IntN(3) - 1,
 	}}
 	mute := rng.IntN(4) == 0
 	for i := range n {
@@ -178,7 +178,7 @@ func what(o *keyring.Owners, keys ...string) (s string) {
 
 // Owners of a Transport, where accounts bear their first key's name, and of a Pool.
 func TestOwnersTimeline(t *testing.T) {
-	transport, pool := keyring.OwnersConfig{MaxKeys: 9, FirstNames: true}, keyring.OwnersConfig{MaxKeys: 9, Most: 7}
+	transport, pool := keyring.OwnersConfig{MaxKeys: 9, Most: 1, FirstNames: true}, keyring.OwnersConfig{MaxKeys: 9, Most: 7}
 	type step struct {
 		does, key, want string
 		served          bool
@@ -221,7 +221,7 @@ func TestOwnersTimeline(t *testing.T) {
 		"another than the first has no name": {pool, []step{
 			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"", "b", "a:ab b:b c:c ", false},
 			{"X", "a", "a:a b:b c:c ", true}}},
-		"too many keys": {keyring.OwnersConfig{MaxKeys: 1}, []step{
+		"too many keys": {keyring.OwnersConfig{MaxKeys: 1, Most: 1}, []step{
 			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:b c:c ", true}, {"X", "b", "a:a b:b c:c ", true}}},
 	} {
 		o := keyring.NewOwners(c.config)
@@ -245,7 +245,7 @@ func TestOwnersTimeline(t *testing.T) {
 
 // What somebody says beforehand counts, and an answer corrects it unless it is sure.
 func TestOwnersThatAreSaid(t *testing.T) {
-	o := keyring.NewOwners(keyring.OwnersConfig{MaxKeys: 9})
+	o := keyring.NewOwners(keyring.OwnersConfig{MaxKeys: 9, Most: 1})
 	o.Say("a", "X", true)
 	o.Say("b", "X", false)
 	if got := what(o, "a", "b"); got != "a:a b:a " {
@@ -280,7 +280,7 @@ func TestOrganizationsComeAndGo(t *testing.T) {
 
 // Only of a newcomer, and of the first key, an answer without a name shows something.
 func TestUnnamedShowsNothingTwice(t *testing.T) {
-	o := keyring.NewOwners(keyring.OwnersConfig{MaxKeys: 3, FirstNames: true})
+	o := keyring.NewOwners(keyring.OwnersConfig{MaxKeys: 3, Most: 1, FirstNames: true})
 	homes := func() {
 		t.Helper()
 		for _, k := range []string{"a", "b", "c", "d"} {

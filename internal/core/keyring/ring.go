@@ -7,7 +7,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Key is the index of a key in its Ring, in the order of Add.
+// Key is the index of a key in its Ring.
 type Key int
 
 // Away says how long a key stays away after so many denials, or bad nonces, in a row. proven
@@ -39,15 +39,8 @@ type key struct {
 	stayed     mono.Time
 }
 
-// New returns a Ring without keys.
-func New(pause Away) *Ring { return &Ring{pause: pause} }
-
-// Add puts a key in use.
-func (r *Ring) Add() Key {
-	r.keys = append(r.keys, key{})
-	r.in++
-	return Key(len(r.keys) - 1)
-}
+// New returns a Ring of n keys that are in use.
+func New(n int, pause Away) *Ring { return &Ring{pause: pause, keys: make([]key, n), in: n} }
 
 // InUse returns how many keys are in use.
 func (r *Ring) InUse() int { return r.in }

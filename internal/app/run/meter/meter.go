@@ -116,6 +116,9 @@ func (m *Meter) Drawn(limits []rate.Limit) []rate.Limit {
 func (m *Meter) LimitsOf() string { return m.c.LimitsOf }
 func (m *Meter) Seller() string   { return m.sells }
 
+// Divides names the provider that says which models, and which keys, share limits.
+func (m *Meter) Divides() string { return m.shares }
+
 // Dialect reads the answers of the provider at the host, or else of the API's.
 func (m *Meter) Dialect() provider.Dialect { return m.dialect }
 
