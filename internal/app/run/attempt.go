@@ -71,7 +71,7 @@ type attempt struct {
 	r     *Run
 	g     *group
 	j     *job
-	a     *pool.Attempt
+	a     pool.Attempt
 	price sending.Money // reserved for it
 	went  string        // the host to which it went, before a redirect
 	ans   pool.Answer
@@ -88,7 +88,7 @@ var gone = pool.Answer{Outcome: limit.Outcome{Result: limit.Unsent}, Invalid: tr
 // answer.
 func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	r := g.r
-	at := attempt{r: r, g: g, j: a.Request.Value.(*job), a: &a}
+	at := attempt{r: r, g: g, j: a.Request.Value.(*job), a: a}
 	land, ok := r.flights.takeOff(ctx, a.Key)
 	if !ok {
 		return unsent
@@ -121,7 +121,7 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	before := j.res // of the attempt before
 	r.sender.Send(ctx, j.r, j.hop,
 		&format.Values{Key: key.Secret, Token: j.token.Value, ID: j.r.ID, Nonce: a.Nonce, Attempt: a.Number, Cells: j.r.Cell},
-		g.leave(&a), &j.res)
+		g.leave(&at.a), &j.res)
 	if j.res.Lapsed {
 		j.res = before
 		return at.takeBack()
@@ -192,7 +192,8 @@ func (g *group) leave(a *pool.Attempt) sending.Fresh {
 	if c.Share == nil && c.Backlog == nil {
 		return nil
 	}
-	return func() bool { return g.pool.Fresh(a) && (c.Backlog == nil || c.Backlog.Fresh(a.Request.ID)) }
+	of := *a // without a share and a backlog, the attempt then needs no place in memory
+	return func() bool { return g.pool.Fresh(&of) && (c.Backlog == nil || c.Backlog.Fresh(of.Request.ID)) }
 }
 
 // takeBack returns a request to the queue. The leave for it had lapsed, and nothing was written.

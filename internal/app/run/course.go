@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,15 +18,15 @@ const severalOf = 16
 // use.
 type course struct {
 	mu      sync.Mutex
-	changed *sync.Cond // signals changes of all fields but the errors
-	bytes   int64      // bytes of the requests that are held
-	held    int        // how many there are
-	most    int        // how many a reader holds before it waits for room for several; 0: it does not
-	several int        // that room
-	full    bool       // it waits for it
-	stopped bool       // nothing more is read
-	feeding bool       // the feeder has not returned
-	reading bool       // the feeder waits for input
+	changed *sync.Cond  // signals changes of all fields but the errors
+	bytes   int64       // bytes of the requests that are held
+	held    int         // how many there are
+	most    int         // how many a reader holds before it waits for room for several; 0: it does not
+	several int         // that room
+	full    bool        // it waits for it
+	stopped atomic.Bool // nothing more is read; changed under the lock, and read without, by each attempt
+	feeding bool        // the feeder has not returned
+	reading bool        // the feeder waits for input
 
 	halt    func() // stops all that sends or waits
 	whole   bool   // the input was read to its end
@@ -61,13 +62,9 @@ func (c *course) first(of *error, err error) bool {
 	return true
 }
 
-func (c *course) stop() { c.set(func() { c.stopped = true }) }
+func (c *course) stop() { c.set(func() { c.stopped.Store(true) }) }
 
-func (c *course) isStopped() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.stopped
-}
+func (c *course) isStopped() bool { return c.stopped.Load() }
 
 // isReading notes whether the feeder waits for input. It returns false if the run is over.
 func (c *course) isReading(now bool) bool {
@@ -77,21 +74,21 @@ func (c *course) isReading(now bool) bool {
 		c.reading = now
 		c.changed.Broadcast()
 	}
-	return !c.stopped
+	return !c.isStopped()
 }
 
 // take waits until there is room for a request. It returns false if the run is over.
 func (c *course) take(size int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for !c.hasRoom(size) && !c.stopped {
+	for !c.hasRoom(size) && !c.isStopped() {
 		c.changed.Wait()
 	}
-	if !c.stopped {
+	if !c.isStopped() {
 		c.bytes += size
 		c.held++
 	}
-	return !c.stopped
+	return !c.isStopped()
 }
 
 // hasRoom reports whether a request may be taken. It is called with the lock held.
@@ -129,7 +126,7 @@ func (c *course) free(size int64, requests int) {
 func (c *course) left() (gone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stopped = true
+	c.stopped.Store(true)
 	for c.feeding && !c.reading {
 		c.changed.Wait()
 	}
