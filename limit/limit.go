@@ -108,12 +108,7 @@ func (c Cost) String() string {
 }
 
 // of reads one unit of a cost, within 0 and MaxCost.
-func (c *Cost) of(u Unit) int64 {
-	if n := c[u]; uint64(n) <= MaxCost { // most often
-		return n
-	}
-	return min(max(c[u], 0), MaxCost)
-}
+func (c *Cost) of(u Unit) int64 { return min(max(c[u], 0), MaxCost) }
 
 // Result is how an attempt ended.
 type Result uint8
