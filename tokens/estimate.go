@@ -68,7 +68,6 @@ func (c *Config) vocabulary(name string) Vocabulary {
 
 // Estimate is what one request is expected to cost.
 type Estimate struct {
-	API   API
 	Model string
 	// Input is the tokens of the prompt. Until there are enough answers, it is counted if the
 	// vocabulary is known. Otherwise it is a little more than the guess. It is 1.5 times the guess
@@ -78,6 +77,7 @@ type Estimate struct {
 	Output int64
 	// MaxOutput is the most that the answer may have, over all choices; Output is at most this.
 	MaxOutput int64
+	API       API
 	// Assumed reports that the body states no maximum. MaxOutput is then that of the model or of
 	// the configuration.
 	Assumed bool

@@ -27,6 +27,7 @@ type call struct {
 	priced              // prepare.go
 	targeted            // target.go
 	least    limit.Cost // the part of cost that surely counts
+	unknown  string     // why the price of a request to a language model is unknown
 	// guessed says that no answer has shown yet what requests like this one cost.
 	guessed bool
 	begun   bool // there was an attempt
@@ -118,8 +119,8 @@ func (c *call) send(n *int) (resp *http.Response, ended bool, err error) {
 // attempt sends once with the acquired permit, judges how that ended, and settles the permit, unless
 // the body of the answer is to. If a.Again, the request is sent again after the wait.
 func (c *call) attempt(number int, last bool) (resp *http.Response, a Attempt, wait time.Duration, err error) {
-	s := c.begin(number)
-	a = Attempt{Request: c.req, Number: number, Cost: s.cost, Waits: c.waits, Sent: s.began}
+	s, began := c.begin(number)
+	a = Attempt{Request: c.req, Number: number, Cost: s.cost, Waits: c.waits, Sent: began}
 	a.Partition, a.Key = s.partition()
 	c.waits = paceline.WaitStats{}
 	returns := false

@@ -3,7 +3,11 @@ package transport
 import (
 	"slices"
 	"time"
+	"unsafe"
 )
+
+// AttemptSize is the memory that an attempt takes: its fields, and eight bytes of the runtime.
+const AttemptSize = unsafe.Sizeof(sent{}) + 8
 
 // Active returns how many requests hold a partition.
 func Active(t *Transport) (n int64) {

@@ -159,6 +159,7 @@ type pair struct {
 	taken bool       // an answer was chosen: neither the other attempt nor a copy is needed
 	heard bool       // the first attempt has ended
 	copy  *sent      // nil: no copy was sent
+	began time.Time  // of the copy, with Config.Ended
 	leg   leg        // the end of the copy, once ended is closed
 	ended chan struct{}
 }
@@ -234,7 +235,7 @@ func (p *pair) drop() {
 	p.copy.wire.Stop(errLost)
 	select {
 	case <-p.ended:
-		p.lose(&p.leg, Attempt{Hedged: true})
+		p.lose(&p.leg, Attempt{Hedged: true, Sent: p.began})
 	default:
 	}
 }
@@ -265,7 +266,7 @@ func (p *pair) second() {
 	}
 	p.mu.Unlock()
 	if lost {
-		p.lose(&l, Attempt{Hedged: true})
+		p.lose(&l, Attempt{Hedged: true, Sent: p.began})
 	}
 }
 
@@ -296,7 +297,7 @@ func (p *pair) begins() *http.Request {
 		c.t.hedges.back()
 		return nil
 	}
-	p.copy = c.begin(1)
+	p.copy, p.began = c.begin(1)
 	p.copy.wire.Stops = true
 	c.req = p.req.Clone(p.req.Context())
 	return c.with(body)
@@ -378,14 +379,14 @@ func (p *pair) primary(a *Attempt, s **sent, resp **http.Response, in *classify.
 		p.leg.sent.settle(limit.Outcome{})
 		panic(p.leg.panics)
 	case !p.final(&p.leg) && l.resp != nil:
-		p.lose(&p.leg, Attempt{Hedged: true})
+		p.lose(&p.leg, Attempt{Hedged: true, Sent: p.began})
 		return
 	}
 	if p.final(&p.leg) {
 		p.c.t.hedges.wins()
 	}
 	lost := *a
-	a.Hedged, a.Waits, a.Sent = true, paceline.WaitStats{}, p.leg.sent.began
+	a.Hedged, a.Waits, a.Sent = true, paceline.WaitStats{}, p.began
 	if *s, *resp, *in = p.leg.sent, p.leg.resp, p.leg.in; *resp != nil {
 		(*resp).Request = p.req
 	}
@@ -411,7 +412,6 @@ func (p *pair) lose(l *leg, a Attempt) {
 	}
 	a.Partition, a.Key = l.sent.partition()
 	a.Request, a.Number, a.Cost = p.req, p.number, l.sent.cost
-	a.Sent = l.sent.began
 	a.tell(&l.in, v)
 	a.Again, a.Why = false, errLost.Error()
 	t.config.Ended(a)

@@ -17,16 +17,16 @@ import (
 // priced is what a request costs, and how that was found out.
 type priced struct {
 	cost  limit.Cost
-	row   *provider.Charge // nil: none fits
-	rows  bool             // the host has charges
 	worth limit.Cost       // by the charge, beside the one request
+	row   *provider.Charge // nil: none fits
+	finds *finder          // of its shape; nil: no answer says what it costs
+	rows  bool             // the host has charges
+	first bool             // it is the first of a route that no row names
 	// stated says that the configuration names the resource.
 	stated bool
-	finds  *finder // of its shape; nil: no answer says what it costs
-	first  bool    // it is the first of a route that no row names
-	api    tokens.API
-	est    tokens.Estimate // its api tells whether it and the next two fields hold
+	api    tokens.API // it tells whether the next three fields hold
 	count  tokens.Counting
+	est    tokens.Estimate
 	bill   bill
 }
 
@@ -100,7 +100,7 @@ func (c *call) place(p Partition, said bool, body tokens.Body) (err error) {
 	if len(c.t.targets) > 0 {
 		return c.findCosts(body)
 	}
-	if c.costBy(&c.leaf.way, body); c.bill.unknown != "" {
+	if c.costBy(&c.leaf.way, body); c.unknown != "" {
 		return c.unpriced(&c.leaf.way)
 	}
 	return nil
@@ -225,7 +225,7 @@ func (c *call) estimate(p *Partition) (body tokens.Body, err error) {
 func (c *call) uncounted(p *Partition, bytes int64, why string) {
 	n := min(max((bytes+3)/4, c.t.config.Uncounted), limit.MaxCost)
 	c.cost[limit.Input], c.cost[limit.Tokens] = n, n
-	c.bill.unknown = "its tokens cannot be counted: " + why
+	c.unknown = "its tokens cannot be counted: " + why
 	c.blind(p, why)
 }
 

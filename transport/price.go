@@ -14,16 +14,14 @@ import (
 
 // bill is the cost of a request in money, by Config.Price. Its zero value is nothing.
 type bill struct {
-	price    provider.ModelInfo
-	times    float64 // the highest factor on the price of input
-	known    bool
-	reserved int64  // the price's part of the cost, reserved until the answer
-	unknown  string // why the price of a request to a language model is unknown
+	price    *provider.ModelInfo // nil: unknown
+	times    float64             // the highest factor on the price of input
+	reserved int64               // the price's part of the cost, reserved until the answer
 }
 
 // most returns the highest price of so many tokens.
 func (b *bill) most(input, output int64) int64 {
-	return micros(send.PriceAtMost(b.price, b.times, input, output))
+	return micros(send.PriceAtMost(*b.price, b.times, input, output))
 }
 
 // micros converts a price to millionths of a dollar, rounded up, except for the error of a sum.
@@ -42,13 +40,15 @@ func (c *call) price(w *way, body tokens.Body) {
 	if w.target != nil {
 		name = w.target.renames(c.model)
 	}
-	if b.price, b.known = c.t.config.Price(p, name); !b.known && w.target != nil { // a name of one's own has no price
-		b.price, b.known = c.t.config.Price(p, c.model)
+	price, known := c.t.config.Price(p, name)
+	if !known && w.target != nil { // a name of one's own has no price
+		price, known = c.t.config.Price(p, c.model)
 	}
-	if !b.known {
-		b.unknown = fmt.Sprintf("no price is known of the model %q", c.est.Model)
+	if !known {
+		c.unknown = fmt.Sprintf("no price is known of the model %q", c.est.Model)
 		return
 	}
+	b.price = &price
 	input, output := max(c.est.Input, body.Bytes()), c.est.MaxOutput
 	if c.est.Assumed {
 		output = c.est.Output
@@ -69,7 +69,7 @@ func (c *call) unpriced(w *way) error {
 	for n := range c.leaf.distinct {
 		if n.money.Load() && (w.target == nil || slices.Contains(w.nodes[:w.count], n)) {
 			return &Error{Partition: n.partition, Client: c.leaf.partition.Client, Unit: limit.Money,
-				Err: fmt.Errorf("%w: %s", ErrPrice, c.bill.unknown)}
+				Err: fmt.Errorf("%w: %s", ErrPrice, c.unknown)}
 		}
 	}
 	return nil
@@ -83,7 +83,7 @@ func (s *sent) spent(o *limit.Outcome) (cost int64, known bool) {
 		return 0, true
 	case limit.Accepted:
 		if s.used != nil {
-			return micros(send.Price(s.bill.price, s.api, *s.used)), true
+			return micros(send.Price(*s.bill.price, s.api, *s.used)), true
 		}
 		return s.bill.reserved, true
 	}

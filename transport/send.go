@@ -16,7 +16,8 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// sent is an attempt under way. It has to be settled, once.
+// sent is an attempt under way. It has to be settled, once. Each request takes memory of its size: see
+// TestSizeOfAttempt.
 type sent struct {
 	t       *Transport
 	leaf    *leaf
@@ -25,16 +26,15 @@ type sent struct {
 	era     uint64 // of key
 	permit  paceline.Permit
 	wire    send.Exchange
-	settled atomic.Bool
-	late    send.Watched // of the Transport's late, until Send returns
-	began   time.Time    // with Config.Ended: when the Base got it
-	headed  time.Time    // when the header of the answer was there
+	late    *send.Watched // of the Transport's late, until Send returns; nil: it is not watched
+	headed  time.Time     // when the header of the answer was there
 	verdict classify.Verdict
-	heeded  bool
 	wait    time.Duration // its request's wait before the next attempt, as heed found
 	entry   int64         // in Config.Recorder
 	req     *http.Request
 	seen    costs.Seen
+	settled atomic.Bool
+	heeded  bool
 	more    bool // it waited with more than its cost at its target
 	none    bool // nothing of it was sent, by a fault of the way to the host: it is not counted
 
@@ -42,9 +42,9 @@ type sent struct {
 	used *tokens.Usage // as stated in its answer; nil: not stated
 }
 
-// begin makes an attempt of the acquired permit.
-func (c *call) begin(number int) *sent {
-	s := &sent{t: c.t, leaf: c.leaf, way: c.way, permit: c.permit, priced: c.priced, req: c.req}
+// begin makes an attempt of the acquired permit. began is when, if Config.Ended is told.
+func (c *call) begin(number int) (s *sent, began time.Time) {
+	s = &sent{t: c.t, leaf: c.leaf, way: c.way, permit: c.permit, priced: c.priced, req: c.req}
 	if g := c.way.target; g != nil {
 		s.priced = c.at[g.in].priced
 		waited := c.asks(g)
@@ -67,9 +67,9 @@ func (c *call) begin(number int) *sent {
 		c.t.resent.Add(1)
 	}
 	if c.t.config.Ended != nil {
-		s.began = time.Now()
+		began = time.Now()
 	}
-	return s
+	return s, began
 }
 
 // next returns the request to send, for the Base.
@@ -147,11 +147,11 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 		late = nil
 	}
 	if late != nil {
-		s.wire.Expires, s.late.Of = true, s
-		late.Begin(&s.late)
+		s.wire.Expires, s.late = true, &send.Watched{Of: s}
+		late.Begin(s.late)
 	}
 	resp, err = c.t.base.SendIn(r.Context(), r, &s.wire)
-	inTime := late == nil || late.End(&s.late)
+	inTime := late == nil || late.End(s.late)
 	switch {
 	case err == nil && resp == nil:
 		err = errors.New("transport: the Base returned neither an answer nor an error")

@@ -16,7 +16,7 @@ type atTarget struct {
 // findCosts finds the cost of a request at each Target. By each way it waits with the cost there. The
 // cost of the call is the largest of each unit.
 func (c *call) findCosts(body tokens.Body) (err error) {
-	l, base, least, read := c.leaf, c.priced, c.least, body
+	l, base, least, unknown, read := c.leaf, c.priced, c.least, c.unknown, body
 	c.at = make([]atTarget, len(c.t.targets))
 	last := -1
 	for k := range l.ways() {
@@ -25,7 +25,7 @@ func (c *call) findCosts(body tokens.Body) (err error) {
 			continue
 		}
 		last = w.target.in
-		c.priced, c.least, body = base, least, read
+		c.priced, c.least, c.unknown, body = base, least, unknown, read
 		if name := w.target.renames(c.model); c.api != tokens.NoAPI && name != body.Model &&
 			(tokens.Known(name) || !tokens.Known(body.Model)) { // a name of one's own tells less
 			body.Model = name
@@ -33,7 +33,7 @@ func (c *call) findCosts(body tokens.Body) (err error) {
 		}
 		c.costBy(w, body)
 		c.at[last] = atTarget{c.priced, c.least}
-		if c.bill.unknown != "" {
+		if c.unknown != "" {
 			if e := c.unpriced(w); e != nil {
 				err = e
 				c.barred |= 1 << last

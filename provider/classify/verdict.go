@@ -116,8 +116,8 @@ type Verdict struct {
 	Asked time.Duration
 	// Again means to send the request again, not before RetryAfter is over. If the attempt failed,
 	// was refused or served in part, and Again is false, Why is the reason in words.
-	Again bool
 	Why   string
+	Again bool
 	// Theirs means that the caller has to decide whether to send it again. Only the caller knows
 	// whether that does harm, or can make the body again.
 	Theirs bool
