@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/service"
@@ -180,7 +181,7 @@ func sends(s http.Handler, key, request string) provider.Response {
 func TestServiceSpeaks(t *testing.T) {
 	race.Without(t) // one request after another; TestServiceIsJudged has six clients at each server
 	covered := map[string]bool{}
-	const rounds, least = 12, 2
+	rounds, least := need.Fewer(4, 12), need.Fewer(1, 2)
 	for i, p := range providers {
 		covered[p.provider] = true
 		t.Run(fmt.Sprintf("%s %s %s", p.provider, p.preset, p.requests[0]), func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
@@ -125,7 +126,7 @@ var restartWorlds = []string{"github", "github untold", "gcra", "gcra untold", "
 // What was found goes on over a restart: in the minute after it no more is refused than where nothing ended, but for one refusal that may come
 // a little sooner or later, and as much is used as before. Without a memory all of that is lost, so the test would notice.
 func TestAutoOverRestarts(t *testing.T) {
-	const seeds = 3
+	seeds := need.Fewer(1.0, 3)
 	forgotten := 0
 	for _, w := range autoWorlds {
 		if !slices.Contains(restartWorlds, w.name) {
@@ -154,7 +155,7 @@ func TestAutoOverRestarts(t *testing.T) {
 			}
 		}
 	}
-	if forgotten < 75 {
+	if forgotten < 25*int(seeds) {
 		t.Errorf("%d are refused where nothing was kept: this shows nothing", forgotten)
 	}
 }

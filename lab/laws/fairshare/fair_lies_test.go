@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 	"github.com/paceline-go/paceline/lab/strategy"
 	"github.com/paceline-go/paceline/limit"
@@ -218,7 +219,7 @@ func TestFairLiedTo(t *testing.T) {
 		kind.quota.Limit, kind.quota.Window, kind.quota.Headers = lieLimit, lieWindow, inWhole
 		for _, l := range liars {
 			var got lieBounds
-			for seed := range uint64(3) {
+			for seed := range need.Fewer[uint64](1, 3) {
 				h := l.meets(kind.quota, kind.kind, 1001+seed)
 				during, after := h.figures(0, cmp.Or(l.changes, 1)), h.figures(1, 1)
 				got = lieBounds{max(got.refused, during.refused), max(got.away, h.longest.Seconds()/lieWindow.Seconds()), max(got.unused, during.unused),

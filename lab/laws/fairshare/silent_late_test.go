@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/sim/fleet"
 )
 
@@ -34,7 +35,7 @@ func TestFairComesLate(t *testing.T) {
 		{"429 only, and the kind is not known", silent, fairshare.UnknownKind, 10, hour, 20, 0.7, 1.8},
 		{"429 only, and the kind is not known", silent, fairshare.UnknownKind, 50, minute, 20, 0.8, 1.8},
 	} {
-		for seed := range uint64(3) {
+		for seed := range need.Fewer[uint64](1, 3) {
 			f := must(fleet.New(fleet.Scenario{Duration: 24 * hour, Seed: 2001 + seed, Server: c.quota, Groups: []fleet.Group{sharers(c.n, func(g *fleet.Group) {
 				g.Params.Kind, g.Spread = c.kind, c.within
 			})}}))
