@@ -134,3 +134,34 @@ func ExampleSendPanic() {
 	fmt.Println(p.Run(context.Background()))
 	// Output: 17 no such table
 }
+
+// Prices are worth less with each second, so the freshest request goes first. One that is three
+// seconds old goes before it if its priority is two steps higher.
+func ExampleRequest_decay() {
+	p, err := pool.New(pool.Config{
+		Keys:     []pool.Key{{Name: "mine", Limiter: limit.MustRolling(20, time.Second)}},
+		Queue:    pool.QueueConfig{Decay: 2 * time.Second},
+		InFlight: 1,
+		Send: func(_ context.Context, a pool.Attempt) pool.Answer {
+			fmt.Println(a.Request.ID)
+			return pool.Answer{Outcome: limit.Outcome{Result: limit.Accepted}}
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	old := p.Now().Add(-3 * time.Second)
+	for _, r := range []pool.Request{{ID: "stale", Created: old}, {ID: "fresh"}, {ID: "important", Created: old, Priority: 2}} {
+		if err := p.TrySubmit(r); err != nil {
+			fmt.Println(err)
+		}
+	}
+	p.Close()
+	fmt.Println(p.Run(context.Background()))
+	// Output:
+	// important
+	// fresh
+	// stale
+	// <nil>
+}

@@ -76,6 +76,7 @@ func refuses(cmd *cobra.Command, all refusals, with string) error {
 // notWithBacklog are the flags of run that do not go with --backlog.
 var notWithBacklog = refusals{
 	{"ordered", "results of a backlog are in the order of the input anyway"},
+	{"decay", "a backlog sends by priority and age; expected --ttl, which ends what is stale"},
 	{"out-dir max-file", "answers are kept in the store, and not in files; expected --out"},
 	{"via enqueued poll", "a batch of a provider is of one process"},
 	{"upstream", "the limits of an upstream are of one process"},

@@ -32,6 +32,7 @@ var notPolled = refusals{
 	{"select out-format", "rows do not say their round; expected whole results, such as for jq"},
 	{"out-dir", "a file would have the body of one round only"},
 	{"retry-dead unanswered", "the next round asks again anyway"},
+	{"decay", "a turn is as fresh as its round, and skipped when it is stale"},
 	{"by", "nobody knows how many requests there will be"},
 }
 

@@ -45,7 +45,7 @@ type runFlags struct {
 	nonceUnit, nonceGap          time.Duration
 	concurrency, attempts, queue int
 	timeout, maxOutage           time.Duration
-	ttl, answerTime              time.Duration
+	ttl, decay, answerTime       time.Duration
 	renew                        bool
 	until                        string
 	budget                       dollars
@@ -102,6 +102,8 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.IntVar(&f.attempts, "attempts", 5, "attempts of a request before it is a dead letter")
 	p.DurationVar(&f.timeout, "timeout", 30*time.Second, "longest time for an attempt")
 	p.DurationVar(&f.ttl, "ttl", 0, "deadline of requests without their own, as a duration. It begins at the field created; without that, when the line of a pipe, or the file, was first read (default: for ever)")
+	p.DurationVar(&f.decay, "decay", 0, "time in which a request loses half its value. Of those that were read, the most "+
+		"valuable goes first: the newest, by its field created, or the one with the higher priority (default: the oldest)")
 	p.DurationVar(&f.answerTime, "answer-time", 0, "expected time of an answer. A request is not sent if its answer would come after its deadline; 0s: send until the deadline (default: measured, for each host)")
 	p.BoolVar(&f.renew, "renew", false, "a deadline that is a duration begins anew at each retry. A deadline that passes uses up an attempt")
 	p.StringVar(&f.until, "until", "", "end of sending: a time of day (09:00), an instant as in RFC 3339, or a duration. The run ends with exit code 5, and can be resumed; with --every it ends well")
@@ -151,7 +153,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	c := run.Config{
 		Organizations: f.organizations, Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
 		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
-		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Renew: f.renew, Budget: float64(f.budget), Price: f.price, Prices: f.llm.prices,
+		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Decay: f.decay, Renew: f.renew, Budget: float64(f.budget), Price: f.price, Prices: f.llm.prices,
 		Input:       format.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
 		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Summary: f.summary, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
 		KeepHeaders: f.keepHeaders, RetryDead: f.retryDead, UserAgent: "paceline",
@@ -455,7 +457,7 @@ func (f *runFlags) atLeast(cmd *cobra.Command) error {
 		least int64
 	}{
 		{"concurrency", int64(f.concurrency), leastFlights}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
-		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"ttl", int64(f.ttl), 0}, {"answer-time", int64(f.answerTime), 0}, {"latency-max", int64(f.latencyMax), 0},
+		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"ttl", int64(f.ttl), 0}, {"decay", int64(f.decay), 0}, {"answer-time", int64(f.answerTime), 0}, {"latency-max", int64(f.latencyMax), 0},
 		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
 		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},
 	} {

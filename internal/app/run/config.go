@@ -103,7 +103,10 @@ type Config struct {
 	// TTL is how long a request without a deadline of its own is useful, from its creation. If
 	// zero, for ever. docs/run.md defines the time of creation. With Renew the TTL begins anew at
 	// each retry, as with pool.Retry.
-	TTL   time.Duration
+	TTL time.Duration
+	// Decay, if not zero, is the time in which a request loses half its value: the most valuable of those
+	// that were read goes next. Its age counts as for TTL. Not for a Backlog, nor with Every.
+	Decay time.Duration
 	Renew bool
 	// AnswerTime is how long an answer takes, as in a pool.Config: what cannot be answered before its
 	// deadline is not sent. If zero, it is measured for each host; if negative, nothing is kept
@@ -295,7 +298,7 @@ func (c *Config) contradiction() error {
 			return errors.New("a template has {key}, but there are no keys: name their environment variables with --key-env")
 		}
 	}
-	if min(c.Concurrency, c.MostInFlight, c.Attempts, c.Redirects, c.Queue, c.Rounds) < 0 || min(c.Timeout, c.Every, c.TTL, c.Gap, c.NonceUnit) < 0 ||
+	if min(c.Concurrency, c.MostInFlight, c.Attempts, c.Redirects, c.Queue, c.Rounds) < 0 || min(c.Timeout, c.Every, c.TTL, c.Decay, c.Gap, c.NonceUnit) < 0 ||
 		c.MaxResponse < 0 {
 		return errors.New("a negative number where none can be")
 	}
@@ -322,6 +325,9 @@ func (c *Config) contradiction() error {
 	}
 	if c.OutDir != "" && c.files.IsView() {
 		return errors.New("files of bodies with rows, or in order")
+	}
+	if c.Decay > 0 && (c.Every > 0 || c.Backlog != nil) {
+		return errors.New("a value that falls with age goes neither with requests that are asked again and again, nor with a backlog")
 	}
 	if c.SQLite && (c.Ordered || c.Out == "-") {
 		return errors.New("a table of SQLite is in a file, and has no order")

@@ -3,6 +3,7 @@ package run
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -259,11 +261,19 @@ func (f *feeder) submit(ctx context.Context, j *job, earlier int) error {
 	j.waited[0] = g.waits.Until(time.Now())
 	err := g.pool.Submit(ctx,
 		pool.Request{ID: turnOf(q), Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
-			Resource: q.Apart(), Attempts: earlier, Value: j})
+			Resource: q.Apart(), Attempts: earlier, Created: f.created(g, q), Value: j})
 	if err == nil && has && f.prices.notices.Lessons() != lessons {
 		f.prices.mend(g)
 	}
 	return err
+}
+
+// created returns since when the value of a request falls, if it does.
+func (f *feeder) created(g *group, q *format.Request) mono.Time {
+	if f.c.Decay == 0 {
+		return 0
+	}
+	return cmp.Or(mono.Of(g.r.epoch, f.starts.start(q)), 1) // 0 would be: from its submission
 }
 
 // noBudget ends the reading if there is a budget and the price of a request is not known. The

@@ -58,7 +58,7 @@ func (g *group) newPool() error {
 		Keys: keys, Send: g.send, EndedAll: r.writer.ended, InFlight: r.flights.most(), Backoff: r.c.Backoff, Log: r.c.Log,
 		Epoch: r.epoch,
 		Queue: pool.QueueConfig{MaxLen: r.c.Queue, MaxAttempts: r.c.Attempts, KeepDead: -1, Host: goesTo,
-			OnExpiry: onExpiry},
+			OnExpiry: onExpiry, Decay: r.c.Decay},
 		AnswerTime: r.c.AnswerTime, Slow: r.hosts.slow, MaxOutage: r.c.MaxOutage, Outage: r.hosts.outage, Learned: g.learned,
 	})
 	if err != nil {

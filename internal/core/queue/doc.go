@@ -17,6 +17,16 @@
 // of its first submission, unless the option RetriesLast is set. A request is not ready during the
 // delay before a retry, or while its host is held.
 //
+// With the option Decay, requests lose value with age, as prices and forecasts do, and the greatest
+// value goes first. The value halves in each Decay, and each step of the priority doubles it:
+//
+//	value(now) = 2 ^ (Priority − (now − created) / Decay)
+//
+// All values fall at the same rate, so the order of two requests never changes. It is the order of
+// these places:
+//
+//	place = −(created + Priority × Decay)
+//
 // # No request is passed over for ever
 //
 // A request r is passed over if the caller takes another request from the queue while r is ready.
@@ -37,6 +47,8 @@
 // Take of q counts as one of the MaxAttempts of q. Once the present time is after the bound, no
 // request that is submitted from then on can pass over r. So only finitely many requests can still
 // pass over r.
+//
+// With Decay there is no such bound: a stale request waits as long as fresher ones come. A TTL ends it.
 //
 // The bound on how often a request is passed over has exceptions. It does not cover requests that
 // are held, for example while their host is down (see Hold and SetAside). If Return takes back a

@@ -51,6 +51,9 @@ type Request struct {
 	Resource string
 	// Attempts is how many attempts were made before, elsewhere. They count as the request's first ones.
 	Attempts int
+	// Created is when the request was made, if that was before its submission. With Config.Decay its value
+	// falls from then on. If zero, from its submission.
+	Created mono.Time
 	// Value belongs to the caller.
 	Value any
 }
@@ -112,6 +115,10 @@ type Config struct {
 	// HeadStart is how much earlier a request counts as submitted for each step of Priority. If
 	// zero, 1 minute; if negative, priorities do not count.
 	HeadStart time.Duration
+	// Decay, if not zero, is the time in which a request loses half its value. The request with the
+	// greatest value then goes first: of two with the same Priority, the newer one. Each step of
+	// Priority doubles the value, and HeadStart has no effect. It does not go with RetriesLast.
+	Decay time.Duration
 	// OnExpiry decides about late requests. With End, the zero value, a late request expires. With
 	// Retry every retry has a fresh deadline, and a deadline that passes counts as an attempt;
 	// after the last attempt the request is dead. A published client does this, and loses no
@@ -177,6 +184,10 @@ func New(c Config) (*Queue, error) {
 		return nil, fmt.Errorf("queue: MaxLen %d is negative", c.MaxLen)
 	case c.MaxAttempts < 0:
 		return nil, fmt.Errorf("queue: MaxAttempts %d is negative", c.MaxAttempts)
+	case c.Decay < 0:
+		return nil, fmt.Errorf("queue: Decay %v is negative", c.Decay)
+	case c.Decay > 0 && c.RetriesLast:
+		return nil, fmt.Errorf("queue: Decay %v with RetriesLast: a retry has the value of its request", c.Decay)
 	case c.OnExpiry > Retry:
 		return nil, fmt.Errorf("queue: OnExpiry %d is neither End nor Retry", c.OnExpiry)
 	}
@@ -246,7 +257,7 @@ func (q *Queue) begin(now, came mono.Time, i uint32, it *item) {
 	q.seq++
 	it.seq = q.seq
 	it.submitted = came
-	it.place = q.place(came, it.request.Priority)
+	it.place = q.placeOf(came, &it.request)
 	it.deadline = deadline(came, it.request.TTL)
 	it.notBefore = now
 	it.attempts, it.returned = it.request.Attempts, 0
@@ -261,24 +272,39 @@ func deadline(start mono.Time, ttl time.Duration) mono.Time {
 	return start.Add(ttl)
 }
 
-// place returns submitted − priority × HeadStart.
-func (q *Queue) place(submitted mono.Time, priority int) mono.Time {
-	if priority == 0 || q.config.HeadStart < 0 {
-		return submitted
+// placeOf returns the place of a request that came at came.
+func (q *Queue) placeOf(came mono.Time, r *Request) mono.Time {
+	if q.config.Decay == 0 {
+		return place(came, r.Priority, q.config.HeadStart)
+	}
+	// value(now) = 2 ^ (Priority − (now − created) / Decay)
+	//
+	// So at every now, the order of values is that of created + Priority × Decay.
+	created := came
+	if r.Created != 0 {
+		created = min(came, r.Created)
+	}
+	return -max(place(created, -r.Priority, q.config.Decay), -mono.Max)
+}
+
+// place returns at − priority × step. Without a positive step it returns at.
+func place(at mono.Time, priority int, step time.Duration) mono.Time {
+	if priority == 0 || step < 0 {
+		return at
 	}
 	size := uint64(priority)
 	if priority < 0 {
 		size = -size
 	}
-	over, start := bits.Mul64(size, uint64(q.config.HeadStart))
+	over, start := bits.Mul64(size, uint64(step))
 	if over != 0 {
 		start = math.MaxInt64
 	}
 	d := time.Duration(min(start, math.MaxInt64))
 	if priority < 0 {
-		return submitted.Add(d)
+		return at.Add(d)
 	}
-	return submitted.Add(-d)
+	return at.Add(-d)
 }
 
 // enqueue puts a request into the heaps of waiting ones.

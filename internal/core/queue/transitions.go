@@ -109,7 +109,7 @@ func (q *Queue) again(now mono.Time, i uint32, it *item, notBefore mono.Time) En
 	if q.config.RetriesLast {
 		q.seq++
 		it.seq = q.seq
-		it.place = q.place(it.notBefore, it.request.Priority)
+		it.place = q.placeOf(it.notBefore, &it.request)
 	}
 	q.enqueue(now, i, it)
 	return q.report(i, it)
