@@ -388,8 +388,8 @@ func TestNewcomersAtRandom(t *testing.T) {
 // A newcomer that is named before the first key counts with it until a later answer. Then it takes along what it sent.
 func TestNewcomerNamedBeforeTheFirstKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := &organized{of: map[string]string{"a": "one", "b": "two"}, answer: make(chan struct{}), sent: map[string][]time.Duration{},
-			begin: time.Now()}
+		o := &organized{of: map[string]string{"a": "one", "b": "two"}, answer: make(chan struct{}),
+			sent: map[string][]time.Duration{}, begin: time.Now()}
 		tr := mustNew(t, transport.Config{Base: o, Limit: func(p transport.Partition) limit.Limiter {
 			if p.Scope != provider.Key {
 				return nil

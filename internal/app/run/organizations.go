@@ -57,7 +57,8 @@ func newOrganizations(c *Config, homes secret.Places) *organizations {
 	o := &organizations{c: c, pasts: make([]keyring.Past, len(c.Keys)), heard: make([]string, len(c.Keys))}
 	if len(c.Keys) > 1 && len(c.Limits)+len(c.Resources) > 0 {
 		o.field = fieldOf(c, homes)
-		o.learns = o.field != "" && c.Share == nil // the names of limits in a store do not change while processes share them
+		// The names of limits in a store do not change while processes share them.
+		o.learns = o.field != "" && c.Share == nil
 		o.said = c.Organizations
 		o.together = o.learns || len(o.said) > 0
 	}
@@ -163,7 +164,8 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 			if ans.Result == limit.Unknown {
 				at = at.Add(journal.Late)
 			}
-			o.pasts[j.keyIndex].Add(limit.Past{At: mono.Time(at.Sub(r.epoch)), Cost: j.r.Cost, Result: ans.Result, Sent: j.at})
+			o.pasts[j.keyIndex].Add(limit.Past{At: mono.Time(at.Sub(r.epoch)), Cost: j.r.Cost, Result: ans.Result,
+				Sent: j.at})
 		}
 		o.mu.Unlock()
 		return

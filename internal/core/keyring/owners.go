@@ -160,8 +160,9 @@ func (o *Owners) assign(key, name string) {
 	}
 	k.in, k.own, k.sure = in, false, name != ""
 	o.newcomers = slices.DeleteFunc(o.newcomers, func(other string) bool { return other == key })
-	o.accounts = slices.DeleteFunc(o.accounts, func(a *Account) bool { // without FirstNames, newcomers may belong to those of none
-		return a.none && o.config.FirstNames || a.Name == "" && a.Home == key && a != in // nobody will give that a name
+	// Without FirstNames, newcomers may belong to those of none. Nobody will name an account that its key has left.
+	o.accounts = slices.DeleteFunc(o.accounts, func(a *Account) bool {
+		return a.none && o.config.FirstNames || a.Name == "" && a.Home == key && a != in
 	})
 }
 

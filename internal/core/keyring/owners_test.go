@@ -178,7 +178,8 @@ func what(o *keyring.Owners, keys ...string) (s string) {
 
 // Owners of a Transport, where accounts bear their first key's name, and of a Pool.
 func TestOwnersTimeline(t *testing.T) {
-	transport, pool := keyring.OwnersConfig{MaxKeys: 9, Most: 1, FirstNames: true}, keyring.OwnersConfig{MaxKeys: 9, Most: 7}
+	transport := keyring.OwnersConfig{MaxKeys: 9, Most: 1, FirstNames: true}
+	pool := keyring.OwnersConfig{MaxKeys: 9, Most: 7}
 	type step struct {
 		does, key, want string
 		served          bool
