@@ -152,7 +152,9 @@ func ExampleRequest_decay() {
 		return
 	}
 	old := p.Now().Add(-3 * time.Second)
-	for _, r := range []pool.Request{{ID: "stale", Created: old}, {ID: "fresh"}, {ID: "important", Created: old, Priority: 2}} {
+	for _, r := range []pool.Request{
+		{ID: "stale", Created: old}, {ID: "fresh"}, {ID: "important", Created: old, Priority: 2},
+	} {
 		if err := p.TrySubmit(r); err != nil {
 			fmt.Println(err)
 		}

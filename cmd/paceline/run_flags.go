@@ -102,8 +102,9 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.IntVar(&f.attempts, "attempts", 5, "attempts of a request before it is a dead letter")
 	p.DurationVar(&f.timeout, "timeout", 30*time.Second, "longest time for an attempt")
 	p.DurationVar(&f.ttl, "ttl", 0, "deadline of requests without their own, as a duration. It begins at the field created; without that, when the line of a pipe, or the file, was first read (default: for ever)")
-	p.DurationVar(&f.decay, "decay", 0, "time in which a request loses half its value. Of those that were read, the most "+
-		"valuable goes first: the newest, by its field created, or the one with the higher priority (default: the oldest)")
+	p.DurationVar(&f.decay, "decay", 0, "time in which a request loses half its value. Of those that were read, "+
+		"the most valuable goes first: the newest, by its field created, or the one with the higher priority "+
+		"(default: the oldest)")
 	p.DurationVar(&f.answerTime, "answer-time", 0, "expected time of an answer. A request is not sent if its answer would come after its deadline; 0s: send until the deadline (default: measured, for each host)")
 	p.BoolVar(&f.renew, "renew", false, "a deadline that is a duration begins anew at each retry. A deadline that passes uses up an attempt")
 	p.StringVar(&f.until, "until", "", "end of sending: a time of day (09:00), an instant as in RFC 3339, or a duration. The run ends with exit code 5, and can be resumed; with --every it ends well")

@@ -327,7 +327,8 @@ func (c *Config) contradiction() error {
 		return errors.New("files of bodies with rows, or in order")
 	}
 	if c.Decay > 0 && (c.Every > 0 || c.Backlog != nil) {
-		return errors.New("a value that falls with age goes neither with requests that are asked again and again, nor with a backlog")
+		return errors.New("a value that falls with age goes neither with requests that are asked again and again, " +
+			"nor with a backlog")
 	}
 	if c.SQLite && (c.Ordered || c.Out == "-") {
 		return errors.New("a table of SQLite is in a file, and has no order")
