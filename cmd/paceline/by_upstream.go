@@ -107,6 +107,7 @@ func (f *upstreamFlags) open(cmd *cobra.Command, c *run.Config) (err error) {
 	p.Forward, p.Clients = proxy.Forward{}, proxy.Clients{}
 	p.Upstreams, p.Log, p.State = []proxy.Upstream{u}, c.Log, ""
 	switch {
+	case p.Share.Store != "": // the store has them
 	case c.OutDir != "":
 		p.State = output.IndexOf(c.OutDir) + sentName
 	case c.Out != "-":

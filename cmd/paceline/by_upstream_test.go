@@ -185,3 +185,23 @@ func TestRunByUpstreamIsInterrupted(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 }
+
+// The limits of a file with a store are those of all who share them. The store has what was sent, so the
+// run leaves no file of its own.
+func TestRunByUpstreamShares(t *testing.T) {
+	t.Parallel()
+	server := newJudge(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
+	folder := t.TempDir()
+	file := write(t, "proxy.yaml", fmt.Sprintf(`version: 1
+share: {store: "sqlite:%s"}
+upstreams: [{name: api, to: %q, limits: [20/s]}]
+`, filepath.Join(folder, "shares.db"), server.URL))
+	out := filepath.Join(folder, "out.jsonl")
+	code, _, stderr := paceline("", "run", "--upstream", file, "--out", out, write(t, "in.jsonl", numbered(5, "https://api.test/a")))
+	if code != 0 || !strings.Contains(stderr, "5 done, 0 rejected") {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if _, err := os.Stat(out + sentName); !os.IsNotExist(err) {
+		t.Errorf("%s%s: %v", out, sentName, err)
+	}
+}

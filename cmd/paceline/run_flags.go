@@ -80,7 +80,7 @@ func newRunFlags() runFlags {
 func (f *runFlags) add(c *cobra.Command) {
 	p := c.Flags()
 	p.StringArrayVar(&f.limits, "limit", nil, "the server's limit, per key: "+rate.Forms+", or "+rate.ZoneForm+" for the days of a place; repeatable: all hold; 'auto' finds it out; 'none' if there is none")
-	p.StringArrayVar(&f.charges, "charge", nil, chargeUsage+". run counts in no resources")
+	p.StringArrayVar(&f.charges, "charge", nil, chargeUsage)
 	f.sharing.add(p)
 	f.results.add(p)
 	f.drawn.add(p)

@@ -101,7 +101,7 @@ type Config struct {
 	Success func(body []byte) error
 	Queue   int // requests read ahead; if zero, 1000
 	// TTL is how long a request without a deadline of its own is useful, from its creation. If
-	// zero, for ever. docs/run.md defines the time of creation. With Renew the TTL begins anew at
+	// zero, for ever. docs/run-input.md defines the time of creation. With Renew the TTL begins anew at
 	// each retry, as with pool.Retry.
 	TTL time.Duration
 	// Decay, if not zero, is the time in which a request loses half its value: the most valuable of those

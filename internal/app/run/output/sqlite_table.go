@@ -68,10 +68,10 @@ func sqliteColumns(shape *Shape) (all []sqliteColumn) {
 		return all
 	}
 	t := reflect.TypeFor[format.Result]()
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		kind := "TEXT"
-		switch t.Field(i).Type.Kind() {
+		switch field.Type.Kind() {
 		case reflect.Bool:
 			kind = sqliteBool
 		case reflect.Int, reflect.Int64:
