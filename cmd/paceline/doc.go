@@ -80,7 +80,7 @@
 //	explain_who.go        explain: whose answer it is probably
 //	explain_route.go      explain: --route, what a request costs and where it counts
 //	explain_table.go      explain: --providers, the table of them; --preset, published limits
-//	explain_words.go      explain: the answer's meaning in sentences; the fields of --json
+//	explain_words.go      explain: the answer in sentences (advice: provider/classify); --json
 //	models.go             models: the models that paceline knows, and their prices
 //	provider_names.go     names for --provider and --preset; the near names of a wrong one
 //	chart.go              chart: an HTML page or picture of a run or a server's log

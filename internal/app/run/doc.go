@@ -22,7 +22,7 @@
 //	                 --select
 //	ended.go         writes results together, or singly on a full disk; fields of a result;
 //	                 journal
-//	bearer.go        the {token} of an attempt; another one after a 401
+//	bearer.go        the {token} of an attempt; after a 401 another one, from package auth
 //	judge_answer.go  what an answer proves: served, again, dead, key banned; --success, --partly;
 //	                 --unanswered hold within a run; failures in words
 //	cost.go          what requests cost, by charges, answers and prices; the budget, which ends a run
