@@ -14,7 +14,7 @@ const cpu = () => {
   const fields = readFileSync(`/proc/${process.env.PERMIT_DAEMON}/stat`, 'latin1').split(') ').at(-1).split(' ');
   return [user + system, (Number(fields[11]) + Number(fields[12])) * 10_000];
 };
-const message = '{"limit":"fast","client":"","settle":[{"ids":["AAAAAAAAAAAAAAAAAAAAAA"],"result":"accepted"}]}';
+const message = '{"limit":"fast","client":"","settle":[{"ids":["AAAAAAAAAAAAAAAAAAAAAAAA"],"result":"accepted"}]}';
 for (const what of all) {
   let done = 0;
   const once = what === 'echo'

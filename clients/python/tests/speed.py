@@ -37,7 +37,7 @@ def cpu():
     return time.process_time(), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-body = b'{"limit": "fast", "settle": [{"result": "accepted", "id": "AAAAAAAAAAAAAAAAAAAAAA"}]}'
+body = b'{"limit": "fast", "settle": [{"result": "accepted", "id": "AAAAAAAAAAAAAAAAAAAAAAAA"}]}'
 limit = paceline.Paceline().limit("fast")
 for what in sys.argv[2:]:
     if what == "echo":

@@ -9,9 +9,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// permitID names a permit. Its first half names the batch, and the next two bytes are the place within it.
-// The rest is of the permit alone. All but the place is random, so nobody guesses an ID.
-type permitID [16]byte
+// permitID names a permit. Its first eight bytes name the batch, and the next two are the place within it. The other
+// eight are of the permit alone. All but the place is random: with 128 random bits, nobody guesses an ID.
+type permitID [18]byte
 
 const (
 	batchBytes = 8
@@ -28,15 +28,14 @@ var strictBase64 = base64.RawURLEncoding.Strict()
 
 // parseID reads an ID. ok is false for a text that String never writes.
 func parseID[T string | []byte](s T) (id permitID, ok bool) {
-	var all [18]byte // no buffer is too small for a text of this length
 	if len(s) != base64.RawURLEncoding.EncodedLen(len(id)) {
 		return id, false
 	}
-	n, err := strictBase64.Decode(all[:], []byte(s))
+	n, err := strictBase64.Decode(id[:], []byte(s))
 	if err != nil || n != len(id) {
-		return id, false
+		return permitID{}, false
 	}
-	return permitID(all[:len(id)]), true
+	return id, true
 }
 
 // lifeSpans has the spans of a permit's life. Both are positive.

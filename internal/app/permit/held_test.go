@@ -2,6 +2,7 @@ package permit
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"testing"
 	"time"
@@ -150,8 +151,8 @@ func lapsed(t *testing.T, b *heldPermits[int], m *model, now mono.Time) {
 // The text of an ID leads back to it, and no other text does.
 func FuzzParseID(f *testing.F) {
 	f.Add(permitID{1, 2, 3}.String())
-	f.Add("AAAAAAAAAAAAAAAAAAAAAB")
-	f.Add("AAAAAAAAAAAAAAAAAAAA\n\n")
+	f.Add("AAAAAAAAAAAAAAAAAAAAAAA=")
+	f.Add("AAAAAAAAAAAAAAAAAAAAAA\n\n")
 	f.Fuzz(func(t *testing.T, s string) {
 		if id, ok := parseID(s); ok && id.String() != s {
 			t.Errorf("%q is read as %v", s, id)
@@ -161,9 +162,30 @@ func FuzzParseID(f *testing.F) {
 
 func TestIDs(t *testing.T) {
 	for i := range 256 {
-		id := permitID{0: byte(i), 15: byte(i)}
+		id := permitID{0: byte(i), 17: byte(i)}
 		if got, ok := parseID(id.String()); !ok || got != id {
 			t.Fatalf("%v is read as %v %v", id, got, ok)
+		}
+	}
+}
+
+// Of the random bits of a permit, its ID keeps 128: the place within the batch is beside them.
+func TestIDKeepsRandomBits(t *testing.T) {
+	var random permitID
+	for i := range random {
+		random[i] = 0xff
+	}
+	ids := []permitID{random, random}
+	if !newHeldPermits[int](lifeSpans{SendWithin: 10, TTL: 30}).Grant(0, ids, "", 0, []int{1, 2}) {
+		t.Fatal("nothing is granted")
+	}
+	for place, id := range ids {
+		n := -bits.OnesCount(uint(place))
+		for _, b := range id {
+			n += bits.OnesCount8(b)
+		}
+		if n != 128 || id.place() != place {
+			t.Errorf("%d random bits at place %d, expected 128 at %d", n, id.place(), place)
 		}
 	}
 }

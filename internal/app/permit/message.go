@@ -237,7 +237,7 @@ func (s *scanner) id(ids *[]permitID, unread *int) error {
 }
 
 func (s *scanner) ids() (ids []permitID, unread int, err error) {
-	ids = make([]permitID, 0, min((len(s.b)-s.i)/len(`"AAAAAAAAAAAAAAAAAAAAAA"`), mostPermits))
+	ids = make([]permitID, 0, min((len(s.b)-s.i)/len(`"AAAAAAAAAAAAAAAAAAAAAAAA"`), mostPermits))
 	err = s.array(mostPermits, func() error { return s.id(&ids, &unread) })
 	return ids, unread, err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-const anID = `"AAAAAAAAAAAAAAAAAAAAAA"`
+const anID = `"AAAAAAAAAAAAAAAAAAAAAAAA"`
 
 var goodAcquires = []string{
 	`{"limit":"orders"}`,
