@@ -106,24 +106,20 @@ func unit(n int64) int64 { return min(max(n, 0), limit.MaxCost) }
 
 // Ready implements limit.Limiter. A cost above the amount that is left waits for the reset,
 // although an answer may have more before.
-func (h *Hints) Ready(now mono.Time, cost limit.Cost) mono.Time { return h.When(now, nil, &cost) }
+func (h *Hints) Ready(now mono.Time, cost limit.Cost) mono.Time { return h.When(now, nil, &cost, 0) }
 
 // ReadyAfter implements limit.Forecaster.
 func (h *Hints) ReadyAfter(now mono.Time, first, cost limit.Cost) mono.Time {
-	return h.When(now, &first, &cost)
-}
-
-// When is Ready without a copy of the cost, or ReadyAfter if first is not nil.
-func (h *Hints) When(now mono.Time, first, cost *limit.Cost) mono.Time {
-	return h.when(now, first, cost, 0)
+	return h.When(now, &first, &cost, 0)
 }
 
 // ReadyLeaving answers limit.ReadyLeaving. The part is one of the most that was ever left.
 func (h *Hints) ReadyLeaving(now mono.Time, first *limit.Cost, cost limit.Cost, free float64) mono.Time {
-	return h.when(now, first, &cost, free)
+	return h.When(now, first, &cost, free)
 }
 
-func (h *Hints) when(now mono.Time, first, cost *limit.Cost, free float64) mono.Time {
+// When is ReadyLeaving without a copy of the cost.
+func (h *Hints) When(now mono.Time, first, cost *limit.Cost, free float64) mono.Time {
 	t := max(now, h.last)
 	ready := t
 	for u := range h.words {

@@ -337,7 +337,7 @@ func (g *Stack) answersLet(now mono.Time, first, cost *limit.Cost, free float64)
 		}
 	}
 	if g.told != nil {
-		t = max(t, g.told.ReadyLeaving(now, g.arriving(first), *g.arriving(cost), free))
+		t = max(t, g.told.When(now, g.arriving(first), g.arriving(cost), free))
 	}
 	if g.begin.Full(more) {
 		t = limit.AfterSettle
