@@ -53,6 +53,10 @@ type AutoConfig struct {
 	// Alone says that nobody else uses the quota. Then Auto uses stated limits at once and in full.
 	// Otherwise it takes a fair share of them.
 	Alone bool
+	// Known are limits that the caller keeps beside the Auto, in any unit. Up to the first refusal, at
+	// least as many requests are in flight as the fastest of the limits needs. So an Auto that finds
+	// nothing takes nothing from them.
+	Known []limit.Rule
 	// Rng is the source of random numbers, as in FairConfig.
 	Rng *rand.Rand
 }
@@ -68,6 +72,7 @@ func NewAuto(c AutoConfig) (*Auto, error) {
 		return nil, fmt.Errorf("fairshare: Auto: %w", err)
 	}
 	f.unknown = &silentUnknown{heardAt: mono.Min}
+	f.unknown.known = c.fastest()
 	a := &Auto{fair: f, config: c, began: mono.Min, heard: mono.Min, noted: mono.Min}
 	if c.Alone {
 		a.alone = newAlone()
@@ -81,6 +86,27 @@ func (c *AutoConfig) fair(q limit.Rule) FairConfig {
 		Kind: kindOf(q.Counts), Limit: q.N, Window: q.Per, Capacity: q.Burst, Unit: c.Unit, Weight: c.Weight,
 		Sharers: c.Sharers, MaxWait: c.MaxWait, Rng: c.Rng,
 	}
+}
+
+// fastest returns the units per second of the fastest limit beside the Auto: a limit lets all of
+// its window go at once. A limit of another unit counts only if there is none of its own, since a
+// request costs any amount of that.
+func (c *AutoConfig) fastest() (own float64) {
+	other := 0.0
+	for _, q := range c.Known {
+		if q.N < 1 || q.Per <= 0 {
+			continue
+		}
+		if rate := perSecond(&q); q.Unit == c.Unit {
+			own = max(own, rate)
+		} else {
+			other = max(other, rate)
+		}
+	}
+	if own == 0 {
+		return other
+	}
+	return own
 }
 
 // Resume answers limit.Replay, and does nothing, as that of Fair. For a memory, see Recall.

@@ -68,7 +68,7 @@ func lived(t *testing.T, seed uint64) (*Auto, mono.Time) {
 // configuration.
 var notKept = []string{"config", "fair.config", "fair.rate", "fair.level", "fair.bucket.capacity", "fair.window.limit", "fair.window.length", "fair.rolling",
 	"fair.account.longest", "fair.account.mean", "fair.account.room", "fair.entitled.sharers", "fair.seen", "fair.book", "fair.finder.stated", "fair.window.known", "fair.window.stated", "news", "noted", "stated.Unit",
-	"alone.made", "alone.limits", "alone.open", "alone.resumed"}
+	"alone.made", "alone.limits", "alone.open", "alone.resumed", "fair.unknown.known", "fair.unknown.needs"}
 
 // fields visits the fields of a struct and of those in it, by their paths.
 func fields(path string, v reflect.Value, visit func(path string, v reflect.Value)) {

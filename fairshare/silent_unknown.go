@@ -28,7 +28,9 @@ type silentUnknown struct {
 	stage   unknownStage
 	began   mono.Time
 	heardAt mono.Time
-	answers int // while untouched
+	answers int     // while untouched
+	known   float64 // 1/s: the rate of a known limit beside it; 0: there is none
+	needs   float64 // the requests in flight for that rate, with the slowest answer so far
 	// The latest two instants at which a multiple of lap was answered.
 	laps   [2]mark
 	first  float64 // the amount served until the first refusal, or towards its end
@@ -72,6 +74,7 @@ const (
 	roomMost    = 12.0  // the most of those
 	roomAnswers = 512.0 // one more for so many answers
 	roomTime    = 15.0  // and for so many seconds
+	roomKnown   = 2.0   // × rate × answer's time: the least beside a known limit
 	lap         = 64
 
 	awayFirst  = 1.0 // s: the first wait
@@ -150,13 +153,16 @@ func (u *silentUnknown) answer(f *Fair, now mono.Time, s *sighting, retryAfter t
 }
 
 // open lets more requests be in flight as long as nothing was refused. It allows more on a long
-// way, since they are as few in a second.
+// way, since they are as few in a second. Beside a known limit it allows at least twice what that
+// needs, since some answers come later than others.
 func (u *silentUnknown) open(f *Fair, now mono.Time, s *sighting) {
 	if u.answers++; u.answers%lap == 0 {
 		u.laps = [...]mark{u.laps[1], {s.at, s.sum}}
 	}
 	room := min(float64(u.answers)+1, roomFirst+min(roomWay*u.way(now, s), roomMost)) + float64(u.answers)/roomAnswers +
 		now.Sub(u.began).Seconds()/roomTime
+	u.needs = max(u.needs, roomKnown*u.known*u.way(now, s))
+	room = max(room, u.needs)
 	f.account.plan(now, s, 0, 0)
 	f.room, f.planned = int(min(room, 1<<30)), 0
 }
