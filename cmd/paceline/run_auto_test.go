@@ -20,16 +20,21 @@ func TestRunAutoFlags(t *testing.T) {
 	}{
 		{"--limit auto", "", 0},
 		{"--limit auto --strangers --share 2 --sharers 10", "", 0},
-		{"--limit auto --limit 20/s", "--limit auto is beside --limit 20/s, and says that nobody knows the limit; expected one of the two", 2},
+		{"--limit auto --limit 20/s", "a tighter limit is found out (--limit auto)", 0},
+		{"--limit auto --preset github", "a tighter limit is found out (--limit auto)", 0},
+		{"--limit auto --preset twilio", "nobody knows the limit: the run finds it out (--limit auto)", 0},
+		{"--limit 20/s --limit auto --strangers", "", 0},
+		{"--limit auto --preset github --use 50%", "--use with --limit auto, which finds its own part", 2},
+		{"--limit auto --preset github --share store.db", "--share with --limit auto: what is to be found out cannot be kept in a store", 2},
+		{"--limit auto --limit-model gpt-4o=rpm:5", "--limit auto with --limit-model", 2},
 		{"--limit auto --limit none", "--limit auto is beside --limit none", 2},
-		{"--limit auto --preset github", "--limit auto is beside --preset github", 2},
 		{"--limit auto --strangers=bucket", "--strangers=bucket with --limit auto, which finds out how the server counts; expected --strangers", 2},
 		{"--limit auto --sharers 10", "--sharers is for limits that others use, too: it needs --strangers", 2},
 		{"--limit auto --strangers --share 2e6", "--limit auto: fairshare: Auto", 4},
 	} {
-		code, _, stderr := paceline("", append(append([]string{"run", "--dry-run"}, strings.Fields(c.args)...), in)...)
-		if code != c.code || !strings.Contains(stderr, c.want) {
-			t.Errorf("%s: %d, want %d and %q in\n%s", c.args, code, c.code, c.want, stderr)
+		code, stdout, stderr := paceline("", append(append([]string{"run", "--dry-run"}, strings.Fields(c.args)...), in)...)
+		if said := stdout + stderr; code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("%s: %d, want %d and %q in\n%s", c.args, code, c.code, c.want, said)
 		}
 	}
 }

@@ -305,7 +305,7 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 	case f.llm.preset != "" && len(f.llm.bounded) == 0:
 		who, _ := provider.Publisher(f.llm.preset)
 		return cli.Usage(fmt.Errorf("--preset %s has no number, as %s publishes none; expected --limit beside it, "+
-			"or --limit auto --provider %s", f.llm.preset, who.Title, who.Name))
+			"such as 20/s, or auto to have it found out", f.llm.preset, who.Title))
 	default:
 		return cli.Usage(fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, auto to have it found out, or --limit none", rate.Forms))
 	}
@@ -314,7 +314,7 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 			if err := f.isAlone(cmd, s); err != nil {
 				return cli.Usage(err)
 			}
-			if s == "auto" && len(c.Limits) > 0 {
+			if s == "auto" && slices.ContainsFunc(c.Limits, func(l format.Rate) bool { return l.Model != "" }) {
 				return cli.Usage(errors.New("--limit auto with --limit-model: limits are found out for all requests of a key, and not for each model; expected one of the two"))
 			}
 			if s == "auto" {
@@ -359,9 +359,12 @@ func (f *runFlags) named(c *run.Config) error {
 	return nil
 }
 
-// isAlone returns an error if --limit none or --limit auto stands beside another limit. Beside
-// --limit-model, none means the models without a limit of their own.
+// isAlone returns an error if --limit none stands beside another limit. Beside --limit-model, none
+// means the models without a limit of their own. auto goes with every limit but none.
 func (f *runFlags) isAlone(cmd *cobra.Command, is string) error {
+	if is == "auto" && !slices.Contains(f.limits, "none") {
+		return nil
+	}
 	beside := ""
 	for _, flag := range []string{"rpm", "tpm", "itpm", "otpm", "preset"} {
 		if cmd.Flag(flag).Changed {

@@ -147,6 +147,9 @@ func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 	if note := f.upstream.note(); note != "" {
 		p.Notes = append(p.Notes, note)
 	}
+	if c.Auto != nil && len(c.Limits)+len(c.Resources) > 0 {
+		p.Notes = append(p.Notes, "a tighter limit is found out (--limit auto)")
+	}
 	longest := time.Duration(0)
 	for _, l := range c.Limits {
 		longest = max(longest, time.Duration(float64(l.Most())/l.Speed()*float64(time.Second)))

@@ -63,7 +63,7 @@ func (at *attempt) file() {
 // served observes what a server accepts if no limit is given.
 func (at *attempt) served() {
 	g, key := at.g, at.a.Key
-	if len(g.limits)+len(g.autos) == 0 && !at.ans.Elsewhere &&
+	if g.knowsNothing() && !at.ans.Elsewhere &&
 		g.served[key].Hear(at.j.res.Began, at.j.res.Ended, at.ans.Result) {
 		g.tellServed(key, telling.EnoughRefusals)
 	}
@@ -137,7 +137,7 @@ func (at *attempt) record() {
 // used-up quota has more. The next run keeps to that, too.
 func (g *group) holds(key int, ans *pool.Answer, own *limit.Outcome) time.Duration {
 	d := holds(own, &ans.Capacity)
-	if d == 0 || g.r.c.Strangers == nil && len(g.autos) == 0 { // others know only what answers state
+	if d == 0 || g.r.c.Strangers == nil && g.r.c.Auto == nil { // others know only what answers state
 		return d
 	}
 	o, units := *own, uint8(0)

@@ -70,8 +70,8 @@ type Config struct {
 	// Share, if not nil, keeps the Limits in a store. All processes with the same store keep to
 	// them together. Sends of earlier runs are not counted again, since the store has them.
 	Share *sharestore.Limits
-	// Auto, if not nil, says that the Limits are not known. Limits is empty then. Each key
-	// finds out how many requests the server accepts, and shares that fairly with its other users.
+	// Auto, if not nil, says that the Limits are not known, or not all. Each account keeps to the
+	// Limits as they are. It finds out how many requests the server accepts beside them.
 	Auto *Auto
 	// NonceUnit is the unit in which nonces count. Gap is the least time between two nonces of a
 	// key; see pool.Key. Both apply if a template has {nonce}.
@@ -380,8 +380,8 @@ func (c *Config) unusable() error {
 		if _, err := c.Auto.limiter(); err != nil {
 			return fmt.Errorf("--limit auto: %w", err)
 		}
-		if len(c.Limits) > 0 {
-			return errors.New("limits that are to be found out beside limits that are known")
+		if c.Share != nil {
+			return errors.New("limits that are to be found out beside limits in a store")
 		}
 	}
 	if err := c.Backoff.Check(); err != nil {

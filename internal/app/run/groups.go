@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
@@ -31,10 +30,9 @@ import (
 type group struct {
 	r      *Run
 	index  int
-	model  string            // as in provider.SharedModel; empty: all models; otherModels: those without own limits
-	limits []format.Rate     // those of Config.Limits that are for this group
-	autos  []*fairshare.Auto // for each key, if the limits are not known; they are in fitted, too
-	rooms  []int64           // for each limit, the content of the buckets of all keys together at the epoch
+	model  string        // as in provider.SharedModel; empty: all models; otherModels: those without own limits
+	limits []format.Rate // those of Config.Limits that are for this group
+	rooms  []int64       // for each limit, the content of the buckets of all keys together at the epoch
 	pool   *pool.Pool
 	// allowances are the limits of all accounts, and of is the one of each key. Several keys may have
 	// the same. Every change of these needs the locks of Run.organizations and of the Pool.
@@ -244,27 +242,29 @@ func (g *group) limit() error {
 	return nil
 }
 
-// newLimits makes the limiters of a key, one for each limit and one over all.
-func (g *group) newLimits(key int) (each []limit.Limiter, fitted *limit.Fitted, err error) {
-	c := &g.r.c
-	each = make([]limit.Limiter, len(g.limits))
+// newLimits makes the limiters of an account: one for each limit, and one over all, also to be shared.
+func (g *group) newLimits(of *allowance) (err error) {
+	c, key := &g.r.c, of.key
+	each := make([]limit.Limiter, len(g.limits))
 	for n, l := range g.limits {
 		if each[n], err = c.made(l); err != nil {
-			return nil, nil, err
+			return err
 		}
 	}
 	all := each
 	if c.Share != nil && len(each) > 0 {
 		one, err := g.join(key, "")
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		all = []limit.Limiter{one}
 	}
-	if all, err = g.seeks(key, all); err != nil {
-		return nil, nil, err
+	if all, err = g.seeks(of, all); err != nil {
+		return err
 	}
-	return each, limit.NewFitted(limit.NewAll(all...)), nil
+	of.limiters, of.fitted = each, limit.NewFitted(limit.NewAll(all...))
+	of.shared = &pool.Shared{Name: g.name(key), Limiter: of.fitted, Use: c.Use, Ramp: c.Ramp}
+	return nil
 }
 
 // of returns the group of a model.

@@ -160,7 +160,7 @@ func (g *group) tellMisfits() {
 
 // tellServed reports which limit would fit if none was given, after at least least refusals.
 func (g *group) tellServed(key, least int) {
-	if len(g.limits)+len(g.autos) > 0 {
+	if !g.knowsNothing() {
 		return
 	}
 	n, in, is := g.served[key].News(least)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/core/keyring"
@@ -44,6 +45,7 @@ type allowance struct {
 	key      int             // the index of its home
 	limiters []limit.Limiter // one for each limit
 	fitted   *limit.Fitted   // over all of them
+	auto     *fairshare.Auto // finds out what is not known, and is in fitted, too; nil: there is none
 	shared   *pool.Shared    // for keys that may share limits
 	past     []limit.Past    // what its limits, and those of its resources, begin with
 	since    mono.Time       // from when on that is known
@@ -205,12 +207,10 @@ func (g *group) allowance(a *keyring.Account) (*allowance, error) {
 		}
 	}
 	key := slices.IndexFunc(g.r.c.Keys, func(k format.Key) bool { return k.Name == a.Home })
-	limiters, fitted, err := g.newLimits(key)
-	if err != nil {
+	of := &allowance{account: a, key: key}
+	if err := g.newLimits(of); err != nil {
 		return nil, err
 	}
-	of := &allowance{account: a, key: key, limiters: limiters, fitted: fitted,
-		shared: &pool.Shared{Name: g.name(key), Limiter: fitted, Use: g.r.c.Use, Ramp: g.r.c.Ramp}}
 	of.shared.Resource = g.ofResource(of)
 	if err := g.joinResources(of); err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func (g *group) allowance(a *keyring.Account) (*allowance, error) {
 	g.pool.Update(func(at mono.Time, _ *pool.Queue, _ *pool.Dispatcher) {
 		now, g.allowances = at, append(g.allowances, of)
 		g.replay(now, of)
-		g.recallTo(key, fitted)
+		g.recallTo(key, of.fitted)
 	})
 	g.fills(now, of)
 	return of, nil

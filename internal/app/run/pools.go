@@ -31,7 +31,7 @@ func (g *group) newPool() error {
 	g.apart = r.c.prices.usual(r.intake.homes) != ""
 	keys := make([]pool.Key, len(r.c.Keys))
 	for i, k := range r.c.Keys {
-		keys[i] = pool.Key{Name: k.Name, Limiter: g.of[i].fitted, Gap: r.c.Gap, Slow: len(g.limits)+len(g.autos) == 0,
+		keys[i] = pool.Key{Name: k.Name, Limiter: g.of[i].fitted, Gap: r.c.Gap, Slow: g.knowsNothing(),
 			Use: r.c.Use, Ramp: r.c.Ramp}
 		keys[i].Resource, keys[i].Apart = g.of[i].shared.Resource, g.apart
 		if r.organizations.together || keys[i].Apart {

@@ -10,6 +10,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -48,7 +49,7 @@ func TestNewRefuses(t *testing.T) {
 		{Config{Ordered: true, Next: next}, "pages come after others"}, {Config{Format: llm, Next: next}, "following pages does not go with batches"},
 		{Config{Header: template("A: {token}")}, "{token} in a template and an issuer"}, {Config{Bearer: &Bearer{Issuer: &giver{}}}, "{token} in a template and an issuer"},
 		{Config{Limits: []format.Rate{{N: 0, Per: time.Second, Text: "0/s"}}}, "limit 0/s: "},
-		{Config{Auto: &Auto{}, Limits: limits}, "limits that are to be found out beside limits that are known"},
+		{Config{Auto: &Auto{}, Limits: limits, Share: &sharestore.Limits{}}, "limits that are to be found out beside limits in a store"},
 		{Config{Backoff: pool.Backoff{Jitter: 2}}, "backoff: Jitter 2"},
 	} {
 		if c.c.Out == "" {

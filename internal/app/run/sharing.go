@@ -117,8 +117,8 @@ func fixed(all []format.Template, called func(string) string) map[string][]strin
 	return values
 }
 
-// Auto is for limits that the user does not know. A fairshare.Auto finds out how many requests each
-// key may send.
+// Auto is for limits that the user does not know, or of which the user does not know all. A
+// fairshare.Auto finds out how many requests each account may send.
 type Auto struct {
 	// Weight and Sharers are as in fairshare.AutoConfig.
 	Weight, Sharers float64
@@ -128,28 +128,34 @@ type Auto struct {
 	Seed uint64
 }
 
-func (a *Auto) limiter() (*fairshare.Auto, error) {
+// limiter makes the limiter of a key, beside the limits that are known.
+func (a *Auto) limiter(known ...limit.Limiter) (*fairshare.Auto, error) {
+	rules, _ := limit.Rates(limit.NewAll(known...))
 	return fairshare.NewAuto(fairshare.AutoConfig{Weight: a.Weight, Sharers: a.Sharers, Alone: !a.Strangers,
-		Rng: rand.New(rand.NewPCG(cmp.Or(a.Seed, rand.Uint64()), 0))})
+		Known: rules,
+		Rng:   rand.New(rand.NewPCG(cmp.Or(a.Seed, rand.Uint64()), 0))})
 }
 
-// seeks makes the limiter that finds out the limit of a key. The journal keeps its findings for the
-// next run.
-func (g *group) seeks(key int, each []limit.Limiter) ([]limit.Limiter, error) {
+// knowsNothing reports whether the group has no limit, and finds none out.
+func (g *group) knowsNothing() bool { return len(g.limits) == 0 && g.r.c.Auto == nil }
+
+// seeks makes the limiter that finds out the limit of an account, beside those that are known. The
+// journal keeps its findings for the next run.
+func (g *group) seeks(of *allowance, each []limit.Limiter) ([]limit.Limiter, error) {
 	if g.r.c.Auto == nil {
 		return each, nil
 	}
-	a, err := g.r.c.Auto.limiter()
+	a, err := g.r.c.Auto.limiter(each...)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --limit auto: %w", ErrConfig, err)
 	}
-	g.autos = append(g.autos, a)
+	of.auto = a
 	each = each[:len(each):len(each)]
 	if g.r.store.Book == nil {
 		return append(each, a), nil
 	}
-	return append(each, g.r.store.Book.Limiter(g.name(key), a, func(text string, _ bool) {
-		who := "key " + g.called(key) + ": "
+	return append(each, g.r.store.Book.Limiter(g.name(of.key), a, func(text string, _ bool) {
+		who := "key " + g.called(of.key) + ": "
 		if g.r.c.keyless {
 			who = ""
 		}
@@ -157,17 +163,20 @@ func (g *group) seeks(key int, each []limit.Limiter) ([]limit.Limiter, error) {
 	})), nil
 }
 
-// found returns the limits that the keys have found.
+// found returns the limits that the accounts have found.
 func (p pools) found() (all []tally.Found) {
 	for _, g := range p {
 		if g.pool == nil {
 			continue
 		}
 		g.pool.Update(func(mono.Time, *pool.Queue, *pool.Dispatcher) {
-			for i, a := range g.autos {
-				f := a.Found()
+			for _, of := range g.allowances {
+				if of.auto == nil {
+					continue
+				}
+				f := of.auto.Found()
 				all = append(all, tally.Found{
-					Key: g.called(i), N: f.Rule.N, Seconds: f.Rule.Per.Seconds(), By: f.By, Soon: f.Soon, Later: f.Later,
+					Key: g.called(of.key), N: f.Rule.N, Seconds: f.Rule.Per.Seconds(), By: f.By, Soon: f.Soon, Later: f.Later,
 					Text: f.String(),
 				})
 			}
