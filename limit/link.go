@@ -11,6 +11,7 @@ const (
 	Implied        Link = iota // what Result implies: an answer is Working, no answer shows nothing
 	Working                    // answered; a refusal is an answer too
 	Broken                     // answered as by a server that does not work: a status of 500 or more
+	Away                       // answered in the place of a server that is away; others can take its load
 	Silent                     // sent, and no answer came
 	Unreachable                // no connection: refused, no route, or no answer to the connect
 	NoName                     // the name of the host has no address
@@ -19,7 +20,7 @@ const (
 	links
 )
 
-var linkNames = [links]string{"implied", "working", "broken", "silent", "unreachable", "no name", "bad certificate", "no files"}
+var linkNames = [links]string{"implied", "working", "broken", "away", "silent", "unreachable", "no name", "bad certificate", "no files"}
 
 func (s Link) String() string {
 	if s >= links {

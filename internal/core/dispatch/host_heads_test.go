@@ -426,7 +426,7 @@ func (w *hostModel) step(op, b, c byte) {
 		a := w.open[i]
 		w.open = slices.Delete(w.open, i, i+1)
 		id := a.Request.Value.(int)
-		ans := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Result(c % 5), Link: limit.Link(c / 5 % 8)}, Returned: op > 250}
+		ans := dispatch.Answer{Outcome: limit.Outcome{Result: limit.Result(c % 5), Link: limit.Link(c / 5 % 9)}, Returned: op > 250}
 		if a.host == "x" { // mostly away
 			ans.Result, ans.Link = limit.Unsent, []limit.Link{limit.Implied, limit.Unreachable, limit.Silent, limit.Working}[c%16%3+c/250]
 		}
@@ -442,7 +442,7 @@ func (w *hostModel) step(op, b, c byte) {
 		counts := o.Result != limit.Unsent
 		if o.Result == limit.Unsent {
 			switch o.Link {
-			case limit.Implied, limit.Working, limit.Broken:
+			case limit.Implied, limit.Working, limit.Broken, limit.Away:
 				counts = true
 			case limit.Silent:
 				counts = !watch.State(w.now).Down

@@ -55,6 +55,10 @@ const (
 //
 // A server that refuses because of a limit works; a Stack handles refusals.
 //
+// One answer that is limit.Away is enough, since others take the load meanwhile, and callers get each
+// further one. It may be an accident. So the load begins at once, not slowly, if the first probe is
+// served, and if the server was up for longer than the last outage took.
+//
 // Ready, Admit and Settle do not allocate.
 //
 //	up ── a row of failures, nothing served that was sent since ──► down ◄─┐
@@ -238,7 +242,9 @@ func (h *Breaker) works(number uint64) {
 	if p := &h.outage; p.on && number > p.first {
 		p.on, p.probe, p.ended, p.lasted = false, 0, h.last, h.last.Sub(p.since)
 		h.row = failedRow{}
-		h.begin.Start(h.sent)
+		if !p.accident() {
+			h.begin.Start(h.sent)
+		}
 		h.told = false
 	}
 }
@@ -262,12 +268,12 @@ func (h *Breaker) fails(number uint64, saw limit.Link, probe bool) {
 		*r = failedRow{began: h.last, first: number, since: h.sent}
 	}
 	r.count++
-	if saw != limit.Broken && saw != limit.Silent {
+	if saw > limit.Silent {
 		r.never++
 	}
 	r.first = min(r.first, number)
 	r.kind = saw
-	if h.shows() {
+	if saw == limit.Away || h.shows() {
 		h.stop()
 	}
 }
@@ -284,6 +290,9 @@ func (h *Breaker) shows() bool {
 	}
 	return r.count >= h.answers && (lasted >= lastingAnswers || r.count >= longAnswersRow)
 }
+
+// accident reports whether an outage that has just ended had one answer as its evidence, and no more.
+func (p *outage) accident() bool { return p.kind == limit.Away && p.level == 1 }
 
 // stop begins an outage. If the host was up for less time than the last outage took, the pauses
 // between probes continue from there.

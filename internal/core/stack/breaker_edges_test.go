@@ -7,6 +7,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // fails has one request at now that does not get there.
@@ -40,6 +41,51 @@ func TestAnOutageAfterAnother(t *testing.T) {
 			t.Errorf("%v after it came back: %+v, want a probe after %v", apart, s, first)
 		}
 	}
+}
+
+// One answer in the place of the server is enough, whatever is on its way. Where the first probe is served,
+// any number goes at once: it was an accident. After a failed probe, or soon after the last outage, the
+// load begins slowly.
+func TestOneAnswerForAServerThatIsAway(t *testing.T) {
+	h := steadyBreaker()
+	end := func(now time.Duration, saw limit.Link) {
+		t.Helper()
+		if r := h.Ready(at(now), limit.One); r != at(now) {
+			t.Fatalf("at %v the next one may go at %v", now, r)
+		}
+		h.Settle(at(now), limittest.Admit(h, at(now), limit.One), &limit.Outcome{Result: limit.Failed, Link: saw})
+	}
+	next := func(now, want mono.Time, by string) { // the next one but one
+		t.Helper()
+		one := limittest.Admit(h, now, limit.One)
+		if r, rule := h.Explain(now, limit.One); r != want || r > now && rule.Name != by {
+			t.Errorf("at %v the next but one waits until %v for %+v, want %v", now, r, rule, want)
+		}
+		h.Settle(now, one, &limit.Outcome{Result: limit.Unsent})
+	}
+	for range 5 {
+		limittest.Admit(h, 0, limit.One)
+	}
+	end(0, limit.Broken)
+	end(0, limit.Away)
+	if s := h.State(0); !s.Down || s.Next != at(250*ms) || s.Kind != limit.Away {
+		t.Fatalf("%+v", s)
+	}
+	next(at(250*ms), limit.AfterSettle, "outage")
+	end(250*ms, limit.Working)
+	next(at(250*ms), at(250*ms), "")
+
+	end(10*time.Second, limit.Away)
+	end(10*time.Second+250*ms, limit.Away)
+	end(10*time.Second+750*ms, limit.Working)
+	next(at(10*time.Second+750*ms), limit.AfterSettle, "beginning")
+
+	end(11*time.Second, limit.Away) // sooner than the last outage took
+	if s := h.State(at(11 * time.Second)); s.Next != at(12*time.Second) {
+		t.Errorf("%+v", s)
+	}
+	end(12*time.Second, limit.Working)
+	next(at(12*time.Second), limit.AfterSettle, "beginning")
 }
 
 // A request was served before a probe was due. From then on no request waits for the probe.

@@ -30,6 +30,7 @@ type outage struct {
 	first int // the earliest send of the row that began it
 	next  mono.Time
 	level int
+	kind  limit.Link
 	probe int // -1: none is out
 }
 
@@ -82,6 +83,9 @@ func (s *hostStory) tell(now mono.Time) (t hostTold) {
 			}
 			if on != nil && on.first < d.send {
 				last, ended, on, slowed, row = on, d.at, nil, i, nil
+				if last.kind == limit.Away && last.level == 1 { // an accident
+					slowed = -1
+				}
 			} else if on != nil && on.probe == d.send {
 				on.probe = -1
 			}
@@ -96,6 +100,7 @@ func (s *hostStory) tell(now mono.Time) (t hostTold) {
 			if on.probe == d.send {
 				on.probe = -1
 				on.level++
+				on.kind = saw
 				on.next = d.at.Add(step(on.level))
 			}
 		case d.send >= alive:
@@ -107,7 +112,7 @@ func (s *hostStory) tell(now mono.Time) (t hostTold) {
 			for _, e := range row {
 				first = min(first, s.deeds[e].send)
 			}
-			on = &outage{since: s.deeds[row[0]].at, first: first, level: 1, probe: -1}
+			on = &outage{since: s.deeds[row[0]].at, first: first, level: 1, kind: saw, probe: -1}
 			if last != nil && d.at.Sub(ended) < ended.Sub(last.since) {
 				on.level = last.level + 1
 			}
@@ -141,6 +146,9 @@ func (s *hostStory) tell(now mono.Time) (t hostTold) {
 // convicts reports whether a row of failures, the last of which is end, shows that the host is
 // down.
 func (s *hostStory) convicts(row []int, end int) bool {
+	if s.deeds[end].saw == limit.Away {
+		return true
+	}
 	if len(s.open(row[0], end+1)) > 2*len(row) {
 		return false
 	}
@@ -225,9 +233,11 @@ func playHost(program []byte) error {
 
 // outcome is an end, and its evidence.
 func hostOutcome(op, b byte) (limit.Outcome, limit.Link) {
-	saw := limit.Link(b % 8)
+	saw := limit.Link(b % 9)
 	if op&8 != 0 { // in bad times
 		saw = []limit.Link{limit.Broken, limit.Silent, limit.Unreachable, limit.NoName}[b%4]
+	} else if saw == limit.Away && b >= 128 { // otherwise rows of other failures hardly ever grow
+		saw = limit.Broken
 	}
 	o := limit.Outcome{Link: saw, Result: limit.Result(b >> 3 % 5)}
 	if saw == limit.Implied && (o.Result == limit.Accepted || o.Result == limit.Limited || o.Result == limit.Failed) {

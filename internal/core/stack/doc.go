@@ -17,6 +17,7 @@
 //	ramp.go           Use and Ramp: a part of the limits; a load that rises slowly, also after
 //	                  "too fast"
 //	idle.go           what a Stack without requests in flight remembers
-//	breaker.go        Breaker: when a host counts as down, when a probe goes, when it is up again
+//	breaker.go        Breaker: when a host counts as down, when a probe goes, when it is up again; one
+//	                  answer of a server that is away, while others can take its load
 //	open_files.go     too many open files: fewer requests in flight
 package stack
