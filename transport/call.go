@@ -74,6 +74,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			n--
 			continue
 		}
+		if c.headFirst() {
+			n--
+			continue
+		}
 		if resp, ended, err := c.send(&n); ended {
 			return resp, err
 		}

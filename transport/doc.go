@@ -65,6 +65,10 @@
 // fails at once, without waiting. With Config.MaxWait, a request that a limit refuses is sent again
 // until this wait is over, however often, unless Config.Attempts is 1.
 //
+// With several targets, a target that answers 502 or 503 is passed over at once, while another is open.
+// If a request that must not be sent twice, as a POST, is next to probe the target, a HEAD for the same
+// URL goes first. The HEAD has the header of the request, but no body, and takes a permit like any request.
+//
 // A Transport is neither a cache nor a queue that stores requests. If a request must outlive the
 // call that made it, use a pool.Pool. A Pool also has priorities, and keeps dead letters (records
 // of requests that failed for good). A Transport, too, knows deadlines, those of a request's
@@ -103,6 +107,7 @@
 //	key.go                 Config.Keys: which key goes; nonces in order; banned keys, Readmit;
 //	                       redirects elsewhere
 //	target.go              Config.Targets: which server a request takes; when it goes to the next
+//	head_first.go          a target that answers 502 or 503: passed over at once, and probed by a HEAD
 //	target_cost.go         a cost that differs from target to target
 //	session.go             Config.Affinity: the target of a session, and when it moves
 //	renamed_path.go        a model in a path, by another name at a target

@@ -78,6 +78,7 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 			s.follows()
 		}
 	}
+	c.judgeAway(s)
 	if t.config.Scope != nil && v.Said.Refusal != provider.None {
 		p, _ := s.partition()
 		v.Scope = cmp.Or(t.config.Scope(p, v.Said), v.Scope)
@@ -276,11 +277,7 @@ func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Durati
 	t := c.t
 	if v.Result != limit.Limited && !v.Said.Partly {
 		if v.Link != limit.Working && c.ctx.Err() == nil && !errors.Is(v.Err, send.ErrLapsed) {
-			cause := v.Err
-			if cause == nil {
-				cause = errStatus(v.Status)
-			}
-			s.way.server.failed(cause)
+			s.way.server.failed(causeOf(v))
 		}
 		return max(t.delay(number+min(c.none, moreDelay)), v.RetryAfter)
 	}
@@ -303,6 +300,14 @@ func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Durati
 		v.InTime(pause, c.spare(number)) // it waits for the end of the pause in line
 	}
 	return 0
+}
+
+// causeOf returns why an attempt failed.
+func causeOf(v *classify.Verdict) error {
+	if v.Err != nil {
+		return v.Err
+	}
+	return errStatus(v.Status)
 }
 
 // patience returns how much of the longest wait of the request is left. It is 0 if the request is

@@ -50,6 +50,8 @@ type node struct {
 	health *stack.Breaker
 	way    *paceline.Limit // to the host
 	down   atomic.Bool     // the host was down at the latest look
+	heads  atomic.Bool     // it is down, and a HEAD may show that it is back: see headFirst
+	mute   atomic.Bool     // a HEAD got no answer in this outage
 	cause  error           // of the outage
 }
 
@@ -264,13 +266,18 @@ func (n *node) failed(cause error) {
 		if s = n.health.State(now); s.Down {
 			n.cause = openly(cause)
 			n.down.Store(true)
+			n.heads.Store(s.Kind != limit.Broken && s.Kind != limit.Silent)
 		}
 		if _, over := n.outage(now); over {
 			n.shutIf(true)
 		}
 	}, n.limit)
 	if news && s.Down {
-		n.t.note(observe.EventDown, n.partition, fmt.Sprintf("nothing arrives at the host (%v)", s.Kind))
+		said := fmt.Sprintf("nothing arrives at the host (%v)", s.Kind)
+		if s.Kind == limit.Away {
+			said = fmt.Sprintf("passed over while other targets are open (%v)", openly(cause))
+		}
+		n.t.note(observe.EventDown, n.partition, said)
 		n.t.log.Warn("host is down", "partition", n.partition, "kind", s.Kind.String(), "err", openly(cause))
 	}
 }
@@ -284,6 +291,8 @@ func (n *node) served() {
 		if s = n.health.State(now); !s.Down {
 			n.cause = nil
 			n.down.Store(false)
+			n.heads.Store(false)
+			n.mute.Store(false)
 		}
 	})
 	if news && !s.Down {

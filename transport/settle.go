@@ -65,7 +65,7 @@ func (s *sent) settle(o limit.Outcome) {
 	default:
 		s.permit.Settle(o)
 	}
-	if h := w.server; h.down.Load() && o.Result == limit.Accepted {
+	if h := w.server; h.down.Load() && (o.Result == limit.Accepted || o.Link == limit.Working) {
 		h.served()
 	}
 	if len(v.Said.Policies) == 0 {

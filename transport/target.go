@@ -293,7 +293,7 @@ func (c *call) reroute(goes func(w *way) bool) bool {
 	var ways [][]*paceline.Limit
 	for k := range l.ways() {
 		w := l.by(k)
-		if c.affords(w) && goes(w) && w.look() == nil && (w.account == nil || c.t.asks(w.account, &c.denied)) {
+		if goes(w) && c.isOpen(w) {
 			only = append(only, w)
 			ways = append(ways, l.limits(w))
 		}
@@ -366,7 +366,7 @@ func (c *call) aimed(g *target, r *http.Request) *http.Request {
 	case name == c.model:
 	case c.inPath:
 		renamePath(r.URL, c.model, name)
-	case c.raw != nil:
+	case c.raw != nil && r.Body != nil:
 		raw := tokens.Renamed(c.raw, name)
 		r.Body.Close()
 		r.ContentLength = int64(len(raw))

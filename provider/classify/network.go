@@ -21,6 +21,13 @@ func linkOfStatus(status int) limit.Link {
 	return limit.Working
 }
 
+// Away reports whether an answer may stand for a server that is away: 502 and 503, which a gateway or a
+// balancer gives in its place. A 500 may be the fault of its request. A 504 comes only after the
+// gateway's own patience, and so may be that of one slow request.
+func Away(status int) bool {
+	return status == http.StatusBadGateway || status == http.StatusServiceUnavailable
+}
+
 // LinkOf returns what a failed attempt shows of the way to a server, as limit.Outcome has it. The
 // error comes from net/http, or from code that dials and writes by itself. LinkOf looks at types and
 // numbers, not at words.
