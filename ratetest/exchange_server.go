@@ -25,6 +25,9 @@ import (
 // Path is the URL path of an Exchange.
 const Path = "/api/request"
 
+// MostVirtualClients is the most clients of a virtual clock.
+const MostVirtualClients = host.MostClients
+
 // Config describes an Exchange. The zero value is the strict one: 20 requests per second and key,
 // nonces, a ban after ten refusals, and no latency.
 type Config struct {
@@ -42,6 +45,9 @@ type Config struct {
 	// Before and After are the latencies of each request on its way to the check and back. If zero,
 	// none.
 	Before, After latency.Law
+	// VirtualClients is the number of clients of a virtual clock, by which the server counts. Then
+	// Before and After are not set. If zero, the clock is real.
+	VirtualClients int
 	// Seed is the seed of the latencies. The same requests, received in the same order, get the
 	// same latencies.
 	Seed uint64
@@ -64,13 +70,25 @@ type Config struct {
 // A request is received, waits for its latency, is checked, waits again and is answered. A client
 // that gives up during a wait changes nothing: its request is already on its way.
 //
+// By a virtual clock (VirtualClients), a client asks the server to sleep, and a day passes in
+// seconds. A client is a name, and makes one call at a time:
+//
+//	/clock/sleep?client=NAME&seconds=1.5   answers when the client's sleep is over
+//	/clock/leave?client=NAME               the clock no longer waits for the client
+//	/clock/now
+//
+// Each answer is the clock's time in seconds, as text. The clock starts when all clients sleep. It
+// advances to the earliest end of a sleep, and one client is awake at a time. So a test has the same
+// order of events on every machine. A client whose connection breaks during a sleep has left. If
+// the clock waits for a client for a minute of real time, all sleeps fail with its name.
+//
 // An Exchange is an http.Handler that also runs in memory and in a synctest bubble. Start gives it
 // a socket. Safe for concurrent use.
 type Exchange struct {
 	host.Host // has Start, StartListener, URL, Close and Shutdown
 
 	config  Config
-	base    time.Time
+	clock   *host.Clock
 	numbers map[string]int // key to its number
 	log     host.Journal
 	work    *host.Requests
@@ -137,6 +155,11 @@ func NewExchange(c Config) (*Exchange, error) {
 		c.Keys = []string{"key1", "key2", "key3", "key4", "key5"}
 	}
 	c.Keys = slices.Clone(c.Keys)
+	clock, err := host.NewClock(host.ClockConfig{Clients: c.VirtualClients,
+		Latency: c.Before != latency.Law{} || c.After != latency.Law{}})
+	if err != nil {
+		return nil, fmt.Errorf("ratetest: %w", err)
+	}
 	numbers := make(map[string]int, len(c.Keys))
 	for i, name := range c.Keys {
 		if _, twice := numbers[name]; name == "" || twice {
@@ -152,16 +175,15 @@ func NewExchange(c Config) (*Exchange, error) {
 	}
 	x := &Exchange{
 		config:  c,
-		base:    time.Now(),
+		clock:   clock,
 		numbers: numbers,
 		log:     host.Journal{To: c.LogTo},
 		rng:     rand.New(rand.NewPCG(c.Seed, 0)),
 	}
-	x.Host, x.work = host.New(x, x.log.Flush)
+	x.Host, x.work = host.New(x, clock, x.log.Flush)
 	its := rule.ExchangeConfig{
 		Keys: len(c.Keys), Limit: c.Limit, Window: c.Window, BanAfter: c.BanAfter, AnyNonce: c.AnyNonce,
 	}
-	var err error
 	if x.rule, err = rule.NewExchange(its); err != nil {
 		return nil, err
 	}
@@ -171,10 +193,13 @@ func NewExchange(c Config) (*Exchange, error) {
 	return x, nil
 }
 
-func (x *Exchange) now() mono.Time { return mono.Time(time.Since(x.base)) }
+func (x *Exchange) now() mono.Time { return mono.Time(x.clock.Elapsed()) }
 
 // ServeHTTP implements http.Handler.
 func (x *Exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if x.clock.Answers(w, r) {
+		return
+	}
 	if r.URL.Path != Path {
 		host.Answer(w, http.StatusNotFound, host.Failure("no such path: requests go to "+Path))
 		return
@@ -389,6 +414,6 @@ func (x *Exchange) Report() Report {
 		Dropped:   x.dropped,
 		Received:  int(x.received),
 		Kept:      len(x.records),
-		Elapsed:   time.Since(x.base),
+		Elapsed:   x.clock.Elapsed(),
 	}
 }

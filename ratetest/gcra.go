@@ -30,6 +30,9 @@ type GCRAConfig struct {
 	Level int64
 	// Scale is the speed of the server's clock relative to the real one. If zero, 1. At most 1000.
 	Scale float64
+	// VirtualClients is the number of clients of a virtual clock, by which the server counts. Then
+	// Scale, Before and After are not set. If zero, the clock is real. See Exchange.
+	VirtualClients int
 	// Before and After are the latencies of each request on its way to the check and back, by the
 	// server's clock. If zero, none.
 	Before, After latency.Law
@@ -55,7 +58,7 @@ type GCRA struct {
 	host.Host // has Start, StartListener, URL, Close and Shutdown
 
 	config GCRAConfig
-	base   time.Time
+	clock  *host.Clock
 	log    host.Journal
 	work   *host.Requests
 
@@ -97,9 +100,10 @@ func NewGCRA(c GCRAConfig) (*GCRA, error) {
 		c.Limit, c.Window = 4500, time.Hour
 	}
 	c.Capacity = cmp.Or(c.Capacity, c.Limit)
-	c.Scale = cmp.Or(c.Scale, 1)
-	if !(c.Scale > 0 && c.Scale <= 1000) {
-		return nil, fmt.Errorf("ratetest: GCRA: Scale %v is not above 0 and at most 1000", c.Scale)
+	clock, err := host.NewClock(host.ClockConfig{Scale: c.Scale, Clients: c.VirtualClients,
+		Latency: c.Before != latency.Law{} || c.After != latency.Law{}})
+	if err != nil {
+		return nil, fmt.Errorf("ratetest: GCRA: %w", err)
 	}
 	if c.Level < 0 || c.Level > c.Capacity {
 		return nil, fmt.Errorf("ratetest: GCRA: Level %d is not from 0 to the capacity of %d", c.Level, c.Capacity)
@@ -109,30 +113,27 @@ func NewGCRA(c GCRAConfig) (*GCRA, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &GCRA{config: c, base: time.Now(), log: host.Journal{To: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)),
+	g := &GCRA{config: c, clock: clock, log: host.Journal{To: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)),
 		rule: r, first: mono.Max, left: c.Level}
-	g.Host, g.work = host.New(g, g.log.Flush)
+	g.Host, g.work = host.New(g, clock, g.log.Flush)
 	return g, nil
-}
-
-// clock returns the time by the server's own clock.
-func (g *GCRA) clock() mono.Time {
-	return mono.Time(float64(time.Since(g.base)) * g.config.Scale)
 }
 
 // ServeHTTP implements http.Handler.
 func (g *GCRA) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if g.clock.Answers(w, r) {
+		return
+	}
 	if !g.work.Enter() {
 		host.Answer(w, http.StatusServiceUnavailable, host.Failure("the server is closing"))
 		return
 	}
 	defer g.work.Leave()
-	real := func(d time.Duration) time.Duration { return time.Duration(float64(d) / g.config.Scale) }
 	g.mu.Lock()
 	before, after := g.config.Before.Draw(g.rng), g.config.After.Draw(g.rng)
 	g.report.Peak = max(g.report.Peak, g.work.Underway())
 	g.mu.Unlock()
-	if !g.work.Wait(real(before)) {
+	if !g.work.Wait(g.clock.Real(before)) {
 		g.mu.Lock()
 		g.report.Dropped++
 		g.mu.Unlock()
@@ -141,7 +142,7 @@ func (g *GCRA) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	passed, left := g.check(r.UserAgent(), before, after)
 	g.log.Flush() // Close returns its error
-	g.work.Wait(real(after))
+	g.work.Wait(g.clock.Real(after))
 	w.Header().Set("RateLimit-Remaining", strconv.FormatInt(left, 10))
 	w.Header().Set("RateLimit-Multiplier", "1")
 	if !passed {
@@ -173,7 +174,7 @@ func (g *GCRA) check(client string, before, after time.Duration) (passed bool, l
 
 // since starts the clock of the rule if it does not run yet. The lock is held.
 func (g *GCRA) since() mono.Time {
-	now := g.clock()
+	now := mono.Time(g.clock.Elapsed())
 	g.first = min(g.first, now)
 	return mono.Time(now.Sub(g.first))
 }

@@ -86,7 +86,7 @@ func New(c Config) (*Server, error) {
 	for _, k := range c.Keys {
 		l.keys[k] = k
 	}
-	l.Host, l.work = host.New(l, l.log.Flush)
+	l.Host, l.work = host.New(l, nil, l.log.Flush)
 	return l, nil
 }
 

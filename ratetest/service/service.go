@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +31,10 @@ type Config struct {
 	// Scale is the speed of the server's clock relative to the real one. If zero, 1. At most 1000.
 	// All times in answers are by the server's clock.
 	Scale float64
+	// VirtualClients is the number of clients of a virtual clock, by which the server counts. Then
+	// Scale, Before and After are not set. If zero, the clock is real. See ratetest.Exchange. The
+	// virtual clock starts at 1970-01-01 00:00 UTC.
+	VirtualClients int
 	// Before and After are the latencies of each request on its way to the check and back, by the
 	// server's clock. If zero, none.
 	Before, After latency.Law
@@ -64,7 +67,7 @@ type Server struct {
 	set    string
 	limits []provider.Policy
 	ban    *banRule
-	base   time.Time
+	clock  *host.Clock
 	log    host.Journal
 	work   *host.Requests
 
@@ -126,12 +129,13 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Scale = cmp.Or(c.Scale, 1)
-	if !(c.Scale > 0 && c.Scale <= 1000) {
-		return nil, fmt.Errorf("ratetest: Service: Scale %v is not above 0 and at most 1000", c.Scale)
+	clock, err := host.NewClock(host.ClockConfig{Scale: c.Scale, Clients: c.VirtualClients,
+		Latency: c.Before != latency.Law{} || c.After != latency.Law{}})
+	if err != nil {
+		return nil, fmt.Errorf("ratetest: Service: %w", err)
 	}
 	s := &Server{
-		config: c, row: row, set: set, limits: limits, ban: banOf(row, limits), base: time.Now(),
+		config: c, row: row, set: set, limits: limits, ban: banOf(row, limits), clock: clock,
 		log: host.Journal{To: c.LogTo}, rng: rand.New(rand.NewPCG(c.Seed, 0)),
 		keys: map[string]string{}, gauges: map[gaugeID]*gauge{}, outlaws: map[string]*outlaw{}, judge: newJudge(row, limits),
 	}
@@ -140,7 +144,7 @@ func New(c Config) (*Server, error) {
 			return nil, fmt.Errorf("ratetest: Service: Limits: %q: %w", limits[i].Name, err)
 		}
 	}
-	s.Host, s.work = host.New(s, s.log.Flush)
+	s.Host, s.work = host.New(s, clock, s.log.Flush)
 	return s, nil
 }
 
@@ -197,7 +201,7 @@ func (s *Server) Limits() []provider.Policy { return slices.Clone(s.limits) }
 
 // now returns the time of the server's own clock.
 func (s *Server) now() time.Time {
-	return s.base.Add(time.Duration(float64(time.Since(s.base)) * s.config.Scale))
+	return s.clock.Base().Add(s.clock.Elapsed())
 }
 
 // epoch returns the zero of the rules' instants: a midnight, UTC. So ticks and intervals match the
@@ -248,7 +252,7 @@ func (s *Server) newGauge(policy int, who string) (*gauge, error) {
 	if p.Rule == provider.Concurrency {
 		return g, nil
 	}
-	r, _, err := servedRule(s.row, p, epoch(s.base))
+	r, _, err := servedRule(s.row, p, epoch(s.clock.Base()))
 	g.rule = r
 	return g, err
 }
@@ -316,18 +320,20 @@ type reply struct {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.clock.Answers(w, r) {
+		return
+	}
 	if !s.work.Enter() {
 		host.Answer(w, http.StatusServiceUnavailable, host.Failure("the server is closing"))
 		return
 	}
 	defer s.work.Leave()
-	real := func(d time.Duration) time.Duration { return time.Duration(float64(d) / s.config.Scale) }
 	s.mu.Lock()
 	before, after := s.config.Before.Draw(s.rng), s.config.After.Draw(s.rng)
 	s.peak = max(s.peak, s.work.Underway())
 	s.mu.Unlock()
 	asked := s.read(r)
-	if !s.work.Wait(real(before)) {
+	if !s.work.Wait(s.clock.Real(before)) {
 		s.mu.Lock()
 		s.dropped++
 		s.mu.Unlock()
@@ -337,7 +343,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a, open := s.check(asked)
 	s.log.Flush() // Close returns the error
 	defer s.log.Flush()
-	s.work.Wait(real(after))
+	s.work.Wait(s.clock.Real(after))
 	defer s.answered(a, open)
 
 	a.write(w)
@@ -350,7 +356,7 @@ func (s *Server) check(q *asked) (*reply, []*gauge) {
 	defer s.mu.Unlock()
 	s.n++
 	clock := s.now()
-	now := mono.Of(epoch(s.base), clock)
+	now := mono.Of(epoch(s.clock.Base()), clock)
 	a := &reply{asked: q, n: s.n, preset: s.set, now: clock, header: http.Header{}, status: http.StatusOK,
 		body: map[string]any{"status": "OK"}}
 	// A server with a clock of its own speed sends the time of that clock.
@@ -514,7 +520,7 @@ func (s *Server) Report() Report {
 	r := s.judge.sum()
 	r.Provider = s.row.name
 	r.Dropped, r.Peak = s.dropped, s.peak
-	r.Elapsed = s.now().Sub(s.base)
+	r.Elapsed = s.clock.Elapsed()
 	return r
 }
 

@@ -112,7 +112,7 @@ var Table = []Package{
 	{Name: "ratetest", Ours: "limit/mono internal/core/ceiling internal/rule ratetest/latency ratetest/internal/host", Std: "any"},
 	{Name: "ratetest/llm", Ours: "limit/mono internal/rule ratetest/latency ratetest/internal/host ratetest/internal/model", Std: "any"},
 	{Name: "ratetest/service", Ours: "limit/mono internal/rule provider ratetest/latency ratetest/internal/host ratetest/internal/model", Std: "any"},
-	{Name: "ratetest/internal/host", Std: "any"},
+	{Name: "ratetest/internal/host", Ours: "limit/mono", Std: "any"},
 	{Name: "ratetest/internal/model", Std: pure + " encoding/base64 encoding/binary encoding/json regexp regexp/syntax strconv unicode/utf8 bytes"},
 	{Name: "internal/app/report", Ours: "internal/app/run internal/app/run/tally internal/app/run/format internal/app/run/output internal/text/rate internal/text internal/web", Std: "any"},
 	{Name: "cmd/paceline", Ours: "any", Std: "any", Modules: "any"},

@@ -14,6 +14,7 @@ type Host struct {
 	handler http.Handler
 	last    func() error // writes the rest, after the last request
 	work    *Requests
+	clock   *Clock // nil: not of this package
 
 	server *http.Server
 	addr   net.Addr
@@ -21,10 +22,11 @@ type Host struct {
 }
 
 // New returns the Host of a handler, and its Requests. The handler enters and leaves each request
-// there. Shutdown calls last at its end, to write the rest of the log.
-func New(handler http.Handler, last func() error) (Host, *Requests) {
+// there. Shutdown ends the sleeps of clock, which may be nil. At its end, it calls last to write the
+// rest of the log.
+func New(handler http.Handler, clock *Clock, last func() error) (Host, *Requests) {
 	work := &Requests{cut: make(chan struct{}), idle: make(chan struct{})}
-	return Host{handler: handler, last: last, work: work}, work
+	return Host{handler: handler, last: last, work: work, clock: clock}, work
 }
 
 // Start listens on a TCP address and serves it. If addr is "", it is a free port of the loopback
@@ -78,6 +80,7 @@ func (h *Host) Close() error {
 // runs any more when Shutdown returns. The error is that of writing the log. Shutdown and Close may
 // be called again.
 func (h *Host) Shutdown(ctx context.Context) error {
+	h.clock.close()
 	if h.server != nil {
 		h.server.Shutdown(ctx) // an error means that ctx is done, which is checked below
 	}
