@@ -113,6 +113,10 @@ func TestInput(t *testing.T) {
 	if string(d.Body) != "as it is\n" || d.Header != nil || d.Cost != limit.One {
 		t.Errorf("%+v", d)
 	}
+	if w, errs := read(t, `{"url":"http://h/","cost":"25 weight"}`, format.InputLimits{}); errs != nil ||
+		w[0].Cost != (limit.Cost{limit.Requests: 1, limit.Weight: 25}) {
+		t.Errorf("25 weight beside the request: %v, %q", w[0].Cost, errs)
+	}
 	// Without an id, the line and its content name the request. The raw line can be run again with
 	// that id.
 	if !strings.HasPrefix(a.ID, "line-1-") || !strings.HasPrefix(d.ID, "line-5-") {

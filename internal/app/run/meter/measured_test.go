@@ -186,3 +186,13 @@ func TestProvider(t *testing.T) {
 		t.Errorf("a model with a date has limits of its own: %+v", limits)
 	}
 }
+
+// A model whose vocabulary is known has its tokens counted, and not estimated.
+func TestCountsExactly(t *testing.T) {
+	m := newMeter(t, Config{Host: "api.openai.com"})
+	for model, want := range map[string]bool{"gpt-4o-mini": true, "a-model-of-nobody": false} {
+		if got := m.CountsExactly(model); got != want {
+			t.Errorf("%s: %v, want %v", model, got, want)
+		}
+	}
+}

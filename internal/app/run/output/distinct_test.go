@@ -72,6 +72,11 @@ func TestDistinct(t *testing.T) {
 			t.Errorf("%s, %s, %s: %q, expected %q", c.out, c.dead, c.summary, got, c.want)
 		}
 	}
+	// A view is made of the rows, which have a file of their own.
+	view := Config{Out: in("table.rows"), view: in("table"), Dead: in("table.rows"), Format: format.Plain{}}
+	if err := view.distinct(); err == nil || !strings.Contains(err.Error(), "the rows ") {
+		t.Errorf("rows and dead letters in one file: %v", err)
+	}
 	// The file behind standard output counts.
 	f, err := os.OpenFile(in("there"), os.O_WRONLY, 0)
 	if err != nil {
