@@ -70,6 +70,7 @@
 //	daemon_join.go        daemon: a second `paceline daemon`, whose limits the first one takes
 //	daemon_runs.go        daemon: runs of exec that join it, and leave
 //	serve.go              serve: common flags: latency, address, log; the end by a signal
+//	serve_clock.go        serve: --clock, the virtual clock of clients in any language
 //	serve_try.go          serve: the greeting at the start, with commands to try the server
 //	serve_*.go            serve: flags and report of a server: exchange, gcra, llm, a provider
 //	share.go              share: ls, show, new, forget: the limits in a store

@@ -185,6 +185,7 @@ var groupTable = cli.Groups{
 			refused-count`},
 		{"What happens to a request", `
 			latency=LAW      latency before the check, such as uniform:0-50ms
+			clock=CLIENTS    a virtual clock for so many clients
 			fault=NAME=P     probabilities of faults, separated by commas: 500=0.01,cut=0.01
 			script=FAULTS`,
 			`latency-after=LAW first=LAW tokens-per-second cached=SHARE reasoning=SHARE retry-after scale seed`},

@@ -50,6 +50,8 @@ type server interface {
 // serving has the common flags of all servers.
 type serving struct {
 	addr, log, output string
+	clients           int // of a virtual clock; 0: the clock is real
+	given             *pflag.FlagSet
 	out, progress     io.Writer
 }
 
@@ -105,7 +107,7 @@ func attend[S server](ctx context.Context, s *serving, open func(log io.Writer) 
 		made, err := open(log)
 		x, opened = made, err == nil
 		return x, err
-	}, func(url string) greeting { return greet(x, url) })
+	}, func(url string) greeting { return s.clocked(greet(x, url), url) })
 	if !opened {
 		return err
 	}

@@ -58,6 +58,7 @@ func newServeExchange() *cobra.Command {
 	s.latencies.flags(f, "uniform:0-50ms", "")
 	f.BoolVar(&s.nonces, "nonces", true, "want a nonce, above that of the key's last accepted request")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the latencies")
+	s.clockFlag(c)
 	return c
 }
 
@@ -121,6 +122,12 @@ func (s *serveExchange) config() (ratetest.Config, error) {
 			return c, fmt.Errorf("--keys: %q is empty or there twice", k)
 		}
 		seen[k] = true
+	}
+	if err := s.checkClock(); err != nil {
+		return c, err
+	}
+	if c.VirtualClients = s.clients; s.clients > 0 {
+		s.before = "constant:0s"
 	}
 	var err error
 	c.Before, c.After, err = s.laws()

@@ -50,6 +50,7 @@ func newServeGCRA() *cobra.Command {
 	f.Float64Var(&s.config.Scale, "scale", 1, "how many times faster its clock runs than ours")
 	s.latencies.flags(f, "constant:0s", ", by its clock")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "seed of the latencies")
+	s.clockFlag(c)
 	return c
 }
 
@@ -91,6 +92,10 @@ func (s *serveGCRA) check() (err error) {
 	if c.Level = level; !ok {
 		return fmt.Errorf("--level %v: want 0 to the capacity of %d, or full", &s.level, c.Capacity)
 	}
+	if err := s.checkClock(); err != nil {
+		return err
+	}
+	c.VirtualClients = s.clients
 	c.Before, c.After, err = s.laws()
 	return err
 }

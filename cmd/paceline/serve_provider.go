@@ -68,6 +68,7 @@ func newServeProvider(p service.Info) *cobra.Command {
 	f.Float64Var(&s.config.Scale, "scale", 1, "how many times faster its clock runs than ours")
 	s.latencies.flags(f, "constant:0s", ", by its clock")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "seed of the latencies")
+	s.clockFlag(c)
 	// registering fails only for an unknown flag
 	_ = c.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(p.Presets, cobra.ShellCompDirectiveNoFileComp))
 	return c
@@ -154,6 +155,10 @@ func (s *serveProvider) check() (err error) {
 	case !(c.Scale > 0 && c.Scale <= 1000):
 		return fmt.Errorf("--scale %v: want more than 0 and at most 1000", c.Scale)
 	}
+	if err := s.checkClock(); err != nil {
+		return err
+	}
+	c.VirtualClients = s.clients
 	x, err := service.New(service.Config{Provider: c.Provider, Preset: c.Preset})
 	if err != nil {
 		return err
