@@ -368,11 +368,16 @@ func (w *proxyWords) limits(u *proxy.Upstream) {
 	if u.Ramp > 0 {
 		w.line("  the load rises in %s, at the start and after a rest", plain(u.Ramp))
 	}
+	unknown, part := "nobody knows", "it"
+	if u.Preset != "" || len(u.Limits) > 0 {
+		unknown = "there may be a tighter one"
+	}
+	if u.Strangers {
+		part = "a fair share"
+	}
 	switch {
-	case u.Auto && u.Strangers:
-		w.line("  limit: nobody knows; a fair share is found out, from what answers say and refuse")
 	case u.Auto:
-		w.line("  limit: nobody knows; it is found out, from what answers say and refuse")
+		w.line("  limit: %s; %s is found out, from what answers say and refuse", unknown, part)
 	case u.Preset == "" && len(u.Limits) == 0 && u.InFlight == 0:
 		w.line("  limit: none is given; it keeps to what answers say")
 	}

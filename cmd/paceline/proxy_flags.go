@@ -343,10 +343,10 @@ func (f *proxyFlags) allLimits() (all []proxy.Limit, auto bool, err error) {
 		return nil, false, fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; "+
 			"expected %s, auto to have it found out, or --limit none", rate.Forms)
 	}
-	alone := ""
+	none := false
 	for _, s := range f.limits {
 		if s == "none" || s == "auto" {
-			alone = s
+			none, auto = none || s == "none", auto || s == "auto"
 			continue
 		}
 		one, err := limitOf(s)
@@ -356,10 +356,14 @@ func (f *proxyFlags) allLimits() (all []proxy.Limit, auto bool, err error) {
 		all = append(all, one)
 	}
 	perMinute, _ := f.minuteFlags.limits()
-	if alone != "" && (len(f.limits) > 1 || f.u.Preset != "" || len(perMinute) > 0) || alone == "auto" && len(f.each) > 0 {
-		return nil, false, fmt.Errorf("--limit %s is beside other limits; expected one of the two", alone)
+	switch {
+	case none && (len(f.limits) > 1 || f.u.Preset != "" || len(perMinute) > 0):
+		return nil, false, errors.New("--limit none is beside other limits; expected one of the two")
+	case auto && len(f.each) > 0:
+		return nil, false, errors.New("--limit auto with --limit-model: limits are found out for all requests of a key, " +
+			"and not for each model; expected one of the two")
 	}
-	return all, alone == "auto", nil
+	return all, auto, nil
 }
 
 // chargeUsage is the help of --charge.

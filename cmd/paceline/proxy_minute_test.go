@@ -88,7 +88,7 @@ func TestProxyMinuteFlags(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"--rpm 0": "--rpm 0, expected 1 to", "--rpm 5 --rule leaky": `--rule "leaky", expected bucket or rolling`, "--limit-model x=rpm:5": "--limit-model is beside --limit",
-		"--limit none --limit-model x": "expected NAME=rpm:N", "--limit none --rpm 5": "--limit none is beside other limits", "--limit auto --limit-model x=rpm:5": "--limit auto is beside other limits",
+		"--limit none --limit-model x": "expected NAME=rpm:N", "--limit none --rpm 5": "--limit none is beside other limits", "--limit auto --limit-model x=rpm:5": "--limit auto with --limit-model",
 		"--rpm 5 --rule rolling --per-second": "--per-second, expected limits per minute that are buckets", "": "--limit, --preset or --rpm is required",
 	} {
 		_, err := proxyUpstream(args)

@@ -17,6 +17,8 @@ import (
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/ratetest/service"
 )
 
 // bubbleClock is the clock of a machine in a synctest bubble: the real one's is not that of the
@@ -107,6 +109,81 @@ func restarts(t *testing.T, of string, strangers bool, learns, gap time.Duration
 		}
 	}
 	return before, server.Since(), says
+}
+
+// asksAll asks for so many paths at once, and returns how many were served, and after what time the last.
+func asksAll(h *http.Client, n int, path string) (served int, took time.Duration) {
+	began := time.Now()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for range n {
+		all.Go(func() {
+			r, _ := http.NewRequest("GET", "http://proxy.test"+path, nil)
+			r.Header.Set("Authorization", "token one")
+			resp, err := h.Do(r)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			mu.Lock()
+			defer mu.Unlock()
+			if resp.StatusCode == http.StatusOK {
+				served, took = served+1, time.Since(began)
+			}
+		})
+	}
+	all.Wait()
+	return served, took
+}
+
+// Beside a preset, --limit auto takes nothing from it at the provider's own server, which states
+// limits of two resources. The limit of searches does not hold for other calls.
+func TestAutoBesideAPreset(t *testing.T) {
+	for _, strangers := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			server, err := service.New(service.Config{Provider: "github"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			conf := to(mustURL(t, "http://server.test"))
+			u := &conf.Upstreams[0]
+			u.Preset, u.Auto, u.Strangers, u.Attempts, conf.MaxWait = "github", true, strangers, 1, time.Hour
+			virtually(t, server, conf, func(_ *Proxy, client func() *http.Client) {
+				h := client()
+				var both sync.WaitGroup
+				both.Go(func() {
+					if n, took := asksAll(h, 90, "/search/issues?q=x"); n != 90 {
+						t.Errorf("%d of 90 searches were served, in %v", n, took)
+					}
+				})
+				if n, took := asksAll(h, 600, "/user"); n != 600 || took > 2*time.Minute {
+					t.Errorf("strangers %v: %d of 600 were served, in %v", strangers, n, took)
+				}
+				both.Wait()
+			})
+			if r := server.Report(); r.Limited > 0 {
+				t.Errorf("%+v", r)
+			}
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// Beside a limit, --limit auto has as many requests in flight as the limit needs, though the answers
+// of a silent server take long.
+func TestAutoBesideALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conf := to(mustURL(t, "http://server.test"))
+		u := &conf.Upstreams[0]
+		u.Auto, u.Limits, conf.MaxWait = true, []Limit{{Limit: rate.Limit{N: 600, Per: time.Minute}}}, time.Hour
+		silent := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(6 * time.Second) })
+		virtually(t, silent, conf, func(_ *Proxy, client func() *http.Client) {
+			if n, took := asksAll(client(), 600, "/"); n != 600 || took > time.Minute {
+				t.Errorf("%d of 600 were served, in %v", n, took)
+			}
+		})
+	})
 }
 
 // forget makes of a state file one of the version before.

@@ -302,9 +302,6 @@ func (u *Upstream) checkLimits() *ConfigError {
 	} else if u.PerSecond {
 		return wrong(".PerSecond", "there is no Preset")
 	}
-	if u.Auto && (u.Preset != "" || len(u.Limits) > 0) {
-		return wrong(".Auto", "it is beside limits, and says that nobody knows them; expected one of the two")
-	}
 	if u.Strangers && !u.Auto {
 		return wrong(".Strangers", "a share is found out, expected Auto beside it")
 	}

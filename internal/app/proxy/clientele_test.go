@@ -240,7 +240,7 @@ func TestChecked(t *testing.T) {
 		"Upstreams[0].Path":           func(c *Config) { c.Upstreams[0].Path = "/a/../b" },
 		"Upstreams[0].Host":           func(c *Config) { c.Upstreams[0].Host = "a:1" },
 		"Upstreams[0].Preset":         func(c *Config) { c.Upstreams[0].Preset = "opnai:tier1" },
-		"Upstreams[0].Auto":           func(c *Config) { c.Upstreams[0].Auto = true },
+		"Upstreams[0].Strangers":      func(c *Config) { c.Upstreams[0].Strangers = true },
 		"Upstreams[0].PerSecond":      func(c *Config) { c.Upstreams[0].PerSecond = true },
 		"Upstreams[0].Limits[0]":      func(c *Config) { c.Upstreams[0].Limits[0].N = 0 },
 		"Upstreams[0].Limits[0].Only": func(c *Config) { c.Upstreams[0].Limits[0].Only = "x" },
@@ -281,6 +281,7 @@ func TestChecked(t *testing.T) {
 	for name, ok := range map[string]func(*Config){
 		"as it is": func(*Config) {}, "open": func(c *Config) { c.Listen, c.Open = "0.0.0.0:80", true }, "no admin": func(c *Config) { c.Admin = Off },
 		"keys": func(c *Config) { c.Listen, c.Clients.List = "0.0.0.0:80", []Client{{Name: "a", Keys: []KeyHash{{}}}} }, "v6": func(c *Config) { c.Listen, c.Admin = "[::1]:80", "localhost:81" },
+		"auto":   func(c *Config) { c.Upstreams[0].Preset, c.Upstreams[0].Auto = "github", true },
 		"preset": func(c *Config) { c.Upstreams[0].Preset, c.Upstreams[0].PerSecond = "openai:tier1", true },
 	} {
 		c := good()

@@ -19,7 +19,8 @@ import (
 type limits struct {
 	rates    []rate.Limit
 	inFlight int                                 // 0: any number
-	auto     bool                                // the limits are not known
+	auto     bool                                // limits are not known, or not all
+	known    []limit.Rule                        // those that are, for an Auto
 	alone    bool                                // nobody else uses them
 	kept     func(*fairshare.Auto) limit.Limiter // keeps what the Auto finds; nil: no memory
 	arrivals limit.Arrivals
@@ -35,6 +36,9 @@ func (u *Upstream) of(p transport.Partition) limits {
 	all := limits{arrivals: u.Arrivals}
 	if p.Scope == provider.Key {
 		all.inFlight, all.auto, all.alone = u.InFlight, u.Auto, !u.Strangers
+		if u.Auto {
+			all.known = u.known()
+		}
 		if i := slices.IndexFunc(u.Keys, func(k Key) bool { return k.Name == p.Key && len(k.Limits) > 0 }); i >= 0 {
 			all.rates = u.Keys[i].Limits // in place of those of each key
 			return all
@@ -44,6 +48,20 @@ func (u *Upstream) of(p transport.Partition) limits {
 		if l.Scope == p.Scope && l.applies(p, u.Limits) {
 			all.rates = append(all.rates, l.Limit)
 		}
+	}
+	return all
+}
+
+// known returns the limits beside an Auto, of any scope: each bounds what all requests need.
+func (u *Upstream) known() (all []limit.Rule) {
+	preset, _ := provider.LookupPreset(u.Preset)
+	for _, policy := range preset.Policies {
+		if unit, ok := classify.UnitOf(policy.Unit); ok {
+			all = append(all, limit.Rule{Unit: unit, N: policy.Limit, Per: policy.Window})
+		}
+	}
+	for _, l := range u.Limits {
+		all = append(all, limit.Rule{Unit: l.Unit, N: l.N, Per: l.Per})
 	}
 	return all
 }
@@ -181,7 +199,8 @@ func (all limits) automatic(had []limit.Limiter) limit.Limiter {
 			return h
 		}
 	}
-	made, err := fairshare.NewAuto(fairshare.AutoConfig{Alone: all.alone, Rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
+	made, err := fairshare.NewAuto(fairshare.AutoConfig{Alone: all.alone, Known: all.known,
+		Rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))})
 	if err != nil {
 		panic(err) // cannot fail: the zero configuration is valid
 	}

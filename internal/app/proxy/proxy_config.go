@@ -253,7 +253,7 @@ type Upstream struct {
 	// Charges are what requests cost, and the resources in which they count. The first that fits a
 	// request holds. They go before the rows of the provider. Their paths are those at the server.
 	Charges []provider.Charge
-	// Auto finds out the server's limits where they are not known.
+	// Auto finds out the server's limits that are not known. The Preset and Limits hold as they are.
 	Auto bool
 	// Strangers says that others use the limits that Auto finds out. The proxy then takes a fair
 	// share of them.

@@ -311,6 +311,25 @@ func TestEverythingIsEverything(t *testing.T) {
 	}
 }
 
+// limits: auto beside a preset, and auto in a list of limits, are the known limits and Auto.
+func TestAutoBesideLimits(t *testing.T) {
+	for text, limits := range map[string]int{
+		"preset: github\n    limits: auto\n": 0, "preset: github\n    limits: [auto]\n": 0, "limits: [20/s, auto]\n": 1,
+	} {
+		f, err := read("version: 1\nupstreams:\n  - to: https://api.github.com\n    " + text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if u := f.Config.Upstreams[0]; !u.Auto || len(u.Limits) != limits {
+			t.Errorf("%s: Auto %v beside %v", text, u.Auto, u.Limits)
+		}
+	}
+	if _, err := read("version: 1\nupstreams:\n  - to: https://api.github.com\n    limits: {limit: auto}\n"); err == nil {
+		t.Error("a mapping is a list of limits")
+	}
+}
+
 const head = "version: 1\n"
 
 func TestErrors(t *testing.T) {

@@ -170,6 +170,8 @@ var ruleNames = []string{"rolling", "bucket"}
 var aRateOf = form{"type": "string", "pattern": `^\s*[$0-9]`,
 	"examples": []string{"500/m", "200000 tokens/d", "5USD/d"}}
 
+var aLimitOrAuto = form{"anyOf": []form{{"const": "auto"}, aRateOf, yamlfile.Object(limitFields)}}
+
 var aLimit = form{"anyOf": []form{aRateOf, yamlfile.Object(limitFields)}}
 
 // rate reads a limit with its unit.
@@ -196,7 +198,7 @@ func (r *reader) rates(n *node, what string) (all []rate.Limit) {
 	return all
 }
 
-// upstreamLimits reads none, auto, or a list.
+// upstreamLimits reads none, auto, or a list, which may have auto beside limits.
 func (r *reader) upstreamLimits(n *node, what string, u *proxy.Upstream) {
 	if n.Kind == yaml.ScalarNode && (n.Value == "none" || n.Value == "auto") {
 		u.Auto = n.Value == "auto"
@@ -205,6 +207,12 @@ func (r *reader) upstreamLimits(n *node, what string, u *proxy.Upstream) {
 	if n.Kind == yaml.ScalarNode {
 		r.Refuse(n, "limits: %s is no list: want items that begin with \"- \", none or auto", yamlfile.Show(n))
 		return
+	}
+	isAuto := func(item *node) bool { return item.Kind == yaml.ScalarNode && item.Value == "auto" }
+	if n.Kind == yaml.SequenceNode && slices.ContainsFunc(n.Content, isAuto) {
+		rest := *n
+		rest.Content = slices.DeleteFunc(slices.Clone(n.Content), isAuto)
+		n, u.Auto = &rest, true
 	}
 	u.Limits = r.targetLimits(n, what)
 }
