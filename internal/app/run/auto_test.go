@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal/recalltest"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // brokenOff runs --limit auto against a server for a time, and then breaks it off. Usually it
@@ -24,7 +26,7 @@ import (
 // It returns the server's counts in the minute before, those in the minute after another run
 // resumed, and the notices of that run. With forgets, the journal is as the version before wrote
 // it.
-func brokenOff(t *testing.T, of string, killed, forgets bool) (before, after recalltest.Did, says string) {
+func brokenOff(t *testing.T, of string, killed, forgets bool, known ...format.Rate) (before, after recalltest.Did, says string) {
 	server, err := recalltest.New(of)
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +45,7 @@ func brokenOff(t *testing.T, of string, killed, forgets bool) (before, after rec
 	b := newBench(t)
 	b.network = network
 	b.config.Auto, b.config.Concurrency, b.config.Attempts = &Auto{Seed: 3}, 16, 50
+	b.config.Limits = known
 	out := b.config.Out
 	b.drain = func(r *Run) {
 		time.Sleep(2 * time.Minute)
@@ -144,4 +147,16 @@ func TestAutoOverRuns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The findings are kept beside a known limit, too.
+func TestAutoBesideLimitsOverRuns(t *testing.T) {
+	race.Without(t) // as TestAutoOverRuns
+	synctest.Test(t, func(t *testing.T) {
+		before, after, says := brokenOff(t, "silent", true, false, minutely(6000, limit.Requests, false))
+		t.Logf("%+v %+v", before, after)
+		if after.Refused > 3 || after.Served < before.Served*4/5 || !strings.Contains(says, " ago: about ") {
+			t.Errorf("%+v in the minute before, and %+v in the minute after; it says %q", before, after, says)
+		}
+	})
 }
