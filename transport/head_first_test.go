@@ -190,9 +190,10 @@ func TestOneFailureOfATarget(t *testing.T) {
 				if fails {
 					return reply(status, ""), nil
 				}
-				if r.Method == "POST" {
-					time.Sleep(long)
+				if r.Method == "HEAD" {
+					return reply(405, ""), nil
 				}
+				time.Sleep(long)
 				return reply(200, ""), nil
 			})
 			tr := mustNew(t, transport.Config{Base: base, Targets: []transport.Target{{Name: "a", Host: "a.test"}, {Name: "b", Host: "b.test", After: transport.Never}}})
