@@ -47,7 +47,7 @@ func (c *call) judgeAway(s *sent) {
 // may be that of one path or method.
 func (c *call) headFirst() bool {
 	h := c.way.server
-	if c.way.target == nil || !h.heads.Load() || h.mute.Load() || c.getBody != nil && classify.Idempotent(c.req) ||
+	if c.way.target == nil || !h.heads.Load() || c.heads>>c.way.target.in&1 == 1 || h.mute.Load() || c.getBody != nil && classify.Idempotent(c.req) ||
 		!c.elsewhere(c.way) {
 		return false
 	}
@@ -74,6 +74,9 @@ func (c *call) headFirst() bool {
 		o.Metered, o.Actual = true, s.cost
 	}
 	s.settle(o)
+	if v.Link == limit.Working { // one is enough for a request, whatever others see there
+		c.heads |= 1 << c.way.target.in
+	}
 	switch {
 	case err != nil && c.ctx.Err() == nil && ctx.Err() != nil:
 		h.mute.Store(true)

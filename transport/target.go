@@ -247,6 +247,7 @@ type targeted struct {
 	barred uint64       // targets where its price is unknown, and a limit counts money
 	failed uint64       // targets where an attempt of it failed or was refused
 	moves  bool         // the next attempt leaves those out
+	heads  uint64       // targets that have answered a HEAD for it
 
 	session uint64 // by Config.Affinity; 0: none
 }
