@@ -26,19 +26,23 @@ type ClockConfig struct {
 	Latency bool
 }
 
+func wrong(field, format string, values ...any) error {
+	return fmt.Errorf("%s "+format, append([]any{field}, values...)...)
+}
+
 // NewClock returns a clock that starts now. A virtual one starts at 1970-01-01 00:00 UTC, so that
 // its reading is the Unix time of answers. The error names the field and value.
 func NewClock(c ClockConfig) (*Clock, error) {
 	scale := cmp.Or(c.Scale, 1)
 	switch {
 	case !(scale > 0 && scale <= 1000):
-		return nil, fmt.Errorf("Scale %v is not above 0 and at most 1000", scale)
+		return nil, wrong("Scale", "%v is not above 0 and at most 1000", scale)
 	case c.Clients < 0 || c.Clients > MostClients:
-		return nil, fmt.Errorf("VirtualClients %d is not from 0 to %d", c.Clients, MostClients)
+		return nil, wrong("VirtualClients", "%d is not from 0 to %d", c.Clients, MostClients)
 	case c.Clients > 0 && scale != 1:
-		return nil, fmt.Errorf("Scale %v: a virtual clock has no speed", scale)
+		return nil, wrong("Scale", "%v: a virtual clock has no speed", scale)
 	case c.Clients > 0 && c.Latency:
-		return nil, errors.New("Before, After: by a virtual clock, clients sleep for the latency")
+		return nil, wrong("Before, After:", "by a virtual clock, clients sleep for the latency")
 	case c.Clients > 0:
 		return &Clock{base: time.Unix(0, 0), scale: 1, virtual: newVirtualClock(c.Clients)}, nil
 	}
