@@ -33,16 +33,18 @@ const (
 // captured marks programs that heed no variable, or not those of certificates.
 const captured = ", captured"
 
-// unchanged are programs that know nothing of paceline. Where they stand in a script: WHERE is the
-// server's address with a number to come, SITE its address alone, NAME the host example.com,
-// and DIR a folder.
-var unchanged = []struct {
+type unchangedProgram struct {
 	name, needs string
 	script      string // of needs: a shell's for programs
 	often       often
 	asMany      bool // as it makes; otherwise 30
 	serves      func(t *testing.T, dir, site string) http.Handler
-}{
+}
+
+// unchanged are programs that know nothing of paceline. Where they stand in a script: WHERE is the
+// server's address with a number to come, SITE its address alone, NAME the host example.com,
+// and DIR a folder.
+var unchanged = []unchangedProgram{
 	{"curl", "curl", `curl -sf $(seq -f 'WHERE%g' 0 29) >/dev/null`, always, false, nil},
 	{"curl, h1", "curl", `curl --http1.1 -sf $(seq -f 'WHERE%g' 0 29) >/dev/null`, inCI, false, nil},
 	{"wget", "wget", `wget -q -O/dev/null $(seq -f 'WHERE%g' 0 29)`, always, false, nil},
@@ -177,6 +179,57 @@ func commandOf(t *testing.T, dir, needs, script string) []string {
 	return []string{"sh", "-c", script}
 }
 
+// run runs the program within the limit of a strict server, to which it sends count requests, if it is one of
+// those that send 30. It returns how many were served, and the time from the first arrival to the last.
+func (p *unchangedProgram) run(t *testing.T, count int) (served int, took time.Duration) {
+	t.Helper()
+	script := strings.NewReplacer("30", fmt.Sprint(count), "29", fmt.Sprint(count-1)).Replace(p.script)
+	dir := openFolder(t)
+	s, ca := strictTLS(t)
+	s.anyURL()
+	to, host, env := s.URL, strings.TrimPrefix(s.URL, "https://"), "HTTPS_PROXY="
+	if strings.Contains(p.script, "NAME") {
+		to, host, env = "https://example.com", "example.com", "HTTPS_PROXY="+proxyTo(t, s)
+	}
+	if p.serves != nil {
+		h := p.serves(t, filepath.Join(dir, "site"), to)
+		s.more = func(w http.ResponseWriter, r *http.Request, _ int) bool { h.ServeHTTP(w, r); return true }
+	}
+	args := commandOf(t, dir, p.needs,
+		strings.NewReplacer("WHERE", s.URL+"/?id=", "SITE", s.URL, "NAME", host, "DIR", dir).Replace(script))
+	if p.needs == "java" {
+		args = append(args, s.URL+"/?id=")
+	}
+	var by []string
+	if strings.HasSuffix(p.name, captured) {
+		by = []string{"--capture"}
+		if _, _, err := capture.Command(""); err != nil {
+			t.Skip(err) // no package brings namespaces
+		}
+	}
+	c := program(t, slices.Concat([]string{"exec"}, by, []string{"--to", to, "--limit", "20/s", "--ca-file", ca, "--"}, args)...)
+	c.Env = append(c.Env, "TMPDIR="+openFolder(t), "HOME="+dir, env)
+	if to != s.URL { // another HTTPS_PROXY than that of the other runs' daemon
+		c.Env = append(c.Env, "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+dir)
+	}
+	stuck := time.AfterFunc(patient, func() { _ = c.Process.Kill() })
+	out, err := c.CombinedOutput()
+	stuck.Stop()
+	refused, passed := s.told()
+	if err != nil || len(refused) > 0 || passed == 0 || passed != count && !p.asMany {
+		t.Errorf("%v: %d served, refused: %v\n%s", err, passed, refused, out)
+	}
+	for id := range passed {
+		if n := s.times(id); n != 1 {
+			t.Errorf("%d was served %d times", id, n)
+		}
+	}
+	if !strings.Contains(string(out), fmt.Sprintf("%d requests to %s, 0 refused", passed, host)) {
+		t.Errorf("it says %q", out)
+	}
+	return passed, s.span()
+}
+
 // Each program, as it is, is refused nothing by a strict server, and each of its requests is served
 // once. ./check runs those that start quickly, CI more, and PACELINE_LONG all of them.
 func TestExecPrograms(t *testing.T) {
@@ -199,49 +252,7 @@ func TestExecPrograms(t *testing.T) {
 				need.LongOnly(t, "ten others are in CI")
 			}
 			tried.Add(1)
-			dir := openFolder(t)
-			s, ca := strictTLS(t)
-			s.anyURL()
-			to, host, env := s.URL, strings.TrimPrefix(s.URL, "https://"), "HTTPS_PROXY="
-			if strings.Contains(p.script, "NAME") {
-				to, host, env = "https://example.com", "example.com", "HTTPS_PROXY="+proxyTo(t, s)
-			}
-			if p.serves != nil {
-				h := p.serves(t, filepath.Join(dir, "site"), to)
-				s.more = func(w http.ResponseWriter, r *http.Request, _ int) bool { h.ServeHTTP(w, r); return true }
-			}
-			args := commandOf(t, dir, p.needs,
-				strings.NewReplacer("WHERE", s.URL+"/?id=", "SITE", s.URL, "NAME", host, "DIR", dir).Replace(p.script))
-			if p.needs == "java" {
-				args = append(args, s.URL+"/?id=")
-			}
-			var by []string
-			if strings.HasSuffix(p.name, captured) {
-				by = []string{"--capture"}
-				if _, _, err := capture.Command(""); err != nil {
-					t.Skip(err) // no package brings namespaces
-				}
-			}
-			c := program(t, slices.Concat([]string{"exec"}, by, []string{"--to", to, "--limit", "20/s", "--ca-file", ca, "--"}, args)...)
-			c.Env = append(c.Env, "TMPDIR="+openFolder(t), "HOME="+dir, env)
-			if to != s.URL { // another HTTPS_PROXY than that of the other runs' daemon
-				c.Env = append(c.Env, "XDG_RUNTIME_DIR="+dir, "XDG_STATE_HOME="+dir)
-			}
-			stuck := time.AfterFunc(patient, func() { _ = c.Process.Kill() })
-			out, err := c.CombinedOutput()
-			stuck.Stop()
-			refused, passed := s.told()
-			if err != nil || len(refused) > 0 || passed == 0 || passed != 30 && !p.asMany {
-				t.Errorf("%v: %d served, refused: %v\n%s", err, passed, refused, out)
-			}
-			for id := range passed {
-				if n := s.times(id); n != 1 {
-					t.Errorf("%d was served %d times", id, n)
-				}
-			}
-			if !strings.Contains(string(out), fmt.Sprintf("%d requests to %s, 0 refused", passed, host)) {
-				t.Errorf("it says %q", out)
-			}
+			passed, _ := p.run(t, 30)
 			if !t.Failed() {
 				served.Add(1)
 				t.Logf("%d requests", passed)
