@@ -74,7 +74,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			n--
 			continue
 		}
-		if c.headFirst() {
+		if c.way.target != nil && c.headFirst() {
 			n--
 			continue
 		}

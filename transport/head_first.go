@@ -33,7 +33,7 @@ func (c *call) elsewhere(than *way) bool {
 // judgeAway notes that an attempt was answered in the place of a target that is away, while others can
 // take its load.
 func (c *call) judgeAway(s *sent) {
-	if v := &s.verdict; s.way.target != nil && v.Result == limit.Failed && classify.Away(v.Status) && c.elsewhere(s.way) {
+	if v := &s.verdict; v.Result == limit.Failed && classify.Away(v.Status) && c.elsewhere(s.way) {
 		v.Link = limit.Away
 	}
 }
@@ -47,7 +47,7 @@ func (c *call) judgeAway(s *sent) {
 // may be that of one path or method.
 func (c *call) headFirst() bool {
 	h := c.way.server
-	if c.way.target == nil || !h.heads.Load() || c.heads>>c.way.target.in&1 == 1 || h.mute.Load() || c.getBody != nil && classify.Idempotent(c.req) ||
+	if !h.heads.Load() || c.heads>>c.way.target.in&1 == 1 || h.mute.Load() || c.getBody != nil && classify.Idempotent(c.req) ||
 		!c.elsewhere(c.way) {
 		return false
 	}

@@ -78,7 +78,9 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 			s.follows()
 		}
 	}
-	c.judgeAway(s)
+	if s.way.target != nil {
+		c.judgeAway(s)
+	}
 	if t.config.Scope != nil && v.Said.Refusal != provider.None {
 		p, _ := s.partition()
 		v.Scope = cmp.Or(t.config.Scope(p, v.Said), v.Scope)

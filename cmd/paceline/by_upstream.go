@@ -17,6 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/proxy/config"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -105,7 +106,7 @@ func (f *upstreamFlags) open(cmd *cobra.Command, c *run.Config) (err error) {
 	p := f.file.Config
 	p.Listen, p.Admin, p.Open, p.TLS = "127.0.0.1:0", proxy.Off, false, nil
 	p.Forward, p.Clients = proxy.Forward{}, proxy.Clients{}
-	p.Upstreams, p.Log, p.State = []proxy.Upstream{u}, c.Log, ""
+	p.Upstreams, p.Log, p.State, p.Begins = []proxy.Upstream{u}, c.Log, "", sending.Begins
 	switch {
 	case p.Share.Store != "": // the store has them
 	case c.OutDir != "":

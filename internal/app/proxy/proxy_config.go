@@ -62,6 +62,9 @@ type Config struct {
 	// Dial opens connections to upstreams. If nil, a net.Dialer does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
+	// Begins, if not nil, gets the context of each request whose wait for its turn is over.
+	Begins func(context.Context)
+
 	// Live allows Proxy.Apply to change the configuration later. It costs a little for each
 	// request.
 	Live bool

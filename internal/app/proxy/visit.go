@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/forward"
-	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/transport"
@@ -121,7 +120,9 @@ func (v *visit) serve() {
 
 // begins notes that an attempt is handed over: the request is not in line any more.
 func (v *visit) begins() {
-	sending.Begins(v.in.Context())
+	if b := v.proxy.config.Begins; b != nil {
+		b(v.in.Context())
+	}
 	v.sending.Store(true)
 	if v.line != nil {
 		v.line.leave()

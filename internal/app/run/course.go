@@ -74,21 +74,21 @@ func (c *course) isReading(now bool) bool {
 		c.reading = now
 		c.changed.Broadcast()
 	}
-	return !c.isStopped()
+	return !c.stopped.Load()
 }
 
 // take waits until there is room for a request. It returns false if the run is over.
 func (c *course) take(size int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for !c.hasRoom(size) && !c.isStopped() {
+	for !c.hasRoom(size) && !c.stopped.Load() {
 		c.changed.Wait()
 	}
-	if !c.isStopped() {
+	if !c.stopped.Load() {
 		c.bytes += size
 		c.held++
 	}
-	return !c.isStopped()
+	return !c.stopped.Load()
 }
 
 // hasRoom reports whether a request may be taken. It is called with the lock held.

@@ -77,11 +77,13 @@ func (l *Scheduler) settle(now mono.Time, p Pass, o *limit.Outcome, of func(*Lim
 	if sent.skipped != 0 {
 		l.ending = sent
 	}
+	plain := sent.skipped != 0 && of == nil && o.Plain()
 	for k, m := range p.Way.limits {
 		if of != nil {
 			o = of(m)
+			plain = sent.skipped != 0 && o.Plain()
 		}
-		if sent.skipped != 0 && sent.skipped>>k&1 == 1 && *m.silent && o.Plain() {
+		if plain && sent.skipped>>k&1 == 1 && *m.silent {
 			m.unaware--
 		} else {
 			m.Limiter.Settle(now, &sent.Sent, o)
