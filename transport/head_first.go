@@ -43,8 +43,8 @@ func (c *call) judgeAway(s *sent) {
 // connections may come back with 503 at first, so the HEAD goes there, too.
 //
 // A request goes itself that may be sent again elsewhere after its failure. So it does where no other
-// target is open, where no HEAD gets an answer, and where the latest probe had an answer of 500, which
-// may be that of one path or method.
+// target is open, and where no HEAD gets an answer. It also does after a probe whose answer was 500,
+// which may be that of one path or method.
 func (c *call) headFirst() bool {
 	h := c.way.server
 	if !h.heads.Load() || c.heads>>c.way.target.in&1 == 1 || h.mute.Load() || c.getBody != nil && classify.Idempotent(c.req) ||

@@ -7,8 +7,9 @@ import (
 
 // Carry makes what the limits of a key have used count in others, to. It is for a key whose answered
 // requests nobody noted one by one. Its requests in flight join the others by themselves. Usage that
-// still counts in the day may no longer count in the minute, so each part of the limits gets what its
-// counterpart has used, as far as that describes itself. number is for limit.Sent.
+// still counts in the day may no longer count in the minute. So each part of the limits gets what its
+// counterpart has used. A counterpart that does not describe itself gives nothing. number is for
+// limit.Sent.
 func Carry(now mono.Time, number func() uint64, from, to limit.Limiter) {
 	olds, news := limit.Parts(from), limit.Parts(to)
 	for i, part := range news {
