@@ -164,9 +164,8 @@ func (t *Transport) ownedLocked(a *account) (all []*node) {
 // keyState returns the state of a key for Snapshots.
 func (t *Transport) keyState(k *key) observe.KeyState {
 	t.mu.Lock()
-	y := &k.tally
 	state := observe.KeyState{
-		Name: k.Name, State: observe.KeyOK, InFlight: int(k.sent - y.Sum()), Counts: observe.StatsOf(k.sent, y).Counts(),
+		Name: k.Name, State: observe.KeyOK, InFlight: int(k.sent - k.tally.Sum()), Counts: observe.StatsOf(k.sent, &k.tally).Counts(),
 	}
 	if why, out := t.ring.Out(k.in); out {
 		state.State, state.Why = why, k.why(why)

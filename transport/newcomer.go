@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 
@@ -94,9 +95,7 @@ func (g *newcomer) turn(c *call, turn paceline.Turn) paceline.Turn {
 	}
 	c.leads = true
 	turn.Came = c.t.epoch.Add(-time.Hour) // before all others
-	if turn.MaxWait == 0 || turn.MaxWait > acquaintance {
-		turn.MaxWait = acquaintance
-	}
+	turn.MaxWait = min(cmp.Or(turn.MaxWait, acquaintance), acquaintance)
 	return turn
 }
 

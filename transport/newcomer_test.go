@@ -385,7 +385,7 @@ func TestNewcomersAtRandom(t *testing.T) {
 	}
 }
 
-// A newcomer that is named before the first key counts with it until a later answer. Then it takes along what it sent.
+// A newcomer that is named before the first key counts with it until that key has a name. Then it takes along what it sent.
 func TestNewcomerNamedBeforeTheFirstKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &organized{of: map[string]string{"a": "one", "b": "two"}, answer: make(chan struct{}),
@@ -405,7 +405,7 @@ func TestNewcomerNamedBeforeTheFirstKey(t *testing.T) {
 		send("b", "")
 		close(o.answer)
 		synctest.Wait()
-		for range 3 { // the first of them moves b
+		for range 3 {
 			send("b", "")
 		}
 		send("a", "")

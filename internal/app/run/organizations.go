@@ -246,7 +246,7 @@ func (g *group) shares(key int) (all []*pool.Shared) {
 }
 
 // follow makes keys count in the limits of their accounts. The lock of organizations is held.
-func (g *group) follow() error {
+func (g *group) follow() (err error) {
 	for _, k := range g.r.c.Keys {
 		for _, a := range g.r.organizations.owner.CountsIn(k.Name) {
 			if _, err := g.allowance(a); err != nil {
@@ -254,14 +254,13 @@ func (g *group) follow() error {
 			}
 		}
 	}
-	var errs []error
 	g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
 		for i, k := range g.r.c.Keys {
 			g.of[i], _ = g.allowance(g.r.organizations.owner.CountsIn(k.Name)[0]) // it is there
-			errs = append(errs, d.Share(now, i, g.shares(i)...))
+			err = errors.Join(err, d.Share(now, i, g.shares(i)...))
 		}
 	})
-	return errors.Join(errs...)
+	return err
 }
 
 // replay makes new limits count what their keys sent before, in earlier runs and in this one.

@@ -44,12 +44,7 @@ type Shared struct {
 const MaxShared = scheduler.MaxLimits - 2 // besides that of the key itself, and of a resource
 
 // limits returns the stacks with the configured limits: the shared ones, or the key's own.
-func (k *key) limits() []*stack.Stack {
-	if len(k.shared) == 0 {
-		return k.stacks
-	}
-	return k.stacks[1:]
-}
+func (k *key) limits() []*stack.Stack { return k.stacks[min(len(k.shared), 1):] }
 
 // Refills returns the units whose resets in an answer only say when a bucket is full again, as the
 // key's limits know: see ability.Refills.

@@ -39,6 +39,7 @@ type owned struct {
 	self *Account // its own, until that has a name; then the next one that it may begin
 	sure bool     // an answer has named its organization, or no answer is to
 	own  bool     // a newcomer that counts by itself
+	told string   // the organization of a newcomer that is named before the first key: see FirstNames
 }
 
 // NewOwners returns Owners that know no key.
@@ -108,14 +109,27 @@ func (o *Owners) Single(key string) bool {
 // Named takes in the organization that an answer names for its key, and returns the keys that may count in
 // other accounts from now on: first this one, whose account is known now. There are none if that is no news.
 //
-// With FirstNames, a newcomer in the account of the first key waits for a name until that key has one: a later
-// answer moves it.
+// With FirstNames, a newcomer in the account of the first key moves only when that key has a name.
 func (o *Owners) Named(key, name string) []string {
-	k := o.keys[key]
-	if k == nil || k.sure || o.config.FirstNames && o.shares(k) && o.first() != nil && o.named(name) == nil {
-		return nil
+	switch k := o.keys[key]; {
+	case k == nil || k.sure:
+	case o.config.FirstNames && o.shares(k) && o.first() != nil && o.named(name) == nil:
+		k.told = name
+	default:
+		return o.moves(key, name)
 	}
+	return nil
+}
+
+// moves assigns a key, and newcomers whose names waited for this. Known keys come first, since newcomers may count in
+// accounts that they begin.
+func (o *Owners) moves(key, name string) []string {
 	o.assign(key, name)
+	for _, other := range o.newcomers {
+		if told := o.keys[other].told; told != "" && o.first() == nil {
+			return append([]string{key}, o.moves(other, told)...)
+		}
+	}
 	return append([]string{key}, o.newcomers...)
 }
 
@@ -127,8 +141,7 @@ func (o *Owners) Unnamed(key string, served bool) []string {
 		return nil
 	}
 	o.mute = o.mute || served
-	o.assign(key, "")
-	return append([]string{key}, o.newcomers...)
+	return o.moves(key, "")
 }
 
 // Alone makes a newcomer count by itself, with one request in flight: where it counts now it has no

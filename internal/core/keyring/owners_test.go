@@ -70,7 +70,7 @@ func (c *census) step() (moves []string) {
 		}
 	}
 	for i, k := range moves {
-		if c.Known(k) != nil && i > 0 {
+		if i > 0 && c.Known(k) != nil && c.Known(moves[i-1]) == nil {
 			c.Fatalf("%q: %s is known, and moves after %s", c.log, k, moves[i-1])
 		}
 	}
@@ -190,12 +190,10 @@ func TestOwnersTimeline(t *testing.T) {
 	}{
 		"the first key names": {transport, []step{
 			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"meet", "c", "a:a b:a c:a ", true},
-			{"X", "b", "a:a b:a c:a ", true}, {"X", "a", "a:a b:a c:a ", true}, {"Y", "c", "a:a b:a! c:c ", true},
-			{"X", "b", "a:a b:a c:c ", true}}},
+			{"X", "b", "a:a b:a c:a ", true}, {"X", "a", "a:a b:a c:a ", true}, {"Y", "c", "a:a b:a c:c ", true}}},
 		"the first key is of another": {transport, []step{
 			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"meet", "c", "a:a b:a c:a ", true},
-			{"X", "b", "a:a b:a c:a ", true}, {"Y", "a", "a:a b:a c:a ", true},
-			{"X", "b", "a:a b:b c:a! ", true}, {"alone", "c", "a:a b:b c:c! ", true}, {"X", "c", "a:a b:b c:b ", true}}},
+			{"X", "b", "a:a b:a c:a ", true}, {"Y", "a", "a:a b:b c:a! ", true}, {"alone", "c", "a:a b:b c:c! ", true}, {"X", "c", "a:a b:b c:b ", true}}},
 		"the first key does not answer": {transport, []step{
 			{"meet", "a", "a:a b:b c:c ", true}, {"meet", "b", "a:a b:a c:c ", true}, {"X", "b", "a:a b:a c:c ", true},
 			{"alone", "b", "a:a b:b! c:c ", true}, {"X", "b", "a:a b:b c:c ", true}, {"X", "a", "a:b b:b c:c ", true}, {"meet", "c", "a:b b:b c:b ", true}}},

@@ -11,12 +11,11 @@ type Past []limit.Past
 
 // Add notes an answered request.
 func (p *Past) Add(one limit.Past) {
-	all := append(*p, one)
-	if len(all) > maxPast {
+	*p = append(*p, one)
+	if all := *p; len(all) > maxPast {
 		all[1] = both(all[0], all[1])
-		all = all[1:]
+		*p = all[1:]
 	}
-	*p = all
 }
 
 // both returns two requests as one that counts for at least as much, for as long.
