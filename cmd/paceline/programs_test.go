@@ -180,8 +180,8 @@ func commandOf(t *testing.T, dir, needs, script string) []string {
 }
 
 // run runs the program within the limit of a strict server, to which it sends count requests, if it is one of
-// those that send 30. It returns how many were served, and the time from the first arrival to the last.
-func (p *unchangedProgram) run(t *testing.T, count int) (served int, took time.Duration) {
+// those that send 30. It returns how many were served, and the server.
+func (p *unchangedProgram) run(t *testing.T, count int) (served int, s *lawful) {
 	t.Helper()
 	script := strings.NewReplacer("30", fmt.Sprint(count), "29", fmt.Sprint(count-1)).Replace(p.script)
 	dir := openFolder(t)
@@ -227,7 +227,7 @@ func (p *unchangedProgram) run(t *testing.T, count int) (served int, took time.D
 	if !strings.Contains(string(out), fmt.Sprintf("%d requests to %s, 0 refused", passed, host)) {
 		t.Errorf("it says %q", out)
 	}
-	return passed, s.span()
+	return passed, s
 }
 
 // Each program, as it is, is refused nothing by a strict server, and each of its requests is served

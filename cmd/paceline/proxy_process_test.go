@@ -35,8 +35,7 @@ type lawful struct {
 	keys    map[string][]rule.Server
 	served  []uint8 // how often each id was
 	passed  int
-	first   time.Duration // when the first passed, after began
-	last    time.Duration
+	at      []time.Duration // when each passed, after began
 	refused []string
 	later   string                                                    // Retry-After of what is refused
 	more    func(w http.ResponseWriter, r *http.Request, id int) bool // other than to say which id it was
@@ -108,10 +107,8 @@ func (s *lawful) arrive(key string, id int) (ok bool) {
 		s.refused = append(s.refused, fmt.Sprintf("%d with %s after %v", id, key, time.Since(s.began)))
 		return false
 	}
-	if s.last = time.Since(s.began); s.passed == 0 {
-		s.first = s.last
-	}
 	s.passed++
+	s.at = append(s.at, time.Since(s.began))
 	for len(s.served) <= id {
 		s.served = append(s.served, 0)
 	}
@@ -157,10 +154,16 @@ func (s *lawful) told() (refused []string, passed int) {
 }
 
 // span is the time from the first passed request to the last.
-func (s *lawful) span() time.Duration {
+func (s *lawful) span() time.Duration { return s.since(0) }
+
+// since is the time from a passed request, counted from 0, to the last.
+func (s *lawful) since(n int) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last - s.first
+	if n >= len(s.at) {
+		return 0
+	}
+	return s.at[len(s.at)-1] - s.at[n]
 }
 
 // passing is a `paceline proxy` as a process of its own, which may be killed and started again at

@@ -319,6 +319,9 @@ func (c *headed) Read(p []byte) (int, error) {
 // CloseWrite is for tunnels and net/http.
 func (c *headed) CloseWrite() error { return closeWrite(c.Conn) }
 
+// NetConn returns the connection within.
+func (c *headed) NetConn() net.Conn { return c.Conn }
+
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

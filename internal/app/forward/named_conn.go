@@ -24,6 +24,9 @@ type named struct {
 // CloseWrite is for net/http.
 func (n *named) CloseWrite() error { return closeWrite(n.Conn) }
 
+// NetConn returns the connection within.
+func (n *named) NetConn() net.Conn { return n.Conn }
+
 type namedKey struct{}
 
 // withNamed keeps the connection in the context of its requests.
@@ -116,6 +119,7 @@ func (d *Door) takeNamed(n *named) {
 		t.Close()
 		return
 	}
+	AckNow(n)
 	_ = n.SetReadDeadline(time.Time{})
 	d.queue.put(t)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/forward"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/tokens"
@@ -142,9 +143,13 @@ func (p *Proxy) latestTLS(of func(*Config) *tls.Config) *tls.Config {
 		return t
 	}
 	t = t.Clone()
-	t.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+	t.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 		now := of(&p.latest.Load().config).Clone()
 		now.NextProtos = []string{"h2", "http/1.1"}
+		now.VerifyConnection = func(tls.ConnectionState) error { // before the last message of the client's handshake
+			forward.AckNow(h.Conn)
+			return nil
+		}
 		return now, nil
 	}
 	return t

@@ -82,6 +82,9 @@ type conn struct {
 	set   bool      // the deadline of Conn is set
 }
 
+// NetConn returns the connection within.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
