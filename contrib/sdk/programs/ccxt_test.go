@@ -42,10 +42,10 @@ func TestExchangesOfCCXT(t *testing.T) {
 	node := need.Node(t, "../more")
 	rows := exchangesHead
 	for _, x := range exchanges {
-		own := x.asks(t, node, "throttled", serve(t, x.fake))
+		own := x.asks(t, "throttled", serve(t, x.fake), nil, node)
 		fake := serve(t, x.fake)
 		proxy := start(t, "proxy", "--to", fake.url, "--preset", x.preset, "--listen", "127.0.0.1:0", "--admin", "off", "--log", "off")
-		through := x.asks(t, node, "free", proxy)
+		through := x.asks(t, "free", proxy, nil, node)
 		proxy.stopped(t)
 		r := endedAs(t, fake)
 		t.Logf("%s: %d by its own throttler, %d through the proxy, %d refused", x.id, own, through, r.Limited)
@@ -70,11 +70,37 @@ func TestExchangesOfCCXT(t *testing.T) {
 	}
 }
 
+// TestExchangesByExec: ccxt asks the exchange's server, knows of no proxy, and runs by `paceline exec`. It is refused nothing.
+func TestExchangesByExec(t *testing.T) {
+	need.LongOnly(t, "ten seconds of each exchange")
+	node := need.Node(t, "../more")
+	paceline, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range exchanges {
+		dir := t.TempDir()
+		if err := os.Chmod(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		env := []string{"XDG_RUNTIME_DIR=" + dir, "XDG_STATE_HOME=" + dir, "HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+		fake := serve(t, x.fake)
+		n := x.asks(t, "free", fake, env, paceline, "exec", "--preset", x.preset, "--to", fake.url, "--", node)
+		r := endedAs(t, fake)
+		if t.Logf("%s: %d answers, %d refused", x.id, n, r.Limited); r.Limited != 0 || n == 0 {
+			t.Errorf("%s: %d refused, %d answers", x.id, r.Limited, n)
+		}
+		if out, err := output(time.Minute, nil, dir, env, paceline, "daemon", "stop"); err != nil {
+			t.Errorf("the daemon does not stop: %v\n%s", err, out)
+		}
+	}
+}
+
 // asks returns how many answers ccxt got.
-func (x *exchange) asks(t *testing.T, node, how string, at *process) int {
+func (x *exchange) asks(t *testing.T, how string, at *process, env []string, node ...string) int {
 	t.Helper()
-	all, err := said(2*time.Minute, nil, "../more", nil, node, "exchanges.mjs", x.id, x.symbol, at.url,
-		strconv.FormatInt(exchangesFor.Milliseconds(), 10), how)
+	all, err := said(2*time.Minute, nil, "../more", env, append(node, "exchanges.mjs", x.id, x.symbol, at.url,
+		strconv.FormatInt(exchangesFor.Milliseconds(), 10), how)...)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%s, %s: %d lines, %v", x.id, how, len(all), err)
 	}
