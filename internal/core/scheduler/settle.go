@@ -61,29 +61,37 @@ func (m *Limit) skipped(yield func(*limit.Sent) bool) {
 // Settle ends a pass: each limit of its way learns o. It panics if the pass was settled before. The
 // result holds until the next request goes.
 func (l *Scheduler) Settle(now mono.Time, p Pass, o *limit.Outcome) *limit.Sent {
-	return l.settle(now, p, o, nil)
+	now = l.Tick(now)
+	l.changes++
+	sent := l.records.end(p.number)
+	if sent.skipped != 0 || sent.metered || l.doors > 0 || len(l.joined) > 0 {
+		l.settle(now, p, sent, func(*Limit) *limit.Outcome { return o })
+		return &sent.Sent
+	}
+	for _, m := range p.Way.limits {
+		m.Limiter.Settle(now, &sent.Sent, o)
+		l.news(m)
+	}
+	return &sent.Sent
 }
 
 // SettleEach is Settle with an outcome for each limit, which of returns. of must not use the
 // Scheduler.
 func (l *Scheduler) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Outcome) *limit.Sent {
-	return l.settle(now, p, nil, of)
-}
-
-func (l *Scheduler) settle(now mono.Time, p Pass, o *limit.Outcome, of func(*Limit) *limit.Outcome) *limit.Sent {
 	now = l.Tick(now)
 	l.changes++
 	sent := l.records.end(p.number)
+	l.settle(now, p, sent, of)
+	return &sent.Sent
+}
+
+func (l *Scheduler) settle(now mono.Time, p Pass, sent *record, of func(*Limit) *limit.Outcome) {
 	if sent.skipped != 0 {
 		l.ending = sent
 	}
-	plain := sent.skipped != 0 && of == nil && o.Plain()
 	for k, m := range p.Way.limits {
-		if of != nil {
-			o = of(m)
-			plain = sent.skipped != 0 && o.Plain()
-		}
-		if plain && sent.skipped>>k&1 == 1 && *m.silent {
+		o := of(m)
+		if sent.skipped>>k&1 == 1 && *m.silent && o.Plain() {
 			m.unaware--
 		} else {
 			m.Limiter.Settle(now, &sent.Sent, o)
@@ -91,18 +99,15 @@ func (l *Scheduler) settle(now mono.Time, p Pass, o *limit.Outcome, of func(*Lim
 		if sent.metered {
 			less(&m.spare, &sent.spare)
 		}
-		if len(m.parked.all) > 0 {
-			l.wanted(m)
-		}
+		l.news(m)
 		if l.doors > 0 && (o.Result == limit.Limited || o.Link >= limit.Broken) {
 			m.knock()
 		}
 	}
 	if len(l.joined) > 0 {
-		l.settleJoined(now, p.number, o, of)
+		l.settleJoined(now, p.number, of)
 	}
 	l.ending = nil
-	return &sent.Sent
 }
 
 // joined is the record of a request in a limit that it did not pass.
@@ -146,12 +151,9 @@ func (l *Scheduler) Counts(open *limit.Sent, m *Limit) bool {
 		slices.ContainsFunc(l.joined[open.Number], func(j joined) bool { return j.limit == m })
 }
 
-func (l *Scheduler) settleJoined(now mono.Time, number uint64, o *limit.Outcome, of func(*Limit) *limit.Outcome) {
+func (l *Scheduler) settleJoined(now mono.Time, number uint64, of func(*Limit) *limit.Outcome) {
 	for _, j := range l.joined[number] {
-		if of != nil {
-			o = of(j.limit)
-		}
-		j.limit.Limiter.Settle(now, j.sent, o)
+		j.limit.Limiter.Settle(now, j.sent, of(j.limit))
 		l.Touch(j.limit)
 	}
 	delete(l.joined, number)
