@@ -78,7 +78,6 @@ func listening(c *proxy.Config, use, address, flag string) (net.Listener, error)
 // passOn makes a server ready for the next process. If the server takes over itself, it does so now.
 func passOn(c *proxy.Config, s *proxy.Server, listeners []proxy.Passed) (err error) {
 	defer func() { placeBundle(c, err == nil) }()
-	s.Inherit()
 	if path, chosen := c.HandoverPath(); path != "" {
 		socket, err := daemon.ListenForHandover(path)
 		if err == nil {
@@ -93,10 +92,7 @@ func passOn(c *proxy.Config, s *proxy.Server, listeners []proxy.Passed) (err err
 			c.Log.Info("no other process can take over without a drop", "err", err)
 		}
 	}
-	if c.Taken == nil {
-		return nil
-	}
-	return c.Taken.Ready()
+	return nil
 }
 
 // bundleOf is the file in which a forward proxy writes its bundle. Until a takeover has succeeded, programs

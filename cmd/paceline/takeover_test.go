@@ -224,7 +224,7 @@ func TestFailedTakeoverLeavesTheBundle(t *testing.T) {
 		path, bundle := filepath.Join(dir, "s"), filepath.Join(dir, "ca.pem")
 		former, err := daemon.ListenForHandover(path)
 		if err == nil {
-			err = former.Serve()
+			err = former.Serve(nil)
 		}
 		if err == nil {
 			err = os.WriteFile(bundle, []byte("of the former process"), 0o600)
@@ -248,7 +248,7 @@ func TestFailedTakeoverLeavesTheBundle(t *testing.T) {
 		if fails {
 			next.Close()
 		} else {
-			if err := next.Ready(time.Minute); err != nil {
+			if err := former.HandOver(next, time.Minute); err != nil {
 				t.Error(err)
 			}
 			for !strings.Contains(says.String(), begun) && ctx.Err() == nil {

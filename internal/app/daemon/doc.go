@@ -13,11 +13,11 @@
 // no client's connection is refused.
 //
 // A process calls ListenForHandover before it serves, and the next process calls TakeOver. The
-// former process answers by Give, and waits until the next process is Ready. If the next process
-// ends before it is Ready, the former process continues to serve. Otherwise the former process
+// former process answers by Give, and waits in HandOver until the next process serves. If the next
+// process ends before that, the former process continues to serve. Otherwise the former process
 // later sends the outcomes of its requests in flight to the next process, by Report. Clients may
 // keep connections to the former process open. The former process passes the requests that still
-// arrive there on to the next process. It connects to the next process by DialPredecessor, which
+// arrive there on to the next process. It connects to the next process by DialHandover, which
 // connects to whichever process listens at a path now.
 //
 // In a handover, the type Successor represents the next process within the former one. A Successor

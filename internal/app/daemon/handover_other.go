@@ -28,15 +28,14 @@ func TakeOver(context.Context, string) (*Predecessor, error) { return nil, errHe
 // DialHandover returns an error.
 func DialHandover(context.Context, string) (net.Conn, error) { return nil, errHere }
 
-func (*HandoverSocket) Serve() error                               { return errHere }
+func (*HandoverSocket) Serve(*Predecessor) error                   { return errHere }
+func (*HandoverSocket) HandOver(*Successor, time.Duration) error   { return errHere }
 func (*HandoverSocket) Next() <-chan *Successor                    { return nil }
 func (*HandoverSocket) Requests() net.Listener                     { return nil }
 func (*HandoverSocket) Close()                                     {}
 func (*Successor) Give(Offer, []syscall.Conn) error                { return errHere }
-func (*Successor) Ready(time.Duration) error                       { return errHere }
 func (*Successor) Report(any) error                                { return errHere }
 func (*Successor) Close() error                                    { return nil }
 func (*Predecessor) Listener(string, string) (net.Listener, error) { return nil, errHere }
-func (*Predecessor) Ready() error                                  { return errHere }
 func (*Predecessor) Each(func([]byte) error) error                 { return errHere }
 func (*Predecessor) Close() error                                  { return nil }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -18,7 +20,7 @@ import (
 // HandoverSocket is where a process waits for the next one. Listen makes it.
 type HandoverSocket struct {
 	path     string
-	fresh    string // the file before Serve
+	fresh    string // the file before it is at path
 	listener *net.UnixListener
 	about    os.FileInfo // of the file at path
 	requests *requests
@@ -32,7 +34,7 @@ const takes = 0
 // greeting is how long a new connection may say nothing.
 const greeting = 10 * time.Second
 
-// ListenForHandover opens a Socket for path. Serve puts it there.
+// ListenForHandover opens a HandoverSocket for path. Serve or HandOver puts it there.
 func ListenForHandover(path string) (*HandoverSocket, error) {
 	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
 	_ = os.Remove(fresh)
@@ -55,11 +57,10 @@ func ListenForHandover(path string) (*HandoverSocket, error) {
 	return s, nil
 }
 
-// Serve puts the Socket at its path, in place of an earlier one, and accepts connections until Close.
-func (s *HandoverSocket) Serve() error {
-	if err := os.Rename(s.fresh, s.path); err != nil {
-		return err
-	}
+// Serve accepts connections until Close. Without a former process, it puts the socket at its path. Otherwise it
+// reports that this process serves, and the former one puts the socket there. So a next process that fails at
+// any moment leaves the former one's socket at the path, for another takeover.
+func (s *HandoverSocket) Serve(from *Predecessor) error {
 	s.done.Go(func() {
 		for {
 			c, err := s.listener.AcceptUnix()
@@ -73,6 +74,30 @@ func (s *HandoverSocket) Serve() error {
 			s.done.Go(func() { s.greet(c) })
 		}
 	})
+	if from != nil {
+		return from.ready(filepath.Base(s.fresh))
+	}
+	return os.Rename(s.fresh, s.path)
+}
+
+// HandOver waits until the next process serves, puts that one's socket at the path, and tells it so. After an
+// error, the socket of this process is at the path as before.
+func (s *HandoverSocket) HandOver(next *Successor, within time.Duration) error {
+	file, err := next.ready(within)
+	if err != nil {
+		return err
+	}
+	own := s.path + ".former" // until the next process knows
+	if err := os.Rename(s.path, own); err != nil {
+		return err
+	}
+	if err = os.Rename(filepath.Join(filepath.Dir(s.path), file), s.path); err == nil {
+		err = next.write([]byte(taken))
+	}
+	if err != nil {
+		return errors.Join(err, os.Rename(own, s.path))
+	}
+	_ = os.Remove(own) // nothing connects there
 	return nil
 }
 
@@ -213,23 +238,27 @@ func withFDs(sockets []syscall.Conn, fds *[]int, f func() error) (err error) {
 	return errors.Join(failed, err)
 }
 
-// Ready returns when the next process serves, or with an error if it has ended, or is not ready in
-// time.
-func (s *Successor) Ready(within time.Duration) error {
+// ready returns when the next process serves, with the name of its socket's file, or with an error if it has
+// ended, or is not ready in time.
+func (s *Successor) ready(within time.Duration) (file string, err error) {
 	_ = s.conn.SetReadDeadline(time.Now().Add(within))
 	line, err := bufio.NewReader(s.conn).ReadString('\n')
+	file, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), readyAt)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("the next process was not ready within %v", within)
+		return "", fmt.Errorf("the next process was not ready within %v", within)
 	case err != nil:
-		return errors.New("the next process has ended")
-	case line != ready:
-		return fmt.Errorf("the next process answered %.40q", line)
+		return "", errors.New("the next process has ended")
+	case !is || file != filepath.Base(file):
+		return "", fmt.Errorf("the next process answered %.40q", line)
 	}
-	return nil
+	return file, nil
 }
 
-const ready = "ready\n"
+const (
+	readyAt = "ready at " // and the name of a file; said by the next process
+	taken   = "taken\n"   // said by the former one: the next process has the path
+)
 
 // Report sends a value to the next process, as JSON.
 func (s *Successor) Report(v any) error {
@@ -237,10 +266,14 @@ func (s *Successor) Report(v any) error {
 	if err != nil {
 		return err
 	}
+	return s.write(append(line, '\n'))
+}
+
+func (s *Successor) write(line []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.conn.SetWriteDeadline(time.Now().Add(greeting))
-	_, err = s.conn.Write(append(line, '\n'))
+	_, err := s.conn.Write(line)
 	return err
 }
 

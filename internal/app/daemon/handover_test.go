@@ -20,7 +20,7 @@ func meeting(t *testing.T, o Offer, sockets []syscall.Conn) (s *HandoverSocket, 
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	if s, err = ListenForHandover(path); err == nil {
-		err = s.Serve()
+		err = s.Serve(nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -70,9 +70,18 @@ func TestSocketsGoOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close()
-	go next.Ready()
-	if err := former.Ready(time.Minute); err != nil {
+	own, err := ListenForHandover(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	served := make(chan error, 1)
+	go func() { served <- own.Serve(next) }()
+	if err := errors.Join(s.HandOver(former, time.Minute), <-served); err != nil {
 		t.Error(err)
+	}
+	if about, err := os.Stat(s.path); err != nil || !os.SameFile(about, own.about) {
+		t.Errorf("the path is not the next process's: %v", err)
 	}
 	go func() {
 		former.Report(map[string]int{"a": 1})
@@ -90,23 +99,39 @@ func TestSocketsGoOver(t *testing.T) {
 }
 
 func TestNextEndsBeforeItIsReady(t *testing.T) {
-	_, former, next, err := meeting(t, Offer{}, nil)
+	s, former, next, err := meeting(t, Offer{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	next.Close()
-	if err := former.Ready(time.Minute); err == nil || !strings.Contains(err.Error(), "has ended") {
+	if err := s.HandOver(former, time.Minute); err == nil || !strings.Contains(err.Error(), "has ended") {
 		t.Error(err)
 	}
 }
 
+// A next process that is ready too late ends, and leaves the path to the former one.
 func TestNextIsNotReadyInTime(t *testing.T) {
-	_, former, _, err := meeting(t, Offer{}, nil)
+	s, former, next, err := meeting(t, Offer{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := former.Ready(time.Millisecond); err == nil || !strings.Contains(err.Error(), "not ready within 1ms") {
+	if err := s.HandOver(former, time.Millisecond); err == nil || !strings.Contains(err.Error(), "not ready within 1ms") {
 		t.Error(err)
+	}
+	former.Close()
+	late, err := ListenForHandover(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := late.Serve(next); err == nil {
+		t.Error("it has taken over")
+	}
+	late.Close()
+	if left, err := filepath.Glob(s.path + "*"); len(left) != 1 || err != nil {
+		t.Errorf("left are %v, %v", left, err)
+	}
+	if about, err := os.Stat(s.path); err != nil || !os.SameFile(about, s.about) {
+		t.Errorf("the path is not the former process's: %v", err)
 	}
 }
 
@@ -125,11 +150,11 @@ func TestPathLeadsToTheNewest(t *testing.T) {
 		t.Error(err)
 	}
 	one, err := ListenForHandover(path)
-	if err != nil || one.Serve() != nil {
+	if err != nil || one.Serve(nil) != nil {
 		t.Fatal(err)
 	}
 	two, err := ListenForHandover(path)
-	if err != nil || two.Serve() != nil {
+	if err != nil || two.Serve(nil) != nil {
 		t.Fatal(err)
 	}
 	one.Close()

@@ -109,11 +109,22 @@ func (p *Predecessor) Listener(use, address string) (net.Listener, error) {
 	return nil, nil
 }
 
-// Ready reports that this process serves, and closes the sockets that it has not taken.
-func (p *Predecessor) Ready() error {
+// ready reports that this process serves, with its socket in a file, and closes the listeners that it has not
+// taken. It returns once the former process has put the file at the path.
+func (p *Predecessor) ready(file string) error {
 	p.closeFiles()
-	_, err := io.WriteString(p.conn, ready)
-	return err
+	if _, err := io.WriteString(p.conn, readyAt+file+"\n"); err != nil {
+		return err
+	}
+	_ = p.conn.SetReadDeadline(time.Now().Add(greeting))
+	line, err := p.lines.ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("the former process did not hand over: %w", err)
+	}
+	if line != taken {
+		return fmt.Errorf("the former process answered %.40q", line)
+	}
+	return p.conn.SetReadDeadline(time.Time{})
 }
 
 // Each calls f for each value that the former process reports, until that has ended. An error of f, or
@@ -142,7 +153,7 @@ func (p *Predecessor) closeFiles() {
 	}
 }
 
-// Close ends the handover. Before Ready, the former process goes on.
+// Close ends the handover. Before it is complete, the former process goes on.
 func (p *Predecessor) Close() error {
 	p.closeFiles()
 	return p.conn.Close()

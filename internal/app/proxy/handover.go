@@ -20,12 +20,13 @@ import (
 //	holds back all sends and outcomes,
 //	closes the state file, passes sockets on
 //	                                          opens the file, serves, is ready
-//	stops accepting; passes on, to the next
-//	one, what waits and what still comes
-//	by its connections
+//	puts the next one's handover socket at
+//	the path, stops accepting; passes on, to
+//	the next one, what waits and what still
+//	comes by its connections
 //	reports each outcome                      counts it
 //
-// If the next one ends before it is ready, the former one goes on.
+// If the next one ends before it is ready, the former one goes on, and another may ask.
 
 // HandoverPath is the path of the socket for the next process; empty: there is none. chosen means that
 // the configuration names it.
@@ -70,16 +71,18 @@ type report struct {
 	Outcome limit.Outcome `json:"outcome"`
 }
 
-// PassOn lets another process take over from now on. If this one has taken over itself, it also
-// follows the requests in flight of the process before. Call it once, after Start and before Wait.
+// PassOn lets another process take over from now on. If this one takes over itself, PassOn completes that.
+// Then this process follows the requests in flight of the process before. Call it once, after Start and before
+// Wait.
 func (s *Server) PassOn(h Handover) error {
 	s.handover = h
 	s.handed = s.server(http.HandlerFunc(s.proxy.serveHanded))
 	s.handed.Protocols.SetUnencryptedHTTP2(true)
 	l := s.listener(h.Socket.Requests(), &s.proxy.config.Bounds)
-	if err := h.Socket.Serve(); err != nil {
+	if err := h.Socket.Serve(s.proxy.config.Taken); err != nil {
 		return err
 	}
+	s.inherit()
 	s.run(func() error { return s.handed.Serve(l) })
 	s.stops.Go(func() {
 		for {
@@ -94,9 +97,8 @@ func (s *Server) PassOn(h Handover) error {
 	return nil
 }
 
-// Inherit follows the requests in flight of the process before, until that has ended. Call it once,
-// after Start.
-func (s *Server) Inherit() {
+// inherit follows the requests in flight of the process before, until that has ended.
+func (s *Server) inherit() {
 	from, state := s.proxy.config.Taken, s.proxy.state
 	if from == nil || state == nil {
 		return
@@ -163,7 +165,7 @@ func (s *Server) hand(next *daemon.Successor) {
 	}
 	err := next.Give(o, sockets)
 	if err == nil {
-		err = next.Ready(readyWithin)
+		err = s.handover.Socket.HandOver(next, readyWithin)
 	}
 	if err != nil {
 		if p.state != nil {

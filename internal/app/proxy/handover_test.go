@@ -5,9 +5,12 @@ package proxy
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -27,24 +30,101 @@ func socketOf(t *testing.T) (s *daemon.HandoverSocket, path string) {
 	return s, path
 }
 
-// A process that asks for everything and ends before it is ready changes nothing: the former one sends again.
-func TestTakeoverThatFails(t *testing.T) {
-	conf := to(upstreamOf(t, func(http.ResponseWriter, *http.Request) {}), "100/s")
-	conf.State = filepath.Join(t.TempDir(), "state")
-	s, path := socketOf(t)
-	x := start(t, conf)
-	if err := x.server.PassOn(Handover{Socket: s, Path: path}); err != nil {
-		t.Fatal(err)
+// failures are next processes that end during a takeover, each at a step. The file is that of the socket which
+// they opened for the process after them. The connection ends after the step, as when a process is killed.
+var failures = []struct {
+	name string
+	ends func(c *net.UnixConn, file string) error
+}{
+	{"connects", func(*net.UnixConn, string) error { return nil }},
+	{"asks", func(c *net.UnixConn, _ string) error { return write(c, "\x00") }},
+	{"has the offer", func(c *net.UnixConn, _ string) error { return offered(c) }},
+	{"says something else", func(c *net.UnixConn, _ string) error {
+		return errors.Join(offered(c), write(c, "busy\n"))
+	}},
+	{"is ready, but its socket is gone", func(c *net.UnixConn, file string) error {
+		return errors.Join(offered(c), os.Remove(file), write(c, "ready at "+filepath.Base(file)+"\n"), givenUp(c))
+	}},
+	{"is ready, and hears no answer", func(c *net.UnixConn, file string) error {
+		return errors.Join(offered(c), c.CloseRead(), write(c, "ready at "+filepath.Base(file)+"\n"))
+	}},
+}
+
+func write(c *net.UnixConn, text string) error {
+	_, err := io.WriteString(c, text)
+	return err
+}
+
+// offered asks for a handover, and reads the offer.
+func offered(c *net.UnixConn) error {
+	_, err := c.Write([]byte{0})
+	if err == nil {
+		_, err = c.Read(make([]byte, 4096))
 	}
-	next, err := daemon.TakeOver(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
+	return err
+}
+
+// givenUp waits until the former process has given up.
+func givenUp(c *net.UnixConn) error {
+	if n, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%d bytes, %w, expected the end", n, err)
 	}
-	next.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if resp, _, err := x.try(ctx, "GET", "/", ""); err != nil || resp.StatusCode != http.StatusOK {
-		t.Errorf("%v, %v", resp, err)
+	return nil
+}
+
+// A next process that ends at any step of a takeover changes nothing. The former one sends again, and a
+// process after that takes over: its socket is at the path, and it sends what comes to the former one.
+func TestTakeoverAfterOneThatFails(t *testing.T) {
+	for _, fails := range failures {
+		t.Run(fails.name, func(t *testing.T) {
+			conf := to(upstreamOf(t, func(http.ResponseWriter, *http.Request) {}), "1000/s")
+			conf.State = filepath.Join(t.TempDir(), "state")
+			s, path := socketOf(t)
+			former := start(t, conf)
+			if err := former.server.PassOn(Handover{Socket: s, Path: path}); err != nil {
+				t.Fatal(err)
+			}
+			failed, err := daemon.ListenForHandover(path) // nothing serves there
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := daemon.DialHandover(t.Context(), path)
+			if err == nil {
+				err = fails.ends(c, fmt.Sprintf("%s.%d", path, os.Getpid()))
+				c.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if resp, _, err := former.try(ctx, "GET", "/", ""); err != nil || resp.StatusCode != http.StatusOK {
+				t.Errorf("the former process: %v, %v", resp, err)
+			}
+			if conf.Taken, err = daemon.TakeOver(ctx, path); err != nil {
+				t.Fatal(err)
+			}
+			failed.Close()
+			own, err := daemon.ListenForHandover(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := start(t, conf)
+			if err := next.server.PassOn(Handover{Socket: own, Path: path}); err != nil {
+				t.Fatal(err)
+			}
+			for former.proxy.heir.Load() == nil && ctx.Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			if resp, _, err := next.try(ctx, "GET", "/", ""); err != nil || resp.StatusCode != http.StatusOK {
+				t.Errorf("the next process: %v, %v", resp, err)
+			}
+			third, err := daemon.TakeOver(ctx, path)
+			if err != nil {
+				t.Fatalf("nothing can take over from the next process: %v", err)
+			}
+			third.Close()
+		})
 	}
 }
 
@@ -52,7 +132,7 @@ func TestTakeoverThatFails(t *testing.T) {
 func TestAnswersOfTheNextProcess(t *testing.T) {
 	x := start(t, to(upstreamOf(t, func(http.ResponseWriter, *http.Request) { t.Error("the former process sends") })))
 	s, path := socketOf(t)
-	if err := s.Serve(); err != nil {
+	if err := s.Serve(nil); err != nil {
 		t.Fatal(err)
 	}
 	next := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
