@@ -168,7 +168,7 @@ func (c *call) leave() {
 	}
 	c.retire()
 	if !c.begun && c.finds != nil { // otherwise its attempt ends that
-		c.t.shapes.ends(c.finds)
+		c.t.shapes.Ends(c.finds)
 	}
 	if c.leaf != nil {
 		c.leaf.release()

@@ -90,8 +90,8 @@
 //	host_charges.go        what a request costs by the charges of its host, and in which resource
 //	wrong_charges.go       a charge that answers show to be wrong: the log line; what waiting ones
 //	                       cost
-//	shape.go               costs that only answers tell, as of GraphQL: remembered by shape of
-//	                       request
+//	shape.go               costs that only answers tell, as of GraphQL: by shape of request, and
+//	                       who waits for the first
 //	acquire.go             the wait for one permit of all limits; a cost too large is lowered;
 //	                       deadlines
 //	send.go                one attempt: sent once per permit, with the key's credential;

@@ -43,17 +43,6 @@ func Frozen(t *Transport) (partitions, clients int) {
 	return t.cold.Len(), t.clients.cold.Len()
 }
 
-// Shapes enters shapes that no request has, and returns how many are remembered, and whether the
-// first one is.
-func Shapes(t *Transport, from, to int) (size int, first bool) {
-	for id := from; id < to; id++ {
-		f, _, _, _ := t.shapes.enter(uint64(id))
-		t.shapes.learn(f, f.of.cost)
-		t.shapes.ends(f)
-	}
-	return len(t.shapes.all), t.shapes.all[0] != nil
-}
-
 // Homes lets sessions of one bucket be served, one a second, and returns which of them are remembered
 // then.
 func Homes(served ...int) (remembered []int) {

@@ -152,11 +152,10 @@ func (s *sent) costs(o *limit.Outcome, text []byte) {
 		o.Metered, o.Actual = true, s.cost
 	}
 	if !s.t.count(&o.Actual, s.row, "answer", s.row.Answer, text) {
+		s.t.shapes.Untold(s.finds)
 		return
 	}
-	if s.finds != nil {
-		s.t.shapes.learn(s.finds, o.Actual)
-	}
+	s.t.shapes.Learn(s.finds, o.Actual)
 	for unit, n := range s.row.Cost {
 		u, ok := classify.UnitOf(unit)
 		stated := s.row.Answer[unit] != nil && s.row.Body[unit] == nil

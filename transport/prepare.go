@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/paceline-go/paceline/internal/send"
+	"github.com/paceline-go/paceline/internal/send/costs"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
@@ -19,7 +20,7 @@ type priced struct {
 	cost  limit.Cost
 	worth limit.Cost       // by the charge, beside the one request
 	row   *provider.Charge // nil: none fits
-	finds *finder          // of its shape; nil: no answer says what it costs
+	finds *costs.Finder    // of its shape; nil: no answer says what it costs
 	rows  bool             // the host has charges
 	first bool             // it is the first of a route that no row names
 	// stated says that the configuration names the resource.

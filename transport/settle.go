@@ -22,7 +22,7 @@ func (s *sent) settle(o limit.Outcome) {
 	}
 	defer s.leaf.release()
 	if s.finds != nil {
-		s.t.shapes.ends(s.finds)
+		s.t.shapes.Ends(s.finds)
 	}
 	if s.seen != (costs.Seen{}) { // it began, as few do
 		s.t.notices.Ends(&s.seen)

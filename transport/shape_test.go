@@ -133,15 +133,20 @@ func TestShapesWaitForTheFirst(t *testing.T) {
 	})
 }
 
-// Shapes are forgotten beyond 4,096, the one that was used least lately first.
-func TestShapesAreBounded(t *testing.T) {
-	tr := mustNew(t, transport.Config{Base: newBase(0, ok)})
-	for _, c := range []struct {
-		from, to int
-		first    bool
-	}{{0, 4096, true}, {0, 1, true}, {4096, 8191, true}, {8191, 8192, false}} {
-		if n, first := transport.Shapes(tr, c.from, c.to); n != 4096 || first != c.first {
-			t.Errorf("after those from %d to %d: %d shapes, the first: %t", c.from, c.to, n, first)
+// Where answers do not tell what a query did cost, others of its shape do not wait for one another.
+func TestShapesThatNoAnswerTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBase(10*time.Second, func(int, *http.Request) *http.Response { return reply(200, `{"data":{}}`) })
+		tr := mustNew(t, transport.Config{Base: b})
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				do(t, tr, request(t, http.MethodPost, "https://shop.myshopify.com/graphql.json", `{"query":"{shop{id}}"}`))
+			})
 		}
-	}
+		all.Wait()
+		if got := fmt.Sprint(b.at()); got != "[0s 10s 10s 10s 10s]" {
+			t.Errorf("sent at %s", got)
+		}
+	})
 }

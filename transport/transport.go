@@ -397,7 +397,7 @@ type state struct {
 	nodes   map[Partition]*node
 	owners  map[string]*owners // by host
 	others  map[string]bool    // models that the preset does not have
-	shapes  shapes
+	shapes  costs.Shapes
 	notices costs.Notices
 	unread  map[unread]bool // logged that requests or answers cannot be read
 	recent  ring

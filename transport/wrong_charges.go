@@ -13,7 +13,7 @@ import (
 // file that mends it.
 func (s *sent) notice() {
 	if s.first && s.verdict.Result == limit.Accepted {
-		s.t.shapes.learn(s.finds, s.cost)
+		s.t.shapes.Learn(s.finds, s.cost)
 	}
 	is := s.charged()
 	if !s.t.notices.Answered(&s.seen, is, &s.verdict, &s.cost, s.first) {

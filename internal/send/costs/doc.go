@@ -5,12 +5,18 @@
 // cost that amount. A route without a charge is corrected after its first such request, until the
 // next one raises it by another amount. If an answer names another resource than the charge, later
 // requests count there. A notice for people then states which line of the configuration to change.
-// A cost that is too high is not noticed. Package transport and the command `paceline run` use
-// package costs. The charges themselves are in package provider.
+// A cost that is too high is not noticed.
+//
+// Where only the answer tells a cost, as of GraphQL, requests of one shape reserve what the latest one
+// did cost.
+//
+// Package transport and the command `paceline run` use package costs. The charges themselves are in
+// package provider.
 //
 // # Files
 //
-//	wrong_costs.go   finds from stated usage that a charge is wrong; what requests cost instead
-//	folded_route.go  paths that differ in an id alone are one route
-//	mend.go          the line that mends a charge, in words
+//	wrong_costs.go    finds from stated usage that a charge is wrong; what requests cost instead
+//	cost_of_shape.go  what requests of a shape did cost, where only the answer knows it
+//	folded_route.go   paths that differ in an id alone are one route
+//	mend.go           the line that mends a charge, in words
 package costs
