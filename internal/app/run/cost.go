@@ -33,7 +33,11 @@ type charging struct {
 	some    bool              // there is something to find: any, or charges of the user
 	keyless bool              // requests have a credential of their own, or none
 
+	limits    []format.Rate
+	resources []ResourceLimit
+
 	notices costs.Notices // what answers show of the rows
+	shapes  costs.Shapes  // what requests did cost that only their answers tell
 
 	mu    sync.Mutex
 	hosts map[string]*provider.Charges
@@ -58,15 +62,39 @@ func (k *charging) mended(q *format.Request) {
 	}
 }
 
-// atLeast lets a request cost as much as answers have shown. It reports whether that is more.
-func (k *charging) atLeast(q *format.Request) (more bool) {
-	cost, _ := k.notices.Taught(charged(q))
-	for u, n := range cost {
-		if n > q.Cost[u] {
-			q.Cost[u], more = n, true
+// taught lets a request cost what answers have shown: what its shape did cost last, and no less than its route.
+// It reports whether that is another cost.
+func (k *charging) taught(q *format.Request) (changed bool) {
+	was := q.Cost
+	if q.Shape != 0 {
+		if cost, known := k.shapes.Taught(q.Shape); known {
+			q.Cost = costs.Reserved(q.Cost, q.Charge, cost, true)
+			k.lower(q)
 		}
 	}
-	return more
+	cost, _ := k.notices.Taught(charged(q))
+	for u, n := range cost {
+		q.Cost[u] = max(q.Cost[u], n)
+	}
+	return q.Cost != was
+}
+
+// lessons counts what answers have shown: see costs.Notices.
+func (k *charging) lessons() int64 { return k.notices.Lessons() + k.shapes.Lessons() }
+
+// lower lowers a cost that only the answer knows to what the limits allow at once: it is a bound.
+func (k *charging) lower(q *format.Request) {
+	if q.Charge == nil || q.Charge.Answer == nil {
+		return
+	}
+	for _, l := range k.limits {
+		q.Cost[l.Unit] = min(q.Cost[l.Unit], l.Most())
+	}
+	for _, l := range k.resources {
+		if l.Resource.Match(q.Resource) {
+			q.Cost[l.Unit] = min(q.Cost[l.Unit], l.Most())
+		}
+	}
 }
 
 // noticed looks at what an answer states of the use of limits. A wrong charge is said once, and requests that
@@ -86,20 +114,20 @@ func (r *judge) noticed(j *job, v *classify.Verdict) {
 	}
 	all, not := costs.Words(worth, cost)
 	r.teller.Say("%s costs %s, and not %s, as answers show: --charge '%s=%s%s'", is.Mends(), all, not, is.Mends(), all, line)
-	for _, g := range j.group.r.groups {
-		r.c.prices.mend(g)
-	}
+	r.c.prices.mend(j.group.r.groups)
 }
 
-// mend lets the requests that wait in a group cost as much as answers have shown.
-func (k *charging) mend(g *group) {
-	g.pool.Update(func(_ mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
-		for _, t := range q.Waiting() {
-			if other := q.Info(t).Request.Value.(*job); k.atLeast(other.r) {
-				q.SetCost(t, other.r.Cost)
+// mend lets the requests that wait cost what answers have shown.
+func (k *charging) mend(all pools) {
+	for _, g := range all {
+		g.pool.Update(func(_ mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
+			for _, t := range q.Waiting() {
+				if other := q.Info(t).Request.Value.(*job); k.taught(other.r) {
+					q.SetCost(t, other.r.Cost)
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // newCharging fails if a charge is wrong, or fits nothing.
@@ -112,7 +140,7 @@ func newCharging(c *Config) (*charging, error) {
 		return nil, fmt.Errorf("no request fits the charge on %q but those of the one before it, on %q",
 			c.Charges[hidden].On, c.Charges[by].On)
 	}
-	k := &charging{own: own, hosts: map[string]*provider.Charges{}, keyless: c.keyless &&
+	k := &charging{own: own, limits: c.Limits, resources: c.Resources, hosts: map[string]*provider.Charges{}, keyless: c.keyless &&
 		secret.Credential(fixed(c.Header, http.CanonicalHeaderKey),
 			&url.URL{RawQuery: url.Values(fixed(c.Query, strings.Clone)).Encode()}) == ""}
 	if c.ChargedBy != "" { // the first look makes the table of providers
@@ -162,8 +190,8 @@ func (k *charging) charge(q *format.Request) {
 		if k.isBare(q) {
 			of = rows.OfKeyless
 		}
-		if c, resource = of(r); !k.any {
-			c = nil
+		if c, resource = of(r); !k.any && c != nil && c.Answer == nil {
+			c = nil // else answers state a limit of what they tell
 		}
 		q.Usual = strings.TrimPrefix(resource, "address ") == rows.Usual()
 	}
@@ -173,7 +201,9 @@ func (k *charging) charge(q *format.Request) {
 	}
 	if k.notices.HasTaught() {
 		k.mended(q)
-		k.atLeast(q)
+	}
+	if k.lessons() > 0 {
+		k.taught(q)
 	}
 }
 
@@ -186,6 +216,10 @@ func (k *charging) count(q *format.Request, c *provider.Charge) {
 			cost[u] = min(n, limit.MaxCost)
 		}
 	}
+	if c.Answer != nil && !declares(q, c) {
+		q.Shape = costs.ShapeOf(q.URL.Host, c, q.Body)
+		cost = costs.Reserved(cost, c, limit.Cost{}, false)
+	}
 	for u, n := range cost {
 		if q.Cost[u] == 0 {
 			q.Cost[u] = n
@@ -193,12 +227,20 @@ func (k *charging) count(q *format.Request, c *provider.Charge) {
 	}
 }
 
+// declares reports whether the line of a request has a cost in a unit that only answers tell.
+func declares(q *format.Request, c *provider.Charge) bool {
+	for unit := range c.Answer {
+		if u, ok := classify.UnitOf(unit); ok && q.Cost[u] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // fits returns why a request can never go; empty: it can. It lowers a cost that is a bound to what fits.
 func (c *Config) fits(q *format.Request) string {
+	c.prices.lower(q)
 	for _, l := range c.Limits {
-		if q.Charge != nil && q.Charge.Answer != nil { // it is a bound, and the answer has the last word
-			q.Cost[l.Unit] = min(q.Cost[l.Unit], l.Most())
-		}
 		if n := q.Cost[l.Unit]; (l.Unit == limit.Weight || l.Unit == limit.Orders) && !l.Fits(n) {
 			return fmt.Sprintf("cost %d %v can never go: limit %s allows %d at once", n, l.Unit, l.Text, l.Most())
 		}
@@ -206,9 +248,10 @@ func (c *Config) fits(q *format.Request) string {
 	return ""
 }
 
-// states takes what the request cost from its answer, if its charge says where.
-func states(j *job, ans *pool.Answer) {
-	c := j.r.Charge
+// states takes what the request cost from its answer, if its charge says where. Others of its shape then cost
+// that, too.
+func (r *judge) states(j *job, ans *pool.Answer) {
+	c, told := j.r.Charge, false
 	if c.Answer == nil || ans.Result != limit.Accepted || j.res.Cut {
 		return
 	}
@@ -222,6 +265,10 @@ func states(j *job, ans *pool.Answer) {
 			ans.Metered, ans.Actual = true, j.r.Cost
 		}
 		ans.Actual[u] = min(n, limit.MaxCost)
+		told = true
+	}
+	if told && j.r.Shape != 0 && r.c.prices.shapes.Teach(j.r.Shape, ans.Actual) {
+		r.c.prices.mend(j.group.r.groups)
 	}
 }
 

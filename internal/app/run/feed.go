@@ -253,8 +253,8 @@ func (f *feeder) submit(ctx context.Context, j *job, earlier int) error {
 	q, g := j.r, j.group
 	has, lessons := q.Charge != nil, int64(0)
 	if has {
-		if lessons = f.prices.notices.Lessons(); lessons > 0 {
-			f.prices.atLeast(q)
+		if lessons = f.prices.lessons(); lessons > 0 {
+			f.prices.taught(q)
 		}
 	}
 	ttl, renewal := f.starts.due(q)
@@ -262,8 +262,8 @@ func (f *feeder) submit(ctx context.Context, j *job, earlier int) error {
 	err := g.pool.Submit(ctx,
 		pool.Request{ID: turnOf(q), Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
 			Resource: q.Apart(), Attempts: earlier, Created: f.created(g, q), Value: j})
-	if err == nil && has && f.prices.notices.Lessons() != lessons {
-		f.prices.mend(g)
+	if err == nil && has && f.prices.lessons() != lessons {
+		f.prices.mend(pools{g})
 	}
 	return err
 }

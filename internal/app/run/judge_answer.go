@@ -194,7 +194,7 @@ func (r *judge) read(j *job, v *classify.Verdict, ans *pool.Answer) {
 		r.c.partly(j, v, ans)
 	}
 	if j.r != nil && j.r.Charge != nil {
-		states(j, ans)
+		r.states(j, ans)
 	}
 	err := r.c.succeeds(res, ans)
 	if err == nil && endsWell(ans) {

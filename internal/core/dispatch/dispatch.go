@@ -423,6 +423,12 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) (e queue.Ended) 
 		}
 		learned += g.Learned()
 	}
+	if contains && a.part.limits != nil {
+		own := ans.ofResource()
+		for _, g := range a.part.ofKey(d, a.Key) {
+			g.Contain(now, ans.Capacity, &own)
+		}
+	}
 	k.tally.Settled(&ans.Outcome)
 	k.inFlight--
 	if learned != k.learned {

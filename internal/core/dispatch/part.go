@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/internal/core/scheduler"
@@ -14,6 +15,10 @@ import (
 // mostParts is the most resources whose limits are kept. Requests of further ones wait until nothing
 // counts any more in one of them.
 const mostParts = 256
+
+// partTrial is how long the first request of a resource goes alone, if nothing is known of its limits. Its answer
+// may state them.
+const partTrial = 3 * time.Second
 
 // part is the requests of one resource. They have a place in the line of their own, so that no other
 // requests wait where the resource has no room. The first part is that of requests without a resource.
@@ -136,6 +141,9 @@ func (d *Dispatcher) meet(now mono.Time, resource string) (at mono.Time) {
 			c.Limiter = of(resource)
 			d.made(d.keys[i].name, resource, c.Limiter, nil)
 		}
+		if d.keys[i].isUnbound() {
+			c = tries(resource, c)
+		}
 		g, err := stack.New(c)
 		if err != nil {
 			panic(err) // New has checked all but the Limiter
@@ -146,6 +154,20 @@ func (d *Dispatcher) meet(now mono.Time, resource string) (at mono.Time) {
 	d.parts = append(d.parts, p)
 	d.of[resource] = p
 	return limit.Never
+}
+
+// tries lets the first request of a resource go alone, if nothing is known of its limits.
+func tries(resource string, c stack.Config) stack.Config {
+	if resource != "" && c.Limiter == nil {
+		c.Trial = partTrial
+	}
+	return c
+}
+
+// isUnbound reports whether the requests of a resource count in no limits of the key but their own, and in none
+// of those that it shares.
+func (k *key) isUnbound() bool {
+	return k.apart && !slices.ContainsFunc(k.shared, func(s *Shared) bool { return s.Resource != nil })
 }
 
 // forgetPart forgets a part in which nothing counts any more. Otherwise it returns when that may be so.

@@ -157,7 +157,7 @@ func (d *Dispatcher) shares(k *key, with []*Shared) error {
 
 // enroll makes a Shared a limit of the line. It is that of a resource, unless this is empty.
 func (d *Dispatcher) enroll(s *Shared, resource string) error {
-	g, err := stack.New(stack.Config{Limiter: s.Limiter, SlowAgain: true, Pause: pauses(s.Pause), Use: s.Use, Ramp: s.Ramp})
+	g, err := stack.New(tries(resource, stack.Config{Limiter: s.Limiter, SlowAgain: true, Pause: pauses(s.Pause), Use: s.Use, Ramp: s.Ramp}))
 	if err != nil {
 		return err
 	}

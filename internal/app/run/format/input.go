@@ -35,6 +35,7 @@ type Request struct {
 	Body   []byte
 	Cost   limit.Cost
 	Charge *provider.Charge // by which a Run has found the cost; nil: none fits
+	Shape  uint64           // of requests whose cost only answers tell: see costs.Shapes; 0: it has none
 	// Resource is the part of its key's quota in which it counts, as its charge says; Usual says that most
 	// requests to its host count there.
 	Resource string
