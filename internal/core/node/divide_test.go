@@ -123,6 +123,42 @@ func TestTwoTurns(t *testing.T) {
 	}
 }
 
+// A node enters its weight and its least part as its configuration has them, and is served by them.
+func TestWeightOfTheConfiguration(t *testing.T) {
+	for _, c := range []struct {
+		weight, least float64
+		want          int // of ten that go, beside a node of weight 1
+	}{{1, 0, 5}, {3, 0, 7}, {0.25, 0, 2}, {0.25, 0.5, 5}, {1, 0.8, 8}} {
+		d := dividing(10, 10)
+		d.config.Weight, d.config.Least = c.weight, c.least
+		d.others[0].Served = 1 // so that of equals this node is the first
+		d.catchUp()
+		if got := d.share(); got != c.want {
+			t.Errorf("with a weight of %v and at least %v, %d fall to it, want %d", c.weight, c.least, got, c.want)
+		}
+	}
+}
+
+// A node's mean cost follows its requests, by a sixteenth of what each differs. Its deviation does, too.
+func TestMeanFollowsTheCosts(t *testing.T) {
+	var n Node
+	n.reset()
+	n.Line(1, limit.Cost{limit.Requests: 7})
+	for i, c := range []struct{ cost, mean, large int64 }{
+		{0, 7, 7}, // nothing was sent: the head
+		{16, 16, 16},
+		{32, 17, 18}, // 16 more: by 1, and a deviation of 1
+		{1, 16, 17},  // 16 less, and a deviation of 1 + 15/16
+	} {
+		if i > 0 {
+			n.use(mono.Time(i), &limit.Cost{limit.Requests: c.cost})
+		}
+		if mean, large := n.mean()[0], n.large()[0]; mean != c.mean || large != c.large {
+			t.Errorf("after %d requests, the last of %d: a mean of %d and %d at most, want %d and %d", i, c.cost, mean, large, c.mean, c.large)
+		}
+	}
+}
+
 // A cost in a unit that is not limited takes nothing of what a node may hold: it is granted as many requests.
 func TestUnitsThatAreNotLimited(t *testing.T) {
 	granted := func(cost limit.Cost) (n int64) {

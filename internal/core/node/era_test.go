@@ -55,3 +55,23 @@ func TestClockSetBackWhileNobodyIsThere(t *testing.T) {
 		p += 250 * ms
 	}
 }
+
+// Between two readings, the store's clock went on as long as the node's own. The calls may have taken
+// no time or all of theirs, and the clocks may differ by one in drift and a nanosecond.
+func TestSightAgrees(t *testing.T) {
+	const second = mono.Time(time.Second)
+	s := sight{began: second, read: second + 200*ms, clock: 1e18}
+	least, most := 9900*time.Millisecond, 10400*time.Millisecond // from the end of a call to the beginning, and the reverse
+	for _, c := range []struct {
+		went time.Duration
+		want bool
+	}{
+		{least - 990*time.Microsecond - 1, true}, {least - 990*time.Microsecond - 2, false},
+		{most + 1040*time.Microsecond + 1, true}, {most + 1040*time.Microsecond + 2, false},
+		{10 * time.Second, true}, {0, false}, {-time.Hour, false}, {time.Hour, false},
+	} {
+		if got := s.agrees(s.read.Add(least), s.began.Add(most), s.clock+int64(c.went)); got != c.want {
+			t.Errorf("the store's clock went on by %v: %v, want %v", c.went, got, c.want)
+		}
+	}
+}

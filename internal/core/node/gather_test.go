@@ -89,6 +89,23 @@ func TestSomeAreMissing(t *testing.T) {
 	}
 }
 
+// alone has a node take turns, a tenth of a second apart, while the others are cut off. It sends all
+// that it is granted, which is answered. It returns how many answers the node reported.
+func (s *shelf) alone(n *Node, from, to mono.Time) (told int64) {
+	for q := from; q <= to; q += 100 * ms {
+		n.Begin(q)
+		blob, err := n.Read(q, q+ms, s.reading(q))
+		if err == nil {
+			s.blob, told = blob, told+int64(n.Telling())
+		}
+		n.End(q+ms, err)
+		for n.Ready(q+2*ms, limit.One) <= q+2*ms {
+			n.Settle(q+2*ms, limittest.Admit(n, q+2*ms, limit.One), &limit.Outcome{Result: limit.Accepted})
+		}
+	}
+	return told
+}
+
 // A node is alone with the store, as others are cut off. It reports no more than it may hold until
 // they are no longer awaited. A node that has just come reports nothing before the others have seen
 // it.
@@ -97,41 +114,52 @@ func TestToldIsBounded(t *testing.T) {
 	nodes, p := crowd(t, s, 4)
 	d, told := nodes[3], int64(0)
 	most := of(d.knows, "d").Most[0]
-	alone := func(n *Node, from, to mono.Time) (told int64) {
-		for q := from; q <= to; q += 100 * ms {
-			n.Begin(q)
-			blob, err := n.Read(q, q+ms, Reading{Clock: int64(1e18 + q), Wall: int64(1e18 + q), Incarnation: s.incarnation, Blob: s.blob})
-			if err == nil {
-				s.blob, told = blob, told+int64(n.Telling())
-			}
-			n.End(q+ms, err)
-			for n.Ready(q+2*ms, limit.One) <= q+2*ms {
-				n.Settle(q+2*ms, limittest.Admit(n, q+2*ms, limit.One), &limit.Outcome{Result: limit.Accepted})
-			}
-		}
-		return told
-	}
-	if told = alone(d, p+100*ms, p+2500*ms); told == 0 || told > most {
+	if told = s.alone(d, p+100*ms, p+2500*ms); told == 0 || told > most {
 		t.Errorf("alone it told %d, and may hold %d", told, most)
 	}
-	if told = alone(d, p+2600*ms, p+4500*ms); told <= most {
+	if told = s.alone(d, p+2600*ms, p+4500*ms); told <= most {
 		t.Errorf("when others are not waited for it told %d, and might hold %d", told, most)
 	}
 	s = &shelf{incarnation: "one"}
 	nodes, p = crowd(t, s, 4)
 	e := asking("e", 100)
 	e.bounds = nodes[3].bounds
-	if told = alone(e, p+100*ms, p+1500*ms); told > 0 || e.holds() == (limit.Cost{}) {
+	if told = s.alone(e, p+100*ms, p+1500*ms); told > 0 || e.holds() == (limit.Cost{}) {
 		t.Errorf("having come it told %d, and has %v", told, e.holds())
 	}
 	for i, n := range slices.Concat(nodes[:3], nodes[:3]) {
 		s.turn(t, n, p+1600*ms+mono.Time(i)*30*ms)
 	}
-	if told = alone(e, p+1800*ms, p+1800*ms); told == 0 {
+	if told = s.alone(e, p+1800*ms, p+1800*ms); told == 0 {
 		t.Errorf("when three of four had seen it it told nothing, and has %v", e.holds())
 	}
 	if e.began.Sub(p) > 2*time.Second {
 		t.Fatal("the others are no longer there")
+	}
+}
+
+// A node comes, and the store forgets that. The others, who did not know of it, put back the book. The
+// node comes again in a turn that is put, and not answered. So it finds itself in the book: it reports
+// nothing before the others have seen it there.
+func TestToldIsBoundedAfterATurnWithoutAnAnswer(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	nodes, p := crowd(t, s, 3)
+	d := asking("d", 100)
+	d.bounds = nodes[2].bounds
+	s.turn(t, d, p+10*ms)
+	s.forget()
+	for i := range 12 {
+		s.turn(t, nodes[i%3], p+mono.Time(20+40*i)*ms)
+	}
+	d.Begin(p + 510*ms)
+	blob, err := d.Read(p+510*ms, p+511*ms, s.reading(p+510*ms))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.blob = blob
+	d.End(p+511*ms, errors.New("no answer, and it was put"))
+	if told := s.alone(d, p+600*ms, p+1900*ms); told > 0 || d.holds() == (limit.Cost{}) {
+		t.Errorf("having come again it told %d, and has %v", told, d.holds())
 	}
 }
 
