@@ -17,6 +17,9 @@ func TestClasses(t *testing.T) {
 	for _, d := range []time.Duration{-1, 0, 1, time.Millisecond - 1, time.Millisecond, time.Millisecond + 1, 2 * time.Millisecond, 2*time.Millisecond + 1, time.Second, time.Hour, 1<<63 - 1} {
 		var c, sum histogram.Classes
 		c.Add(d)
+		if upto := c.Upto([]int64{7}); len(upto) != 1+len(all) || upto[0] != 7 {
+			t.Fatalf("%v: after 7, %v for %d bounds", d, upto, len(all))
+		}
 		for i, n := range c.Upto(nil) {
 			if want := max(d, 0) <= all[i]; (n == 1) != want {
 				t.Errorf("%v is counted %d times among those up to %v", d, n, all[i])

@@ -47,3 +47,32 @@ func TestHistogram(t *testing.T) {
 		}
 	}
 }
+
+// The age of the latest event rises to the time until the next one. So it is at most a for as long as all times
+// between events last together, each cut at a.
+func TestAgeQuantile(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		between []time.Duration
+		p       float64
+		want    time.Duration
+	}{
+		{nil, 0.5, 0},
+		{[]time.Duration{10 * s}, 0.5, 5 * s},
+		{[]time.Duration{10 * s}, 1, 10 * s},
+		{[]time.Duration{10 * s, 10 * s, 10 * s}, 0.9, 9 * s},
+		{[]time.Duration{2 * s, 8 * s}, 0.4, 2 * s}, // 2 + 2 of 10
+		{[]time.Duration{2 * s, 8 * s}, 0.5, 3 * s}, // 2 + 3 of 10
+		{[]time.Duration{8 * s, 2 * s}, 0.2, 1 * s}, // 1 + 1 of 10
+		{[]time.Duration{2 * s, 8 * s}, 1, 8 * s},
+		{[]time.Duration{1 * s, 3 * s, 3 * s, 13 * s}, 0.75, 8 * s}, // 1 + 3 + 3 + 8 of 20
+	} {
+		var h Histogram
+		for _, d := range c.between {
+			h.Add(d)
+		}
+		if got := h.AgeQuantile(c.p); (got - c.want).Abs() > c.want/100 {
+			t.Errorf("after %v, the age is at most %v for %v of the time, want %v", c.between, got, c.p, c.want)
+		}
+	}
+}
