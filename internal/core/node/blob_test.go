@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"hash/crc32"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
@@ -103,6 +104,31 @@ func TestBounds(t *testing.T) {
 					t.Fatalf("%v ppm: at %v it is %v, not within %v and %v", ppm, p, ledger(p), p.Add(lo), p.Add(hi))
 				}
 			}
+		}
+	}
+}
+
+// Where the node sends from an instant of the ledger on, it waits for the first instant of its own clock
+// at which the ledger has surely come to that, whatever both clocks do meanwhile.
+func TestProcessIsTheFirstSureInstant(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	var n Node
+	sure := func(p, l mono.Time) bool {
+		lo, _ := n.bounds.by(p)
+		return p.Add(lo) >= l
+	}
+	for range 10_000 {
+		read := mono.Time(rng.Int64N(1e12))
+		lo := time.Duration(rng.Int64N(2e12) - 1e12)
+		n.bounds = bounds{known: true, at: read, lo: lo, hi: lo + 1e6}
+		p := read.Add(time.Duration(rng.Int64N(1e12)))
+		now, _ := n.bounds.by(p)
+		if l := p.Add(now); n.process(p, l) != p {
+			t.Fatalf("%+v: at %v the ledger has come to %v, and %v is waited for", n.bounds, p, l, n.process(p, l))
+		}
+		l := p.Add(now + time.Duration(1+rng.Int64N(1e12)))
+		if at := n.process(p, l); !sure(at, l) || sure(at-3, l) {
+			t.Fatalf("%+v: for %v, from %v on, %v is waited for: sure then %v, 3 ns before %v", n.bounds, l, p, at, sure(at, l), sure(at-3, l))
 		}
 	}
 }

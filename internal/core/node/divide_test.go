@@ -139,6 +139,31 @@ func TestWeightOfTheConfiguration(t *testing.T) {
 	}
 }
 
+// A node that wants more after a while begins with the node that had least of those that want more: what
+// was its share meanwhile is gone. Where nobody wants more, it begins with the one that had most. It loses
+// nothing of what it had, and nothing where it wanted more all the time.
+func TestCatchUp(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		mine   uint64
+		wanted bool
+		others []Entry
+		want   uint64
+	}{
+		{"those that want more", 1, false, []Entry{{Served: 7, Want: 1}, {Served: 5, Want: 1}, {Served: 3}}, 5},
+		{"nobody wants more", 1, false, []Entry{{Served: 3}, {Served: 7}, {Served: 5}}, 7},
+		{"it had more", 9, false, []Entry{{Served: 7, Want: 1}, {Served: 5, Want: 1}}, 9},
+		{"it wanted more all the time", 1, true, []Entry{{Served: 7, Want: 1}, {Served: 5, Want: 1}}, 1},
+		{"alone", 1, false, nil, 1},
+	} {
+		d := dividing(1, 1)
+		d.mine.Served, d.wanted, d.others = c.mine, c.wanted, c.others
+		if d.catchUp(); d.mine.Served != c.want {
+			t.Errorf("%s: it begins at %d, want %d", c.name, d.mine.Served, c.want)
+		}
+	}
+}
+
 // A node's mean cost follows its requests, by a sixteenth of what each differs. Its deviation does, too.
 func TestMeanFollowsTheCosts(t *testing.T) {
 	var n Node

@@ -197,6 +197,17 @@ func TestOverdueForGood(t *testing.T) {
 	if waits < 9 || waits > 12 {
 		t.Errorf("it waits for %d turns, each 100 ms after the one before", waits)
 	}
+	for _, c := range []struct {
+		after mono.Time
+		in    bool
+	}{{1062*ms + ms/2 - 1, false}, {1062*ms + ms/2, true}} { // as long as from one turn to the next
+		s.blob = old
+		n := asking("n", 100)
+		s.turn(t, n, p+1200*ms)
+		if s.turn(t, n, p+1200*ms+c.after); n.in != c.in {
+			t.Errorf("%v after it first read the book: it is in: %v, want %v", time.Duration(c.after), n.in, c.in)
+		}
+	}
 	s.blob = old
 	leaving := asking("leaving", 100)
 	leaving.Close()

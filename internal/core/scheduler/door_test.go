@@ -145,6 +145,8 @@ func TestDoorOpensAtOnceWhereOthersAreShut(t *testing.T) {
 			{"works", &host{}, limit.Never, false},
 			{"too large", limit.MustRolling(1, time.Second), limit.Never, true},
 			{"too late", used(t, 10*time.Second), 3 * second, true},
+			{"late by a nanosecond", used(t, 10*time.Second), 10*second - 1, true},
+			{"just in time", used(t, 10*time.Second), 10 * second, false},
 			{"in time", used(t, 10*time.Second), 20 * second, false},
 			{"no deadline", used(t, 10*time.Second), limit.Never, false},
 			{"nobody knows", occupied(t), 3 * second, false},

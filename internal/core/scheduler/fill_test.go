@@ -94,6 +94,24 @@ func TestFillOfALane(t *testing.T) {
 	}
 }
 
+// The forecast for a ticket that may pass the first does not count the first, however few may pass. So a
+// ticket that goes at once is not refused for its deadline.
+func TestFillIsForeseen(t *testing.T) {
+	for fill := range 3 {
+		l := scheduler.New(scheduler.Config{})
+		lane := l.Lane(scheduler.LaneConfig{Fill: fill}, []*scheduler.Limit{l.Limit(rolling(t, 100, 10*time.Second), scheduler.Sharing{})})
+		first := limit.Cost{limit.Requests: 90}
+		pass, _ := l.Try(0, lane, &first, &first)
+		l.Settle(0, pass, &accepted)
+		a, b := ticket("a", 0), ticket("b", 0)
+		a.Cost, b.Cost, b.Deadline = limit.Cost{limit.Requests: 80}, limit.Cost{limit.Requests: 10}, 5*second
+		want(t, l.Enter(0, lane, a), scheduler.Waiting)
+		l.Enter(0, lane, b)
+		next(l, 0)
+		want(t, b.State, map[bool]scheduler.State{false: scheduler.Late, true: scheduler.Granted}[fill > 0])
+	}
+}
+
 // The first of a lane goes when it was foreseen to, by any way, however many pass it. More goes
 // than in a strict order. Ways share a limit in every other net. No request is in flight for long,
 // so that forecasts hold.

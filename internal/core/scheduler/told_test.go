@@ -18,6 +18,7 @@ import (
 type crowd struct {
 	rng    *rand.Rand
 	line   *scheduler.Scheduler
+	zero   mono.Time // instants are said as from here on
 	now    mono.Time
 	limits []*scheduler.Limit
 	shares []*scheduler.Class
@@ -48,8 +49,10 @@ type crowdKind struct {
 // more reports whether it has features that not every crowd has.
 func (k *crowdKind) more() bool { return k.keys || k.apart || k.back || k.quiet || k.busy }
 
-func newCrowd(seed uint64, kind crowdKind) *crowd {
-	c := &crowd{rng: rand.New(rand.NewPCG(seed, 11)), kind: kind, now: second}
+func newCrowd(seed uint64, kind crowdKind) *crowd { return newCrowdAt(0, seed, kind) }
+
+func newCrowdAt(zero mono.Time, seed uint64, kind crowdKind) *crowd {
+	c := &crowd{rng: rand.New(rand.NewPCG(seed, 11)), kind: kind, zero: zero, now: zero + second}
 	c.line = scheduler.New(scheduler.Config{Fill: kind.fill, Size: kind.size, Watch: func(now mono.Time, a *scheduler.Lane) {
 		c.say("watched %d %v", a.Of, now)
 	}})
@@ -81,7 +84,14 @@ func newCrowd(seed uint64, kind crowdKind) *crowd {
 	return c
 }
 
-func (c *crowd) say(format string, args ...any) { fmt.Fprintf(&c.said, format+"\n", args...) }
+func (c *crowd) say(format string, args ...any) {
+	for i, a := range args {
+		if at, ok := a.(mono.Time); ok && at > mono.Min && at < limit.AfterSettle {
+			args[i] = at - c.zero
+		}
+	}
+	fmt.Fprintf(&c.said, format+"\n", args...)
+}
 
 func (c *crowd) share(i int) scheduler.ShareConfig {
 	s := scheduler.ShareConfig{Weight: []float64{0, 2, 5}[i]}
@@ -354,6 +364,23 @@ func TestWhatALineSays(t *testing.T) {
 		}
 	}
 	golden.CompareFloats(t, "told.golden", b.String())
+}
+
+// Instants have no zero: a Scheduler says the same of a crowd that comes an hour before it.
+func TestCrowdsBeforeZero(t *testing.T) {
+	for _, w := range crowds {
+		at, before := newCrowd(3, w.kind), newCrowdAt(-3600*second, 3, w.kind)
+		for step := range 400 {
+			at.step()
+			before.step()
+			if at.said.String() != before.said.String() {
+				t.Errorf("%s, step %d: before zero it says\n%safter it\n%s", w.name, step, before.said.String(), at.said.String())
+				break
+			}
+			at.said.Reset()
+			before.said.Reset()
+		}
+	}
 }
 
 // The same of others, in which tickets are used again: a line for all that is said.
