@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -414,6 +415,64 @@ func TestLinesAreNotKeptForEver(t *testing.T) {
 	if b.lines.timer != nil {
 		t.Error("nothing is idle, and a timer is set")
 	}
+}
+
+// Of the idle lines of each place, those are tired that were given longest ago: for as long as may be, or
+// longer. The others stay, and the next look is when the first of them will be. A line that is taken is the
+// latest, and nothing refers to it any more.
+func TestLinesTireInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const s = time.Second
+		a, b := place{"http", "a.test"}, place{"http", "b.test"}
+		for _, c := range []struct {
+			name        string
+			a, b        []time.Duration // for how long their lines are idle
+			tired       int
+			leftA, left int
+			next        time.Duration
+		}{
+			{"none is", []time.Duration{9 * s, 1 * s}, nil, 0, 2, 2, 1 * s},
+			{"the first are", []time.Duration{30 * s, 10 * s, 10*s - 1, 0}, nil, 2, 2, 2, 1},
+			{"all of a place are", []time.Duration{30 * s, 10 * s}, []time.Duration{2 * s}, 2, 0, 1, 8 * s},
+			{"of two places, the first is next", []time.Duration{4 * s}, []time.Duration{7 * s, 5 * s}, 0, 1, 3, 3 * s},
+			{"all are", []time.Duration{10 * s}, []time.Duration{11 * s}, 2, 0, 0, 0},
+		} {
+			l := &lines{from: &http.Transport{IdleConnTimeout: 10 * s}, idle: map[place][]*line{}}
+			for to, ages := range map[place][]time.Duration{a: c.a, b: c.b} {
+				for _, age := range ages {
+					l.idle[to] = append(l.idle[to], &line{place: to, since: time.Now().Add(-age)})
+				}
+			}
+			old := l.tired()
+			if left := len(l.idle[a]) + len(l.idle[b]); len(old) != c.tired || len(l.idle[a]) != c.leftA || left != c.left {
+				t.Errorf("%s: %d are, %d and %d are left", c.name, len(old), len(l.idle[a]), left-len(l.idle[a]))
+			}
+			for _, o := range old {
+				if time.Since(o.since) < 10*s {
+					t.Errorf("%s: one is tired after %v", c.name, time.Since(o.since))
+				}
+			}
+			if (l.timer != nil) != (c.next > 0) {
+				t.Fatalf("%s: a timer is set: %v", c.name, l.timer != nil)
+			}
+			l.idle = map[place][]*line{} // the look finds none
+			if c.next > 0 {
+				time.Sleep(c.next - 1)
+				synctest.Wait()
+				early := l.timer == nil
+				time.Sleep(1)
+				if synctest.Wait(); early || l.timer != nil {
+					t.Errorf("%s: it looks again before %v: %v, and then: %v", c.name, c.next, early, l.timer == nil)
+				}
+			}
+		}
+		l := &lines{idle: map[place][]*line{a: {{place: a}, {place: a}}}}
+		all := l.idle[a]
+		last := all[1]
+		if took := l.take(a); took != last || all[1] != nil || len(l.idle[a]) != 1 || l.take(b) != nil {
+			t.Errorf("%p was taken, want %p; %v are left", took, last, all)
+		}
+	})
 }
 
 // What lines do not know goes by net/http.

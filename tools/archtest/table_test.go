@@ -169,7 +169,7 @@ var Table = []Package{
 	{Name: "internal/testkit/golden", Std: "any"},
 	{Name: "internal/testkit/need", Std: "any"},
 	{Name: "internal/testkit/pages", Ours: "internal/testkit/need", Std: "any", Modules: "github.com/spf13/cobra mvdan.cc/sh/v3"},
-	{Name: "internal/testkit/race", Std: "testing"},
+	{Name: "internal/testkit/race", Std: "reflect slices testing"},
 	{Name: "internal/testkit/tenants", Ours: "limit limit/mono internal/rule", Std: "any"},
 	{Name: "internal/testkit/realserver", Ours: "limit internal/testkit/daemon internal/testkit/need", Std: "any"},
 	{Name: "tools/check", Std: "any"},

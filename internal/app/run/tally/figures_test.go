@@ -25,6 +25,7 @@ func TestCeilingOfNonces(t *testing.T) {
 	}{
 		{"no order", []format.Rate{{N: 20, Per: time.Second}}, 0, false, 100, 50 * ms, one, 0},
 		{"one after the other", nil, 0, true, 100, 50 * ms, one, 5 * time.Second},
+		{"answers of a near server", nil, 0, true, 5000, 100 * time.Nanosecond, one, 500 * time.Microsecond},
 		{"the limit leaves time", []format.Rate{{N: 20, Per: time.Second}}, 0, true, 10, 50 * ms, one, 500 * ms},
 		// 20 take until 400 ms; the first has arrived by 20 ms, and its place is free at 1021 ms.
 		{"the limit binds", []format.Rate{{N: 20, Per: time.Second}}, 0, true, 21, 20 * ms, one, 1041 * ms},
