@@ -52,9 +52,12 @@ const (
 	widerLeast = 2.0
 )
 
+// logMost is taken once: every answer asks for the reserve several times.
+var logMost = math.Log(bucketMost)
+
 // reserve returns r and its slope.
 func (b *bucketLevel) reserve(shares float64) (r, slope float64) {
-	one := bucketSlope * math.Log(bucketMost)
+	one := bucketSlope * logMost
 	r, slope = bucketSlope*math.Log(bucketMost/shares), bucketSlope
 	if most := bucketPart * b.capacity; most*(bucketBase+(1-bucketBase)*r/one) < r {
 		r = most * (bucketBase + (1-bucketBase)*r/one)
@@ -90,7 +93,7 @@ func (b *bucketLevel) stand(f *Fair, s *sighting) stand {
 	surplus := max(0, gap-bucketNoise*math.Sqrt(shares))
 	return stand{
 		gap: gap, slope: slope, stretch: 1, meet: meet,
-		price: min(max((one-s.left)/slope, 0), math.Log(bucketMost)),
+		price: min(max((one-s.left)/slope, 0), logMost),
 		// In plenty it is the same for all weights: it depends on the N that would keep the level.
 		spread:   max(spreadLeast, shares*math.Exp(-surplus/bucketSlope)),
 		sure:     slope > lostSlope,

@@ -66,13 +66,16 @@ func (b *bucketLevel) missing(f *Fair, s *sighting) float64 {
 // proportion as the reserve of one sharer.
 func (b *bucketLevel) first(shares float64) (r, slope float64) {
 	one, _ := b.reserve(1)
-	slope = riseSlope * one / (bucketSlope * math.Log(bucketMost))
+	slope = riseSlope * one / (bucketSlope * logMost)
 	return slope * math.Log(riseMost/shares), slope
 }
 
 // kept returns the reserve while a part of the rise is missing, and its slope.
 func (b *bucketLevel) kept(shares, missing float64) (r, slope float64) {
 	r, slope = b.reserve(shares)
+	if missing == 0 {
+		return r, slope
+	}
 	low, flat := b.first(shares)
 	return r + missing*(low-r), slope + missing*(flat-slope)
 }
