@@ -229,8 +229,11 @@ func (u *upstream) closeIdle() { u.transport.CloseIdleConnections() }
 
 // again stops another attempt of a request whose body is gone, or which another program sends.
 func again(ctx context.Context, a transport.Attempt, _ *http.Response) (bool, error) {
+	if !a.Again {
+		return false, nil
+	}
 	v := visitOf(ctx)
-	return a.Again && v.leave == nil && v.body.whole(), nil
+	return v.leave == nil && v.body.whole(), nil
 }
 
 // maxWait is how long a request waits. "No wait" is a bound, too.

@@ -65,12 +65,14 @@ func (l *Scheduler) Settle(now mono.Time, p Pass, o *limit.Outcome) *limit.Sent 
 	l.changes++
 	sent := l.records.end(p.number)
 	if sent.skipped != 0 || sent.metered || l.doors > 0 || len(l.joined) > 0 {
-		l.settle(now, p, sent, func(*Limit) *limit.Outcome { return o })
+		l.settle(now, p, sent, o, nil)
 		return &sent.Sent
 	}
 	for _, m := range p.Way.limits {
 		m.Limiter.Settle(now, &sent.Sent, o)
-		l.news(m)
+		if len(m.parked.all) > 0 {
+			l.wanted(m)
+		}
 	}
 	return &sent.Sent
 }
@@ -81,17 +83,21 @@ func (l *Scheduler) SettleEach(now mono.Time, p Pass, of func(*Limit) *limit.Out
 	now = l.Tick(now)
 	l.changes++
 	sent := l.records.end(p.number)
-	l.settle(now, p, sent, of)
+	l.settle(now, p, sent, nil, of)
 	return &sent.Sent
 }
 
-func (l *Scheduler) settle(now mono.Time, p Pass, sent *record, of func(*Limit) *limit.Outcome) {
+func (l *Scheduler) settle(now mono.Time, p Pass, sent *record, o *limit.Outcome, of func(*Limit) *limit.Outcome) {
 	if sent.skipped != 0 {
 		l.ending = sent
 	}
+	plain := sent.skipped != 0 && of == nil && o.Plain()
 	for k, m := range p.Way.limits {
-		o := of(m)
-		if sent.skipped>>k&1 == 1 && *m.silent && o.Plain() {
+		if of != nil {
+			o = of(m)
+			plain = sent.skipped != 0 && o.Plain()
+		}
+		if plain && sent.skipped>>k&1 == 1 && *m.silent {
 			m.unaware--
 		} else {
 			m.Limiter.Settle(now, &sent.Sent, o)
@@ -99,13 +105,15 @@ func (l *Scheduler) settle(now mono.Time, p Pass, sent *record, of func(*Limit) 
 		if sent.metered {
 			less(&m.spare, &sent.spare)
 		}
-		l.news(m)
+		if len(m.parked.all) > 0 {
+			l.wanted(m)
+		}
 		if l.doors > 0 && (o.Result == limit.Limited || o.Link >= limit.Broken) {
 			m.knock()
 		}
 	}
 	if len(l.joined) > 0 {
-		l.settleJoined(now, p.number, of)
+		l.settleJoined(now, p.number, o, of)
 	}
 	l.ending = nil
 }
@@ -151,9 +159,12 @@ func (l *Scheduler) Counts(open *limit.Sent, m *Limit) bool {
 		slices.ContainsFunc(l.joined[open.Number], func(j joined) bool { return j.limit == m })
 }
 
-func (l *Scheduler) settleJoined(now mono.Time, number uint64, of func(*Limit) *limit.Outcome) {
+func (l *Scheduler) settleJoined(now mono.Time, number uint64, o *limit.Outcome, of func(*Limit) *limit.Outcome) {
 	for _, j := range l.joined[number] {
-		j.limit.Limiter.Settle(now, j.sent, of(j.limit))
+		if of != nil {
+			o = of(j.limit)
+		}
+		j.limit.Limiter.Settle(now, j.sent, o)
 		l.Touch(j.limit)
 	}
 	delete(l.joined, number)
