@@ -17,6 +17,9 @@ func shared() []kind {
 	return need.Fewer([]kind{short}, []kind{short, long})
 }
 
+// given is how long nodes are counted, after 34 s. Both ends are between bursts, which windows of 10 s begin with.
+func given() time.Duration { return need.Fewer(120*time.Second, 300*time.Second) }
+
 // Where all want more than there is, each gets by its weight; what one with a large weight does not want is the others', and one with a small
 // weight has its least share however many large ones there are.
 func TestWeights(t *testing.T) {
@@ -30,7 +33,7 @@ func TestWeights(t *testing.T) {
 	} {
 		for _, k := range shared() {
 			s := base(k, len(c.weights), 3)
-			s.Weights, s.Warm, s.Length = c.weights, 34*time.Second, 334*time.Second // as below
+			s.Weights, s.Warm, s.Length = c.weights, 34*time.Second, 34*time.Second+given()
 			r, alone := nodesim.Run(s), nodesim.Alone(s)
 			all, weights := 0.0, 0.0
 			for i, w := range c.weights {
@@ -68,7 +71,7 @@ func TestLeastParts(t *testing.T) {
 	} {
 		for _, k := range shared() {
 			s := base(k, len(c.leasts), 3)
-			s.Weights, s.Leasts, s.Warm, s.Length = c.weights, c.leasts, 34*time.Second, 334*time.Second // between bursts, which windows of 10 s begin with
+			s.Weights, s.Leasts, s.Warm, s.Length = c.weights, c.leasts, 34*time.Second, 34*time.Second+given()
 			r, alone := nodesim.Run(s), nodesim.Alone(s)
 			all := 0.0
 			for _, n := range r.ByNode {

@@ -26,7 +26,7 @@ func idleReturn(seed uint64, busy, nodes int, onOff time.Duration, steady bool) 
 
 // An idle node that comes first to an old copy does not take it for the present. PACELINE_LONG=1 has 100,000 histories.
 func TestIdleNodeComesFirst(t *testing.T) {
-	many := need.Fewer[uint64](100, 200)
+	many := need.Fewer[uint64](60, 200)
 	if long {
 		many = 100_000
 	}
@@ -76,7 +76,7 @@ func undone(seed uint64, young bool) nodesim.Config {
 // to those of a time when nobody was there: no node can tell these from the present. Then what is sent above the limit is rare, and no more
 // than the limit. PACELINE_LONG=1 has 10,000 runs.
 func TestUndone(t *testing.T) {
-	many := need.Fewer[uint64](40, 100)
+	many := need.Fewer[uint64](25, 100)
 	if long {
 		many = 10_000
 	}
