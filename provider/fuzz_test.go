@@ -62,7 +62,7 @@ func FuzzValue(f *testing.F) {
 	}
 	for _, v := range []string{"100", "99.0", "64.57", "12ms", "23h47m36.648s", "1470173023.123", "1672738134824", "2025-08-21T12:40:59Z", "Thu, 15 Jan 2026 12:02:00 GMT", "32/40",
 		`"default";r=50;t=30`, `"burst";q=100;w=60,"daily";q=1000;w=86400`, "limit=100, remaining=50, reset=5", "100;w=10", "0", "-1", "-0", "NaN", "+Inf", "1e18", "0x10", "1_000", "9223372036854775808", "1d2h3m", "1d", "d", "12µs", "1h-1m", "-5s",
-		"2026-01-15T12:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "Thu, 01 Jan 1970 00:00:00 GMT", "32/40", "-1/0", "/", "1.9999999999999999", ".5", "1.-5",
+		"2026-01-15T12:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "Thu, 01 Jan 1970 00:00:00 GMT", "-1/0", "/", "1.9999999999999999", ".5", "1.-5",
 		`"a";r=9223372036854775807;t=-1;pk=::`, "limit=1, remaining=-2, reset=99999999999999", "10, 10;w=1;burst=-1", `a;q=1;w=0, "b";q=-1`, "(1 2);q=3", "?1", ":AA==:", "5.5", "\x00", "\xff"} {
 		for i := range provider.Names() {
 			f.Add(v, uint8(i))
@@ -70,9 +70,9 @@ func FuzzValue(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, v string, which uint8) {
 		d := nth(which)
-		h := http.Header{}
+		h, value := http.Header{}, []string{v}
 		for k := range fields {
-			h.Set(k, v)
+			h[k] = value
 		}
 		h.Set("Content-Type", "application/json")
 		for _, date := range []string{"", "Thu, 15 Jan 2026 11:00:00 GMT", v} {
