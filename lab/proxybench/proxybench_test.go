@@ -6,6 +6,7 @@
 // proxy alike. The comparison is between proxies, and with no proxy at all.
 //
 //	go test ./lab/proxybench -bench . -benchtime 5x     five rounds: half a minute
+//	go test ./lab/proxybench -bench . -benchtime 10x -beside OTHER     with another build of paceline, as of before a change
 package proxybench
 
 import (
@@ -31,7 +32,10 @@ const (
 	streams  = 20
 )
 
-var requests = flag.Int("requests", 3000, "requests one after the other in a round, and ten times as many at once")
+var (
+	requests = flag.Int("requests", 3000, "requests one after the other in a round, and ten times as many at once")
+	beside   = flag.String("beside", "", "another build of paceline, to be measured as well")
+)
 
 // asPeer makes the test binary the ReverseProxy to compare with.
 const asPeer = "PACELINE_TEST_AS_PEER"
@@ -53,13 +57,17 @@ type way struct {
 
 // ways are no proxy, paceline and ReverseProxy before a server. program is that of paceline.
 func ways(program, url string) []*way {
-	return []*way{
+	args := []string{"proxy", "--to", url, "--listen", "ADDRESS", "--admin", "off", "--log", "off", "--limit", "none"}
+	all := []*way{
 		{"direct", nil, map[string][]float64{}},
-		{"paceline", &daemon.Config{Program: program, Args: []string{"proxy", "--to", url, "--listen", "ADDRESS",
-			"--admin", "off", "--log", "off", "--limit", "none"}}, map[string][]float64{}},
+		{"paceline", &daemon.Config{Program: program, Args: args}, map[string][]float64{}},
 		{"ReverseProxy", &daemon.Config{Program: os.Args[0], Args: []string{"ADDRESS", url}, Env: []string{asPeer + "=1"}},
 			map[string][]float64{}},
 	}
+	if *beside != "" {
+		all = append(all, &way{"beside", &daemon.Config{Program: *beside, Args: args}, map[string][]float64{}})
+	}
+	return all
 }
 
 // build returns the path of the program paceline.
