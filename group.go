@@ -153,7 +153,7 @@ func (j *Group) Limit(c LimitConfig) *Limit {
 	m.limit.Of = m
 	j.noteLapsesLocked(m)
 	limit.SetEpoch(c.Limiter, j.base)
-	ability.Supply(c.Limiter, func() { j.again(m) }, func() int { return j.waitingFor(m) }, func(kind, text string) {
+	ability.Supply(c.Limiter, func() { j.again(m) }, func() (int, float64) { return j.waitingFor(m) }, func(kind, text string) {
 		j.Note(observe.Event{Kind: kind, Whose: c.Whose, Text: text})
 	})
 	return m
@@ -175,7 +175,7 @@ func (j *Group) again(m *Limit) {
 	j.deliverLocked(now)
 }
 
-func (j *Group) waitingFor(m *Limit) int {
+func (j *Group) waitingFor(m *Limit) (n int, free float64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return m.limit.Waiting()

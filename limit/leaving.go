@@ -39,11 +39,16 @@ func ReadyLeaving(l Limiter, now mono.Time, first *Cost, cost Cost, free float64
 	}:
 		return l.ReadyLeaving(now, first, cost, free)
 	}
-	t := plainly(l, now, first, cost)
-	if w, ok := l.(wrapper); ok {
-		for _, part := range w.Unwrap() {
-			t = max(t, ReadyLeaving(part, now, first, cost, free))
+	parts, last, ok := conjunction(l) // it adds nothing, so its parts are asked once
+	t := max(now, last)
+	if !ok {
+		t = plainly(l, now, first, cost)
+		if w, is := l.(wrapper); is {
+			parts = w.Unwrap()
 		}
+	}
+	for _, part := range parts {
+		t = max(t, ReadyLeaving(part, now, first, cost, free))
 	}
 	return t
 }
@@ -89,10 +94,11 @@ func leaving(l Limiter, u Unit, n int64, now mono.Time, first *Cost, cost Cost, 
 
 // ReadyLeaving is the function ReadyLeaving. Of a limit that proved wrong, the part is one of the fit.
 func (f *Fitted) ReadyLeaving(now mono.Time, first *Cost, cost Cost, part float64) mono.Time {
-	t := max(plainly(f, now, first, cost), ReadyLeaving(f.own, now, first, cost, part))
+	t := max(f.last, ReadyLeaving(f.own, now, first, cost, part))
 	if !f.bound {
 		return t
 	}
+	t = max(t, plainly(f, now, first, cost))
 	cost = f.fitting(cost)
 	for i := range f.fits {
 		if fit := &f.fits[i]; fit.state != free {

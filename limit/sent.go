@@ -16,6 +16,8 @@ type Sent struct {
 	Number uint64
 	// Cost is the admitted cost. It counts in full until Settle.
 	Cost Cost
+	// Leaves is the part of each limit that the request leaves free for others: see ReadyLeaving.
+	Leaves float64
 }
 
 // Book keeps a T for each open request, by its Number. A limiter has one if it must remember more

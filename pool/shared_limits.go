@@ -34,7 +34,7 @@ func (p *Pool) supply(owner, resource string, l limit.Limiter, s *Shared) {
 		waits = func() int { return p.queue.WaitForResource(resource) }
 	}
 	limit.SetEpoch(l, p.epoch)
-	ability.Supply(l, p.again, func() int { return p.waitingFor(s, waits) }, p.noteOf(owner))
+	ability.Supply(l, p.again, func() (int, float64) { return p.waitingFor(s, waits), 0 }, p.noteOf(owner))
 }
 
 // waitingFor returns how many of the requests that wait may come to need the limits of a Shared; nil: of one

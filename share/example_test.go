@@ -80,7 +80,7 @@ func testDriver(t *testing.T) {
 	}
 	var members []*share.Member
 	limit.Ask(d.limiter, func(m *share.Member) { // also one in an All
-		m.Supply(again, func() int { return 1 }, func(kind, text string) { t.Log(kind, text) })
+		m.Supply(again, func() (int, float64) { return 1, 0 }, func(kind, text string) { t.Log(kind, text) })
 		members = append(members, m)
 	})
 

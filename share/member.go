@@ -65,9 +65,9 @@ type Member struct {
 
 	mu      sync.Mutex
 	node    *node.Node
-	planned mono.Time  // the next turn, as far as the goroutine knows
-	again   func()     // makes the driver ask again
-	waiting func() int // how many requests wait in the driver; nil: unknown
+	planned mono.Time                    // the next turn, as far as the goroutine knows
+	again   func()                       // makes the driver ask again
+	waiting func() (n int, free float64) // how many requests wait in the driver; nil: unknown
 	closing bool
 	ended   chan struct{} // closed when the goroutine has ended; nil: there is none
 	note    func(kind, text string)
@@ -161,17 +161,17 @@ func (m *Member) now() mono.Time { return mono.Time(m.clock.Now()) }
 // Attach makes the Member wake d whenever there may be something new to send. It is for a driver
 // that does not call Supply. Call it once, before the first request.
 func (m *Member) Attach(d Driver) {
-	var waiting func() int
+	var waiting func() (n int, free float64)
 	if s, ok := d.(interface{ Stats() observe.Stats }); ok {
-		waiting = func() int { return s.Stats().Waiting }
+		waiting = func() (int, float64) { return s.Stats().Waiting, 0 }
 	}
 	m.Supply(func() { d.Update(func(mono.Time) {}) }, waiting, nil)
 }
 
 // Supply gives the Member the functions of its driver. Gate, Group, Pool and transport call it. again
-// makes the driver call Ready again for all waiting requests. waiting returns their number. note
-// shows an event to people. A driver of your own finds the Members in a limiter by limit.Ask.
-func (m *Member) Supply(again func(), waiting func() int, note func(kind, text string)) {
+// makes the driver call Ready again for all waiting requests. waiting returns their number, and the part
+// of the limit that all of them leave free (ReadyLeaving). note shows an event to people. A driver of your own finds the Members in a limiter by limit.Ask.
+func (m *Member) Supply(again func(), waiting func() (n int, free float64), note func(kind, text string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.again, m.waiting, m.note = again, waiting, note
@@ -179,18 +179,29 @@ func (m *Member) Supply(again func(), waiting func() int, note func(kind, text s
 
 // Ready implements limit.Limiter. It also notes the demand, for which turns are taken. While
 // nothing is granted to anybody, the result is the instant at which that ends, as far as is known.
-func (m *Member) Ready(now mono.Time, cost limit.Cost) mono.Time {
+func (m *Member) Ready(now mono.Time, cost limit.Cost) mono.Time { return m.ready(now, cost, 0) }
+
+// ReadyLeaving is the function limit.ReadyLeaving: a part of the limit stays free for all processes that share
+// it. Where requests that leave less wait in any process, nothing stays free.
+func (m *Member) ReadyLeaving(now mono.Time, first *limit.Cost, cost limit.Cost, free float64) mono.Time {
+	if first != nil {
+		return limit.ReadyAfter(m, now, *first, cost)
+	}
+	return m.ready(now, cost, free)
+}
+
+func (m *Member) ready(now mono.Time, cost limit.Cost, free float64) mono.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.now()
-	at := m.node.Ready(p, cost)
+	at := m.node.ReadyLeaving(p, cost, free)
 	switch {
 	case at <= p:
 		return now
 	case at == limit.Never:
 		return at
 	}
-	m.node.Asked(cost)
+	m.node.Asked(cost, free)
 	m.replanLocked()
 	if at == limit.AfterSettle {
 		if at = m.news.until; at <= p {
@@ -452,9 +463,9 @@ func (m *Member) turn(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, turnMost)
 	defer cancel()
 	if count := m.supplied(); count != nil {
-		waiting := count()
+		waiting, free := count()
 		m.mu.Lock()
-		m.node.Waiting(waiting)
+		m.node.Waiting(waiting, free)
 		m.mu.Unlock()
 	}
 	m.mu.Lock()
@@ -487,7 +498,7 @@ func (m *Member) turn(ctx context.Context) error {
 // turnMost is the longest time of a turn before it is given up: grants end then.
 const turnMost = 2 * time.Second
 
-func (m *Member) supplied() func() int {
+func (m *Member) supplied() func() (n int, free float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.waiting

@@ -312,10 +312,10 @@ func (d *door) leave(j *Job, p snooze.Place, least time.Duration) time.Duration 
 const fetch = 250 * time.Millisecond
 
 // soon returns how many jobs wait, or come back before room could be fetched for them.
-func (d *door) soon() int {
+func (d *door) soon() (n int, free float64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.lane.Stats().Waiting + d.book.Soon(d.now().Add(2*fetch))
+	return d.lane.Stats().Waiting + d.book.Soon(d.now().Add(2*fetch)), 0
 }
 
 // forecast is a snooze.Forecast, under the Group's lock.

@@ -70,9 +70,26 @@ func (w *world) start(place int) {
 		n.refill()
 		n.serve()
 	})
-	if w.Demand == 0 {
+	if n.demand() == 0 {
 		n.come()
 	}
+}
+
+// leaves is the part of the limit that the node's requests leave free.
+func (n *member) leaves() float64 {
+	if n.Leaves == nil {
+		return 0
+	}
+	return n.Leaves[n.place]
+}
+
+// demand is how many requests the node always has waiting. Beside nodes that leave something free the others
+// have requests that come.
+func (n *member) demand() int {
+	if n.Leaves != nil && n.leaves() == 0 && n.Rate > 0 {
+		return 0
+	}
+	return n.Demand
 }
 
 // p is the node's clock.
@@ -127,7 +144,7 @@ func (n *member) refill() {
 	if !n.on {
 		n.line = nil
 	}
-	for n.Demand > 0 && n.on && len(n.line) < n.Demand {
+	for n.on && len(n.line) < n.demand() {
 		n.line = append(n.line, waiting{n.now(), n.Cost(n.rng)})
 	}
 }
@@ -136,12 +153,12 @@ func (n *member) refill() {
 func (n *member) serve() {
 	for len(n.line) > 0 {
 		head := n.line[0]
-		n.core.Line(len(n.line), head.cost)
-		p := n.p()
-		at := n.core.Ready(p, head.cost)
+		p, free := n.p(), n.leaves()
+		n.core.Line(len(n.line), head.cost, free)
+		at := n.core.ReadyLeaving(p, head.cost, free)
 		if at <= p {
 			n.number++
-			sent := &limit.Sent{At: p, Number: n.number, Cost: head.cost}
+			sent := &limit.Sent{At: p, Number: n.number, Cost: head.cost, Leaves: free}
 			n.core.Admit(sent)
 			n.line = n.line[1:]
 			n.waited(head)
@@ -167,13 +184,13 @@ func (n *member) serve() {
 		break
 	}
 	if len(n.line) == 0 {
-		n.core.Line(0, limit.Cost{})
+		n.core.Line(0, limit.Cost{}, n.leaves())
 	}
 	n.plan()
 }
 
 func (n *member) waited(h waiting) {
-	if n.Demand == 0 && n.now() >= mono.Time(n.Warm) {
+	if n.demand() == 0 && n.now() >= mono.Time(n.Warm) {
 		n.report.Waits = append(n.report.Waits, n.now().Sub(h.came))
 	}
 }

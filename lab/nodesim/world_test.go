@@ -39,6 +39,9 @@ type Config struct {
 	Poll time.Duration
 	// Weights are those of the nodes, 1 if nil.
 	Weights []float64
+	// Leaves are the parts of the limit that their requests leave free, 0 if nil. Where it is not nil, nodes that
+	// leave nothing free have Rate, if that is not 0, and the others Demand.
+	Leaves []float64
 	// Leasts are their least parts of the whole, 0 if nil.
 	Leasts []float64
 	// Alter, if not nil, changes the limit for all, by the first node, at AlterAt.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/paceline-go/paceline/share/sharetest"
 )
 
 // Beside a client in bulk that leaves a quarter free others wait for nothing, and it has the rest of
@@ -34,6 +36,54 @@ func TestReserveOfAClient(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		if n := served.lately(); n["/bulk"] == 0 {
 			t.Error("bulk starves")
+		}
+	})
+}
+
+// A client in bulk leaves a quarter free in a store, too: people at another proxy, and at the same one, wait for
+// nothing. It has the rest.
+func TestReserveOfAClientInAStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, store := newStrictServer(t, 20, time.Second), new(sharetest.Memory)
+		var all [2]*crowd
+		for i := range all {
+			conf := sharingConfig(t, s, store, "20/s")
+			conf.MaxWait = time.Hour
+			conf.Clients = Clients{Header: "X-Who", List: []Client{{Name: "bulk", Reserve: 0.25}, {Name: "people"}}}
+			p, err := New(conf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[i] = newCrowd(t, p)
+			defer func() {
+				all[i].leave()
+				all[i].asking.Wait()
+				conf.Shared.Close()
+				p.close()
+			}()
+		}
+		all[0].join("bulk", 1500, same("/bulk"))
+		all[1].ask("people", "/people") // waits until the store is not new
+		time.Sleep(2 * time.Second)
+		asked, late := 0, 0
+		before := s.all()
+		for range 30 {
+			for _, at := range all {
+				time.Sleep(500 * time.Millisecond)
+				asked++
+				if waited, ok := at.ask("people", "/people"); ok && waited > 50*time.Millisecond {
+					late++
+				}
+			}
+		}
+		if late > asked/20 {
+			t.Errorf("%d of %d of people's wait for more than 50 ms", late, asked)
+		}
+		if n := s.all() - before - asked; n < 30*13*95/100 || n > 31*15 {
+			t.Errorf("in 30 s of 20/s, with 2/s of people's, bulk sent %d", n)
+		}
+		if s.refused > 0 {
+			t.Errorf("%d refused", s.refused)
 		}
 	})
 }

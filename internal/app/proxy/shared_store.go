@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,26 +28,6 @@ type ShareBy struct {
 	Weight, Least float64
 }
 
-// checkReserves finds parts that are to stay free of limits in a store. A process has there what it asked
-// for and no more, so nothing of that is free for others.
-func (c *Config) checkReserves() error {
-	reserves := func(field string, part float64) error {
-		if part == 0 {
-			return nil
-		}
-		return wrong(field+".Reserve", "%v of limits in a store, which grants each process what it sends soon and keeps "+
-			"nothing free; expected a weight or a limit of its own", part)
-	}
-	err := reserves("Clients.Default", c.Clients.Default.Reserve)
-	for i, k := range c.Clients.List {
-		err = cmp.Or(err, reserves(fmt.Sprintf("Clients.List[%d]", i), k.Reserve))
-	}
-	for i := range c.Upstreams {
-		err = cmp.Or(err, reserves(fmt.Sprintf("Upstreams[%d].Batches", i), c.Upstreams[i].Batches.Reserve))
-	}
-	return err
-}
-
 // checkShare finds settings that do not go with a store.
 func (c *Config) checkShare() error {
 	if c.Share == (ShareBy{}) {
@@ -62,9 +41,6 @@ func (c *Config) checkShare() error {
 	}
 	if field, err := sharestore.WrongPart(c.Share.Weight, c.Share.Least); err != nil {
 		return &ConfigError{Field: "Share." + field, Err: err}
-	}
-	if err := c.checkReserves(); err != nil {
-		return err
 	}
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]

@@ -57,6 +57,12 @@ func (s *strictServer) dial(context.Context, string, string) (net.Conn, error) {
 	}), nil
 }
 
+func (s *strictServer) all() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent
+}
+
 func sharingConfig(t *testing.T, s *strictServer, store *sharetest.Memory, text string, keys ...string) Config {
 	t.Helper()
 	l, err := rate.ParseLimit(text)

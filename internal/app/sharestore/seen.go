@@ -137,6 +137,9 @@ func (s *Seen) node(e *node.Entry) string {
 	if e.Want > 0 {
 		parts = append(parts, fmt.Sprintf("wants %d more", e.Want))
 	}
+	if e.Leaves > 0 {
+		parts = append(parts, fmt.Sprintf("leaves %g %% free for others", float64(e.Leaves)/10))
+	}
 	if e.Weight != 1000 {
 		parts = append(parts, fmt.Sprintf("weight %g", float64(e.Weight)/1000))
 	}

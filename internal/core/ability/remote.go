@@ -11,10 +11,10 @@ import (
 type remote interface {
 	limit.Limiter
 	// Supply is called before the first request, by Gate, Group, Pool and transport. again makes
-	// the driver call Ready again for all waiting requests. waiting returns their number. note
-	// shows an event to people, with its kind and its text (observe.Event). Do not call these
+	// the driver call Ready again for all waiting requests. waiting returns their number, and
+	// the part of the limit that all of them leave free. note shows an event to people, with its kind and its text (observe.Event). Do not call these
 	// functions within Ready, Admit or Settle.
-	Supply(again func(), waiting func() int, note func(kind, text string))
+	Supply(again func(), waiting func() (n int, free float64), note func(kind, text string))
 	// Fresh reports whether an open request may still be written.
 	Fresh(s *limit.Sent) bool
 }
@@ -26,7 +26,7 @@ type foreseeing interface {
 }
 
 // Supply gives each part of l whose room comes from elsewhere the functions of its driver.
-func Supply(l limit.Limiter, again func(), waiting func() int, note func(kind, text string)) {
+func Supply(l limit.Limiter, again func(), waiting func() (n int, free float64), note func(kind, text string)) {
 	limit.Ask(l, func(part remote) { part.Supply(again, waiting, note) })
 }
 

@@ -18,7 +18,7 @@ type lapsing struct {
 
 func (l *lapsing) Fresh(s *limit.Sent) bool { return s.Number != l.lapsed }
 
-func (l *lapsing) Supply(again func(), _ func() int, _ func(kind, text string)) { again() }
+func (l *lapsing) Supply(again func(), _ func() (int, float64), _ func(kind, text string)) { again() }
 
 func (l *lapsing) Admit(s *limit.Sent) {
 	l.Limiter.Admit(s)

@@ -55,20 +55,32 @@ type Entry struct {
 	Brisk  bool       // its turns are not far apart
 	Came   arrival    // since the store lost its state
 	Name   string     // for people
+	// Yielding is how many of Want leave a part of the limits free for others, and Leaves is that part,
+	// in thousandths. Keeps is the cost of its grants that do not yield and that it has not used: see
+	// left_free.go.
+	Yielding int64
+	Leaves   uint64
+	Keeps    limit.Cost
 }
 
 const (
 	blobMagic = 0xB7
 	// Version 1 had neither Splits nor least parts. Version 2 had no Most. Version 3 did not
 	// gather. In version 4 an absent node returned as a newcomer only later. None of them was
-	// released. Version 5 had no lives.
-	blobVersion = 6
+	// released. Version 5 had no lives. Version 6 has nodes that leave nothing free.
+	blobPlain   = 6
+	blobVersion = 7
 	nodesMost   = 1 << 16
 )
 
-// encode writes the blob: a byte that marks it, the version, the fields, and a checksum.
+// encode writes the blob: a byte that marks it, the version, the fields, and a checksum. While no node leaves
+// anything free it is version 6, so that programs without later versions can share the limit.
 func (b *Book) encode() []byte {
-	w := append(make(writer, 0, 256+len(b.State)+128*len(b.Nodes)), blobMagic, blobVersion)
+	version := byte(blobPlain)
+	if b.yields() {
+		version = blobVersion
+	}
+	w := append(make(writer, 0, 256+len(b.State)+128*len(b.Nodes)), blobMagic, version)
 	w.text(b.Incarnation)
 	w.text(b.Configuration)
 	w.number(b.Turn)
@@ -108,6 +120,11 @@ func (b *Book) encode() []byte {
 		w.number(uint64(e.Came))
 		w.number(e.Least)
 		w.number(e.Counts)
+		if version > blobPlain {
+			w.number(uint64(e.Yielding))
+			w.number(e.Leaves)
+			w.cost(&e.Keeps)
+		}
 	}
 	return binary.BigEndian.AppendUint32(w, crc32.ChecksumIEEE(w))
 }
@@ -161,8 +178,9 @@ func Decode(blob []byte) (*Book, error) {
 		return nil, fmt.Errorf("share: the blob is damaged: of %d bytes the checksum is %#x, not %#x", len(blob),
 			crc32.ChecksumIEEE(body), sum)
 	}
-	if v := blob[1]; v != blobVersion { // after the checksum: a damaged blob has no version
-		return nil, &VersionError{int(v)}
+	version := blob[1]
+	if version < blobPlain || version > blobVersion { // after the checksum: a damaged blob has no version
+		return nil, &VersionError{int(version)}
 	}
 	r := reader{all: body, at: 2}
 	b := &Book{}
@@ -202,6 +220,9 @@ func Decode(blob []byte) (*Book, error) {
 			r.fail("an arrival that is none")
 		}
 		e.Least, e.Counts = r.number(), r.number()
+		if version > blobPlain {
+			e.Yielding, e.Leaves, e.Keeps = int64(min(r.number(), math.MaxInt32)), min(r.number(), 1000), r.cost()
+		}
 		b.Nodes = append(b.Nodes, e)
 	}
 	if r.err == nil && r.at != len(body) {

@@ -48,6 +48,21 @@ func TestBlob(t *testing.T) {
 	}
 }
 
+// Programs without reserves go on beside others, until somebody leaves a part free: then they say that they are
+// of an earlier version.
+func TestVersionOfABlob(t *testing.T) {
+	b := sample()
+	if v := b.encode()[1]; v != 6 {
+		t.Errorf("a book without reserves has version %d", v)
+	}
+	b.Nodes[1].Leaves, b.Nodes[1].Want, b.Nodes[1].Yielding = 250, 7, 5
+	b.Nodes[0].Keeps = limit.Cost{1, 0, 2}
+	blob := b.encode()
+	if got, err := Decode(blob); blob[1] != 7 || err != nil || !reflect.DeepEqual(got, b) {
+		t.Errorf("version %d: of %+v comes %+v, %v", blob[1], b, got, err)
+	}
+}
+
 // Any bytes with a checksum that fits give an error or a book, and a node makes a turn of it. First it
 // may wait, since a book may be overdue.
 func FuzzDecode(f *testing.F) {
@@ -65,7 +80,7 @@ func FuzzDecode(f *testing.F) {
 		b.Configuration = n.says
 		for i := range 3 {
 			at := mono.Time(0).Add(time.Duration(i) * 2 * time.Second)
-			n.Asked(limit.One)
+			n.Asked(limit.One, 0)
 			n.Begin(at)
 			_, err := n.Read(at, at, Reading{Clock: int64(b.Latest), Wall: int64(b.Latest), Incarnation: b.Incarnation, Steady: true, Blob: b.encode()})
 			if err != nil && !(i == 0 && errors.Is(err, ErrWait)) {

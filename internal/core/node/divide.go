@@ -16,18 +16,25 @@ import (
 // divide finds the size of the share first. Then it takes that from the earliest slots on. A
 // limiter counts earlier grants against the earliest free slots. So a later slot for this node
 // would waste the time between.
+//
+// Nodes whose requests leave a part free take after the others: see left_free.go.
 func (t *pending) divide() {
 	if t.book.From != 0 {
 		t.wantsNow, t.heirs = true, 1
 		return
 	}
 	t.unstick()
-	t.mine.Want = t.wants()
+	plain, yielding := t.wants(false), t.wants(true)
+	t.mine.Want = plain + yielding
 	t.wantsNow = t.mine.Want > 0
 	t.catchUp()
 	t.askMost()
 	t.mine.Want = t.room(t.mine.Want)
-	heirs := t.heirsOf()
+	t.mine.Yielding, t.mine.Leaves = max(t.mine.Want-plain, 0), 0
+	if yielding > 0 {
+		t.mine.Leaves = thousandths(t.yielded)
+	}
+	heirs := t.heirsOf(all)
 	weigh(heirs)
 	t.heirs = len(heirs)
 	if t.now < t.book.Quiet || t.mine.Want == 0 {
@@ -35,17 +42,27 @@ func (t *pending) divide() {
 	}
 	horizon := t.now.Add(t.poll(t.heirs) + 2*t.took)
 	spared := t.spares(horizon)
-	mine := t.falls(heirs, horizon, &spared)
+	if yields(heirs) {
+		t.divideYielding(horizon, &spared)
+		return
+	}
+	t.take(t.falls(heirs, horizon, &spared, false), horizon, false)
+}
+
+// take grants so many requests to this node, until horizon. yields means that they leave something free.
+func (t *pending) take(mine int, horizon mono.Time, yields bool) {
 	for i := range mine {
 		cost := t.next(i == 0)
-		at := t.limiter.Ready(t.now, cost)
+		at := t.readyOf(&t.mine, cost, yields)
 		if at > horizon && (i > 0 || at > t.far(horizon)) {
 			break
 		}
 		t.admit(t.now, cost)
-		t.mine.Want--
+		if t.mine.Want--; t.mine.Want < t.mine.Yielding {
+			t.mine.Yielding = t.mine.Want
+		}
 		t.mine.Served += share(&cost, &t.mine.Mean, t.mine.Counts)
-		t.granted = append(t.granted, part{at, cost})
+		t.granted = append(t.granted, part{at, cost, yields})
 	}
 }
 
@@ -55,18 +72,17 @@ func (t *pending) unstick() {
 	if !t.asksNow() || len(t.pool.parts) == 0 {
 		return
 	}
-	if _, ok := t.pool.covers(t.head); ok {
+	if _, ok := t.pool.covers(t.head, t.leaves > 0); ok {
 		return
 	}
 	if t.limiter.Ready(t.now, t.next(true)) > t.now.Add(t.poll(t.rivals+1)+2*t.took) {
-		t.limiter.Settle(t.now, t.held, &limit.Outcome{Result: limit.Unsent})
-		t.pool.parts = nil
+		t.giveBack()
 	}
 }
 
 // falls returns the number of requests in this node's share until horizon. It changes only the
 // heirs' copies.
-func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare) (mine int) {
+func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare, yields bool) (mine int) {
 	own := t.mine
 	for i, e := range heirs {
 		if e == &t.mine {
@@ -80,21 +96,21 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare) (mine 
 		if e == &own {
 			cost = t.next(mine == 0)
 		}
-		at := t.ready(cost, spared)
+		at := t.ready(e, cost, spared, yields)
 		// Nobody gains by grants held for an incomplete head.
 		if e != &own && at > horizon && mine == 0 && t.completes() {
 			e, cost = &own, t.next(true)
-			at = t.ready(cost, spared)
+			at = t.ready(e, cost, spared, yields)
 		}
 		// It is never the least while it waits for the rest of its head.
 		if mine == 0 && t.starves() && t.completes() {
 			e, cost = &own, t.next(true)
-			at = t.limiter.Ready(t.now, cost)
+			at = t.readyOf(e, cost, yields)
 		}
 		// The other node cannot fetch it in time.
 		if e != &own && at < limit.AfterSettle && at < e.Next && own.Served < e.Served+t.lead(e) {
 			e, cost = &own, t.next(mine == 0)
-			at = t.ready(cost, spared)
+			at = t.ready(e, cost, spared, yields)
 		}
 		if at > horizon && (mine > 0 || at > t.far(horizon)) {
 			break
@@ -138,7 +154,7 @@ func (t *pending) completes() bool {
 	if !t.asksNow() {
 		return false
 	}
-	lack, all := t.head, t.pool.sum()
+	lack, all := t.head, t.usable()
 	minus(&lack, &all)
 	return lack != t.head && lack != (limit.Cost{})
 }
@@ -158,20 +174,21 @@ func share(cost, mean *limit.Cost, weight uint64) uint64 {
 	return uint64(part * 1e6 / float64(max(weight, 1)))
 }
 
-// heirsOf returns the nodes that want more, including this one. They are copies, except for its
-// own.
-func (t *pending) heirsOf() (all []*Entry) {
-	if t.mine.Want > 0 {
-		all = append(all, &t.mine)
+// heirsOf returns the nodes that want more of a kind, including this one. They are copies with that Want,
+// except for its own.
+func (t *pending) heirsOf(k kind) (heirs []*Entry) {
+	if t.mine.want(k) > 0 {
+		heirs = append(heirs, &t.mine)
 	}
-	copies := make([]Entry, 0, len(t.others)) // never grows, since all points into it
+	copies := make([]Entry, 0, len(t.others)) // never grows, since heirs points into it
 	for i := range t.others {
-		if e := &t.others[i]; e.Want > 0 && e.Until > t.now && e.Mean != (limit.Cost{}) {
+		if e := &t.others[i]; e.want(k) > 0 && e.Until > t.now && e.Mean != (limit.Cost{}) {
 			copies = append(copies, *e)
-			all = append(all, &copies[len(copies)-1])
+			copies[len(copies)-1].Want = e.want(k)
+			heirs = append(heirs, &copies[len(copies)-1])
 		}
 	}
-	return all
+	return heirs
 }
 
 // leastMost is the most of the whole for all least parts together, in thousandths. If they are
@@ -242,7 +259,7 @@ func (t *pending) catchUp() {
 // mean.
 func (t *pending) next(first bool) limit.Cost {
 	if first && t.asksNow() {
-		lack, all := t.head, t.pool.sum()
+		lack, all := t.head, t.usable()
 		minus(&lack, &all)
 		if lack != (limit.Cost{}) {
 			return lack
@@ -256,7 +273,9 @@ type demand struct {
 	head    limit.Cost
 	asks    bool
 	waiting int
-	wanted  bool // it wanted more at its last turn
+	leaves  float64 // the part of each limit that all who wait leave free
+	yielded float64 // the latest such part above 0
+	wanted  bool    // it wanted more at its last turn
 	// wantedFrom is the turn since which it wanted more at each.
 	wantedFrom mono.Time
 }
@@ -265,12 +284,14 @@ func (d *demand) asksNow() bool { return d.asks || d.waiting > 0 }
 
 // pace is how fast a node sends, and how quick turns are.
 type pace struct {
-	used     float64 // requests since the last turn
-	rate     float64 // requests in a second
+	used     [2]float64 // requests since the last turn; of index 1, those that leave something free
+	rates    [2]float64 // requests in a second, as used
+	rate     float64    // all requests in a second
 	costs    [len(limit.Cost{})]float64
 	spread   [len(limit.Cost{})]float64 // the mean deviation of costs
 	any      bool
 	lastUse  mono.Time
+	lastUses [2]mono.Time  // as used
 	elapsed  time.Duration // from the turn before to this one
 	took     time.Duration // the time that a turn takes
 	quickest time.Duration
@@ -282,11 +303,14 @@ type pace struct {
 	trip     time.Duration // of a request, until its answer
 }
 
-func (s *pace) reset() { *s = pace{lastUse: mono.Min, grain: 1} }
+func (s *pace) reset() {
+	*s = pace{lastUse: mono.Min, lastUses: [2]mono.Time{mono.Min, mono.Min}, grain: 1}
+}
 
-func (s *pace) use(p mono.Time, c *limit.Cost) {
-	s.used++
-	s.lastUse = p
+func (s *pace) use(p mono.Time, c *limit.Cost, yields bool) {
+	k := bit(yields)
+	s.used[k]++
+	s.lastUse, s.lastUses[k] = p, p
 	for u, n := range c {
 		if !s.any {
 			s.costs[u] = float64(n)
@@ -306,9 +330,12 @@ func (s *pace) put(took, shift time.Duration, rivals int) {
 	s.took += (took - s.took) / 4
 	s.quickest = min(took, s.quickest+s.quickest/64+1)
 	if s.elapsed > 0 {
-		s.rate += 0.5 * (s.used/s.elapsed.Seconds() - s.rate)
+		for k, used := range s.used {
+			s.rates[k] += 0.5 * (used/s.elapsed.Seconds() - s.rates[k])
+		}
+		s.rate += 0.5 * ((s.used[0]+s.used[1])/s.elapsed.Seconds() - s.rate)
 	}
-	s.used, s.failures, s.waits, s.shift = 0, 0, 0, shift
+	s.used, s.failures, s.waits, s.shift = [2]float64{}, 0, 0, shift
 	s.rivals = max(rivals, 0)
 }
 
@@ -379,34 +406,37 @@ func (n *Node) again() time.Duration {
 	return soon
 }
 
-// lately reports whether a request was sent a short while ago.
-func (n *Node) lately(p mono.Time) bool {
-	return n.lastUse > mono.Min && p.Sub(n.lastUse) < n.config.TTL
+// lately reports whether a request of a kind was sent a short while ago.
+func (n *Node) lately(p mono.Time, yields bool) bool {
+	last := n.lastUses[bit(yields)]
+	return last > mono.Min && p.Sub(last) < n.config.TTL
 }
 
-// desired returns how many requests the pool should have: those that wait, and those that will come
-// until the next turn.
-func (n *Node) desired() int64 {
-	d := int64(n.waiting)
+// desired returns how many requests of a kind the pool should have: those that wait, and those that will
+// come until the next turn.
+func (n *Node) desired(yields bool) (d int64) {
 	if n.closed {
 		return 0
 	}
-	if n.asks {
-		d = max(d, 1)
+	if n.leaves > 0 == yields {
+		d = int64(n.waiting)
+		if n.asks {
+			d = max(d, 1)
+		}
 	}
-	if n.lately(n.last) {
-		rate := n.rate
+	if n.lately(n.last, yields) {
+		rate := n.rates[bit(yields)]
 		if n.elapsed > 0 {
-			rate = max(rate, n.used/max(n.elapsed, n.config.Poll).Seconds())
+			rate = max(rate, n.used[bit(yields)]/max(n.elapsed, n.config.Poll).Seconds())
 		}
 		d += 1 + int64(math.Ceil(rate*(n.poll(n.rivals+1)+2*n.took).Seconds()))
 	}
 	return min(d, 1<<20)
 }
 
-// stock returns how many requests of mean cost the pool covers.
-func (n *Node) stock() int64 {
-	all, mean := n.pool.sum(), n.mean()
+// stock returns how many requests of mean cost the grants of a kind cover.
+func (n *Node) stock(yields bool) int64 {
+	all, mean := n.pool.kind(yields), n.mean()
 	least := int64(math.MaxInt64)
 	for u, c := range mean {
 		if c > 0 {
@@ -419,11 +449,11 @@ func (n *Node) stock() int64 {
 	return least
 }
 
-// wants returns how many more requests the node would take.
-func (t *pending) wants() int64 {
-	want := max(t.desired()-t.stock(), 0)
-	if want == 0 && t.asksNow() {
-		if _, ok := t.pool.covers(t.head); !ok {
+// wants returns how many more requests of a kind the node would take.
+func (t *pending) wants(yields bool) int64 {
+	want := max(t.desired(yields)-t.stock(yields), 0)
+	if want == 0 && t.asksNow() && t.leaves > 0 == yields {
+		if _, ok := t.pool.covers(t.head, yields); !ok {
 			want = 1
 		}
 	}
@@ -432,14 +462,16 @@ func (t *pending) wants() int64 {
 
 // trimPool gives back grants beyond the desired number, and tokens without a request for them.
 func (t *pending) trimPool() {
-	most, n := t.mean(), min(t.desired(), t.stock()+1)
-	for u := range most {
-		most[u] *= n
-		if t.asksNow() {
-			most[u] += t.head[u]
+	for _, yields := range []bool{false, true} {
+		most, n := t.mean(), min(t.desired(yields), t.stock(yields)+1)
+		for u := range most {
+			most[u] *= n
+			if t.asksNow() && t.leaves > 0 == yields {
+				most[u] += t.head[u]
+			}
 		}
+		t.pool.trim(most, yields)
 	}
-	t.pool.trim(most)
 }
 
 // aTurnEach is the least that all nodes take together when each has had a turn. A rate takes some
@@ -491,11 +523,11 @@ func (n *Node) Next() mono.Time {
 		soon = max(soon, min(n.put.Add(quiet+n.took), n.began.Add(n.config.TTL/2)))
 	}
 	switch {
-	case len(n.changes) > 0, n.asksNow() && n.stock() < int64(max(n.waiting, 1)):
+	case len(n.changes) > 0, n.asksNow() && n.stock(n.leaves > 0) < int64(max(n.waiting, 1)):
 		return soon
 	case n.rivals > 0 && len(n.answers) > 0:
 		return soon
-	case n.lately(n.last) && n.stock() < n.desired()/2:
+	case n.lowOf(false), n.lowOf(true):
 		return soon
 	}
 	return n.began.Add(n.config.TTL / 2)

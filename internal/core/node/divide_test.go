@@ -35,7 +35,7 @@ func TestWeigh(t *testing.T) {
 func dividing(head, mean int64) *pending {
 	const now = 60_000 * ms
 	n := New(Config{ID: "a", New: func() limit.Limiter { return limit.MustRolling(100, time.Second) }})
-	n.Line(1000, limit.Cost{limit.Requests: head})
+	n.Line(1000, limit.Cost{limit.Requests: head}, 0)
 	n.any, n.costs[limit.Requests] = true, float64(mean)
 	n.last = now
 	each := limit.Cost{limit.Requests: mean}
@@ -47,9 +47,9 @@ func dividing(head, mean int64) *pending {
 
 // share has the node find its share until a quarter of a second later.
 func (t *pending) share() (mine int) {
-	heirs := t.heirsOf()
+	heirs := t.heirsOf(all)
 	weigh(heirs)
-	return t.falls(heirs, t.now.Add(250*time.Millisecond), &spare{})
+	return t.falls(heirs, t.now.Add(250*time.Millisecond), &spare{}, false)
 }
 
 // The first request of a node's share costs what its head costs, and the others cost the mean. So a node whose head is
@@ -79,7 +79,7 @@ func TestStarvingNodeGetsTheRestOfItsHead(t *testing.T) {
 	}{{"starves", 2001 * time.Millisecond, 1}, {"sends", 2 * time.Second, 0}} {
 		d := dividing(10, 1)
 		d.lastUse = d.last.Add(-c.since)
-		d.pool.add(part{d.now, limit.Cost{limit.Requests: 4}})
+		d.pool.add(part{d.now, limit.Cost{limit.Requests: 4}, false})
 		d.mine.Served = 1e6
 		if got := d.share(); got != c.want {
 			t.Errorf("%s: %d fall to it, want %d", c.name, got, c.want)
@@ -190,7 +190,7 @@ func TestUnitsThatAreNotLimited(t *testing.T) {
 		s := &shelf{incarnation: "one"}
 		a := asking("a", 100)
 		for p := mono.Time(0); p < 10_000*ms; p += 250 * ms {
-			a.Line(1000, cost)
+			a.Line(1000, cost, 0)
 			n = of(s.turn(t, a, p), "a").Open[limit.Requests]
 		}
 		return n
@@ -228,7 +228,7 @@ func TestRequestsOfATurnDiffer(t *testing.T) {
 		return numbered{limit.MustRolling(100, time.Second), map[uint64]bool{}, &twice}
 	}})
 	for p := mono.Time(0); p < 10_000*ms; p += 250 * ms {
-		a.Line(1000, limit.One)
+		a.Line(1000, limit.One, 0)
 		s.turn(t, a, p)
 	}
 	if twice > 0 || a.holds() == (limit.Cost{}) {

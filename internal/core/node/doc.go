@@ -13,6 +13,7 @@
 //	blob.go         the bytes in the store: nodes and their grants; other versions of them
 //	divide.go       how much each process gets by weight and demand; when its next turn is
 //	newcomers.go    what stays free, so that a new process need not wait
+//	left_free.go    what some requests leave free for others
 //	granted.go      amounts that are granted and not used yet
 //	store_clock.go  what time it is at the store; a clock that was set
 //	may_hold.go     the most that a process may hold, announced before it takes it

@@ -30,8 +30,8 @@ func TestClockSetBackWhileNobodyIsThere(t *testing.T) {
 	}
 	p := mono.Time(time.Second)
 	a := New(c)
-	a.Asked(limit.One)
-	a.Waiting(quota)
+	a.Asked(limit.One, 0)
+	a.Waiting(quota, 0)
 	for sent := 0; sent < quota; {
 		turn(a, p, 0)
 		for p += 250 * ms; sent < quota && a.Ready(p, limit.One) <= p; sent++ {
@@ -50,7 +50,7 @@ func TestClockSetBackWhileNobodyIsThere(t *testing.T) {
 		if p.Sub(began) > 10*time.Second {
 			t.Fatalf("nothing may be sent for %v", p.Sub(began))
 		}
-		b.Asked(limit.One)
+		b.Asked(limit.One, 0)
 		turn(b, p, -time.Hour)
 		p += 250 * ms
 	}

@@ -14,6 +14,9 @@ type pool struct {
 type part struct {
 	at   mono.Time
 	cost limit.Cost
+	// yields means that it was granted beside a part that stays free for others. A request that leaves
+	// something free goes by such grants only.
+	yields bool
 }
 
 func (g *pool) sum() (all limit.Cost) {
@@ -23,14 +26,27 @@ func (g *pool) sum() (all limit.Cost) {
 	return all
 }
 
-// covers returns from when on the pool has cost.
-func (g *pool) covers(cost limit.Cost) (at mono.Time, ok bool) {
+// kind is sum of the grants that yield, or of those that do not.
+func (g *pool) kind(yields bool) (all limit.Cost) {
+	for i := range g.parts {
+		if p := &g.parts[i]; p.yields == yields {
+			plus(&all, &p.cost)
+		}
+	}
+	return all
+}
+
+// covers returns from when on the pool has cost, for a request that yields or for any other one.
+func (g *pool) covers(cost limit.Cost, yields bool) (at mono.Time, ok bool) {
 	at = mono.Min
 	for i := range g.parts {
 		if covered(&cost) {
 			break
 		}
 		p := &g.parts[i]
+		if yields && !p.yields {
+			continue
+		}
 		if shared(&cost, &p.cost) {
 			at = max(at, p.at)
 		}
@@ -58,26 +74,32 @@ func shared(a, b *limit.Cost) bool {
 	return false
 }
 
-// take takes cost out, the earliest parts first. It returns from when on all of that was there, and
-// whether it was all there.
-func (g *pool) take(cost limit.Cost) (at mono.Time, all bool) {
+// take takes cost out, the earliest parts first. Parts of its own kind that hold by now come before
+// these. It returns from when on all of that was there, and whether it was all there.
+func (g *pool) take(cost limit.Cost, yields bool, now mono.Time) (at mono.Time, all bool) {
+	at = g.takeOf(&cost, func(p *part) bool { return p.yields == yields && p.at <= now })
+	at = max(at, g.takeOf(&cost, func(*part) bool { return true }))
+	return at, covered(&cost)
+}
+
+func (g *pool) takeOf(cost *limit.Cost, fits func(p *part) bool) (at mono.Time) {
 	at = mono.Min
 	kept := g.parts[:0]
 	for _, p := range g.parts {
-		if shared(&cost, &p.cost) {
+		if fits(&p) && shared(cost, &p.cost) {
 			at = max(at, p.at)
-		}
-		for u := range cost {
-			n := min(max(cost[u], 0), p.cost[u])
-			cost[u] -= n
-			p.cost[u] -= n
+			for u := range cost {
+				n := min(max(cost[u], 0), p.cost[u])
+				cost[u] -= n
+				p.cost[u] -= n
+			}
 		}
 		if !covered(&p.cost) {
 			kept = append(kept, p)
 		}
 	}
 	g.parts = kept
-	return at, covered(&cost)
+	return at
 }
 
 // add adds a part in its order.
@@ -86,7 +108,7 @@ func (g *pool) add(p part) {
 	for i > 0 && g.parts[i-1].at > p.at {
 		i--
 	}
-	if i > 0 && g.parts[i-1].at == p.at {
+	if i > 0 && g.parts[i-1].at == p.at && g.parts[i-1].yields == p.yields {
 		plus(&g.parts[i-1].cost, &p.cost)
 		return
 	}
@@ -95,14 +117,17 @@ func (g *pool) add(p part) {
 	g.parts[i] = p
 }
 
-// trim takes out the amount beyond most, the latest parts first, and returns it.
-func (g *pool) trim(most limit.Cost) (out limit.Cost) {
-	over := g.sum()
+// trim takes out the amount of a kind beyond most, the latest parts first, and returns it.
+func (g *pool) trim(most limit.Cost, yields bool) (out limit.Cost) {
+	over := g.kind(yields)
 	for u := range over {
 		over[u] = max(over[u]-max(most[u], 0), 0)
 	}
 	for i := len(g.parts) - 1; i >= 0; i-- {
 		p := &g.parts[i]
+		if p.yields != yields {
+			continue
+		}
 		for u := range over {
 			n := min(over[u], p.cost[u])
 			over[u] -= n

@@ -59,9 +59,10 @@ func (t *pending) spares(horizon mono.Time) (s spare) {
 // what is kept free.
 func (t *pending) presses() bool { return t.wanted && t.began.Sub(t.wantedFrom) > t.config.TTL }
 
-// ready returns when a cost may go, if that leaves something free soon.
-func (t *pending) ready(cost limit.Cost, s *spare) mono.Time {
-	at := t.limiter.Ready(t.now, cost)
+// ready returns when a cost of an heir may go, if that leaves something free soon. yields means that the
+// heir leaves a part free for others.
+func (t *pending) ready(e *Entry, cost limit.Cost, s *spare, yields bool) mono.Time {
+	at := t.readyOf(e, cost, yields)
 	plus(&cost, &s.one)
 	for i, part := range s.parts {
 		// Never: there is no more than this.

@@ -118,6 +118,7 @@ type sent struct {
 	from       mono.Time // when the grant for it began to hold
 	taken      bool      // the grants covered all of its cost
 	alone      alone
+	yields     bool // it left a part of the limits free
 }
 
 // answer is an answer that is still to be reported.
@@ -153,7 +154,10 @@ func New(c Config) *Node {
 }
 
 // Ready implements limit.Limiter.
-func (n *Node) Ready(p mono.Time, cost limit.Cost) mono.Time {
+func (n *Node) Ready(p mono.Time, cost limit.Cost) mono.Time { return n.ReadyLeaving(p, cost, 0) }
+
+// ReadyLeaving is Ready for a cost that leaves a part of each limit free, from 0 to 1.
+func (n *Node) ReadyLeaving(p mono.Time, cost limit.Cost, free float64) mono.Time {
 	p = max(p, n.last)
 	if cost == (limit.Cost{}) {
 		return p
@@ -165,7 +169,7 @@ func (n *Node) Ready(p mono.Time, cost limit.Cost) mono.Time {
 	if n.closed {
 		return at
 	}
-	if l, ok := n.pool.covers(cost); ok {
+	if l, ok := n.pool.covers(cost, free > 0); ok {
 		at = max(p, n.process(p, l))
 		if at >= n.until {
 			at = limit.AfterSettle
@@ -174,18 +178,31 @@ func (n *Node) Ready(p mono.Time, cost limit.Cost) mono.Time {
 	if n.pending != nil { // the store seems to be there
 		return at
 	}
-	return min(at, n.split.ready(p, cost))
+	return min(at, n.split.ready(p, cost, free))
 }
 
-// Asked notes a cost that the driver would send. Ready does not note it, since Ready changes
-// nothing.
-func (n *Node) Asked(cost limit.Cost) { n.head, n.asks = cost, !n.closed }
+// Asked notes a cost that the driver would send, and the part of each limit that it leaves free. Ready
+// does not note it, since Ready changes nothing. Of several such parts the smallest counts: a driver
+// leaves no more free than each of those that wait.
+func (n *Node) Asked(cost limit.Cost, free float64) {
+	switch {
+	case n.closed:
+	case !n.asks, free < n.leaves:
+		n.leaves = free
+	}
+	n.head, n.asks = cost, !n.closed
+	if free > 0 {
+		n.yielded = free
+	}
+}
 
-// Line notes how many tickets wait at the driver, and the cost of the first of them, head.
-func (n *Node) Line(waiting int, head limit.Cost) {
+// Line notes how many tickets wait at the driver. All leave a part free, or 0. head is the cost of the first
+// of them.
+func (n *Node) Line(waiting int, head limit.Cost, free float64) {
+	n.asks = false
+	n.Asked(head, free)
 	n.waiting = waiting
 	n.asks = waiting > 0
-	n.head = head
 }
 
 // process returns an instant of the node's clock at which the ledger's time is surely l or later.
@@ -202,18 +219,20 @@ func (n *Node) process(p, l mono.Time) mono.Time {
 func (n *Node) Admit(r *limit.Sent) {
 	n.last = max(r.At, n.last)
 	s := n.book.Take(r.Number)
-	*s = sent{Sent: limit.Sent{At: n.last, Number: r.Number, Cost: r.Cost}, pieces: n.pieces}
+	*s = sent{Sent: limit.Sent{At: n.last, Number: r.Number, Cost: r.Cost}, pieces: n.pieces,
+		yields: r.Leaves > 0 && n.yielded > 0} // what is the driver's own is asked for without a part
 	if n.goesAlone(n.last) {
 		s.alone = n.admitAlone(&s.Sent)
 	} else {
-		s.from, s.taken = n.pool.take(r.Cost)
+		lo, _ := n.bounds.by(n.last)
+		s.from, s.taken = n.pool.take(r.Cost, s.yields, n.last.Add(lo))
 	}
 	plus(&n.flight, &r.Cost)
 	n.asks = false
 	if n.waiting > 0 {
 		n.waiting--
 	}
-	n.use(n.last, &s.Cost)
+	n.use(n.last, &s.Cost, s.yields)
 }
 
 // Fresh reports whether an open request may be written now. It panics if the request is not open.
@@ -265,13 +284,18 @@ func (n *Node) AppendUsage(to []limit.Usage, p mono.Time) []limit.Usage {
 	return to
 }
 
-// Waiting notes how many tickets wait at the driver.
-func (n *Node) Waiting(waiting int) {
+// Waiting notes how many tickets wait at the driver, and the part that all of them leave free.
+func (n *Node) Waiting(waiting int, free float64) {
 	if n.closed { // they wait in vain
 		return
 	}
 	n.waiting = waiting
-	n.asks = n.asks && waiting > 0
+	if n.asks = n.asks && waiting > 0; waiting > 0 {
+		n.leaves = free
+		if free > 0 {
+			n.yielded = free
+		}
+	}
 }
 
 // Settle implements limit.Limiter.
@@ -282,7 +306,7 @@ func (n *Node) Settle(p mono.Time, r *limit.Sent, o *limit.Outcome) {
 	if o.Result == limit.Unsent {
 		minus(&n.flight, &s.Cost)
 		if s.taken && s.pieces == n.pieces {
-			n.pool.add(part{s.from, s.Cost})
+			n.pool.add(part{s.from, s.Cost, s.yields})
 		}
 		return
 	}

@@ -57,7 +57,7 @@ var errRecalled = errors.New("recalled")
 // unsure notes that a turn may or may not have been put. The book that it read is then known for
 // sure. A node that may have left the book knows nothing, since others may hold more since.
 func (n *Node) unsure(t *pending) {
-	if t.leaves {
+	if t.goes {
 		n.knows = nil
 		return
 	}

@@ -48,7 +48,7 @@ func of(b *Book, id string) (e Entry) {
 // asking is a node before whose driver many wait.
 func asking(id string, limitOf int64) *Node {
 	n := New(Config{ID: id, New: func() limit.Limiter { return limit.MustRolling(limitOf, time.Second) }})
-	n.Line(1000, limit.One)
+	n.Line(1000, limit.One, 0)
 	return n
 }
 

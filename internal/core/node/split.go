@@ -99,12 +99,13 @@ func Divide(l, seen limit.Limiter, now mono.Time, n int64) bool {
 	return true
 }
 
-// ready returns when a cost may go by the node's part; AfterSettle: not by that.
-func (s *split) ready(p mono.Time, cost limit.Cost) mono.Time {
+// ready returns when a cost may go by the node's part and leave a part of that free; AfterSettle: not by
+// that.
+func (s *split) ready(p mono.Time, cost limit.Cost, free float64) mono.Time {
 	if !s.on() {
 		return limit.AfterSettle
 	}
-	if at := s.limiter.Ready(p, cost); at < s.until {
+	if at := limit.ReadyLeaving(s.limiter, p, nil, cost, free); at < s.until {
 		return at
 	}
 	return limit.AfterSettle
@@ -132,8 +133,7 @@ func (t *pending) endSplit() {
 	t.quiet(ErrAlone, t.now.Add(2*t.config.TTL+counts)) // parts are kept for twice TTL after a turn that failed
 	t.parted = true
 	t.pieces++
-	t.limiter.Settle(t.now, t.held, &limit.Outcome{Result: limit.Unsent})
-	t.pool.parts = nil
+	t.giveBack()
 }
 
 // othersSplit reports whether any other node in the book splits.

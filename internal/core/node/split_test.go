@@ -16,7 +16,7 @@ func TestPartIsSettled(t *testing.T) {
 	var a, b *Node
 	for id, n := range map[string]**Node{"a": &a, "b": &b} {
 		*n = New(Config{ID: id, Split: true, New: func() limit.Limiter { return limit.MustRolling(100, time.Second) }})
-		(*n).Line(1000, limit.One)
+		(*n).Line(1000, limit.One, 0)
 	}
 	p := mono.Time(0)
 	for ; p < 60_000*ms; p += 250 * ms {

@@ -147,7 +147,7 @@ func TestSteadyWentBack(t *testing.T) {
 // A node that was not there lately comes first to an old copy. It waits until the copy's nodes have
 // had the time to come, but not where they came lately, and not to leave.
 func TestOverdue(t *testing.T) {
-	idle := func(n *Node) { n.Line(0, limit.Cost{}); n.asks = false }
+	idle := func(n *Node) { n.Line(0, limit.Cost{}, 0); n.asks = false }
 	for name, steady := range map[string]bool{"a clock that nobody sets": true, "a clock that can be set": false} {
 		s := &shelf{incarnation: "one", steady: steady}
 		a, b, p := two(t, s)
@@ -162,7 +162,7 @@ func TestOverdue(t *testing.T) {
 			s.turn(t, a, p)
 		}
 		s.blob = old
-		b.Line(100, limit.One)
+		b.Line(100, limit.One, 0)
 		waited := func(p mono.Time) bool {
 			before := s.blob
 			s.turn(t, b, p)

@@ -31,10 +31,12 @@ type pending struct {
 	changed  int
 	granted  []part
 	keeps    limit.Cost // the cost that it holds, without the reported answers
-	leaves   bool
+	goes     bool       // it leaves the book
 	wantsNow bool
 	number   uint64      // of the latest request in limiter
-	held     *limit.Sent // the grants in the pool
+	held     *limit.Sent // the grants in the pool that yield
+	kept     *limit.Sent // those that do not
+	theirs   *limit.Sent // those of other nodes that do not
 	shift    time.Duration
 	heirs    int  // nodes that want more, including this one
 	parted   bool // some nodes sent by their parts before it
@@ -298,7 +300,7 @@ func (n *Node) lapse() {
 // settle makes the limiter with all open costs, and settles those with news.
 func (t *pending) settle() error {
 	t.limiter = t.config.New()
-	var open limit.Cost
+	var open, theirs limit.Cost
 	type gone struct {
 		sent *limit.Sent
 		at   mono.Time
@@ -311,6 +313,7 @@ func (t *pending) settle() error {
 			continue
 		}
 		plus(&open, &e.Open)
+		plus(&theirs, &e.Keeps)
 		left = append(left, e)
 	}
 	t.others = left
@@ -323,8 +326,10 @@ func (t *pending) settle() error {
 	}
 	plus(&open, &t.keeps)
 	t.trimPool()
+	minus(&open, &theirs)
 	t.admit(mono.Min, open)
-	t.held = t.admit(mono.Min, t.pool.sum())
+	t.theirs, t.kept = t.admit(mono.Min, theirs), t.admit(mono.Min, t.pool.kind(false))
+	t.held = t.admit(mono.Min, t.pool.kind(true))
 	if len(t.book.State) > 0 {
 		if err := limit.Restore(t.limiter, t.book.State); err != nil {
 			return &damagedState{err}
@@ -403,17 +408,21 @@ func (t *pending) write() {
 	e.At, e.Open = b.Turn, t.keeps
 	all := t.pool.sum()
 	plus(&e.Open, &all)
+	e.Keeps = t.pool.kind(false)
 	for i := range t.granted {
 		plus(&e.Open, &t.granted[i].cost)
+		if !t.granted[i].yields {
+			plus(&e.Keeps, &t.granted[i].cost)
+		}
 	}
 	e.Until = t.now.Add(t.config.TTL)
 	poll := t.poll(t.heirs)
 	t.shift = t.apart(poll)
 	e.Next = t.now.Add(poll + t.shift + t.took)
 	e.Mean = t.mean()
-	t.leaves = e.Open == (limit.Cost{}) && !t.wantsNow
+	t.goes = e.Open == (limit.Cost{}) && !t.wantsNow
 	b.Nodes = t.others
-	if !t.leaves {
+	if !t.goes {
 		b.Nodes = append(b.Nodes, *e)
 	}
 }
@@ -456,7 +465,7 @@ func (n *Node) commit(t *pending) {
 	if !n.wanted {
 		n.wantedFrom = t.began
 	}
-	n.in, n.wanted = !t.leaves, t.wantsNow
+	n.in, n.wanted = !t.goes, t.wantsNow
 	n.came, n.heldBack = min(t.came, t.book.Turn), t.holdsBack
 	n.until = t.began.Add(n.config.TTL)
 	n.served = t.mine.Served

@@ -369,7 +369,7 @@ func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
 	}
 	kept := l.records.take()
 	kept.Cost = *cost // apart from the others: it would be copied twice
-	kept.At, kept.way, kept.skipped = now, w, 0
+	kept.At, kept.Leaves, kept.way, kept.skipped = now, w.lane.reserve, w, 0
 	if kept.metered = least != cost; kept.metered {
 		for u, n := range cost {
 			n = min(max(n, 0), limit.MaxCost)
@@ -619,9 +619,11 @@ func (l *Scheduler) mayPass(now mono.Time, w *Way, u, t *Ticket, first *Way, at 
 		own = l.opens(now, w, u)
 	}
 	for _, m := range w.limits {
-		r := m.Limiter.Ready(now, *cost)
+		r := now
 		if w.lane.reserves {
-			r = max(r, m.leaving(now, w, nil, cost))
+			r = m.leaving(now, w, nil, cost)
+		} else {
+			r = m.Limiter.Ready(now, *cost)
 		}
 		if r <= now {
 			r = m.held(now, w, u)

@@ -21,13 +21,16 @@ func (a *Lane) leave(free float64) {
 }
 
 // leaving returns when cost may go by w at m and leave free what w leaves there, as of now, or after
-// first if that is not nil.
+// first if that is not nil. It asks m once: a share.Member fetches what it is asked for.
 func (m *Limit) leaving(now mono.Time, w *Way, first, cost *limit.Cost) mono.Time {
 	free := m.leaves(w)
-	if free <= 0 {
+	switch {
+	case free > 0:
+		return limit.ReadyLeaving(m.Limiter, now, first, *cost, free)
+	case first != nil:
 		return now
 	}
-	return limit.ReadyLeaving(m.Limiter, now, first, *cost, free)
+	return m.Limiter.Ready(now, *cost)
 }
 
 // leaves returns the part of m that w leaves free. Where a ticket waits that leaves less, w leaves as

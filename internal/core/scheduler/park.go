@@ -25,9 +25,10 @@ func (l *Scheduler) ask(now mono.Time, w *Way, t *Ticket) (at mono.Time, on *Lim
 	for _, m := range w.limits {
 		r := now
 		if !*m.silent {
-			r = m.Limiter.Ready(now, cost)
 			if reserves {
-				r = max(r, m.leaving(now, w, nil, w.Cost(t)))
+				r = m.leaving(now, w, nil, w.Cost(t))
+			} else {
+				r = m.Limiter.Ready(now, cost)
 			}
 		}
 		if r <= now && (m.claims != nil || len(m.parked.all) > 0 && m.parked.first() != w) {

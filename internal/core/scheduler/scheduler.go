@@ -184,13 +184,23 @@ func (l *Scheduler) Limit(m limit.Limiter, s Sharing) *Limit {
 	return n
 }
 
-// Waiting returns the number of waiting tickets that may come to need the limit. Where a lane has
-// several ways, its tickets are divided among them.
-func (m *Limit) Waiting() (n int) {
+// Waiting returns the number of waiting tickets that may come to need the limit, and the part of it that
+// all of them leave free. Where a lane has several ways, its tickets are divided among them.
+func (m *Limit) Waiting() (n int, free float64) {
+	free = 1
 	for _, w := range m.ways {
-		n += (w.lane.count + len(w.lane.ways) - 1) / len(w.lane.ways)
+		if w.lane.count > 0 {
+			n += (w.lane.count + len(w.lane.ways) - 1) / len(w.lane.ways)
+			free = min(free, w.lane.reserve)
+		}
 	}
-	return n
+	switch {
+	case n == 0 || m.own:
+		return n, 0
+	case len(m.parked.all) > 0: // the others wait for another limit
+		return n, m.leaves(m.parked.first())
+	}
+	return n, free
 }
 
 // Way is one conjunction of limits that a lane's tickets may go by.

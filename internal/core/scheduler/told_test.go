@@ -303,11 +303,13 @@ func (c *crowd) look() {
 		c.say("the soonest is %v", t.Of)
 	}
 	for _, m := range c.limits {
-		c.say("%d at %v for %v", m.Waiting(), m.Of, binds(m.Rule(c.now)))
+		n, _ := m.Waiting()
+		c.say("%d at %v for %v", n, m.Of, binds(m.Rule(c.now)))
 	}
 	for _, of := range c.keys {
 		for _, m := range of {
-			c.say("%d for %v", m.Waiting(), binds(m.Rule(c.now)))
+			n, _ := m.Waiting()
+			c.say("%d for %v", n, binds(m.Rule(c.now)))
 		}
 	}
 	for _, a := range c.lanes {

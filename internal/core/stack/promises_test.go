@@ -240,8 +240,11 @@ type lapsing struct {
 
 func (l *lapsing) Fresh(*limit.Sent) bool { return l.fresh }
 
-func (l *lapsing) Supply(again func(), waiting func() int, note func(kind, text string)) {
-	if again != nil && waiting() == 3 {
+func (l *lapsing) Supply(again func(), waiting func() (n int, free float64), note func(kind, text string)) {
+	if again == nil {
+		return
+	}
+	if n, free := waiting(); n == 3 && free == 0.25 {
 		note("kind", "text")
 	}
 }
@@ -265,7 +268,7 @@ func TestSuppliedAndFresh(t *testing.T) {
 	}
 	g.Follow(0) // nobody has supplied anything
 	notes := 0
-	g.Supply(func() {}, func() int { return 3 }, func(string, string) { notes++ })
+	g.Supply(func() {}, func() (int, float64) { return 3, 0.25 }, func(string, string) { notes++ })
 	if notes != 1 {
 		t.Errorf("told %d times", notes)
 	}

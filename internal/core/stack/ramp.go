@@ -3,6 +3,7 @@ package stack
 import (
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -29,9 +30,10 @@ func (g *Stack) SetUse(now mono.Time, use float64, ramp time.Duration) error {
 	return nil
 }
 
-// leave puts a Headroom around the limits, if there are any. Requests in flight are not its own.
+// leave puts a Headroom around the limits, if there are any. Requests in flight are not its own. Limits in a
+// store are the part that all processes use together.
 func (g *Stack) leave() {
-	if g.under == nil {
+	if g.under == nil || ability.Lapses(g.own) {
 		return
 	}
 	h, err := limit.NewHeadroom(limit.HeadroomConfig{Limiter: g.under, Use: g.use, Ramp: g.ramp, After: g.sent})

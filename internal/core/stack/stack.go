@@ -89,7 +89,7 @@ type Stack struct {
 	silent   bool                   // and there is no under: see Silent
 	skipped  iter.Seq[*limit.Sent]  // nil: the driver skips none
 	again    func()
-	waiting  func() int
+	waiting  func() (n int, free float64)
 	note     func(kind, text string)
 
 	closed   bool
@@ -274,7 +274,7 @@ func (g *Stack) Follow(now mono.Time) {
 }
 
 // Supply answers ability.Supply, for the configured limit.
-func (g *Stack) Supply(again func(), waiting func() int, note func(kind, text string)) {
+func (g *Stack) Supply(again func(), waiting func() (n int, free float64), note func(kind, text string)) {
 	g.again, g.waiting, g.note = again, waiting, note
 	ability.Supply(g.own, again, waiting, note)
 }

@@ -22,8 +22,12 @@ type Fed struct {
 }
 
 // Supply answers ability.Supply.
-func (f *Fed) Supply(again func(), waiting func() int, note func(kind, text string)) {
-	f.Again, f.Waiting, f.Note = again, waiting, note
+func (f *Fed) Supply(again func(), waiting func() (n int, free float64), note func(kind, text string)) {
+	f.Again, f.Note = again, note
+	f.Waiting = func() int {
+		n, _ := waiting()
+		return n
+	}
 }
 
 // Fresh answers ability.Fresh.

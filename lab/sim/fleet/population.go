@@ -276,7 +276,7 @@ func (f *Fleet) ask(now mono.Time, process int32) {
 		t := &f.threads[who]
 		cost := f.scenario.Server.costs(t.cost)
 		if p.member != nil {
-			p.member.Line(p.waiting, cost)
+			p.member.Line(p.waiting, cost, 0)
 		}
 		at := p.limiter.Ready(now, cost)
 		if at > now {

@@ -1,0 +1,107 @@
+package nodesim_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/lab/nodesim"
+)
+
+// beside is a batch in some processes that always has more, and leaves a quarter of the limit free. In the
+// other processes people send so many requests a second together. If that is 0, they always have more, too.
+func beside(k kind, batch, people int, perSecond float64) nodesim.Config {
+	c := base(k, batch+people, 34)
+	c.Leaves = make([]float64, batch+people)
+	for i := range batch {
+		c.Leaves[i] = 0.25
+	}
+	c.Demand, c.Rate, c.Rested = 50, perSecond/float64(people), true
+	c.Length, c.Warm = 120*time.Second, 20*time.Second
+	return c
+}
+
+func quantile(waits []time.Duration, part float64) time.Duration {
+	slices.Sort(waits)
+	return waits[int(part*float64(len(waits)-1))]
+}
+
+// sumOf returns how many requests a second some nodes sent.
+func sumOf(c *nodesim.Config, byNode []float64) (n float64) {
+	for _, sent := range byNode {
+		n += sent
+	}
+	return n / (c.Length - c.Warm).Seconds()
+}
+
+// People in some processes wait for nothing while a batch in others takes all that it may. (What a bucket
+// refills evenly is the batch's, if people do not use it.)
+func TestReserveOverAStore(t *testing.T) {
+	for _, w := range []struct {
+		kind          kind
+		batch, people int
+		perSecond     float64
+	}{
+		{rolling(20, time.Second), 1, 1, 2},
+		{rolling(20, time.Second), 3, 1, 2},
+		{rolling(100, time.Second), 2, 3, 10},
+		{rolling(600, 10*time.Second), 2, 2, 6},
+		{bucket(100, 50, time.Second), 2, 2, 10},
+	} {
+		c := beside(w.kind, w.batch, w.people, w.perSecond)
+		r := nodesim.Run(c)
+		batch, people := sumOf(&c, r.ByNode[:w.batch]), sumOf(&c, r.ByNode[w.batch:])
+		rest := 0.75*w.kind.full - people
+		t.Logf("%-24s %d and %d: people %.2f/s wait %v, %v at 95 %%, %v at most; batch %.2f/s, %.3f of the rest; %.1f turns/s", w.kind.name,
+			w.batch, w.people, people, quantile(r.Waits, 0.5), quantile(r.Waits, 0.95), quantile(r.Waits, 1), batch, batch/rest,
+			float64(r.Turns)/(c.Length-c.Warm).Seconds())
+		if quantile(r.Waits, 0.5) > 0 || quantile(r.Waits, 0.95) > 50*ms || batch < 0.95*rest || r.Refused > 0 {
+			t.Errorf("%s: people wait %v, %v at 95 %%; batch %.2f/s of %.2f; %d refused", w.kind.name, quantile(r.Waits, 0.5),
+				quantile(r.Waits, 0.95), batch, rest, r.Refused)
+		}
+	}
+}
+
+// Where people want more than all, a reserve takes nothing from anybody: all have what they have without it.
+func TestReserveOverAStoreWhereAllWantMore(t *testing.T) {
+	with := beside(rolling(100, time.Second), 2, 2, 0)
+	with.Leaves[0], with.Leaves[1] = 0.7, 0.7 // more than people hold unsent
+	without := with
+	without.Leaves = nil
+	a, b := nodesim.Run(with), nodesim.Run(without)
+	for i := range a.ByNode {
+		if was := b.ByNode[i]; a.ByNode[i] < 0.95*was || a.ByNode[i] > 1.05*was {
+			t.Errorf("node %d sends %.0f with a reserve, and %.0f without", i, a.ByNode[i], was)
+		}
+	}
+	t.Log(a.ByNode, b.ByNode)
+}
+
+// All leave a quarter free: then no window has more than three quarters.
+func TestReserveOfAllOverAStore(t *testing.T) {
+	c := beside(rolling(100, time.Second), 3, 0, 0)
+	c.Server = rolling(75, time.Second).server
+	r := nodesim.Run(c)
+	if sent := sumOf(&c, r.ByNode); r.Refused > 0 || sent < 0.95*75 {
+		t.Errorf("%.1f/s, and %d refused by a server of 75", sent, r.Refused)
+	}
+}
+
+// The limit holds with a reserve as without, whatever befalls nodes and the store.
+func TestReserveOverAStoreInTrouble(t *testing.T) {
+	for seed := range uint64(2) {
+		for _, k := range []kind{rolling(40, time.Second), bucket(30, 12, time.Second), weighted(40, 2*time.Second)} {
+			for name, trouble := range map[string]nodesim.Trouble{
+				"kills":   {Kill: 5 * time.Second, Pause: 9 * time.Second},
+				"outages": {Outage: 8 * time.Second, Lose: 0.05, Set: 15 * time.Second},
+				"losses":  {Forget: 20 * time.Second, Kill: 9 * time.Second, Stall: 0.01},
+			} {
+				c := beside(k, 2, 2, 8)
+				c.Seed, c.Trouble, c.Length = 100+seed, trouble, 80*time.Second
+				if r := nodesim.Run(c); r.Refused > 0 || r.Sent == 0 {
+					t.Errorf("%s, %s, seed %d: %d sent, %d refused at %v", k.name, name, seed, r.Sent, r.Refused, r.Refusals)
+				}
+			}
+		}
+	}
+}
