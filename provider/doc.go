@@ -36,7 +36,8 @@
 //	preset.go         --preset: published limits of an account's tier; --per-second
 //	charge.go         what a request costs by method, path and query, and in which resource
 //	examples.go       an example request for each charge, for tests and explain
-//	graphql.go        what a GraphQL query costs, by its text: Shopify's, GitHub's
+//	graphql.go        what a GraphQL query costs, by its text: Shopify's, GitHub's,
+//	                  monday.com's
 //	model_info.go     prices and sizes of models; names with dates or prefixes
 //	shared_model.go   which models share limits: dated names, families
 //	reading.go        numbers and waits in header fields; Retry-After, also in the past or by a wrong

@@ -104,6 +104,58 @@ func (q *graphQuery) github(f *graphField, times float64, depth int) (requests f
 	return requests
 }
 
+// mondayBound is the rule of monday.com: a value costs one point, and an object ten and those of its fields.
+// Each entry of a list costs that. A mutation costs 30,000 points and those of its fields.
+var mondayBound = queryBound{"monday.com", new(func(q *graphQuery) (cost float64) {
+	for _, o := range q.operations {
+		for _, f := range o.fields {
+			switch {
+			case f.name == "complexity" && !f.isSpread: // it is free to ask what the query costs
+			case o.mutates:
+				cost += 30_000 + q.monday(&graphField{isSpread: true, fields: f.fields}, 1, 0)
+			default:
+				cost += q.monday(f, 1, 0)
+			}
+		}
+	}
+	return cost
+})}
+
+// monday is the cost of a field, of as many objects.
+func (q *graphQuery) monday(f *graphField, times float64, depth int) (cost float64) {
+	if f.fields == nil && !f.isSpread {
+		return times
+	}
+	if !f.isSpread {
+		times *= f.entries()
+		cost = 10 * times
+	}
+	isPage := strings.HasSuffix(f.name, "_page") && !f.isSpread
+	for _, inner := range q.inside(f, &depth) {
+		if isPage && inner.name == "items" { // the page has their number
+			inner = &graphField{name: "item", fields: inner.fields}
+		}
+		cost += q.monday(inner, times, depth)
+	}
+	return cost
+}
+
+// entries is how many objects a field of monday.com has at most. Without a number, a list counts as 1,000
+// objects, updates and pages as 25.
+func (f *graphField) entries() float64 {
+	switch {
+	case f.ids > 0: // before the limit
+		return f.ids
+	case f.limit > 0:
+		return f.limit
+	case f.name == "updates", strings.HasSuffix(f.name, "_page"):
+		return 25
+	case strings.HasSuffix(f.name, "s"):
+		return 1000
+	}
+	return 1
+}
+
 // graphQuery is a document of GraphQL, as far as its cost needs it.
 type graphQuery struct {
 	text       string
@@ -122,8 +174,16 @@ type graphOperation struct {
 type graphField struct {
 	name     string // of a spread, the fragment; empty: it has the fields itself
 	isSpread bool
-	size     float64 // first or last; 0: it has neither
-	fields   []*graphField
+	graphSizes
+	fields []*graphField
+}
+
+// graphSizes are arguments of a field that say how many objects it has. 0: there is none, or its variable has no
+// value.
+type graphSizes struct {
+	size  float64 // first or last
+	limit float64
+	ids   float64 // how many there are
 }
 
 const (
@@ -211,7 +271,7 @@ func (q *graphQuery) selection(depth int) (all []*graphField, err error) {
 		}
 		if q.peek() == "(" {
 			q.next()
-			if f.size, err = q.arguments(); err != nil {
+			if f.graphSizes, err = q.arguments(); err != nil {
 				return nil, err
 			}
 		}
@@ -233,37 +293,68 @@ func (q *graphQuery) selection(depth int) (all []*graphField, err error) {
 	}
 }
 
-// arguments reads arguments up to the closing parenthesis, and returns first or last. An error means
-// that one of them is not known.
-func (q *graphQuery) arguments() (size float64, err error) {
+// arguments reads arguments up to the closing parenthesis. An error means that first or last is not known.
+func (q *graphQuery) arguments() (sizes graphSizes, err error) {
 	for depth, name := 1, ""; ; {
 		word := q.next()
 		switch word {
 		case "":
-			return size, errQuery
+			return sizes, errQuery
 		case "(", "[", "{":
 			depth++
 		case ")", "]", "}":
 			if depth--; depth == 0 {
-				return size, err
+				return sizes, err
 			}
 		case ":":
-			if depth != 1 || name != "first" && name != "last" {
+			if depth != 1 {
 				break
 			}
-			value := q.next()
-			n, bad := strconv.ParseFloat(value, 64)
-			known := bad == nil
-			if variable, is := strings.CutPrefix(value, "$"); is {
-				n, known = q.variables[variable].(float64)
+			switch name {
+			case "first", "last":
+				n, known := q.number()
+				if !known {
+					err = errors.New("first or last of a list is not known")
+				}
+				sizes.size = max(sizes.size, n)
+			case "limit":
+				sizes.limit, _ = q.number()
+			case "ids":
+				sizes.ids = q.length()
 			}
-			if !known || !(n >= 0 && n <= MaxCount) {
-				err = errors.New("first or last of a list is not known")
-			}
-			size = max(size, n)
 		}
 		name = word
 	}
+}
+
+// number reads the number that is an argument, or that of the variable.
+func (q *graphQuery) number() (n float64, known bool) {
+	value := q.next()
+	n, bad := strconv.ParseFloat(value, 64)
+	known = bad == nil
+	if variable, is := strings.CutPrefix(value, "$"); is {
+		n, known = q.variables[variable].(float64)
+	}
+	return n, known && n >= 0 && n <= MaxCount
+}
+
+// length reads an argument that is a list, or one entry, and returns how many entries it has.
+func (q *graphQuery) length() (n float64) {
+	value := q.next()
+	if variable, is := strings.CutPrefix(value, "$"); is {
+		list, isList := q.variables[variable].([]any)
+		if !isList && q.variables[variable] != nil {
+			return 1
+		}
+		return float64(len(list))
+	}
+	if value != "[" {
+		return 1
+	}
+	for word := q.next(); word != "]" && word != ""; word = q.next() {
+		n++
+	}
+	return n
 }
 
 // peek returns the next token without taking it: a word, a variable with its $, a text, or a sign.

@@ -169,6 +169,10 @@ func monday() *row {
 					[]Policy{named("reads", per(5_000_000, Weight, time.Minute, "", Key))}},
 				mondayPlan("standard", "Basic and Standard plans", 1000), mondayPlan("pro", "Pro plan", 10_000), mondayPlan("enterprise", "Enterprise plan", 25_000),
 			},
+			// Reads and writes have a budget each. Nothing but the text of a query tells them apart, so both count in one.
+			Charges: from("https://community.monday.com/t/complexity-field-weights/17444", "2026-11",
+				[]Charge{{On: "POST /v2", Body: map[Unit]Expression{Weight: mondayBound},
+					Answer: map[Unit]Expression{Weight: jsonPath("data.complexity.query")}}}),
 		},
 		inBody: true,
 		read:   func(r *reading) { r.ietf() },

@@ -13,7 +13,6 @@ import (
 // unserved are published limits that the provider's fake leaves out.
 var unserved = map[string]string{
 	"cloudflare:address": "its answers say nothing of it",
-	"monday":             "its limit is of complexity, and the row knows none of a query's text",
 	"deribit:matching":   "the row knows no cost of orders",
 	"coinbase:public":    "who has no key has this one in each of the fake's sets",
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,12 +15,15 @@ import (
 // selection is a field of a GraphQL query.
 type selection struct {
 	alias, name string
-	arguments   map[string]any // numbers, strings and variables; other values are left out
+	arguments   map[string]any // numbers, strings, variables, and how long lists are; others are left out
 	fields      []selection    // nil: the field is a value
 	fragment    string         // the field stands for the fields of a fragment
 }
 
 type variable string
+
+// length is the argument that is a list.
+type length int
 
 // graph is a query that is being read.
 type graph struct {
@@ -185,19 +189,26 @@ func (g *graph) directives() {
 	}
 }
 
-// arguments reads arguments up to the closing parenthesis. It leaves out lists and objects.
+// arguments reads arguments up to the closing parenthesis. It leaves out objects, and what lists have.
 func (g *graph) arguments() map[string]any {
-	all, depth, name := map[string]any{}, 0, ""
+	all, depth, name, list := map[string]any{}, 0, "", ""
 	for {
 		token := g.next()
 		switch {
 		case token == "" || token == ")" && depth == 0:
 			return all
 		case token == "{" || token == "[" || token == "(":
-			depth++
+			if depth++; depth == 1 && token == "[" {
+				list, all[name] = name, length(0)
+			}
+			continue
 		case token == "}" || token == "]" || token == ")":
 			depth--
+			list = ""
 		case depth > 0:
+			if n, is := all[list].(length); is && depth == 1 {
+				all[list] = n + 1
+			}
 		case token == ":":
 		case name == "":
 			if name = token; g.peek() != ":" {
@@ -217,6 +228,77 @@ func (g *graph) arguments() map[string]any {
 			name = ""
 		}
 	}
+}
+
+// asksGraph reads the query of a request.
+func asksGraph(body []byte) (g *graphMaker, fields []selection, mutates bool) {
+	var ask struct {
+		Query     string
+		Variables map[string]any
+	}
+	json.Unmarshal(body, &ask) // a body that is none has no query
+	fields, fragments, err := readGraph(ask.Query)
+	if err != nil {
+		return &graphMaker{}, nil, false
+	}
+	return &graphMaker{fragments: fragments, variables: ask.Variables}, fields, strings.HasPrefix(strings.TrimSpace(ask.Query), "mutation")
+}
+
+// complexity is what monday.com counts for a query: for each object ten points, and one for each of its values.
+// The number of objects is that of the ids, or else the limit. Without both, a list counts as a thousand. A
+// mutation counts 30,000 points, and the values of what it returns.
+func complexity(body []byte) (points int64, mutates bool) {
+	g, fields, mutates := asksGraph(body)
+	for _, f := range fields {
+		switch {
+		case f.name == "complexity":
+		case mutates:
+			points += 30_000 + g.values(f.fields, 0)
+		default:
+			points += g.values([]selection{f}, 0)
+		}
+	}
+	return max(points, 1), mutates
+}
+
+// values are the points of fields of one object.
+func (g *graphMaker) values(fields []selection, depth int) (points int64) {
+	if depth > mostGraphDepth {
+		return 0
+	}
+	for _, f := range fields {
+		switch {
+		case f.fragment != "":
+			points += g.values(g.fragments[f.fragment], depth+1)
+		case f.fields == nil:
+			points++
+		default:
+			points += g.objects(&f) * (10 + g.values(f.fields, depth+1))
+		}
+	}
+	return points
+}
+
+// mondayLists are lists of monday.com, with the number of objects as which they count. The items of a page are
+// as many as the page has.
+var mondayLists = map[string]int64{"boards": 1000, "groups": 1000, "columns": 1000, "column_values": 1000, "users": 1000, "teams": 1000,
+	"tags": 1000, "workspaces": 1000, "docs": 1000, "assets": 1000, "subitems": 1000, "replies": 1000, "updates": 25, "items_page": 25,
+	"next_items_page": 25, "items_page_by_column_values": 25}
+
+// objects is how many objects of monday.com a field stands for.
+func (g *graphMaker) objects(f *selection) int64 {
+	switch ids := g.argument(f, "ids").(type) {
+	case length:
+		return max(int64(ids), 1)
+	case []any:
+		return max(int64(len(ids)), 1)
+	case float64, string:
+		return 1
+	}
+	if n, is := g.argument(f, "limit").(float64); is {
+		return max(int64(n), 1)
+	}
+	return cmp.Or(mondayLists[f.name], 1)
 }
 
 // graphMaker makes data that a query asks for.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -171,31 +172,53 @@ func dockerHub() *tableRow {
 }
 
 // The limits and the refusals are those of developer.monday.com/api-reference/docs/rate-limits and of its
-// changelog for version 2025-07, looked up in 2026-11.
+// changelog for version 2025-07. What a query costs is that of community.monday.com, thread 17444, and of the
+// examples of the documentation. All looked up in 2026-11.
 func monday() *tableRow {
+	reads := policy("reads", 5_000_000, weight, time.Minute, anchored, perKey)
 	plan := func(name string, calls int64) limitSet {
-		return set("monday:"+name, policy("reads", 5_000_000, weight, time.Minute, anchored, perKey),
-			policy("day", calls, requests, day, calendar, perKey))
+		return set("monday:"+name, reads, policy("day", calls, requests, day, calendar, perKey))
 	}
 	return &tableRow{
 		name: "monday", about: "monday.com's GraphQL API: calls of a day by the plan, and complexity of a minute",
-		limits: []limitSet{plan("standard", 1000), plan("pro", 10_000), plan("enterprise", 25_000)},
-		assumed: "a query has a complexity of one; a minute begins with its first call; requests at once and of an " +
-			"address are free",
-		speak: func(a *reply) {
-			a.body = object{"data": object{}, "account_id": 1}
-			code, message := "COMPLEXITY_BUDGET_EXHAUSTED", "Complexity budget exhausted"
-			extensions := object{}
-			switch {
-			case a.by == nil:
-				return
-			case a.by.Name == "day":
-				code, message = "DAILY_LIMIT_EXCEEDED", "Daily limit exceeded"
-			default:
-				extensions["retry_in_seconds"] = wholeSeconds(a.wait)
+		limits: []limitSet{plan("standard", 1000), plan("pro", 10_000), plan("enterprise", 25_000), set("monday", reads)},
+		extra:  []provider.Policy{policy("writes", 5_000_000, weight, time.Minute, anchored, perKey)},
+		assumed: "which fields are lists; a minute begins with its first call; requests at once and of an address are " +
+			"free",
+		cost: func(a *asked, p *provider.Policy) int64 {
+			if p.Unit == requests {
+				return 1
 			}
-			extensions["code"] = code
-			a.refused(object{"errors": []object{{"message": message, "extensions": extensions}}, "account_id": 1})
+			points, mutates := complexity(a.Body)
+			if mutates != (p.Name == "writes") {
+				return 0
+			}
+			return points
 		},
+		speak: speakMonday,
 	}
+}
+
+// speakMonday answers a query, of which it has the complexity alone, if that is asked for.
+func speakMonday(a *reply) {
+	data := object{}
+	a.body = object{"data": data, "account_id": 1}
+	_, fields, _ := asksGraph(a.Body)
+	for _, f := range fields {
+		if l := cmp.Or(a.limit("reads"), a.limit("writes")); f.name == "complexity" && l != nil {
+			data["complexity"] = object{"before": l.Left + l.Cost, "query": l.Cost, "after": l.Left, "reset_in_x_seconds": a.in(l.Whole)}
+		}
+	}
+	code, message := "COMPLEXITY_BUDGET_EXHAUSTED", "Complexity budget exhausted"
+	extensions := object{}
+	switch {
+	case a.by == nil:
+		return
+	case a.by.Name == "day":
+		code, message = "DAILY_LIMIT_EXCEEDED", "Daily limit exceeded"
+	default:
+		extensions["retry_in_seconds"] = wholeSeconds(a.wait)
+	}
+	extensions["code"] = code
+	a.refused(object{"errors": []object{{"message": message, "extensions": extensions}}, "account_id": 1})
 }

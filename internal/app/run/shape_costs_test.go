@@ -74,6 +74,36 @@ func TestQueriesOfTwoShapes(t *testing.T) {
 	}
 }
 
+// At monday.com the cost is a bound of the text, and what the answer says, if the query asks for it. Of all that the
+// minutes allow, nine tenths are served, and nothing is refused.
+func TestQueriesOfMonday(t *testing.T) {
+	for _, asks := range []string{"", "complexity{query} "} {
+		synctest.Test(t, func(t *testing.T) {
+			s, err := service.New(service.Config{Provider: "monday", Preset: "monday", Before: latency.Constant(20 * time.Millisecond), After: latency.Constant(20 * time.Millisecond)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			v := newInTime(t, s, minutely(5_000_000, limit.Weight, false))
+			v.config.ChargedBy, v.config.Concurrency = "monday", 60
+			v.config.Provider, _ = provider.Lookup("monday")
+			var lines []string
+			for i := range 300 {
+				n := []int{250, 500}[i%2]
+				lines = append(lines, fmt.Sprintf(`{"id":"%d","url":"http://api.test/v2","method":"POST","body":{"query":"{%sboards(ids:[1,2,3,4,5,6,7,8,9]){items_page(limit:%d){items{id name}}}}"}}`, i, asks, n))
+			}
+			out := v.run(lines)
+			report := s.Report()
+			const points = 150*9*(10+250*22) + 150*9*(10+500*22)
+			ceiling := points / 5_000_000 * time.Minute // the last minute serves its part at once
+			t.Logf("asks %q: %d refused, in %v; the ceiling is %v for %d points", asks, report.Limited, out.took, ceiling, int64(points))
+			if out.err != nil || out.Done != 300 || report.Limited+report.TooLarge > 0 || out.took > ceiling*10/9 {
+				t.Errorf("%v: %d done, %d refused, in %v; the ceiling is %v\n%s", out.err, out.Done, report.Limited+report.TooLarge, out.took, ceiling, out.notices)
+			}
+		})
+	}
+}
+
 // After kill -9 a run counts what was sent, and learns the costs from its first answers again.
 func TestQueriesGoOnAfterAKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
