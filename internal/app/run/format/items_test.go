@@ -7,6 +7,19 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/input"
 )
 
+// A request may have as many bytes as is allowed, of its header and of its body, and not one more.
+func TestSizesAreBounded(t *testing.T) {
+	r := NewReader(nil, "in", strings.NewReader(""), InputLimits{Header: 40, Body: 20})
+	for _, c := range []struct {
+		header, body int
+		want         string
+	}{{40, 20, ""}, {41, 20, "--max-header"}, {40, 21, "--max-body"}, {0, 0, ""}} {
+		if err := r.bounded(&input.Item{Line: 1, Column: 1}, c.header, c.body); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%d and %d bytes of 40 and 20: %v, want %q", c.header, c.body, err, c.want)
+		}
+	}
+}
+
 // A row is another request when a value changes that only a header of the run has, also where there is one such column. What no
 // request has changes nothing.
 func TestDigestOfARow(t *testing.T) {

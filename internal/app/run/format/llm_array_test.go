@@ -1,6 +1,7 @@
 package format
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -57,6 +58,12 @@ func TestBatchArray(t *testing.T) {
 			case err != nil:
 				return all, append(errs, "end: "+err.Error())
 			default:
+				var its struct {
+					ID string `json:"custom_id"`
+				}
+				if err := json.Unmarshal(r.Raw(), &its); err != nil || its.ID != q.ID {
+					t.Errorf("of %s the text is %s: %v", q.ID, r.Raw(), err)
+				}
 				all = append(all, q)
 			}
 		}

@@ -3,9 +3,11 @@ package output
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -50,6 +52,45 @@ func TestStreamHidesWhereverPiecesEnd(t *testing.T) {
 		got, err := os.ReadFile(b.unfinished(s.name))
 		if err != nil || !bytes.Equal(got, want) || s.hidden != hidden {
 			t.Errorf("%v; of %d bytes\n%.200q with %d hidden, want\n%.200q with %d", err, len(c.text), got, s.hidden, want, hidden)
+		}
+	}
+}
+
+// Where bodies do not get their names, the error has the first reason, and how many more there are. The others
+// are named.
+func TestBodiesThatCannotBeNamed(t *testing.T) {
+	for _, c := range []struct {
+		lost int
+		more string
+	}{{0, ""}, {1, ""}, {2, ", and 1 files more"}, {3, ", and 2 files more"}} {
+		b := &Bodies{dir: t.TempDir(), most: 100}
+		if err := b.open(); err != nil {
+			t.Fatal(err)
+		}
+		var of []string
+		for i := range 4 {
+			s, _, err := b.Stream(fmt.Sprint(i), secret.New(nil), http.Header{}, false, nil, strings.NewReader("x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.add(*s)
+			of = append(of, s.name)
+		}
+		// A folder of that name is in the way.
+		for i := range c.lost {
+			if err := os.MkdirAll(filepath.Join(b.dir, of[i], "in the way"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := b.sync(1, func() error { return nil })
+		_, more, _ := strings.Cut(fmt.Sprint(err), ", and ")
+		if (err != nil) != (c.lost > 0) || more != strings.TrimPrefix(c.more, ", and ") {
+			t.Errorf("%d cannot be named: %v, want %q", c.lost, err, c.more)
+		}
+		for i, name := range of {
+			if b.isNamed(name) != (i >= c.lost) {
+				t.Errorf("%d cannot be named: %s is: %v", c.lost, name, b.isNamed(name))
+			}
 		}
 	}
 }

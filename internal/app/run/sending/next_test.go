@@ -106,7 +106,9 @@ func TestNextLink(t *testing.T) {
 		{"a name without a value", "/b", []string{`</b>; crossorigin; rel=next`}},
 		{"the end", "", []string{`</a>; rel="first"`}},
 		{"nothing", "", nil},
-		{"no link", "", []string{`rel="next"`, "<", "</b", "</b> rel=next", `</b>; rel="ne`}},
+		{"no link", "", []string{`rel="next"`, "<", "</b", "</b> rel=next", `</b>; rel="ne`, `</b>; rel="ne\`}},
+		{"a backslash at the end", "/b", []string{`</b>; rel=next; title="a\`}},
+		{"an escaped backslash", "/b", []string{`</b>; title="a\\"; rel=next`}},
 	} {
 		if got := nextLink(c.fields); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -116,7 +118,7 @@ func TestNextLink(t *testing.T) {
 
 // A field is read to its end, whatever its content, and no link is invented.
 func FuzzNextLink(f *testing.F) {
-	for _, s := range []string{`<https://a/b?c=d>; rel="next", </x>; rel=last`, `</a>; title="\""; rel=next`, `<>;rel=next`, "<a>;;;", `<a>;rel="`} {
+	for _, s := range []string{`<https://a/b?c=d>; rel="next", </x>; rel=last`, `</a>; title="\""; rel=next`, `<>;rel=next`, "<a>;;;", `<a>;rel="`, `<a>;rel="\`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, field string) {

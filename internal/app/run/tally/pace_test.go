@@ -7,6 +7,26 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
+// The average is of all durations while they are few, and then follows the latest.
+func TestLately(t *testing.T) {
+	var l lately
+	if l.Seconds() != 0 {
+		t.Errorf("nothing takes %v s", l.Seconds())
+	}
+	for i, d := range []time.Duration{2 * time.Second, 4 * time.Second, 9 * time.Second} {
+		l.add(d)
+		if got, want := l.Seconds(), []float64{2, 3, 5}[i]; got != want {
+			t.Errorf("after %d: %v s, want %v s", i+1, got, want)
+		}
+	}
+	for range 1000 {
+		l.add(time.Second)
+	}
+	if l.add(257 * time.Second); l.Seconds() < 1.9 || l.Seconds() > 2.1 { // one in 256
+		t.Errorf("after a thousand of 1 s and one of 257 s: %v s, want about 2 s", l.Seconds())
+	}
+}
+
 // The pace counts the ends in the latest complete thirty seconds, however long the run goes on. It
 // is not known if nothing ended.
 func TestPace(t *testing.T) {

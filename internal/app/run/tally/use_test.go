@@ -19,6 +19,7 @@ func TestEach(t *testing.T) {
 		{Use{Remaining: left, Spent: limit.Cost{limit.Requests: 19, limit.Tokens: 1900}}, 50, 100},
 		{Use{Remaining: left, Spent: limit.Cost{limit.Requests: 20, limit.Tokens: 1900}}, 95, 95},
 		{Use{Spent: limit.Cost{limit.Requests: 2, limit.Tokens: 30}}, 15, 15},
+		{Use{Spent: limit.Cost{limit.Requests: 1, limit.Tokens: 30}}, 30, 30},
 		{Use{}, 0, 1},
 	} {
 		if each, sent := c.use.Each(limit.Tokens), c.use.SentEach(limit.Tokens); each != c.each || sent != c.sent {
