@@ -56,16 +56,15 @@ func Open(path string) (*File, error) {
 
 // Reopen opens a file that Replace made, to append to it.
 func Reopen(path string) (*File, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, private)
+	about, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	about, err := f.Stat()
-	if err != nil {
-		f.Close()
+	f := &File{name: path, regular: true, size: about.Size()}
+	if err := f.reopen(); err != nil {
 		return nil, err
 	}
-	return &File{name: path, regular: true, h: f, size: about.Size()}, nil
+	return f, nil
 }
 
 // locked is a file that is unlocked before it is closed. A child process that is just starting may
@@ -126,9 +125,13 @@ func (system) SyncFolder(path string) error {
 	return err
 }
 
-// Replace replaces the content of a file, all at once and durably, and returns the file open. If it
+// renamesOpen means that a file may get another name while it is open, and may be replaced. On Windows it may not.
+var renamesOpen = runtime.GOOS != "windows"
+
+// Replace replaces the content of a file, all at once and durably, and returns the file open. old is the
+// open File of that path, or nil. Replace closes old, unless it fails: then old is as it was. If Replace
 // returns a File and an error, the content is there, but a power cut may bring the old one back.
-func Replace(disk Disk, path string, content []byte) (*File, error) {
+func Replace(disk Disk, path string, content []byte, old *File) (*File, error) {
 	tmp := path + ".new"
 	// A crash may have left a file there, or a stranger may have put a link there.
 	if err := disk.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -141,15 +144,45 @@ func Replace(disk Disk, path string, content []byte) (*File, error) {
 	if _, err = h.Write(content); err == nil {
 		err = h.Sync() // without it the name could become durable before the content
 	}
+	closed := err == nil && !renamesOpen
+	if closed {
+		err = h.Close()
+		old.Discard()
+	}
 	if err == nil {
 		err = disk.Rename(tmp, path)
 	}
 	if err != nil {
-		h.Close()
+		if closed {
+			err = errors.Join(err, old.reopen())
+		} else {
+			h.Close()
+		}
 		_ = disk.Remove(tmp)
 		return nil, err
 	}
-	return &File{name: path, regular: true, h: h, size: int64(len(content))}, disk.SyncFolder(path)
+	f := &File{name: path, regular: true, h: h, size: int64(len(content))}
+	if !closed {
+		old.Discard()
+	} else if err := f.reopen(); err != nil {
+		return nil, err
+	}
+	return f, disk.SyncFolder(path)
+}
+
+// reopen opens the file of a File that was closed.
+func (f *File) reopen() error {
+	if f == nil {
+		return nil
+	}
+	h, err := os.OpenFile(f.name, os.O_WRONLY|os.O_APPEND, private)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.h = h
+	return nil
 }
 
 // Name is the path of the file, or the name of the stream.
@@ -281,8 +314,11 @@ func (f *File) Close() error {
 	return err
 }
 
-// Discard closes the file without a sync.
+// Discard closes the file without a sync. It does nothing if f is nil.
 func (f *File) Discard() {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.h.Close()

@@ -172,7 +172,7 @@ func (h *cutHandle) Close() error         { return nil }
 // only the new one. A failure is reported, and the temporary file goes.
 func TestReplace(t *testing.T) {
 	whole := &cutting{power: true, old: "before"}
-	if _, err := Replace(whole, "j", []byte("after")); err != nil || strings.Join(whole.names, ", ") != "create, write, sync, rename, sync folder" {
+	if _, err := Replace(whole, "j", []byte("after"), nil); err != nil || strings.Join(whole.names, ", ") != "create, write, sync, rename, sync folder" {
 		t.Fatalf("%v: %v", whole.names, err)
 	}
 	if !whole.named || whole.new != "after" {
@@ -182,7 +182,7 @@ func TestReplace(t *testing.T) {
 	for at := range len(whole.names) {
 		for _, fails := range []error{nil, full} {
 			d := &cutting{power: true, old: "before", at: at + 1, fails: fails}
-			f, err := Replace(d, "j", []byte("after"))
+			f, err := Replace(d, "j", []byte("after"), nil)
 			if !errors.Is(err, full) && !errors.Is(err, errCut) {
 				t.Errorf("%s: %v", whole.names[at], err)
 			}
@@ -193,6 +193,72 @@ func TestReplace(t *testing.T) {
 				t.Errorf("%s: %+v, %v", whole.names[at], d, f)
 			}
 		}
+	}
+}
+
+// named is a disk that renames no open file, as that of Windows, and may fail at it.
+type named struct {
+	Disk
+	open  map[string]bool
+	fails error
+}
+
+func (n *named) Create(path string) (Handle, error) {
+	h, err := n.Disk.Create(path)
+	n.open[path] = true
+	return &closing{h, func() { n.open[path] = false }}, err
+}
+
+func (n *named) Rename(from, to string) error {
+	switch {
+	case n.open[from] || n.open[to]:
+		return errors.New("sharing violation")
+	case n.fails != nil:
+		return n.fails
+	}
+	return n.Disk.Rename(from, to)
+}
+
+type closing struct {
+	Handle
+	closed func()
+}
+
+func (c *closing) Close() error {
+	c.closed()
+	return c.Handle.Close()
+}
+
+// Where no open file gets another name, a file is replaced all the same, and lines are appended to it. If that
+// fails, they are appended to the file of before.
+func TestReplaceClosed(t *testing.T) {
+	defer func(was bool) { renamesOpen = was }(renamesOpen)
+	renamesOpen = false
+	disk := &named{Disk: OS, open: map[string]bool{}}
+	path := filepath.Join(t.TempDir(), "file")
+	old, err := Replace(disk, path, []byte("one\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.open[path] = true
+	old.h = &closing{old.h, func() { disk.open[path] = false }}
+	disk.fails = errFull
+	if f, err := Replace(disk, path, []byte("two\n"), old); f != nil || !errors.Is(err, errFull) {
+		t.Fatalf("it failed, and says %v, %v", f, err)
+	}
+	if err := old.Append([]byte("more\n")); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); string(text) != "one\nmore\n" {
+		t.Errorf("after a failure %q, %v", text, err)
+	}
+	disk.fails = nil
+	f, err := Replace(disk, path, []byte("two\n"), old)
+	if err == nil {
+		err = errors.Join(f.Append([]byte("more\n")), f.Close())
+	}
+	if text, rerr := os.ReadFile(path); err != nil || string(text) != "two\nmore\n" {
+		t.Errorf("%q, %v, %v", text, err, rerr)
 	}
 }
 
@@ -240,7 +306,7 @@ func TestCreate(t *testing.T) {
 		if err := put(); err != nil {
 			t.Skip(err)
 		}
-		f, err := Replace(OS, path, []byte("after"))
+		f, err := Replace(OS, path, []byte("after"), nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -140,7 +140,7 @@ func TestDiscard(t *testing.T) {
 // Where the new file cannot be made the error says so, and the old one stays.
 func TestReplaceWhereNothingCanBeMade(t *testing.T) {
 	folder := t.TempDir()
-	if f, err := Replace(OS, filepath.Join(folder, "none", "file"), nil); f != nil || !errors.Is(err, os.ErrNotExist) {
+	if f, err := Replace(OS, filepath.Join(folder, "none", "file"), nil, nil); f != nil || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("in no folder: %v, %v", f, err)
 	}
 	path := filepath.Join(folder, "file")
@@ -150,7 +150,7 @@ func TestReplaceWhereNothingCanBeMade(t *testing.T) {
 	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := Replace(OS, path, []byte("new")); f != nil || err == nil {
+	if f, err := Replace(OS, path, []byte("new"), nil); f != nil || err == nil {
 		t.Errorf("where a folder is in the way: %v, %v", f, err)
 	}
 	if b, err := os.ReadFile(path); string(b) != "old" || err != nil {

@@ -140,7 +140,7 @@ func write(path string, record any) error {
 	if err != nil {
 		return err
 	}
-	f, err := durable.Replace(durable.OS, path, append(text, '\n'))
+	f, err := durable.Replace(durable.OS, path, append(text, '\n'), nil)
 	if f != nil {
 		f.Discard()
 	}

@@ -125,9 +125,7 @@ func Open(c Config, began time.Time) (*Journal, *History, error) {
 			Boot: now.Boot, Up: int64(now.Up), Awake: int64(now.Awake), At: began.UnixNano(),
 		}}
 	if err := j.rewriteLocked(h); err != nil {
-		if j.file != nil {
-			j.file.Discard()
-		}
+		j.file.Discard()
 		return nil, nil, err
 	}
 	return j, h, nil
@@ -201,12 +199,9 @@ func (j *Journal) rewriteLocked(h *History) error {
 		encode(&b, &record{Send: n, ID: s.ID, Attempt: s.Attempt, Key: s.Key, Nonce: s.Nonce, Cost: s.Cost,
 			Tokens: s.Tokens, Rest: s.Rest, Price: s.Price, At: s.At, Held: s.Held})
 	}
-	f, err := durable.Replace(j.c.Disk, j.c.Path, b.Bytes())
+	f, err := durable.Replace(j.c.Disk, j.c.Path, b.Bytes(), j.file)
 	if f == nil {
 		return err
-	}
-	if j.file != nil {
-		j.file.Discard()
 	}
 	j.file = f
 	j.compact = max(cmp.Or(j.c.CompactFrom, compactFrom), grows*int64(b.Len()))
