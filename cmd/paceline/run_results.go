@@ -32,7 +32,7 @@ func (f *resultFlags) add(p *pflag.FlagSet) {
 		"fields to write instead of whole results, as jq expressions: 'id=.id, name=.body.name' or '{id, "+
 			"name: .body.name}'")
 	p.StringVar(&f.format, "out-format", "",
-		"with --select: jsonl, csv or tsv; sqlite goes without, too (default: as --out ends, or jsonl)")
+		"with --select: jsonl, csv or tsv; sqlite and parquet go without, too (default: as --out ends, or jsonl)")
 	p.BoolVar(&f.ordered, "ordered", false, "results in the order of the input")
 	p.Var(&f.maxFile, "max-file", "with --out-dir: longest body; a longer one is a dead letter")
 }
@@ -73,10 +73,9 @@ func (f *resultFlags) config(cmd *cobra.Command, out *string, c *run.Config) err
 // noSheet refuses a name whose ending promises another form than results have.
 func noSheet(out string) error {
 	switch end := strings.ToLower(filepath.Ext(out)); end {
-	case ".parquet", ".xlsx", ".xls", ".ods", ".arrow", ".feather", ".avro", ".duckdb":
-		return fmt.Errorf("--out %s: results are lines of JSON, a SQLite file (.db), or with --select a .csv or .tsv; "+
-			"such as: "+
-			"--out results.jsonl, then duckdb -c \"copy (from 'results.jsonl') to 'results.parquet'\"", out)
+	case ".xlsx", ".xls", ".ods", ".arrow", ".feather", ".avro", ".duckdb":
+		return fmt.Errorf("--out %s: results are lines of JSON, a table (.parquet, or .db of SQLite), or with --select a "+
+			".csv or .tsv; expected such as --out results.parquet", out)
 	}
 	return nil
 }
@@ -102,23 +101,25 @@ func (f *resultFlags) shape(cmd *cobra.Command, out string, c *run.Config) error
 			format = output.RowFormat(ending)
 		case "db", "sqlite", "sqlite3":
 			format = output.SQLite
+		case "parquet":
+			format = output.Parquet
 		}
 	}
 	switch format {
 	case output.JSONL, output.CSV, output.TSV:
-	case output.SQLite:
-		if err := f.sqlite(out); err != nil {
+	case output.SQLite, output.Parquet:
+		if err := f.table(out, format); err != nil {
 			return err
 		}
-		c.SQLite = true
+		c.Table = format
 	default:
-		return fmt.Errorf("--out-format %q, expected jsonl, csv, tsv or sqlite", f.format)
+		return fmt.Errorf("--out-format %q, expected jsonl, csv, tsv, sqlite or parquet", f.format)
 	}
 	if f.selection == "" {
 		switch {
 		case cmd.Flag("select").Changed:
 			return errors.New("--select is empty, expected such as 'id=.id, name=.body.name'")
-		case format == output.JSONL, format == output.SQLite:
+		case format == output.JSONL, c.Table != "":
 			return nil
 		case f.format != "":
 			return fmt.Errorf("--out-format %s without --select: a table needs columns, expected such as --select 'id=.id, "+
@@ -138,13 +139,14 @@ func (f *resultFlags) shape(cmd *cobra.Command, out string, c *run.Config) error
 	return nil
 }
 
-// sqlite returns an error if results cannot go into a table of SQLite.
-func (f *resultFlags) sqlite(out string) error {
+// table returns an error if results cannot go into a table.
+func (f *resultFlags) table(out string, format output.RowFormat) error {
+	ending := map[output.RowFormat]string{output.SQLite: "db", output.Parquet: "parquet"}[format]
 	switch {
 	case out == "-":
-		return errors.New("--out-format sqlite needs a file, expected such as --out results.db")
+		return fmt.Errorf("--out-format %s needs a file, expected such as --out results.%s", format, ending)
 	case f.ordered:
-		return fmt.Errorf("--ordered with --out %s: a table of SQLite has no order; expected ORDER BY in your query", out)
+		return fmt.Errorf("--ordered with --out %s: a table has no order; expected ORDER BY in your query", out)
 	}
 	return nil
 }

@@ -146,7 +146,7 @@ func TestRunSQLiteRefused(t *testing.T) {
 		{"results were cut short", table, rows[:strings.Index(rows, "\n")+1], nil, 1, "r.db has rows that were not made of "},
 		{"no database", "no database, but a text of some length", rows, nil, 1, "r.db: file is not a database"},
 		{"a selection", table, rows, []string{"--select", "id=.id"}, 4, `r.db was begun with "whole lines as sqlite", and this is "id=.id as sqlite": expected the same, or another --out`},
-		{"ordered", table, rows, []string{"--ordered"}, 2, "a table of SQLite has no order; expected ORDER BY"},
+		{"ordered", table, rows, []string{"--ordered"}, 2, "a table has no order; expected ORDER BY"},
 		{"two names that are one", table, rows, []string{"--select", "id=.id, ID=.id"}, 2, `names "ID" twice, expected each column once`},
 		{"no columns", table, rows, []string{"--select", ".body"}, 2, "has no columns, expected such as"},
 		{"standard output", table, rows, []string{"--out", "-", "--out-format", "sqlite"}, 2, "--out-format sqlite needs a file, expected such as --out results.db"},

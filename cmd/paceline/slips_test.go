@@ -28,7 +28,7 @@ func TestSlips(t *testing.T) {
 	}{
 		{"no credential", "", []string{"run", urls, "--limit", "5/s", "--out", "OUT/1.jsonl"}, cli.ExitSomeFailed, "1 had no credential; --key-env NAME"},
 		{"a key", "", []string{"run", urls, "--limit", "5/s", "--key-env", "KEY", "--header", "Authorization: Bearer {key}", "--out", "OUT/2.jsonl"}, cli.ExitOK, "1 done"},
-		{"a sheet", "", []string{"run", urls, "--limit", "5/s", "--out", "OUT/x.parquet"}, cli.ExitUsage, "--out results.jsonl, then duckdb"},
+		{"a sheet", "", []string{"run", urls, "--limit", "5/s", "--out", "OUT/x.xlsx"}, cli.ExitUsage, "expected such as --out results.parquet"},
 		{"a variable", "PACELINE_LIMIT=fast", []string{"run", urls}, cli.ExitUsage, "(--limit is from PACELINE_LIMIT in the environment)"},
 		{"a flag beside a variable", "PACELINE_LIMIT=5/s", []string{"run", urls, "--rate", "5/q"}, cli.ExitUsage, "--rate"},
 		{"a deadline as flag", "", []string{"run", urls, "--deadline", "5s"}, cli.ExitUsage, "did you mean --ttl or --until?"},

@@ -68,7 +68,7 @@ func (f *viaFlags) run(ctx context.Context, in *runInput, c *run.Config, signals
 		return cli.Usage(errors.New("--via batch is for batch files of OpenAI's or Anthropic's format (custom_id)"))
 	case !in.isFile:
 		return cli.Usage(errors.New("--via batch reads its input again when it goes on: expected a file"))
-	case c.SQLite:
+	case c.Table != "":
 		return cli.Usage(fmt.Errorf("--via batch with --out %s: results of a batch are lines in the provider's "+
 			"format; expected a .jsonl file", c.Out))
 	case len(c.Keys) > 1:

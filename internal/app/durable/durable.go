@@ -131,7 +131,27 @@ var renamesOpen = runtime.GOOS != "windows"
 // Replace replaces the content of a file, all at once and durably, and returns the file open. old is the
 // open File of that path, or nil. Replace closes old, unless it fails: then old is as it was. If Replace
 // returns a File and an error, the content is there, but a power cut may bring the old one back.
-func Replace(disk Disk, path string, content []byte, old *File) (*File, error) {
+func Replace(disk Disk, path string, content []byte) (*File, error) {
+	return ReplaceBy(disk, path, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
+// counting counts the bytes that went through it.
+type counting struct {
+	io.Writer
+	n int64
+}
+
+func (c *counting) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// ReplaceBy is Replace for a content that write writes, piece by piece.
+func ReplaceBy(disk Disk, path string, write func(io.Writer) error) (*File, error) {
 	tmp := path + ".new"
 	// A crash may have left a file there, or a stranger may have put a link there.
 	if err := disk.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -141,7 +161,8 @@ func Replace(disk Disk, path string, content []byte, old *File) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = h.Write(content); err == nil {
+	to := &counting{Writer: h}
+	if err = write(to); err == nil {
 		err = h.Sync() // without it the name could become durable before the content
 	}
 	closed := err == nil && !renamesOpen
@@ -161,28 +182,7 @@ func Replace(disk Disk, path string, content []byte, old *File) (*File, error) {
 		_ = disk.Remove(tmp)
 		return nil, err
 	}
-	f := &File{name: path, regular: true, h: h, size: int64(len(content))}
-	if !closed {
-		old.Discard()
-	} else if err := f.reopen(); err != nil {
-		return nil, err
-	}
-	return f, disk.SyncFolder(path)
-}
-
-// reopen opens the file of a File that was closed.
-func (f *File) reopen() error {
-	if f == nil {
-		return nil
-	}
-	h, err := os.OpenFile(f.name, os.O_WRONLY|os.O_APPEND, private)
-	if err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.h = h
-	return nil
+	return &File{name: path, regular: true, h: h, size: to.n}, disk.SyncFolder(path)
 }
 
 // Name is the path of the file, or the name of the stream.

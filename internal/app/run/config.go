@@ -179,9 +179,9 @@ type Config struct {
 	// from that. The dead letters of an *LLM keep its format, in a file of their own.
 	Shape   *output.Shape
 	Ordered bool
-	// SQLite makes Out a file of SQLite with a table of the results, or of the rows of Shape. It does
-	// not go with Ordered.
-	SQLite bool
+	// Table, if output.SQLite or output.Parquet, makes Out a table of the results, or of the rows of
+	// Shape. It does not go with Ordered.
+	Table output.RowFormat
 	// Summary and Report are files that the caller writes. They must differ from the other files.
 	Summary, Report string
 	// Ended, if not nil, gets the result of each request that ends, in whatever format Out is. It
@@ -273,7 +273,7 @@ func (c *Config) defaults() {
 	c.MaxFile = cmp.Or(c.MaxFile, 1<<30)
 	c.UserAgent = cmp.Or(c.UserAgent, "paceline")
 	c.files = output.Config{Out: c.Out, Dead: c.Dead, OutDir: c.OutDir, MaxFile: c.MaxFile, Summary: c.Summary, Report: c.Report,
-		Stdout: c.Stdout, InputInfo: c.InputInfo, Format: c.Format, Shape: c.Shape, Ordered: c.Ordered, SQLite: c.SQLite,
+		Stdout: c.Stdout, InputInfo: c.InputInfo, Format: c.Format, Shape: c.Shape, Ordered: c.Ordered, Table: c.Table,
 		Rewrite: c.RetryDead != 0}
 	c.files.Name()
 	c.Out, c.Dead = c.files.Out, c.files.Dead
@@ -330,8 +330,8 @@ func (c *Config) contradiction() error {
 		return errors.New("a value that falls with age goes neither with requests that are asked again and again, " +
 			"nor with a backlog")
 	}
-	if c.SQLite && (c.Ordered || c.Out == "-") {
-		return errors.New("a table of SQLite is in a file, and has no order")
+	if c.Table != "" && (c.Ordered || c.Out == "-") {
+		return errors.New("a table is in a file, and has no order")
 	}
 	if c.Ordered && c.Next != nil {
 		return errors.New("pages come after others of the input: --ordered does not go with --next")

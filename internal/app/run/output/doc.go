@@ -14,6 +14,8 @@
 //	                  folder
 //	rows_view.go      results.csv and FILE.rows behind it: results as rows, or in the input's order
 //	sqlite_table.go   --out results.db: the results as a table of SQLite, each exactly once
+//	parquet_table.go  --out results.parquet: made of the results when the run ends; types of columns
+//	table_columns.go  what both tables share: columns and their types, the rows of a result, cells
 //	selection.go      --select, compiled: the columns of CSV in their order; quotes of cells,
 //	                  line breaks
 //	select_list.go    NAME=EXPRESSION,…: the columns of --select, split at commas

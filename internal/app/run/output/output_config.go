@@ -21,8 +21,8 @@ type Config struct {
 	Format            format.Format
 	Shape             *Shape // nil: whole results
 	Ordered           bool
-	SQLite            bool // Out is a file of SQLite
-	Rewrite           bool // dead letters of earlier runs are sent again, so a view may change
+	Table             RowFormat // SQLite or Parquet: Out is a table of that form; empty: it is none
+	Rewrite           bool      // dead letters of earlier runs are sent again, so a view may change
 
 	results format.Results // as results are written
 	view    string         // the user's name for Out, if Out is a view
@@ -38,7 +38,7 @@ func (c *Config) Name() {
 	}
 	c.Out = cmp.Or(c.Out, "-")
 	named := c.Out
-	if c.Shape != nil || c.Ordered || c.SQLite {
+	if c.Shape != nil || c.Ordered || c.Table != "" {
 		c.seenAs(named)
 	}
 	if c.Dead == "" {

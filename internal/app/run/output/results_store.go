@@ -39,6 +39,7 @@ type Store struct {
 	kick      chan struct{}     // wakes the syncer
 	view      *view             // nil: results are shown as they are
 	table     *sqliteTable      // nil: they are in no table of SQLite
+	parquet   *parquetTable     // nil: no file of Parquet is made of them
 	spill     *os.File          // keeps the results for standard output until their turn
 	Files     *Bodies           // nil: bodies are in the results
 	Lost      lostEnd
@@ -424,6 +425,7 @@ func (s *Store) ReadBack(again func(format.Hash) bool, mark func(h format.Hash, 
 // Undo closes the files of a run that does not start, and removes its new ones, which have only
 // headings.
 func (s *Store) Undo() {
+	s.parquet = nil
 	_ = s.Close()
 	for _, f := range []*Results{s.Out, s.Dead} {
 		if f != nil {
@@ -448,6 +450,13 @@ func (s *Store) Close() error {
 	}
 	if s.table != nil {
 		err = errors.Join(err, s.table.close())
+	}
+	if s.parquet != nil {
+		if serr := s.Out.Sync(1); serr != nil {
+			err = errors.Join(err, serr)
+		} else {
+			err = errors.Join(err, s.parquet.close(s.Out.Durable()))
+		}
 	}
 	if s.Out != nil {
 		err = errors.Join(err, s.Out.Close())

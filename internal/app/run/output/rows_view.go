@@ -51,12 +51,12 @@ type rows struct {
 	format.Plain
 	shape   *Shape // nil: whole results
 	ordered bool
-	sqlite  bool    // the view is a sqliteTable
-	was     *string // the shape that the first line of the file names, once it is read
+	table   RowFormat // the view is a table of that form
+	was     *string   // the shape that the first line of the file names, once it is read
 }
 
 func newRows(c *Config) rows {
-	return rows{shape: c.Shape, ordered: c.Ordered, sqlite: c.SQLite, was: new(string)}
+	return rows{shape: c.Shape, ordered: c.Ordered, table: c.Table, was: new(string)}
 }
 
 func (f rows) String() string {
@@ -64,8 +64,8 @@ func (f rows) String() string {
 	if f.shape != nil {
 		what = f.shape.String()
 	}
-	if f.sqlite && f.shape == nil {
-		what += " as " + string(SQLite)
+	if f.table != "" && f.shape == nil {
+		what += " as " + string(f.table)
 	}
 	if f.ordered {
 		what += ", in the order of the input"
@@ -131,8 +131,10 @@ func (s *Store) openView() error {
 	switch {
 	case c.view == "":
 		return nil
-	case c.SQLite:
+	case c.Table == SQLite:
 		return s.openTable()
+	case c.Table == Parquet:
+		return s.openParquet()
 	}
 	v := &view{rows: newRows(c)}
 	if c.Ordered {

@@ -19,6 +19,8 @@ const (
 	TSV   RowFormat = "tsv"
 	// SQLite has the rows in a table, see sqliteTable.
 	SQLite RowFormat = "sqlite"
+	// Parquet has them in a file of Parquet, see parquetTable.
+	Parquet RowFormat = "parquet"
 )
 
 const (
@@ -69,8 +71,8 @@ func CompileShape(selection string, format RowFormat) (*Shape, error) {
 	var text []string
 	for _, p := range pieces {
 		name := p.name
-		if format == SQLite {
-			name = strings.ToLower(name) // for SQLite, id and ID are one column
+		if format == SQLite || format == Parquet {
+			name = strings.ToLower(name) // for SQLite, DuckDB and Spark, id and ID are one column
 		}
 		if seen[name] {
 			return nil, fmt.Errorf("%q names %q twice, expected each column once", selection, p.name)
@@ -115,7 +117,7 @@ func compileJQ(expression string, query *gojq.Query) (*gojq.Code, error) {
 func (s *Shape) String() string { return s.text + " as " + string(s.format) }
 
 // isJSON reports whether a row is a line of JSON.
-func (s *Shape) isJSON() bool { return s.format == JSONL || s.format == SQLite }
+func (s *Shape) isJSON() bool { return s.format != CSV && s.format != TSV }
 
 // Head returns the first line of a table, with the names of the columns. Lines of JSON have none.
 func (s *Shape) Head() []byte {

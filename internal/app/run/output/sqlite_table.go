@@ -5,19 +5,17 @@ import (
 	"context"
 	"database/sql"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc64"
 	"io"
 	"os"
-	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
-	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/sqlitefile"
 )
 
@@ -29,7 +27,7 @@ import (
 type sqliteTable struct {
 	rows    rows
 	path    string
-	columns []sqliteColumn
+	columns []tableColumn
 	from    io.ReaderAt
 	size    func() int64 // bytes of from that may be shown
 	isNew   bool         // this run made the file
@@ -43,8 +41,9 @@ type sqliteTable struct {
 	failed error  // after an error nothing more is written
 }
 
-// sqliteColumn is a column of the table, and the field of a result or row with its values.
-type sqliteColumn struct{ name, kind string }
+// sqliteKinds declare columns. Those of a selection have no type.
+var sqliteKinds = map[columnKind]string{boolKind: sqliteBool, intKind: "INTEGER", floatKind: "REAL", timeKind: "TEXT",
+	jsonKind: "TEXT", textKind: "TEXT"}
 
 const (
 	sqliteBool = "BOOLEAN NOT NULL DEFAULT 0"
@@ -56,36 +55,9 @@ const (
 	busyMS, lastTries = 1000, 10
 )
 
-var crcTable = crc64.MakeTable(crc64.ECMA)
-
-// sqliteColumns returns the columns of a selection, or of whole results. The expressions of a
-// selection have values of any type, so its columns have none.
-func sqliteColumns(shape *Shape) (all []sqliteColumn) {
-	if shape != nil {
-		for _, c := range shape.columns {
-			all = append(all, sqliteColumn{name: c.name})
-		}
-		return all
-	}
-	t := reflect.TypeFor[format.Result]()
-	for field := range t.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		kind := "TEXT"
-		switch field.Type.Kind() {
-		case reflect.Bool:
-			kind = sqliteBool
-		case reflect.Int, reflect.Int64:
-			kind = "INTEGER"
-		case reflect.Float64:
-			kind = "REAL"
-		}
-		switch name {
-		case "row", "class", "request", "body_base64": // of rows and dead letters; bytes are in the body
-		default:
-			all = append(all, sqliteColumn{name, kind})
-		}
-	}
-	return all
+// sqliteColumns are the columns of the table. Bytes are in the body.
+func sqliteColumns(shape *Shape) []tableColumn {
+	return slices.DeleteFunc(tableColumns(shape), func(c tableColumn) bool { return shape == nil && c.name == "body_base64" })
 }
 
 // openTable opens the SQLite file and adds all results that exist. The file of results must be open.
@@ -112,7 +84,7 @@ func (s *Store) openTable() error {
 	}
 	s.table = t
 	if t.info, err = os.Stat(t.path); err == nil {
-		err = errors.Join(s.Out.Sync(1), t.check(s.Out.before))
+		err = errors.Join(s.Out.Sync(1), madeOf(t.path, t.from, s.Out.before, t.pos, t.sum))
 	}
 	if t.failed = err; err != nil {
 		return err
@@ -124,7 +96,7 @@ func (s *Store) openTable() error {
 func (t *sqliteTable) first(ctx context.Context, db *sql.DB) error {
 	var columns, names, marks []string
 	for _, c := range t.columns {
-		columns = append(columns, strings.TrimSpace(sqliteName(c.name)+" "+c.kind))
+		columns = append(columns, strings.TrimSpace(sqliteName(c.name)+" "+sqliteKinds[c.kind]))
 		names, marks = append(names, sqliteName(c.name)), append(marks, "?")
 	}
 	t.insert = "INSERT INTO results (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
@@ -161,18 +133,6 @@ func (c *crcText) Scan(v any) (err error) {
 }
 
 func sqliteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-// check returns an error if the table was not made of the results of before bytes.
-func (t *sqliteTable) check(before int64) error {
-	h := crc64.New(crcTable)
-	n, err := io.Copy(h, io.NewSectionReader(t.from, 0, min(t.pos, before)))
-	if err == nil && (n != t.pos || h.Sum64() != t.sum) {
-		err = fmt.Errorf("%s has rows that were not made of %s, which was changed: move the table away, and the same "+
-			"command makes it anew",
-			t.path, RowsOf(t.path))
-	}
-	return err
-}
 
 // catchUp adds the results that were added to their file since the last call.
 func (t *sqliteTable) catchUp() error {
@@ -244,19 +204,9 @@ func (t *sqliteTable) add() error {
 	return err
 }
 
-// addRows adds the rows of one result. A selection may make several of one answer.
+// addRows adds the rows of one result.
 func (t *sqliteTable) addRows(insert *sql.Stmt, line []byte) error {
-	text, err := t.rows.shown(line, false)
-	if err != nil {
-		return err
-	}
-	for d := decoderOf(text); ; {
-		var fields map[string]any
-		if err := d.Decode(&fields); err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
+	return t.rows.fields(line, func(fields map[string]any) (err error) {
 		if text, is := fields["body_base64"].(string); is && t.rows.shape == nil {
 			if fields["body"], err = base64.StdEncoding.DecodeString(text); err != nil {
 				return err
@@ -264,45 +214,13 @@ func (t *sqliteTable) addRows(insert *sql.Stmt, line []byte) error {
 		}
 		values := make([]any, len(t.columns))
 		for i, c := range t.columns {
-			if values[i] = sqliteValue(fields[c.name]); values[i] == nil && c.kind == sqliteBool {
+			if values[i] = cell(fields[c.name]); values[i] == nil && c.kind == boolKind {
 				values[i] = false
 			}
 		}
-		if _, err := insert.Exec(values...); err != nil {
-			return err
-		}
-	}
-}
-
-func decoderOf(text []byte) *json.Decoder {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	return d
-}
-
-// sqliteValue returns a JSON value as SQLite has it. A number that is neither an integer of 64 bits
-// nor exactly a float is a text, since numbers keep all their digits. Arrays and objects are JSON.
-func sqliteValue(v any) any {
-	switch v := v.(type) {
-	case nil, bool, string, []byte:
-		return v
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n
-		}
-		n, err := v.Float64()
-		if err != nil || significant(strconv.FormatFloat(n, 'e', -1, 64)) != significant(v.String()) {
-			return v.String()
-		}
-		return n
-	}
-	return string(appendJSON(nil, v))
-}
-
-// significant returns the digits of a number without the zeros at both ends.
-func significant(number string) string {
-	digits, _, _ := strings.Cut(strings.ToLower(number), "e")
-	return strings.Trim(strings.NewReplacer("-", "", ".", "").Replace(digits), "0")
+		_, err = insert.Exec(values...)
+		return err
+	})
 }
 
 // close adds what is left, and closes the file. The file of results must still be open.

@@ -36,7 +36,7 @@ func newTableRig(t *testing.T) *tableRig {
 // open opens the store, whose writes wait for no other program.
 func (r *tableRig) open() {
 	r.t.Helper()
-	c := Config{Out: r.out, Format: format.Plain{}, SQLite: true}
+	c := Config{Out: r.out, Format: format.Plain{}, Table: SQLite}
 	c.Name()
 	r.Store = New(c)
 	if err := r.Open(func(format.Entry) {}, r.t.Logf); err != nil {
@@ -192,14 +192,14 @@ func TestTableGone(t *testing.T) {
 }
 
 // A number keeps all its digits, as a text if it must.
-func TestSQLiteNumbers(t *testing.T) {
+func TestCell(t *testing.T) {
 	for text, want := range map[string]any{
 		"0": int64(0), "-7": int64(-7), "9223372036854775807": int64(9223372036854775807), "9223372036854775808": "9223372036854775808",
 		"12345678901234567890": "12345678901234567890", "0.1": 0.1, "-1.50": -1.5, "1e3": 1000.0, "1E+3": 1000.0, "0.0": 0.0,
 		"0.30000000000000004": 0.30000000000000004, "0.3000000000000000401": "0.3000000000000000401",
 		"1e400": "1e400", "1e-400": "1e-400", "123456789.123456789": "123456789.123456789", "100000000000000000000": 1e20,
 	} {
-		if got := sqliteValue(json.Number(text)); got != want {
+		if got := cell(json.Number(text)); got != want {
 			t.Errorf("%s is %T %v, want %T %v", text, got, got, want, want)
 		}
 	}
