@@ -112,7 +112,7 @@ type ClientState struct {
 // States of a key.
 const (
 	KeyOK       = "ok"
-	KeyPaused   = "paused"    // refused, or asked to stay away until Until
+	KeyPaused   = "paused"    // refused, or asked to stay away until Until; without Until, until its user lets it go on
 	KeyBanned   = "banned"    // refused for good, or until Until
 	KeyNoCredit = "no credit" // no credit is left
 	KeyDenied   = "denied"    // it lacks permission for its requests

@@ -30,7 +30,7 @@ func verbs() []cli.Verb {
 	return []cli.Verb{
 		{Name: "try", New: newTry}, {Name: "run", New: newRunWithFile}, {Name: "enqueue", New: newEnqueue}, {Name: "work", New: newWork},
 		{Name: "backlog", New: newBacklog}, {Name: "proxy", New: newProxy},
-		{Name: "exec", New: newExec}, {Name: "daemon", New: newDaemon}, {Name: "permit", New: newPermit},
+		{Name: "exec", New: newExec}, {Name: "daemon", New: newDaemon}, {Name: "ctl", New: newCtl}, {Name: "permit", New: newPermit},
 		{Name: "share", New: newShare}, {Name: "chart", New: newChart}, {Name: "serve", New: newServe}, {Name: "explain", New: newExplain},
 		{Name: "models", New: newModels},
 	}

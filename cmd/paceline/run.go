@@ -306,6 +306,7 @@ func (f *runFlags) check(r *run.Run, in *runInput, signals <-chan os.Signal) err
 func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <-chan os.Signal, errs *screen.Screen) error {
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()
+	defer f.control(r, in, errs.Line)()
 	done := make(chan struct{})
 	interrupted := make(chan bool, 1)
 	drain := func() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"runtime/debug"
@@ -63,6 +64,7 @@ type runFlags struct {
 	maxLine, maxHeader, maxBody  byteSize
 	maxResponse                  byteSize
 	progress, color, logLevel    string
+	log                          *slog.Logger // made with the screen
 	summary, output              string
 	drawn                        drawnFlags
 	results                      resultFlags

@@ -253,5 +253,6 @@ func beforeWords(ctx context.Context, o *opened) (string, error) {
 func (f *runFlags) logger(cmd *cobra.Command, errs *screen.Screen) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(f.logLevel)) // config has checked it
-	return slog.New(slog.NewTextHandler(f.console.log(cmd, errs), &slog.HandlerOptions{Level: level}))
+	f.log = slog.New(slog.NewTextHandler(f.console.log(cmd, errs), &slog.HandlerOptions{Level: level}))
+	return f.log
 }

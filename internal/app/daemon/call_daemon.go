@@ -121,11 +121,14 @@ func connect(f *os.File) (*http.Client, Place, error) {
 }
 
 // dial connects to the daemon, and checks whose it is.
-func dial(ctx context.Context, place Place) (*conn, error) {
-	if _, err := owned(place.Socket()); err != nil {
+func dial(ctx context.Context, place Place) (*conn, error) { return dialAt(ctx, place.Socket()) }
+
+// dialAt connects to a process of this user at a socket.
+func dialAt(ctx context.Context, path string) (*conn, error) {
+	if _, err := owned(path); err != nil {
 		return nil, err
 	}
-	c, err := new(net.Dialer).DialContext(ctx, "unix", place.Socket())
+	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,9 @@
 // another Unix socket, which belongs to the same user and has the mode 0600. During this handover,
 // no client's connection is refused.
 //
+// The package has a third part: a program can open a socket in the same folder, by Controlled, at
+// which its user changes its settings while it runs. Programs finds all programs with such a socket.
+//
 // A process calls ListenForHandover before it serves, and the next process calls TakeOver. The
 // former process answers by Give, and waits in HandOver until the next process serves. If the next
 // process ends before that, the former process continues to serve. Otherwise the former process
@@ -29,6 +32,7 @@
 //	runtime_folder.go   where socket, lock, log and state are; folders that others own or may open
 //	server.go           Server: one daemon for a user; status and stop; the end when idle
 //	call_daemon.go      Dial, Stop: a client of the daemon; a daemon of another version
+//	control_socket.go   Controlled: where paceline ctl changes a program; Programs finds them
 //	peer_conn.go        connections of the daemon: of this user alone; a file that comes along
 //	peer_*.go           the process at the other end, by system
 //	handover_offer.go   Offer: what the former process passes on: its listening sockets

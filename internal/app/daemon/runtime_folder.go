@@ -22,14 +22,7 @@ type Place struct {
 // Find returns the Place of this user, and makes its folders. An error names a folder that is
 // another user's, or open to others.
 func Find() (p Place, err error) {
-	p.Folder = filepath.Join(os.TempDir(), "paceline-"+strconv.Itoa(os.Getuid()))
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && isFolder(dir) {
-		if _, err := owned(dir); err != nil { // as after su, which keeps the variable
-			return p, fmt.Errorf("XDG_RUNTIME_DIR=%w", err)
-		}
-		p.Folder = filepath.Join(dir, "paceline")
-	}
-	if err := private(p.Folder); err != nil {
+	if p.Folder, err = folder(); err != nil {
 		return p, err
 	}
 	p.State = p.Folder
@@ -44,6 +37,18 @@ func Find() (p Place, err error) {
 		}
 	}
 	return p, private(p.State)
+}
+
+// folder returns the Folder of this user's Place, and makes it.
+func folder() (path string, err error) {
+	path = filepath.Join(os.TempDir(), "paceline-"+strconv.Itoa(os.Getuid()))
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && isFolder(dir) {
+		if _, err := owned(dir); err != nil { // as after su, which keeps the variable
+			return "", fmt.Errorf("XDG_RUNTIME_DIR=%w", err)
+		}
+		path = filepath.Join(dir, "paceline")
+	}
+	return path, private(path)
 }
 
 // Socket, Lock and Log are the files of the daemon.

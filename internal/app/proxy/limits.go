@@ -115,7 +115,7 @@ func (all limits) exchange(now mono.Time, had []limit.Limiter) []limit.Limiter {
 	for _, sameTime := range []bool{true, false} { // those of the same window first: they remember all of it
 		for i, l := range all.rates {
 			for j := range had {
-				if found[i] == nil && had[j] != nil && turns(now, had[j], l, sameTime) {
+				if found[i] == nil && had[j] != nil && l.Turn(now, had[j], sameTime) {
 					found[i], had[j] = had[j], nil
 				}
 			}
@@ -162,7 +162,7 @@ func (all limits) remembering(now mono.Time, l rate.Limit, had []limit.Limiter) 
 			continue // it counts by another clock
 		}
 		copied := create(like)
-		if limit.Restore(copied, limit.AppendState(nil, h)) == nil && turns(now, copied, l, like.Per == l.Per) {
+		if limit.Restore(copied, limit.AppendState(nil, h)) == nil && l.Turn(now, copied, like.Per == l.Per) {
 			longest, best = rates[0], copied
 		}
 	}
@@ -222,28 +222,6 @@ func (all limits) atOnce(now mono.Time, had []limit.Limiter) limit.Limiter {
 		panic(err) // cannot fail: it is above 0
 	}
 	return made
-}
-
-// turns changes a limiter into l, and reports whether that was possible. After a failure the
-// limiter may have changed and is not used any more.
-func turns(now mono.Time, had limit.Limiter, l rate.Limit, sameTime bool) bool {
-	rates, ok := limit.Rates(had)
-	if !ok || len(rates) != 1 || rates[0].Unit != l.Unit || sameTime != (rates[0].Per == l.Per) {
-		return false
-	}
-	changes := rates[0].N != l.N
-	switch had := had.(type) {
-	case *limit.Rolling:
-		return !l.Bucket && !l.Produced && l.Zone == "" && (sameTime || had.SetWindow(now, l.Per) == nil) &&
-			(!changes || had.SetLimit(now, l.N) == nil)
-	case *limit.Calendar:
-		same := had.Zone() != nil && had.Zone().String() == l.Zone
-		return same && (sameTime || had.SetWindow(now, l.Per) == nil) && (!changes || had.SetLimit(now, l.N) == nil)
-	case *limit.Bucket:
-		return l.Bucket && !l.Alone && (sameTime || had.SetWindow(now, l.Per) == nil) &&
-			(!changes || had.SetLimit(now, l.N) == nil) && had.SetBurst(now, l.Most()) == nil
-	}
-	return false
 }
 
 // most is the largest cost that the limits of a partition let go at once.

@@ -37,6 +37,7 @@
 //	groups.go         models and resources with limits of their own; a banned key is banned for
 //	                  all
 //	flights.go       --concurrency: how many attempts are in flight, by limits and answers
+//	knobs.go         paceline ctl: limits, pauses of keys and attempts in flight that a user changes
 //	deadline.go       --ttl: when the time of a request begins, and how much is left
 //	trial.go          a wrong model costs one request: each model's first goes alone
 //	course.go         whether a run goes on, and why it ended; --until; how much is read ahead

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
@@ -29,8 +30,8 @@ type writer struct {
 	trials  *trials
 	polls   *polls
 	ceiling *ceilings
-	room    chan struct{} // one for each answer that is on its way to the results
-	used    sync.Pool     // of *endings
+	room    atomic.Pointer[chan struct{}] // has one for each answer that is on its way to the results
+	used    sync.Pool                     // of *endings
 }
 
 // endings are requests that have ended, whose results are written together.
@@ -99,23 +100,32 @@ func (w *writer) ended(all []pool.Ended) {
 	}
 }
 
+// roomFor makes room for the answers of so many attempts in flight. Answers that have room keep theirs.
+func (w *writer) roomFor(inFlight int) {
+	if was := w.room.Load(); was == nil || cap(*was) < 2*inFlight {
+		room := make(chan struct{}, 2*inFlight)
+		w.room.Store(&room)
+	}
+}
+
 // enter waits for room for a job's answer, so that a run sends no more than it can keep while results
 // are read slowly. It returns false if ctx ends first.
 func (w *writer) enter(ctx context.Context, j *job) bool {
+	room := *w.room.Load()
 	select {
-	case w.room <- struct{}{}:
-		j.room = true
+	case room <- struct{}{}:
+		j.room = room
 	case <-ctx.Done():
 	}
-	return j.room
+	return j.room != nil
 }
 
 // release gives back the room of a job's answer.
 func (w *writer) release(j *job) {
 	w.sender.Memory.Free(&j.res.Share)
-	if j.room {
-		j.room = false
-		<-w.room
+	if j.room != nil {
+		<-j.room
+		j.room = nil
 	}
 }
 

@@ -55,7 +55,7 @@ type serving struct {
 func (s *gauge) serves(now mono.Time, d *pool.Dispatcher) (all []serving) {
 	for i := range s.c.Keys {
 		info := d.KeyInfo(now, i)
-		if info.Banned() || max(info.Refusals, info.Denials, info.Nonces) >= telling.InARow {
+		if info.Banned() || info.Rests && info.Until >= limit.AfterSettle || max(info.Refusals, info.Denials, info.Nonces) >= telling.InARow {
 			continue
 		}
 		one := serving{key: i, misfits: info.Misfits, shared: info.Shared}
@@ -275,7 +275,7 @@ func (s *gauge) byLimits(g *group, now time.Time, keys []serving, attempts float
 	t := s.tally
 	keys = ofEach(keys)
 	u := &t.Uses[g.index]
-	for n, whole := range g.limits {
+	for n, whole := range g.limits() {
 		l := whole.Part(s.c.Use)
 		left := s.units(g, l, attempts)
 		if l.Bucket && !t.First.IsZero() {

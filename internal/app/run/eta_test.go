@@ -56,7 +56,8 @@ func TestETAOfABucket(t *testing.T) {
 		s := &gauge{epoch: epoch, tally: &tally.Tally{}, organizations: &organizations{}, c: &Config{Use: c.use, Keys: make([]format.Key, c.keys), Limits: []format.Rate{{N: 60, Per: time.Minute, Unit: limit.Requests, Bucket: true}}}}
 		s.tally.First = epoch.Add(c.first)
 		s.tally.Uses = []tally.Use{{Remaining: limit.Cost{limit.Requests: c.remaining}, Spent: limit.Cost{limit.Requests: c.spent}}}
-		g := &group{limits: s.c.Limits, rooms: []int64{c.room}}
+		g := &group{rooms: []int64{c.room}}
+		g.begin(s.c.Limits)
 		keys := make([]serving, c.keys)
 		if c.wrong > 0 {
 			keys[0].misfits = []limit.Misfit{{Rule: limit.Rule{N: 60, Per: time.Minute, Unit: limit.Requests}, Fits: c.wrong}}

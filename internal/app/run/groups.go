@@ -28,12 +28,12 @@ import (
 // group is the requests that share limits of their own on every key: the requests of one model, or
 // all.
 type group struct {
-	r      *Run
-	index  int
-	model  string        // as in provider.SharedModel; empty: all models; otherModels: those without own limits
-	limits []format.Rate // those of Config.Limits that are for this group
-	rooms  []int64       // for each limit, the content of the buckets of all keys together at the epoch
-	pool   *pool.Pool
+	r     *Run
+	index int
+	model string                 // as in provider.SharedModel; empty: all models; otherModels: those without own limits
+	steps atomic.Pointer[[]step] // those of Config.Limits that are for this group, and what a user made of them: see limits
+	rooms []int64                // for each limit, the content of the buckets of all keys together at the epoch
+	pool  *pool.Pool
 	// allowances are the limits of all accounts, and of is the one of each key. Several keys may have
 	// the same. Every change of these needs the locks of Run.organizations and of the Pool.
 	allowances []*allowance
@@ -216,9 +216,10 @@ func (r *Run) divide() error {
 			r.tally.Uses[i].Remaining = *costs[name]
 		}
 	}
-	r.flights = newFlights(r.c.inFlight, len(names), len(r.c.Keys))
+	r.flights = newFlights(&r.c, len(names))
 	for i, name := range names {
-		g := &group{r: r, index: i, model: name, limits: rate.OfModel(r.c.Limits, name), served: make([]telling.Servings, len(r.c.Keys))}
+		g := &group{r: r, index: i, model: name, served: make([]telling.Servings, len(r.c.Keys))}
+		g.begin(rate.OfModel(r.c.Limits, name))
 		if err := g.limit(); err != nil {
 			return err
 		}
@@ -231,7 +232,7 @@ func (r *Run) divide() error {
 
 // limit makes the limiters of the group.
 func (g *group) limit() error {
-	g.rooms = make([]int64, len(g.limits))
+	g.rooms = make([]int64, len(g.limits()))
 	for _, k := range g.r.c.Keys {
 		of, err := g.allowance(g.r.organizations.owner.CountsIn(k.Name)[0])
 		if err != nil {
@@ -245,8 +246,8 @@ func (g *group) limit() error {
 // newLimits makes the limiters of an account: one for each limit, and one over all, also to be shared.
 func (g *group) newLimits(of *allowance) (err error) {
 	c, key := &g.r.c, of.key
-	each := make([]limit.Limiter, len(g.limits))
-	for n, l := range g.limits {
+	each := make([]limit.Limiter, len(g.limits()))
+	for n, l := range g.limits() {
 		if each[n], err = c.made(l); err != nil {
 			return err
 		}
@@ -283,14 +284,6 @@ func (p pools) of(m *meter.Meter, model string) *group {
 		}
 	}
 	return p[0]
-}
-
-// limits returns the limits of each group.
-func (p pools) limits() (all [][]format.Rate) {
-	for _, g := range p {
-		all = append(all, g.limits)
-	}
-	return all
 }
 
 // name is the name of a key in the journal.
@@ -330,7 +323,7 @@ func (g *group) counts(model string) bool {
 	case g.model == "" || model == g.model:
 		return true
 	case model == tally.OtherModels:
-		return !rate.HasOwn(g.limits, g.model)
+		return !rate.HasOwn(g.limits(), g.model)
 	}
 	return g.model == tally.OtherModels && !rate.HasOwn(g.r.c.Limits, model)
 }

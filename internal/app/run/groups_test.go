@@ -253,7 +253,9 @@ func TestGroupCounts(t *testing.T) {
 		{tally.OtherModels, tally.OtherModels, true}, {tally.OtherModels, "n", true}, {tally.OtherModels, "m", false},
 		{"n", tally.OtherModels, true}, {"n", "n", true}, {"n", "m", false}, {"", "m", true}, {"", tally.OtherModels, true},
 	} {
-		if got := (&group{r: r, model: c.model, limits: rate.OfModel(r.c.Limits, c.model)}).counts(c.sent); got != c.want {
+		g := &group{r: r, model: c.model}
+		g.begin(rate.OfModel(r.c.Limits, c.model))
+		if got := g.counts(c.sent); got != c.want {
 			t.Errorf("%q in the limits of %q: %v", c.sent, c.model, got)
 		}
 	}

@@ -57,7 +57,7 @@ func (g *group) recall() {
 func (g *group) recallTo(key int, fitted *limit.Fitted) {
 	r := g.r
 	for _, f := range r.store.History.Fits[g.name(key)] {
-		n := slices.IndexFunc(g.limits, func(l format.Rate) bool { return l.Rule() == f.Limit })
+		n := slices.IndexFunc(g.limits(), func(l format.Rate) bool { return l.Rule() == f.Limit })
 		if n < 0 {
 			continue
 		}
@@ -75,7 +75,7 @@ func (g *group) learned(key int, all []limit.Lesson) {
 		if r.store.Journal == nil {
 			break
 		}
-		if err := r.store.Journal.Learn(name, journal.Fit{Limit: g.limits[l.Index].Rule(), Lesson: l}, r.epoch); err != nil {
+		if err := r.store.Journal.Learn(name, journal.Fit{Limit: g.limits()[l.Index].Rule(), Lesson: l}, r.epoch); err != nil {
 			r.course.fail(err)
 			return
 		}

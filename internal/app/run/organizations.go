@@ -287,7 +287,7 @@ func (g *group) fills(now mono.Time, of *allowance) {
 	}
 	g.r.tally.Mu.Lock()
 	defer g.r.tally.Mu.Unlock()
-	for n, rate := range g.limits {
+	for n, rate := range g.limits() {
 		if rate.Bucket {
 			g.rooms[n] += rate.Room(of.limiters[n], now)
 		}

@@ -60,10 +60,10 @@ func (s *gauge) allowed(d time.Duration, goesOn bool) (sum float64) {
 // ceilingOf is ceiling for one group. It is infinite if there is no limit.
 func (s *gauge) ceilingOf(g *group, d time.Duration, goesOn bool) float64 {
 	u, least := &s.tally.Uses[g.index], math.Inf(1)
-	for _, l := range g.limits {
+	for n, l := range g.limits() {
 		each, allowed := u.Each(l.Unit), l.Speed()
 		if d > 0 {
-			each, allowed = u.SentEach(l.Unit), l.Within(s.tally.First, d, goesOn)/d.Seconds()
+			each, allowed = u.SentEach(l.Unit), g.within(n, s.tally.First, d, goesOn)/d.Seconds()
 		}
 		if each > 0 {
 			least = min(least, allowed/each)
@@ -77,8 +77,8 @@ func (s *gauge) ceilingOf(g *group, d time.Duration, goesOn bool) float64 {
 func (s *gauge) percent(d time.Duration, goesOn bool) float64 {
 	p := 0.0
 	for i, g := range s.groups {
-		for _, l := range g.limits {
-			p = max(p, 100*float64(s.tally.Uses[i].Spent[l.Unit])/(l.Within(s.tally.First, d, goesOn)*float64(s.quotas())))
+		for n, l := range g.limits() {
+			p = max(p, 100*float64(s.tally.Uses[i].Spent[l.Unit])/(g.within(n, s.tally.First, d, goesOn)*float64(s.quotas())))
 		}
 	}
 	if ordered := s.tally.Figures.InOrder(); ordered > 0 {
@@ -177,7 +177,7 @@ func (s *gauge) windows(of [][]serving, inFlight int) (longest time.Duration) {
 	attempts, took := s.tally.Attempts(inFlight), rate.Lasting(s.tally.Took.Seconds())
 	resources := maps.Clone(s.tally.Resources)
 	for i, g := range s.groups {
-		for _, l := range g.limits {
+		for _, l := range g.limits() {
 			flying := float64(inFlight) * s.tally.Uses[i].Each(l.Unit) / float64(len(s.groups)) // they have their place
 			rest[i] = append(rest[i], max(s.units(g, l, attempts)-flying, 0))
 		}
@@ -189,7 +189,7 @@ func (s *gauge) windows(of [][]serving, inFlight int) (longest time.Duration) {
 	for i, g := range s.groups {
 		keys := ofEach(of[i])
 		g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
-			for n, l := range g.limits {
+			for n, l := range g.limits() {
 				if s.isWindowed(l, keys) { // a request counts from its send until a window after its answer
 					ready := func(cost limit.Cost) mono.Time { return g.of[keys[0].key].limiters[n].Ready(now, cost) }
 					longest = max(longest, s.byWindows(now, ready, l, rest[i][n]/float64(len(keys)), l.Per+took))
@@ -221,10 +221,7 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 		return now, "token", "a token that is accepted"
 	}
 	if most := r.flights.most(); c.InFlight >= most {
-		if most < r.flights.bounds.Most {
-			return now, "concurrency", fmt.Sprintf("answers: no more than %d in flight are needed so far", c.InFlight)
-		}
-		return now, "concurrency", fmt.Sprintf("answers: %d in flight is the most %s", c.InFlight, r.c.inFlightFor)
+		return now, "concurrency", r.flights.reason(c.InFlight)
 	}
 	_, head, ok := q.Head(now)
 	if !ok {
@@ -247,7 +244,7 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 			best, short, text = at, s, t
 		}
 	}
-	if best == limit.Never || best == limit.AfterSettle {
+	if best >= limit.AfterSettle {
 		best = now
 	}
 	return best, short, text
@@ -258,6 +255,9 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 	short, text string) {
 	r := g.r
 	at = now
+	if info.Rests {
+		return max(at, info.Until), "rest", g.restText(info)
+	}
 	if info.Cooling() {
 		at, short, text = info.Until, "pause of "+info.Name, fmt.Sprintf("the pause of key %s that the server asked for", info.Name)
 		if r.c.keyless {
@@ -266,7 +266,7 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 	}
 	for n, l := range g.of[key].limiters {
 		if t := l.Ready(now, head.Cost); t > at && (head.Resource == "" || !g.apart) {
-			at, short = t, limitOf+g.limits[n].Text
+			at, short = t, limitOf+g.limits()[n].Text
 			if text = short; !r.c.keyless {
 				text = fmt.Sprintf("%s of key %s", short, info.Name)
 			}
@@ -336,7 +336,7 @@ func (s *gauge) sustained() float64 {
 	all := 0.0
 	for i, g := range s.groups {
 		least := math.Inf(1)
-		for _, l := range g.limits {
+		for _, l := range g.limits() {
 			if each := s.tally.Uses[i].Each(l.Unit); each > 0 {
 				least = min(least, l.Speed()*fits(l, of[i])/each)
 			}

@@ -76,6 +76,7 @@ type Run struct {
 	groups  pools // one for each part of the input that has limits of its own
 	flights *flights
 	gauge   *gauge
+	knobs   knobs
 }
 
 // New checks the configuration.
@@ -126,7 +127,8 @@ func (r *Run) assemble() {
 	r.tokens = c.newTokens(r.secrets, r.Teller, r.course)
 	r.polls = newPolls(c)
 	r.writer = &writer{c: c, polls: r.polls, secrets: r.secrets, sender: r.sender, store: r.store, tally: r.tally, course: r.course,
-		trials: r.trials, ceiling: &r.ceilings, room: make(chan struct{}, 2*c.inFlight.Most)}
+		trials: r.trials, ceiling: &r.ceilings}
+	r.writer.roomFor(c.inFlight.Most)
 	j := &r.judge
 	j.c, j.policy, j.secrets, j.sender, j.tokens = c, c.newPolicy(), r.secrets, r.sender, r.tokens
 	j.tally, j.hosts, j.denials, j.teller, j.course = r.tally, r.hosts, &r.denials, r.Teller, r.course
@@ -288,7 +290,7 @@ func (r *Run) Close() (t tally.Totals, err error) {
 		t.Rate = float64(t.Done) / t.Seconds
 		t.Ceiling, t.Sustained = r.gauge.ceiling(d, false), r.gauge.ceiling(0, false)
 		t.Percent = r.gauge.percent(d, false)
-		t.Keys = r.tally.Figures.Totals(r.groups.limits(), r.tally.First, d)
+		t.Keys = r.tally.Figures.Totals(r.groups.allowed(r.tally.First, d), d)
 	}
 	t.Found = r.groups.found()
 	r.purse.totals(&t)

@@ -92,7 +92,7 @@ func (g *group) sharedName(key int, resource string) string {
 // made returns a function that makes the group's limiters for one key and the store, or those of a resource.
 // Its results are alike.
 func (g *group) made(resource string) func() limit.Limiter {
-	c, rates := &g.r.c, g.limits
+	c, rates := &g.r.c, g.limits()
 	return sharestore.Part(func() limit.Limiter {
 		if resource != "" {
 			return c.limitsOf(resource)
@@ -137,7 +137,7 @@ func (a *Auto) limiter(known ...limit.Limiter) (*fairshare.Auto, error) {
 }
 
 // knowsNothing reports whether the group has no limit, and finds none out.
-func (g *group) knowsNothing() bool { return len(g.limits) == 0 && g.r.c.Auto == nil }
+func (g *group) knowsNothing() bool { return len(g.limits()) == 0 && g.r.c.Auto == nil }
 
 // seeks makes the limiter that finds out the limit of an account, beside those that are known. The
 // journal keeps its findings for the next run.

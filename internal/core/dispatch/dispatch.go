@@ -548,6 +548,13 @@ func (d *Dispatcher) Lift(now mono.Time, key int) {
 	d.touch(key)
 }
 
+// Rest stops a key until t, whatever answers say: a user wants it. limit.Never stops it until the
+// next call, and mono.Min ends it.
+func (d *Dispatcher) Rest(now mono.Time, key int, t mono.Time) {
+	d.keys[key].stack.Rest(now, t)
+	d.touch(key)
+}
+
 // Refresh asks every key again. Call it after a limiter was changed from outside (SetLimit,
 // SetWindow).
 func (d *Dispatcher) Refresh() {
@@ -558,11 +565,13 @@ func (d *Dispatcher) Refresh() {
 
 // KeyInfo is the state of a key.
 type KeyInfo struct {
-	Name     string
-	State    KeyState
-	Until    mono.Time // while Cooling
-	Next     mono.Time // while Cooling: when a probe may go; at the latest Until
-	Reason   string    // of a ban
+	Name   string
+	State  KeyState
+	Until  mono.Time // while Cooling
+	Next   mono.Time // while Cooling: when a probe may go; at the latest Until
+	Reason string    // of a ban
+	// Rests says that a user stopped the key until Until: see Rest. limit.AfterSettle: without an end.
+	Rests    bool
 	InFlight int
 	Sent     uint64
 	Nonce    uint64 // the last one used
@@ -606,12 +615,16 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	} else if p, ok := k.paused(now); ok {
 		info.State, info.Until, info.Next = Cooling, p.Until, p.Next
 	}
+	if until, on := k.stack.Rests(now); on && info.State != Banned && until >= info.Until {
+		info.State, info.Until, info.Next, info.Rests = Cooling, until, until, true
+	}
 	return info
 }
 
 // Explain returns when a key may be used for a cost, and what binds until then. That is a limit by
-// its name, or one of these words. "pause": the key stays away. "told": the server stated what is
-// left. "trial": the answer to the key's first request is missing. "beginning": load begins slowly.
+// its name, or one of these words. "pause": the key stays away. "rest": a user stopped it. "told":
+// the server stated what is left. "trial": the answer to the key's first request is missing.
+// "beginning": load begins slowly.
 func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (at mono.Time, b limit.Rule) {
 	at, b = d.keys[key].stack.Explain(now, cost)
 	for _, s := range d.keys[key].shared {

@@ -41,6 +41,28 @@ func TestLongPause(t *testing.T) {
 	}
 }
 
+// A key that its user stopped sends nothing until then, and others go on. A request does not end for it.
+func TestRest(t *testing.T) {
+	slow := dispatch.Key{Name: "b", Limiter: limit.MustRolling(1, time.Minute)}
+	r := newRig(t, queue.Config{}, dispatch.Key{Name: "a"}, slow)
+	r.Rest(at(0), 0, limit.Never)
+	r.submit(0, "1", "2")
+	r.sends(0, limit.AfterSettle, "1/1 on 1")
+	if info := r.KeyInfo(0, 0); !info.Rests || info.State != dispatch.Cooling || info.Until != limit.AfterSettle {
+		t.Errorf("%+v", info)
+	}
+	r.Rest(at(time.Second), 0, at(10*time.Second))
+	r.sends(time.Second, at(10*time.Second))
+	if at, rule := r.Explain(at(time.Second), 0, limit.One); at != mono.Time(10*time.Second) || rule.Name != "rest" {
+		t.Errorf("%v waits for %v", at, rule)
+	}
+	r.Rest(at(2*time.Second), 0, mono.Min)
+	if info := r.KeyInfo(at(2*time.Second), 0); info.Rests || info.State != dispatch.OK {
+		t.Errorf("%+v", info)
+	}
+	r.sends(2*time.Second, limit.AfterSettle, "2/1 on 0")
+}
+
 // Requests that were in flight together are refused together; pauses in a row grow, and one request goes after them, until one is
 // served.
 func TestPausesOfAKey(t *testing.T) {

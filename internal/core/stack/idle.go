@@ -34,7 +34,7 @@ func (g *Stack) Idle(now mono.Time) (i Idle, ok bool) {
 		return i, false
 	}
 	now = max(now, g.last)
-	i.Said = max(now, g.pause.until)
+	i.Said = max(now, g.pause.until, g.rests)
 	if g.told != nil {
 		i.Said = max(i.Said, g.told.HoldsUntil(now))
 	}
@@ -51,7 +51,7 @@ func (g *Stack) Idle(now mono.Time) (i Idle, ok bool) {
 		i.Counts = max(i.Counts, lessons[k].Until, lessons[k].Deaf)
 	}
 	i.Knows = g.told != nil || g.pause.strikes > 0 || g.begin.On() || len(lessons) > 0 || g.capacity != limit.Cost{}
-	if len(lessons) == 0 && !g.begin.On() && !g.trial.on() {
+	if len(lessons) == 0 && !g.begin.On() && !g.trial.on() && g.rests <= now {
 		i.State = g.appendIdle(now)
 	}
 	return i, true

@@ -21,6 +21,7 @@ func TestToldOfLater(t *testing.T) {
 			g.Settle(later, limittest.Admit(g, 0, limit.One), &limit.Outcome{Result: limit.Accepted})
 		},
 		"Hold":    func(g *stack.Stack) { g.Hold(later, 0) },
+		"Rest":    func(g *stack.Stack) { g.Rest(later, 0) },
 		"Lift":    func(g *stack.Stack) { g.Lift(later) },
 		"Begin":   func(g *stack.Stack) { g.Begin(later) },
 		"Follow":  func(g *stack.Stack) { g.Follow(later) },

@@ -147,10 +147,13 @@ func skipped(program []byte) (spared int, err error) {
 		case 13:
 			change(func(g *stack.Stack) { g.Hold(now, now.Add(time.Duration(b)*20*ms)) })
 		case 14:
-			if b&1 == 0 {
+			switch b % 4 {
+			case 0, 2:
 				change(func(g *stack.Stack) { g.Lift(now) })
-			} else {
+			case 1:
 				change(func(g *stack.Stack) { g.Begin(now) })
+			case 3:
+				change(func(g *stack.Stack) { g.Rest(now, now.Add(time.Duration(b)*5*ms)) })
 			}
 		case 15:
 			switch b % 4 {
@@ -296,6 +299,7 @@ func TestWhatIsNotSilent(t *testing.T) {
 		"Close": (*stack.Stack).Close,
 		"Begin": func(g *stack.Stack) { g.Begin(0) },
 		"Hold":  func(g *stack.Stack) { g.Hold(0, at(time.Hour)) },
+		"Rest":  func(g *stack.Stack) { g.Rest(0, at(time.Hour)) },
 		"Contain": func(g *stack.Stack) {
 			o := told(0, time.Minute)
 			g.Contain(0, limit.Cost{60}, &o)

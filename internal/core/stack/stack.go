@@ -93,6 +93,7 @@ type Stack struct {
 	note     func(kind, text string)
 
 	closed   bool
+	rests    mono.Time // no request goes before, as a user wants; mono.Min: any time
 	pause    pause
 	begin    Beginning
 	trial    trial
@@ -129,7 +130,7 @@ func New(c Config) (*Stack, error) {
 		c.MaxPause = defaultMaxPause
 	}
 	g := &Stack{own: c.Limiter, counts: c.Limiter, later: arrivesLater(c.Limiter), fitted: fitted, last: mono.Min,
-		pause: newPause(c), trial: trial{long: c.Trial}}
+		rests: mono.Min, pause: newPause(c), trial: trial{long: c.Trial}}
 	if c.Limiter == nil {
 		g.counts = c.Beside
 	}
@@ -328,12 +329,12 @@ func (g *Stack) answersLet(now mono.Time, first, cost *limit.Cost, free float64)
 	if g.closed {
 		return limit.Never
 	}
-	t := g.pause.ready(now)
+	t := max(g.pause.ready(now), g.rests)
 	more := 0
 	if first != nil {
 		more = 1
 		if g.pause.probes(now) {
-			t = g.pause.until
+			t = max(g.pause.until, g.rests)
 		}
 	}
 	if g.told != nil {
@@ -361,10 +362,10 @@ func (g *Stack) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Tim
 	case g.told != nil:
 		t = max(t, g.told.NotBefore(now, n, *g.arriving(&ahead), *g.arriving(&cost)))
 	}
-	return max(t, g.pause.notBefore(now))
+	return max(t, g.pause.notBefore(now), g.rests)
 }
 
-// Explain is limit.Explain with four more names: "pause" is a pause, and "told" the server's hints.
+// Explain is limit.Explain with five more names: "pause" is a pause, "rest" one by Rest, and "told" the server's hints.
 // "trial" is the answer to the first request, and "beginning" a slow beginning.
 func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Rule) {
 	now = max(now, g.last)
@@ -375,6 +376,8 @@ func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Rule) 
 		}
 	}
 	switch {
+	case g.rests == at:
+		return at, limit.Rule{Name: "rest"}
 	case g.closed || g.pause.ready(now) == at:
 		return at, limit.Rule{Name: "pause"}
 	case g.told != nil && g.told.ReadyLeaving(now, nil, *g.arriving(&cost), 1-g.use) == at:
@@ -466,7 +469,7 @@ func (g *Stack) heeds(o *limit.Outcome) *limit.Outcome {
 
 // compose computes calm, still and silent.
 func (g *Stack) compose() {
-	g.calm = !g.closed && g.told == nil && !g.begin.On() && !g.trial.on() && g.pause.over(g.last)
+	g.calm = !g.closed && g.rests <= g.last && g.told == nil && !g.begin.On() && !g.trial.on() && g.pause.over(g.last)
 	g.still = g.calm && g.pause.forgotten()
 	g.silent = g.still && g.under == nil
 }
@@ -541,6 +544,20 @@ func (g *Stack) Close() {
 func (g *Stack) Open() {
 	g.closed = false
 	g.compose()
+}
+
+// Rest stops all requests until t, whatever answers say: a user wants it. It replaces an earlier
+// Rest: limit.Never stops them until the next call, and mono.Min ends it. Pauses by answers go on beside it.
+func (g *Stack) Rest(now, t mono.Time) {
+	g.catchUp()
+	g.last = max(now, g.last)
+	g.rests = min(t, limit.AfterSettle) // Never would say that a cost is too large for all time
+	g.compose()
+}
+
+// Rests returns the end of a Rest, limit.AfterSettle if it has none.
+func (g *Stack) Rests(now mono.Time) (until mono.Time, on bool) {
+	return g.rests, g.rests > max(now, g.last)
 }
 
 // Begin begins slowly, as after a pause with an unknown limit: one request first, and each that is

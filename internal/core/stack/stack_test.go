@@ -418,6 +418,36 @@ func TestSlowBeginning(t *testing.T) {
 	l.ready(3*time.Second, afterSettle)
 }
 
+// A rest ends at its time, or when its user says so. No answer ends it, no request tries whether it
+// still holds, and a pause by an answer goes on beside it.
+func TestRest(t *testing.T) {
+	l := newLine(t, stack.Config{MaxPause: time.Minute})
+	l.sends(0, "a", "b", "c")
+	l.g.Rest(at(time.Second), at(5*time.Hour))
+	l.ends(time.Second, "a", limit.Outcome{Result: limit.Accepted})
+	l.ready(time.Second, 5*time.Hour)
+	l.ready(5*time.Hour, 5*time.Hour)
+	l.g.Rest(at(5*time.Hour), limit.Never)
+	l.ready(5*time.Hour, afterSettle)
+	l.ends(5*time.Hour, "b", asks(30*time.Second))
+	l.ready(5*time.Hour, afterSettle)
+	if _, rule := l.g.Explain(at(5*time.Hour), limit.One); rule.Name != "rest" {
+		t.Errorf("it explains %v", rule)
+	}
+	if i, ok := l.g.Idle(at(6 * time.Hour)); ok {
+		t.Errorf("it is idle with one in flight: %+v", i)
+	}
+	l.ends(5*time.Hour, "c", limit.Outcome{Result: limit.Accepted})
+	if i, ok := l.g.Idle(at(6 * time.Hour)); !ok || i.State != nil || i.Said < limit.AfterSettle {
+		t.Errorf("it would be forgotten: %+v, %v", i, ok)
+	}
+	l.g.Rest(at(5*time.Hour), mono.Min)
+	l.ready(5*time.Hour, 5*time.Hour+30*time.Second)
+	if until, on := l.g.Rests(at(5 * time.Hour)); on {
+		t.Errorf("it rests until %v", until)
+	}
+}
+
 // A pause can be looked at, prolonged and lifted.
 func TestHoldAndLift(t *testing.T) {
 	l := newLine(t, stack.Config{})

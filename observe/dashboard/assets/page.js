@@ -437,7 +437,7 @@
     $("paused").hidden = !s.paused.length;
     tables.paused(s.paused, p => whom(p) + p.since, p => [
       {main: whom(p) || "everybody", mark: "stop"}, p.why || "",
-      p.down ? {main: "not known", sub: p.next ? "next try " + ahead(instant(p.next)) : ""} : {main: when(instant(p.until)), sub: ahead(instant(p.until))},
+      p.down || !p.until ? {main: "not known", sub: p.next ? "next try " + ahead(instant(p.next)) : ""} : {main: when(instant(p.until)), sub: ahead(instant(p.until))},
       p.since ? {main: when(instant(p.since)), sub: span(now() - instant(p.since)) + " ago"} : "",
     ]);
     if (!mores.limits.update(s.all.limits, s.limits.length)) showLimits(s.limits);

@@ -151,16 +151,22 @@ func (f *figures) InOrder() (perSecond float64) {
 	return perSecond
 }
 
-// Totals returns the figures of all keys, with the limits of each group, after a run of d that began at began.
-func (f *figures) Totals(limits [][]format.Rate, began time.Time, d time.Duration) []KeyTotals {
+// Allowed is the most of a unit that a limit of a key lets go in a whole run.
+type Allowed struct {
+	Unit limit.Unit
+	Most float64
+}
+
+// Totals returns the figures of all keys, with the limits of each group, after a run of d.
+func (f *figures) Totals(allowed [][]Allowed, d time.Duration) []KeyTotals {
 	var all []KeyTotals
 	for i := range f.keys {
 		k := &f.keys[i]
 		k.Latency = latencyOf(&k.latency)
 		k.Percent = 100 * k.takes().Seconds() / d.Seconds()
 		for n, spent := range k.spent {
-			for _, l := range limits[n] {
-				k.Percent = max(k.Percent, 100*float64(spent[l.Unit])/l.Within(began, d, false))
+			for _, a := range allowed[n] {
+				k.Percent = max(k.Percent, 100*float64(spent[a.Unit])/a.Most)
 			}
 		}
 		all = append(all, k.KeyTotals)

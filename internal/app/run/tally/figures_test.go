@@ -76,14 +76,17 @@ func TestLatencyOfAllKeys(t *testing.T) {
 func TestPercentOfTheTightestLimit(t *testing.T) {
 	wide := format.Rate{N: 1000, Per: time.Second, Unit: limit.Requests}
 	tight := format.Rate{N: 10, Per: time.Second, Unit: limit.Requests}
-	began := time.Unix(1_800_000_000, 0)
 	var want float64
 	for _, limits := range [][]format.Rate{{tight}, {wide, tight}, {tight, wide}} {
 		f := NewFigures([]format.Key{{Name: "A"}}, limits, 0, false)
 		for range 50 {
 			f.sent(0, 0, time.Millisecond, true, limit.One)
 		}
-		got := f.Totals([][]format.Rate{limits}, began, 10*time.Second)[0].Percent
+		var allowed []Allowed
+		for _, l := range limits {
+			allowed = append(allowed, Allowed{l.Unit, l.Within(time.Time{}, 10*time.Second, false)})
+		}
+		got := f.Totals([][]Allowed{allowed}, 10*time.Second)[0].Percent
 		if want = max(want, got); got < 40 || got != want {
 			t.Errorf("%v: %v %%, want %v %%, about half", limits, got, want)
 		}
