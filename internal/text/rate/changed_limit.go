@@ -9,8 +9,8 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Changed returns l with the number and the window of a text, such as 10/s. All else stays: what is counted, the model,
-// a bucket. Without a unit, the text is in that of l.
+// Changed returns l with the number and the window of a text, such as 10/s. All else stays: what is
+// counted, the model, a bucket. Without a unit, the text is in that of l.
 func (l Limit) Changed(text string) (Limit, error) {
 	to, err := ParseCounted(text)
 	if err != nil {
@@ -33,7 +33,8 @@ func (l Limit) Changed(text string) (Limit, error) {
 	return l, err
 }
 
-// Meant returns the one of some limits that a text without a name is for: the only one, or the only one with its window.
+// Meant returns the one of some limits that a text without a name is for: the only one, or the only one
+// with its window.
 func Meant(limits []Limit, text string) (name string, err error) {
 	to, err := ParseCounted(text)
 	if err != nil {
@@ -53,11 +54,13 @@ func Meant(limits []Limit, text string) (name string, err error) {
 	case len(same) == 1:
 		return same[0], nil
 	}
-	return "", fmt.Errorf("%s may be for each of several limits; expected the name of one before it: %s", text, strings.Join(all, " or "))
+	return "", fmt.Errorf("%s may be for each of several limits; expected the name of one before it: %s", text,
+		strings.Join(all, " or "))
 }
 
-// Turn changes a limiter into l, and reports whether that was possible. Its counts stay. sameTime chooses between limiters
-// of the window of l, and those of another one. After a failure the limiter may have changed and must not be used any more.
+// Turn changes a limiter into l, and reports whether that was possible. Its counts stay. sameTime chooses
+// between limiters of the window of l, and those of another one. After a failure the limiter may have
+// changed and must not be used any more.
 func (l Limit) Turn(now mono.Time, had limit.Limiter, sameTime bool) bool {
 	rates, ok := limit.Rates(had)
 	if !ok || len(rates) != 1 || rates[0].Unit != l.Unit || sameTime != (rates[0].Per == l.Per) {
