@@ -55,7 +55,8 @@ type serving struct {
 func (s *gauge) serves(now mono.Time, d *pool.Dispatcher) (all []serving) {
 	for i := range s.c.Keys {
 		info := d.KeyInfo(now, i)
-		if info.Banned() || info.Rests && info.Until >= limit.AfterSettle || max(info.Refusals, info.Denials, info.Nonces) >= telling.InARow {
+		endless := info.Rests && info.Until >= limit.AfterSettle
+		if info.Banned() || endless || max(info.Refusals, info.Denials, info.Nonces) >= telling.InARow {
 			continue
 		}
 		one := serving{key: i, misfits: info.Misfits, shared: info.Shared}

@@ -31,7 +31,7 @@ type group struct {
 	r     *Run
 	index int
 	model string                 // as in provider.SharedModel; empty: all models; otherModels: those without own limits
-	steps atomic.Pointer[[]step] // those of Config.Limits that are for this group, and what a user made of them: see limits
+	steps atomic.Pointer[[]step] // its limits, and what a user made of them: see limits
 	rooms []int64                // for each limit, the content of the buckets of all keys together at the epoch
 	pool  *pool.Pool
 	// allowances are the limits of all accounts, and of is the one of each key. Several keys may have

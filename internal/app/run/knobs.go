@@ -76,8 +76,8 @@ func (r *Run) Limits() (all []string) {
 	return all
 }
 
-// SetLimit changes a limit of all keys from now on, by its name in Limits. What was sent counts in it. If name is empty,
-// it is the only limit, or the only one with the window of to. It returns the limit as it was, and as it is.
+// SetLimit changes a limit of all keys from now on, by its name in Limits. What was sent counts in
+// it. If name is empty, it is the only limit, or the only one with the window of to. It returns the limit as it was, and as it is.
 func (r *Run) SetLimit(name, to string) (was, is string, err error) {
 	r.knobs.mu.Lock()
 	defer r.knobs.mu.Unlock()
@@ -147,7 +147,7 @@ func (g *group) change(to []format.Rate) (err error) {
 			}
 			for _, of := range g.allowances {
 				if !l.Turn(now, of.limiters[n], l.Per == was[n].Per) {
-					err = fmt.Errorf("limit %s is of a kind that cannot change while requests are sent; expected a new start", was[n].Text)
+					err = fmt.Errorf("limit %s is of a kind that cannot change in a run; expected a new start", was[n].Text)
 					return
 				}
 			}
@@ -169,8 +169,8 @@ func (r *Run) Keys() (names []string) {
 	return names
 }
 
-// Pause lets no request go with a key until then, whatever answers say; the zero Time: until Resume. If name is empty, it
-// pauses all keys.
+// Pause lets no request go with a key until then, whatever answers say; the zero Time: until Resume.
+// If name is empty, it pauses all keys.
 func (r *Run) Pause(name string, until time.Time) error {
 	t := limit.Never
 	if !until.IsZero() {
@@ -226,7 +226,7 @@ func (r *Run) SetConcurrency(n int) error {
 		most, why = own, "the server's limits allow so many"
 	}
 	if n < 0 || n > most {
-		return fmt.Errorf("%d in flight, expected 1 to %d, as %s; or 0 for as many as limits and answers need", n, most, why)
+		return fmt.Errorf("%d in flight, expected 1 to %d, as %s; or 0 for as many as at the start", n, most, why)
 	}
 	r.writer.roomFor(max(n, r.c.inFlight.Most))
 	r.flights.fixed.Store(int64(n))

@@ -107,8 +107,8 @@ func mustRate(t *testing.T, text string) format.Rate {
 	return l
 }
 
-// A limit that is lowered, raised, or gets another window holds at a strict server that changes at the same instant, and is
-// used in full.
+// A limit that is lowered, raised, or gets another window holds at a strict server that changes at the
+// same instant, and is used in full.
 func TestSetLimitWhileItRuns(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
@@ -202,8 +202,8 @@ func TestSetLimitRefuses(t *testing.T) {
 	})
 }
 
-// A paused key sends nothing until then, and the others go on; a pause of all keys holds all. A request waits, and does not
-// end. The progress says why.
+// A paused key sends nothing until then, and the others go on; a pause of all keys holds all. A request
+// waits, and does not end. The progress says why.
 func TestPauseAndResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &strict{answer: 5 * time.Millisecond}
@@ -235,7 +235,8 @@ func TestPauseAndResume(t *testing.T) {
 					t.Errorf("pause %q: it waits for %q, ETA %v", c.name, p.Why, p.ETA)
 				}
 			}
-			if err := r.Pause("C", time.Time{}); err == nil || err.Error() != `no key "C", expected A or B, or no name for all of them` {
+			const none = `no key "C", expected A or B, or no name for all of them`
+			if err := r.Pause("C", time.Time{}); err == nil || err.Error() != none {
 				t.Errorf("pause C: %v", err)
 			}
 			began := time.Since(s.began)

@@ -75,7 +75,8 @@ func (g *group) learned(key int, all []limit.Lesson) {
 		if r.store.Journal == nil {
 			break
 		}
-		if err := r.store.Journal.Learn(name, journal.Fit{Limit: g.limits()[l.Index].Rule(), Lesson: l}, r.epoch); err != nil {
+		fit := journal.Fit{Limit: g.limits()[l.Index].Rule(), Lesson: l}
+		if err := r.store.Journal.Learn(name, fit, r.epoch); err != nil {
 			r.course.fail(err)
 			return
 		}

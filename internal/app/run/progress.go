@@ -78,7 +78,8 @@ func (s *gauge) percent(d time.Duration, goesOn bool) float64 {
 	p := 0.0
 	for i, g := range s.groups {
 		for n, l := range g.limits() {
-			p = max(p, 100*float64(s.tally.Uses[i].Spent[l.Unit])/(g.within(n, s.tally.First, d, goesOn)*float64(s.quotas())))
+			most := g.within(n, s.tally.First, d, goesOn) * float64(s.quotas())
+			p = max(p, 100*float64(s.tally.Uses[i].Spent[l.Unit])/most)
 		}
 	}
 	if ordered := s.tally.Figures.InOrder(); ordered > 0 {
