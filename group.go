@@ -505,14 +505,13 @@ func (j *Group) Number() uint64 { return j.line.Number() }
 
 // Join makes each request in flight that counts in all of some limits count in one more as of now, until its
 // Permit is settled. SettleEach then has an outcome for that limit, too. It is for requests that turn out
-// to concern another limit. Use it inside Update alone, and name that limit as changed. It returns what
-// these requests cost together, also those that counted there before.
-func (j *Group) Join(now mono.Time, of []*Limit, other *Limit) (open limit.Cost) {
+// to concern another limit. Use it inside Update alone, and name that limit as changed.
+func (j *Group) Join(now mono.Time, of []*Limit, other *Limit) {
 	all := make([]*scheduler.Limit, len(of))
 	for i, m := range of {
 		all[i] = m.limit
 	}
-	return j.line.JoinAll(now, all, other.limit)
+	j.line.JoinAll(now, all, other.limit)
 }
 
 // Limiter returns the limiter, for use inside Update alone.

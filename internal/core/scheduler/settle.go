@@ -139,18 +139,14 @@ func (l *Scheduler) Join(now mono.Time, open *limit.Sent, m *Limit) {
 	l.joined[open.Number] = append(l.joined[open.Number], joined{m, s})
 }
 
-// JoinAll is Join for each request that counts in all of some limits. It returns what they cost together.
-func (l *Scheduler) JoinAll(now mono.Time, of []*Limit, m *Limit) (open limit.Cost) {
+// JoinAll is Join for each request that counts in all of some limits.
+func (l *Scheduler) JoinAll(now mono.Time, of []*Limit, m *Limit) {
 	for k := range l.records.each() {
 		if slices.ContainsFunc(of, func(m *Limit) bool { return !l.Counts(&k.Sent, m) }) {
 			continue
 		}
-		for u, n := range k.Cost {
-			open[u] = min(open[u]+n, limit.MaxCost)
-		}
 		l.Join(now, &k.Sent, m)
 	}
-	return open
 }
 
 // Counts reports whether the request of an open pass counts in a limit.

@@ -106,7 +106,7 @@ const (
 	lineShift  = flagBits + digestBits
 )
 
-// ledger has every id of the input and of the files of earlier runs. It takes about 50 bytes an id.
+// ledger has every id of the input and of the files of earlier runs. It takes about 100 bytes an id.
 type ledger map[format.Hash]standing
 
 // standing is the state of an id.
