@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/work"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text"
 )
 
@@ -101,6 +102,9 @@ func (f *enqueueFlags) run(cmd *cobra.Command, name string) error {
 	if err := f.format(cmd, in, &c); err != nil {
 		return err
 	}
+	if err := kept(&c); err != nil {
+		return cli.Usage(err)
+	}
 	signals, stop := notified()
 	defer stop()
 	r, err := newUnsent(c)
@@ -118,6 +122,36 @@ func (f *enqueueFlags) run(cmd *cobra.Command, name string) error {
 	defer o.close()
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), addedWords(a, o))
 	return err
+}
+
+// kept finds what --header and --query say and the backlog would not keep.
+func kept(c *run.Config) error {
+	const instead = "; expected at paceline work, which sends"
+	for _, of := range []struct {
+		flag    string
+		all     []format.Template
+		private func(format.Template) bool
+	}{
+		{"header", c.Header, func(t format.Template) bool { return secret.PrivateField(t.Name()) }},
+		{"query", c.Query, func(t format.Template) bool { return secret.PrivateParameter(t.Name(), t.Fill(&format.Values{})) }},
+	} {
+		for _, t := range of.all {
+			_, fixed := t.Fixed()
+			for _, word := range []string{"key", "token", "nonce", "attempt"} {
+				if t.Has(word) {
+					return fmt.Errorf("--%s %s has {%s}, which is filled in when a request is sent%s", of.flag, t.Name(), word, instead)
+				}
+			}
+			switch {
+			case fixed && of.private(t):
+				return fmt.Errorf("--%s %s is a secret, which a backlog does not keep%s", of.flag, t.Name(), instead)
+			case c.Format == nil:
+				return fmt.Errorf("--%s %s: a backlog keeps requests in JSONL as they are; expected in the requests, or at paceline work, "+
+					"which sends", of.flag, t.Name())
+			}
+		}
+	}
+	return nil
 }
 
 // newUnsent returns a run that only reads its input.

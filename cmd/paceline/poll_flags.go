@@ -74,3 +74,12 @@ func roundsText(t *tally.Totals) string {
 	}
 	return line
 }
+
+// roundsNote says of a plan that it is of one round, and what the limits make of the others.
+func roundsNote(p *run.Plan, every time.Duration) string {
+	note := fmt.Sprintf("this is one round, and --every %v begins one so often", every)
+	if p.Seconds > every.Seconds() {
+		note += fmt.Sprintf(". The limits let a round go in %s, so turns are skipped", lasts(p.Seconds))
+	}
+	return note
+}

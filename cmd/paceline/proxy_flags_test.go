@@ -23,7 +23,9 @@ func TestProxyFlagsThatAreWrong(t *testing.T) {
 	for args, want := range map[string]string{
 		"": "expected a server and what it allows", "--to https://a.test": "--limit, --preset or --rpm is required", "--limit 20/s": "--to is missing",
 		"--to ftp://a.test --limit 20/s": "--to", "--to https://a.test --limit 20": "--limit \"20\"", "--to https://a.test --limit none --limit 20/s": "--limit none is beside",
-		"--to https://a.test --limit auto --limit none": "--limit none is beside", "--to https://a.test --limit auto --preset github --use 50%": "Auto, which finds its own part", "--to https://a.test --preset opnai:tier1": "did you mean",
+		"--to https://a.test --limit auto --limit none": "--limit none is beside", "--to https://a.test --limit auto --preset github --use 50%": "--use 0.5 with the limit auto, which finds its own part",
+		"--to https://a.test --limit auto --preset github --ramp 1m": "--ramp 1m0s with the limit auto", "--to https://a.test --limit 20/s --strangers": "--strangers a share is found out, expected the limit auto",
+		"--to https://a.test --preset opnai:tier1":            "did you mean",
 		"--to https://a.test --limit 20/s --listen 0.0.0.0:1": "--listen 0.0.0.0:1", "--to https://a.test --limit 20/s --admin 0.0.0.0:1": "--admin 0.0.0.0:1",
 		"--to https://a.test --limit 20/s --key-env PROXY_KEY": "{key}", "--to https://a.test --limit 20/s --max-wait -1s": "--max-wait -1s", "--to https://a.test --limit 20/s --header sk-9f8Q7xZ2kLm4": "--header",
 		"--to https://a.test --limit 20/s --admin off --listen " + taken.Addr().String(): "is in use", "--to https://a.test --limit 20/s --listen 127.0.0.1:0 --admin " + taken.Addr().String(): "is in use, maybe by another paceline proxy",

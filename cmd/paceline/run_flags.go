@@ -246,7 +246,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		c.BanStatus = f.banStatus
 	}
 	f.ofAddress(&c)
-	return c, f.whose()
+	return c, f.whose(&c)
 }
 
 // ends reads when the run, or the plan, is to end.
@@ -275,7 +275,11 @@ func (f *runFlags) ofAddress(c *run.Config) {
 }
 
 // whose checks --organization.
-func (f *runFlags) whose() error {
+func (f *runFlags) whose(c *run.Config) error {
+	if len(f.organizations) > 0 && c.Auto != nil && len(c.Limits)+len(c.Resources) == 0 {
+		return cli.Usage(errors.New("--organization with --limit auto alone: each key finds a limit for itself, and none is shared; expected " +
+			"--limit N/U or --preset beside it"))
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.organizations)) {
 		switch {
 		case !slices.Contains(f.keyEnv, name):

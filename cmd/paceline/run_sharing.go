@@ -144,6 +144,9 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []format.Rate, auto bo
 func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 	p := f.llm.plan(r)
 	f.prompt.note(&p, c)
+	if c.Every > 0 {
+		p.Notes = append(p.Notes, roundsNote(&p, c.Every))
+	}
 	if note := f.upstream.note(); note != "" {
 		p.Notes = append(p.Notes, note)
 	}

@@ -31,6 +31,18 @@ func TestServeGCRA(t *testing.T) {
 	}
 }
 
+// The greeting has the speed of the server's clock, unless that is virtual.
+func TestServeGCRAGreeting(t *testing.T) {
+	s := serveGCRA{config: ratetest.GCRAConfig{Limit: 1, Window: time.Hour, Scale: 10}}
+	if g := s.greeting("http://a"); !strings.HasSuffix(g.what, ", clock × 10") {
+		t.Errorf("%q", g.what)
+	}
+	s.config.Scale, s.clients = 1, 2
+	if g := s.greeting("http://a"); strings.Contains(g.what, "clock") {
+		t.Errorf("with a virtual clock: %q", g.what)
+	}
+}
+
 // A bucket may be full at the start, whatever it holds.
 func TestServeGCRAFull(t *testing.T) {
 	for args, want := range map[string]int64{"--limit 7 --level full": 7, "--limit 7 --capacity 9 --level full": 9, "--level 3": 3, "": 0} {

@@ -303,7 +303,7 @@ func (u *Upstream) checkLimits() *ConfigError {
 		return wrong(".PerSecond", "there is no Preset")
 	}
 	if u.Strangers && !u.Auto {
-		return wrong(".Strangers", "a share is found out, expected Auto beside it")
+		return wrong(".Strangers", "a share is found out, expected the limit auto beside it")
 	}
 	if u.InFlight < 0 {
 		return wrong(".InFlight", "%d is negative", u.InFlight)
@@ -487,7 +487,7 @@ func (u *Upstream) checkUse(c *Config) *ConfigError {
 	case (u.Use == 0 || u.Use == 1) && u.Ramp == 0:
 		return nil
 	case u.Auto:
-		return wrong(at, "%s with Auto, which finds its own part; expected limits that are known", value)
+		return wrong(at, "%s with the limit auto, which finds its own part; expected limits that are known", value)
 	case c.Share.Store != "" && u.Ramp > 0:
 		return wrong(".Ramp", "%v with limits in a store: processes begin at other times; expected none", u.Ramp)
 	}

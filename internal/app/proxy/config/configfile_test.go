@@ -420,7 +420,7 @@ func TestErrors(t *testing.T) {
 			`proxy.yaml:6:26: reserve: "120%" is no part of a whole: want 75% or 0.75`}},
 		{one + "    use: a lot\n", []string{`proxy.yaml:4:10: use: "a lot" is no part of a whole: want 75% or 0.75`}},
 		{one + "    limits: auto\n    use: 75%\n", []string{
-			`upstreams[0].use: 0.75 with Auto, which finds its own part; expected limits that are known`}},
+			`upstreams[0].use: 0.75 with the limit auto, which finds its own part; expected limits that are known`}},
 		{list + "    - {name: a, weight: 0}\n", []string{`proxy.yaml:6:25: weight: "0" is not above 0`}},
 		{list + "    - {name: a, addresses: [here, 10.1.2.3/8]}\n", []string{`proxy.yaml:6:29: addresses: "here" is no address`, `proxy.yaml:6:35: addresses: "10.1.2.3/8" is not the beginning of its range, which is 10.0.0.0/8`}},
 		{list + "    - {name: a, limits: [5 apples/d]}\n", []string{`proxy.yaml:6:26: limits: "5 apples/d": "5 apples" is not a whole number`}},
