@@ -28,71 +28,77 @@ func TestManifests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kinds := map[string]bool{}
-		var pods []corev1.PodSpec
-		labels := map[string]string{}
-		var ports []corev1.ContainerPort
-		for _, part := range bytes.Split(text, []byte("\n---\n")) {
-			var head struct{ Kind string }
-			if err := yaml.Unmarshal(part, &head); err != nil {
-				t.Fatal(err)
-			}
-			kinds[head.Kind] = true
-			var to any
-			switch head.Kind {
-			case "ConfigMap":
-				to = &corev1.ConfigMap{}
-			case "Namespace":
-				to = &corev1.Namespace{}
-			case "PersistentVolumeClaim":
-				to = &corev1.PersistentVolumeClaim{}
-			case "Deployment":
-				to = &appsv1.Deployment{}
-			case "Service":
-				to = &corev1.Service{}
-			case "NetworkPolicy":
-				to = &networkingv1.NetworkPolicy{}
-			}
-			if err := yaml.UnmarshalStrict(part, to, yaml.DisallowUnknownFields); err != nil {
-				t.Errorf("%s: %s: %v", file, head.Kind, err)
-				continue
-			}
-			switch x := to.(type) {
-			case *appsv1.Deployment:
-				pods, labels = append(pods, x.Spec.Template.Spec), x.Spec.Template.Labels
-				for k, v := range x.Spec.Selector.MatchLabels {
-					if labels[k] != v {
-						t.Errorf("%s: the selector %s=%s does not match the Pods", file, k, v)
-					}
+		manifest(t, file, text)
+	}
+}
+
+// manifest finds what is wrong with the objects of a manifest.
+func manifest(t *testing.T, file string, text []byte) {
+	t.Helper()
+	kinds := map[string]bool{}
+	var pods []corev1.PodSpec
+	labels := map[string]string{}
+	var ports []corev1.ContainerPort
+	for _, part := range bytes.Split(text, []byte("\n---\n")) {
+		var head struct{ Kind string }
+		if err := yaml.Unmarshal(part, &head); err != nil {
+			t.Fatal(err)
+		}
+		kinds[head.Kind] = true
+		var to any
+		switch head.Kind {
+		case "ConfigMap":
+			to = &corev1.ConfigMap{}
+		case "Namespace":
+			to = &corev1.Namespace{}
+		case "PersistentVolumeClaim":
+			to = &corev1.PersistentVolumeClaim{}
+		case "Deployment":
+			to = &appsv1.Deployment{}
+		case "Service":
+			to = &corev1.Service{}
+		case "NetworkPolicy":
+			to = &networkingv1.NetworkPolicy{}
+		}
+		if err := yaml.UnmarshalStrict(part, to, yaml.DisallowUnknownFields); err != nil {
+			t.Errorf("%s: %s: %v", file, head.Kind, err)
+			continue
+		}
+		switch x := to.(type) {
+		case *appsv1.Deployment:
+			pods, labels = append(pods, x.Spec.Template.Spec), x.Spec.Template.Labels
+			for k, v := range x.Spec.Selector.MatchLabels {
+				if labels[k] != v {
+					t.Errorf("%s: the selector %s=%s does not match the Pods", file, k, v)
 				}
-			case *corev1.Service:
-				for _, p := range x.Spec.Ports {
-					if !named(portsOf(pods), p.TargetPort.StrVal) {
-						t.Errorf("%s: no container has the port %s of the Service", file, p.TargetPort.StrVal)
-					}
+			}
+		case *corev1.Service:
+			for _, p := range x.Spec.Ports {
+				if !named(portsOf(pods), p.TargetPort.StrVal) {
+					t.Errorf("%s: no container has the port %s of the Service", file, p.TargetPort.StrVal)
 				}
-			case *networkingv1.NetworkPolicy:
-				for k, v := range x.Spec.PodSelector.MatchLabels {
-					if labels[k] != v {
-						t.Errorf("%s: the policy of %s=%s is of no Pod", file, k, v)
-					}
+			}
+		case *networkingv1.NetworkPolicy:
+			for k, v := range x.Spec.PodSelector.MatchLabels {
+				if labels[k] != v {
+					t.Errorf("%s: the policy of %s=%s is of no Pod", file, k, v)
 				}
-				for _, rule := range x.Spec.Ingress {
-					for _, p := range rule.Ports {
-						if !named(portsOf(pods), p.Port.StrVal) {
-							t.Errorf("%s: no container has the port %s of the policy", file, p.Port.StrVal)
-						}
+			}
+			for _, rule := range x.Spec.Ingress {
+				for _, p := range rule.Ports {
+					if !named(portsOf(pods), p.Port.StrVal) {
+						t.Errorf("%s: no container has the port %s of the policy", file, p.Port.StrVal)
 					}
 				}
 			}
 		}
-		if ports = portsOf(pods); len(ports) == 0 || !kinds["ConfigMap"] {
-			t.Errorf("%s has %v", file, kinds)
-		}
-		for _, pod := range pods {
-			for _, c := range append(pod.InitContainers, pod.Containers...) {
-				probed(t, file, &c)
-			}
+	}
+	if ports = portsOf(pods); len(ports) == 0 || !kinds["ConfigMap"] {
+		t.Errorf("%s has %v", file, kinds)
+	}
+	for _, pod := range pods {
+		for _, c := range append(pod.InitContainers, pod.Containers...) {
+			probed(t, file, &c)
 		}
 	}
 }
