@@ -210,8 +210,8 @@ func afterOf(ways []*way) (all []time.Duration) {
 }
 
 // nextProbe is the longest time between two probes of a host that is down, where other targets carry
-// its load meanwhile.
-const nextProbe = 2 * time.Second
+// its load meanwhile. With the way there and back, the host is found within two seconds of its return.
+const nextProbe = 1800 * time.Millisecond
 
 // on returns what the requests of a way count in, all fields.
 func (w *way) on(l *leaf) Partition {
@@ -229,10 +229,11 @@ func (t *Transport) slowAt(p Partition) bool {
 	return t.slow
 }
 
-// probes returns the time between two probes of a host.
+// probes returns the time between two probes of a host. Each counts in its limits, since the server may
+// count it. So beside other targets the second one goes much later than the first, which is for accidents.
 func (t *Transport) probes() (p backoff.Policy) {
 	if len(t.targets) > 1 {
-		p.Max = nextProbe
+		p.Max, p.Factor, p.Jitter = nextProbe, 8, 0.1
 	}
 	return p
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -155,6 +156,64 @@ func TestOneTargetIsAway(t *testing.T) {
 				}
 				if !targets["a"] || !targets["b"] {
 					t.Errorf("a Snapshot names the targets %v", targets)
+				}
+			})
+		})
+	}
+}
+
+// Requests come at the rate that two targets allow, and one is away for 10 of 60 seconds. At least 99 % are served
+// within the minute. One is failed at most, and the target is used again at most 2 s late.
+func TestATargetIsAwayAtTheCeiling(t *testing.T) {
+	const all, ceiling, rtt = 840, time.Minute / 840, 20 * time.Millisecond
+	for i, c := range []struct{ away, method string }{{"a.test", "POST"}, {"b.test", "POST"}, {"a.test", "GET"}, {"b.test", "GET"}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newRegions(t, map[string]int64{"a.test": 600, "b.test": 240})
+			s.away, s.from = c.away, time.Duration(5+7*i)*time.Second
+			s.till = s.from + 10*time.Second
+			far := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				time.Sleep(rtt / 2)
+				s.ServeHTTP(w, r)
+				time.Sleep(rtt / 2)
+			})
+			conf := Config{MaxWait: 10 * time.Minute, Upstreams: []Upstream{{Name: "llm", Targets: []Target{region(t, "a", "600/m", 0), region(t, "b", "240/m", 0)}}}}
+			virtually(t, far, conf, func(_ *Proxy, client func() *http.Client) {
+				var served, failed atomic.Int64
+				var done sync.WaitGroup
+				idle := make(chan *http.Client, all)
+				for range all {
+					if len(idle) == 0 {
+						idle <- client()
+					}
+					by := <-idle
+					done.Go(func() {
+						r, err := http.NewRequest(c.method, "http://proxy/x", strings.NewReader("{}"))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						resp, err := by.Do(r)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						resp.Body.Close()
+						if resp.StatusCode == 200 {
+							served.Add(1)
+						} else {
+							failed.Add(1)
+						}
+						idle <- by
+					})
+					time.Sleep(ceiling)
+				}
+				time.Sleep(rtt)
+				in := served.Load()
+				done.Wait()
+				late := s.back - s.till
+				t.Logf("%v: %d of %d within the minute, %d failed, back %v late, %d refused", c, in, all, failed.Load(), late, s.refused)
+				if in < all*99/100 || failed.Load() > 1 || late > 2*time.Second || s.refused > 0 {
+					t.Errorf("%v: %d of %d within the minute, %d failed, back %v late, %d refused", c, in, all, failed.Load(), late, s.refused)
 				}
 			})
 		})
