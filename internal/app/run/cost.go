@@ -114,15 +114,16 @@ func (r *judge) noticed(j *job, v *classify.Verdict) {
 	}
 	all, not := costs.Words(worth, cost)
 	r.teller.Say("%s costs %s, and not %s, as answers show: --charge '%s=%s%s'", is.Mends(), all, not, is.Mends(), all, line)
-	r.c.prices.mend(j.group.r.groups)
+	r.c.prices.mend(j.group.r.groups, 0)
 }
 
-// mend lets the requests that wait cost what answers have shown.
-func (k *charging) mend(all pools) {
+// mend lets the requests of a shape that wait cost what answers have shown; 0: all.
+func (k *charging) mend(all pools, shape uint64) {
 	for _, g := range all {
 		g.pool.Update(func(_ mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
 			for _, t := range q.Waiting() {
-				if other := q.Info(t).Request.Value.(*job); k.taught(other.r) {
+				other := q.Info(t).Request.Value.(*job)
+				if (shape == 0 || other.r.Shape == shape) && k.taught(other.r) {
 					q.SetCost(t, other.r.Cost)
 				}
 			}
@@ -268,7 +269,7 @@ func (r *judge) states(j *job, ans *pool.Answer) {
 		told = true
 	}
 	if told && j.r.Shape != 0 && r.c.prices.shapes.Teach(j.r.Shape, ans.Actual) {
-		r.c.prices.mend(j.group.r.groups)
+		r.c.prices.mend(j.group.r.groups, j.r.Shape)
 	}
 }
 

@@ -263,7 +263,7 @@ func (f *feeder) submit(ctx context.Context, j *job, earlier int) error {
 		pool.Request{ID: turnOf(q), Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
 			Resource: q.Apart(), Attempts: earlier, Created: f.created(g, q), Value: j})
 	if err == nil && has && f.prices.lessons() != lessons {
-		f.prices.mend(pools{g})
+		f.prices.mend(pools{g}, 0)
 	}
 	return err
 }
