@@ -84,14 +84,14 @@ func (q *graphQuery) shopify(f *graphField, depth int) (cost float64) {
 }
 
 // githubBound is the rule of GitHub: the requests that would fetch all lists, of which a hundred are a
-// point.
+// point, rounded to the nearest.
 var githubBound = queryBound{"GitHub", new(func(q *graphQuery) (requests float64) {
 	for _, o := range q.operations {
 		for _, f := range o.fields {
 			requests += q.github(f, 1, 0)
 		}
 	}
-	return requests / 100
+	return math.Round(requests / 100)
 })}
 
 func (q *graphQuery) github(f *graphField, times float64, depth int) (requests float64) {

@@ -26,7 +26,7 @@ func TestQueryBounds(t *testing.T) {
 		{`{orders(first:10){nodes{lineItems(first:5){nodes{id product{id}}}}}}`, `{}`, 2 + 10*(1+2+5*2), 1},
 		{"{a:products(first:10){nodes{id}} # first: 900 {\n b:products(first:20){nodes{...P ...on X{y{z}}}}} fragment P on Product @x(first:7){tags{id}}", `{}`, 12 + 2 + 20*3, 1},
 		{`mutation{productCreate(input:{title:"a"}){product{id} userErrors{field}}}`, `{}`, 10 + 3, 1},
-		{`{repository{issues(first:100){nodes{comments(last:50){nodes{id reactions(first:10){nodes{id}}}}}}}}`, `{}`, 2 + 100*(1+2+50*(1+2+10)) + 1, 52},
+		{`{repository{issues(first:100){nodes{comments(last:50){nodes{id reactions(first:10){nodes{id}}}}}}}}`, `{}`, 2 + 100*(1+2+50*(1+2+10)) + 1, 51},
 		{`{viewer{repositories(first:100){nodes{id}}}}`, `{}`, 103, 1},
 		{`{a{`, `{}`, 0, 0},
 		{`{products(first:10`, `{}`, 0, 0},

@@ -244,6 +244,33 @@ func asksGraph(body []byte) (g *graphMaker, fields []selection, mutates bool) {
 	return &graphMaker{fragments: fragments, variables: ask.Variables}, fields, strings.HasPrefix(strings.TrimSpace(ask.Query), "mutation")
 }
 
+// calledLists are the points of GitHub: one for each hundred calls that would fetch the lists of a query one by
+// one, for each object that has them.
+func calledLists(body []byte) int64 {
+	g, fields, _ := asksGraph(body)
+	return max((g.calls(fields, 1, 0)+50)/100, 1)
+}
+
+func (g *graphMaker) calls(fields []selection, times int64, depth int) (n int64) {
+	if depth > mostGraphDepth {
+		return 0
+	}
+	for _, f := range fields {
+		inner, each := f.fields, times
+		if f.fragment != "" {
+			inner = g.fragments[f.fragment]
+		}
+		for _, name := range [...]string{"first", "last"} {
+			if size, is := g.argument(&f, name).(float64); is {
+				n += times
+				each *= int64(size)
+			}
+		}
+		n += g.calls(inner, each, depth+1)
+	}
+	return n
+}
+
 // complexity is what monday.com counts for a query: for each object ten points, and one for each of its values.
 // The number of objects is that of the ids, or else the limit. Without both, a list counts as a thousand. A
 // mutation counts 30,000 points, and the values of what it returns.

@@ -69,6 +69,8 @@ func githubRow() *tableRow {
 				return one(name == "requests" || name == "without a token" && p.Scope == perIP)
 			case "concurrent":
 				return 1
+			case "graphql":
+				return one(name == p.Name) * calledLists(a.Body)
 			default:
 				return one(name == p.Name)
 			}

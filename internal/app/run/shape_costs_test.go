@@ -104,6 +104,38 @@ func TestQueriesOfMonday(t *testing.T) {
 	}
 }
 
+// GitHub's points are those of its documented rule, rounded as GitHub does: 51 and 1, of 5,000 in an hour.
+func TestQueriesOfGitHub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := service.New(service.Config{Provider: "github", Before: latency.Constant(20 * time.Millisecond), After: latency.Constant(20 * time.Millisecond)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		v := shopQueries(t, s, ResourceLimit{Resource: "graphql", Rate: format.Rate{N: 5000, Per: time.Hour, Unit: limit.Weight, Text: "5000 weight/h"}})
+		v.config.Header, _ = format.ParseHeaders([]string{"Authorization: Bearer {key}"})
+		v.config.ChargedBy, v.config.Provider = "github", nil
+		var lines []string
+		for i := range 2 * 190 {
+			query := []string{"{viewer{repositories(first:100){nodes{issues(first:50){nodes{labels(first:60){nodes{name}}}}}}}}",
+				"{viewer{repositories(first:100){nodes{issues(first:10){nodes{id}}}}}}"}[i%2]
+			lines = append(lines, fmt.Sprintf(`{"id":"%d","url":"http://api.test/graphql","method":"POST","body":{"query":%q}}`, i, query))
+		}
+		out := v.run(lines)
+		report := s.Report()
+		points := int64(0)
+		for _, l := range report.Limits {
+			if l.Policy == "graphql" {
+				points += l.Cost
+			}
+		}
+		t.Logf("%d done, %d refused, in %v; the ceiling is an hour for %d points", out.Done, report.Limited, out.took, points)
+		if out.err != nil || out.Done != 380 || report.Limited+report.TooLarge > 0 || points != 190*52 || out.took > time.Hour*10/9 {
+			t.Errorf("%v: %d done, %d refused, %d points in %v\n%s", out.err, out.Done, report.Limited+report.TooLarge, points, out.took, out.notices)
+		}
+	})
+}
+
 // After kill -9 a run counts what was sent, and learns the costs from its first answers again.
 func TestQueriesGoOnAfterAKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
