@@ -36,6 +36,21 @@ const (
 	caller  = "// Package b says.\npackage b\n\nimport \"small/a\"\n\n// Greet says %s.\nfunc Greet() { a.Say(%q, %s) }\n"
 )
 
+const filing = `package a
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestA(t *testing.T) {
+	if dir := t.TempDir(); !strings.HasPrefix(dir, os.TempDir()) {
+		t.Errorf("%%d: %%s is not in %%s", %d, dir, os.TempDir())
+	}
+}
+`
+
 // small is a module with two packages, of which b calls a.
 type small struct {
 	t          *testing.T
@@ -87,7 +102,7 @@ func (s *small) check(env ...string) (passed bool, printed string, asked []strin
 	cmd := exec.CommandContext(s.t.Context(), "./check")
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "PATH="+s.noted+":"+os.Getenv("PATH"), "REAL_GO="+real, "NOTED="+s.noted,
-		"CGO_ENABLED=0", "GOFLAGS=", "PACELINE_REQUIRE_SERVICES=", "FUZZTIME=")
+		"CGO_ENABLED=0", "GOFLAGS=", "PACELINE_REQUIRE_SERVICES=", "FUZZTIME=", "TMPDIR=", "GOTMPDIR=")
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	text, _ := os.ReadFile(note)
@@ -143,12 +158,13 @@ func TestLooksAtWhatChanged(t *testing.T) {
 }
 
 // A clone does not test again what another one has tested as it is: it links a test that is built of the same files, and
-// Go knows the result.
+// Go knows the result. That holds for a test with files, too. They are where ./check has all files of tests, in memory if
+// it can: the folder of what is compiled is another one.
 func TestClonesShareResults(t *testing.T) {
 	value := time.Now().UnixNano() // nobody has tested this
 	tested := func() string {
 		s := newSmall(t)
-		s.write(s.dir, "a/a_test.go", fmt.Sprintf("package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { t.Log(%d) }\n", value), 0o644)
+		s.write(s.dir, "a/a_test.go", fmt.Sprintf(filing, value), 0o644)
 		if passed, printed, _ := s.check(); !passed {
 			t.Fatal(printed)
 		}
