@@ -420,7 +420,7 @@ func TestFittedHeldAndSetWindow(t *testing.T) {
 // slower and slower. The first refusal may be evidence. Refusals that go on at an eighth, with
 // nearly all served, are none.
 func TestRefusalsAtRandom(t *testing.T) {
-	for seed := range need.Fewer(uint64(8), 20) {
+	for seed := range need.Fewer(uint64(4), 20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		f := limit.NewFitted(limit.MustRolling(40, time.Second))
 		now, served := mono.Time(0), map[int]int{}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -73,7 +74,7 @@ func TestHeadroomLaws(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spec.Bounded = true // less than all goes
-			spec.Programs = 40
+			spec.Programs = need.Fewer(15, 40)
 			limittest.Laws(t, spec)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -299,7 +300,7 @@ func TestCountIsThePresent(t *testing.T) {
 // A server refuses 1.5 % of the requests at random, and the client is killed every second or so.
 // The evidence against the rate as the cause outlives the process, as the evidence for it does.
 func TestRefusalsAtRandomOverRestarts(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range need.Fewer[uint64](1, 3) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		p, now, served := newPupil(40), mono.Time(0), 0
 		var kept []limit.Lesson // as of the last news: the process may die at any time

@@ -219,7 +219,7 @@ func TestProducedRefusesNobody(t *testing.T) {
 	}
 	for name, law := range outputs {
 		for _, promised := range []bool{true, false} {
-			for _, perMinute := range []int64{8000, 29_000, 31_000, 400_000} { // 500 a second are 30,000 a minute
+			for _, perMinute := range []int64{8000, 29_000, 31_000, 400_000}[:need.Fewer(3, 4)] { // 500 a second are 30,000 a minute
 				x := produced(promised, perMinute, 60)
 				x.outputs = law
 				if perMinute == 8000 {

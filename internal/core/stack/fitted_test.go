@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -147,7 +148,7 @@ func TestWrongLimit(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", s.name, inFlight), func(t *testing.T) {
 				t.Parallel()
 				for _, n := range []int64{21, 25, 29, 43, 100} {
-					for seed := range uint64(2) {
+					for seed := range need.Fewer[uint64](1, 2) {
 						rng := rand.New(rand.NewPCG(seed, uint64(n)))
 						w := wrong{stack: must(stack.New(stack.Config{Limiter: limit.MustRolling(n, time.Second), Pause: steady})), server: s.new(rng), inFlight: inFlight, rng: rng}
 						const lasts = 20 * time.Minute

@@ -102,6 +102,9 @@ func TestShareThroughOutages(t *testing.T) {
 		if (o.Limited > 0) != excess || o.Limited != r.Limited || c.split != (o.From != nil && o.Parts > 1000) || o.From != nil && *o.From < 68 {
 			t.Errorf("%s: %+v, %d limited in all", c.name, o, r.Limited)
 		}
+		if !excess {
+			continue
+		}
 		if again := ran(t, s); !reflect.DeepEqual(again, r) {
 			t.Errorf("%s: again it is another run", c.name)
 		}
