@@ -106,7 +106,7 @@ func compile(t *testing.T, module string, files map[string]string) {
 	if len(others) > 0 {
 		run("go", slices.Concat([]string{"list", "-export", "-overlay", overlay}, others)...)
 	}
-	if len(tests) > 0 && run("go", slices.Concat([]string{"test", "-c", "-vet=off", "-overlay", overlay, "-o", dir}, tests)...) {
+	if len(tests) > 0 && run("go", slices.Concat([]string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", dir}, tests)...) {
 		for _, folder := range tests {
 			run(filepath.Join(dir, filepath.Base(folder)+".test"))
 		}
