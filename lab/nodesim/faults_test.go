@@ -263,7 +263,7 @@ var faults = []planted{
 		name:  "recalled by who has left",
 		late:  true,
 		means: "a node says what the store had although it may have left",
-		edits: []edit{{"recall.go", "if t.leaves {", "if false {"}},
+		edits: []edit{{"recall.go", "if t.goes {", "if false {"}},
 		aims: []aim{func(c *nodesim.Config) {
 			*c = base(rolling(60, 2*time.Second), 2, c.Seed)
 			c.Way, c.StoreWay = sharp, near
