@@ -33,7 +33,7 @@ func TestSlips(t *testing.T) {
 		{"a key for a backlog", "", []string{"enqueue", urls, "--backlog", "sqlite:OUT/1.db", "-H", "X-K: {key}"}, cli.ExitUsage, "--header X-K has {key}, which is filled in when a request is sent; expected at paceline work"},
 		{"a field for a backlog of requests", "", []string{"enqueue", ttl, "--backlog", "sqlite:OUT/1.db", "-H", "X-A: 1"}, cli.ExitUsage, "--header X-A: a backlog keeps requests in JSONL as they are"},
 		{"a field for a backlog", "", []string{"enqueue", urls, "--backlog", "sqlite:OUT/1.db", "-H", "X-A: 1"}, cli.ExitOK, "1 of 1 requests added"},
-		{"a sheet", "", []string{"run", urls, "--limit", "5/s", "--out", "OUT/x.parquet"}, cli.ExitUsage, "--out results.jsonl, then duckdb"},
+		{"a sheet", "", []string{"run", urls, "--limit", "5/s", "--out", "OUT/x.xlsx"}, cli.ExitUsage, "expected such as --out results.parquet"},
 		{"a variable", "PACELINE_LIMIT=fast", []string{"run", urls}, cli.ExitUsage, "(--limit is from PACELINE_LIMIT in the environment)"},
 		{"a flag beside a variable", "PACELINE_LIMIT=5/s", []string{"run", urls, "--rate", "5/q"}, cli.ExitUsage, "--rate"},
 		{"a deadline as flag", "", []string{"run", urls, "--deadline", "5s"}, cli.ExitUsage, "did you mean --ttl or --until?"},

@@ -131,8 +131,8 @@ var renamesOpen = runtime.GOOS != "windows"
 // Replace replaces the content of a file, all at once and durably, and returns the file open. old is the
 // open File of that path, or nil. Replace closes old, unless it fails: then old is as it was. If Replace
 // returns a File and an error, the content is there, but a power cut may bring the old one back.
-func Replace(disk Disk, path string, content []byte) (*File, error) {
-	return ReplaceBy(disk, path, func(w io.Writer) error {
+func Replace(disk Disk, path string, content []byte, old *File) (*File, error) {
+	return replaceBy(disk, path, old, func(w io.Writer) error {
 		_, err := w.Write(content)
 		return err
 	})
@@ -150,8 +150,12 @@ func (c *counting) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ReplaceBy is Replace for a content that write writes, piece by piece.
+// ReplaceBy is Replace for a content that write writes, piece by piece. The file must not be open.
 func ReplaceBy(disk Disk, path string, write func(io.Writer) error) (*File, error) {
+	return replaceBy(disk, path, nil, write)
+}
+
+func replaceBy(disk Disk, path string, old *File, write func(io.Writer) error) (*File, error) {
 	tmp := path + ".new"
 	// A crash may have left a file there, or a stranger may have put a link there.
 	if err := disk.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -182,7 +186,28 @@ func ReplaceBy(disk Disk, path string, write func(io.Writer) error) (*File, erro
 		_ = disk.Remove(tmp)
 		return nil, err
 	}
-	return &File{name: path, regular: true, h: h, size: to.n}, disk.SyncFolder(path)
+	f := &File{name: path, regular: true, h: h, size: to.n}
+	if !closed {
+		old.Discard()
+	} else if err := f.reopen(); err != nil {
+		return nil, err
+	}
+	return f, disk.SyncFolder(path)
+}
+
+// reopen opens the file of a File that was closed.
+func (f *File) reopen() error {
+	if f == nil {
+		return nil
+	}
+	h, err := os.OpenFile(f.name, os.O_WRONLY|os.O_APPEND, private)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.h = h
+	return nil
 }
 
 // Name is the path of the file, or the name of the stream.

@@ -168,7 +168,7 @@ func TestCatchUp(t *testing.T) {
 func TestMeanFollowsTheCosts(t *testing.T) {
 	var n Node
 	n.reset()
-	n.Line(1, limit.Cost{limit.Requests: 7})
+	n.Line(1, limit.Cost{limit.Requests: 7}, 0)
 	for i, c := range []struct{ cost, mean, large int64 }{
 		{0, 7, 7}, // nothing was sent: the head
 		{16, 16, 16},
@@ -176,7 +176,7 @@ func TestMeanFollowsTheCosts(t *testing.T) {
 		{1, 16, 17},  // 16 less, and a deviation of 1 + 15/16
 	} {
 		if i > 0 {
-			n.use(mono.Time(i), &limit.Cost{limit.Requests: c.cost})
+			n.use(mono.Time(i), &limit.Cost{limit.Requests: c.cost}, false)
 		}
 		if mean, large := n.mean()[0], n.large()[0]; mean != c.mean || large != c.large {
 			t.Errorf("after %d requests, the last of %d: a mean of %d and %d at most, want %d and %d", i, c.cost, mean, large, c.mean, c.large)
