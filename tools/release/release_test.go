@@ -331,20 +331,34 @@ func TestPrograms(t *testing.T) {
 // machineOf is the machine that a program in the archive of a platform is for.
 func machineOf(t *testing.T, out string, p platform, program string) string {
 	t.Helper()
-	name := "paceline_0.9.8_" + p.os + "_" + p.arch
+	data := bytes.NewReader(programOf(t, out, p, program))
 	switch p.os {
 	case "linux":
-		e, err := elf.NewFile(bytes.NewReader(unpacked(t, read(t, out, name+".tar.gz"))[name+"/"+program]))
+		e, err := elf.NewFile(data)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e.Machine.String()
 	case "darwin":
-		m, err := macho.NewFile(bytes.NewReader(unpacked(t, read(t, out, name+".tar.gz"))[name+"/"+program]))
+		m, err := macho.NewFile(data)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return m.Cpu.String()
+	}
+	e, err := pe.NewFile(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%#x", e.Machine)
+}
+
+// programOf is a program of the archive of a platform.
+func programOf(t *testing.T, out string, p platform, program string) []byte {
+	t.Helper()
+	name := "paceline_0.9.8_" + p.os + "_" + p.arch
+	if p.os != "windows" {
+		return unpacked(t, read(t, out, name+".tar.gz"))[name+"/"+program]
 	}
 	z, err := zip.OpenReader(filepath.Join(out, name+".zip"))
 	if err != nil {
@@ -355,11 +369,7 @@ func machineOf(t *testing.T, out string, p platform, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := pe.NewFile(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("%#x", e.Machine)
+	return data
 }
 
 // The workflow of a tag does nothing that is not tested here, but for the upload.
