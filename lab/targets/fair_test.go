@@ -8,12 +8,16 @@ import (
 )
 
 // The law of ours reaches every aim that is not said to be open: by five seeds that it was tuned on, or with PACELINE_LONG=1 by the twenty
-// that it was not.
+// that it was not. `./check` has every second scenario of those that begin with the same word.
 func TestFairReaches(t *testing.T) {
-	long := need.Long()
+	long, met := need.Long(), map[string]int{}
 	for _, a := range Table() {
 		name := a.Scenario.Name
 		if !long && (strings.HasPrefix(name, "day-") || testing.Short() && !strings.HasPrefix(name, "cold-10")) {
+			continue
+		}
+		word, _, _ := strings.Cut(name, "-")
+		if met[word]++; need.Fewer(met[word]%2 == 0, false) {
 			continue
 		}
 		c := named(t, "fair")
