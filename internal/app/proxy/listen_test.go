@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -41,6 +42,16 @@ func (x *proxied) later(path string, fields ...string) <-chan outcome {
 		c <- outcome{status: resp.StatusCode, body: body}
 	}()
 	return c
+}
+
+// The failure of a listener ends the server, and Wait returns it.
+func TestListenerFails(t *testing.T) {
+	x := start(t, to(upstreamOf(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "whole") }), "9/s"))
+	done := x.ends(t)
+	x.server.listeners[0].Close()
+	if err := <-done; !errors.Is(err, net.ErrClosed) || !x.server.proxy.stopping.Load() {
+		t.Errorf("it ends with %v, and stops: %v", err, x.server.proxy.stopping.Load())
+	}
 }
 
 // After Stop the server finishes requests in flight, refuses waiting ones, and accepts no new ones.

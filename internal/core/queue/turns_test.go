@@ -49,6 +49,9 @@ func TestOneRound(t *testing.T) {
 	turns := queue.NewTurns(at(0), 2, time.Second, 1, 0)
 	turns.Due(at(0), nil)
 	turns.Ended(at(0.5), 0, true)
+	if _, due := turns.Due(at(0), []int{7}); !slices.Equal(due, []int{7}) {
+		t.Errorf("nothing is due, and to 7 it appends %v", due)
+	}
 	if round, due := turns.Due(at(3), nil); round != 1 || len(due) > 0 || turns.Skipped() != 0 {
 		t.Errorf("round %d, due %v, skipped %d; want round 1 alone", round, due, turns.Skipped())
 	}

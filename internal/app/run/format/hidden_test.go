@@ -148,6 +148,26 @@ func TestLinesOfPacelineStay(t *testing.T) {
 	}
 }
 
+// The keys of a run are hidden in what is shown of each request, also of one with secrets of its own.
+func TestSecretsOfARequestBesideKeys(t *testing.T) {
+	const key, own = "9aK7q0Xw5Tz3Lm8Rv1", "Zx4Pq7Ns2Vb6Hd0Yc5"
+	s := NewSecrets([]secret.Key{{Name: "A", Value: key}}, nil, nil, nil)
+	text := key + " and " + own
+	for _, c := range []struct {
+		r    *Request
+		want string
+		n    int
+	}{
+		{nil, "[A] and " + own, 1},
+		{&Request{}, "[A] and " + own, 1},
+		{&Request{own: []secret.Key{{Name: "row.token", Value: own}}}, "[A] and [row.token]", 2},
+	} {
+		if got, n := s.Of(c.r).HideIn(text); got != c.want || n != c.n {
+			t.Errorf("of %+v: %q with %d hidden, want %q", c.r, got, n, c.want)
+		}
+	}
+}
+
 // Values from a row are secret if their field or parameter is. Values of each attempt are not
 // shown.
 func TestSecretsOfRows(t *testing.T) {

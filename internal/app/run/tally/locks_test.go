@@ -47,4 +47,14 @@ func TestSkipped(t *testing.T) {
 	if got := n.Totals; got.SkippedDone != 1 || got.SkippedExpired != 1 || got.SkippedDead != 1 || n.Bad.Dead[format.DeadLength] != 1 {
 		t.Errorf("skipped %+v, dead %v", got, n.Bad.Dead)
 	}
+	// The same, counted as they are read. What ended before no longer remains.
+	n.Totals, n.Uses[0].Remaining = Totals{}, limit.Cost{limit.Requests: 5}
+	for id, want := range map[string]bool{"done": false, "expired": false, "new": true, "dead": false, "again": true} {
+		if sends := n.Read(&format.Request{ID: id, Hash: format.HashOf(id), Cost: limit.One}); sends != want {
+			t.Errorf("%s is sent: %v, want %v", id, sends, want)
+		}
+	}
+	if got, left := n.Totals, n.Uses[0].Remaining[limit.Requests]; got.Input != 5 || got.SkippedDone != 1 || got.SkippedExpired != 1 || got.SkippedDead != 1 || left != 2 {
+		t.Errorf("when all were read: %+v, %d remain", got, left)
+	}
 }

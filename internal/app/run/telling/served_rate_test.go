@@ -42,7 +42,7 @@ func TestServings(t *testing.T) {
 	if _, _, is := s.News(2); is {
 		t.Error("it is what was told")
 	}
-	for want, in := range map[string]time.Duration{"19/s": 1049 * time.Millisecond, "10/s": 2 * time.Second, "20/m": time.Minute, "1/3m10s": 3800 * time.Second} {
+	for want, in := range map[string]time.Duration{"19/s": 1049 * time.Millisecond, "10/s": 2 * time.Second, "20/m": time.Minute, "1/3m10s": 3800 * time.Second, "1/3m11s": 3801 * time.Second} {
 		if got := RateText(20, in); got != want {
 			t.Errorf("20 in %v: %s, want %s", in, got, want)
 		}
