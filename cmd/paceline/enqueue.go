@@ -133,21 +133,24 @@ func kept(c *run.Config) error {
 		private func(format.Template) bool
 	}{
 		{"header", c.Header, func(t format.Template) bool { return secret.PrivateField(t.Name()) }},
-		{"query", c.Query, func(t format.Template) bool { return secret.PrivateParameter(t.Name(), t.Fill(&format.Values{})) }},
+		{"query", c.Query, func(t format.Template) bool {
+			return secret.PrivateParameter(t.Name(), t.Fill(&format.Values{}))
+		}},
 	} {
 		for _, t := range of.all {
 			_, fixed := t.Fixed()
 			for _, word := range []string{"key", "token", "nonce", "attempt"} {
 				if t.Has(word) {
-					return fmt.Errorf("--%s %s has {%s}, which is filled in when a request is sent%s", of.flag, t.Name(), word, instead)
+					return fmt.Errorf("--%s %s has {%s}, which is filled in when a request is sent%s", of.flag, t.Name(), word,
+						instead)
 				}
 			}
 			switch {
 			case fixed && of.private(t):
 				return fmt.Errorf("--%s %s is a secret, which a backlog does not keep%s", of.flag, t.Name(), instead)
 			case c.Format == nil:
-				return fmt.Errorf("--%s %s: a backlog keeps requests in JSONL as they are; expected in the requests, or at paceline work, "+
-					"which sends", of.flag, t.Name())
+				return fmt.Errorf("--%s %s: a backlog keeps requests in JSONL as they are; expected in the requests, or at "+
+					"paceline work, which sends", of.flag, t.Name())
 			}
 		}
 	}

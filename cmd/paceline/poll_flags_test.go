@@ -39,7 +39,8 @@ func TestRunEvery(t *testing.T) {
 		{"--every 5ms --rounds 9 --dry-run --limit 1/s", cli.ExitOK, " so turns are skipped"},
 		{"--every 5s --dry-run --by 09:00", cli.ExitUsage, "--by with --every"},
 	} {
-		code, stdout, stderr := paceline("", append([]string{"run", urls}, strings.Fields("--limit 100/s "+c.args)...)...)
+		code, stdout, stderr := paceline("", append([]string{"run", urls},
+			strings.Fields("--limit 100/s "+c.args)...)...)
 		if code != c.code || !strings.Contains(stdout+stderr, c.want) {
 			t.Errorf("%s: exit %d, want %d with %q: %s%s", c.args, code, c.code, c.want, stdout, stderr)
 		}

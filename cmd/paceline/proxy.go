@@ -256,7 +256,8 @@ func inFlags(err error) error {
 var proxyFields = map[string]string{
 	"Listen": "listen", "Forward.Listen": "forward", "Forward.Bundle": "forward-bundle", "Forward.Tunnels": "tunnels",
 	"State": "state", "Handover": "handover", "Metrics.Listen": "metrics", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to",
-	"Preset": "preset", "PerSecond": "per-second", "Limits": "limit", "Use": "use", "Ramp": "ramp", "Strangers": "strangers", "InFlight": "in-flight",
+	"Preset": "preset", "PerSecond": "per-second", "Limits": "limit", "Use": "use",
+	"Ramp": "ramp", "Strangers": "strangers", "InFlight": "in-flight",
 	"Share": "share", "Arrivals": "latency-max", "Keys": "key-env", "Header": "header", "Query": "query",
 	"Attempts": "attempts", "ConnectTimeout": "connect-timeout", "Connections": "max-connections", "Frozen": "max-frozen",
 }

@@ -277,8 +277,8 @@ func (f *runFlags) ofAddress(c *run.Config) {
 // whose checks --organization.
 func (f *runFlags) whose(c *run.Config) error {
 	if len(f.organizations) > 0 && c.Auto != nil && len(c.Limits)+len(c.Resources) == 0 {
-		return cli.Usage(errors.New("--organization with --limit auto alone: each key finds a limit for itself, and none is shared; expected " +
-			"--limit N/U or --preset beside it"))
+		return cli.Usage(errors.New("--organization with --limit auto alone: each key finds a limit for itself, and none " +
+			"is shared; expected --limit N/U or --preset beside it"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.organizations)) {
 		switch {

@@ -28,7 +28,9 @@ func TestAPlanByATime(t *testing.T) {
 		{[]string{"--header", "Authorization: Bearer x", "--limit", "5000/h", "--limit", "search: 10/m", "--by", "2m30s", github}, "without, 65 of 90 fit, and 25 do not", cli.ExitOK}, // 3 windows of 10 of 55
 		{[]string{"--limit", "none", "--by", "1h", in}, "there is no limit", cli.ExitOK},
 		{[]string{"--preset", "openai:tier1", "--by", "1h", batch}, "1 % of the limits are enough", cli.ExitOK},
-		{[]string{"--limit", "1/s", "--answer-time", "1h", "--by", "30m", in}, "answers take 1h0m0s (--answer-time), and 30m0s are left (--by): none could come in time", cli.ExitConfig},
+		{[]string{"--limit", "1/s", "--answer-time", "1h", "--by", "30m", in},
+			"answers take 1h0m0s (--answer-time), and 30m0s are left (--by): none could come in time",
+			cli.ExitConfig},
 		{[]string{"--limit", "1/s", "--by", "soon", in}, `--by "soon", expected a time of day (09:00)`, cli.ExitUsage},
 	} {
 		code, stdout, stderr := paceline("", append([]string{"run", "--dry-run"}, c.args...)...)

@@ -123,7 +123,9 @@ func TestRunRefuses(t *testing.T) {
 		{"--limit 20/s --key-env PL_TEST_NONE " + good, 4, "--key-env: the environment variable PL_TEST_NONE is not set"},
 		{"--limit 20/s --key-env PL_TEST_EMPTY " + good, 4, "--key-env: the environment variable PL_TEST_EMPTY is empty"},
 		{"--limit 20/s --key-env PL_TEST_KEY,PL_TEST_SAME " + good, 4, "--key-env: PL_TEST_KEY and PL_TEST_SAME have the same value: as two keys they would be allowed twice the limit"},
-		{"--limit auto --key-env PL_TEST_KEY --header X:{key} --organization PL_TEST_KEY=a " + good, 2, "--organization with --limit auto alone: each key finds a limit for itself, and none is shared; expected --limit N/U or --preset beside it"},
+		{"--limit auto --key-env PL_TEST_KEY --header X:{key} --organization PL_TEST_KEY=a " + good, 2,
+			"--organization with --limit auto alone: each key finds a limit for itself, and none is shared; " +
+				"expected --limit N/U or --preset beside it"},
 		{"--limit 20/s --query k={key} " + good, 4, "bad configuration: a template has {key}, but there are no keys: name their environment variables with --key-env"},
 		{"--limit 20/s " + absent, 4, "open " + absent + ": no such file or directory"},
 		{"--limit 20/s " + filepath.Dir(good), 4, filepath.Dir(good) + " is a folder, expected a file"},

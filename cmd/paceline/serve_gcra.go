@@ -61,11 +61,14 @@ func (s *serveGCRA) run(ctx context.Context) error {
 	return attend(ctx, &s.serving, func(log io.Writer) (*ratetest.GCRA, error) {
 		s.config.LogTo = log
 		return ratetest.NewGCRA(s.config)
-	}, func(_ *ratetest.GCRA, url string) greeting { return s.greeting(url) }, func(g *ratetest.GCRA) error { return s.write(g.Report()) })
+	}, func(_ *ratetest.GCRA, url string) greeting {
+		return s.greeting(url)
+	}, func(g *ratetest.GCRA) error { return s.write(g.Report()) })
 }
 
 func (s *serveGCRA) greeting(url string) greeting {
-	what := fmt.Sprintf("serving %s/: %d requests per %v for all, %d at the start", url, s.config.Limit, s.config.Window, s.config.Level)
+	what := fmt.Sprintf("serving %s/: %d requests per %v for all, %d at the start", url, s.config.Limit,
+		s.config.Window, s.config.Level)
 	if s.clients == 0 { // a virtual clock has no speed
 		what += fmt.Sprintf(", clock × %v", s.config.Scale)
 	}

@@ -27,7 +27,8 @@ func rendered(t *testing.T, values string) ([]byte, error) {
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
 		t.Fatal(err)
 	}
-	to, err := util.ToRenderValues(chart, given, common.ReleaseOptions{Name: "paceline", Namespace: "paceline-system", IsInstall: true}, nil)
+	release := common.ReleaseOptions{Name: "paceline", Namespace: "paceline-system", IsInstall: true}
+	to, err := util.ToRenderValues(chart, given, release, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -95,13 +96,20 @@ func TestChartWithValues(t *testing.T) {
 		hasNot []string
 		kinds  int
 	}{
-		{"", []string{"state: /var/lib/paceline/proxy.state", "type: Recreate"}, []string{"share:", "storageClassName"}, 5},
-		{"{replicas: 3, store: {env: STORE}, networkPolicy: {egress: [{to: [{podSelector: {matchLabels: {app: db}}}], ports: [{port: 5432}]}]}}",
+		{"", []string{"state: /var/lib/paceline/proxy.state", "type: Recreate"},
+			[]string{"share:", "storageClassName"}, 5},
+		{"{replicas: 3, store: {env: STORE}, networkPolicy: " +
+			"{egress: [{to: [{podSelector: {matchLabels: {app: db}}}], ports: [{port: 5432}]}]}}",
 			[]string{"replicas: 3", "share: {env: STORE}", `"port":5432`}, []string{"state", "Recreate"}, 4},
-		{"{networkPolicy: {enabled: false}, storage: {class: fast}, grace: 0, port: 80, metrics: {port: 81, names: false}, probes: {live: 3}}",
-			[]string{"storageClassName: fast", "grace: 0s", "terminationGracePeriodSeconds: 10", "containerPort: 80", "0.0.0.0:81, names: false", "periodSeconds: 3"}, []string{"NetworkPolicy", "7878", "9090"}, 4},
-		{"{image: 'registry.example/paceline@sha256:ab', secret: keys, resources: {limits: {memory: 2Gi}}, config: \"upstreams:\\n- {to: 'https://b.example', limits: [1/s]}\\n\"}",
-			[]string{"registry.example/paceline@sha256:ab", "secretRef: {name: keys}", "2Gi", "b.example"}, []string{"api.example.com", "TEAM_KEY"}, 5},
+		{"{networkPolicy: {enabled: false}, storage: {class: fast}, grace: 0, port: 80, " +
+			"metrics: {port: 81, names: false}, probes: {live: 3}}",
+			[]string{"storageClassName: fast", "grace: 0s", "terminationGracePeriodSeconds: 10",
+				"containerPort: 80", "0.0.0.0:81, names: false", "periodSeconds: 3"},
+			[]string{"NetworkPolicy", "7878", "9090"}, 4},
+		{"{image: 'registry.example/paceline@sha256:ab', secret: keys, resources: {limits: {memory: 2Gi}}, " +
+			"config: \"upstreams:\\n- {to: 'https://b.example', limits: [1/s]}\\n\"}",
+			[]string{"registry.example/paceline@sha256:ab", "secretRef: {name: keys}", "2Gi", "b.example"},
+			[]string{"api.example.com", "TEAM_KEY"}, 5},
 	} {
 		text, err := rendered(t, c.values)
 		if err != nil {

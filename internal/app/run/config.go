@@ -307,8 +307,8 @@ func (c *Config) contradiction() error {
 			c.AnswerTime, c.TTL)
 	}
 	if left := time.Until(c.By); c.AnswerTime > 0 && !c.By.IsZero() && c.AnswerTime >= left {
-		return fmt.Errorf("answers take %v (--answer-time), and %v are left (--by): none could come in time", c.AnswerTime,
-			max(left, 0).Round(time.Second))
+		return fmt.Errorf("answers take %v (--answer-time), and %v are left (--by): none could come in time",
+			c.AnswerTime, max(left, 0).Round(time.Second))
 	}
 	if c.isBatch() && c.OutDir != "" {
 		return errors.New("results of batches for language models have the bodies: no files of bodies")
