@@ -21,8 +21,8 @@ import (
 	"github.com/paceline-go/paceline/internal/text/rate"
 )
 
-const ctlLong = `List the runs and proxies of this user that go on, and change their limits, keys and requests in flight. The change holds
-until they end, or until a proxy reads a changed file. They write a line about each change on standard error.
+const ctlLong = `List the runs of this user that go on, and change their limits, keys and requests in flight.
+A change holds until the run ends. The run writes a line about each change on standard error.
 
 If several go on, --pid says which one is meant.`
 
@@ -43,7 +43,7 @@ type ctlFlags struct {
 func newCtl() *cobra.Command {
 	var f ctlFlags
 	c := &cobra.Command{
-		Use: "ctl", Short: "List the runs and proxies that go on; pause them, or change their limits", Long: ctlLong,
+		Use: "ctl", Short: "List the runs that go on; pause them, or change their limits", Long: ctlLong,
 		Example: ctlExample,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -58,7 +58,8 @@ func newCtl() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.show(cmd) },
 	}
 	pause := &cobra.Command{
-		Use: "pause [KEY]", Short: "Send nothing with a key, or with no key; what is in flight is still answered", Args: cobra.MaximumNArgs(1),
+		Use: "pause [KEY]", Short: "Send nothing with a key, or with no key; what is in flight is still answered",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			until, err := parseUntil(f.until, time.Now())
 			if err != nil {
@@ -67,9 +68,11 @@ func newCtl() *cobra.Command {
 			return f.turn(cmd, daemon.Turn{Knob: "pause", Name: first(args), Until: until})
 		},
 	}
-	pause.Flags().StringVar(&f.until, "until", "", "end of the pause: a time of day (09:00), an instant as in RFC 3339, or a duration (default: until resume)")
+	pause.Flags().StringVar(&f.until, "until", "",
+		"end of the pause: a time of day (09:00), an instant as in RFC 3339, or a duration (default: until resume)")
 	resume := &cobra.Command{
-		Use: "resume [KEY]", Short: "End a pause of a key, or of all keys. Pauses that a server asked for go on", Args: cobra.MaximumNArgs(1),
+		Use: "resume [KEY]", Short: "End a pause of a key, or of all keys. Pauses that a server asked for go on",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.turn(cmd, daemon.Turn{Knob: "resume", Name: first(args)})
 		},
@@ -88,16 +91,19 @@ func newCtl() *cobra.Command {
 		},
 	}
 	concurrency := &cobra.Command{
-		Use: "concurrency N", Short: "Bound the requests in flight; 0: as many as at the start", Args: cobra.ExactArgs(1),
+		Use: "concurrency N", Short: "Bound the requests in flight; 0: as many as at the start",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if n, err := strconv.Atoi(args[0]); err != nil || n < 0 {
-				return cli.Usage(fmt.Errorf("N %q, expected a number of requests, 1 or more; or 0 for as many as at the start", args[0]))
+				return cli.Usage(fmt.Errorf("N %q, expected a number of requests, 1 or more; or 0 for as many as at the start",
+					args[0]))
 			}
 			return f.turn(cmd, daemon.Turn{Knob: "concurrency", Value: args[0]})
 		},
 	}
 	c.AddCommand(show, pause, resume, limit, concurrency)
-	c.PersistentFlags().StringVar(&f.pid, "pid", "", "number of the program, as paceline ctl lists it, if several go on")
+	c.PersistentFlags().StringVar(&f.pid, "pid", "",
+		"number of the program, as paceline ctl lists it, if several go on")
 	for _, of := range []*cobra.Command{c, show} {
 		of.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	}
@@ -145,11 +151,12 @@ func (f *ctlFlags) one(ctx context.Context) (p daemon.Program, s ctlState, err e
 	}
 	switch {
 	case len(names) == 0:
-		err = cli.Exit(cli.ExitFailure, errors.New("no run or proxy of this user goes on"))
+		err = cli.Exit(cli.ExitFailure, errors.New("no run of this user goes on"))
 	case f.pid != "":
 		err = cli.Usage(fmt.Errorf("--pid %s: no such program, expected %s", f.pid, strings.Join(names, ", or ")))
 	case len(all) == 0:
-		err = cli.Exit(cli.ExitFailure, fmt.Errorf("program %s does not answer, maybe since it is suspended", strings.Join(silent, ", ")))
+		err = cli.Exit(cli.ExitFailure, fmt.Errorf("program %s does not answer, maybe since it is suspended",
+			strings.Join(silent, ", ")))
 	default:
 		err = cli.Usage(fmt.Errorf("%d programs go on, expected %s", len(names), strings.Join(names, ", or ")))
 	}
@@ -215,13 +222,14 @@ func (f *ctlFlags) list(cmd *cobra.Command) error {
 		return writeJSON(out, append([]ctlState{}, states...))
 	}
 	if len(states)+len(silent) == 0 {
-		_, err := fmt.Fprintln(out, "no run or proxy of this user goes on")
+		_, err := fmt.Fprintln(out, "no run of this user goes on")
 		return err
 	}
 	var rows screen.Table
 	rows.Head("pid", "program", "since", "waiting", "in flight", "limits")
 	for _, s := range states {
-		rows.Row(s.PID, text.Sanitize(s.title()), s.Began.Local().Format(time.TimeOnly), text.Thousands(int64(s.Waiting)),
+		rows.Row(s.PID, text.Sanitize(s.title()), s.Began.Local().Format(time.TimeOnly),
+			text.Thousands(int64(s.Waiting)),
 			text.Thousands(int64(s.InFlight)), text.Sanitize(strings.Join(s.Limits, ", ")))
 	}
 	for _, pid := range silent {
@@ -275,6 +283,7 @@ func (f *ctlFlags) show(cmd *cobra.Command) error {
 	if s.Concurrency > 0 {
 		most = text.Thousands(int64(s.Concurrency)) + " at most"
 	}
-	_, err = fmt.Fprintf(out, "%s waiting, %s in flight (%s)\n", text.Thousands(int64(s.Waiting)), text.Thousands(int64(s.InFlight)), most)
+	_, err = fmt.Fprintf(out, "%s waiting, %s in flight (%s)\n",
+		text.Thousands(int64(s.Waiting)), text.Thousands(int64(s.InFlight)), most)
 	return err
 }

@@ -13,10 +13,10 @@ import (
 func newCtl() *cobra.Command {
 	return &cobra.Command{
 		Use:                "ctl",
-		Short:              "List the runs and proxies that go on; pause them, or change their limits (not on Windows)",
+		Short:              "List the runs that go on; pause them, or change their limits (not on Windows)",
 		DisableFlagParsing: true,
 		RunE: func(*cobra.Command, []string) error {
-			return errors.New("paceline ctl is not for Windows; expected a new start with other flags: the same command goes on")
+			return errors.New("paceline ctl is not for Windows; expected a new start with other flags")
 		},
 	}
 }

@@ -34,7 +34,8 @@ func (f *runFlags) control(r *run.Run, in *runInput, tell func(string)) (close f
 // State implements daemon.Controllable.
 func (c *controlledRun) State() any {
 	p := c.Progress()
-	s := ctlState{Verb: c.verb, What: c.what, Began: c.began, Waiting: p.Waiting, InFlight: p.InFlight, Limits: c.Limits()}
+	s := ctlState{Verb: c.verb, What: c.what, Began: c.began, Waiting: p.Waiting, InFlight: p.InFlight,
+		Limits: c.Limits()}
 	line := runLine(&p)
 	s.Progress = line.Fit(progressWidth, func(_, text string) string { return text })
 	s.Concurrency, _ = c.InFlight()

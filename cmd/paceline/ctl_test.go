@@ -99,11 +99,11 @@ func TestCtlOfRuns(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
 	defer srv.Close()
 	s := newSteering(t)
-	s.says(0, "no run or proxy of this user goes on")
-	s.says(cli.ExitFailure, "no run or proxy of this user goes on", "pause")
+	s.says(0, "no run of this user goes on")
+	s.says(cli.ExitFailure, "no run of this user goes on", "pause")
 	file := s.urls(400, srv.URL)
-	a, errs := s.start("run", file, "--limit", "1/s", "--limit", "300/m", "--key-env", "KEY_A,KEY_B", "-H", "X-Key: {key}",
-		"--out", filepath.Join(t.TempDir(), "a.jsonl"))
+	a, errs := s.start("run", file, "--limit", "1/s", "--limit", "300/m", "--key-env", "KEY_A,KEY_B",
+		"-H", "X-Key: {key}", "--out", filepath.Join(t.TempDir(), "a.jsonl"))
 	s.until(1)
 	b, _ := s.start("run", file, "--limit", "1/h", "--out", filepath.Join(t.TempDir(), "b.jsonl"))
 	s.until(2)
@@ -129,7 +129,8 @@ func TestCtlOfRuns(t *testing.T) {
 		{"show", 0, "waiting: paceline ctl resume"},
 		{"pause KEY_C", cli.ExitConfig, `no key "KEY_C", expected KEY_A or KEY_B, or no name for all of them`},
 		{"pause --until 25:00", cli.ExitUsage, `--until "25:00", expected a time of day`},
-		{"limit 4/h", cli.ExitConfig, "4/h may be for each of several limits; expected the name of one before it: 1/s or 300/m"},
+		{"limit 4/h", cli.ExitConfig,
+			"4/h may be for each of several limits; expected the name of one before it: 1/s or 300/m"},
 		{"limit 2/s 1/s", cli.ExitConfig, `no limit "2/s", expected 1/s or 300/m`},
 		{"limit 1/s quick", cli.ExitUsage, `RATE "quick" does not say per what time`},
 		{"limit 1/s 200", cli.ExitUsage, `RATE "200" does not say per what time`},
@@ -161,11 +162,12 @@ func TestCtlOfRuns(t *testing.T) {
 	if err := a.Wait(); err != nil {
 		t.Errorf("the run: %v\n%s", err, errs)
 	}
-	for _, want := range []string{"paceline ctl: all keys paused until paceline ctl resume\n", "paceline ctl: limit 1/s is 900/s now\n",
+	for _, want := range []string{"paceline ctl: all keys paused until paceline ctl resume\n",
+		"paceline ctl: limit 1/s is 900/s now\n",
 		"paceline ctl: 7 in flight at most\n", "400 done, 0 rejected"} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("the run says %q, want %q", errs, want)
 		}
 	}
-	s.says(0, "no run or proxy of this user goes on")
+	s.says(0, "no run of this user goes on")
 }

@@ -48,7 +48,8 @@ type Turn struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Controlled opens the socket of this process, and serves p there until Close. Only processes of this user are answered.
+// Controlled opens the socket of this process, and serves p there until Close. Only processes of this
+// user are answered.
 func Controlled(p Controllable) (*Control, error) {
 	in, err := folder()
 	if err != nil {
@@ -73,7 +74,9 @@ func Controlled(p Controllable) (*Control, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/control", func(w http.ResponseWriter, _ *http.Request) { Answer(w, http.StatusOK, p.State()) })
+	mux.HandleFunc("GET /v1/control", func(w http.ResponseWriter, _ *http.Request) {
+		Answer(w, http.StatusOK, p.State())
+	})
 	mux.HandleFunc("POST /v1/control", func(w http.ResponseWriter, r *http.Request) { turned(w, r, p) })
 	c.server = &http.Server{Handler: http.MaxBytesHandler(mux, longestBody), ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = c.server.Serve(listener{l}) }()
@@ -146,7 +149,8 @@ func Programs(ctx context.Context) (all []Program, silent []string, err error) {
 			all = append(all, p)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Program) int { return len(a.PID) - len(b.PID) }) // of the same length they are sorted
+	// The folder has those of the same length in order.
+	slices.SortStableFunc(all, func(a, b Program) int { return len(a.PID) - len(b.PID) })
 	return all, silent, nil
 }
 
