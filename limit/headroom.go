@@ -34,6 +34,7 @@ type Headroom struct {
 	idle    mono.Time // since when nothing is in flight
 	last    mono.Time
 	open    int
+	blanks  int           // of these, without a cost: as in a turn of a store, they are no load
 	after   uint64        // requests up to this one are not its own
 	once    time.Duration // the length of a ramp that is not repeated; 0: none
 	tanks   []tank
@@ -107,7 +108,7 @@ func (h *Headroom) BeginOnce(now mono.Time, ramp time.Duration) {
 	for i := range h.tanks { // they begin anew
 		h.tanks[i].level = 0
 	}
-	if h.open == 0 {
+	if h.open == h.blanks {
 		h.idle = h.last
 	}
 }
@@ -256,7 +257,7 @@ func (h *Headroom) ReadyLeaving(now mono.Time, first *Cost, cost Cost, free floa
 
 // begins reports whether the next Admit begins a ramp.
 func (h *Headroom) begins(now mono.Time) bool {
-	if h.ramp == 0 || h.open > 0 {
+	if h.ramp == 0 || h.open > h.blanks {
 		return false
 	}
 	rested := now.Sub(h.idle)
@@ -274,12 +275,15 @@ func (h *Headroom) pass(now mono.Time) {
 
 // Admit implements Limiter.
 func (h *Headroom) Admit(s *Sent) {
-	if h.begins(max(s.At, h.last)) {
+	counts := s.Cost != (Cost{})
+	if counts && h.begins(max(s.At, h.last)) {
 		h.Begin(s.At)
 	}
 	h.pass(s.At)
 	h.limiter.Admit(s)
-	h.open++
+	if h.open++; !counts {
+		h.blanks++
+	}
 	for i := range h.tanks {
 		h.tanks[i].open += h.tanks[i].asks(&s.Cost)
 	}
@@ -292,7 +296,11 @@ func (h *Headroom) Settle(now mono.Time, s *Sent, o *Outcome) {
 	if s.Number <= h.after {
 		return
 	}
-	if h.open--; h.open == 0 {
+	h.open--
+	switch {
+	case s.Cost == (Cost{}):
+		h.blanks--
+	case h.open == h.blanks:
 		h.idle = h.last
 	}
 	for i := range h.tanks {
@@ -306,6 +314,57 @@ func (h *Headroom) Settle(now mono.Time, s *Sent, o *Outcome) {
 			t.level += float64(c.of(t.unit))
 		}
 	}
+}
+
+// AppendState implements Keeper, if the limits in it are Keepers.
+func (h *Headroom) AppendState(b []byte) []byte {
+	w := begun(b, 'h')
+	w.number(int64(math.Float64bits(h.use)))
+	w.number(int64(h.ramp))
+	w.number(int64(h.once))
+	for _, t := range []mono.Time{h.began, h.idle, h.last} {
+		w.instant(t)
+	}
+	for i := range h.tanks {
+		w.number(int64(math.Float64bits(h.tanks[i].level)))
+		w.instant(h.tanks[i].at)
+	}
+	part := appendState(nil, h.limiter)
+	w.number(int64(len(part)))
+	return append(w, part...)
+}
+
+// Restore implements Keeper.
+func (h *Headroom) Restore(state []byte) error {
+	r := reading("Headroom", 'h', state)
+	use := math.Float64frombits(r.uvarint("the part that is used"))
+	ramp := time.Duration(r.number("the ramp", 0, math.MaxInt64))
+	once := time.Duration(r.number("a ramp that is not repeated", 0, math.MaxInt64))
+	began, idle, last := r.instant("the beginning of the ramp"), r.instant("the last answer"), r.instant("the last change")
+	tanks := make([]tank, len(h.tanks))
+	for i := range tanks {
+		level := math.Float64frombits(r.uvarint("a level"))
+		if r.err == nil && !(level >= 0 && level <= MaxCost) {
+			return r.fail("a level of %v", level)
+		}
+		tanks[i].level, tanks[i].at = level, r.instant("the time of a level")
+	}
+	part := r.bytes("the limit")
+	if err := r.end(); err != nil {
+		return err
+	}
+	if !(use > 0) || (&HeadroomConfig{Use: use}).Check() != nil {
+		return r.fail("a part of %v is used", use)
+	}
+	if err := Restore(h.limiter, part); err != nil {
+		return fmt.Errorf("limit: Headroom: %w", err)
+	}
+	h.use, h.ramp, h.once, h.began, h.idle = use, ramp, once, began, idle
+	h.last = max(h.last, last)
+	for i := range tanks {
+		h.tanks[i].level, h.tanks[i].at = tanks[i].level, tanks[i].at
+	}
+	return nil
 }
 
 // tank is the use of a bucket as if it held and gave only the used part.

@@ -11,7 +11,7 @@ import (
 // Keeper is a Limiter whose memory can be written and read back, also in another process. Package
 // share keeps the limits of several machines so. Rolling, Calendar, Anchored, Bucket, Weighted,
 // Produced and Cooldown are Keepers. The functions AppendState and Restore do it for an All, a
-// Varying, a Named and a Fitted, too, if their parts are Keepers: Keeps reports it.
+// Varying, a Named, a Fitted and a Headroom, too, if their parts are Keepers: Keeps reports it.
 type Keeper interface {
 	Limiter
 
@@ -122,6 +122,8 @@ func Configuration(l Limiter) string {
 			parts = append(parts, Configuration(part))
 		}
 		return "All [" + strings.Join(parts, "; ") + "]"
+	case *Headroom:
+		return fmt.Sprintf("Headroom: use %g, ramp %v [%s]", l.use, l.ramp, Configuration(l.limiter))
 	case *Rolling:
 		return l.configured("Rolling") + fmt.Sprintf(", margin %v", l.span-l.window) + when(l.grain > 0, fmt.Sprintf(", grain %v", l.grain))
 	case *Calendar:

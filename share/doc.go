@@ -143,7 +143,7 @@
 //   - The intervals of a Calendar are as right as the store's clock was when the first node came.
 //
 // These limiters of package limit can be shared by nodes: Rolling, Calendar, Bucket without Alone,
-// Weighted and Cooldown. An All, a Named and a Fitted of them can be shared, too. Other limiters
+// Weighted and Cooldown. An All, a Named, a Fitted and a Headroom of them can be shared. Other limiters
 // cannot be shared, for example Concurrency, Spacing, Sequence, Anchored and Produced, nor those
 // with a LearnLead or a OneWayMax. These must know each single request, and the state in the store
 // has only sums.

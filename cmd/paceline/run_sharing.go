@@ -57,8 +57,6 @@ func (f *sharingFlags) checkUse(c *run.Config) error {
 		return fmt.Errorf("%s with --limit auto, which finds its own part; expected a limit that is known", flag)
 	case c.Strangers != nil:
 		return fmt.Errorf("%s with --strangers, which finds its own part; expected one of the two", flag)
-	case f.store.Address != "" && f.ramp > 0:
-		return errors.New("--ramp with --share: processes begin at other times; expected one of the two")
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/lab/nodesim"
+	"github.com/paceline-go/paceline/limit"
 )
 
 // beside is a batch in some processes that always has more, and leaves a quarter of the limit free. In the
@@ -52,12 +53,14 @@ func TestReserveOverAStore(t *testing.T) {
 		r := nodesim.Run(c)
 		batch, people := sumOf(&c, r.ByNode[:w.batch]), sumOf(&c, r.ByNode[w.batch:])
 		rest := 0.75*w.kind.full - people
-		t.Logf("%-24s %d and %d: people %.2f/s wait %v, %v at 95 %%, %v at most; batch %.2f/s, %.3f of the rest; %.1f turns/s", w.kind.name,
-			w.batch, w.people, people, quantile(r.Waits, 0.5), quantile(r.Waits, 0.95), quantile(r.Waits, 1), batch, batch/rest,
+		t.Logf("%-24s %d and %d: people %.2f/s wait %v, %v at 95 %%, %v at most", w.kind.name, w.batch, w.people, people,
+			quantile(r.Waits, 0.5), quantile(r.Waits, 0.95), quantile(r.Waits, 1))
+		t.Logf("  batch %.2f/s, %.3f of the rest; %.1f turns/s", batch, batch/rest,
 			float64(r.Turns)/(c.Length-c.Warm).Seconds())
-		if quantile(r.Waits, 0.5) > 0 || quantile(r.Waits, 0.95) > 50*ms || batch < 0.95*rest || r.Refused > 0 {
-			t.Errorf("%s: people wait %v, %v at 95 %%; batch %.2f/s of %.2f; %d refused", w.kind.name, quantile(r.Waits, 0.5),
-				quantile(r.Waits, 0.95), batch, rest, r.Refused)
+		half, late := quantile(r.Waits, 0.5), quantile(r.Waits, 0.95)
+		if half > 0 || late > 50*ms || batch < 0.95*rest || r.Refused > 0 {
+			t.Errorf("%s: people wait %v, %v at 95 %%; batch %.2f/s of %.2f; %d refused", w.kind.name, half, late, batch,
+				rest, r.Refused)
 		}
 	}
 }
@@ -99,8 +102,53 @@ func TestReserveOverAStoreInTrouble(t *testing.T) {
 				c := beside(k, 2, 2, 8)
 				c.Seed, c.Trouble, c.Length = 100+seed, trouble, 80*time.Second
 				if r := nodesim.Run(c); r.Refused > 0 || r.Sent == 0 {
-					t.Errorf("%s, %s, seed %d: %d sent, %d refused at %v", k.name, name, seed, r.Sent, r.Refused, r.Refusals)
+					t.Errorf("%s, %s, seed %d: %d sent, %d refused at %v", k.name, name, seed, r.Sent, r.Refused,
+						r.Refusals)
 				}
+			}
+		}
+	}
+}
+
+// rising is a kind with a ramp of a minute.
+func rising(k kind) kind {
+	plain := k.limit
+	k.limit = func() limit.Limiter {
+		return must(limit.NewHeadroom(limit.HeadroomConfig{Limiter: plain(), Ramp: time.Minute}))
+	}
+	return k
+}
+
+// The load of all processes together rises within a minute of the first grant. A process that comes later,
+// or takes the place of one that was killed, begins no ramp.
+func TestRampOverAStore(t *testing.T) {
+	for _, k := range []kind{rolling(100, time.Second), bucket(100, 50, time.Second), weighted(100, time.Second)} {
+		for name, change := range map[string]func(c *nodesim.Config){
+			"one comes later": func(c *nodesim.Config) { c.Later, c.LaterAt = 1, 45*time.Second },
+			"kills":           func(c *nodesim.Config) { c.Kill = 10 * time.Second },
+		} {
+			c := base(rising(k), 4, 34)
+			c.Demand, c.Rested, c.Length = 100, true, 100*time.Second
+			change(&c)
+			r := nodesim.Run(c)
+			sent, most := 0, 0.0
+			for i, n := range r.Seconds[:60] {
+				sent, most = sent+n, most+k.full*float64(i+1)/60+1
+				if float64(sent) > most {
+					t.Fatalf("%s, %s: %d until second %d, want %.0f at most: %v", k.name, name, sent, i, most, r.Seconds)
+				}
+			}
+			after := 0
+			for _, n := range r.Seconds[60:100] {
+				after += n
+			}
+			t.Logf("%s, %s: %d while it rises, of %.0f; then %.1f/s", k.name, name, sent, 30*k.full, float64(after)/40)
+			least := 0.9
+			if c.Kill > 0 {
+				least = 0.6 // what a node held is given up after 7 s
+			}
+			if float64(sent) < least*30*k.full || float64(after) < least*40*k.full || r.Refused > 0 {
+				t.Errorf("%s, %s: %d while it rises, then %d, %d refused", k.name, name, sent, after, r.Refused)
 			}
 		}
 	}

@@ -488,8 +488,6 @@ func (u *Upstream) checkUse(c *Config) *ConfigError {
 		return nil
 	case u.Auto:
 		return wrong(at, "%s with the limit auto, which finds its own part; expected limits that are known", value)
-	case c.Share.Store != "" && u.Ramp > 0:
-		return wrong(".Ramp", "%v with limits in a store: processes begin at other times; expected none", u.Ramp)
 	}
 	return nil
 }

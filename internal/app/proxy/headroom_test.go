@@ -88,6 +88,49 @@ func TestReserveOfAClientInAStore(t *testing.T) {
 	})
 }
 
+// A ramp in a store begins with the first proxy, and not anew with the next one.
+func TestRampInAStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, store := newStrictServer(t, 20, time.Second), new(sharetest.Memory)
+		var all []*crowd
+		start := func() *crowd {
+			conf := sharingConfig(t, s, store, "20/s")
+			conf.MaxWait, conf.Upstreams[0].Ramp = time.Hour, 20*time.Second
+			p, err := New(conf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := newCrowd(t, p)
+			all = append(all, c)
+			t.Cleanup(func() {
+				c.leave()
+				c.asking.Wait()
+				conf.Shared.Close()
+				p.close()
+			})
+			return c
+		}
+		first := start()
+		first.ask("a", "/") // when the store is not new any more
+		first.join("a", 1000, same("/"))
+		for _, most := range []int{55, 155} { // 20/s · t²/2T: 50 within 10 s, 150 more within 20 s
+			before := s.all()
+			time.Sleep(10 * time.Second)
+			if n := s.all() - before; n > most || n < most*8/10 {
+				t.Errorf("%d within 10 s of the ramp, expected %d at most", n, most)
+			}
+			if most == 55 {
+				start().join("b", 300, same("/"))
+			}
+		}
+		before := s.all()
+		time.Sleep(10 * time.Second)
+		if n := s.all() - before; n < 185 || s.refused > 0 {
+			t.Errorf("%d in 10 s after the ramp, %d refused", n, s.refused)
+		}
+	})
+}
+
 // A client has so many requests in flight as it may, to the end of their answers.
 func TestInFlightOfAClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -134,10 +134,10 @@ func (u *Upstream) placeOf(l *sharestore.Limits, p transport.Partition, several 
 // share makes the limits of the transport shared.
 func (u *Upstream) share(c *Config, t *transport.Config) {
 	l := c.Shared
-	t.Fill = 0 // a Fill needs limits with forecasts
+	t.Fill, t.Ramp = 0, 0 // a Fill needs limits with forecasts, and the ramp is in the store
 	t.Share = func(p transport.Partition, made func() limit.Limiter) limit.Limiter {
 		if p.Scope != transport.ScopeClient { // a client's own limits are no part of others'
-			made = sharestore.Part(made, u.Use)
+			made = u.part(made)
 		}
 		own, err := l.Of(l.Name(u.placeOf(l, p, len(c.Upstreams) > 1)), made)
 		if err != nil { // cannot fail: checkShare has made the same
@@ -150,6 +150,11 @@ func (u *Upstream) share(c *Config, t *transport.Config) {
 		p.Key = l.KeyOf(r.Header, r.URL)
 		return p
 	}
+}
+
+// part returns a function that makes limits as far as they are used, and with the ramp.
+func (u *Upstream) part(made func() limit.Limiter) func() limit.Limiter {
+	return sharestore.Rising(sharestore.Part(made, u.Use), u.Ramp)
 }
 
 // CheckShared reads the store. It checks that the limits that are known beforehand are the ones
@@ -175,7 +180,7 @@ func (c *Config) CheckShared(ctx context.Context) error {
 				begins = l.Check // no request counts there
 			}
 			if err := begins(ctx, l.Name(u.placeOf(l, p, len(c.Upstreams) > 1)),
-				sharestore.Part(func() limit.Limiter { return made(p) }, u.Use)); err != nil {
+				u.part(func() limit.Limiter { return made(p) })); err != nil {
 				return err
 			}
 		}
@@ -199,7 +204,8 @@ func (c *Config) sameShared(next *Config) error {
 			was := &c.Upstreams[j]
 			if was.Name == n.Name &&
 				!(reflect.DeepEqual(was.Limits, n.Limits) && was.Preset == n.Preset && was.PerSecond == n.PerSecond &&
-					reflect.DeepEqual(keyLimits(was), keyLimits(n)) && was.InFlight == n.InFlight && was.Use == n.Use) {
+					reflect.DeepEqual(keyLimits(was), keyLimits(n)) && was.InFlight == n.InFlight && was.Use == n.Use &&
+					was.Ramp == n.Ramp) {
 				return fmt.Errorf("limits of %s change, which others share: they have to be changed everywhere, and proxies "+
 					"started again (paceline share forget); the rest is not applied either", n.Name)
 			}

@@ -396,15 +396,19 @@ func TestSharedUse(t *testing.T) {
 		if err := other.CheckShared(t.Context()); err == nil || !strings.Contains(err.Error(), "15 requests") {
 			t.Errorf("%v, want that the store has another limit", err)
 		}
-		for want, change := range map[string]func(*Upstream){
-			"Upstreams[0].Use: 4 % of 20 per 10s is less than 1": func(u *Upstream) { u.Use = 0.04 },
-			"Upstreams[0].Ramp: 1m0s with limits in a store":     func(u *Upstream) { u.Ramp = time.Minute },
-		} {
-			c := sharingConfig(t, s, store, "20/10s")
-			change(&c.Upstreams[0])
-			if _, err := c.Checked(); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %s", err, want)
-			}
+		c := sharingConfig(t, s, store, "20/10s")
+		c.Upstreams[0].Use = 0.04
+		const want = "Upstreams[0].Use: 4 % of 20 per 10s is less than 1"
+		if _, err := c.Checked(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		ramp := sharingConfig(t, s, store, "20/10s")
+		ramp.Upstreams[0].Ramp = time.Minute
+		if other, err = ramp.Checked(); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.CheckShared(t.Context()); err == nil || !strings.Contains(err.Error(), "ramp 1m0s") {
+			t.Errorf("%v, want that the limit in the store has no ramp", err)
 		}
 	})
 }

@@ -93,7 +93,7 @@ func (g *group) sharedName(key int, resource string) string {
 // Its results are alike.
 func (g *group) made(resource string) func() limit.Limiter {
 	c, rates := &g.r.c, g.limits()
-	return sharestore.Part(func() limit.Limiter {
+	return sharestore.Rising(sharestore.Part(func() limit.Limiter {
 		if resource != "" {
 			return c.limitsOf(resource)
 		}
@@ -102,7 +102,7 @@ func (g *group) made(resource string) func() limit.Limiter {
 			all[i], _ = c.made(l) // it was made before
 		}
 		return limit.NewAll(all...)
-	}, c.Use)
+	}, c.Use), c.Ramp)
 }
 
 // fixed returns the values of templates without placeholders. called makes the names of the map

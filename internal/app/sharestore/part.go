@@ -2,6 +2,7 @@ package sharestore
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -22,6 +23,44 @@ func Part(made func() limit.Limiter, use float64) func() limit.Limiter {
 		}
 		return l
 	}
+}
+
+// Rising returns a function that makes the limits of made with a ramp, in the store: it begins with the first
+// grant, and after a rest of all processes. A ramp of 0 is none.
+func Rising(made func() limit.Limiter, ramp time.Duration) func() limit.Limiter {
+	if ramp == 0 {
+		return made
+	}
+	return func() limit.Limiter {
+		l := made()
+		if l == nil {
+			return nil
+		}
+		return &rising{l, ramp}
+	}
+}
+
+// rising is limits of which those that are shared rise.
+type rising struct {
+	limit.Limiter
+	ramp time.Duration
+}
+
+// Unwrap shows the limits in it.
+func (r *rising) Unwrap() []limit.Limiter { return []limit.Limiter{r.Limiter} }
+
+// shared returns the shared parts of l as one.
+func shared(l limit.Limiter) limit.Limiter {
+	all, _, _ := divided(l)
+	one := together(all)
+	if r, ok := l.(*rising); ok {
+		h, err := limit.NewHeadroom(limit.HeadroomConfig{Limiter: one, Ramp: r.ramp})
+		if err != nil {
+			panic("sharestore: " + err.Error()) // a ramp is not negative: the command line has checked it
+		}
+		return h
+	}
+	return one
 }
 
 // CheckPart returns why no such part of the limits in l can be used; nil: it can.

@@ -198,10 +198,7 @@ func (l *Limits) share(name string, made func() limit.Limiter) share.Config {
 	return share.Config{
 		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least,
 		Logger: l.config.Logger,
-		Own: func() limit.Limiter {
-			all, _, _ := divided(made())
-			return together(all)
-		},
+		Own:    func() limit.Limiter { return shared(made()) },
 	}
 }
 
@@ -252,12 +249,13 @@ var errSeen = errors.New("seen")
 func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limiter) error {
 	var here string
 	if made != nil {
-		all, _, err := divided(made())
+		l := made()
+		all, _, err := divided(l)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		if len(all) > 0 {
-			here = limit.Configuration(together(all))
+			here = limit.Configuration(shared(l))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, reach)
