@@ -340,7 +340,8 @@ func (h *Headroom) Restore(state []byte) error {
 	use := math.Float64frombits(r.uvarint("the part that is used"))
 	ramp := time.Duration(r.number("the ramp", 0, math.MaxInt64))
 	once := time.Duration(r.number("a ramp that is not repeated", 0, math.MaxInt64))
-	began, idle, last := r.instant("the beginning of the ramp"), r.instant("the last answer"), r.instant("the last change")
+	began, idle := r.instant("the beginning of the ramp"), r.instant("the last answer")
+	last := r.instant("the last change")
 	tanks := make([]tank, len(h.tanks))
 	for i := range tanks {
 		level := math.Float64frombits(r.uvarint("a level"))

@@ -170,7 +170,8 @@ func (m *Member) Attach(d Driver) {
 
 // Supply gives the Member the functions of its driver. Gate, Group, Pool and transport call it. again
 // makes the driver call Ready again for all waiting requests. waiting returns their number, and the part
-// of the limit that all of them leave free (ReadyLeaving). note shows an event to people. A driver of your own finds the Members in a limiter by limit.Ask.
+// of the limit that all of them leave free (ReadyLeaving). note shows an event to
+// people. A driver of your own finds the Members in a limiter by limit.Ask.
 func (m *Member) Supply(again func(), waiting func() (n int, free float64), note func(kind, text string)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,8 @@ type remote interface {
 	limit.Limiter
 	// Supply is called before the first request, by Gate, Group, Pool and transport. again makes
 	// the driver call Ready again for all waiting requests. waiting returns their number, and
-	// the part of the limit that all of them leave free. note shows an event to people, with its kind and its text (observe.Event). Do not call these
+	// the part of the limit that all of them leave free. note
+	// shows an event to people, with its kind and its text (observe.Event). Do not call these
 	// functions within Ready, Admit or Settle.
 	Supply(again func(), waiting func() (n int, free float64), note func(kind, text string))
 	// Fresh reports whether an open request may still be written.
