@@ -35,6 +35,7 @@
 //	watch_page.go         run: --page: its address, and the page on which a run can be watched
 //	success.go            run: --success, a jq expression that a served answer must meet
 //	poll_flags.go         run: --every, --rounds: requests that are asked again and again
+//	openapi_flags.go      run: --openapi, by which rows become requests of an operation of an API
 //	page_flags.go         run: --next, by which the address of the next page is found
 //	via_flags.go          run: --via batch: flags that it excludes, and what it prints
 //	token_flags.go        run: where {token} comes from: --auth-command, --oauth-token-url

@@ -27,7 +27,12 @@ type givenFlags struct {
 	format, url, method, body, id string
 	curl, noHeader                bool
 	hasBody                       bool // also by --prompt-column
+
+	api openAPIFlags
 }
+
+// isRows reports whether requests are made of rows.
+func (g *givenFlags) isRows() bool { return g.url != "" || g.api.made != nil }
 
 func (g *givenFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&g.format, "input-format", "auto",
@@ -78,6 +83,9 @@ func (g *givenFlags) recognize(in *runInput, wanted []string) (found input.Found
 	if head, err = in.begin(); err != nil {
 		return found, nil, cli.Exit(cli.ExitConfig, err)
 	}
+	if form == input.Unknown && in.isFile && input.IsAPI(head) {
+		return found, nil, isAPI(in, "")
+	}
 	seen, err := input.Recognize(head, in.name, wanted)
 	switch {
 	case form == input.Curl && errors.Is(err, input.ErrForeign):
@@ -114,6 +122,9 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 		f.llm.takeArray(head)
 		return false, err
 	}
+	if err := g.api.config(cmd); err != nil {
+		return false, err
+	}
 	body, err := textOf("--body", g.body, int64(f.maxBody))
 	if err != nil {
 		return false, err
@@ -123,10 +134,10 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 	if err != nil {
 		return false, err
 	}
-	if found.Form == input.JSONL && g.url == "" {
+	if found.Form == input.JSONL && !g.isRows() {
 		return false, f.wholeLines(cmd, in, head, columns)
 	}
-	if found.Form == input.JSON && g.url == "" {
+	if found.Form == input.JSON && !g.isRows() {
 		if len(g.flags(cmd)) == 0 && f.llm.takeArray(head) {
 			return false, nil
 		}
@@ -147,11 +158,11 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 				c.Notice(text)
 			}
 		}}
-	if isTable && g.url == "" {
+	if isTable && !g.isRows() {
 		return false, g.needsURL(in, head, read, f)
 	}
 	h, err := format.NewItems(format.ItemsConfig{
-		Read: read, URL: g.url, Body: body, HasBody: g.hasBody || cmd.Flag("body").Changed, NotEmpty: f.prompt.column,
+		Read: read, URL: g.url, Operation: g.api.made, Body: body, HasBody: g.hasBody || cmd.Flag("body").Changed, NotEmpty: f.prompt.column,
 		ID: g.id, Method: g.method, Header: c.Header, Query: c.Query,
 	})
 	if err == nil && isTable {

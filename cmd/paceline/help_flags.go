@@ -11,7 +11,7 @@ var groupTable = cli.Groups{
 			header=FIELD     'Name: value' for every request; {key}, {nonce} are filled in
 			curl             the input has lines of curl, as copied from a browser`,
 			`next=HOW method=METHOD id=TEMPLATE query=PARAMETER input-format=FORMAT format=FORMAT base-url=URL
-			every rounds=N no-header skip-invalid next-while=POINTER max-pages=N
+			every rounds=N no-header skip-invalid next-while=POINTER max-pages=N openapi=FILE operation=NAME server=URL
 			flags=FILE init schema max-line max-header max-body queue redirects`},
 		{"Limits", `
 			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable

@@ -76,6 +76,7 @@ func newRun() *cobra.Command {
 		},
 	}
 	f.add(c)
+	f.given.api.add(c.Flags())
 	completeNames(c)
 	return c
 }

@@ -122,7 +122,7 @@ var Table = []Package{
 	{Name: "internal/app/screen", Ours: "internal/text", Std: "cmp fmt io os slices strings sync time unicode", Modules: "golang.org/x/term golang.org/x/text"},
 	{Name: "internal/app/cli", Ours: "internal/app/screen internal/secret internal/text", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "internal/app/cli/clitest", Ours: "internal/app/cli internal/app/screen", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
-	{Name: "internal/app/run/input", Ours: "internal/text internal/secret", Std: "bufio bytes compress/gzip crypto/sha256 encoding/base64 encoding/binary encoding/json encoding/xml errors fmt io iter net/http net/url path/filepath regexp slices strconv strings unicode unicode/utf16 unicode/utf8", Modules: "mvdan.cc/sh/v3/syntax"},
+	{Name: "internal/app/run/input", Ours: "internal/text internal/secret", Std: "bufio bytes compress/gzip crypto/sha256 encoding/base64 encoding/binary encoding/json encoding/xml errors fmt io iter net/http net/url path/filepath regexp slices strconv strings unicode unicode/utf16 unicode/utf8 cmp maps", Modules: "mvdan.cc/sh/v3/syntax go.yaml.in/yaml/v3"},
 	{Name: "internal/app/durable", Std: pure + " bufio bytes io os path/filepath runtime sync syscall crypto/sha256 encoding/base32 mime", Modules: "golang.org/x/sys"},
 	{Name: "internal/boottime", Std: "os strings sync time", Modules: "golang.org/x/sys"},
 	{Name: "internal/app/journal", Ours: "limit internal/app/durable internal/boottime limit/mono fairshare internal/text", Std: "any"},

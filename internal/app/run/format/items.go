@@ -22,6 +22,8 @@ type ItemsConfig struct {
 	// URL, Body and ID are templates of rows. Without a URL the items are URLs, commands or whole
 	// requests.
 	URL, Body, ID string
+	// Operation, if not nil, makes the URL, the method, the header and the body of a row.
+	Operation *input.Operation
 	// NotEmpty is a column that has a text in each row; empty: none.
 	NotEmpty string
 	HasBody  bool
@@ -47,7 +49,7 @@ func NewItems(c ItemsConfig) (*Items, error) {
 	h := &Items{c: c, inHeader: Columns(c.Header...)}
 	more := Columns(append(slices.Clone(c.Header), c.Query...)...)
 	isList := c.Read.Form == input.URLs
-	isRows := c.URL != "" || isList
+	isRows := c.URL != "" || isList || c.Operation != nil
 	for _, f := range []struct {
 		flag  string
 		given bool
@@ -59,12 +61,17 @@ func NewItems(c ItemsConfig) (*Items, error) {
 	if h.unit() != "element" && c.URL != "" {
 		return nil, fmt.Errorf("--url is for rows: each %s has its own", h.unit())
 	}
+	if c.Operation != nil && (isList || h.unit() != "element") {
+		return nil, fmt.Errorf("--openapi is for rows: each %s is a request of its own", h.unit())
+	}
 	if !isRows {
 		return h, nil
 	}
-	h.maker = &input.Maker{More: more}
+	h.maker = &input.Maker{More: more, Operation: c.Operation}
 	var err error
-	if h.maker.URL, err = input.URLTemplate(cmp.Or(c.URL, "{row.url}")); err != nil {
+	if c.Operation != nil {
+		h.c.Method = c.Operation.Method
+	} else if h.maker.URL, err = input.URLTemplate(cmp.Or(c.URL, "{row.url}")); err != nil {
 		return nil, fmt.Errorf("--url: %w", err)
 	}
 	if c.ID != "" {
@@ -221,10 +228,22 @@ func (h *Items) row(r *Reader, q *Request, item *input.Item) error {
 	}
 	q.filled, q.row = h.maker.More, item.Row
 	q.ID, q.Method, q.Body, q.Header = made.ID, h.c.Method, made.Body, h.header
+	if len(made.Header) > 0 {
+		q.Header = made.Header
+	}
 	if len(q.ID) == 0 || len(q.ID) > maxIDLen {
 		return r.errorf(item, item.Column, "the id has %d bytes, expected 1 to %d (--id)", len(q.ID), maxIDLen)
 	}
 	size := 0
+	for name, values := range made.Header {
+		for _, v := range values {
+			if !send.IsFieldName(name) || !send.IsFieldValue(v) {
+				return r.errorf(item, item.Column, "the header %q has a control character, or its name has; expected text "+
+					"without line breaks", name)
+			}
+			size += len(name) + len(v) + len(": \r\n")
+		}
+	}
 	for i, cell := range made.More {
 		if slices.Contains(h.inHeader, h.maker.More[i]) && !send.IsFieldValue(cell.Text) {
 			return &InputError{File: r.in.Name(), Line: cell.Line, Column: cell.Column,

@@ -25,6 +25,8 @@
 //	json.go         JSON, as lines and as an array
 //	shell.go        splits curl commands into words, as a shell does
 //	curl.go         options of a curl command; those that are refused
+//	openapi.go      a description of an API: its operations, references, servers
+//	operation.go    fills a row into an operation of an API: parameters by the names of columns
 //	har.go          requests of a HAR: what is left out, a body that is missing
 //	row.go          the columns of a row: {row.NAME}, a name that is missing, numbers and dates
 //	template.go     {NAME} in --url, --body, --id: how a value is escaped; a body's Content-Type

@@ -1,7 +1,9 @@
 package input
 
 import (
+	"cmp"
 	"errors"
+	"net/http"
 )
 
 // Maker makes requests from rows. Safe for concurrent use once it is set up.
@@ -9,6 +11,8 @@ type Maker struct {
 	// URL, Body and ID are filled in for each row. If Body is nil, requests have no body; if ID is
 	// nil, they have the id of the item.
 	URL, Body, ID *Template
+	// Operation, if not nil, makes the request in place of URL and Body.
+	Operation *Operation
 	// More names further columns, for templates that the sender of the request fills in.
 	More []string
 }
@@ -17,6 +21,7 @@ type Maker struct {
 type Made struct {
 	ID, URL string
 	Body    []byte
+	Header  http.Header // of Maker.Operation
 	// More are the cells of Maker.More.
 	More []Cell
 }
@@ -41,6 +46,9 @@ func (m *Maker) Check(r *Reader) error {
 
 func (m *Maker) refs() []string {
 	all := append([]string(nil), m.More...)
+	if m.Operation != nil {
+		all = append(all, m.Operation.Needs()...)
+	}
 	for _, t := range []*Template{m.URL, m.Body, m.ID} {
 		all = append(all, t.Rows()...)
 	}
@@ -55,7 +63,13 @@ func (m *Maker) Make(r *Reader, i *Item) (made Made, err error) {
 			return made, i.at(r.LineReader, "--id", err)
 		}
 	}
-	if made.URL, err = m.URL.fill(i.Row, made.ID); err != nil {
+	if m.Operation != nil {
+		id := made.ID
+		if made, err = m.Operation.fill(i.Row); err != nil {
+			return made, i.at(r.LineReader, "the operation", err)
+		}
+		made.ID = id
+	} else if made.URL, err = m.URL.fill(i.Row, made.ID); err != nil {
 		return made, i.at(r.LineReader, "the URL", err)
 	}
 	if m.Body != nil {
@@ -78,7 +92,7 @@ func (m *Maker) Make(r *Reader, i *Item) (made Made, err error) {
 // at adds to an error its place in the input.
 func (i *Item) at(in *LineReader, what string, err error) error {
 	if bad, ok := errors.AsType[*badCell](err); ok {
-		return in.Errorf(bad.cell.Line, bad.cell.Column, "%s: %s", what, bad.reason)
+		return in.Errorf(cmp.Or(bad.cell.Line, i.Line), cmp.Or(bad.cell.Column, i.Column), "%s: %s", what, bad.reason)
 	}
 	return in.Errorf(i.Line, i.Column, "%s: %v", what, err)
 }
