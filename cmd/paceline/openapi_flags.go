@@ -23,8 +23,10 @@ const mostDescribed = 64 << 20
 
 func (f *openAPIFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.file, "openapi", "",
-		"description of an API (OpenAPI 3.0 or 3.1, JSON or YAML). Columns are parameters by their names, of --operation")
-	p.StringVar(&f.operation, "operation", "", "with --openapi: the operation of each row, such as getPetById, or 'GET /pets/{petId}'")
+		"description of an API (OpenAPI 3.0 or 3.1, JSON or YAML). "+
+			"Columns are parameters by their names, of --operation")
+	p.StringVar(&f.operation, "operation", "",
+		"with --openapi: the operation of each row, such as getPetById, or 'GET /pets/{petId}'")
 	p.StringVar(&f.server, "server", "", "with --openapi: address of the API (default: its first server)")
 }
 
@@ -47,7 +49,8 @@ func (f *openAPIFlags) config(cmd *cobra.Command) error {
 	}
 	for _, name := range []string{"url", "method", "body", "prompt-column"} {
 		if flag := cmd.Flag(name); flag != nil && flag.Changed {
-			return cli.Usage(fmt.Errorf("--%s with --openapi, which has it for each operation; expected one of them", name))
+			return cli.Usage(fmt.Errorf("--%s with --openapi, which has it for each operation; "+
+				"expected one of them", name))
 		}
 	}
 	api, err := readAPI(f.file)
@@ -55,7 +58,8 @@ func (f *openAPIFlags) config(cmd *cobra.Command) error {
 		return err
 	}
 	if f.operation == "" {
-		return cli.Usage(fmt.Errorf("--openapi %s without --operation, expected one of them:\n%s", f.file, operations(api)))
+		return cli.Usage(fmt.Errorf("--openapi %s without --operation, expected one of them:\n%s", f.file,
+			operations(api)))
 	}
 	o, err := api.Operation(f.operation)
 	if err == nil {
@@ -126,5 +130,6 @@ func isAPI(in *runInput, limits string) error {
 		name = "'" + name + "'"
 	}
 	return cli.Usage(fmt.Errorf("%s describes an API, and has no requests. Its operations are:\n%s\nA table with %s "+
-		"has them:\n  paceline run rows.csv%s --openapi %s --operation %s", in.name, operations(api), columns, limits, in.name, name))
+		"has them:\n  paceline run rows.csv%s --openapi %s --operation %s", in.name, operations(api), columns,
+		limits, in.name, name))
 }

@@ -66,26 +66,34 @@ func TestRunParquet(t *testing.T) {
 	})
 	dir := t.TempDir()
 	out := filepath.Join(dir, "r.parquet")
-	args := []string{"run", "--limit", "500/s", "--concurrency", "1", "--progress", "off", write(t, "in.jsonl", numbered(3, lib.URL)),
+	args := []string{"run", "--limit", "500/s", "--concurrency", "1", "--progress", "off", write(t, "in.jsonl",
+		numbered(3, lib.URL)),
 		"--out", out, "--select", "id=.id, the n=.body.n, of=.body.of[], A.b=.body.at"}
 	code, stdout, stderr := paceline("", args...)
 	columns, rows := parquetRows(t, out)
 	want := []string{"0|9.007199254740992e+15|a|[1.50]", "0|9.007199254740992e+15|b|[1.50]", `2|0.5|<null>|{"b":null}`}
-	if code != 3 || stdout != "" || strings.Join(columns, ", ") != "id STRING, the n DOUBLE, of STRING, A.b JSON" || !slices.Equal(rows, want) {
+	if code != 3 || stdout != "" || strings.Join(columns,
+		", ") != "id STRING, the n DOUBLE, of STRING, A.b JSON" || !slices.Equal(rows, want) {
 		t.Fatalf("%d %s%s\n%q\n%s", code, stdout, stderr, columns, strings.Join(rows, "\n"))
 	}
-	if got := names(t, dir); strings.Join(got, " ") != "r.parquet r.parquet.dead.jsonl r.parquet.rows r.parquet.rows.journal" {
+	if got := names(t, dir); strings.Join(got,
+		" ") != "r.parquet r.parquet.dead.jsonl r.parquet.rows r.parquet.rows.journal" {
 		t.Errorf("there are %q", got)
 	}
 	if info, err := os.Stat(out); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
-	lib.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { fmt.Fprint(w, `{"n":9007199254740993,"of":["late"]}`) })
-	want = []string{"0|9007199254740992|a|[1.50]", "0|9007199254740992|b|[1.50]", `2|0.5|<null>|{"b":null}`, "1|9007199254740993|late|<null>"}
+	lib.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		fmt.Fprint(w,
+			`{"n":9007199254740993,"of":["late"]}`)
+	})
+	want = []string{"0|9007199254740992|a|[1.50]", "0|9007199254740992|b|[1.50]", `2|0.5|<null>|{"b":null}`,
+		"1|9007199254740993|late|<null>"}
 	var made os.FileInfo
 	for range 2 {
 		code, _, stderr = paceline("", append(args, "--retry-dead")...)
-		if columns, rows = parquetRows(t, out); code != 0 || lib.count() != 3 || columns[1] != "the n STRING" || !slices.Equal(rows, want) {
+		if columns, rows = parquetRows(t,
+			out); code != 0 || lib.count() != 3 || columns[1] != "the n STRING" || !slices.Equal(rows, want) {
 			t.Errorf("again: %d asked %d %s\n%q\n%s", code, lib.count(), stderr, columns, strings.Join(rows, "\n"))
 		}
 		info, err := os.Stat(out)
@@ -106,10 +114,12 @@ func TestRunParquetWhole(t *testing.T) {
 		}
 		fmt.Fprint(w, "text")
 	})
-	in := write(t, "in.jsonl", numbered(2, lib.URL)+`{"id":"old","url":"`+lib.URL+`?id=2","deadline":"2020-01-01T00:00:00Z"}`+"\n")
+	in := write(t, "in.jsonl", numbered(2,
+		lib.URL)+`{"id":"old","url":"`+lib.URL+`?id=2","deadline":"2020-01-01T00:00:00Z"}`+"\n")
 	out := filepath.Join(t.TempDir(), "results")
 	began := time.Now()
-	code, _, stderr := paceline("", "run", "--limit", "500/s", "--concurrency", "1", "--progress", "off", in, "--out", out, "--out-format", "parquet")
+	code, _, stderr := paceline("", "run", "--limit", "500/s", "--concurrency", "1", "--progress", "off", in,
+		"--out", out, "--out-format", "parquet")
 	columns, rows := parquetRows(t, out)
 	slices.Sort(rows)
 	if code != 3 || len(rows) != 3 {
@@ -117,8 +127,9 @@ func TestRunParquetWhole(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"id STRING": "0 1 old", "state STRING": "done done expired", "status INT(64,true)": "200 200 <null>",
-		"body STRING": "text <null> <null>", "body_base64 STRING": "<null> /wA= <null>", "possible_repeat BOOLEAN": "false false false",
-		"refused INT(64,true)": "<null> <null> <null>", "attempts INT(64,true)": "1 1 0",
+		"body STRING": "text <null> <null>", "body_base64 STRING": "<null> /wA= <null>",
+		"possible_repeat BOOLEAN": "false false false",
+		"refused INT(64,true)":    "<null> <null> <null>", "attempts INT(64,true)": "1 1 0",
 	} {
 		var got []string
 		i := slices.Index(columns, name)
@@ -136,7 +147,8 @@ func TestRunParquetWhole(t *testing.T) {
 	if i < 0 || !strings.Contains(rows[0], `|{"content-type":"text/plain; charset=utf-8","x-request-id":"r1"}|`) {
 		t.Fatalf("%q\n%s", columns, rows[0])
 	}
-	if _, err := fmt.Sscan(strings.Split(rows[0], "|")[i], &at); err != nil || time.UnixMilli(at).Sub(began).Abs() > time.Hour {
+	if _, err := fmt.Sscan(strings.Split(rows[0], "|")[i],
+		&at); err != nil || time.UnixMilli(at).Sub(began).Abs() > time.Hour {
 		t.Errorf("at is %d, %v", at, err)
 	}
 }
@@ -152,7 +164,8 @@ func TestRunParquetRefused(t *testing.T) {
 		t.Fatal(code, stderr)
 	}
 	file, rows := read(t, at("r.parquet")), read(t, at("r.parquet.rows"))
-	foreign := "r.parquet was not made of " + at("r.parquet.rows") + ": move it away, and the same command makes it anew"
+	foreign := "r.parquet was not made of " + at("r.parquet.rows") + ": " +
+		"move it away, and the same command makes it anew"
 	for _, c := range []struct {
 		name, file, rows string
 		args             []string
@@ -160,17 +173,25 @@ func TestRunParquetRefused(t *testing.T) {
 		says             string
 	}{
 		{"the file is gone", "", rows, nil, 0, "2 done before"},
-		{"its results are gone", file, "", nil, 1, "r.parquet is there, and " + at("r.parquet.rows") + ", by which a run goes on with it, is not"},
-		{"results were changed", file, strings.Replace(rows, "text", "tent", 1), nil, 1, "r.parquet has rows that were not made of " + at("r.parquet.rows") + ", which was changed: move the table away"},
-		{"results were cut short", file, rows[:strings.Index(rows, "\n")+1], nil, 1, "r.parquet has rows that were not made of "},
+		{"its results are gone", file, "", nil, 1,
+			"r.parquet is there, and " + at("r.parquet.rows") + ", by which a run goes on with it, is not"},
+		{"results were changed", file, strings.Replace(rows, "text", "tent", 1), nil, 1,
+			"r.parquet has rows that were not made of " + at("r.parquet.rows") + ", " +
+				"which was changed: move the table away"},
+		{"results were cut short", file, rows[:strings.Index(rows, "\n")+1], nil, 1,
+			"r.parquet has rows that were not made of "},
 		{"no such file", "no file of Parquet, but a text", rows, nil, 1, foreign},
 		{"too short", "PAR1", rows, nil, 1, foreign},
 		{"without its footer", "PAR1\xff\xff\xff\x7fPAR1", rows, nil, 1, foreign},
-		{"edited by another program", strings.Replace(file, "paceline.source", "another.program", 1), rows, nil, 1, foreign},
-		{"a selection", file, rows, []string{"--select", "id=.id"}, 4, `r.parquet was begun with "whole lines as parquet", and this is "id=.id as parquet": expected the same, or another --out`},
+		{"edited by another program", strings.Replace(file, "paceline.source", "another.program", 1), rows, nil, 1,
+			foreign},
+		{"a selection", file, rows, []string{"--select", "id=.id"}, 4,
+			`r.parquet was begun with "whole lines as parquet", and this is "id=.id as parquet": expected the same, or another --out`},
 		{"ordered", file, rows, []string{"--ordered"}, 2, "a table has no order; expected ORDER BY"},
-		{"two names that are one", file, rows, []string{"--select", "id=.id, ID=.id"}, 2, `names "ID" twice, expected each column once`},
-		{"standard output", file, rows, []string{"--out", "-", "--out-format", "parquet"}, 2, "--out-format parquet needs a file, expected such as --out results.parquet"},
+		{"two names that are one", file, rows, []string{"--select", "id=.id, ID=.id"}, 2,
+			`names "ID" twice, expected each column once`},
+		{"standard output", file, rows, []string{"--out", "-", "--out-format", "parquet"}, 2,
+			"--out-format parquet needs a file, expected such as --out results.parquet"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for name, text := range map[string]string{"r.parquet": c.file, "r.parquet.rows": c.rows} {
@@ -240,7 +261,8 @@ func TestRunParquetKilled(t *testing.T) {
 		}
 		return ids
 	}
-	kills := killedUntilDone(t, lib, kept, "run", "--limit", "none", "--concurrency", "8", "--progress", "off", "--out", out,
+	kills := killedUntilDone(t, lib, kept, "run", "--limit", "none", "--concurrency", "8", "--progress", "off",
+		"--out", out,
 		"--select", "id=.id, text=.body", write(t, "in.jsonl", numbered(n, lib.URL)))
 	got := shown()
 	if once := len(slices.Compact(slices.Sorted(slices.Values(got)))) == n; len(got) != n || !once {

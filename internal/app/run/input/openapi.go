@@ -66,7 +66,8 @@ func ReadAPI(b []byte) (*API, error) {
 	version := fmt.Sprint(root["openapi"])
 	switch {
 	case root["swagger"] != nil:
-		return nil, fmt.Errorf("Swagger %v, expected OpenAPI 3.0 or 3.1: npx swagger2openapi FILE converts it", root["swagger"])
+		return nil, fmt.Errorf("Swagger %v, expected OpenAPI 3.0 or 3.1: npx swagger2openapi FILE converts it",
+			root["swagger"])
 	case !strings.HasPrefix(version, "3.0") && !strings.HasPrefix(version, "3.1"):
 		return nil, fmt.Errorf("its member openapi is %q, expected 3.0 or 3.1", version)
 	}
@@ -152,7 +153,8 @@ func (a *API) Operation(name string) (*APIOperation, error) {
 	if len(near) == 0 {
 		near = names[:min(len(names), most)]
 	}
-	return nil, fmt.Errorf("there is no operation %q among the %d of the description, expected such as %s", name, len(names),
+	return nil, fmt.Errorf("there is no operation %q among the %d of the description, expected such as %s", name,
+		len(names),
 		strings.Join(near, ", "))
 }
 

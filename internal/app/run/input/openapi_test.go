@@ -30,7 +30,7 @@ paths:
     patch:
       operationId: patchPet
       servers: [{url: 'http://127.0.0.1:1'}]
-      requestBody: {content: {application/x-www-form-urlencoded: {schema: {required: [a], properties: {a: {type: string}, b: {type: number}}}}}}
+      requestBody: {content: {application/x-www-form-urlencoded: {schema: {$ref: '#/components/schemas/Form'}}}}
   /pets:
     post: {requestBody: {required: true, content: {application/json: {schema: {type: array}}}}}
   /cookie: {get: {parameters: [{name: s, in: cookie, required: true}]}}
@@ -79,7 +79,12 @@ components:
     W27: {allOf: [{$ref: '#/components/schemas/W28'}, {$ref: '#/components/schemas/W28'}]}
     W28: {allOf: [{$ref: '#/components/schemas/W29'}, {$ref: '#/components/schemas/W29'}]}
     W29: {properties: {a: {}}}
-    Pet: {allOf: [{$ref: '#/components/schemas/Base'}, {properties: {age: {type: integer}, tags: {type: array}, born: {type: string, format: date}, home: {type: object}, ok: {type: boolean}, any: {}}}]}
+    Form: {required: [a], properties: {a: {type: string}, b: {type: number}}}
+    Pet:
+      allOf:
+        - {$ref: '#/components/schemas/Base'}
+        - properties: {age: {type: integer}, tags: {type: array}, born: {type: string, format: date}}
+        - properties: {home: {type: object}, ok: {type: boolean}, any: {}}
 `
 
 // planned returns an operation of petAPI.
@@ -132,28 +137,44 @@ func TestOperation(t *testing.T) {
 		in, want  string
 	}{
 		{"getPetById", CSV, "petId,fields,ids,sort,X-Trace,note\n1,\"a b,c\",\"1,2\",asc,t 1,x\n2,,,,,\n",
-			"GET https://eu.example.com/v1/pets/1?fields=a+b&fields=c&ids=1%2C2&sort=asc X-Trace=[t 1] \nGET https://eu.example.com/v1/pets/2 "},
+			"GET https://eu.example.com/v1/pets/1?fields=a+b&fields=c&ids=1%2C2&sort=asc X-Trace=[t 1] \n" +
+				"GET https://eu.example.com/v1/pets/2 "},
 		{"GET /pets/{petId}", CSV, "petid\n-3\n", "GET https://eu.example.com/v1/pets/-3 "},
-		{"getPetById", CSV, "petId\n1.0\n", `in:2:1: the operation: column petId is "1.0", expected an integer (in: path)`},
-		{"getPetById", CSV, "note,petId\nx,3000000000\n", `in:2:3: the operation: column petId is "3000000000", expected an integer of 32 bits (in: path)`},
-		{"getPetById", CSV, "petId,sort\n1,up\n", `in:2:3: the operation: column sort is "up", expected one of asc, desc (in: query)`},
-		{"getPetById", CSV, "petId,sort\n,asc\n", `in:2:1: the operation: column petId is empty, and the operation needs it (in: path)`},
+		{"getPetById", CSV, "petId\n1.0\n",
+			`in:2:1: the operation: column petId is "1.0", expected an integer (in: path)`},
+		{"getPetById", CSV, "note,petId\nx,3000000000\n",
+			`in:2:3: the operation: column petId is "3000000000", expected an integer of 32 bits (in: path)`},
+		{"getPetById", CSV, "petId,sort\n1,up\n",
+			`in:2:3: the operation: column sort is "up", expected one of asc, desc (in: query)`},
+		{"getPetById", CSV, "petId,sort\n,asc\n",
+			`in:2:1: the operation: column petId is empty, and the operation needs it (in: path)`},
 		{"getPetById", CSV, "id\n1\n", `in:1:1: {row.petId}: there is no column "petId", expected one of id`},
-		{"getPetById", JSONL, `{"petId":7,"fields":["a",1.50],"X-Trace":null}`, "GET https://eu.example.com/v1/pets/7?fields=a&fields=1.50 "},
-		{"updatePet", CSV, "petId,name,age,tags,home,born,ok,any\n1,12,3,\"a,b\",\"{\"\"x\"\":1.50}\",2026-11-29,true,5\n",
+		{"getPetById", JSONL, `{"petId":7,"fields":["a",1.50],"X-Trace":null}`,
+			"GET https://eu.example.com/v1/pets/7?fields=a&fields=1.50 "},
+		{"updatePet", CSV,
+			"petId,name,age,tags,home,born,ok,any\n1,12,3,\"a,b\",\"{\"\"x\"\":1.50}\",2026-11-29,true,5\n",
 			`PUT https://eu.example.com/v1/pets/1 Content-Type=[application/json] {"age":3,"any":"5","born":"2026-11-29","home":{"x":1.50},"name":"12","ok":true,"tags":["a","b"]}`},
 		{"updatePet", JSONL, `{"petId":1,"name":"n","tags":["x",1.50],"any":{"a":[1]},"id":4}`,
 			`PUT https://eu.example.com/v1/pets/1 Content-Type=[application/json] {"any":{"a":[1]},"name":"n","tags":["x",1.50]}`},
-		{"updatePet", CSV, "petId,name,born\n1,n,29.11.2026\n", `in:2:5: the operation: column born is "29.11.2026", expected a date such as 2026-11-29 (in: body)`},
-		{"updatePet", CSV, "petId,name,ok\n1,n,yes\n", `in:2:5: the operation: column ok is "yes", expected true or false (in: body)`},
-		{"updatePet", CSV, "petId,name,home\n1,n,here\n", `in:2:5: the operation: column home is "here", expected an object of JSON`},
-		{"updatePet", JSONL, `{"petId":1}`, `in:1:1: the operation: column name is empty, and the operation needs it (in: body)`},
+		{"updatePet", CSV, "petId,name,born\n1,n,29.11.2026\n",
+			`in:2:5: the operation: column born is "29.11.2026", expected a date such as 2026-11-29 (in: body)`},
+		{"updatePet", CSV, "petId,name,ok\n1,n,yes\n",
+			`in:2:5: the operation: column ok is "yes", expected true or false (in: body)`},
+		{"updatePet", CSV, "petId,name,home\n1,n,here\n",
+			`in:2:5: the operation: column home is "here", expected an object of JSON`},
+		{"updatePet", JSONL, `{"petId":1}`,
+			`in:1:1: the operation: column name is empty, and the operation needs it (in: body)`},
 		{"patchPet", CSV, "petId,a,b\n1,x&y,1.5\n2,,\n",
-			"PATCH http://127.0.0.1:1/pets/1 Content-Type=[application/x-www-form-urlencoded] a=x%26y&b=1.5\nPATCH http://127.0.0.1:1/pets/2 "},
-		{"patchPet", CSV, "petId,a,b\n1,,1.5\n", `in:2:3: the operation: column a is empty, and the operation needs it (in: body)`},
-		{"POST /pets", JSONL, `{"body":[1,{"a":2}]}`, `POST https://eu.example.com/v1/pets Content-Type=[application/json] [1,{"a":2}]`},
-		{"POST /pets", JSONL, `{"body":""}`, "in:1:9: the operation: column body is empty, and the operation needs a body"},
-		{"POST /pets", JSONL, `{"body":"{"}`, "in:1:9: the operation: column body is no JSON, expected a whole body of JSON"},
+			"PATCH http://127.0.0.1:1/pets/1 Content-Type=[application/x-www-form-urlencoded] a=x%26y&b=1.5\n" +
+				"PATCH http://127.0.0.1:1/pets/2 "},
+		{"patchPet", CSV, "petId,a,b\n1,,1.5\n",
+			`in:2:3: the operation: column a is empty, and the operation needs it (in: body)`},
+		{"POST /pets", JSONL, `{"body":[1,{"a":2}]}`,
+			`POST https://eu.example.com/v1/pets Content-Type=[application/json] [1,{"a":2}]`},
+		{"POST /pets", JSONL, `{"body":""}`,
+			"in:1:9: the operation: column body is empty, and the operation needs a body"},
+		{"POST /pets", JSONL, `{"body":"{"}`,
+			"in:1:9: the operation: column body is no JSON, expected a whole body of JSON"},
 	} {
 		p, err := planned(t, c.operation)
 		if err != nil {
@@ -206,7 +227,8 @@ func TestOperationRefused(t *testing.T) {
 
 // A value cannot leave its place in the path, whatever it is.
 func TestOperationKeepsThePath(t *testing.T) {
-	api, err := ReadAPI([]byte("{\n\t\"openapi\": \"3.0.3\", \"info\": {}, \"paths\": {\"/a/{x}/b\": {\"get\": {\"parameters\": [{\"name\": \"x\", \"in\": \"path\"}]}}}}"))
+	api, err := ReadAPI([]byte("{\n\t\"openapi\": \"3.0.3\", \"info\": {}, " +
+		"\"paths\": {\"/a/{x}/b\": {\"get\": {\"parameters\": [{\"name\": \"x\", \"in\": \"path\"}]}}}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,8 +249,10 @@ func TestOperationKeepsThePath(t *testing.T) {
 // Lines of JSON with a member of that name are no description.
 func TestIsAPI(t *testing.T) {
 	for text, want := range map[string]bool{
-		petAPI: true, "{\n  \"openapi\": \"3.0.0\",\n  \"info\": {": true, `{"openapi":"3.0.0","info":{}}`: true, "# c\n\"swagger\": '2.0'\ninfo:": true,
-		`{"url":"http://a","openapi":1}`: false, "openapi,info\n1,2\n": false, "id,note\n1,openapi: info\n": false, "": false,
+		petAPI: true, "{\n  \"openapi\": \"3.0.0\",\n  \"info\": {": true, `{"openapi":"3.0.0","info":{}}`: true,
+		"# c\n\"swagger\": '2.0'\ninfo:": true,
+		`{"url":"http://a","openapi":1}`: false, "openapi,info\n1,2\n": false, "id,note\n1,openapi: info\n": false,
+		"": false,
 	} {
 		if got := IsAPI([]byte(text)); got != want {
 			t.Errorf("%.40q: %v", text, got)

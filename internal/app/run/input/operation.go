@@ -52,7 +52,8 @@ func (a *API) Plan(o *APIOperation, server string) (*Operation, error) {
 	}
 	p.base = strings.TrimRight(p.base, "/")
 	if !isURL(p.base) || strings.ContainsAny(p.base, "{}?#") {
-		return nil, fmt.Errorf("%s has no complete address of a server (servers: %q), expected --server https://…", o.Name, p.base)
+		return nil, fmt.Errorf("%s has no complete address of a server (servers: %q), expected --server https://…",
+			o.Name, p.base)
 	}
 	if err := a.params(o, p); err != nil {
 		return nil, err
@@ -88,9 +89,11 @@ func (a *API) params(o *APIOperation, p *Operation) error {
 				style != "" && style != map[string]string{"path": "simple", "query": "form", "header": "simple"}[q.in]
 			switch {
 			case slices.ContainsFunc(p.params, func(was apiParam) bool { return was.name == q.name && was.in == q.in }):
-			case q.in == "header" && slices.Contains([]string{"accept", "content-type", "authorization"}, strings.ToLower(q.name)):
+			case q.in == "header" && slices.Contains([]string{"accept", "content-type", "authorization"},
+				strings.ToLower(q.name)):
 			case odd && q.needed:
-				return fmt.Errorf("%s: %s, in %s, has a form that is not supported; expected --url and --body for this operation", at, q.name, q.in)
+				return fmt.Errorf("%s: %s, in %s, has a form that is not supported; "+
+					"expected --url and --body for this operation", at, q.name, q.in)
 			case odd:
 			default:
 				p.params = append(p.params, q)
@@ -119,7 +122,8 @@ func (a *API) body(o *APIOperation, p *Operation) error {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(content)) {
 		plain, _, _ := strings.Cut(strings.ToLower(kind), ";")
-		if isJSON := plain == "application/json" || strings.HasSuffix(plain, "+json"); isJSON || plain == "application/x-www-form-urlencoded" && p.bodyType == "" {
+		if isJSON := plain == "application/json" || strings.HasSuffix(plain,
+			"+json"); isJSON || plain == "application/x-www-form-urlencoded" && p.bodyType == "" {
 			p.bodyType = kind
 			if plain == "application/json" {
 				break
@@ -329,7 +333,9 @@ func (q *apiParam) values(c Cell) (all []string, err error) {
 		default:
 			d.UseNumber()
 			if err := d.Decode(&elements); err != nil {
-				return nil, &badCell{c, fmt.Sprintf("column %s is %s, expected an array of JSON, or texts with commas between", q.name, shortly(text))}
+				return nil, &badCell{c,
+					fmt.Sprintf("column %s is %s, expected an array of JSON, or texts with commas between", q.name,
+						shortly(text))}
 			}
 			for _, e := range elements {
 				all = append(all, fmt.Sprint(e))
@@ -354,7 +360,8 @@ func (q *apiParam) json(c Cell, values []string) json.RawMessage {
 		return b
 	case c.JSON != "":
 		return json.RawMessage(c.JSON)
-	case q.schema.kind == "array" && !strings.HasPrefix(strings.TrimSpace(values[0]), "[") && !json.Valid([]byte(c.Text)):
+	case q.schema.kind == "array" && !strings.HasPrefix(strings.TrimSpace(values[0]),
+		"[") && !json.Valid([]byte(c.Text)):
 		b, _ := json.Marshal(values)
 		return b
 	case q.schema.kind != "" && json.Valid([]byte(c.Text)):
@@ -369,8 +376,9 @@ var apiForms = map[string]struct {
 	form    *regexp.Regexp
 	example string
 }{
-	"date":      {regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$`), "a date such as 2026-11-29"},
-	"date-time": {regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$`), "a time such as 2026-11-29T18:00:00Z"},
+	"date": {regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$`), "a date such as 2026-11-29"},
+	"date-time": {regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$`),
+		"a time such as 2026-11-29T18:00:00Z"},
 	"uuid": {regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`),
 		"a UUID such as 123e4567-e89b-12d3-a456-426614174000"},
 }

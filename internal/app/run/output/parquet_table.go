@@ -86,7 +86,8 @@ func parquetSource(path string) (made int64, sum uint64, err error) {
 		}
 	}
 	if err != nil || made <= 0 {
-		return 0, 0, fmt.Errorf("%s was not made of %s: move it away, and the same command makes it anew", path, RowsOf(path))
+		return 0, 0, fmt.Errorf("%s was not made of %s: move it away, and the same command makes it anew", path,
+			RowsOf(path))
 	}
 	return made, sum, nil
 }
@@ -190,7 +191,8 @@ func (t *parquetTable) findKinds(size int64) error {
 // write writes the file.
 func (t *parquetTable) write(to io.Writer, size int64) error {
 	out := bufio.NewWriterSize(to, MostLines)
-	w := parquet.NewWriter(out, parquet.NewSchema("results", newParquetGroup(t.columns)), parquet.Compression(&parquet.Snappy),
+	w := parquet.NewWriter(out, parquet.NewSchema("results", newParquetGroup(t.columns)),
+		parquet.Compression(&parquet.Snappy),
 		parquet.DataPageVersion(1), parquet.DefaultEncodingFor(parquet.ByteArray, &parquet.Plain),
 		parquet.MaxRowsPerRowGroup(int64(t.groupRows)))
 	var buffered int

@@ -119,7 +119,8 @@ func TestParquetGroups(t *testing.T) {
 	add := func(n int, body *string) {
 		var lines []byte
 		for i := range n {
-			lines = (&format.Result{ID: fmt.Sprint(i), State: "done", At: "2026-11-29T12:00:00.5Z", Body: body}).Append(lines)
+			lines = (&format.Result{ID: fmt.Sprint(i), State: "done", At: "2026-11-29T12:00:00.5Z",
+				Body: body}).Append(lines)
 		}
 		if err := s.Out.Append(lines); err != nil {
 			t.Fatal(err)
