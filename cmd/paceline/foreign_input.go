@@ -149,7 +149,8 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 	isTable := slices.Contains([]input.Form{input.CSV, input.TSV, input.Lines}, found.Form)
 	read := input.Config{Form: found.Form, Comma: found.Comma, NoHeader: g.noHeader, ReadFile: bounded(int64(f.maxBody)),
 		Ignored: func(option, instead string) {
-			text := fmt.Sprintf("passed over in the %s: %s", map[bool]string{true: "HAR", false: "curl commands"}[found.Form == input.HAR], option)
+			text := fmt.Sprintf("passed over in the %s: %s",
+				map[bool]string{true: "HAR", false: "curl commands"}[found.Form == input.HAR], option)
 			if instead != "" {
 				text += " (" + instead + ")"
 			}
@@ -162,7 +163,8 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 		return false, g.needsURL(in, head, read, f)
 	}
 	h, err := format.NewItems(format.ItemsConfig{
-		Read: read, URL: g.url, Operation: g.api.made, Body: body, HasBody: g.hasBody || cmd.Flag("body").Changed, NotEmpty: f.prompt.column,
+		Read: read, URL: g.url, Operation: g.api.made,
+		Body: body, HasBody: g.hasBody || cmd.Flag("body").Changed, NotEmpty: f.prompt.column,
 		ID: g.id, Method: g.method, Header: c.Header, Query: c.Query,
 	})
 	if err == nil && isTable {

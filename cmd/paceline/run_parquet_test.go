@@ -186,7 +186,8 @@ func TestRunParquetRefused(t *testing.T) {
 		{"edited by another program", strings.Replace(file, "paceline.source", "another.program", 1), rows, nil, 1,
 			foreign},
 		{"a selection", file, rows, []string{"--select", "id=.id"}, 4,
-			`r.parquet was begun with "whole lines as parquet", and this is "id=.id as parquet": expected the same, or another --out`},
+			`r.parquet was begun with "whole lines as parquet", and this is "id=.id as parquet": ` +
+				"expected the same, or another --out"},
 		{"ordered", file, rows, []string{"--ordered"}, 2, "a table has no order; expected ORDER BY"},
 		{"two names that are one", file, rows, []string{"--select", "id=.id, ID=.id"}, 2,
 			`names "ID" twice, expected each column once`},

@@ -153,9 +153,11 @@ func TestOperation(t *testing.T) {
 			"GET https://eu.example.com/v1/pets/7?fields=a&fields=1.50 "},
 		{"updatePet", CSV,
 			"petId,name,age,tags,home,born,ok,any\n1,12,3,\"a,b\",\"{\"\"x\"\":1.50}\",2026-11-29,true,5\n",
-			`PUT https://eu.example.com/v1/pets/1 Content-Type=[application/json] {"age":3,"any":"5","born":"2026-11-29","home":{"x":1.50},"name":"12","ok":true,"tags":["a","b"]}`},
+			`PUT https://eu.example.com/v1/pets/1 Content-Type=[application/json] ` +
+				`{"age":3,"any":"5","born":"2026-11-29","home":{"x":1.50},"name":"12","ok":true,"tags":["a","b"]}`},
 		{"updatePet", JSONL, `{"petId":1,"name":"n","tags":["x",1.50],"any":{"a":[1]},"id":4}`,
-			`PUT https://eu.example.com/v1/pets/1 Content-Type=[application/json] {"any":{"a":[1]},"name":"n","tags":["x",1.50]}`},
+			`PUT https://eu.example.com/v1/pets/1 Content-Type=[application/json] ` +
+				`{"any":{"a":[1]},"name":"n","tags":["x",1.50]}`},
 		{"updatePet", CSV, "petId,name,born\n1,n,29.11.2026\n",
 			`in:2:5: the operation: column born is "29.11.2026", expected a date such as 2026-11-29 (in: body)`},
 		{"updatePet", CSV, "petId,name,ok\n1,n,yes\n",
@@ -264,7 +266,8 @@ func TestIsAPI(t *testing.T) {
 func FuzzOperation(f *testing.F) {
 	f.Add(petAPI, "getPetById", "petId,fields,sort\n1,a,asc\n")
 	f.Add(petAPI, "updatePet", "petId,name\n1,a\n")
-	f.Add(`{"openapi":"3.0.0","paths":{"/a":{"post":{"requestBody":{"content":{"application/json":{"schema":{"allOf":[{}]}}}}}}}}`, "POST /a", "a\n1\n")
+	f.Add(`{"openapi":"3.0.0","paths":{"/a":`+
+		`{"post":{"requestBody":{"content":{"application/json":{"schema":{"allOf":[{}]}}}}}}}}`, "POST /a", "a\n1\n")
 	f.Fuzz(func(t *testing.T, text, operation, rows string) {
 		api, err := ReadAPI([]byte(text))
 		if err != nil {

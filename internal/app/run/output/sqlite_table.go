@@ -57,7 +57,8 @@ const (
 
 // sqliteColumns are the columns of the table. Bytes are in the body.
 func sqliteColumns(shape *Shape) []tableColumn {
-	return slices.DeleteFunc(tableColumns(shape), func(c tableColumn) bool { return shape == nil && c.name == "body_base64" })
+	return slices.DeleteFunc(tableColumns(shape),
+		func(c tableColumn) bool { return shape == nil && c.name == "body_base64" })
 }
 
 // openTable opens the SQLite file and adds all results that exist. The file of results must be open.
@@ -67,7 +68,8 @@ func (s *Store) openTable() error {
 	if err := s.begin(f); err != nil {
 		return err
 	}
-	t := &sqliteTable{rows: f, path: c.view, columns: sqliteColumns(c.Shape), from: s.Out.ReaderAt(), size: s.Out.Durable}
+	t := &sqliteTable{rows: f, path: c.view, columns: sqliteColumns(c.Shape), from: s.Out.ReaderAt(),
+		size: s.Out.Durable}
 	// SQLite would make a file that others may read.
 	made, err := os.OpenFile(t.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if t.isNew = err == nil; t.isNew {
@@ -195,7 +197,8 @@ func (t *sqliteTable) add() error {
 	if err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
-	if _, err = tx.Exec("UPDATE paceline_source SET bytes = ?, crc64 = ?", pos, strconv.FormatUint(sum, 16)); err != nil {
+	if _, err = tx.Exec("UPDATE paceline_source SET bytes = ?, crc64 = ?", pos, strconv.FormatUint(sum,
+		16)); err != nil {
 		return err
 	}
 	if err = tx.Commit(); err == nil {
