@@ -20,7 +20,8 @@ func rowOf(pairs ...string) *Row {
 }
 
 func TestURLTemplate(t *testing.T) {
-	row := rowOf("email", "ann b@x.org/ö", "Full Name", "a&b=c+d e", "empty", "", "dots", "..", "host", "shop-1.example", "url", "https://a.example/x?y=1", "a.b", "{key}", "evil", "x/../../admin?z=1#")
+	row := rowOf("email", "ann b@x.org/ö", "Full Name", "a&b=c+d e", "empty", "", "dots", "..", "host",
+		"shop-1.example", "url", "https://a.example/x?y=1", "a.b", "{key}", "evil", "x/../../admin?z=1#")
 	for text, want := range map[string]string{
 		"https://h/p/{row.email}":              "https://h/p/ann%20b@x.org%2F%C3%B6",
 		"https://h/p/{row.evil}":               "https://h/p/x%2F..%2F..%2Fadmin%3Fz=1%23",
@@ -71,26 +72,36 @@ func filled(parse func(string) (*Template, error), text string, row *Row) string
 }
 
 func TestBodyTemplate(t *testing.T) {
-	row := rowOf("name", `Ann "A" <b>`+"\n", "n", "012", "qty", "12.50", "yes", "true", "nested", `{"a":[1]}`, "inject", `1, "admin": true`, "form", "a&b=c d", "key", "{key}")
+	row := rowOf("name", `Ann "A" <b>`+"\n", "n", "012", "qty", "12.50", "yes", "true", "nested", `{"a":[1]}`,
+		"inject", `1, "admin": true`, "form", "a&b=c d", "key", "{key}")
 	row.cells[4].JSON = `{"a":[1]}`
 	for _, c := range []struct{ text, given, kind, want string }{
-		{`{"name": "{row.name}", "qty": {row.qty}, "ok":{row.yes}, "of":{row.nested},"id":"x-{id}"}`, "", "application/json",
+		{`{"name": "{row.name}", "qty": {row.qty}, "ok":{row.yes}, "of":{row.nested},"id":"x-{id}"}`, "",
+			"application/json",
 			`{"name": "Ann \"A\" <b>\n", "qty": 12.50, "ok":true, "of":{"a":[1]},"id":"x-the id"}`},
 		{`[{row.qty},"\"{row.key}{row.n}"]`, "", "application/json", `[12.50,"\"{key}012"]`},
-		{`{"qty": {row.n}}`, "", "", `7:{row.n} is "012" where the body has a value of JSON; expected a number, true, false or null, or quotes around {row.…} for text`},
-		{`{"qty": {row.inject}}`, "", "", `7:{row.inject} is "1, \"admin\": true" where the body has a value of JSON; expected a number, true, false or null, or quotes around {row.…} for text`},
+		{`{"qty": {row.n}}`, "", "",
+			`7:{row.n} is "012" where the body has a value of JSON; expected a number, true, false or null, or quotes around {row.…} for text`},
+		{`{"qty": {row.inject}}`, "", "",
+			`7:{row.inject} is "1, \"admin\": true" where the body has a value of JSON; expected a number, true, false or null, or quotes around {row.…} for text`},
 		{`{"a": "{row.inject}"}`, "", "application/json", `{"a": "1, \"admin\": true"}`},
-		{"{\n \"qty\" {row.qty}}", "", "", `line 2, column 8: invalid character '0' after object key; expected JSON, with {row.COLUMN} for a value, or "{row.COLUMN}" for text`},
+		{"{\n \"qty\" {row.qty}}", "", "",
+			`line 2, column 8: invalid character '0' after object key; expected JSON, with {row.COLUMN} for a value, or "{row.COLUMN}" for text`},
 		{`{"key":"{key}"}`, "", "", "{key} is filled in for each attempt, in --header and --query alone"},
-		{`a={row.form}&b={row.name}`, "", "application/x-www-form-urlencoded", `a=a%26b%3Dc%20d&b=Ann%20%22A%22%20%3Cb%3E%0A`},
-		{`<n a="{row.name}">{row.form}</n>`, "", "application/xml", `<n a="Ann &#34;A&#34; &lt;b&gt;&#xA;">a&amp;b=c d</n>`},
+		{`a={row.form}&b={row.name}`, "", "application/x-www-form-urlencoded",
+			`a=a%26b%3Dc%20d&b=Ann%20%22A%22%20%3Cb%3E%0A`},
+		{`<n a="{row.name}">{row.form}</n>`, "", "application/xml",
+			`<n a="Ann &#34;A&#34; &lt;b&gt;&#xA;">a&amp;b=c d</n>`},
 		{`Dear {row.name}{you}`, "", "text/plain; charset=utf-8", "Dear Ann \"A\" <b>\n{you}"},
 		{`{row.form} is text`, "", "text/plain; charset=utf-8", "a&b=c d is text"},
-		{`{row.form}`, "Application/X-WWW-Form-URLencoded; charset=utf-8", "Application/X-WWW-Form-URLencoded; charset=utf-8", `a%26b%3Dc%20d`},
-		{`{row.form} <{row.name}>`, "text/xml; charset=utf-8", "text/xml; charset=utf-8", `a&amp;b=c d <Ann &#34;A&#34; &lt;b&gt;&#xA;>`},
+		{`{row.form}`, "Application/X-WWW-Form-URLencoded; charset=utf-8",
+			"Application/X-WWW-Form-URLencoded; charset=utf-8", `a%26b%3Dc%20d`},
+		{`{row.form} <{row.name}>`, "text/xml; charset=utf-8", "text/xml; charset=utf-8",
+			`a&amp;b=c d <Ann &#34;A&#34; &lt;b&gt;&#xA;>`},
 		{`a={row.form}`, "text/csv", "text/csv", "a=a&b=c d"},
 		{`{row.nested}`, "application/vnd.api+json; v=1", "application/vnd.api+json; v=1", `{"a":[1]}`},
-		{`{row.name}`, "application/json", "", `7:{row.name} is "Ann \"A\" <b>\n" where the body has a value of JSON; expected a number, true, false or null, or quotes around {row.…} for text`},
+		{`{row.name}`, "application/json", "",
+			`7:{row.name} is "Ann \"A\" <b>\n" where the body has a value of JSON; expected a number, true, false or null, or quotes around {row.…} for text`},
 	} {
 		kind := ""
 		got := filled(func(text string) (*Template, error) {
@@ -106,7 +117,9 @@ func TestBodyTemplate(t *testing.T) {
 
 func TestIDTemplate(t *testing.T) {
 	row := rowOf("order", "A {id}")
-	for text, want := range map[string]string{"o-{row.order}": "o-A {id}", "order": `"order" is the same for all, expected {row.COLUMN} in it`, "{id}": "{id} in an id, expected {row.COLUMN}",
+	for text, want := range map[string]string{"o-{row.order}": "o-A {id}",
+		"order":              `"order" is the same for all, expected {row.COLUMN} in it`,
+		"{id}":               "{id} in an id, expected {row.COLUMN}",
 		"{nonce}{row.order}": "{nonce} is filled in for each attempt, in --header and --query alone"} {
 		if got := filled(IDTemplate, text, row); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
@@ -118,17 +131,21 @@ func TestIDTemplate(t *testing.T) {
 func TestColumns(t *testing.T) {
 	row := rowOf("a", "1", "A", "2", "b", "3", "b", "4", "C d", "5", "2", "two")
 	for ref, want := range map[string]string{"a": "1", "A": "2", "c D": "5", "5": "5", "2": "two",
-		"b": `there are two columns "b": expected {row.3} or {row.4}, by number`, "x": `there is no column "x", expected one of a, A, b, b, C d, 2`, "7": `there is no column "7", expected one of a, A, b, b, C d, 2`} {
+		"b": `there are two columns "b": expected {row.3} or {row.4}, by number`,
+		"x": `there is no column "x", expected one of a, A, b, b, C d, 2`,
+		"7": `there is no column "7", expected one of a, A, b, b, C d, 2`} {
 		c, err := row.Get(ref)
 		if got := c.Text; err != nil && err.Error() != want || err == nil && got != want {
 			t.Errorf("%s: %s, %v, want %s", ref, got, err, want)
 		}
 	}
-	item, err := New("f", strings.NewReader(`{"who":{"name":"Ann","tags":[1, 2]},"dotted.x":"d"}`), Config{Form: JSONL, MaxLine: 1000}).Next()
+	item, err := New("f", strings.NewReader(`{"who":{"name":"Ann","tags":[1, 2]},"dotted.x":"d"}`),
+		Config{Form: JSONL, MaxLine: 1000}).Next()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ref, want := range map[string]string{"who.name": "Ann", "who.tags": "[1,2]", "dotted.x": "d", "who.age": `there is no column "who.age", expected one of who, dotted.x`} {
+	for ref, want := range map[string]string{"who.name": "Ann", "who.tags": "[1,2]", "dotted.x": "d",
+		"who.age": `there is no column "who.age", expected one of who, dotted.x`} {
 		c, err := item.Row.Get(ref)
 		if got := c.Text; err != nil && err.Error() != want || err == nil && got != want {
 			t.Errorf("%s: %s, %v, want %s", ref, got, err, want)
@@ -139,7 +156,8 @@ func TestColumns(t *testing.T) {
 // With any cell, a URL has the same host, and the same path but for one segment. A body of JSON has
 // the same shape, and a form the same names.
 func FuzzFill(f *testing.F) {
-	for _, s := range []string{"a", "../../../x", "?&=#%2f", "\"},{\"", "{key}", "{row.v}", "\\", "\u2028", " ", "&admin=1", "http://evil/"} {
+	for _, s := range []string{"a", "../../../x", "?&=#%2f", "\"},{\"", "{key}", "{row.v}", "\\", "\u2028", " ",
+		"&admin=1", "http://evil/"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, cell string) {
@@ -150,7 +168,8 @@ func FuzzFill(f *testing.F) {
 		address, _ := URLTemplate("https://host/one/{row.v}/two?q={row.v}&r=1")
 		if got, err := address.fill(row, ""); err == nil {
 			u, err := url.Parse(got)
-			if err != nil || u.Host != "host" || strings.Count(u.EscapedPath(), "/") != 3 || u.Fragment != "" || u.User != nil {
+			if err != nil || u.Host != "host" || strings.Count(u.EscapedPath(),
+				"/") != 3 || u.Fragment != "" || u.User != nil {
 				t.Fatalf("%q: %s, %v", cell, got, err)
 			}
 			if q := u.Query(); len(q) != 2 || q.Get("q") != cell || q.Get("r") != "1" || u.Path != "/one/"+cell+"/two" {

@@ -51,7 +51,8 @@ func TestStreamHidesWhereverPiecesEnd(t *testing.T) {
 		}
 		got, err := os.ReadFile(b.unfinished(s.name))
 		if err != nil || !bytes.Equal(got, want) || s.hidden != hidden {
-			t.Errorf("%v; of %d bytes\n%.200q with %d hidden, want\n%.200q with %d", err, len(c.text), got, s.hidden, want, hidden)
+			t.Errorf("%v; of %d bytes\n%.200q with %d hidden, want\n%.200q with %d", err, len(c.text), got,
+				s.hidden, want, hidden)
 		}
 	}
 }

@@ -17,7 +17,8 @@ func DeadBeside(out string) string {
 	if exists(RowsOf(out)) {
 		results = RowsOf(out)
 	}
-	name, ofBatch := deadBeside(out, results, format.Plain{}.DeadSuffix()), deadBeside(out, results, (*format.LLM)(nil).DeadSuffix())
+	name, ofBatch := deadBeside(out, results, format.Plain{}.DeadSuffix()), deadBeside(out, results,
+		(*format.LLM)(nil).DeadSuffix())
 	if !exists(name) && exists(ofBatch) {
 		return ofBatch
 	}
@@ -55,7 +56,8 @@ func (c *Config) others() error {
 	if c.deadBeside == "" || !hasRun(twin) {
 		return nil
 	}
-	return fmt.Errorf("%s has the dead letters of %s: expected a file of its own for those of --out %s (--dead)", c.Dead,
+	return fmt.Errorf("%s has the dead letters of %s: expected a file of its own for those of --out %s (--dead)",
+		c.Dead,
 		twin, c.deadBeside)
 }
 

@@ -22,7 +22,8 @@ func TestDistinct(t *testing.T) {
 	if err := os.Mkdir(in("folder"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for from, to := range map[string]string{"link": "there", "dangling": "folder/new", "absolute": in("new"), "circle": "circle", "second": "dangling", "same": "folder"} {
+	for from, to := range map[string]string{"link": "there", "dangling": "folder/new", "absolute": in("new"),
+		"circle": "circle", "second": "dangling", "same": "folder"} {
 		if err := os.Symlink(to, in(from)); err != nil {
 			t.Skip(err)
 		}
@@ -51,7 +52,8 @@ func TestDistinct(t *testing.T) {
 		{"out", "input", "", false, "--dead input is the input"},
 		{"out", "dead", "input", false, "--summary input is the input"},
 		{"out", "out.journal", "", false, "--dead out.journal and the journal out.journal are one file"},
-		{"out", "dead", "out.journal.new", false, "--summary out.journal.new and the journal out.journal.new are one file"},
+		{"out", "dead", "out.journal.new", false,
+			"--summary out.journal.new and the journal out.journal.new are one file"},
 		{os.DevNull, os.DevNull, "", false, ""},
 	} {
 		at := func(name string) string {
@@ -60,7 +62,8 @@ func TestDistinct(t *testing.T) {
 			}
 			return in(name)
 		}
-		config := Config{Out: at(c.out), Dead: at(c.dead), Summary: at(c.summary), InputInfo: info, Format: format.Plain{}}
+		config := Config{Out: at(c.out), Dead: at(c.dead), Summary: at(c.summary), InputInfo: info,
+			Format: format.Plain{}}
 		if c.llm {
 			config.Format = &format.LLM{}
 		}

@@ -61,7 +61,8 @@ func CompileShape(selection string, format RowFormat) (*Shape, error) {
 		}
 		if !isList {
 			if s.text = query.String(); format != JSONL {
-				return nil, fmt.Errorf("%q has no columns, expected such as 'id=.id, name=.body.name' or '{id, name: .body.name}'", selection)
+				return nil,
+					fmt.Errorf("%q has no columns, expected such as 'id=.id, name=.body.name' or '{id, name: .body.name}'", selection)
 			}
 			s.whole, err = compileJQ(selection, query)
 			return s, err
@@ -146,7 +147,8 @@ func (s *Shape) Row(b []byte, v any) ([]byte, error) {
 		from := len(b)
 		for _, one := range all {
 			if b = append(appendJSON(b, one), '\n'); len(b)-from > mostBytes {
-				return append(b[:from], "null\n"...), fmt.Errorf("%s: more than %d bytes of one answer", s.text, mostBytes)
+				return append(b[:from], "null\n"...), fmt.Errorf("%s: more than %d bytes of one answer", s.text,
+					mostBytes)
 			}
 		}
 		return b, nil

@@ -99,7 +99,8 @@ func TestTableHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.exec("BEGIN IMMEDIATE")
-	if err := r.Close(); err == nil || !strings.Contains(err.Error(), "r.db is locked by another program: the same command adds the rows") {
+	if err := r.Close(); err == nil || !strings.Contains(err.Error(),
+		"r.db is locked by another program: the same command adds the rows") {
 		t.Errorf("closed: %v", err)
 	}
 	r.exec("COMMIT")
@@ -161,7 +162,8 @@ func TestTableOfMany(t *testing.T) {
 	r := newTableRig(t)
 	body := strings.Repeat("x", 1<<20)
 	for range transactionBytes>>20 + 2 {
-		if err := r.Out.Append((&format.Result{ID: fmt.Sprint(r.added), State: "done", Body: &body}).Append(nil)); err != nil {
+		if err := r.Out.Append((&format.Result{ID: fmt.Sprint(r.added), State: "done",
+			Body: &body}).Append(nil)); err != nil {
 			t.Fatal(err)
 		}
 		r.added++
@@ -194,10 +196,13 @@ func TestTableGone(t *testing.T) {
 // A number keeps all its digits, as a text if it must.
 func TestCell(t *testing.T) {
 	for text, want := range map[string]any{
-		"0": int64(0), "-7": int64(-7), "9223372036854775807": int64(9223372036854775807), "9223372036854775808": "9223372036854775808",
-		"12345678901234567890": "12345678901234567890", "0.1": 0.1, "-1.50": -1.5, "1e3": 1000.0, "1E+3": 1000.0, "0.0": 0.0,
+		"0": int64(0), "-7": int64(-7), "9223372036854775807": int64(9223372036854775807),
+		"9223372036854775808":  "9223372036854775808",
+		"12345678901234567890": "12345678901234567890", "0.1": 0.1, "-1.50": -1.5, "1e3": 1000.0, "1E+3": 1000.0,
+		"0.0":                 0.0,
 		"0.30000000000000004": 0.30000000000000004, "0.3000000000000000401": "0.3000000000000000401",
-		"1e400": "1e400", "1e-400": "1e-400", "123456789.123456789": "123456789.123456789", "100000000000000000000": 1e20,
+		"1e400": "1e400", "1e-400": "1e-400", "123456789.123456789": "123456789.123456789",
+		"100000000000000000000": 1e20,
 	} {
 		if got := cell(json.Number(text)); got != want {
 			t.Errorf("%s is %T %v, want %T %v", text, got, got, want, want)
