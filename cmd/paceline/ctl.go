@@ -95,8 +95,7 @@ func newCtl() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if n, err := strconv.Atoi(args[0]); err != nil || n < 0 {
-				return cli.Usage(fmt.Errorf("N %q, expected a number of requests, 1 or more; or 0 for as many as at the start",
-					args[0]))
+				return cli.Usage(fmt.Errorf("%q requests in flight, expected 1 or more; or 0 for as many as at the start", args[0]))
 			}
 			return f.turn(cmd, daemon.Turn{Knob: "concurrency", Value: args[0]})
 		},

@@ -70,7 +70,7 @@ func TestRunOpenAPI(t *testing.T) {
 		{"no operation", []string{rows, "--openapi", api}, 2, "getOrder  GET /orders/{order}  One order", nil},
 		{"the description alone", []string{api}, 2,
 			"paceline run rows.csv --openapi " + api + " --operation getOrder", nil},
-		{"Swagger", []string{swagger}, 4, "Swagger 2.0, expected OpenAPI 3.0 or 3.1", nil},
+		{"Swagger", []string{swagger}, 4, "version 2.0 of Swagger, expected OpenAPI 3.0 or 3.1", nil},
 		{"no such file", []string{rows, "--openapi", api + "x", "--operation", "getOrder"}, 4, "no such file", nil},
 		{"with --url", []string{rows, "--openapi", api, "--operation", "getOrder", "--url", lib.URL}, 2,
 			"--url with --openapi", nil},

@@ -457,10 +457,10 @@ func TestLinesTireInTime(t *testing.T) {
 			}
 			l.idle = map[place][]*line{} // the look finds none
 			if c.next > 0 {
-				time.Sleep(c.next - 1)
+				time.Sleep(c.next - time.Nanosecond)
 				synctest.Wait()
 				early := l.timer == nil
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				if synctest.Wait(); early || l.timer != nil {
 					t.Errorf("%s: it looks again before %v: %v, and then: %v", c.name, c.next, early, l.timer == nil)
 				}

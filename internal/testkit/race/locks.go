@@ -43,8 +43,8 @@ func empty(f reflect.Type) (args []reflect.Value) {
 			args = append(args, reflect.New(in.Elem()))
 		case reflect.Func:
 			args = append(args, reflect.MakeFunc(in, func([]reflect.Value) (out []reflect.Value) {
-				for k := range in.NumOut() {
-					out = append(out, reflect.Zero(in.Out(k)))
+				for out0 := range in.Outs() {
+					out = append(out, reflect.Zero(out0))
 				}
 				return out
 			}))

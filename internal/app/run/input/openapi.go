@@ -66,7 +66,7 @@ func ReadAPI(b []byte) (*API, error) {
 	version := fmt.Sprint(root["openapi"])
 	switch {
 	case root["swagger"] != nil:
-		return nil, fmt.Errorf("Swagger %v, expected OpenAPI 3.0 or 3.1: npx swagger2openapi FILE converts it",
+		return nil, fmt.Errorf("version %v of Swagger, expected OpenAPI 3.0 or 3.1: npx swagger2openapi FILE converts it",
 			root["swagger"])
 	case !strings.HasPrefix(version, "3.0") && !strings.HasPrefix(version, "3.1"):
 		return nil, fmt.Errorf("its member openapi is %q, expected 3.0 or 3.1", version)

@@ -119,13 +119,14 @@ func madeOf(t testing.TB, p *Operation, form Form, text string) string {
 		if err != nil {
 			return err.Error()
 		}
-		text := p.Method + " " + made.URL
+		var text strings.Builder
+		text.WriteString(p.Method + " " + made.URL)
 		for _, name := range []string{"X-Trace", "Content-Type"} {
 			if v := made.Header[http.CanonicalHeaderKey(name)]; v != nil {
-				text += fmt.Sprintf(" %s=%s", name, v)
+				text.WriteString(fmt.Sprintf(" %s=%s", name, v))
 			}
 		}
-		all = append(all, text+" "+string(made.Body))
+		all = append(all, text.String()+" "+string(made.Body))
 	}
 }
 
@@ -211,7 +212,7 @@ func TestOperationRefused(t *testing.T) {
 		t.Error(err)
 	}
 	for text, says := range map[string]string{
-		`{"swagger":"2.0","info":{}}`:              "Swagger 2.0, expected OpenAPI 3.0 or 3.1",
+		`{"swagger":"2.0","info":{}}`:              "version 2.0 of Swagger, expected OpenAPI 3.0 or 3.1",
 		"openapi: 2.9":                             `its member openapi is "2.9", expected 3.0 or 3.1`,
 		"openapi: 3.0.1\ninfo: {}":                 "a description of an API without operations",
 		"openapi: 3.0.1\npaths: [a]":               "paths: expected an object",
