@@ -136,7 +136,7 @@ func TestCtlOfRuns(t *testing.T) {
 		{"limit 1/s 200", cli.ExitUsage, `RATE "200" does not say per what time`},
 		{"limit", cli.ExitUsage, ""},
 		{"limit 1/s 2/s 3/s", cli.ExitUsage, ""},
-		{"concurrency many", cli.ExitUsage, `N "many", expected a number of requests`},
+		{"concurrency many", cli.ExitUsage, `"many" requests in flight, expected 1 or more`},
 		{"concurrency 9999999", cli.ExitConfig, "9999999 in flight, expected 1 to "},
 		{"stop", cli.ExitUsage, `unknown command "stop" for "paceline ctl"`},
 		{"-o yaml", cli.ExitUsage, `--output "yaml", expected text or json`},

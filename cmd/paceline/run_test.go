@@ -146,7 +146,7 @@ paceline: invalid input: ` + bad + `: 3 of 4 lines; nothing was sent (--skip-inv
 		{"--limit 20/s --out-dir x --select .id " + good, 2, "--out-dir with --select: a file has all of an answer, a table some of it; expected one of them"},
 		{"--limit 20/s --out x.csv " + good, 2, "--out x.csv without --select: a table needs columns, expected such as --select 'id=.id, name=.body.name'; --out-format jsonl writes whole results there"},
 		{"--limit 20/s --out-format tsv " + good, 2, "--out-format tsv without --select: a table needs columns, expected such as --select 'id=.id, name=.body.name'"},
-		{"--limit 20/s --out-format xls --select .id " + good, 2, `--out-format "xls", expected jsonl, csv, tsv or sqlite`},
+		{"--limit 20/s --out-format xls --select .id " + good, 2, `--out-format "xls", expected jsonl, csv, tsv, sqlite or parquet`},
 		{"--limit 20/s --out x.TSV --select .id " + good, 2, `--select ".id" has no columns, expected such as 'id=.id, name=.body.name' or '{id, name: .body.name}'`},
 		{"--limit 20/s --out-format csv --select {id} " + good, 2, "--out-format csv on standard output has no place for dead letters, expected --dead FILE"},
 		{"--limit 20/s --max-file 1MiB " + good, 2, "--max-file is for the files of --out-dir; without it, --max-response bounds what is kept of a body"},

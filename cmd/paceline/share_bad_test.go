@@ -17,7 +17,7 @@ import (
 // nextVersion makes a blob one of the next version of the format.
 func nextVersion(was []byte) []byte {
 	b := append([]byte(nil), was[:len(was)-4]...)
-	b[1]++
+	b[1] = 8
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 

@@ -210,7 +210,7 @@ func TestShareRefusals(t *testing.T) {
 		{"--share " + db + " --share-name api", `"Rolling: 20 requests per 1s`, cli.ExitConfig},
 		{"--share " + db + " --share-name api", `"Rolling: 30 requests per 1s`, cli.ExitConfig},
 		{"--share " + db + " --share-name api", "paceline share forget " + db + " api", cli.ExitConfig},
-		{"--share " + db + " --share-name newer", "the limit is kept in version 7, and this program has version 6: run the same version everywhere", cli.ExitConfig},
+		{"--share " + db + " --share-name newer", "the limit is kept in version 8, and this program has version 7: run the same version everywhere", cli.ExitConfig},
 		{"--share-name x", "--share-name without --share, expected sqlite:FILE", cli.ExitUsage},
 		{"--share " + db + " --share-fallback go", `--share-fallback "go", expected wait or split`, cli.ExitUsage},
 		{"--share " + db + " --share-weight 0", "--share-weight 0 is not between 0.001 and 1000", cli.ExitUsage},
@@ -375,7 +375,7 @@ func TestShareVerbs(t *testing.T) {
 	}
 	rows := listed()
 	if len(rows) != 4 || rows[0]["name"] != "api" || !strings.HasPrefix(rows[0]["limit"], "Rolling: 20 requests per 1s") || rows[0]["nodes"] != "1" || !strings.HasSuffix(rows[0]["last turn"], " ago") ||
-		rows[1]["name"] != "broken" || !strings.HasPrefix(rows[1]["limit"], "share: the blob is damaged") || rows[1]["nodes"] != "–" || rows[2]["name"] != shortened || !strings.Contains(rows[3]["limit"], "version 7") {
+		rows[1]["name"] != "broken" || !strings.HasPrefix(rows[1]["limit"], "share: the blob is damaged") || rows[1]["nodes"] != "–" || rows[2]["name"] != shortened || !strings.Contains(rows[3]["limit"], "version 8") {
 		t.Errorf("share ls: %q", rows)
 	}
 	if text := sharePrints(t, "show", db, shortened); !strings.Contains(text, "damaged") {
@@ -392,7 +392,7 @@ func TestShareVerbs(t *testing.T) {
 		{"show " + db + " api", 0, []string{"  limit: Rolling: 20 requests per 1s", "turns: ", "which nobody can set", "node\n    …", "long/7:\n", "may send for ", "requests a second were granted in the last"}},
 		{"show " + db, 0, []string{"api\n", "broken\n", "nothing is granted for a while once"}},
 		{"show " + db + " broken", 0, []string{"broken\n", "damaged"}},
-		{"show " + db + " newer", 0, []string{"is kept in version 7", "; who is not of that", "refused"}},
+		{"show " + db + " newer", 0, []string{"is kept in version 8", "; who is not of that", "refused"}},
 		{"show " + db + " none", 1, []string{`"none" is not there`}},
 		{"forget " + db + " none", 1, []string{`"none" is not there`}},
 		{"forget " + db + " broken", 0, []string{"forgotten: whoever comes first"}},
