@@ -452,17 +452,22 @@ func TestLinesTireInTime(t *testing.T) {
 					t.Errorf("%s: one is tired after %v", c.name, time.Since(o.since))
 				}
 			}
-			if (l.timer != nil) != (c.next > 0) {
-				t.Fatalf("%s: a timer is set: %v", c.name, l.timer != nil)
+			waits := func() bool {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.idle = map[place][]*line{} // the look finds none
+				return l.timer != nil
 			}
-			l.idle = map[place][]*line{} // the look finds none
+			if waits() != (c.next > 0) {
+				t.Fatalf("%s: a timer is set: %v", c.name, c.next == 0)
+			}
 			if c.next > 0 {
 				time.Sleep(c.next - time.Nanosecond)
 				synctest.Wait()
-				early := l.timer == nil
+				early := !waits()
 				time.Sleep(time.Nanosecond)
-				if synctest.Wait(); early || l.timer != nil {
-					t.Errorf("%s: it looks again before %v: %v, and then: %v", c.name, c.next, early, l.timer == nil)
+				if synctest.Wait(); early || waits() {
+					t.Errorf("%s: it looks again before %v: %v, and then: %v", c.name, c.next, early, !waits())
 				}
 			}
 		}

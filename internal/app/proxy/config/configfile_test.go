@@ -220,9 +220,6 @@ func TestShare(t *testing.T) {
 		"version: 1":                    {"version: 1\nstate: x", "beside a store that limits are shared by"},
 		"store: sqlite:limits.db, name": {"name", "there is no store"},
 		"limits: [20/s]":                {"limits: auto", "limits that are to be found out cannot be shared by a store"},
-		"limits: [20/s]}]":              {"limits: [20/s]}]\nclients: {default: {reserve: 25%}}", `proxy.yaml:5:30: clients.default.reserve: 0.25 of limits in a store`},
-		"upstreams: [{to: \"https://api.example.com\",": {"upstreams: [{to: \"https://api.example.com\", keys: [{name: A, env: OPENAI_A}], header: {Authorization: \"Bearer {key}\"}, batches: {folder: f, reserve: 0.1},",
-			"upstreams[0].batches.reserve: 0.1 of limits in a store"},
 	} {
 		if _, err := read(strings.Replace(sharing, was, c[0], 1)); err == nil || !strings.Contains(err.Error(), c[1]) {
 			t.Errorf("%s: %v, want %s", c[0], err, c[1])
