@@ -123,8 +123,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Where the node sends from an instant of the ledger on, it waits for the first instant of its own clock
-// at which the ledger has surely come to that, whatever both clocks do meanwhile.
+// A node may send from an instant of the ledger on. It waits for the first instant of its own clock at
+// which the ledger has surely come to that. This holds whatever both clocks do meanwhile.
 func TestProcessIsTheFirstSureInstant(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	var n Node
