@@ -225,17 +225,6 @@ func TestRunParquetRefused(t *testing.T) {
 // and nothing is sent again whose answer is kept.
 func TestRunParquetKilled(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("no kill -9")
-	}
-	const n = 400
-	lib := newLibrary(t, func(w http.ResponseWriter, q *http.Request) {
-		id := q.URL.Query().Get("id")
-		if strings.HasSuffix(id, "9") {
-			time.Sleep(20 * time.Millisecond)
-		}
-		fmt.Fprint(w, "two\nlines of "+id)
-	})
 	out := filepath.Join(t.TempDir(), "r.parquet")
 	shown := func() (ids []string) {
 		if _, err := os.Stat(out); err != nil {
@@ -252,7 +241,7 @@ func TestRunParquetKilled(t *testing.T) {
 		return ids
 	}
 	kept := func() (ids []string) {
-		shown()
+		shown() // looks at its texts
 		text, _ := os.ReadFile(out + ".rows")
 		for line := range strings.Lines(string(text)) {
 			id, _, whole := strings.Cut(strings.TrimPrefix(line, `{"id":"`), `"`)
@@ -262,12 +251,5 @@ func TestRunParquetKilled(t *testing.T) {
 		}
 		return ids
 	}
-	kills := killedUntilDone(t, lib, kept, "run", "--limit", "none", "--concurrency", "8", "--progress", "off",
-		"--out", out,
-		"--select", "id=.id, text=.body", write(t, "in.jsonl", numbered(n, lib.URL)))
-	got := shown()
-	if once := len(slices.Compact(slices.Sorted(slices.Values(got)))) == n; len(got) != n || !once {
-		t.Errorf("%d rows, each once: %v", len(got), once)
-	}
-	t.Log(kills, "kills,", lib.count(), "sends of", n)
+	killedTable(t, out, kept, shown)
 }

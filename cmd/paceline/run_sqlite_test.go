@@ -190,17 +190,6 @@ func TestRunSQLiteRefused(t *testing.T) {
 // and nothing is sent again that has its row.
 func TestRunSQLiteKilled(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("no kill -9")
-	}
-	const n = 400
-	lib := newLibrary(t, func(w http.ResponseWriter, q *http.Request) {
-		id := q.URL.Query().Get("id")
-		if strings.HasSuffix(id, "9") {
-			time.Sleep(20 * time.Millisecond)
-		}
-		fmt.Fprint(w, "two\nlines of "+id)
-	})
 	out := filepath.Join(t.TempDir(), "r.db")
 	shown := func() []string {
 		if _, err := os.Stat(out); err != nil {
@@ -214,7 +203,25 @@ func TestRunSQLiteKilled(t *testing.T) {
 		}
 		return sqlRows(t, out, "SELECT id FROM results")
 	}
-	kills := killedUntilDone(t, lib, shown, "run", "--limit", "none", "--concurrency", "8", "--progress", "off", "--out", out,
+	killedTable(t, out, shown, shown)
+}
+
+// killedTable kills runs that write a table until one is done. Each answer must have one row then. kept are
+// the ids of answers that are not to be sent again, and shown those of the table.
+func killedTable(t *testing.T, out string, kept, shown func() []string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("no kill -9")
+	}
+	const n = 400
+	lib := newLibrary(t, func(w http.ResponseWriter, q *http.Request) {
+		id := q.URL.Query().Get("id")
+		if strings.HasSuffix(id, "9") {
+			time.Sleep(20 * time.Millisecond)
+		}
+		fmt.Fprint(w, "two\nlines of "+id)
+	})
+	kills := killedUntilDone(t, lib, kept, "run", "--limit", "none", "--concurrency", "8", "--progress", "off", "--out", out,
 		"--select", "id=.id, text=.body", write(t, "in.jsonl", numbered(n, lib.URL)))
 	got := shown()
 	if once := len(slices.Compact(slices.Sorted(slices.Values(got)))) == n; len(got) != n || !once {
