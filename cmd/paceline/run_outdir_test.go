@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,20 +23,59 @@ import (
 // library is a server with bodies of many kinds, and counts who asks.
 type library struct {
 	*httptest.Server
-	mu    sync.Mutex
-	asked map[string]int
+	mu     sync.Mutex
+	asked  map[string]int
+	open   int // connections
+	closed sync.Cond
 }
 
 func newLibrary(t *testing.T, serve http.HandlerFunc) *library {
 	l := &library{asked: map[string]int{}}
-	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	l.closed.L = &l.mu
+	l.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path == "/fence" {
+			return
+		}
 		l.mu.Lock()
 		l.asked[q.URL.Query().Get("id")]++
 		l.mu.Unlock()
 		serve(w, q)
 	}))
+	l.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		switch s {
+		case http.StateNew:
+			l.open++
+		case http.StateClosed:
+			l.open--
+			l.closed.Broadcast()
+		}
+	}
+	l.Start()
 	t.Cleanup(l.Close)
 	return l
+}
+
+// settle waits until each request of the clients that have ended is counted. A slow machine may count
+// the request of a killed client after the next client's. Connections are accepted in their order.
+func (l *library) settle(t *testing.T) {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, l.URL+"/fence", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Close = true
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.open > 0 {
+		l.closed.Wait()
+	}
 }
 
 func (l *library) count() (all int) {
@@ -230,6 +270,7 @@ func killedUntilDone(t *testing.T, lib *library, there func() (ids []string), ar
 		if done = endsBeforeTheKill(t, inVain, args...); !done {
 			kills++
 		}
+		lib.settle(t)
 		lib.mu.Lock()
 		for id, n := range asked {
 			if lib.asked[id] != n {
