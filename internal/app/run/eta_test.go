@@ -3,6 +3,7 @@ package run
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -132,4 +133,26 @@ func TestPlanOfAPatternOfResources(t *testing.T) {
 	if !slices.Equal(plan.Limits, want) {
 		t.Errorf("%+v, want %+v", plan.Limits, want)
 	}
+}
+
+// Each request to a resource takes four attempts, so 60 of them take 240 s at one a second. A request that ended each
+// second is no slower than that, and the time by windows stays the ETA.
+func TestETAOfAResourceWithAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &gauge{tally: &tally.Tally{Uses: make([]tally.Use, 1)}, c: &Config{Resources: []ResourceLimit{
+			{Resource: "search", Rate: format.Rate{N: 60, Per: time.Minute, Unit: limit.Requests}}}}}
+		s.groups = pools{new(group)}
+		s.groups[0].begin(s.c.Limits)
+		s.tally.Pace.Begin(time.Now(), nil)
+		for range 31 {
+			time.Sleep(time.Second)
+			s.tally.Ended([]tally.End{{Request: &format.Request{}}}, false)
+		}
+		s.tally.Resources = map[string]limit.Cost{"search": {limit.Requests: 60}}
+		s.tally.Totals.Input = 60
+		keys := [][]serving{make([]serving, 1)}
+		if got := s.eta(time.Now(), keys, false, "", 4, 4*time.Minute); got != 4*time.Minute {
+			t.Errorf("%v, want 4m0s", got)
+		}
+	})
 }

@@ -5,12 +5,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
@@ -258,5 +260,28 @@ func TestGroupCounts(t *testing.T) {
 		if got := g.counts(c.sent); got != c.want {
 			t.Errorf("%q in the limits of %q: %v", c.sent, c.model, got)
 		}
+	}
+}
+
+// The order in which models and limits are written changes nothing: neither the order of the groups, nor the words that
+// runs compare before they share limits.
+func TestOrderOfModelsIsNoDifference(t *testing.T) {
+	m, err := meter.New(meter.Config{Host: "h"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, limits := map[string]*PlanModel{}, []format.Rate{{N: 1, Per: time.Second}}
+	names := strings.Split("h d b f a g c e", " ")
+	for _, name := range names {
+		input[name] = &PlanModel{Model: name}
+		limits = append(limits, format.Rate{N: 1, Per: time.Second, Model: name})
+	}
+	c := Config{Meter: m, Limits: limits}
+	if got, want := c.Division(), "with limits of a, b, c, d, e, f, g, h and of all others"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	p := &planning{c: &c, models: input, again: true}
+	if got, _ := p.eachModel(false); !slices.IsSorted(got) || len(got) != len(names) {
+		t.Errorf("groups of %q, want %q in order", got, names)
 	}
 }
