@@ -261,9 +261,7 @@ func (d *Dispatcher) look(now mono.Time, p *part) scheduler.State {
 	for {
 		t, r, ok := d.queue.HeadOf(now, p.resource)
 		if !ok {
-			if len(d.parts) > 1 {
-				d.withdraw(now, p)
-			}
+			d.withdraw(now, p)
 			return scheduler.None
 		}
 		info := d.queue.Info(t)
