@@ -41,7 +41,7 @@ func TestTwoEqualStepsMend(t *testing.T) {
 		wrong  bool
 		weight int64
 	}{{5, false, 0}, {10, false, 0}, {13, false, 0}, {18, false, 0}, {23, true, 5}, {28, false, 5}, {29, false, 5}} {
-		if wrong := ask(&n, used(c.used), false); wrong != c.wrong || weight(&n) != c.weight {
+		if wrong := ask(&n, used(c.used), false); wrong != c.wrong || weight(&n) != c.weight || n.HasTaught() != (c.weight > 0) {
 			t.Errorf("answer %d, %d used: wrong %v, weight %d; expected %+v", i, c.used, wrong, weight(&n), c)
 		}
 	}
@@ -85,9 +85,10 @@ func TestMoves(t *testing.T) {
 	for _, c := range []struct {
 		resource string
 		news     bool
-	}{{"search", true}, {"search", false}, {"core", true}} {
-		if news := n.Moves(depth, c.resource); news != c.news {
-			t.Errorf("%s: news %v", c.resource, news)
+		lessons  int64
+	}{{"search", true, 1}, {"search", false, 1}, {"core", true, 2}} {
+		if news := n.Moves(depth, c.resource); news != c.news || n.Lessons() != c.lessons {
+			t.Errorf("%s: news %v, %d lessons", c.resource, news, n.Lessons())
 		}
 		if _, resource := n.Taught(depth); resource != c.resource {
 			t.Errorf("it counts in %q, expected %q", resource, c.resource)
