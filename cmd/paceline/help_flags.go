@@ -31,7 +31,7 @@ var groupTable = cli.Groups{
 			out-dir=FOLDER   a file for the body of each answer, by its id
 			select=FIELDS    the fields to write, as in jq
 			retry-dead=CLASSES  send the dead letters of the runs before again`,
-			`out-format=FORMAT ordered max-file success=JQ provider=NAME keep-headers=NAMES max-response dead=FILE
+			`append out-format=FORMAT ordered max-file success=JQ provider=NAME keep-headers=NAMES max-response dead=FILE
 			errors=FILE summary=FILE report=FILE
 			unanswered=resend|hold partly=done|again|hold sync=group|always trust-clock`},
 		{"Retries and deadlines", `

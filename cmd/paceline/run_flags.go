@@ -60,6 +60,7 @@ type runFlags struct {
 	nowhere                      string // the value of --out if it names a file that throws everything away; out is standard output then
 	retryDead                    format.DeadSet
 	skipInvalid, trustClock      bool
+	appends                      bool
 	keepHeaders                  []string
 	maxLine, maxHeader, maxBody  byteSize
 	maxResponse                  byteSize
@@ -122,6 +123,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.StringVar(&f.success, "success", "", "jq expression on the JSON of an answer, such as '.status == \"OK\"'. If it is not true, an answer 2xx is a failed attempt")
 	p.IntVar(&f.queue, "queue", 1000, "requests to read ahead")
 	p.StringVarP(&f.out, "out", "O", "-", "file for the results. The same command again resumes, and appends to this file; - is standard output, without resuming")
+	p.BoolVar(&f.appends, "append", false, "the results in --out may be of another input")
 	p.StringVar(&f.dead, "dead", "", "file for dead letters (default: beside --out, its name with .dead.jsonl; or among the results on standard output)")
 	p.Var((*deadSet)(&f.retryDead), "retry-dead", "send dead letters of earlier runs again: all, or some classes, as in --retry-dead=outage,limited (classes: see docs/results.md)")
 	p.Lookup("retry-dead").NoOptDefVal = "all"
@@ -159,7 +161,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Decay: f.decay, Renew: f.renew, Budget: float64(f.budget), Price: f.price, Prices: f.llm.prices,
 		Input:       format.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
 		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Summary: f.summary, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
-		KeepHeaders: f.keepHeaders, RetryDead: f.retryDead, UserAgent: "paceline",
+		KeepHeaders: f.keepHeaders, RetryDead: f.retryDead, Append: f.appends, UserAgent: "paceline",
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") {
 		c.UserAgent += "/" + info.Main.Version

@@ -114,7 +114,33 @@ func (r *Run) Check(name string, in io.Reader) error {
 		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, n,
 			n+t.Totals.Input, ErrUnsent)
 	}
+	if err := r.isOfInput(name); err != nil {
+		return err
+	}
 	return r.planning.tellModels(r.Teller)
+}
+
+// isOfInput compares the results of earlier runs with the input. Results that it lacks may be of the same requests by
+// other ids. Those requests would be sent twice.
+func (r *Run) isOfInput(name string) error {
+	there, absent := r.tally.Listed()
+	n := r.planning.plan.Requests
+	if r.c.Append || r.c.Out == "-" || absent == 0 || n == 0 {
+		return nil
+	}
+	out := r.c.files.Named()
+	if there == 0 && r.tally.Totals.Invalid == 0 {
+		return fmt.Errorf("%w: none of the %s in %s is of %s, so all %s would be sent; %w "+
+			"(if the ids have changed, by --id or since rows moved: expected the ids of the run before; "+
+			"if it is another input: expected another --out, or --append)",
+			ErrConfig, text.Count(absent, "request", "requests"), out, name,
+			text.Count(n, "request", "requests"), ErrUnsent)
+	}
+	r.Say("%s of %s in %s %s: ids change with --id, and without it if a row moves or is edited. "+
+		"If the input has them by other ids, they are sent again: --dry-run shows the ids, and --append says that all is well",
+		text.Thousands(int64(absent)), text.Count(there+absent, "request", "requests"), out,
+		map[bool]string{true: "is not in " + name, false: "are not in " + name}[absent == 1])
+	return nil
 }
 
 // Each passes the requests of the input to each, and sends nothing: a backlog keeps them. Of an input that can be

@@ -194,6 +194,7 @@ type Config struct {
 	SyncAlways     bool           // fsync the journal before each send
 	TrustClock     bool           // trust the wall clock for the time that passed since the last run
 	RetryDead      format.DeadSet // the dead letters of earlier runs to send again
+	Append         bool           // Out may have results that are not of this input
 	HoldUnanswered bool           // a request that may have been served becomes a dead letter, and is not sent again
 	Partly         Partly
 

@@ -122,6 +122,7 @@ func TestDeadlineOfAFileResumed(t *testing.T) {
 		if got := b.run(lines...); got.states("r0 r1 r2 appended") != "done, expired, done, done" || got.Lost != 0 {
 			t.Errorf("%s: %+v", got.states("r0 r1 r2 appended"), got.Totals)
 		}
+		b.config.Append = true
 		if got := b.run(request("x", url), request("y", url)); got.states("x y") != "done, done" {
 			t.Errorf("another file: %s", got.states("x y"))
 		}

@@ -40,7 +40,7 @@ func TestUnansweredCountsInTheNextRun(t *testing.T) {
 				}
 			})
 			b.config.Limits = []format.Rate{{N: 1, Per: window, Text: "1/20s"}}
-			b.config.HoldUnanswered = true
+			b.config.HoldUnanswered, b.config.Append = true, true
 			b.run(request("x", url))
 			time.Sleep(time.Second)
 			b.run(request("y", url))

@@ -174,6 +174,7 @@ func TestAnOrganizationSharesAResource(t *testing.T) {
 		if out.err != nil || out.Done != 40 || !slices.Equal(h.sent["search"], want) || h.sent["core"][29] != 0 {
 			t.Errorf("%v: %d done, searches at %v, want %v; core at %v\n%s", out.err, out.Done, h.sent["search"], want, h.sent["core"], out.notices)
 		}
+		b.config.Append = true
 		out = b.run(lines(5, "/search/b")...) // what the run before sent counts
 		if want := []time.Duration{2 * time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute, 3 * time.Minute}; out.err != nil ||
 			!slices.Equal(h.sent["search"][10:], want) {

@@ -109,6 +109,7 @@ func TestSharedAcrossRuns(t *testing.T) {
 			t.Errorf("another limit: %v", got.err)
 		}
 		s.store.Away(errors.New("no route to it"))
+		again.config.Append = true
 		if got = again.run(`{"id":"b","url":"http://server/"}`); !errors.Is(got.err, ErrConfig) || !strings.Contains(got.err.Error(), "memory cannot be reached: no route to it") || len(again.arrived) > 1 {
 			t.Errorf("without the store: %v", got.err)
 		}

@@ -86,6 +86,7 @@ func TestStoryOfForms(t *testing.T) {
 			s.run("those that are requests", form.input)
 		}
 		s.config.Input = format.InputLimits{Body: 4, Header: len("Content-Type: application/x-www-form-urlencoded\r\n")}
+		s.config.Append = true
 		value := strings.Repeat("v", s.config.Input.Header-len("X-Row: \r\n"))
 		s.run("commands that are too large", "curl http://api/ -d 12345\ncurl http://api/ -H 'X-Row: "+value+"v'\ncurl http://api/ -H 'X-Row: "+value+"'\ncurl http://api/ -d 1234")
 	})

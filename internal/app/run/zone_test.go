@@ -60,6 +60,7 @@ func TestDaysOfAPlace(t *testing.T) {
 		if got := time.Now().In(pacific).Format("01-02 15:04"); got != "10-29 02:00" || refused > 0 {
 			t.Errorf("done at %s, %d refused: %v", got, refused, hours)
 		}
+		b.config.Append = true
 		r := b.made(b.config)
 		if err := r.Check("in", strings.NewReader(strings.Join(lines(20, 27), "\n"))); err != nil {
 			t.Fatal(err)

@@ -26,6 +26,8 @@ type Entry struct {
 	OutputTokens int64  `json:"output_tokens"`
 
 	Body []byte `json:"-"` // the answer of a language model
+	// Skipped says that it is a line of the input that was no request.
+	Skipped bool `json:"-"`
 }
 
 func (Plain) Entry(line []byte, _ bool) (e Entry, ok bool) {

@@ -33,5 +33,5 @@ func (l *LLM) SkippedLine(id string, raw []byte, message string) []byte {
 // skippedEntry is the entry of such a line for a rerun: it was written already. No request has
 // ended with it.
 func skippedEntry(id string) Entry {
-	return Entry{ID: id, State: "dead", Status: http.StatusBadRequest}
+	return Entry{ID: id, State: "dead", Status: http.StatusBadRequest, Skipped: true}
 }

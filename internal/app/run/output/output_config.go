@@ -58,6 +58,9 @@ func (c *Config) form(dead bool) form {
 	return form{c.results, dead}
 }
 
+// Named returns the user's name for the results.
+func (c *Config) Named() string { return cmp.Or(c.view, c.Out) }
+
 // IsView reports whether Out is seen as rows, or in order.
 func (c *Config) IsView() bool { return c.view != "" }
 

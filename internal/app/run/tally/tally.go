@@ -179,6 +179,7 @@ type Tally struct {
 	Mu      sync.Mutex
 	ledger  ledger
 	resumes bool     // the ledger has marks of earlier runs
+	unread  int      // ids in the ledger that no line of an input has: further pages, and invalid lines
 	places  []placed // by the check; read without Mu
 	Checked bool     // the first pass counted the input
 	// Elsewhere says that others know which requests have ended: the ledger is empty.
@@ -341,6 +342,9 @@ func (t *Tally) Note(e format.Entry) {
 	t.resumes = true
 	h := format.HashOf(e.ID)
 	is := t.ledger[h]
+	if (e.Page > 1 || e.Skipped) && !is.has(hasEnded) {
+		t.unread++
+	}
 	if e.State != "dead" || !is.has(inOut) { // a done request is not dead
 		is = is.of(bitsOf(e.Digest))
 	}
@@ -361,6 +365,24 @@ func (t *Tally) Note(e format.Entry) {
 		}
 	}
 	t.ledger[h] = is
+}
+
+// Listed returns how many requests of earlier runs the input has, and how many it lacks. It is for the time between
+// the check and Send.
+func (t *Tally) Listed() (there, absent int) {
+	if !t.resumes {
+		return 0, 0
+	}
+	for _, s := range t.ledger {
+		switch {
+		case !s.has(hasEnded):
+		case s.line() != 0:
+			there++
+		default:
+			absent++
+		}
+	}
+	return there, absent - t.unread
 }
 
 // HasResult reports whether an earlier run wrote how a request ended.
