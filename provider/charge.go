@@ -29,8 +29,15 @@ type Charge struct {
 	// is that of Cost.
 	Body map[Unit]Expression
 	// Answer finds in the body of the answer what the request did cost. Until the answer has ended, the
-	// request costs the amounts of Cost and Body.
+	// request costs the amounts of Cost and Body, so they should be the most that it can cost. In a unit
+	// that neither has, it costs all that the limits hold at once. An answer that states more than Cost
+	// raises the cost of later requests of its route.
 	Answer map[Unit]Expression
+	// Learns lets GraphQL queries cost, until their answers, what the same query did cost last, in place
+	// of Cost and Body. In a unit that neither has, they do so in any case. Other bodies never do.
+	// Queries are the same if they have one text and operationName, and the same variables named first,
+	// last and limit.
+	Learns bool
 	// Resource is the name of the part of the key's quota in which the request counts: "search".
 	// Empty: none but the key's. These stand for parts of the request: {method}, {path}, {query:NAME}
 	// for a parameter, and {1} … {9} for the text of the first … ninth * of the path. A name that

@@ -172,7 +172,7 @@ func monday() *row {
 			// Reads and writes have a budget each. Nothing but the text of a query tells them apart, so both count in one.
 			Charges: from("https://community.monday.com/t/complexity-field-weights/17444", "2026-11",
 				[]Charge{{On: "POST /v2", Body: map[Unit]Expression{Weight: mondayBound},
-					Answer: map[Unit]Expression{Weight: jsonPath("data.complexity.query")}}}),
+					Answer: map[Unit]Expression{Weight: jsonPath("data.complexity.query")}, Learns: true}}),
 		},
 		inBody: true,
 		read:   func(r *reading) { r.ietf() },

@@ -155,7 +155,8 @@ func shopify() *row {
 			},
 			Charges: from("https://shopify.dev/docs/apps/build/apis/graphql-admin/rate-limits", "2026-11",
 				[]Charge{{On: "* */graphql.json", Resource: "graphql", Body: map[Unit]Expression{Weight: shopifyBound},
-					Answer: map[Unit]Expression{Weight: jsonPath("extensions.cost.actualQueryCost")}}, {On: "* *", Resource: "rest"}}),
+					Answer: map[Unit]Expression{Weight: jsonPath("extensions.cost.actualQueryCost")}, Learns: true},
+					{On: "* *", Resource: "rest"}}),
 		},
 		inBody: true,
 		is: func(r *Response) bool {

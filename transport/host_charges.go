@@ -156,6 +156,7 @@ func (s *sent) costs(o *limit.Outcome, text []byte) {
 		return
 	}
 	s.t.shapes.Learn(s.finds, o.Actual)
+	s.t.notices.Exceeds(s.charged(), s.row, o.Actual)
 	for unit, n := range s.row.Cost {
 		u, ok := classify.UnitOf(unit)
 		stated := s.row.Answer[unit] != nil && s.row.Body[unit] == nil

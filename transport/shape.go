@@ -7,15 +7,17 @@ import (
 
 	"github.com/paceline-go/paceline/internal/send/costs"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/provider"
 )
 
-// reserve sets what a request costs until its answer, by its shape. While another request finds out what
-// the shape costs, it waits.
-func (c *call) reserve(host string, body []byte) error {
-	cost, known, err := c.enter(costs.ShapeOf(host, c.row, body))
-	if err != nil {
-		return err
+// reserve sets what a request costs until its answer: by its charge, or by its shape if it has one. While
+// another request finds out what the shape costs, it waits.
+func (c *call) reserve(host string, body []byte) (err error) {
+	var cost limit.Cost
+	known := false
+	if shape := costs.ShapeOf(host, c.row, body); shape != 0 {
+		if cost, known, err = c.enter(shape); err != nil {
+			return err
+		}
 	}
 	c.worth = costs.Reserved(c.worth, c.row, cost, known)
 	c.guessed = !known
@@ -28,7 +30,7 @@ func (c *call) introduce(p *Partition) error {
 	if c.row != nil && !catchAll(c.row.On) || !c.t.notices.Reads(p.Host) {
 		return nil
 	}
-	_, known, err := c.enter(costs.ShapeOf(p.Host, &provider.Charge{On: p.Key + "\n" + routeOf(c.req)}, nil))
+	_, known, err := c.enter(costs.FirstOf(p.Host, p.Key, routeOf(c.req)))
 	c.first = !known && c.finds != nil
 	return err
 }

@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/latency"
+	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/ratetest/service"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -70,6 +72,51 @@ func TestShopifyQueries(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An upper bound that the configuration states holds until each answer, whatever earlier requests did cost.
+// Before, the latest cost took its place, and a third of these calls was refused.
+func TestABoundHolds(t *testing.T) {
+	const calls, bound = 300, 400
+	synctest.Test(t, func(t *testing.T) {
+		s, err := llm.New(llm.Config{Limits: llm.Limits{Requests: 1000, Tokens: 3000}, Rolling: true, Count: "corrected",
+			Law: llm.Law{OutputMedian: 40, OutputP99: 380}, Seed: 1,
+			Before: latency.Uniform(0, 50*time.Millisecond), First: latency.Uniform(100*time.Millisecond, time.Second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		most := map[provider.Unit]int64{provider.Tokens: bound}
+		tr := mustNew(t, transport.Config{Base: &served{Handler: s}, Attempts: 1,
+			Limiter: rolling(t, 3000, time.Minute, limit.Tokens),
+			Charges: []provider.Charge{{On: "POST /v1/*", Cost: most, Answer: map[provider.Unit]provider.Expression{provider.Tokens: totalTokens{}}}}})
+		began := time.Now()
+		var all sync.WaitGroup
+		for range calls {
+			all.Go(func() {
+				do(t, tr, request(t, http.MethodPost, chat, sentence(bound-10), "Authorization", "Bearer k", "Content-Type", "application/json"))
+			})
+		}
+		all.Wait()
+		v := s.Report().Verdicts
+		t.Logf("%v in %v", v, time.Since(began))
+		if v["accepted"] != calls || len(v) != 1 {
+			t.Errorf("%v, want %d accepted", v, calls)
+		}
+	})
+}
+
+// totalTokens is an Expression: the usage that an answer of OpenAI states.
+type totalTokens struct{}
+
+func (totalTokens) Count(document []byte) (int64, error) {
+	var answer struct {
+		Usage struct {
+			Total int64 `json:"total_tokens"`
+		}
+	}
+	err := json.Unmarshal(document, &answer)
+	return answer.Usage.Total, err
 }
 
 // A shape is known by its query, and by first, last and limit. It costs what it did cost last.

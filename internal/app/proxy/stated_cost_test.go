@@ -15,6 +15,8 @@ import (
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/ratetest/latency"
+	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/ratetest/service"
 )
 
@@ -233,6 +235,38 @@ func TestPlantedCost(t *testing.T) {
 		all.Wait()
 		if r := server.Report(); r.Accepted != 43 || r.Limited+r.Bans > 0 {
 			t.Errorf("%d served, %d refused, %d bans", r.Accepted, r.Limited, r.Bans)
+		}
+	})
+}
+
+// The number of a charge is reserved until each answer, whatever the answer before stated.
+func TestTheBoundOfAChargeHolds(t *testing.T) {
+	const calls = 100
+	synctest.Test(t, func(t *testing.T) {
+		server, err := llm.New(llm.Config{Limits: llm.Limits{Requests: 1000, Tokens: 3000}, Rolling: true, Count: "corrected",
+			Law: llm.Law{OutputMedian: 40, OutputP99: 380}, Seed: 1, First: latency.Uniform(100*time.Millisecond, time.Second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		did, err := charge.Compile(".usage.total_tokens")
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := virtual(t, server, Config{MaxWait: time.Hour, Upstreams: []Upstream{{To: mustURL(t, "http://llm.test"), Attempts: 1,
+			Charges: []provider.Charge{{On: "POST /v1/*", Cost: map[provider.Unit]int64{provider.Tokens: 400},
+				Answer: map[provider.Unit]provider.Expression{provider.Tokens: did}}},
+			Limits: []Limit{limitOfUnit(t, "3000 tokens/m", "")}}}})
+		var all sync.WaitGroup
+		for range calls {
+			all.Go(func() {
+				x.do("POST", "/v1/chat/completions", `{"model":"gpt-4o","max_tokens":390,"messages":[{"role":"user","content":"Hello"}]}`,
+					"Authorization", "Bearer k", "Content-Type", "application/json")
+			})
+		}
+		all.Wait()
+		if v := server.Report().Verdicts; v["accepted"] != calls || len(v) != 1 {
+			t.Errorf("%v, want %d accepted", v, calls)
 		}
 	})
 }

@@ -268,8 +268,14 @@ func (r *judge) states(j *job, ans *pool.Answer) {
 		ans.Actual[u] = min(n, limit.MaxCost)
 		told = true
 	}
-	if told && j.r.Shape != 0 && r.c.prices.shapes.Teach(j.r.Shape, ans.Actual) {
+	if !told {
+		return
+	}
+	if j.r.Shape != 0 && r.c.prices.shapes.Teach(j.r.Shape, ans.Actual) {
 		r.c.prices.mend(j.group.r.groups, j.r.Shape)
+	}
+	if r.c.prices.notices.Exceeds(charged(j.r), c, ans.Actual) {
+		r.c.prices.mend(j.group.r.groups, 0)
 	}
 }
 

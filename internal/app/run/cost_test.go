@@ -15,6 +15,40 @@ import (
 	"github.com/paceline-go/paceline/provider"
 )
 
+// The number of a charge is a bound: it is reserved until each answer, whatever the answer before stated. An
+// answer that states more raises it.
+func TestTheBoundOfACharge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, at := time.Now(), map[string]time.Duration{}
+		b, _, _ := virtualBench(t, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			at[r.URL.Path[1:]] = time.Since(began).Round(time.Second)
+			w.Write(body)
+		})
+		did, err := charge.Compile(".did")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.config.Concurrency = 1
+		b.config.Limits = append(b.config.Limits, minutely(100, limit.Weight, false))
+		b.config.Charges = []provider.Charge{{On: "POST *", Cost: map[provider.Unit]int64{provider.Weight: 60},
+			Answer: map[provider.Unit]provider.Expression{provider.Weight: did}}}
+		var lines []string
+		for i, did := range []int{30, 30, 30, 90, 20, 20} {
+			lines = append(lines, fmt.Sprintf(`{"url":"http://a.test/p/%d","body":{"did":%d},"method":"POST"}`, i, did))
+		}
+		got := b.run(lines...)
+		// After two of 30, a third may cost 60. The fourth did cost 90: then each may, and one fits a minute.
+		var minutes []float64
+		for i := range lines {
+			minutes = append(minutes, at[fmt.Sprint("p/", i)].Minutes())
+		}
+		if want := []float64{0, 0, 1, 1, 2, 3}; got.err != nil || !slices.Equal(minutes, want) {
+			t.Errorf("sent at minutes %v, want %v; %v\n%s", minutes, want, got.err, got.notices)
+		}
+	})
+}
+
 // A request costs what its line says, or else its charge: of the user, or of the provider. The answer has
 // the last word.
 func TestChargesOfARun(t *testing.T) {

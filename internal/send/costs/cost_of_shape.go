@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"encoding/json"
 	"hash/maphash"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -18,9 +19,9 @@ const mostShapes = 4096
 
 var seed = maphash.MakeSeed()
 
-// Shapes remember what requests of a shape did cost, where only the answer knows it. Requests have one
-// shape if they have the same charge and host, the same text and operationName of a GraphQL query, and
-// the same variables named first, last and limit. The zero Shapes are empty. Safe for concurrent use.
+// Shapes remember what GraphQL queries of a shape did cost, where only the answer knows it. Queries have
+// one shape if they have the same charge and host, the same text and operationName, and the same
+// variables named first, last and limit. The zero Shapes are empty. Safe for concurrent use.
 type Shapes struct {
 	lessons atomic.Int64 // how often a cost was new or changed
 
@@ -45,35 +46,57 @@ type Finder struct {
 	once sync.Once
 }
 
-// ShapeOf hashes what requests of a shape have in common.
+// ShapeOf hashes what requests of a shape have in common. It returns 0 if what requests did cost says
+// nothing of the next one: the body is no GraphQL query, or the charge states a bound.
 func ShapeOf(host string, row *provider.Charge, body []byte) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	h.WriteString(host + "\n" + row.On + "\n")
+	learns := false
+	for unit := range row.Answer {
+		learns = learns || Learns(row, unit)
+	}
 	var ask struct {
 		Query         string                     `json:"query"`
 		OperationName string                     `json:"operationName"`
 		Variables     map[string]json.RawMessage `json:"variables"`
 	}
-	if json.Unmarshal(body, &ask) == nil {
-		h.WriteString(ask.Query + "\n" + ask.OperationName + "\n")
-		for _, name := range [...]string{"first", "last", "limit"} {
-			h.Write(ask.Variables[name])
-			h.WriteByte('\n')
-		}
+	// A search has a query in words, and no braces.
+	if !learns || json.Unmarshal(body, &ask) != nil || !strings.Contains(ask.Query, "{") {
+		return 0
+	}
+	texts := []string{host, row.On, ask.Query, ask.OperationName}
+	for _, name := range [...]string{"first", "last", "limit"} {
+		texts = append(texts, string(ask.Variables[name]))
+	}
+	return hash(texts...)
+}
+
+// FirstOf is the shape of the requests of a route with a key that no charge names.
+func FirstOf(host, key, route string) uint64 { return hash(host, key, route) }
+
+func hash(texts ...string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, text := range texts {
+		h.WriteString(text)
+		h.WriteByte('\n')
 	}
 	return h.Sum64()
 }
 
+// Learns reports whether requests of a shape cost, until their answers, what the latest one did cost. A
+// bound of the charge holds, unless the charge gives it up.
+func Learns(row *provider.Charge, unit provider.Unit) bool {
+	return row.Learns || row.Cost[unit] == 0 && row.Body[unit] == nil
+}
+
 // Reserved returns what a request costs until its answer, in the units that only the answer knows: what its
-// shape did cost last, or else what its charge says, or else all that the limits hold at once. worth is what
-// the charge says.
+// shape did cost last if its charge learns that, or else what its charge says, or else all that the limits
+// hold at once. worth is what the charge says.
 func Reserved(worth limit.Cost, row *provider.Charge, cost limit.Cost, known bool) limit.Cost {
 	for unit := range row.Answer {
 		u, ok := classify.UnitOf(unit)
 		switch {
 		case !ok:
-		case known:
+		case known && Learns(row, unit):
 			worth[u] = cost[u]
 		case worth[u] == 0:
 			worth[u] = limit.MaxCost

@@ -87,9 +87,37 @@ func TestTeach(t *testing.T) {
 	}
 }
 
+// Only GraphQL queries have a shape, and only if their charge states no bound, or gives it up.
+func TestWhatHasAShape(t *testing.T) {
+	type amounts = map[provider.Unit]int64
+	answer := map[provider.Unit]provider.Expression{provider.Weight: nil}
+	const query = `{"query":"{a{b}}"}`
+	for _, c := range []struct {
+		row  provider.Charge
+		body string
+		has  bool
+	}{
+		{provider.Charge{Answer: answer}, query, true},
+		{provider.Charge{Answer: answer}, `{"query":"red shoes"}`, false},
+		{provider.Charge{Answer: answer}, `{"query":{"match":"a"}}`, false},
+		{provider.Charge{Answer: answer}, `{"model":"m"}`, false},
+		{provider.Charge{Answer: answer}, `[` + query + `]`, false},
+		{provider.Charge{Answer: answer}, "", false},
+		{provider.Charge{Answer: answer, Cost: amounts{provider.Orders: 1}}, query, true},
+		{provider.Charge{Answer: answer, Cost: amounts{provider.Weight: 400}}, query, false},
+		{provider.Charge{Answer: answer, Cost: amounts{provider.Weight: 400}, Learns: true}, query, true},
+		{provider.Charge{Answer: answer, Cost: amounts{provider.Weight: 400}, Learns: true}, `{"model":"m"}`, false},
+		{provider.Charge{Cost: amounts{provider.Weight: 400}, Learns: true}, query, false},
+	} {
+		if got := costs.ShapeOf("a.test", &c.row, []byte(c.body)) != 0; got != c.has {
+			t.Errorf("%s with %+v has a shape: %t", c.body, c.row, got)
+		}
+	}
+}
+
 // A unit that only the answer knows has the cost of the shape, or that of the charge, or all.
 func TestReserved(t *testing.T) {
-	row := &provider.Charge{On: "POST *", Answer: map[provider.Unit]provider.Expression{provider.Weight: nil}}
+	row := &provider.Charge{On: "POST *", Answer: map[provider.Unit]provider.Expression{provider.Weight: nil}, Learns: true}
 	bound := limit.Cost{limit.Weight: 50, limit.Orders: 2}
 	for _, c := range []struct {
 		worth, cost limit.Cost

@@ -7,8 +7,8 @@
 // requests count there. A notice for people then states which line of the configuration to change.
 // A cost that is too high is not noticed.
 //
-// Where only the answer tells a cost, as of GraphQL, requests of one shape reserve what the latest one
-// did cost.
+// Where only the answer tells a cost, the amounts of the charge are reserved. GraphQL queries of one
+// shape reserve what the latest one did cost, if the charge says so or has no amount.
 //
 // Package transport and the command `paceline run` use package costs. The charges themselves are in
 // package provider.

@@ -251,6 +251,25 @@ func (n *Notices) step(is Charged, u limit.Unit, found bool, step, cost int64, f
 	return true
 }
 
+// Exceeds notes what the answer to a request states that it did cost. Where that is more than the charge
+// says, later requests cost as much, unless they learn their cost: see Learns. A number that the body has
+// is no lesson for other bodies. It reports whether that is new.
+func (n *Notices) Exceeds(is Charged, row *provider.Charge, actual limit.Cost) (wrong bool) {
+	for unit, most := range row.Cost {
+		u, ok := classify.UnitOf(unit)
+		if !ok || row.Answer[unit] == nil || row.Body[unit] != nil || Learns(row, unit) || actual[u] <= most {
+			continue
+		}
+		n.mu.Lock()
+		if l := n.lesson(is); l != nil && actual[u] > l.cost[u] {
+			l.cost[u], wrong = actual[u], true
+			n.taught.Add(1)
+		}
+		n.mu.Unlock()
+	}
+	return wrong
+}
+
 // lesson returns the lesson of requests, with the lock held; nil: there are too many.
 func (n *Notices) lesson(is Charged) *lesson {
 	l := n.lessons[is]

@@ -14,6 +14,7 @@ import (
 type writtenCharge struct {
 	On, Resource       string
 	Cost, Else, Answer *node
+	Learn              bool
 }
 
 var (
@@ -26,7 +27,7 @@ func (r *reader) charges(n *node, what string) (all []provider.Charge) {
 	for item := range yamlfile.Items(r, n, what) {
 		var w writtenCharge
 		yamlfile.Mapping(r, item, what, chargeFields, &w)
-		c := provider.Charge{On: w.On, Resource: w.Resource}
+		c := provider.Charge{On: w.On, Resource: w.Resource, Learns: w.Learn}
 		c.Cost, c.Body = r.costs(w.Cost, "cost")
 		switch plain, more := r.costs(w.Else, "else"); {
 		case w.Else == nil:
@@ -48,6 +49,9 @@ func (r *reader) charges(n *node, what string) (all []provider.Charge) {
 		var plain map[provider.Unit]int64
 		if plain, c.Answer = r.costs(w.Answer, "answer"); plain != nil {
 			r.Refuse(w.Answer, "answer: a number: want an expression by unit, such as {weight: .cost}")
+		}
+		if w.Learn && c.Answer == nil && r.Ok() {
+			r.Refuse(item, "learn: of a charge without answer, which states what to learn")
 		}
 		if c.Cost == nil && c.Body == nil && c.Answer == nil && c.Resource == "" && r.Ok() {
 			r.Refuse(item, "charges: the requests %q neither cost anything nor count in a resource: want cost, resource or "+

@@ -91,7 +91,7 @@ upstreams:
       - {limit: 100/s, scope: all}
     charges:
       - {on: "GET /depth?limit>1000", cost: 250 weight, resource: "{path}"}
-      - {on: "POST /graphql", cost: {weight: .variables.first, orders: 2}, else: 100 weight, answer: {weight: .cost}}
+      - {on: "POST /graphql", cost: {weight: .variables.first, orders: 2}, else: 100 weight, answer: {weight: .cost}, learn: true}
       - {on: "* /search/*", resource: search, cost: {input: .n}}
     rejects_free: true
     latency_max: 300ms
@@ -156,7 +156,7 @@ func TestEverything(t *testing.T) {
 			},
 			Charges: []provider.Charge{
 				{On: "GET /depth?limit>1000", Cost: map[provider.Unit]int64{provider.Weight: 250}, Resource: "{path}"},
-				{On: "POST /graphql", Cost: map[provider.Unit]int64{provider.Weight: 100, provider.Orders: 2}},
+				{On: "POST /graphql", Cost: map[provider.Unit]int64{provider.Weight: 100, provider.Orders: 2}, Learns: true},
 				{On: "* /search/*", Resource: "search", Cost: map[provider.Unit]int64{provider.Input: 1}},
 			},
 			Arrivals: limit.Arrivals{RejectsFree: true, OneWayMax: 300 * time.Millisecond}, InFlight: 8, Use: 0.75, Ramp: 2 * time.Minute, Tokens: true, Counting: tokens.Used, Provider: dialect,
@@ -370,6 +370,7 @@ func TestErrors(t *testing.T) {
 		{one + "    charges: [{on: GET /x, cost: {weight: [1]}}, {on: GET /y, cost: []}]\n", []string{`proxy.yaml:4:43: cost: a list is neither a number nor an expression`, `proxy.yaml:4:69: cost: a list is no cost: want 25 weight`}},
 		{one + "    charges: [{on: GET /x, cost: 5 weight, else: 6 weight}, {on: GET /y, cost: {weight: .a}, else: 2 orders}]\n", []string{`proxy.yaml:4:50: else: of a cost without an expression`, `proxy.yaml:4:100: else: orders, which is no expression in cost`}},
 		{one + "    charges: [{on: GET /x, cost: {weight: .a}, else: {weight: .b}}, {on: GET /y, answer: 5 weight}]\n", []string{`else: an expression: want numbers`, `answer: a number: want an expression by unit`}},
+		{one + "    charges: [{on: GET /x, cost: 5 weight, learn: true}]\n", []string{`proxy.yaml:4:15: learn: of a charge without answer`}},
 		{one + "    charges: [{on: GET /x}]\n", []string{`proxy.yaml:4:15: charges: the requests "GET /x" neither cost anything nor count in a resource`}},
 		{one + "    charges: [{cost: 5 weight}]\n", []string{`proxy.yaml:4:15: on is missing in charges`}},
 		{one + "    charges: [{on: GET, cost: 5 weight}]\n", []string{`proxy.yaml:4:15: upstreams[0].charges[0]: want a method and a path`}},

@@ -247,6 +247,7 @@ var chargeFields = []yamlfile.Field{
 	key("resource", aText, "the part of the key's quota that it counts in, such as search, or {path} {query:symbol}"),
 	key("answer", yamlfile.Kind{Read: itself.Read, As: costsByUnit},
 		"by unit, a jq expression over the answer: what the request did cost"),
+	key("learn", yes, "GraphQL queries reserve what the same query did cost last, and not cost (default false)"),
 }
 
 // written is a secret in a file. Exactly one of Env, File, Secret and Sha256 is set.
