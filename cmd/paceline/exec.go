@@ -107,7 +107,6 @@ func newExecFlags() (*execFlags, *cobra.Command) {
 	p.StringVar(&x.summary, "summary", "", "file for the figures of the end, as JSON")
 	p.BoolVar(&x.printEnv, "print-env", false,
 		"print the variables that are set for a program, with the programs that read them, and end")
-	completeNames(c)
 	return x, c
 }
 

@@ -88,7 +88,6 @@ func explainAt(now func() time.Time, terminal func(io.Reader) bool) *cobra.Comma
 		"send this field with the request: 'Name: value', or @FILE with one per line")
 	f.DurationVar(&e.timeout, "timeout", 30*time.Second, "give up on a request after this")
 	cli.OutputFlag(c, &e.output, "text", "json")
-	completeNames(c)
 	return c
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"maps"
 	"slices"
+
+	"github.com/paceline-go/paceline/ratetest/service"
 )
 
 // tables are the formats of verbs that report tables.
@@ -27,6 +29,20 @@ var flagValues = map[string]map[string][]string{
 	"serve exchange":  {"output": tables},
 	"serve openai":    {"output": tables, "count": countings},
 	"serve anthropic": {"output": tables, "count": countings},
+}
+
+// completions are flagValues and the names of providers and presets, of which a shell completes one and help lists none.
+func completions() map[string]map[string][]string {
+	all := maps.Clone(flagValues)
+	for _, verb := range []string{"run", "proxy", "exec", "explain"} {
+		names := map[string][]string{"provider": providerNames(), "preset": presetNames()}
+		maps.Copy(names, all[verb])
+		all[verb] = names
+	}
+	for _, p := range service.All() {
+		all["serve "+p.Name] = map[string][]string{"preset": p.Presets}
+	}
+	return all
 }
 
 // meant maps names that other programs use for a flag to our names, where these are too different

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/testkit/race"
@@ -51,6 +55,30 @@ func TestCompletions(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if script := printed(t, "completion", shell); !strings.Contains(script, "paceline") || len(script) < 1000 {
 			t.Errorf("completion %s: %d bytes", shell, len(script))
+		}
+	}
+}
+
+// A command line leaves no flag in memory, and so nothing that its values lie in. Tests run thousands of them in one process.
+func TestFlagsAreNotKept(t *testing.T) {
+	p := newProgram()
+	made := map[string]weak.Pointer[pflag.Flag]{}
+	for i, v := range p.Verbs {
+		p.Verbs[i].New = func() *cobra.Command {
+			c := v.New()
+			cli.Each(c, func(c *cobra.Command) {
+				c.Flags().VisitAll(func(f *pflag.Flag) { made[v.Name+" "+c.Name()+" --"+f.Name] = weak.Make(f) })
+			})
+			return c
+		}
+	}
+	if code := p.Execute(t.Context(), []string{"--help"}, nil, io.Discard, io.Discard); code != cli.ExitOK || len(made) < 500 {
+		t.Fatalf("exit %d, %d flags", code, len(made))
+	}
+	runtime.GC()
+	for name, f := range made {
+		if f.Value() != nil {
+			t.Errorf("%s is still in memory", name)
 		}
 	}
 }

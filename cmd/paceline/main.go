@@ -22,7 +22,7 @@ func newProgram() cli.Program {
 	return cli.Program{
 		Root:   newProgramRoot,
 		Verbs:  verbs(),
-		Groups: groupTable, Values: flagValues, Meant: meant, Reads: "run", Alike: groupProviders,
+		Groups: groupTable, Values: completions, Meant: meant, Reads: "run", Alike: groupProviders,
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -40,14 +38,4 @@ func presetNames() []string {
 		names = append(names, p.Name)
 	}
 	return names
-}
-
-// completeNames lets shells complete --provider and --preset.
-func completeNames(c *cobra.Command) {
-	for flag, names := range map[string]func() []string{"provider": providerNames, "preset": presetNames} {
-		// Registering fails for a flag that the command does not have, which is fine.
-		_ = c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return names(), cobra.ShellCompDirectiveNoFileComp
-		})
-	}
 }

@@ -56,7 +56,6 @@ func newProxy() *cobra.Command {
 	f.addService(c.Flags())
 	f.instead.Add(c.Flags())
 	c.AddCommand(newProxyCheck(), newProxyCA())
-	completeNames(c)
 	return c
 }
 

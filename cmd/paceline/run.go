@@ -77,7 +77,6 @@ func newRun() *cobra.Command {
 	}
 	f.add(c)
 	f.given.api.add(c.Flags())
-	completeNames(c)
 	return c
 }
 

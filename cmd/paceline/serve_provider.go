@@ -69,8 +69,6 @@ func newServeProvider(p service.Info) *cobra.Command {
 	s.latencies.flags(f, "constant:0s", ", by its clock")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "seed of the latencies")
 	s.clockFlag(c)
-	// registering fails only for an unknown flag
-	_ = c.RegisterFlagCompletionFunc("preset", cobra.FixedCompletions(p.Presets, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

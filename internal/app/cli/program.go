@@ -23,9 +23,9 @@ type Program struct {
 	Verbs []Verb
 	// Groups are the groups of flags in help texts.
 	Groups Groups
-	// Values are the values of flags, for completions in a shell. The first key is the path of a
+	// Values returns the values of flags, for completions in a shell. The first key is the path of a
 	// command without the name of the program, the second is the name of a flag.
-	Values map[string]map[string][]string
+	Values func() map[string]map[string][]string
 	// Meant maps other programs' names for a flag to this program's names, if the two are too
 	// different for a misspelling.
 	Meant map[string]string
@@ -43,14 +43,6 @@ type Verb struct {
 	New  func() *cobra.Command
 }
 
-// Command returns the root command with all verbs, which prints to stdout. The command for
-// completions needs stdout at its creation.
-func (p Program) Command(stdout io.Writer) *cobra.Command {
-	root := p.command(stdout)
-	p.addCompletions(root)
-	return root
-}
-
 // only is the program with the one verb with which args begin.
 func (p Program) only(args []string) (one Program, ok bool) {
 	for _, v := range p.Verbs {
@@ -62,7 +54,9 @@ func (p Program) only(args []string) (one Program, ok bool) {
 	return p, false
 }
 
-func (p Program) command(stdout io.Writer) *cobra.Command {
+// Command returns the root command with all verbs, which prints to stdout. The command for
+// completions needs stdout at its creation.
+func (p Program) Command(stdout io.Writer) *cobra.Command {
 	root := Family(p.Root(), newVersion())
 	for _, v := range p.Verbs {
 		root.AddCommand(v.New())
@@ -112,10 +106,14 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 	var err error
 	one, ok := p.only(args)
 	if ok {
-		began, err = run(one.command(stdout))
+		began, err = run(one.Command(stdout))
 	}
 	if !ok || err != nil && !began { // a wrong command line: with all verbs, errors can suggest the right one
-		began, err = run(p.Command(stdout))
+		root := p.Command(stdout)
+		if completes(args) {
+			p.addCompletions(root)
+		}
+		began, err = run(root)
 	}
 	switch {
 	case err == nil:

@@ -40,7 +40,9 @@ func toy() Program {
 		Root:  func() *cobra.Command { return &cobra.Command{Use: "toy", Short: "A toy"} },
 		Verbs: []Verb{{"read", newRead}, {"kinds", newKinds}},
 		Meant: map[string]string{"rps": "limit"}, Reads: "read", Alike: "many",
-		Values: map[string]map[string][]string{"read": {"limit": {"10", "20"}}},
+		Values: func() map[string]map[string][]string {
+			return map[string]map[string][]string{"read": {"limit": {"10", "20"}}}
+		},
 	}
 }
 

@@ -56,7 +56,7 @@ func TestCompletions(t *testing.T) {
 			t.Errorf("paceline-lab %s is completed with %q, want %s", words, lines, want)
 		}
 	}
-	for path, flags := range newProgram().Values {
+	for path, flags := range newProgram().Values() {
 		for flag, values := range flags {
 			for _, v := range values {
 				if text := printed(t, append(strings.Fields(path), "--"+flag+"="+v, "--help")...); text == "" {

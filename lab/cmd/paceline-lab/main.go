@@ -42,11 +42,13 @@ func newProgram() cli.Program {
 			{Name: "chart", New: newChart}, {Name: "check-log", New: newCheckLog},
 		},
 		Reads: "sim", Groups: groups,
-		Values: map[string]map[string][]string{
-			"bench llm":    {"arrivals": {"start", "uniform", "burst", "mixed"}},
-			"check-log":    {"unit": eventlog.Units},
-			"sim":          {"strategy": strategy.Names()},
-			"sim throttle": {"strategies": strategy.Names()},
+		Values: func() map[string]map[string][]string {
+			return map[string]map[string][]string{
+				"bench llm":    {"arrivals": {"start", "uniform", "burst", "mixed"}},
+				"check-log":    {"unit": eventlog.Units},
+				"sim":          {"strategy": strategy.Names()},
+				"sim throttle": {"strategies": strategy.Names()},
+			}
 		},
 		Meant: map[string]string{
 			"rate": "limit", "rps": "limit", "qps": "limit", "rpm": "limit", "rate-limit": "limit", "throttle": "limit",
