@@ -350,11 +350,9 @@ func (t *Tally) Note(e format.Entry) {
 	}
 	switch e.State {
 	case "dead":
-		if is.isCut() { // it was sent again, in vain: its cut answer is still there
-			is |= inDead
-			break
+		if !is.isCut() { // otherwise it was sent again, in vain: its cut answer is still there
+			is = is.dead(format.DeadClassOf(e.Class, e.Status))
 		}
-		is = is.dead(format.DeadClassOf(e.Class, e.Status))
 	case "expired":
 		is |= inExpired
 	default: // the last answer of an id counts
