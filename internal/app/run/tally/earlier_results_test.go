@@ -170,3 +170,24 @@ func TestAttempts(t *testing.T) {
 		t.Errorf("first %v, last %v, each %v s", n.First, n.Final, n.Took.Seconds())
 	}
 }
+
+// The state of an id has three parts, and a new value of one leaves the others.
+func TestPartsOfAStanding(t *testing.T) {
+	s := standing(inOut).dead(format.DeadLength).of(digestMask).at(1 << 20)
+	for _, c := range []struct {
+		is    standing
+		class format.DeadClass
+		bits  uint64
+		line  int
+	}{
+		{s, format.DeadLength, digestMask, 1 << 20}, {s.at(1), format.DeadLength, digestMask, 1},
+		{s.at(1).at(2), format.DeadLength, digestMask, 2}, {s.of(5), format.DeadLength, 5, 1 << 20},
+		{s.of(5).of(2).of(0), format.DeadLength, 2, 1 << 20},
+		{s.dead(format.DeadOutage), format.DeadOutage, digestMask, 1 << 20},
+	} {
+		if !c.is.has(inOut) || !c.is.has(inDead) || c.is.has(inExpired) || c.is.class() != c.class ||
+			c.is.request() != c.bits || c.is.line() != c.line {
+			t.Errorf("%x: class %v, digest %x, line %d; want %+v", uint64(c.is), c.is.class(), c.is.request(), c.is.line(), c)
+		}
+	}
+}
