@@ -213,6 +213,7 @@ func (n *member) write(s *limit.Sent) {
 	n.after(way, func() {
 		ok := n.arrive(s.Cost)
 		n.report.Seconds[time.Duration(n.now())/time.Second]++
+		n.report.BySecond[n.place][time.Duration(n.now())/time.Second]++
 		if n.now() >= mono.Time(n.Warm) {
 			n.report.Sent++
 			n.report.ByNode[n.place]++

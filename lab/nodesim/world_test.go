@@ -121,6 +121,7 @@ type Report struct {
 	Answered, Told int
 	Errors         map[string]int
 	Seconds        []int           // requests sent in each
+	BySecond       [][]int         // as Seconds, by the place of the node
 	Faults         []time.Duration // when nodes were killed or paused, and the store crashed or went back
 	Refusals       []time.Duration // when requests were refused
 	Ended          time.Duration   // when the run did
@@ -176,6 +177,10 @@ func Run(c Config) *Report {
 	}
 	w.report.ByNode = make([]float64, c.Nodes)
 	w.report.Seconds = make([]int, c.Length/time.Second+1)
+	w.report.BySecond = make([][]int, c.Nodes)
+	for i := range w.report.BySecond {
+		w.report.BySecond[i] = make([]int, len(w.report.Seconds))
+	}
 	w.report.First = make([]time.Duration, c.Nodes)
 	for i := range c.Nodes {
 		w.nodes = append(w.nodes, nil)

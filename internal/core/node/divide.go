@@ -90,6 +90,7 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare, yields
 		}
 	}
 	var sent []*limit.Sent
+	lead := t.lead(heirs)
 	for most := t.most(t.heirs); own.Want > 0 && int64(mine) < most; {
 		e := least(heirs)
 		cost := e.Mean
@@ -108,7 +109,7 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare, yields
 			at = t.readyOf(e, cost, yields)
 		}
 		// The other node cannot fetch it in time.
-		if e != &own && at < limit.AfterSettle && at < e.Next && own.Served < e.Served+t.lead(e) {
+		if e != &own && at < limit.AfterSettle && at < e.Next && own.Served < e.Served+lead/max(e.Counts, 1) {
 			e, cost = &own, t.next(mine == 0)
 			at = t.ready(e, cost, spared, yields)
 		}
@@ -138,12 +139,30 @@ func (t *pending) far(horizon mono.Time) mono.Time {
 	return max(horizon, t.now.Add(t.config.TTL/2))
 }
 
-// lead is how far this node may be before another in virtual time and still take a grant that the
-// other cannot fetch in time. It is four turns' worth of this node's requests, and four requests
+// lead is how far this node may be before another of weight 1 in virtual time and still take a grant that
+// the other cannot fetch in time. It is four turns' worth of this node's requests, and four requests
 // where that is less. Without it the next node to come would take all that is free, whatever its
-// weight.
-func (t *pending) lead(e *Entry) uint64 {
-	return uint64(2*max(t.twoTurns(t.heirs), 2)) * 1e6 / max(e.Counts, 1)
+// weight. In a burst, a turn's worth counts as no more than the node's part of what the limit allows in
+// the time between two turns. Otherwise one node would take most of a long window's burst, and the others
+// could catch up only in the next window.
+func (t *pending) lead(heirs []*Entry) uint64 {
+	rate, counts := t.even(), 0.0
+	for _, e := range heirs {
+		counts += float64(e.Counts)
+	}
+	rate = min(t.rate, rate*float64(t.mine.Counts)/max(counts, 1))
+	return uint64(2*max(int64(2*rate*(t.poll(t.heirs)+2*t.took).Seconds())+1, 2)) * 1e6
+}
+
+// even returns how many requests of mean cost the limit allows in a second, in the long run.
+func (t *pending) even() float64 {
+	mean, rate := t.mean(), math.Inf(1)
+	for _, u := range limit.AppendUsage(nil, t.limiter, t.now) {
+		if u.PerWindow > 0 && u.Window > 0 && mean[u.Unit] > 0 {
+			rate = min(rate, float64(u.PerWindow)/u.Window.Seconds()/float64(mean[u.Unit]))
+		}
+	}
+	return rate
 }
 
 // starves reports whether the node has sent nothing for some time.
@@ -480,11 +499,22 @@ const aTurnEach = 64
 
 // most returns the most that a node takes in a turn where others want more, too.
 func (t *pending) most(heirs int) int64 {
-	if len(t.others) == 0 {
-		return 1 << 20
+	all, n := int64(1<<20), int64(len(t.others)+1)
+	if t.last.Sub(t.since) < t.config.TTL && t.long() {
+		all = max(int64(t.even()*limit.Span(t.limiter).Seconds())/firstTurns, aTurnEach)
 	}
-	return max(8, aTurnEach/int64(len(t.others)+1), t.twoTurns(heirs))
+	if n == 1 {
+		return all
+	}
+	return max(8, aTurnEach/n, min(t.twoTurns(heirs), all/n))
 }
+
+// A process in its first TTL takes a long window's requests in this many turns, and not all at once. Processes
+// that start together otherwise find that the first of them has taken the whole window. In shorter windows
+// the others have their part soon, and the turns would cost more.
+const firstTurns = 8
+
+func (t *pending) long() bool { return limit.Span(t.limiter) >= 15*t.config.TTL }
 
 // twoTurns returns the number of requests that the node sends in two turns.
 func (t *pending) twoTurns(heirs int) int64 {

@@ -87,6 +87,7 @@ type Node struct {
 	pieces uint64    // generation of the grants
 	joined mono.Time // when it came into the book
 	put    mono.Time // when its last turn that was put began
+	since  mono.Time // when its first turn that was put began; mono.Max: there was none
 	// putTurn is the number of that turn.
 	putTurn uint64
 	knows   *Book // the store's book at the node's last turn
@@ -146,7 +147,7 @@ func New(c Config) *Node {
 	c.Poll = cmp.Or(c.Poll, 250*time.Millisecond)
 	c.TTL = cmp.Or(c.TTL, 2*time.Second)
 	c.Late = cmp.Or(c.Late, DefaultLate)
-	n := &Node{config: c, fresh: c.New(), last: mono.Min, until: mono.Min, began: mono.Min}
+	n := &Node{config: c, fresh: c.New(), last: mono.Min, until: mono.Min, began: mono.Min, since: mono.Max}
 	n.says = limit.Configuration(n.fresh)
 	n.pace.reset()
 	n.grain = max(limit.Span(n.fresh)/2000, 1)

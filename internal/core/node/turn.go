@@ -458,7 +458,7 @@ func (n *Node) End(p mono.Time, err error) {
 
 func (n *Node) commit(t *pending) {
 	n.bounds, n.seen, n.overdue, n.split = t.bounds, nil, nil, nil
-	n.putTurn = n.turn
+	n.putTurn, n.since = n.turn, min(n.since, t.began)
 	if n.put = t.began; !n.in || t.parted { // other nodes' parts are not known before they have come
 		n.joined = t.began
 	}
