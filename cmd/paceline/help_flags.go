@@ -37,7 +37,7 @@ var groupTable = cli.Groups{
 		{"Retries and deadlines", `
 			attempts
 			timeout`,
-			`until=WHEN ttl decay answer-time renew max-outage backoff-base backoff-max`},
+			`until=WHEN ttl decay answer-time renew max-outage backoff-base backoff-max same-errors=N`},
 		{"Language models and money", `
 			rpm              most requests per minute (tokens: --tpm, or --itpm and --otpm)
 			budget           most money to spend, such as 20USD

@@ -45,6 +45,7 @@ type runFlags struct {
 	latencyMax                   time.Duration
 	nonceUnit, nonceGap          time.Duration
 	concurrency, attempts, queue int
+	sameErrors                   int
 	timeout, maxOutage           time.Duration
 	ttl, decay, answerTime       time.Duration
 	renew                        bool
@@ -103,6 +104,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.DurationVar(&f.nonceGap, "nonce-gap", 0, "least time between two nonces of a key. It allows several requests of a key in flight, if the one-way latency varies by less than this (default: one in flight per key)")
 	p.IntVar(&f.concurrency, "concurrency", 0, "most requests in flight; unset: 64, and then as many as limits and answers need")
 	p.IntVar(&f.attempts, "attempts", 5, "attempts of a request before it is a dead letter")
+	p.IntVar(&f.sameErrors, "same-errors", 5, "if so many first answers to POST, PUT, PATCH or DELETE at one address are the same error 4xx, and nothing was served yet, the rest is not sent; 0: it is")
 	p.DurationVar(&f.timeout, "timeout", 30*time.Second, "longest time for an attempt")
 	p.DurationVar(&f.ttl, "ttl", 0, "deadline of requests without their own, as a duration. It begins at the field created; without that, when the line of a pipe, or the file, was first read (default: for ever)")
 	p.DurationVar(&f.decay, "decay", 0, "time in which a request loses half its value. Of those that were read, "+
@@ -157,7 +159,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	}
 	c := run.Config{
 		Organizations: f.organizations, Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
-		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, Timeout: f.timeout,
+		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, SameErrors: f.sameErrors, Timeout: f.timeout,
 		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Decay: f.decay, Renew: f.renew, Budget: float64(f.budget), Price: f.price, Prices: f.llm.prices,
 		Input:       format.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
 		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Summary: f.summary, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
@@ -468,7 +470,7 @@ func (f *runFlags) atLeast(cmd *cobra.Command) error {
 		value int64
 		least int64
 	}{
-		{"concurrency", int64(f.concurrency), leastFlights}, {"attempts", int64(f.attempts), 1}, {"queue", int64(f.queue), 1},
+		{"concurrency", int64(f.concurrency), leastFlights}, {"attempts", int64(f.attempts), 1}, {"same-errors", int64(f.sameErrors), 0}, {"queue", int64(f.queue), 1},
 		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"ttl", int64(f.ttl), 0}, {"decay", int64(f.decay), 0}, {"answer-time", int64(f.answerTime), 0}, {"latency-max", int64(f.latencyMax), 0},
 		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
 		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},

@@ -36,7 +36,7 @@ type job struct {
 	keyHost  bool             // a redirect was not followed, since a key would have gone with it
 	first    bool             // it is the first request of its model
 	noModel  bool             // there is no such model, as its answer says
-	spared   bool             // its Pool counts an attempt that was not made, since its model is wrong
+	spared   bool             // its Pool counts an attempt that was not made, since its model or its address is wrong
 	unpaid   bool             // the key has no credit, as its answer says
 	noQuota  bool             // the key may not use the model, since its limit is 0
 	unlike   bool             // Config.Success refused its answer
@@ -144,19 +144,14 @@ func (at *attempt) isGone() bool {
 	return true
 }
 
-// isSpared reports whether a request was let in before an answer showed that its model is wrong.
+// isSpared reports whether a request was let in before an answer showed that its model or its address is wrong.
 func (at *attempt) isSpared() bool {
 	j := at.j
 	if j.number > 0 {
 		return false // it has an answer of its own
 	}
-	why := at.r.trials.refuses(j.r.Estimate.Model)
-	if why == "" {
-		return false
-	}
-	j.spare(why)
-	j.spared = true
-	return true
+	j.spared = at.r.trials.refuses(j)
+	return j.spared
 }
 
 // mayGo gets all that an attempt needs beside its permit: room for its answer, money, a token, and

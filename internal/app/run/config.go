@@ -92,7 +92,11 @@ type Config struct {
 	Redirects    int           // how many a request may follow; if zero, none
 	Backoff      pool.Backoff
 	BanStatus    []int // statuses of answers that ban a key
-	NonceStatus  []int // statuses that mean that a nonce did not rise, in addition to the words of answers
+	// SameErrors, if not zero, says that an address is wrong if so many first answers of the run are the same error 4xx,
+	// to requests that do not only read, and no request of the input was ever served. Then the others to this
+	// address become dead letters without a send. Not for a Backlog, nor with Every.
+	SameErrors  int
+	NonceStatus []int // statuses that mean that a nonce did not rise, in addition to the words of answers
 	// Provider reads the limits that answers state. If nil, it is that of the Format, or that of a
 	// known host. Otherwise it is guessed from each answer.
 	Provider provider.Dialect
@@ -257,6 +261,9 @@ func (c *Config) defaults() {
 	}
 	if l, ok := c.Format.(*format.LLM); ok {
 		c.Meter = l.Meter
+	}
+	if c.Backlog != nil || c.Every > 0 { // no run alone knows what was served, or the same request is asked again
+		c.SameErrors = 0
 	}
 	if c.Meter != nil && c.Provider == nil {
 		c.Provider = c.Meter.Dialect()

@@ -39,7 +39,8 @@
 //	flights.go       --concurrency: how many attempts are in flight, by limits and answers
 //	knobs.go         paceline ctl: limits, pauses of keys and attempts in flight that a user changes
 //	deadline.go       --ttl: when the time of a request begins, and how much is left
-//	trial.go          a wrong model costs one request: each model's first goes alone
+//	trial.go          a wrong model costs one request: each model's first goes alone; a wrong address
+//	                  costs a few
 //	course.go         whether a run goes on, and why it ended; --until; how much is read ahead
 //	polls.go          --every: rounds of the same requests; an interval that limits do not allow
 //

@@ -230,9 +230,8 @@ func (f *feeder) hand(ctx context.Context, q *format.Request, stray error) bool 
 		return true
 	}
 	// The reader of a backlog is one for all models, so none of them may hold it up.
-	why := ""
-	if j.first, why = f.trials.enter(q.Estimate.Model, f.c.Backlog == nil); why != "" {
-		j.spare(why)
+	spared := false
+	if j.first, spared = f.trials.enter(j, f.c.Backlog == nil); spared {
 		f.deadUnsent(j, earlier)
 		return true
 	}

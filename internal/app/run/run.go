@@ -117,12 +117,13 @@ func (r *Run) assemble() {
 	c := &r.c
 	r.Teller = telling.New(func(s string) { c.Notice(s) }, c.keyless, c.HoldUnanswered)
 	r.course = newCourse(r.Drain)
-	r.trials, r.hosts = newTrials(r.Teller), newHosts(r.Teller, r.course)
+	r.hosts = newHosts(r.Teller, r.course)
 	r.purse = purse{c, r.tally, r.course, c.budget()}
 	r.denials.c, r.denials.teller, r.denials.course = c, r.Teller, r.course
 	r.lessons.c, r.lessons.teller = c, r.Teller
 	r.organizations = newOrganizations(c, c.KeyHosts)
 	r.secrets = c.secrets()
+	r.trials = newTrials(r.Teller, r.secrets, c.SameErrors, r.tally.Served)
 	r.sender = sending.New(c.sending(r.secrets, r.store.Files))
 	r.tokens = c.newTokens(r.secrets, r.Teller, r.course)
 	r.polls = newPolls(c)

@@ -1,10 +1,13 @@
 package run
 
 import (
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -21,20 +24,32 @@ const trialPatience = 3 * time.Second
 
 // trials lets the first request of each model go alone until its answer shows that the model
 // exists, and that the key may use it. A wrong name then costs one request, and not the whole file.
+// A wrong address costs a few: its answers seldom say that it is wrong, so several must be alike.
 // Safe for concurrent use.
 type trials struct {
-	teller *telling.Teller
+	teller  *telling.Teller
+	secrets *format.Secrets
+	served  func() bool // some request of the input was served, in this run or in one before
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	of      map[string]*trial
 	stopped bool
+
+	// The first answers are a trial of the address. It is over as soon as one of them differs.
+	most     int         // equal errors that show that the address is wrong
+	compared atomic.Bool // that trial is over
+	alike    int
+	address  string
+	words    string
+	astray   trial // of the address
 }
 
+// trial is that of a model, or of an address.
 type trial struct {
 	state  trialState
-	why    string // why the model is wrong
-	unsent int    // requests that were not sent, since the model is wrong
+	why    string // why it is wrong
+	unsent int    // requests that were not sent, since it is wrong
 }
 
 type trialState uint8
@@ -46,24 +61,31 @@ const (
 	wrong // there is no such model, or the key may not use it
 )
 
-func newTrials(teller *telling.Teller) *trials {
-	t := &trials{teller: teller, of: map[string]*trial{}}
+// newTrials returns trials without an answer. most is Config.SameErrors.
+func newTrials(teller *telling.Teller, secrets *format.Secrets, most int, served func() bool) *trials {
+	t := &trials{teller: teller, secrets: secrets, most: most, served: served, of: map[string]*trial{}}
+	t.compared.Store(most == 0)
 	t.changed = sync.NewCond(&t.mu)
 	return t
 }
 
-// enter waits until a request of a model may go. first says that it goes alone, as the first. If
-// why is not empty, it may not go. Without waits, requests that come before the first answer go beside the first.
-func (t *trials) enter(model string, waits bool) (first bool, why string) {
-	if model == "" {
-		return false, ""
-	}
+// enter waits until a request may go, by its model and its address. first says that it goes alone, as the first
+// of its model. If it may not go, spared is true, and the request is a dead letter. Without waits, requests that
+// come before the first answer go beside the first.
+func (t *trials) enter(j *job, waits bool) (first, spared bool) {
+	model := j.r.Estimate.Model
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.isAstray(j) {
+		return false, true
+	}
+	if model == "" {
+		return false, false
+	}
 	m := t.of[model]
 	if m == nil {
 		if len(t.of) >= tally.MostModels {
-			return false, "" // so many names seem to be made up, and are not tried
+			return false, false // so many names seem to be made up, and are not tried
 		}
 		m = &trial{}
 		t.of[model] = m
@@ -71,32 +93,101 @@ func (t *trials) enter(model string, waits bool) (first bool, why string) {
 	for waits && m.state == asking && !t.stopped {
 		t.changed.Wait()
 	}
+	if t.isAstray(j) { // the answer for which it waited has shown that
+		return false, true
+	}
 	switch m.state {
 	case untried:
 		m.state, first = asking, true
 	case wrong:
-		m.unsent++
+		m.spare(j)
 	}
-	return first, m.why
+	return first, m.state == wrong
 }
 
-// refuses returns why a request that was let in does not go: an answer has shown since that its model is wrong.
-// That happens if the first answer took longer than trialPatience, or where enter does not wait.
-func (t *trials) refuses(model string) (why string) {
+// refuses reports whether a request that was let in does not go: an answer has shown since that its model or its
+// address is wrong. That happens if the first answer took longer than trialPatience, or where enter does not wait.
+func (t *trials) refuses(j *job) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	m := t.of[model]
-	if m == nil || m.state != wrong {
-		return ""
+	if t.isAstray(j) {
+		return true
 	}
-	m.unsent++
-	return m.why
+	m := t.of[j.r.Estimate.Model]
+	if m == nil || m.state != wrong {
+		return false
+	}
+	m.spare(j)
+	return true
 }
 
 // spare makes a job a dead letter that is not sent, since its model is wrong.
-func (j *job) spare(why string) {
+func (m *trial) spare(j *job) {
+	m.unsent++
 	j.class = format.DeadNoModel
-	j.reason = "not sent: " + strings.TrimSuffix(why, ".") + ", to another request of model " + j.r.Estimate.Model
+	j.reason = "not sent: " + strings.TrimSuffix(m.why, ".") + ", to another request of model " + j.r.Estimate.Model
+}
+
+// isAstray makes a job a dead letter if its address is wrong. t.mu is held.
+func (t *trials) isAstray(j *job) bool {
+	if t.astray.state != wrong || addressOf(j) != t.address {
+		return false
+	}
+	t.astray.unsent++
+	j.class = format.DeadInvalid
+	j.reason = "not sent: " + t.astray.why
+	return true
+}
+
+// addressOf is the method and the address of a request, without its query.
+func addressOf(j *job) string { return j.r.Method + " " + j.r.URL.Host + j.r.URL.EscapedPath() }
+
+// compare takes in the end of a request. If the first ends are all the same error, and no request was served yet,
+// the address is wrong: its other requests would be answered alike. An error that a request which only reads gets is
+// its answer, for example in a list of links, so it shows nothing.
+func (t *trials) compare(j *job, ans *pool.Answer) {
+	if t.compared.Load() || !endsWell(ans) && (!ans.Invalid || ans.Denied || ans.Banned || ans.Result == limit.Limited) {
+		return
+	}
+	isWrong := saysWrong(j) && !t.served()
+	words := said(statusText(j.res.Status), j.res.Body, t.secrets.Of(j.r))
+	if why := t.liken(addressOf(j), words, isWrong); why != "" {
+		t.teller.Say("%s %s: %s; its other requests are not sent (--same-errors 0 sends them)", text.Sanitize(j.r.Method),
+			text.Sanitize(j.r.URL.Path), strings.TrimSuffix(why, "."))
+	}
+}
+
+// liken compares an end with those before it. It returns why the address is wrong, once it is.
+func (t *trials) liken(address, words string, isWrong bool) (why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.compared.Load() {
+		return ""
+	}
+	if t.alike == 0 {
+		t.address, t.words = address, words
+	}
+	if !isWrong || t.address != address || t.words != words {
+		t.compared.Store(true)
+		return ""
+	}
+	if t.alike++; t.alike < t.most {
+		return ""
+	}
+	t.compared.Store(true)
+	t.astray = trial{state: wrong, why: fmt.Sprintf("the first %d requests were all %s", t.alike, words)}
+	return t.astray.why
+}
+
+// saysWrong reports whether an answer may say that the address is wrong. A conflict is about the state of a thing, and
+// an unknown model is a trial of its own.
+func saysWrong(j *job) bool {
+	switch j.r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return false
+	}
+	return !j.noModel && !j.unlike && j.res.Err == nil && j.res.Status/100 == 4 && j.res.Status != http.StatusConflict &&
+		format.DeadClassOfStatus(j.res.Status) == format.DeadInvalid
 }
 
 // set ends a trial that is under way. If s is untried, another request will be the first.
@@ -127,6 +218,7 @@ func (t *trials) fail(model, why string) (changed bool) {
 // answered takes in an answer to a request: to the first one of its model, or one that says that there is
 // no such model for the key.
 func (t *trials) answered(j *job, ans *pool.Answer) {
+	t.compare(j, ans)
 	model := j.r.Estimate.Model
 	switch {
 	case !j.first && !(j.noModel && j.noQuota):
@@ -148,10 +240,14 @@ func (t *trials) stop() {
 	t.changed.Broadcast()
 }
 
-// tellUnsent reports for each wrong model how many of its requests were not sent.
+// tellUnsent reports for a wrong address, and for each wrong model, how many of its requests were not sent.
 func (t *trials) tellUnsent() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if n := t.astray.unsent; n > 0 {
+		t.teller.Say("%s not sent (--retry-dead=%v sends them, once the address is right)",
+			text.Count(n, "request was", "requests were"), format.DeadInvalid)
+	}
 	for _, model := range slices.Sorted(maps.Keys(t.of)) {
 		if n := t.of[model].unsent; n > 0 {
 			t.teller.Say("model %s: %s not sent (--retry-dead=%v sends them, once there is such a model)", text.Sanitize(model),

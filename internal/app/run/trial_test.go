@@ -202,3 +202,94 @@ func TestFirstOfAKey(t *testing.T) {
 		})
 	}
 }
+
+// A wrong address costs a few requests: if the first ones get the same error, and nothing was served, the others to this
+// address are not sent. An error that differs, or an answer to a request that only reads, shows nothing.
+func TestWrongAddress(t *testing.T) {
+	const few, all = 5, 40
+	posts := func(i int) string { return fmt.Sprintf("POST http://server/v2/things?n=%d", i) }
+	type answer = func(n int) (status int, body string)
+	same := func(status int) answer { return func(int) (int, string) { return status, `{"error":"Unknown URL"}` } }
+	from := func(n int, rest answer) answer {
+		return func(i int) (int, string) {
+			if i < n {
+				return same(http.StatusNotFound)(i)
+			}
+			return rest(i)
+		}
+	}
+	served := func(int) (int, string) { return http.StatusOK, "{}" }
+	for _, c := range []struct {
+		name    string
+		request func(i int) string // method and address
+		answer  answer
+		errors  int // SameErrors
+		before  int // requests that an earlier run sent, and that were served
+		asked   int
+		unsent  int
+	}{
+		{"a wrong path", posts, same(404), few, 0, few, all - few},
+		{"a wrong method", posts, same(405), few, 0, few, all - few},
+		{"limits between", posts, func(n int) (int, string) {
+			if n%2 == 0 {
+				return http.StatusTooManyRequests, ""
+			}
+			return same(404)(n)
+		}, few, 0, 2*few - 1, all - few},
+		{"errors of the rows", posts, func(n int) (int, string) { return 404, fmt.Sprintf(`{"error":"no thing %d"}`, n) }, few, 0, all, 0},
+		{"two errors", posts, func(n int) (int, string) { return same(404 + n%2*18)(n) }, few, 0, all, 0},
+		{"the last of the first is served", posts, from(few, served), few, 0, all, 0},
+		{"things that are there", posts, same(409), few, 0, all, 0},
+		{"served before", posts, same(404), few, 3, all - 3, 0},
+		{"links", func(i int) string { return fmt.Sprintf("GET http://server/%d", i) }, same(404), few, 0, all, 0},
+		{"a query", func(i int) string { return fmt.Sprintf("GET http://server/find?n=%d", i) }, same(404), few, 0, all, 0},
+		{"a path each", func(i int) string { return fmt.Sprintf("DELETE http://server/%d", i) }, same(404), few, 0, all, 0},
+		{"not wanted", posts, same(404), 0, 0, all, 0},
+		{"one of two addresses", func(i int) string {
+			if i >= all/2 {
+				return "PUT http://server/v2/right"
+			}
+			return posts(i)
+		}, same(404), few, 0, few + all/2, all/2 - few},
+	} {
+		var lines []string
+		for i := range all {
+			method, address, _ := strings.Cut(c.request(i), " ")
+			lines = append(lines, fmt.Sprintf(`{"id":"p%d","method":%q,"url":%q,"body":{}}`+"\n", i, method, address))
+		}
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		synctest.Test(t, func(t *testing.T) {
+			asked, said, answer := 0, "", answer(served)
+			network := fakeconn.New()
+			srv, ended := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				asked++
+				status, text := answer(asked)
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, text)
+			})}, make(chan error, 1)
+			go func() { ended <- srv.Serve(network) }()
+			v := &virtually{t: t, lines: true, config: Config{Out: out, SameErrors: c.errors, Concurrency: 1, Attempts: 9,
+				Notice: func(s string) { said += s + "\n" }}}
+			if c.before > 0 {
+				v.send(network, strings.Join(lines[:c.before], ""))
+			}
+			asked, said, answer = 0, "", c.answer
+			v.send(network, strings.Join(lines, ""))
+			_ = srv.Close()
+			<-ended
+			unsent := 0
+			dead, err := os.ReadFile(strings.TrimSuffix(out, ".jsonl") + ".dead.jsonl")
+			if err == nil {
+				unsent = bytes.Count(dead, []byte(`"error":"not sent: the first 5 requests were all answered 40`))
+			}
+			if asked != c.asked || unsent != c.unsent || v.err != nil || v.totals.Lost != 0 {
+				t.Errorf("%s: %d were sent, want %d; %d say that they were not; %v; %+v\n%.400s", c.name, asked, c.asked, unsent, v.err, v.totals, dead)
+			}
+			told := strings.Contains(said, ": Unknown URL; its other requests are not sent (--same-errors 0 sends them)")
+			counted := strings.Contains(said, fmt.Sprintf("\n%d requests were not sent (--retry-dead=invalid", unsent))
+			if told != (c.unsent > 0) || counted != told {
+				t.Errorf("%s: said:\n%s", c.name, said)
+			}
+		})
+	}
+}

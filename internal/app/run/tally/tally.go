@@ -307,6 +307,13 @@ func (t *Tally) Read(q *format.Request) bool {
 	return past == nil
 }
 
+// Served reports whether a request of the input was served, in this run or in one before.
+func (t *Tally) Served() bool {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
+	return t.Totals.Done+t.Totals.SkippedDone > 0
+}
+
 // Turned counts a page after the first. It returns false if the page ended in an earlier run, and
 // is not sent.
 func (t *Tally) Turned(q *format.Request) bool {
