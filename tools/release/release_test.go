@@ -372,7 +372,7 @@ func programOf(t *testing.T, out string, p platform, program string) []byte {
 	return data
 }
 
-// The workflow of a tag does nothing that is not tested here, but for the upload.
+// The workflow of a tag does nothing that is not tested here, but for Helm's library and the upload.
 func TestWorkflow(t *testing.T) {
 	var runs []string
 	for line := range strings.Lines(string(read(t, "../../.github/workflows/release.yml"))) {
@@ -380,7 +380,8 @@ func TestWorkflow(t *testing.T) {
 			runs = append(runs, strings.TrimSpace(command))
 		}
 	}
-	if len(runs) != 2 || runs[0] != `tools/release/build dist --tag "$GITHUB_REF_NAME"` || !strings.HasPrefix(runs[1], "gh release create ") {
+	if len(runs) != 3 || runs[0] != "cd deploy/check && go test -tags helm . # the chart by Helm's own library" ||
+		runs[1] != `tools/release/build dist --tag "$GITHUB_REF_NAME"` || !strings.HasPrefix(runs[2], "gh release create ") {
 		t.Errorf("the workflow runs %q", runs)
 	}
 }
