@@ -15,6 +15,9 @@ func TestEndsInWords(t *testing.T) {
 	for want, e := range map[string]DeadEnds{
 		"": {Again: true},
 		"1 dead: 1 outage; --retry-dead=outage sends those again": {Dead: of(DeadOutage), Again: true},
+		"4 dead: 1 outage, 1 failed, 1 limited, 1 nonce; --retry-dead=outage,failed,limited,nonce sends those again": {
+			Dead: of(DeadOutage, DeadFailed, DeadLimited, DeadMisnumbered), Again: true},
+		"1 dead: 1 expired; --retry-dead=expired sends those again": {Dead: of(DeadExpired), Again: true},
 		"1 dead: 1 refused": {Dead: of(DeadRefused)},
 		"3 expired; --retry-dead=expired --renew sends those again":                                                                                                                         {Lapsed: 3, Again: true},
 		"2 dead: 1 outage, 1 invalid; 3 expired; --retry-dead=outage,expired --renew sends those again":                                                                                     {Dead: of(DeadOutage, DeadInvalid), Lapsed: 3, Again: true},

@@ -64,6 +64,7 @@ func TestSecretsOfWhatIsHandedOver(t *testing.T) {
 		s := &Secrets{handed: true, Finder: secret.New(nil)}
 		q := aRequest(t, tc.address, tc.header, tc.body)
 		before := q.URL.String()
+		s.Conceal(&Request{Method: "GET"}) // a line that is no request
 		s.Conceal(q)
 		line := string(s.LineOf(q))
 		var w wholeRequest

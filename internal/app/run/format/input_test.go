@@ -91,6 +91,22 @@ func TestInputErrors(t *testing.T) {
 	}
 }
 
+// What is as long as the limits allow is a request.
+func TestInputAtItsBounds(t *testing.T) {
+	limits := format.InputLimits{Line: 200, Header: 40, Body: 20, Cost: 20}
+	for _, line := range []string{
+		`{"url":"http://h/","headers":{"A":"` + strings.Repeat("x", 40-len("A: \r\n")) + `"}}`,
+		`{"url":"http://h/","headers":{"A":["` + strings.Repeat("x", 15) + `","` + strings.Repeat("y", 15) + `"]}}`,
+		`{"url":"http://h/","body":"` + strings.Repeat("x", 20) + `"}`,
+		`{"url":"http://h/","cost":20}`,
+		`{"url":"http://h/` + strings.Repeat("x", 200-len(`{"url":"http://h/"}`)) + `"}`,
+	} {
+		if all, errs := read(t, line, limits); len(all) != 1 || errs != nil {
+			t.Errorf("%s\n%q", line, errs)
+		}
+	}
+}
+
 func TestInput(t *testing.T) {
 	all, errs := read(t, `{"url":"http://h/p?a=1#f"}
  { "id" : "b\u00e9\"" , "method":"POST", "url":"https://u@h:8/", "headers":{"A":"x","b":["y","z"],"C":[]}, "body":{ "k" : [ 1 , "]}\\\"" ] }, "cost":0,"priority":-3,"deadline":"1h"}`+"\r\n\n"+

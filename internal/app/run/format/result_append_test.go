@@ -132,6 +132,14 @@ func TestEntryIsNoResult(t *testing.T) {
 			t.Errorf("%q is read: %+v", line, e)
 		}
 	}
+	dead := strings.Replace(good, "done", "dead", 1)
+	gone := strings.Replace(good, "done", "gone", 1)
+	for line, state := range map[string]string{good: "done", dead: "dead", good[:len(good)-3]: "", gone: ""} {
+		e, ok := (Plain{}).Entry([]byte(line), false)
+		if ok != (state != "") || ok && (e.ID != "a" || e.State != state || e.Status != 200) {
+			t.Errorf("%q is read as %+v, %v", line, e, ok)
+		}
+	}
 	for _, name := range []string{"page", "next", "round", "finish", "output_tokens"} { // members that it does not read
 		member := fmt.Sprintf(`,"%s":`, name)
 		for _, last := range []string{`,"body"`, `,"request_digest"`} {

@@ -169,6 +169,7 @@ func TestProvider(t *testing.T) {
 		{Config{Host: "api.groq.com"}, "groq", "groq", "groq", true, tokens.Sum},
 		{Config{Host: "api.openai.com", LimitsOf: "groq"}, "groq", "openai", "openai", true, tokens.Sum},
 		{Config{Host: "gateway:80"}, "", "openai", "openai", false, tokens.Sum},
+		{Config{Host: "gateway:80", LimitsOf: "groq"}, "groq", "groq", "openai", false, tokens.Sum},
 		{Config{Host: "gateway:80", LimitsOf: "openai"}, "openai", "openai", "openai", false, tokens.Reserved},
 		{Config{Host: "gateway:80", API: tokens.Messages}, "anthropic", "anthropic", "anthropic", false, tokens.Produced},
 		{Config{Host: "gateway:80", API: tokens.Messages, Count: tokens.Used}, "anthropic", "anthropic", "anthropic", false, tokens.Used},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -125,7 +124,6 @@ func (p pointer) set(in any, value json.RawMessage) (any, error) {
 		if !ok {
 			return nil, fmt.Errorf("the body has an array without %s where a cursor is to be put", p[0])
 		}
-		in = slices.Clone(in)
 		made, err := p[1:].set(in[i], value)
 		in[i] = made
 		return in, err

@@ -105,9 +105,13 @@ func TestEndsAddUp(t *testing.T) {
 		n.Uses[0].Remaining[limit.Requests]++
 		return q
 	}
+	model := func(q *format.Request) *format.Request {
+		q.Estimate.Model = "m"
+		return q
+	}
 	n.Ended([]End{
 		{Request: request("done", 1), State: pool.Done, Written: true, Late: true, Partly: true, Repeat: true},
-		{Request: request("cut", 2), State: pool.Done, Written: true, Length: true},
+		{Request: model(request("cut", 2)), State: pool.Done, Written: true, Length: true},
 		{Request: request("bare", 3), State: pool.Dead, Written: true, Class: format.DeadRefused, Bare: true,
 			Reason: "b"},
 		{Request: request("host", 4), State: pool.Dead, Written: true, Class: format.DeadRedirected, KeyHost: true,
@@ -124,6 +128,9 @@ func TestEndsAddUp(t *testing.T) {
 	if bad.Bare != 1 || bad.KeyHost != 1 || bad.Lapsed != 1 || bad.Dead[format.DeadRefused] != 1 ||
 		bad.Dead[format.DeadRedirected] != 1 {
 		t.Errorf("%+v", bad)
+	}
+	if len(n.Models) != 1 || n.Models["m"].Done != 1 {
+		t.Errorf("models %+v", n.Models)
 	}
 	if most, of, all := n.DeadBecause(); most != "a" || of != 1 || all != 2 {
 		t.Errorf("%d of %d for %q", of, all, most)
@@ -168,6 +175,44 @@ func TestAttempts(t *testing.T) {
 	}
 	if !n.First.Equal(began) || !n.Final.Equal(began.Add(7*time.Second)) || n.Took.Seconds() != (1.+3+4)/3 {
 		t.Errorf("first %v, last %v, each %v s", n.First, n.Final, n.Took.Seconds())
+	}
+}
+
+// A page after the first is one more request of the input. One that an earlier run ended is skipped.
+func TestTurnedPages(t *testing.T) {
+	n := New(0, figures{})
+	n.Note(format.Entry{ID: "dead", State: "dead", Class: "outage"})
+	for i, c := range []struct {
+		id   string
+		goes bool
+	}{{"dead", false}, {"new", true}} {
+		q := &format.Request{ID: c.id, Hash: format.HashOf(c.id), Line: 3, Cost: limit.One}
+		if goes := n.Turned(q); goes != c.goes || n.Totals.Input != i+1 || n.Totals.Pages != i+1 || n.ledger[q.Hash].line() != 3 {
+			t.Errorf("%s goes: %v, with %+v", c.id, goes, n.Totals)
+		}
+	}
+	if left := n.Uses[0].Remaining; left != limit.One || n.Totals.SkippedDead != 1 || n.Bad.Dead[format.DeadOutage] != 1 {
+		t.Errorf("%v remain, %d skipped", left, n.Totals.SkippedDead)
+	}
+}
+
+// At the end the files are read back. A request that is in none of them is lost, unless it is left.
+func TestReadBack(t *testing.T) {
+	n := New(0, figures{})
+	for line, id := range []string{"done", "dead", "none"} {
+		q := &format.Request{ID: id, Hash: format.HashOf(id), Line: line + 1}
+		n.Seen(q, false, nil)
+		n.Read(q)
+		n.Totals.Offered++
+	}
+	n.Back(format.HashOf("done"), false)
+	n.Back(format.HashOf("dead"), true)
+	n.Back(format.HashOf("not in the input"), true)
+	if end, err := n.Close(1); err != nil || end.Lost != 0 || end.Left != 1 {
+		t.Errorf("%d left, %d lost, %v", end.Left, end.Lost, err)
+	}
+	if end, err := n.Close(0); err != nil || end.Lost != 1 {
+		t.Errorf("%d lost, %v", end.Lost, err)
 	}
 }
 

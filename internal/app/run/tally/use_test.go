@@ -31,6 +31,29 @@ func TestEach(t *testing.T) {
 	}
 }
 
+// While few were sent, the cost of a request and its attempts are those of what is left, and then of what was sent.
+func TestCostOfOne(t *testing.T) {
+	for _, c := range []struct {
+		checked        bool
+		sends, ended   int
+		cost           int64 // of sends
+		left, inFlight int
+		one, attempts  float64
+	}{
+		{true, 0, 0, 0, 4, 0, 2.5, 1}, {true, 19, 0, 19, 4, 0, 2.5, 1}, {true, 20, 0, 60, 4, 0, 3, 1},
+		{true, 20, 0, 0, 4, 0, 1, 1}, {false, 5, 0, 15, 4, 0, 3, 1}, {true, 0, 0, 0, 0, 0, 1, 1}, {false, 0, 0, 0, 4, 0, 1, 1},
+		{true, 60, 20, 60, 4, 20, 1, 2}, {true, 60, 19, 60, 4, 20, 1, 1}, {true, 20, 20, 60, 4, 5, 3, 1},
+	} {
+		n := New(0, figures{})
+		n.Checked, n.Totals.Sends, n.Totals.Cost = c.checked, c.sends, c.cost
+		n.Totals.Done, n.Totals.Dead, n.Totals.Input = c.ended-c.ended/2, c.ended/2, c.left+c.ended
+		n.Uses = []Use{{Remaining: limit.Cost{limit.Requests: 6}}, {Remaining: limit.Cost{limit.Requests: 4}}}
+		if one, attempts := n.CostOfOne(), n.Attempts(c.inFlight); one != c.one || attempts != c.attempts {
+			t.Errorf("%+v: a request costs %v, in %v attempts", c, one, attempts)
+		}
+	}
+}
+
 // The first place of an id has it. A check and the sending after it find the same request there; a second place is
 // wrong, and so is another request at the first.
 func TestSeen(t *testing.T) {
