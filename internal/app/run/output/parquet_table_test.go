@@ -199,3 +199,13 @@ func TestParquetMemory(t *testing.T) {
 		t.Errorf("%d rows, want %d", got, n)
 	}
 }
+
+// A run that does not start leaves no file: neither results with a heading alone, nor a file of Parquet of none.
+func TestParquetOfARunThatDoesNotStart(t *testing.T) {
+	folder := t.TempDir()
+	parquetStore(t, filepath.Join(folder, "out.parquet"), "").Undo()
+	left, err := os.ReadDir(folder)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
