@@ -100,7 +100,7 @@ type flagReader struct{ *yamlfile.Reader }
 func (f *flagFile) read() error {
 	in, err := os.Open(f.name)
 	if err != nil {
-		return cli.NoSuchFile(f.name, err)
+		return fmt.Errorf("--flags: %w", cli.NoSuchFile(f.name, err))
 	}
 	defer in.Close()
 	r := &flagReader{yamlfile.New(f.name)}
@@ -129,6 +129,10 @@ func (r *flagReader) set(n *yaml.Node, key string, f *flagFile) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			values = append(values, n.Content[i].Value+"="+r.Text(yamlfile.Resolved(n.Content[i+1]), key))
 		}
+	case n.Kind == yaml.MappingNode && (key == "query" || key == "header") && len(n.Content) > 0:
+		between := map[string]string{"query": "=", "header": ": "}[key]
+		r.Refuse(n, "%s: a mapping is no text: expected as on the command line, such as [\"%s%sVALUE\"]", key,
+			n.Content[0].Value, between)
 	default:
 		r.Text(n, key)
 	}

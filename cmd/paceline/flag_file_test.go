@@ -56,13 +56,15 @@ func TestFlagFileRefuses(t *testing.T) {
 	for _, c := range []struct {
 		text, want string
 	}{
-		{"limit: 20/s\nlimt: 1\n", `FILE:2:1: "limt" is not known: want`},
+		{"limit: 20/s\nlimt: 1\n", "FILE:2:1: \"limt\" is not known; did you mean limit?\n"},
+		{"xyzzyxyzzy: 1\n", `FILE:1:1: "xyzzyxyzzy" is not known: want `},
+		{"limit: 20/s\nquery: {api_key: x}\n", `FILE:2:8: query: a mapping is no text: expected as on the command line, such as ["api_key=VALUE"]`},
 		{"limit: 20/s\nlimit: 1\n", `FILE:2:1: "limit" is there already, in line 1`},
 		{"flags: x\n", `FILE:1:1: "flags" is not known`},
 		{"help: true\n", `FILE:1:1: "help" is not known`},
 		{"limit: 20/s\nconcurrency: many\n", `FILE:2:14: --concurrency "many", expected a whole number`},
 		{"limit: 20/s\ntimeout: [1s, 2s]\n", `FILE:2:10: timeout: a list is no text`},
-		{"limit: 20/s\nheader: {X: y}\n", `FILE:2:9: header: a mapping is no text`},
+		{"limit: 20/s\nheader: {X: y}\n", `FILE:2:9: header: a mapping is no text: expected as on the command line, such as ["X: VALUE"]`},
 		{"limit: [20/s, [1/s]]\n", `FILE:1:15: limit: a list is no text`},
 		{"limit:\n", `FILE:1:7: limit: nothing is no text`},
 		{"limit: 20\n", "--limit \"20\""},
@@ -77,7 +79,7 @@ func TestFlagFileRefuses(t *testing.T) {
 			t.Errorf("%q: exit %d, %s\nwant %s", c.text, code, stderr, want)
 		}
 	}
-	if code, _, stderr := paceline("", "run", "--flags", "no/such.yaml", in); code != cli.ExitConfig || !strings.Contains(stderr, "no/such.yaml") {
+	if code, _, stderr := paceline("", "run", "--flags", "no/such.yaml", in); code != cli.ExitConfig || !strings.HasPrefix(stderr, "paceline: --flags: ") || !strings.Contains(stderr, "no/such.yaml") {
 		t.Errorf("a file that is not there: exit %d, %s", code, stderr)
 	}
 	// A mistake of the command line is none of the file's.

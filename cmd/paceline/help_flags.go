@@ -9,15 +9,16 @@ var groupTable = cli.Groups{
 			url=URL          where to send, for each line of the input; {row.NAME} is a column
 			body=TEXT|@FILE  of each request, {row.NAME} filled in
 			header=FIELD     'Name: value' for every request; {key}, {nonce} are filled in
+			query=PARAMETER  'name=value' for the query of every request, likewise
+			id=TEMPLATE      the id of a row, by which a later run knows it, such as '{row.NAME}'
 			curl             the input has lines of curl, as copied from a browser`,
-			`next=HOW method=METHOD id=TEMPLATE query=PARAMETER input-format=FORMAT format=FORMAT base-url=URL
+			`next=HOW method=METHOD input-format=FORMAT format=FORMAT base-url=URL
 			every rounds=N no-header skip-invalid next-while=POINTER max-pages=N openapi=FILE operation=NAME server=URL
-			flags=FILE init schema max-line max-header max-body queue redirects`},
+			init schema max-line max-header max-body queue redirects`},
 		{"Limits", `
 			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
-			preset=NAME      published limits by name, such as github or openai:tier1
-			share=STORE      share the limits by a store: sqlite:FILE, postgres://…, redis://…`,
-			`backlog=STORE backlog-name=NAME upstream=FILE charge=CHARGE concurrency share-name=NAME
+			preset=NAME      published limits by name, such as github or openai:tier1`,
+			`share=STORE backlog=STORE backlog-name=NAME upstream=FILE charge=CHARGE concurrency share-name=NAME
 			share-fallback=wait|split share-weight share-least
 			strangers=KIND sharers=N rejects-free latency-max use=PART ramp`},
 		{"Keys", `
@@ -32,12 +33,11 @@ var groupTable = cli.Groups{
 			select=FIELDS    the fields to write, as in jq
 			retry-dead=CLASSES  send the dead letters of the runs before again`,
 			`append out-format=FORMAT ordered max-file success=JQ provider=NAME keep-headers=NAMES max-response dead=FILE
-			errors=FILE summary=FILE report=FILE
+			errors=FILE summary=FILE
 			unanswered=resend|hold partly=done|again|hold sync=group|always trust-clock`},
 		{"Retries and deadlines", `
-			attempts
 			timeout`,
-			`until=WHEN ttl decay answer-time renew max-outage backoff-base backoff-max same-errors=N`},
+			`attempts until=WHEN ttl decay answer-time renew max-outage backoff-base backoff-max same-errors=N`},
 		{"Language models and money", `
 			rpm              most requests per minute (tokens: --tpm, or --itpm and --otpm)
 			budget           most money to spend, such as 20USD
@@ -49,9 +49,9 @@ var groupTable = cli.Groups{
 			price-output=USD`},
 		{"Watching", `
 			page=ADDR        a page about the run, at HOST:PORT or a PORT of this machine
-			quiet
-			verbose`,
-			`progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json`},
+			report=FILE      a page with charts, at the end of the run
+			flags=FILE       a file of flags that a team shares; --init writes one`,
+			`quiet verbose progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json`},
 	},
 	"paceline enqueue": {
 		{"What to add", `
@@ -180,8 +180,9 @@ var groupTable = cli.Groups{
 			rpm              most requests in a window
 			tpm
 			keys             API keys, separated by commas
+			nonces
 			models=NAMES`,
-			`ban-after nonces capacity level input-tpm output-tpm rpd tpd credit count=WHAT rolling per-second
+			`ban-after capacity level input-tpm output-tpm rpd tpd credit count=WHAT rolling per-second
 			refused-count`},
 		{"What happens to a request", `
 			latency=LAW      latency before the check, such as uniform:0-50ms

@@ -121,7 +121,11 @@ func Mapping(d Collector, n *yaml.Node, what string, fields []Field, to any) {
 		}
 		if !known {
 			names := Keys(fields)
-			d.Refuse(key, "%s is not known%s: want %s%s", Show(key), in, List(names), text.DidYouMean(key.Value, names))
+			want, meant := ": want "+List(names), text.DidYouMean(key.Value, names)
+			if len(names) > mostNames && meant != "" {
+				want = ""
+			}
+			d.Refuse(key, "%s is not known%s%s%s", Show(key), in, want, meant)
 		}
 	}
 	for _, f := range fields {
@@ -130,6 +134,9 @@ func Mapping(d Collector, n *yaml.Node, what string, fields []Field, to any) {
 		}
 	}
 }
+
+// mostNames is how many names an error lists beside the name that is probably meant.
+const mostNames = 30
 
 // of is the field of a struct that the value of a key goes into.
 func (f *Field) of(to any) reflect.Value {
