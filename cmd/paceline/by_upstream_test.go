@@ -61,7 +61,7 @@ func TestRunByUpstream(t *testing.T) {
 	for _, n := range []int{first, first + then} { // the second time at once, while all of the first still counts
 		in := write(t, "in.jsonl", numbered(n, "https://api.test/v1/a%2Fb"))
 		code, _, stderr := paceline("", "run", "--upstream", file+"#things", "--out", out, in)
-		if code != 0 || !strings.Contains(stderr, fmt.Sprintf("%d offered, %d done, 0 rejected, 0 expired, 0 dead", n-before, n-before)) {
+		if code != 0 || !strings.Contains(stderr, fmt.Sprintf("%d to send, %d done, 0 rejected, 0 expired, 0 dead", n-before, n-before)) {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}
 		before = n

@@ -85,7 +85,7 @@ func TestRunAnswersThatAreCut(t *testing.T) {
 		step("in vain", 3, 1, "1 dead", cut, "--retry-dead=length", "--max-tokens", "30")
 		broken.Store(false)
 		step("after that", 0, 0, "4 done before", cut)
-		step("with more", 0, 1, "1 offered, 1 done", whole, "--retry-dead=length", "--max-tokens", "500")
+		step("with more", 0, 1, "1 to send, 1 done", whole, "--retry-dead=length", "--max-tokens", "500")
 		step("once more", 0, 0, "4 done before", whole, "--retry-dead=length", "--max-tokens", "500")
 	}
 }

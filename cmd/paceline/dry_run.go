@@ -145,17 +145,7 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 		}
 		line("limit "+l.Limit, "%s: %s%s%s", text.Thousands(l.Cost), lasts(l.Seconds), of, binds)
 	}
-	switch {
-	case p.Seconds > 0:
-		line("time", "%s and the last answer: %s", lasts(p.Seconds), finish(&p))
-		line("in flight", "%s (--concurrency)", inFlight(&p))
-	case len(p.Limits) > 0:
-		line("time", "the limits let all of it go at once, %d at a time (--concurrency)", p.InFlight)
-	case p.LimitUnknown:
-		line("time", "nobody knows the limit: the run finds it out (--limit auto)")
-	default:
-		line("time", "there is no limit")
-	}
+	planTime(&p, line)
 	if p.Until != nil {
 		line("until", "%s, and then no more is sent (--until)", p.Until.Format("Mon 2 Jan 2006 15:04:05 MST"))
 	}
@@ -172,6 +162,30 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 		return err
 	}
 	return printFirst(w, p.First)
+}
+
+// planTime says how long the requests take, and what binds.
+func planTime(p *run.Plan, line func(what, format string, args ...any)) {
+	if p.Keys > 1 {
+		line("keys", "%d", p.Keys)
+	}
+	switch {
+	case p.OneInFlight:
+		if p.Seconds > 0 {
+			line("time", "at least %s and the last answer, by the limits", lasts(p.Seconds))
+		}
+		line("nonces", "one request at a time per key: its answer time, which is not known here, bounds the rate "+
+			"(--nonce-gap allows more)")
+	case p.Seconds > 0:
+		line("time", "%s and the last answer: %s", lasts(p.Seconds), finish(p))
+		line("in flight", "%s (--concurrency)", inFlight(p))
+	case len(p.Limits) > 0:
+		line("time", "the limits let all of it go at once, %d at a time (--concurrency)", p.InFlight)
+	case p.LimitUnknown:
+		line("time", "nobody knows the limit: the run finds it out (--limit auto)")
+	default:
+		line("time", "there is no limit")
+	}
 }
 
 // byText says what it takes to finish by a time.

@@ -185,7 +185,7 @@ func TestRunPages(t *testing.T) {
 				args = append([]string{"run", "--limit", fmt.Sprintf("%d/200ms", archiveLimit), "--progress", "off", "--out-dir", dir}, append(c.args[:2], args[len(args)-5])...)
 			}
 			code, _, stderr := paceline("", args...)
-			if code != 0 || !strings.Contains(stderr, "84 offered, 84 done, 0 rejected, 0 expired, 0 dead, 0 lost, 72 of them further pages") {
+			if code != 0 || !strings.Contains(stderr, "84 to send, 84 done, 0 rejected, 0 expired, 0 dead, 0 lost, 72 of them further pages") {
 				t.Fatalf("exit code %d: %s", code, last(stderr))
 			}
 			if c.name == "files" {
@@ -203,7 +203,7 @@ func TestRunPages(t *testing.T) {
 				}
 			}
 			code, _, stderr = paceline("", args...)
-			if code != 0 || !strings.Contains(stderr, "0 offered, 0 done, 0 rejected, 0 expired, 0 dead, 0 lost, 12 done before") {
+			if code != 0 || !strings.Contains(stderr, "0 to send, 0 done, 0 rejected, 0 expired, 0 dead, 0 lost, 12 done before") {
 				t.Errorf("again: exit code %d: %s", code, last(stderr))
 			}
 			l.isRead(t, out, n)
@@ -294,7 +294,7 @@ func TestRunPagesThatFail(t *testing.T) {
 	out := filepath.Join(dir, "out.jsonl")
 	args := pagesRun(write(t, "in.jsonl", l.lists(4)), out, "--next", "/next", "--attempts", "3")
 	code, _, stderr := paceline("", args...)
-	if code != cli.ExitSomeFailed || !strings.Contains(stderr, "15 offered, 13 done, 0 rejected, 0 expired, 2 dead, 0 lost, 11 of them further pages") {
+	if code != cli.ExitSomeFailed || !strings.Contains(stderr, "15 to send, 13 done, 0 rejected, 0 expired, 2 dead, 0 lost, 11 of them further pages") {
 		t.Fatalf("exit code %d: %s", code, last(stderr))
 	}
 	dead := results(t, filepath.Join(dir, "out.dead.jsonl"))
@@ -312,11 +312,11 @@ func TestRunPagesThatFail(t *testing.T) {
 			t.Errorf("%s took %d attempts", r.ID, r.Attempts)
 		}
 	}
-	if code, _, stderr := paceline("", args...); code != cli.ExitSomeFailed || !strings.Contains(stderr, "0 offered, 0 done, 0 rejected, 0 expired, 0 dead, 0 lost, 2 of them further pages, 4 done before, 2 dead before") {
+	if code, _, stderr := paceline("", args...); code != cli.ExitSomeFailed || !strings.Contains(stderr, "0 to send, 0 done, 0 rejected, 0 expired, 0 dead, 0 lost, 2 of them further pages, 4 done before, 2 dead before") {
 		t.Errorf("again: exit code %d: %s", code, last(stderr))
 	}
 	l.answer = nil
-	if code, _, stderr := paceline("", append(args, "--retry-dead")...); code != 0 || !strings.Contains(stderr, "7 offered, 7 done") {
+	if code, _, stderr := paceline("", append(args, "--retry-dead")...); code != 0 || !strings.Contains(stderr, "7 to send, 7 done") {
 		t.Errorf("the dead again: exit code %d: %s", code, last(stderr))
 	}
 	l.isRead(t, out, 4)

@@ -148,12 +148,12 @@ func TestRunBatchAsRows(t *testing.T) {
 		if text := read(t, errs); strings.Count(text, "\n") != 2 || !strings.Contains(text, `"custom_id":"p3","response":{"status_code":500,`) || !strings.Contains(text, `"code":"skipped"`) {
 			t.Errorf("errors: %s", text)
 		}
-		if code, stderr := run(); code != 3 || !strings.Contains(stderr, "0 offered, ") || !strings.Contains(stderr, "5 done before, 1 dead before") {
+		if code, stderr := run(); code != 3 || !strings.Contains(stderr, "0 to send, ") || !strings.Contains(stderr, "5 done before, 1 dead before") {
 			t.Errorf("again: %d %s", code, stderr)
 		}
 		healed.Store(true)
 		code, stderr = run("--retry-dead=failed")
-		if got := read(t, out); code != 3 || got != want(-1) || !strings.Contains(stderr, "1 offered, 1 done") {
+		if got := read(t, out); code != 3 || got != want(-1) || !strings.Contains(stderr, "1 to send, 1 done") {
 			t.Errorf("%d %s\n%s", code, stderr, got)
 		}
 	}

@@ -64,7 +64,7 @@ func TestRunRetryDeadFlag(t *testing.T) {
 		t.Errorf("exit %d, expected 3 and as the last line %s%s", code, want, stderr)
 	}
 	away = false
-	if code, _, stderr = paceline("", append(args, "--retry-dead=outage")...); code != 3 || !strings.Contains(stderr, "2 offered, 2 done") ||
+	if code, _, stderr = paceline("", append(args, "--retry-dead=outage")...); code != 3 || !strings.Contains(stderr, "2 to send, 2 done") ||
 		!strings.HasSuffix(stderr, "\n1 dead: 1 invalid; --retry-dead=invalid sends those again, once that is mended\n") {
 		t.Errorf("exit %d\n%s", code, stderr)
 	}
@@ -89,12 +89,12 @@ func TestRunExpiredBefore(t *testing.T) {
 		code  int
 		says  string
 	}{
-		{nil, 3, "2 offered, 1 done, 0 rejected, 1 expired, "},
+		{nil, 3, "2 to send, 1 done, 0 rejected, 1 expired, "},
 		{[]string{"--dry-run"}, 0, "0 to send, 1 done before, 1 expired before (--retry-dead=expired)\n"},
 		{nil, 3, ", 0 expired, 0 dead, 0 lost, 1 done before, 1 expired before (--retry-dead=expired); "},
 		{[]string{"-o", "json"}, 3, `"skipped_done":1,"skipped_dead":0,"offered":0,`},
 		{[]string{"-q"}, 3, "paceline: 1 request failed\n"},
-		{[]string{"--retry-dead=expired", "--renew"}, 0, "1 offered, 1 done, 0 rejected, 0 expired, 0 dead, 0 lost, 1 done before; "},
+		{[]string{"--retry-dead=expired", "--renew"}, 0, "1 to send, 1 done, 0 rejected, 0 expired, 0 dead, 0 lost, 1 done before; "},
 		{nil, 0, ", 0 expired, 0 dead, 0 lost, 2 done before; "},
 	} {
 		if code, stdout, stderr := paceline("", append(slices.Clone(args), c.flags...)...); code != c.code || !strings.Contains(stdout+stderr, c.says) {
@@ -167,7 +167,7 @@ func TestRunUntil(t *testing.T) {
 	if want := at.Format("Mon 2 Jan 2006 15:04:05 MST"); code != 0 || !strings.Contains(stdout, want+", and then no more is sent (--until)\n") {
 		t.Errorf("the plan: exit %d, want %s\n%s%s", code, want, stdout, stderr)
 	}
-	if code, _, stderr = paceline("", append(args, "--until", "10s")...); code != 0 || !strings.Contains(stderr, "1 offered, 1 done") {
+	if code, _, stderr = paceline("", append(args, "--until", "10s")...); code != 0 || !strings.Contains(stderr, "1 to send, 1 done") {
 		t.Errorf("nothing is left: exit %d\n%s", code, stderr)
 	}
 	if code, _, stderr = paceline("", append(args, "--until", "soon")...); code != 2 || !strings.Contains(stderr, `--until "soon", expected a time of day (09:00), an instant`) {

@@ -27,12 +27,12 @@ func TestQuietAndVerbose(t *testing.T) {
 		says   []string // all of standard error, or nothing
 		silent []string
 	}{
-		{"", cli.ExitOK, []string{"3 offered, 3 done"}, []string{"level=DEBUG"}},
+		{"", cli.ExitOK, []string{"3 to send, 3 done"}, []string{"level=DEBUG"}},
 		{"-q", cli.ExitOK, nil, nil},
 		{"--quiet --progress 1ms -o json", cli.ExitOK, nil, nil},
 		{"-v", cli.ExitOK, []string{"level=DEBUG msg=answer id=2", "3 done"}, nil},
 		{"-q --log-level debug", cli.ExitOK, []string{"level=DEBUG msg=answer id=2"}, []string{"3 done"}},
-		{"-q -H X-Fail:1", cli.ExitSomeFailed, []string{"paceline: 3 requests failed: ", "answered 404 Not Found"}, []string{"offered", "--retry-dead"}},
+		{"-q -H X-Fail:1", cli.ExitSomeFailed, []string{"paceline: 3 requests failed: ", "answered 404 Not Found"}, []string{"to send", "--retry-dead"}},
 		{"-q -H X-Fail", cli.ExitUsage, []string{`--header "X-Fail", expected "Name: value"`}, nil},
 		{"-q -v", cli.ExitUsage, []string{"-q and -v"}, nil},
 		{"-v --log-level info", cli.ExitUsage, []string{"-v is --log-level debug, and there is --log-level info, too"}, nil},
@@ -72,7 +72,7 @@ func TestOutputThatIsAFile(t *testing.T) {
 	}{
 		{"-o results.jsonl", cli.ExitOK, "-o results.jsonl is taken as --out results.jsonl", "results.jsonl"},
 		{"-o ./json", cli.ExitOK, "-o ./json is taken as --out ./json", "json"},
-		{"-o -", cli.ExitOK, "2 offered, 2 done", ""},
+		{"-o -", cli.ExitOK, "2 to send, 2 done", ""},
 		{"-o json", cli.ExitOK, `"done":2`, ""},
 		{"-o csv", cli.ExitUsage, "-o csv is no format of the summary, expected text or json; a file for the results is --out (-O), such as --out ./csv", ""},
 		{"-o people/", cli.ExitUsage, "a folder for the bodies of answers is --out-dir people/", ""},

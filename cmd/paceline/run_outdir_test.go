@@ -177,7 +177,7 @@ func TestRunOutDir(t *testing.T) {
 	if dead := results(t, filepath.Join(dir, "results.dead.jsonl")); len(dead) != 1 || dead[0].ID != "gone" || *dead[0].Body != "no more" {
 		t.Errorf("%+v", dead)
 	}
-	if code, _, stderr = paceline("", args...); code != 3 || lib.count() != 10 || !strings.Contains(stderr, "0 offered") || !strings.Contains(stderr, "9 done before") {
+	if code, _, stderr = paceline("", args...); code != 3 || lib.count() != 10 || !strings.Contains(stderr, "0 to send") || !strings.Contains(stderr, "9 done before") {
 		t.Errorf("again: %d asked %d %s", code, lib.count(), stderr)
 	}
 	if err := os.Remove(filepath.Join(dir, "ann.json")); err != nil {

@@ -212,6 +212,8 @@ func failedLine(all []tally.Failure) (l screen.Line) {
 			fate = "dead"
 		case f.Dead > 0:
 			fate = fmt.Sprintf("%d dead", f.Dead)
+		case f.Open == 0:
+			fate = "answered since"
 		}
 		l = append(l, screen.Part{Rank: i, Keep: i == 0, Forms: []string{fmt.Sprintf("%s (%s)", text, fate), text}})
 	}

@@ -126,7 +126,7 @@ func TestRunLineColours(t *testing.T) {
 }
 
 func TestFailedLine(t *testing.T) {
-	all := []tally.Failure{{What: "503", Attempts: 12}, {What: "timeout", Attempts: 3, Dead: 1}, {What: "400", Attempts: 2, Dead: 2}}
+	all := []tally.Failure{{What: "503", Attempts: 12, Open: 3}, {What: "timeout", Attempts: 3, Dead: 1}, {What: "400", Attempts: 2, Dead: 2}}
 	for wide, want := range map[int]string{
 		0:  "last errors: 12 × 503 (retrying)  3 × timeout (1 dead)  2 × 400 (dead)",
 		60: "last errors: 12 × 503 (retrying)  3 × timeout  2 × 400",
@@ -136,6 +136,9 @@ func TestFailedLine(t *testing.T) {
 		if got := failedLine(all).Fit(wide, unpainted); got != want {
 			t.Errorf("%d: %s, want %s", wide, got, want)
 		}
+	}
+	if got, want := failedLine([]tally.Failure{{What: "503", Attempts: 12}}).Fit(0, unpainted), "last errors: 12 × 503 (answered since)"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 	if got := failedLine(nil).Fit(0, unpainted); got != "" {
 		t.Errorf("nothing failed: %q", got)

@@ -108,6 +108,9 @@ func (f *runFlags) end(t tally.Totals, sending, closing error) error {
 				text.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out))
 	case t.Dead+t.Expired+t.SkippedDead+t.SkippedExpired+t.Invalid+t.Appended+t.Partly > 0, t.Cut > 0 && !f.pages.asked:
 		return cli.Exit(cli.ExitSomeFailed, nil)
+	case len(t.OutOfUse) > 0 && f.backlog.store == "":
+		return cli.Exit(cli.ExitSomeFailed, fmt.Errorf("the server refused %s %s for good, and the run went on without",
+			map[bool]string{true: "key", false: "keys"}[len(t.OutOfUse) == 1], text.Some(t.OutOfUse, 5)))
 	}
 	return nil
 }
@@ -160,7 +163,7 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 		}
 		parts = append(parts, text)
 	}
-	add(t.Offered, "offered", "")
+	add(t.Input-t.Before(), "to send", "")
 	add(t.Done, "done", "")
 	rejected := screen.Red
 	if t.Rejected == 0 {
@@ -181,7 +184,7 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 		{t.Left, "left", screen.Red}, {t.Appended, "lines appended meanwhile", screen.Red},
 		{t.Unwritten, "of them answered but not written", screen.Red}, {t.Repeats, "possible repeats", screen.Red},
 		{t.Partly, "of them served in part (--partly)", screen.Red}, {t.Length, "of them cut (--retry-dead=length)", screen.Red},
-		{t.SelectFailed, "answers of which --select failed", screen.Red},
+		{t.SelectFailed, "answers of which --select failed", screen.Red}, {t.ClientError, "other answers 4xx", screen.Red},
 	} {
 		if v.n > 0 {
 			add(v.n, v.what, v.color)
@@ -191,7 +194,7 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 	if t.Rate > 0 {
 		about += fmt.Sprintf("; %.1f/s", t.Rate)
 		if t.Ceiling > 0 {
-			about += fmt.Sprintf(", %.1f %% of %s", t.Percent, f.sharing.ceiling())
+			about += ", " + usedOf(t.Percent, t.OfLimit, f.sharing.ceiling())
 		}
 	}
 	about += roundsText(&t) + usedText(&t)
@@ -220,6 +223,17 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 	}
 	s.Ours(fmt.Sprintf("%s; %v", about, wall.Round(10*time.Millisecond)))
 	return nil
+}
+
+// usedOf says how much of the limits was sent. percent is that of the ceiling, to which the order of nonces belongs.
+func usedOf(percent, ofLimit float64, limits string) string {
+	switch {
+	case percent <= ofLimit:
+		return fmt.Sprintf("%.1f %% of %s", ofLimit, limits)
+	case ofLimit == 0:
+		return "bound by the order of nonces"
+	}
+	return fmt.Sprintf("%.1f %% of %s (bound by the order of nonces: see --nonce-gap)", ofLimit, limits)
 }
 
 // usedText writes the tokens of all models together. It is empty if they used none.
@@ -271,7 +285,7 @@ func foundText(f *tally.Found, named bool) string {
 func keyText(k *tally.KeyTotals) string {
 	text := fmt.Sprintf("key %s: %d sent, %d done, %d rejected", k.Key, k.Sends, k.Done, k.Rejected)
 	if k.Percent > 0 {
-		text += fmt.Sprintf(", %.1f %% of its ceiling", k.Percent)
+		text += ", " + usedOf(k.Percent, k.OfLimit, "its limit")
 	}
 	if k.Latency.Mean > 0 {
 		text += "; answers in " + k.Latency.String()

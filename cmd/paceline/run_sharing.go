@@ -66,7 +66,7 @@ func (f *sharingFlags) ceiling() string {
 	if f.kind != "" {
 		return "what all share"
 	}
-	return "the ceiling"
+	return "the limit"
 }
 
 // weight is the run's number of shares in a quota that strangers use, too: --share with

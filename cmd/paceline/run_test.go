@@ -126,7 +126,7 @@ func TestRunRefuses(t *testing.T) {
 		{"--limit auto --key-env PL_TEST_KEY --header X:{key} --organization PL_TEST_KEY=a " + good, 2,
 			"--organization with --limit auto alone: each key finds a limit for itself, and none is shared; " +
 				"expected --limit N/U or --preset beside it"},
-		{"--limit 20/s --query k={key} " + good, 4, "bad configuration: a template has {key}, but there are no keys: name their environment variables with --key-env"},
+		{"--limit 20/s --query k={key} " + good, 4, "bad configuration: --query has {key}, but there are no keys: name their environment variables with --key-env"},
 		{"--limit 20/s " + absent, 4, "open " + absent + ": no such file or directory"},
 		{"--limit 20/s " + filepath.Dir(good), 4, filepath.Dir(good) + " is a folder, expected a file"},
 		{"--limit 20/s " + bad, 4, bad + `:2:30: unknown field "uri", expected id, method, url, headers, body, cost, priority, deadline, created
@@ -214,7 +214,7 @@ func TestRunCommand(t *testing.T) {
 	if code != 3 || strings.Count(stdout, `"state":"dead"`) != 2 || !strings.Contains(stdout, "answered 500 Internal Server Error") || !strings.Contains(stdout, `"attempts":5`) {
 		t.Errorf("%d %s", code, stdout)
 	}
-	if !strings.Contains(stderr, "2 offered, 0 done, 0 rejected, 0 expired, 2 dead, 0 lost") || !strings.Contains(stderr, "level=DEBUG msg=answer id=m attempt=1") {
+	if !strings.Contains(stderr, "2 to send, 0 done, 0 rejected, 0 expired, 2 dead, 0 lost") || !strings.Contains(stderr, "level=DEBUG msg=answer id=m attempt=1") {
 		t.Errorf("%s", stderr)
 	}
 	// A stream that has something wrong in it.
@@ -418,7 +418,7 @@ func TestRunInterrupted(t *testing.T) {
 	}
 
 	c, stderr = start()
-	expect(stderr, "4 offered, 4 done, 0 rejected, 0 expired, 0 dead, 0 lost, 2 done before")
+	expect(stderr, "4 to send, 4 done, 0 rejected, 0 expired, 0 dead, 0 lost, 2 done before")
 	if got := code(c); got != 0 || len(results(t, out)) != 6 {
 		t.Errorf("resumed: exit %d, %d results", got, len(results(t, out)))
 	}

@@ -274,7 +274,7 @@ func TestRunTokenRefused(t *testing.T) {
 	}
 	m.isServed(t, n)
 	for _, r := range results(t, filepath.Join(dir, "out.dead.jsonl")) {
-		if r.ID != "7" || r.Class != "refused" || r.Error != "answered 401 Unauthorized" || !strings.Contains(*r.Body, "[token]") {
+		if r.ID != "7" || r.Class != "refused" || r.Error != "answered 401 Unauthorized: the token [token] is not good" || !strings.Contains(*r.Body, "[token]") {
 			t.Errorf("%+v", r)
 		}
 	}

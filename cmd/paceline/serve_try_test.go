@@ -71,7 +71,7 @@ func TestServeSaysWhatToTry(t *testing.T) {
 					}
 				case strings.Contains(command, "paceline run "):
 					runs++
-					if !bytes.Contains(said, []byte(" 0 rejected, 0 expired, 0 dead, 0 lost")) || bytes.Contains(said, []byte("\n0 offered")) {
+					if !bytes.Contains(said, []byte(" 0 rejected, 0 expired, 0 dead, 0 lost")) || bytes.Contains(said, []byte("\n0 to send")) {
 						t.Errorf("%s says %s", command, said)
 					}
 				}

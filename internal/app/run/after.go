@@ -2,6 +2,7 @@ package run
 
 import (
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -80,9 +81,12 @@ func (at *attempt) ban() {
 
 // fail counts the attempt if it failed.
 func (at *attempt) fail() {
-	if at.j.failed = failedOf(at.j, &at.ans); at.j.failed != "" {
-		at.r.tally.Fails(at.j.failed, at.ans.Reason)
+	what := failedOf(at.j, &at.ans)
+	if what == "" { // the request keeps how it failed before, until it ends
+		return
 	}
+	at.r.tally.Fails(at.j.failed, what, at.ans.Reason)
+	at.j.failed = what
 }
 
 // count counts the attempt, and how much of the limits it used.
@@ -169,6 +173,10 @@ func (at *attempt) shape() {
 	j.row, j.res.Body = &text, nil
 	r.sender.Memory.Free(&j.res.Share)
 	if err == nil {
+		if n := r.selected.add(r.c.Shape.IsBlank(row)); n > 0 {
+			r.Say("--select has found nothing in the first %d answers: every field is null; "+
+				"expected such as .body.name for the field name of an answer", n)
+		}
 		return
 	}
 	message, _ := r.secrets.Of(j.r).HideIn(err.Error())
@@ -211,4 +219,23 @@ func (at *attempt) selectable() map[string]any {
 	body, _ := secrets.Hide(res.Body, res.CutAt())
 	v["body"] = format.Parsed(body)
 	return v
+}
+
+// fewRows is how many answers show that a selection finds nothing.
+const fewRows = 20
+
+// selected counts the answers from which a selection made a row, and the rows in which all is null. Safe for
+// concurrent use.
+type selected struct{ all, blank atomic.Int64 }
+
+// add takes in a row. It returns how many rows there are, once, if there are a few and all are blank.
+func (s *selected) add(blank bool) int64 {
+	if !blank {
+		s.all.Add(1)
+		return 0
+	}
+	if n := s.blank.Add(1); s.all.Add(1) == fewRows && n == fewRows {
+		return n
+	}
+	return 0
 }

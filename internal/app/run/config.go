@@ -303,7 +303,11 @@ func (c *Config) defaults() {
 func (c *Config) contradiction() error {
 	for _, k := range c.Keys {
 		if k.Secret == "" && c.uses("key") {
-			return errors.New("a template has {key}, but there are no keys: name their environment variables with --key-env")
+			flag := "--query"
+			if format.Uses(c.Header, "key") {
+				flag = "--header"
+			}
+			return fmt.Errorf("%s has {key}, but there are no keys: name their environment variables with --key-env", flag)
 		}
 	}
 	if min(c.Concurrency, c.MostInFlight, c.Attempts, c.Redirects, c.Queue, c.Rounds) < 0 || min(c.Timeout, c.Every, c.TTL, c.Decay, c.Gap, c.NonceUnit) < 0 ||

@@ -35,5 +35,9 @@ func (r *Run) DeadAgain() string {
 	case output.IsNowhere(r.c.Dead):
 		e.Again = false // no file keeps them, so another run sends them again in any case
 	}
-	return e.String()
+	text := e.String()
+	if t := &r.tally.Totals; text == "" && r.c.RetryDead != 0 && t.Done > 0 && t.NotEnded() == 0 && r.store.Dead.Began() {
+		return fmt.Sprintf("no dead letters are left: all of %s are done now, and it keeps their lines", r.store.Dead.Name())
+	}
+	return text
 }

@@ -142,14 +142,36 @@ func (d *denials) tell(of *pool.Pool, ans *pool.Answer) {
 		d.teller.TellRow(&k)
 		for _, retreat := range k.Retreats {
 			at := d.epoch.Add(time.Duration(retreat.Until))
-			what := fmt.Sprintf("%s of %s", retreat.Option, retreat.Limit)
-			if !d.c.keyless {
-				what = fmt.Sprintf("key %s: %s", k.Name, what)
-			}
-			if d.teller.IsNews(what, at, 0) {
-				d.teller.Say("%s is wrong: requests were refused that keep to it; it is not relied on until %s", what,
-					at.Format("15:04:05"))
+			if d.teller.IsNews(retreat.Option+retreat.Limit+k.Name, at, 0) {
+				d.teller.Tell(d.c.retreatText(k.Name, &retreat, at.Format("15:04:05")))
 			}
 		}
 	}
+}
+
+// retreatText says that a promise of the user proved wrong, what follows until then, and what to change.
+func (c *Config) retreatText(key string, of *limit.Retreat, until string) string {
+	whose := " of key " + key
+	if c.keyless {
+		whose = ""
+	}
+	if of.Option == "Gap" {
+		return fmt.Sprintf("--nonce-gap %v is too short: a request%s overtook the one before it, and a nonce was refused. "+
+			"Until %s one request%s is in flight at a time; expected a longer --nonce-gap, or none", c.Gap, whose, until, whose)
+	}
+	return fmt.Sprintf("--latency-max %v is too short: requests%s were refused that keep to it and to the limit. "+
+		"Until %s the limit counts without it; expected a longer --latency-max, or none", c.Arrivals.OneWayMax, whose, until)
+}
+
+// outOfUse are the names of the keys that the server refused for good.
+func (r *Run) outOfUse() (names []string) {
+	if r.c.keyless {
+		return nil
+	}
+	for _, k := range r.groups[0].pool.Keys() {
+		if k.Banned() {
+			names = append(names, k.Name)
+		}
+	}
+	return names
 }

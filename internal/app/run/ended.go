@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -378,5 +379,8 @@ func (w *endings) result(j *job, e *pool.Ended) {
 		}
 	case pool.Dead:
 		line.Error, line.Class, line.Request = e.Reason, deadOf(j, e).String(), w.secrets.LineOf(j.r)
+		if columns := j.r.Columns(w.secrets.Of(j.r)); columns != nil {
+			line.Columns = bytes.TrimSuffix(format.LineOf(columns), []byte("\n"))
+		}
 	}
 }

@@ -107,7 +107,14 @@ func (r *judge) of(j *job) (ans pool.Answer, final bool) {
 		ans.Banned, ans.Invalid, ans.Denied = false, true, true
 	}
 	if ans.Banned {
-		r.teller.TellBan(j.key, j.unpaid, ans.Reason)
+		is := "is banned"
+		switch {
+		case j.unpaid:
+			is = "has no credit"
+		case j.res.Status == http.StatusUnauthorized: // the server may never have known it
+			is = "is not accepted"
+		}
+		r.teller.TellBan(j.key, is, ans.Reason)
 	}
 	if ans.Invalid && ans.Denied && r.deniedItself(j) {
 		ans.Denied = false
@@ -180,7 +187,7 @@ func (r *judge) read(j *job, v *classify.Verdict, ans *pool.Answer) {
 	if r.c.Meter != nil {
 		r.prompt(j, ans)
 	}
-	if ans.Reason == bare && (ans.Banned || ans.Result == limit.Limited) {
+	if ans.Reason == bare && (ans.Banned || ans.Result == limit.Limited || res.Status >= http.StatusBadRequest) {
 		ans.Reason = said(bare, res.Body, r.secrets.Of(j.r))
 	}
 	if j.noQuota {

@@ -119,6 +119,7 @@ func (r *Run) SetLimit(name, to string) (was, is string, err error) {
 			return "", "", err // all limiters of a limit are of one kind, so this is the first
 		}
 	}
+	r.tally.LimitsChange()
 	r.ceilings.note(r.gauge.sustained())
 	return was, is, nil
 }

@@ -94,9 +94,13 @@ func which(key string, m *limit.Misfit) string { return fmt.Sprintf("%s %v", key
 // fit. known says that this is known, or that no more will become known.
 func (s *lessons) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
 	kept, accepted, would := s.c.wouldFit(m)
-	says := fmt.Sprintf("key %s kept to %s%s and was refused: the true limit is smaller, or others use the key, too", key, kept, when)
+	cause, others := "the true limit is smaller, or ", "others use the key, too"
+	if m.Fits >= m.N && m.Gap == 0 { // the server has accepted as much as the limit allows
+		cause, would = "the limit changed in the run, or ", "the limit"
+	}
+	says := fmt.Sprintf("key %s kept to %s%s and was refused: %s%s", key, kept, when, cause, others)
 	if s.c.keyless {
-		says = fmt.Sprintf("requests kept to %s%s and were refused: the true limit is smaller, or others use it, too", kept, when)
+		says = fmt.Sprintf("requests kept to %s%s and were refused: %sothers use it, too", kept, when, cause)
 	}
 	until := s.epoch.Add(time.Duration(m.Until))
 	isFirst := s.teller.IsFirst("misfit " + which(key, m))

@@ -27,6 +27,9 @@ type Plan struct {
 	ExpiredBefore int `json:"expired_before,omitempty"`
 	Invalid       int `json:"invalid"` // how many lines are passed over
 	Keys          int `json:"keys"`
+	// OneInFlight says that each key has one request in flight at a time, for the order of its nonces. The rate is then
+	// bounded by the time of answers, which no plan knows.
+	OneInFlight bool `json:"one_in_flight_per_key,omitempty"`
 	// InFlight is how many attempts may be in flight at first, and InFlightMost how many if answers need it; 0: no more.
 	InFlight     int `json:"in_flight"`
 	InFlightMost int `json:"in_flight_most,omitempty"`
@@ -271,6 +274,7 @@ func (p *planning) from(now time.Time, of *organizations, groups pools) Plan {
 	if most := p.c.inFlight.Most; most > plan.InFlight {
 		plan.InFlightMost = most
 	}
+	plan.OneInFlight = p.c.nonces && p.c.Gap == 0
 	plan.LimitUnknown = p.c.Auto != nil || p.c.Unknown
 	quotas, sure := of.count()
 	if of.together {

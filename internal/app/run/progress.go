@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -75,18 +76,23 @@ func (s *gauge) ceilingOf(g *group, d time.Duration, goesOn bool) float64 {
 // percent returns the cost that was sent within d, in percent of the most that the limits allow in
 // that time. It is the percentage of the most used limit.
 func (s *gauge) percent(d time.Duration, goesOn bool) float64 {
-	p := 0.0
-	for i, g := range s.groups {
-		for n, l := range g.limits() {
-			most := g.within(n, s.tally.First, d, goesOn) * float64(s.quotas())
-			p = max(p, 100*float64(s.tally.Uses[i].Spent[l.Unit])/most)
-		}
-	}
+	p := s.ofLimits(d, goesOn)
 	if ordered := s.tally.Figures.InOrder(); ordered > 0 {
 		p = max(p, 100*float64(s.tally.Uses[0].Spent[limit.Requests])/(ordered*d.Seconds()))
 	}
 	if goesOn {
 		return min(p, 100)
+	}
+	return p
+}
+
+// ofLimits is percent without the order of nonces.
+func (s *gauge) ofLimits(d time.Duration, goesOn bool) (p float64) {
+	for i, g := range s.groups {
+		for n, l := range g.limits() {
+			most := g.within(n, s.tally.First, d, goesOn) * float64(s.quotas())
+			p = max(p, 100*float64(s.tally.Uses[i].Spent[l.Unit])/most)
+		}
 	}
 	return p
 }
@@ -279,9 +285,12 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 			text = fmt.Sprintf("%s of key %s", short, info.Name)
 		}
 	}
+	retreats := func(of limit.Retreat) bool { return of.Until == at }
 	switch {
 	case at <= now:
 		return at, "", ""
+	case short == nonceOrder && slices.ContainsFunc(info.Retreats, retreats): // an answer lets the next one go sooner
+		return limit.AfterSettle, short, text
 	case at == limit.AfterSettle && short != nonceOrder:
 		return at, short, text + ", until an answer comes"
 	}

@@ -41,7 +41,7 @@ func TestNewRefuses(t *testing.T) {
 		c    Config
 		want string
 	}{
-		{Config{Header: template("A: {key}")}, "a template has {key}, but there are no keys"},
+		{Config{Header: template("A: {key}")}, "--header has {key}, but there are no keys"},
 		{Config{Concurrency: -1}, "a negative number"}, {Config{Attempts: -1}, "a negative number"}, {Config{Redirects: -1}, "a negative number"}, {Config{Queue: -1}, "a negative number"},
 		{Config{Timeout: -1}, "a negative number"}, {Config{TTL: -1}, "a negative number"}, {Config{Gap: -1}, "a negative number"}, {Config{NonceUnit: -1}, "a negative number"}, {Config{MaxResponse: -1}, "a negative number"},
 		{Config{Format: llm, OutDir: "x"}, "results of batches"},

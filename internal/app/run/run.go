@@ -48,6 +48,7 @@ type Run struct {
 	epoch      time.Time     // the zero of the Pool's clock
 	keep       time.Duration // how far back the journal goes
 	unselected atomic.Int64  // answers from which Config.Shape could not make a whole row
+	selected   selected
 
 	// Each of these has its own lock, and none is held while another is taken.
 	*telling.Teller
@@ -158,14 +159,9 @@ func (r *Run) Open() error {
 	if r.tally.Checked { // counted here, so that a run that ends at once has these figures, too
 		r.tally.Skipped()
 	}
-	if weak := r.secrets.Weak(); len(weak) > 0 {
-		what := "where an answer repeats the value of %s it is not hidden: it is too short, or too easy to guess, to be " +
-			"told from other text, as placeholders are"
-		if len(weak) > 1 {
-			what = "where an answer repeats the values of %s they are not hidden: they are too short, or too easy to guess, " +
-				"to be told from other text, as placeholders are"
-		}
-		r.Say(what, strings.Join(weak, ", "))
+	if weak := r.secrets.Weak(); len(weak) > 0 && !r.tally.Resumes() {
+		r.Say("the results show the %s of %s if answers repeat it: a key so short or so simple cannot be told from other text",
+			map[bool]string{true: "value", false: "values"}[len(weak) == 1], strings.Join(weak, ", "))
 	}
 	if open := r.store.History.Open; len(open) > 0 {
 		r.TellOpen(open, r.store.Journal.Path())
@@ -290,10 +286,10 @@ func (r *Run) Close() (t tally.Totals, err error) {
 	if t.Seconds = d.Seconds(); t.Seconds > 0.001 {
 		t.Rate = float64(t.Done) / t.Seconds
 		t.Ceiling, t.Sustained = r.gauge.ceiling(d, false), r.gauge.ceiling(0, false)
-		t.Percent = r.gauge.percent(d, false)
+		t.Percent, t.OfLimit = r.gauge.percent(d, false), r.gauge.ofLimits(d, false)
 		t.Keys = r.tally.Figures.Totals(r.groups.allowed(r.tally.First, d), d)
 	}
-	t.Found = r.groups.found()
+	t.Found, t.OutOfUse = r.groups.found(), r.outOfUse()
 	r.purse.totals(&t)
 	t.Failed, t.Latency = r.tally.Failed.All(), r.tally.Figures.All()
 	r.TellPartly(t.Partly)

@@ -200,7 +200,7 @@ func TestBannedKeys(t *testing.T) {
 	b.config.BanStatus = []int{401}
 	b.config.Header, _ = format.ParseHeaders([]string{"Key: {key}"})
 	got := b.run(requests(20, srv.URL)...)
-	if got.err != nil || got.Done != 20 || got.Dead != 0 || !strings.Contains(got.notices, "key A is banned: answered 401 Unauthorized") || strings.Count(got.notices, "banned") != 1 {
+	if got.err != nil || got.Done != 20 || got.Dead != 0 || !strings.Contains(got.notices, "key A is not accepted: answered 401 Unauthorized") || strings.Count(got.notices, "not accepted") != 1 || !slices.Equal(got.OutOfUse, []string{"A"}) {
 		t.Fatalf("%+v, %v, %s", got.Totals, got.err, got.notices)
 	}
 	for id, r := range got.results {
@@ -233,7 +233,7 @@ func TestRetreatIsSaid(t *testing.T) {
 	b.config.Limits = []format.Rate{{N: 1000, Per: time.Second, Text: "1000/s"}}
 	b.config.Arrivals = limit.Arrivals{OneWayMax: 50 * time.Millisecond}
 	got := b.run(requests(20, srv.URL)...)
-	if got.err != nil || got.Done != 20 || strings.Count(got.notices, "OneWayMax of requests is wrong") != 1 {
+	if got.err != nil || got.Done != 20 || strings.Count(got.notices, "--latency-max 50ms is too short: requests were refused") != 1 {
 		t.Fatalf("%+v, %v, %s", got.Totals, got.err, got.notices)
 	}
 }

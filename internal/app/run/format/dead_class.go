@@ -158,8 +158,13 @@ func (e *DeadEnds) String() string {
 		set, text = set&passingDead|1<<DeadExpired, fmt.Sprintf("%s; %d expired", text, e.Lapsed)
 	case set&passingDead != 0:
 		set &= passingDead
+	case set == 1<<DeadHeld:
+		again += ", although the server may have served them: they were sent, and no answer came"
 	default:
 		again += ", once that is mended"
+		if set.Has(DeadHeld) {
+			again += " (held: the server may have served them, and no answer came)"
+		}
 		if e.KeyHost > 0 {
 			again += " (redirect: --key-host)"
 		}

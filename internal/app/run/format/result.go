@@ -69,6 +69,7 @@ type Result struct {
 	Round   int             `json:"round,omitempty"`
 	Digest  Digest          `json:"request_digest,omitempty"` // shows a rerun that the request is still the same
 	Request json.RawMessage `json:"request,omitempty"`        // the line of the input; in dead letters
+	Columns json.RawMessage `json:"columns,omitempty"`        // the row of the input; in dead letters
 }
 
 // LineOf returns v as a line of JSON. It panics if v cannot be encoded, so v must be of a type that

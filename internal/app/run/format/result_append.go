@@ -14,8 +14,8 @@ import (
 // The code is by hand for two reasons. A body may have 16 MiB, and encoding/json makes three more
 // copies of it. And there may be 30,000 results a second.
 func (r *Result) Append(b []byte) []byte {
-	if r.Request != nil {
-		return append(b, LineOf(r)...) // this cannot fail, since Request was read as JSON
+	if r.Request != nil || r.Columns != nil {
+		return append(b, LineOf(r)...) // this cannot fail, since both were read or written as JSON
 	}
 	if r.Body != nil { // room for escapes: in a body of JSON they take a fourth at most
 		b = slices.Grow(b, len(*r.Body)+len(*r.Body)/4+512)

@@ -28,6 +28,9 @@ type Results struct {
 	at     time.Time // time of the last of those bytes
 }
 
+// Began reports whether earlier runs wrote results to it.
+func (r *Results) Began() bool { return r.before > 0 && !r.isNew }
+
 // Store is the output of a run: results, dead letters, and the journal of sends.
 type Store struct {
 	c         Config
@@ -121,6 +124,9 @@ func (s *Store) Peek(note func(format.Entry)) error {
 		if err != nil {
 			return err
 		}
+	}
+	if f, is := s.c.results.(rows); is {
+		return s.sameRows(f, s.peeked[s.c.Out].size)
 	}
 	return nil
 }
@@ -332,7 +338,7 @@ func (s *Store) openFolders(tell func(string, ...any)) error {
 // LastWrite returns when earlier runs last wrote a result; zero: they did not.
 func (s *Store) LastWrite() (last time.Time) {
 	for _, f := range []*Results{s.Out, s.Dead} {
-		if f.before > 0 && !f.isNew && f.at.After(last) {
+		if f.Began() && f.at.After(last) {
 			last = f.at
 		}
 	}

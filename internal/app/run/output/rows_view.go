@@ -180,9 +180,8 @@ func (s *Store) openView() error {
 // begin begins the file of results behind a view. If it was begun earlier, it must be of the same form.
 func (s *Store) begin(f rows) error {
 	c := &s.c
-	if s.Out.before > 0 && *f.was != f.String() {
-		return fmt.Errorf("%w: %s was begun with %q, and this is %q: expected the same, or another --out", ErrConfig,
-			c.view, *f.was, f.String())
+	if err := s.sameRows(f, s.Out.before); err != nil {
+		return err
 	}
 	info, err := os.Stat(c.view)
 	if err == nil && info.Size() > 0 && s.Out.before == 0 {
@@ -193,6 +192,15 @@ func (s *Store) begin(f rows) error {
 		if err := s.Out.Append(f.first()); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// sameRows returns an error if the file of results has so many bytes of rows of another form.
+func (s *Store) sameRows(f rows, bytes int64) error {
+	if bytes > 0 && *f.was != f.String() {
+		return fmt.Errorf("%w: %s was begun with %q, and this is %q: expected the same, or another --out", ErrConfig,
+			s.c.view, *f.was, f.String())
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -182,6 +183,14 @@ func (s *Shape) Row(b []byte, v any) ([]byte, error) {
 		}
 	}
 	return b, failed
+}
+
+// IsBlank reports whether a row of Row is one line in which all is null.
+func (s *Shape) IsBlank(row []byte) bool {
+	if s.whole != nil {
+		return string(row) == "null\n"
+	}
+	return bytes.Equal(row, s.record(nil, make([]any, len(s.columns))))
 }
 
 // selectionOutputs returns all outputs of an expression.

@@ -12,6 +12,8 @@ type Failure struct {
 	Attempts int    `json:"attempts"`          // how many attempts failed in this way
 	Dead     int    `json:"dead"`              // how many of them ended as a dead letter; the others go again
 	Example  string `json:"example,omitempty"` // the first of these attempts, in words
+	// Open is how many requests have failed in this way at last, and go again.
+	Open int `json:"-"`
 }
 
 const (
@@ -67,13 +69,24 @@ func (f *failures) count(now time.Time, what, example string, attempts, dead int
 	s.attempts, s.dead = s.attempts+attempts, s.dead+dead
 }
 
+// goesAgain moves a request from those that failed in one way at last to those that failed in another. An empty
+// way is none.
+func (f *failures) goesAgain(from, to string) {
+	if from != "" {
+		f.named(from).Open--
+	}
+	if to != "" {
+		f.named(to).Open++
+	}
+}
+
 func slotOf(now time.Time) int64 { return now.Unix() / int64(failureSlot/time.Second) }
 
 // Lately returns the failures of the last minute, the most frequent first.
 func (f *failures) Lately(now time.Time) (all []Failure) {
 	at := slotOf(now)
 	for _, is := range f.of {
-		some := Failure{What: is.What, Example: is.Example}
+		some := Failure{What: is.What, Example: is.Example, Open: is.Open}
 		for _, s := range is.slots {
 			if s.at > at-failureSlots {
 				some.Attempts, some.Dead = some.Attempts+s.attempts, some.Dead+s.dead

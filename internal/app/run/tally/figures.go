@@ -42,6 +42,8 @@ type KeyTotals struct {
 	// Percent is the cost that the key sent, in percent of the most that its limits and the order
 	// of its nonces allow.
 	Percent float64 `json:"percent_of_ceiling,omitempty"`
+	// OfLimit is the cost that the key sent, in percent of the most that its limits alone allow.
+	OfLimit float64 `json:"percent_of_limit,omitempty"`
 }
 
 // figures are the measurements of each key.
@@ -132,6 +134,16 @@ func (f *figures) All() *LatencyMS {
 	return &l
 }
 
+// LimitsChange forgets what the limits of the beginning allow together with the order of nonces: they hold no more.
+func (t *Tally) LimitsChange() {
+	t.Mu.Lock()
+	defer t.Mu.Unlock()
+	for i := range t.Figures.keys {
+		k := &t.Figures.keys[i]
+		k.best = k.best[:min(len(k.best), 1)]
+	}
+}
+
 // takes returns how long the best client would need for all that the key sent; 0: not known.
 func (k *keyFigures) takes() (least time.Duration) {
 	for _, best := range k.best {
@@ -163,12 +175,13 @@ func (f *figures) Totals(allowed [][]Allowed, d time.Duration) []KeyTotals {
 	for i := range f.keys {
 		k := &f.keys[i]
 		k.Latency = latencyOf(&k.latency)
-		k.Percent = 100 * k.takes().Seconds() / d.Seconds()
+		k.OfLimit = 0
 		for n, spent := range k.spent {
 			for _, a := range allowed[n] {
-				k.Percent = max(k.Percent, 100*float64(spent[a.Unit])/a.Most)
+				k.OfLimit = max(k.OfLimit, 100*float64(spent[a.Unit])/a.Most)
 			}
 		}
+		k.Percent = max(k.OfLimit, 100*k.takes().Seconds()/d.Seconds())
 		all = append(all, k.KeyTotals)
 	}
 	return all

@@ -103,3 +103,19 @@ func TestLatencyInWords(t *testing.T) {
 		}
 	}
 }
+
+// What the limits of the beginning allow with the order of nonces is forgotten when a limit changes.
+func TestOrderOfNoncesAfterLimitsChange(t *testing.T) {
+	twenty := format.Rate{N: 20, Per: time.Second}
+	f := New(0, NewFigures([]format.Key{{Name: "A"}}, []format.Rate{twenty}, 0, true))
+	for range 100 {
+		f.Figures.sent(0, 0, time.Millisecond, true, limit.One)
+	}
+	if got := f.Figures.InOrder(); got < 20 || got > 30 {
+		t.Errorf("with the limit, %g a second", got)
+	}
+	f.LimitsChange()
+	if got := f.Figures.InOrder(); got < 500 || got > 1100 {
+		t.Errorf("by the order of nonces alone, %g a second", got)
+	}
+}

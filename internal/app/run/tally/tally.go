@@ -18,22 +18,23 @@ import (
 
 // Totals count the ends of the input's requests.
 type Totals struct {
-	Input       int `json:"input"`            // valid requests read
-	Invalid     int `json:"invalid"`          // lines that are no valid requests
-	SkippedDone int `json:"skipped_done"`     // done in a run before
-	SkippedDead int `json:"skipped_dead"`     // dead letters of a run before
-	Offered     int `json:"offered"`          // the other requests that were read
-	Sends       int `json:"sends"`            // attempts that were written
-	Done        int `json:"done"`             //
-	Rejected    int `json:"rejected"`         // answers 429, and refusals by a limit with another status
-	Expired     int `json:"expired"`          //
-	Dead        int `json:"dead"`             //
-	Left        int `json:"left"`             // not ended: another run resumes
-	Repeats     int `json:"possible_repeats"` //
-	Partly      int `json:"partly,omitempty"` // those of Done that were served in part
-	Length      int `json:"length,omitempty"` // those of Done whose answers were cut at the bound of their output
-	Unwritten   int `json:"unwritten"`        // those of Left that ended, but whose result could not be written
-	Lost        int `json:"lost"`             // requests that none of these counts
+	Input       int `json:"input"`                   // valid requests read
+	Invalid     int `json:"invalid"`                 // lines that are no valid requests
+	SkippedDone int `json:"skipped_done"`            // done in a run before
+	SkippedDead int `json:"skipped_dead"`            // dead letters of a run before
+	Offered     int `json:"offered"`                 // the other requests that were read
+	Sends       int `json:"sends"`                   // attempts that were written
+	Done        int `json:"done"`                    //
+	Rejected    int `json:"rejected"`                // answers 429, and refusals by a limit with another status
+	ClientError int `json:"client_errors,omitempty"` // other answers of a status from 400 to 499
+	Expired     int `json:"expired"`                 //
+	Dead        int `json:"dead"`                    //
+	Left        int `json:"left"`                    // not ended: another run resumes
+	Repeats     int `json:"possible_repeats"`        //
+	Partly      int `json:"partly,omitempty"`        // those of Done that were served in part
+	Length      int `json:"length,omitempty"`        // those of Done whose answers were cut at the bound of their output
+	Unwritten   int `json:"unwritten"`               // those of Left that ended, but whose result could not be written
+	Lost        int `json:"lost"`                    // requests that none of these counts
 
 	Pages int `json:"pages,omitempty"` // those of Input that are pages after the first of a line
 	Cut   int `json:"cut,omitempty"`   // lines with more pages than allowed
@@ -61,6 +62,7 @@ type Totals struct {
 	// nonces allow in so many Seconds.
 	Ceiling float64 `json:"ceiling,omitempty"`
 	Percent float64 `json:"percent_of_ceiling,omitempty"` // how much of the Ceiling was sent
+	OfLimit float64 `json:"percent_of_limit,omitempty"`   // how much of the limits alone, as they were over time
 
 	Sustained float64 `json:"ceiling_sustained,omitempty"` // Ceiling in the long run
 
@@ -68,6 +70,9 @@ type Totals struct {
 
 	// Found has the limits that the keys found out.
 	Found []Found `json:"found,omitempty"`
+
+	// OutOfUse are the keys that the server refused for good.
+	OutOfUse []string `json:"keys_out_of_use,omitempty"`
 
 	Latency *LatencyMS  `json:"latency_ms,omitempty"` // of answers
 	Failed  []Failure   `json:"failed_attempts,omitempty"`
@@ -390,6 +395,9 @@ func (t *Tally) Listed() (there, absent int) {
 	return there, absent - t.unread
 }
 
+// Resumes reports whether there are results of earlier runs. It is for the time before Send.
+func (t *Tally) Resumes() bool { return t.resumes }
+
 // HasResult reports whether an earlier run wrote how a request ended.
 func (t *Tally) HasResult(id string) bool {
 	return t.ledger.has(format.HashOf(id), hasEnded)
@@ -498,6 +506,8 @@ func (t *Tally) Sent(group, key int, res *sending.Response, result limit.Result,
 	if refused = result == limit.Limited || res.Status == http.StatusTooManyRequests; refused {
 		t.Totals.Rejected++
 		t.Figures.keys[key].Rejected++
+	} else if res.Status/100 == 4 {
+		t.Totals.ClientError++
 	}
 	return refused
 }
@@ -549,6 +559,7 @@ func (t *Tally) endedLocked(e *End, now time.Time, blind bool) {
 		t.Totals.Unwritten++
 		return
 	}
+	t.Failed.goesAgain(e.Failed, "")
 	back := standing(backOut)
 	switch e.State {
 	case pool.Dead:
@@ -605,11 +616,13 @@ func (t *Tally) Back(h format.Hash, dead bool) {
 	}
 }
 
-// Fails counts an attempt that failed. what says how in a word or two.
-func (t *Tally) Fails(what, example string) {
+// Fails counts an attempt that failed, and its request as one that goes again. what says how in a word or two, and
+// before how the attempt before it failed; empty: it did not.
+func (t *Tally) Fails(before, what, example string) {
 	t.Mu.Lock()
 	defer t.Mu.Unlock()
 	t.Failed.count(time.Now(), what, example, 1, 0)
+	t.Failed.goesAgain(before, what)
 }
 
 // because counts the reason of a dead request.

@@ -132,12 +132,8 @@ func (n *Teller) TellRow(k *pool.KeyInfo) {
 	}
 }
 
-// TellBan reports once that a key is out of use.
-func (n *Teller) TellBan(key string, unpaid bool, status string) {
-	is := "is banned"
-	if unpaid {
-		is = "has no credit"
-	}
+// TellBan reports once that a key is out of use. is says why, in a word or two.
+func (n *Teller) TellBan(key, is, status string) {
 	switch isFirst := n.IsFirst("ban " + key); {
 	case !isFirst:
 	case n.keyless:

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
+)
+
+// A row whose request is a dead letter is in it. When all of them are done at last, the run says so.
+func TestRunRowsOfDeadLetters(t *testing.T) {
+	t.Parallel()
+	var fails atomic.Bool
+	fails.Store(true)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if fails.Load() {
+			http.NotFound(w, q)
+		}
+	}))
+	defer srv.Close()
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	args := []string{"run", write(t, "in.csv", "order,customer\n17,ann\n18,bob\n"), "--url", srv.URL + "/{row.order}", "--limit", "none", "--out", out}
+	code, _, stderr := paceline("", args...)
+	dead := strings.TrimSuffix(out, ".jsonl") + ".dead.jsonl"
+	if letters := read(t, dead); code != cli.ExitSomeFailed || !strings.Contains(letters, `"columns":{"customer":"ann","order":"17"}`) || !strings.Contains(letters, `"customer":"bob"`) {
+		t.Fatalf("exit %d: %s\n%s", code, stderr, letters)
+	}
+	fails.Store(false)
+	const want = "no dead letters are left: all of "
+	if code, _, stderr = paceline("", append(args, "--retry-dead")...); code != 0 || !strings.HasSuffix(stderr, want+dead+" are done now, and it keeps their lines\n") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if code, _, stderr = paceline("", append(args, "--retry-dead")...); code != 0 || strings.Contains(stderr, want) {
+		t.Errorf("with nothing to send, exit %d: %s", code, stderr)
+	}
+}
+
+// A plan for nonces names the keys, and says that the time of answers bounds the rate.
+func TestRunPlanOfNonces(t *testing.T) {
+	t.Setenv("PL_NONCE_A", "s3cret-Of-9a7Kq")
+	t.Setenv("PL_NONCE_B", "s3cret-Of-8b6Lp")
+	in := write(t, "in.jsonl", numbered(100, "http://127.0.0.1:1/"))
+	args := []string{"run", in, "--limit", "20/s", "--key-env", "PL_NONCE_A,PL_NONCE_B", "--query", "key={key}", "--dry-run"}
+	const bound = "nonces one request at a time per key: its answer time, which is not known here, bounds the rate"
+	for nonce, wants := range map[string]bool{"nonce={nonce}": true, "nonce=1": false} {
+		code, stdout, stderr := paceline("", append(args, "--query", nonce)...)
+		if got := squeezed(stdout); code != 0 || !strings.Contains(got, " keys 2 ") || strings.Contains(got, bound) != wants || strings.Contains(got, "time at least 2s") != wants {
+			t.Errorf("%s: exit %d: %s%s", nonce, code, stdout, stderr)
+		}
+	}
+	_, stdout, _ := paceline("", append(args, "--query", "nonce={nonce}", "--nonce-gap", "5ms")...)
+	if strings.Contains(squeezed(stdout), bound) {
+		t.Errorf("with a gap: %s", stdout)
+	}
+}
+
+// The summary says what part of the limit was used, and what bound the run if the limit did not.
+func TestUsedOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		percent, ofLimit float64
+		want             string
+	}{
+		{99.2, 99.2, "99.2 % of the limit"},
+		{99.2, 39, "39.0 % of the limit (bound by the order of nonces: see --nonce-gap)"},
+		{99.2, 0, "bound by the order of nonces"},
+	} {
+		if got := usedOf(c.percent, c.ofLimit, "the limit"); got != c.want {
+			t.Errorf("%v: %s", c, got)
+		}
+	}
+}
+
+// A key that the server does not take makes the exit code one of failure, unless workers of a backlog share the work.
+func TestRunEndsWithAKeyOutOfUse(t *testing.T) {
+	t.Parallel()
+	f := newRunFlags()
+	totals := tally.Totals{OutOfUse: []string{"ACME_1"}}
+	if err := f.end(totals, nil, nil); cli.Code(err) != cli.ExitSomeFailed || fmt.Sprint(err) != "the server refused key ACME_1 for good, and the run went on without" {
+		t.Errorf("exit %d, %v", cli.Code(err), err)
+	}
+	f.backlog.store = "sqlite:b.db"
+	if err := f.end(totals, nil, nil); err != nil {
+		t.Errorf("of a backlog: %v", err)
+	}
+}
+
+// A plan refuses what the run would refuse: another selection than that of the results.
+func TestRunPlanOfAnotherSelection(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"name":"x"}`) }))
+	defer srv.Close()
+	args := []string{"run", write(t, "in.jsonl", numbered(2, srv.URL)), "--limit", "none", "--out", filepath.Join(t.TempDir(), "out.csv")}
+	if code, _, stderr := paceline("", append(args, "--select", "name=.body.name")...); code != 0 {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	for selection, want := range map[string]int{"name=.body.name": 0, "title=.body.name": cli.ExitConfig} {
+		if code, stdout, stderr := paceline("", append(args, "--dry-run", "--select", selection)...); code != want || strings.Contains(stderr, "was begun with") != (want > 0) {
+			t.Errorf("%s: exit %d: %s%s", selection, code, stdout, stderr)
+		}
+	}
+}
