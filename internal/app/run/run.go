@@ -160,8 +160,8 @@ func (r *Run) Open() error {
 		r.tally.Skipped()
 	}
 	if weak := r.secrets.Weak(); len(weak) > 0 && !r.tally.Resumes() {
-		r.Say("the results show the %s of %s if answers repeat it: a key so short or so simple cannot be told from other text",
-			map[bool]string{true: "value", false: "values"}[len(weak) == 1], strings.Join(weak, ", "))
+		r.Say("if an answer repeats the value of %s, the results show it: a key so short or so simple cannot be told "+
+			"from other text", strings.Join(weak, " or "))
 	}
 	if open := r.store.History.Open; len(open) > 0 {
 		r.TellOpen(open, r.store.Journal.Path())
