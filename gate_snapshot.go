@@ -98,7 +98,10 @@ func (p *past) add(more *past) {
 type View struct {
 	group *Group
 	since time.Time
-	look  look // guarded by the Group's lock
+
+	// The Group's lock guards these.
+	look    look
+	drained error // of Drain
 }
 
 // View returns a View without lanes: see LaneConfig.View.

@@ -103,6 +103,9 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, turn
 	j.mu.Lock()
 	defer j.unlock()
 	now := j.now()
+	if a.view.drained != nil {
+		return Permit{}, nil, a.drainedLocked(&WaitError{Cost: *cost})
+	}
 	chooses := turn != nil && (turn.Homes != 0 || turn.Costs != nil)
 	if a.lane.Len() == 0 && !chooses { // a cost that can go at once needs no place in line
 		if pass, at := j.line.Try(now, a.lane, cost, nil); at <= now {
@@ -217,6 +220,31 @@ func (a *Lane) leave(ctx context.Context, w *waiter, s *WaitStats) (Permit, next
 	}
 	j.recycleLocked(w)
 	return p, gone, err
+}
+
+// Drain refuses all goroutines that wait in the lanes of the View, and each later Wait there. The Reason
+// of their WaitErrors is reason, which must not be nil. Permits that were given are settled as ever.
+func (v *View) Drain(reason error) {
+	if reason == nil {
+		panic("paceline: Drain without a reason")
+	}
+	j := v.group
+	j.mu.Lock()
+	defer j.unlock()
+	v.drained = reason
+	now := j.now()
+	for _, a := range v.look.lanes {
+		for t := a.lane.First(); t != nil; t = a.lane.First() {
+			w := t.Of.(*waiter)
+			j.line.Leave(now, t)
+			w.endLocked(now)
+			if j.spinner == w {
+				j.spinner = nil
+			}
+			w.nudge(true)
+		}
+	}
+	j.deliverLocked(now)
 }
 
 // TryWait is Gate.TryWait, in this lane.

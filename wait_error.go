@@ -27,7 +27,7 @@ var (
 // stood in the way. A failed Wait admitted nothing, so there is nothing to settle. errors.Is finds
 // Reason and Cause.
 type WaitError struct {
-	// Reason is ErrNever, ErrDeadline, ErrFull or the error of the context.
+	// Reason is ErrNever, ErrDeadline, ErrFull, the error of the context, or that of View.Drain.
 	Reason error
 	// Cause is the cause of the context's cancellation, if it differs from Reason; otherwise nil.
 	Cause error
@@ -66,6 +66,8 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 		e.Ahead = max(e.Ahead, a.share.share.Len())
 	}
 	switch t.State {
+	case scheduler.None:
+		return a.drainedLocked(e)
 	case scheduler.Never:
 		e.Reason = ErrNever
 		e.Limit, e.Rule, e.Cost = a.boundLocked(now, t)
@@ -81,6 +83,13 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 		e.Limit, e.Rule = a.turnLocked(now, t)
 	}
 	e.owed(a.unsettledLocked(now))
+	a.counts.refused(e.Reason)
+	return e
+}
+
+// drainedLocked completes the error of a Wait in a lane of a drained View.
+func (a *Lane) drainedLocked(e *WaitError) *WaitError {
+	e.Reason = a.view.drained
 	a.counts.refused(e.Reason)
 	return e
 }

@@ -89,6 +89,9 @@ func (c *call) acquire() error {
 
 // refusal returns the error of a call that got no permit; nil: there is another way to get one.
 func (c *call) refusal(err error) error {
+	if errors.Is(err, ErrDrained) {
+		return &Error{Partition: c.leaf.partition, Client: c.leaf.partition.Client, Err: ErrDrained}
+	}
 	if c.anywhere() {
 		return nil
 	}

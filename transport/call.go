@@ -201,6 +201,8 @@ func (c *call) rest(d time.Duration) error {
 	select {
 	case <-timer.C:
 		return nil
+	case <-c.t.drains.begun: // its next turn is refused, and the caller gets the last answer
+		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -1,10 +1,12 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
@@ -113,6 +115,52 @@ func (t *Transport) Retire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sweepLocked()
+}
+
+// drains is the state of Transport.Drain.
+type drains struct {
+	on    atomic.Bool
+	begun chan struct{} // closed when on is true
+	news  chan struct{} // capacity 1: something has ended since
+}
+
+// look wakes a Drain, if there is one.
+func (d *drains) look() {
+	select {
+	case d.news <- struct{}{}:
+	default:
+	}
+}
+
+// Drain stops sending, for good. Requests that wait, and later ones, fail with ErrDrained. If a waiting
+// request was refused by the server before, its caller gets that answer. Requests in flight end as ever,
+// and Drain returns when none is left, or with the cause of the end of ctx. A request is in flight until
+// its answer; with UntilBody, Tokens or Charge.Answer until the answer's body has been read or closed.
+// Transports that With made are drained together.
+func (t *Transport) Drain(ctx context.Context) error {
+	if !t.drains.on.Swap(true) {
+		close(t.drains.begun)
+		t.view.Drain(ErrDrained)
+	}
+	defer t.drains.look() // there may be another Drain
+	for t.underway() > 0 {
+		select {
+		case <-t.drains.news:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// underway counts the uses of partitions: requests, and attempts that are not settled.
+func (t *Transport) underway() (n int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.leaves {
+		n += l.active.Load()
+	}
+	return n
 }
 
 // sweepLocked forgets the partitions that no request needs.

@@ -23,6 +23,9 @@ var ErrPaused = errors.New("transport: the server asked to stay away")
 // sent. The Error that wraps it has the instant of the next probe, and the host's last failure.
 var ErrOutage = errors.New("transport: the host is down")
 
+// ErrDrained: the Transport sends nothing more, so the request was not sent: see Transport.Drain.
+var ErrDrained = errors.New("transport: it is drained and sends nothing more")
+
 // ErrPrice: a limit of money concerns the request, and its price is unknown, so it was not sent:
 // see Config.Price.
 var ErrPrice = errors.New("transport: what it costs is not known")
@@ -57,7 +60,7 @@ func errStatus(status int) error {
 }
 
 // Error says why a request was not sent, or not sent again. It wraps ErrPaused, ErrOutage, ErrKeys,
-// ErrPrice, ErrModel, ErrFull or a *paceline.WaitError. Through the latter it wraps paceline.ErrDeadline,
+// ErrDrained, ErrPrice, ErrModel, ErrFull or a *paceline.WaitError. Through the latter it wraps paceline.ErrDeadline,
 // paceline.ErrNever or the error of the context.
 type Error struct {
 	// Partition is the partition of the limit that stood in the way.
@@ -93,7 +96,7 @@ func (e *Error) Error() string {
 		s += " client " + strconv.QuoteToGraphic(e.Client)
 	}
 	switch {
-	case errors.Is(e.Err, ErrOutage), errors.Is(e.Err, ErrKeys), errors.Is(e.Err, ErrPrice), errors.Is(e.Err, ErrModel):
+	case errors.Is(e.Err, ErrOutage), errors.Is(e.Err, ErrKeys), e.Err == ErrDrained, errors.Is(e.Err, ErrPrice), errors.Is(e.Err, ErrModel):
 		s += ": " + strings.TrimPrefix(secret.SanitizeURLs(e.Err.Error()), "transport: ")
 	case e.Err == ErrFull:
 		s += fmt.Sprintf(": %s until %s", strings.TrimPrefix(ErrFull.Error(), "transport: "), e.Ready.Format(time.RFC3339))

@@ -10,14 +10,7 @@ import (
 const AttemptSize = unsafe.Sizeof(sent{}) + 8
 
 // Active returns how many requests hold a partition.
-func Active(t *Transport) (n int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, l := range t.leaves {
-		n += l.active.Load()
-	}
-	return n
-}
+func Active(t *Transport) (n int64) { return t.underway() }
 
 // Remembered returns how many partitions, clients and nodes there are.
 func Remembered(t *Transport) (leaves, clients, nodes int) {

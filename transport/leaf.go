@@ -319,9 +319,10 @@ func (t *Transport) leafLocked(p Partition, key string) (l *leaf, err error) {
 // release ends one use of a leaf.
 func (l *leaf) release() {
 	t := l.server.t
-	if l.active.Add(-1) > 0 || l.moved.Load() == nil && !t.retired.Load() {
+	if l.active.Add(-1) > 0 || l.moved.Load() == nil && !t.retired.Load() && !t.drains.on.Load() {
 		return
 	}
+	defer t.drains.look()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l.quietLocked()

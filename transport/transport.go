@@ -347,8 +347,8 @@ type Underway interface {
 
 // Transport is an http.RoundTripper that keeps within limits. New makes it. Safe for concurrent
 // use. It starts goroutines for the copies of Hedge, which end when the Base returns, and to meter
-// compressed answers, which end with the body. It needs no closing. A client's CloseIdleConnections
-// reaches the Base.
+// compressed answers, which end with the body. It needs no closing; Drain ends a program in good order.
+// A client's CloseIdleConnections reaches the Base.
 type Transport struct {
 	config Config
 	base   *send.Base
@@ -374,6 +374,7 @@ type state struct {
 	epoch   time.Time
 	latest  atomic.Pointer[Transport]
 	retired atomic.Bool
+	drains  drains
 
 	shared *node // nil: no Limiter
 	senses bool  // the Limiter finds its rate by refusals
@@ -506,7 +507,7 @@ func New(c Config) (*Transport, error) {
 		rng: random(), ring: keyring.New(len(c.Keys), nil),
 		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{},
 		owners: map[string]*owners{}, others: map[string]bool{}, unread: map[unread]bool{},
-		sessions: sessions{seed: maphash.MakeSeed()},
+		sessions: sessions{seed: maphash.MakeSeed()}, drains: drains{begun: make(chan struct{}), news: make(chan struct{}, 1)},
 	}
 	t.latest.Store(t)
 	if err := t.takeWays(); err != nil {
