@@ -66,3 +66,31 @@ func TestIDsOfRowsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Rows are sent by GET, with a body by POST, and otherwise by the method that was given or that OpenAPI documents.
+func TestMethodOfRows(t *testing.T) {
+	for want, c := range map[string]ItemsConfig{
+		"GET":   {URL: "http://h/"},
+		"POST":  {URL: "http://h/", HasBody: true, Body: "{row.a}"},
+		"PATCH": {URL: "http://h/", HasBody: true, Body: "{row.a}", Method: "PATCH"},
+		"PUT":   {Operation: &input.Operation{Method: "PUT"}},
+	} {
+		c.Read = input.Config{Form: input.CSV, Comma: ','}
+		if items, err := NewItems(c); err != nil || items.c.Method != want {
+			t.Errorf("%+v: %v, want %s", c, err, want)
+		}
+	}
+}
+
+// Each provider has its own field for the key.
+func TestFieldOfAKey(t *testing.T) {
+	for p, want := range map[Provider]string{OpenAI: "Authorization: Bearer {key}", Anthropic: "x-api-key: {key}"} {
+		header, err := ParseHeaders([]string{p.KeyHeader()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := header[0].Name() + ": " + header[0].Fill(&Values{Key: "{key}"}); got != want {
+			t.Errorf("%v: %q, want %q", p, got, want)
+		}
+	}
+}
