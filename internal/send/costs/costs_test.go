@@ -80,6 +80,43 @@ func TestAnUnknownRouteIsGuessed(t *testing.T) {
 	}
 }
 
+// expression finds nothing: Exceeds asks only whether there is one.
+type expression struct{}
+
+func (expression) Count([]byte) (int64, error) { return 0, nil }
+
+// An answer that states more than the charge says teaches later requests, once for each amount. It does not where the
+// body has the amount, or where the charge learns it.
+func TestMoreThanTheCharge(t *testing.T) {
+	type amounts = map[provider.Unit]int64
+	found := map[provider.Unit]provider.Expression{provider.Weight: expression{}}
+	for i, c := range []struct {
+		row     provider.Charge
+		states  []int64
+		taught  int64
+		lessons int64
+	}{
+		{provider.Charge{Answer: found, Cost: amounts{provider.Weight: 5}}, []int64{4, 5}, 0, 0},
+		{provider.Charge{Answer: found, Cost: amounts{provider.Weight: 5}}, []int64{6, 6, 5, 9, 8}, 9, 2},
+		{provider.Charge{Answer: found, Body: found, Cost: amounts{provider.Weight: 5}}, []int64{6}, 0, 0},
+		{provider.Charge{Answer: found, Learns: true, Cost: amounts{provider.Weight: 5}}, []int64{6}, 0, 0},
+		{provider.Charge{Cost: amounts{provider.Weight: 5}}, []int64{6}, 0, 0},
+		{provider.Charge{Answer: found, Cost: amounts{provider.Orders: 5}}, []int64{6}, 0, 0},
+	} {
+		var n costs.Notices
+		for _, states := range c.states {
+			before := n.Lessons()
+			wrong := n.Exceeds(depth, &c.row, limit.Cost{limit.Requests: 1, limit.Weight: states})
+			if wrong != (n.Lessons() > before) {
+				t.Errorf("%d: an answer of %d is news: %v", i, states, wrong)
+			}
+		}
+		if weight(&n) != c.taught || n.Lessons() != c.lessons {
+			t.Errorf("%d: %d lessons, of %d at last", i, n.Lessons(), weight(&n))
+		}
+	}
+}
+
 func TestMoves(t *testing.T) {
 	var n costs.Notices
 	for _, c := range []struct {
