@@ -3,6 +3,7 @@ package transport
 import (
 	"cmp"
 	"hash/maphash"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -139,14 +140,20 @@ func (p Partition) at(s provider.Scope) (Partition, bool) {
 
 // PartitionOf returns the Partition of a request, where the configuration has no function for it.
 //
-// Key is a hash of the credential that is valid in this process alone. The credential is the
-// Authorization header, a provider's header for API keys, or a parameter such as api_key. If an
-// Authorization signs each request, only its part that names the key counts. Model is read from
-// paths like Azure's and Google's. Route has "*" for each piece of the path that looks like an
-// identifier. Such a piece has a digit, other than a version such as v1, or is longer than 40
-// bytes.
-func PartitionOf(r *http.Request) Partition {
-	return Partition{Host: hostOf(r), Key: keyOf(r), Model: tokens.ModelOf(r.URL), Route: costs.Route(r.Method, r.URL.Path)}
+// Key is a hash of the credential that is valid in this process alone. CredentialOf says what that is.
+// Model is read from paths like Azure's and Google's. Route has "*" for each piece of the path that
+// looks like an identifier. Such a piece has a digit, other than a version such as v1, or is longer
+// than 40 bytes.
+func PartitionOf(r *http.Request) Partition { return PartitionBy(r, CredentialOf(r)) }
+
+// PartitionBy is PartitionOf for a server whose requests have their credential elsewhere. An empty
+// credential means that the request has none.
+func PartitionBy(r *http.Request, credential string) Partition {
+	p := Partition{Host: hostOf(r), Model: tokens.ModelOf(r.URL), Route: costs.Route(r.Method, r.URL.Path)}
+	if credential != "" {
+		p.Key = hash(credential)
+	}
+	return p
 }
 
 func hostOf(r *http.Request) string {
@@ -167,13 +174,27 @@ func hash(s string) string { return strconv.FormatUint(maphash.String(seed, s), 
 
 // CredentialOf returns the text that PartitionOf hashes: a secret, or the key's name in a
 // signature. Empty: there is none.
-func CredentialOf(r *http.Request) string { return secret.Credential(r.Header, r.URL) }
-
-func keyOf(r *http.Request) string {
-	if c := CredentialOf(r); c != "" {
-		return hash(c)
-	}
-	return ""
+//
+// The credential is the Authorization header, a provider's header for API keys, or a parameter such as
+// api_key in the query or in the body. If an Authorization signs each request, only its part that names
+// the key counts. A body counts if it is a form or JSON, is at most 64 KiB long, and the request has a
+// GetBody.
+func CredentialOf(r *http.Request) string {
+	return (*secret.Where)(nil).Credential(r.Header, r.URL, func() []byte {
+		if r.GetBody == nil || r.ContentLength <= 0 || r.ContentLength > secret.MostBody {
+			return nil
+		}
+		body, err := r.GetBody()
+		if err != nil {
+			return nil
+		}
+		defer body.Close()
+		all, err := io.ReadAll(io.LimitReader(body, secret.MostBody+1))
+		if err != nil {
+			return nil
+		}
+		return all
+	})
 }
 
 func routeOf(r *http.Request) string { return costs.Route(r.Method, r.URL.Path) }

@@ -126,7 +126,11 @@ func (l *Limits) Key(secret string) string {
 // KeyOf is Key of a request's credential, without the scheme before it in Authorization. So it
 // equals the Key in a run, which does not know the field for its key.
 func (l *Limits) KeyOf(header map[string][]string, u *url.URL) string {
-	key := secret.Credential(header, u)
+	return l.KeyBy(header, secret.Credential(header, u))
+}
+
+// KeyBy is KeyOf of a request whose credential is known.
+func (l *Limits) KeyBy(header map[string][]string, key string) string {
 	if a := header["Authorization"]; len(a) > 0 && a[0] != "" {
 		if _, rest, ok := strings.Cut(key, " "); ok {
 			key = rest
