@@ -20,6 +20,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/keeper"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
+	"github.com/paceline-go/paceline/ratetest"
 )
 
 // strictTLS is a server of 20 a second over TLS, and the file of its certificate.
@@ -159,5 +160,36 @@ func TestExecKilledKeeper(t *testing.T) {
 	}
 	if len(left()) != 0 {
 		t.Error("left behind:", left())
+	}
+}
+
+// An exchange that bans for refusals refuses nothing to a program that sends one key in the query of a GET and
+// in the form of a POST.
+func TestExecCountsAKeyOnce(t *testing.T) {
+	t.Parallel()
+	race.Without(t)
+	need.Program(t, "curl")
+	x, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key1", "key2"}, AnyNonce: true, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(x)
+	defer s.Close()
+	for name, flags := range map[string][]string{
+		"of the program": nil, "of the daemon": {"--key-env", "K1,K2", "--query", "api_key={key}"},
+	} {
+		at := s.URL + ratetest.Path
+		c := program(t, append(append([]string{"exec", "--to", s.URL, "--limit", "20/s", "--apart"}, flags...), "--", "sh", "-c",
+			`for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+				curl -s -f "$0?api_key=key1&req_id=$i" & curl -s -f -d "api_key=key1&req_id=$i" "$0" &
+			done; wait`, at)...)
+		c.Env = append(c.Env, "TMPDIR="+t.TempDir(), "HOME="+t.TempDir(), "K1=key1", "K2=key2")
+		out, err := c.CombinedOutput()
+		if served := bytes.Count(out, []byte(`"OK"`)); err != nil || served != 30 {
+			t.Errorf("%s: %d served of 30, %v\n%s", name, served, err, out)
+		}
+	}
+	if total := x.Report().Judge.Total; total.Accepted != 60 || total.Total() != 60 {
+		t.Errorf("%v, want 60 accepted", total)
 	}
 }

@@ -107,7 +107,7 @@ var groupTable = cli.Groups{
 			header=FIELD     'Name: value' for every request; {key} is filled in
 			key-env=A,B      environment variables with an API key each, for {key}`,
 			`schema query=PARAMETER provider=NAME ca-file=FILE forwarded keep-host keep-links connect-timeout
-			nonce-unit nonce-gap`},
+			nonce-unit nonce-gap key-in=PLACE`},
 		{"Limits", `
 			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
 			preset=NAME      published limits by name, such as github or openai:tier1
@@ -146,7 +146,7 @@ var groupTable = cli.Groups{
 			share-fallback=wait|split share-weight share-least state=FILE charge=CHARGE rpm tpm itpm otpm
 			limit-model=MODEL=LIMITS strangers rule=bucket|rolling per-second tokens rejects-free latency-max
 			in-flight use ramp max-wait final-only timeout attempts max-outage max-pause max-body nonce-unit
-			nonce-gap`},
+			nonce-gap key-in=PLACE`},
 		{"How it is led here", `
 			capture          all of its connections, whatever it reads (Linux)`,
 			`allow-local`},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/app/charge"
 	"github.com/paceline-go/paceline/internal/app/cli"
@@ -34,7 +35,7 @@ type proxyFlags struct {
 	to, provider                  string
 	limits, charges               []string
 	headers, query                []string
-	keyEnv, clientKeyEnv          []string
+	keyEnv, clientKeyEnv, keyIn   []string
 	maxWait, timeout, maxOutage   time.Duration
 	maxHeader, maxBody, maxFrozen byteSize
 	tlsCert, tlsKey, caFile       string
@@ -88,30 +89,14 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.StringArrayVarP(&f.headers, "header", "H", nil,
 		"'Name: value' for every request, in place of the client's field; {key} and {nonce} are filled in; repeatable")
 	p.StringArrayVar(&f.query, "query", nil, "'name=value' for the query of every request, likewise; repeatable")
+	p.StringArrayVar(&f.keyIn, "key-in", nil,
+		"where a client's request has its key, which counts apart: 'header NAME', 'parameter NAME' of the query or the body, "+
+			"or none: all count together; repeatable (default: the places of known providers)")
 	p.DurationVar(&f.u.NonceUnit, "nonce-unit", 0, "unit of a {nonce} (default 1ms)")
 	p.DurationVar(&f.u.NonceGap, "nonce-gap", 0,
 		"least time between two requests of a key with a {nonce}, if the one-way latency varies by less (default: one in "+
 			"flight per key)")
-	p.StringVar(&f.c.Listen, "listen", proxy.DefaultListen,
-		"address for clients; beyond this machine it needs --client-key-env or --open")
-	p.StringVar(&f.c.Forward.Listen, "forward", "",
-		"address of a forward proxy: programs keep their own addresses and reach it by HTTPS_PROXY; beyond this machine it "+
-			"needs --client-key-env")
-	p.StringVar(&f.c.Forward.Bundle, "forward-bundle", defaultBundle,
-		"file to write for --forward: the certificates that programs are to trust, new at each start, without a key")
-	p.StringVar(&f.c.Forward.Tunnels, "tunnels", "",
-		"which other hosts --forward reaches: public (port 443 on the public network) or none (default: public on this "+
-			"machine, none beyond it)")
-	p.StringVar(&f.env, "env", "", "print the variables by which programs reach --forward, as sh, docker or json, and end")
-	p.StringVar(&f.c.Admin, "admin", proxy.DefaultAdmin,
-		"address on this machine for the page, /metrics, /livez and /readyz; off: none")
-	p.BoolVar(&f.c.Open, "open", false, "anybody who reaches --listen may send, with your limits and your keys")
-	p.StringSliceVar(&f.clientKeyEnv, "client-key-env", nil,
-		"environment variables, A,B, each with a key that a client sends. The client has the name of the variable. "+
-			"Requests without a key are refused")
-	p.StringVar(&f.c.Clients.Header, "client-header", "",
-		"field of a request that names a client without a key (default: its address)")
-	p.IntVar(&f.c.Clients.Default.MaxWaiting, "max-waiting", 0, "most requests of a client that may wait (default 10000)")
+	f.addClients(p)
 	p.DurationVar(&f.maxWait, "max-wait", proxy.DefaultMaxWait,
 		"longest wait for a turn. A request that would wait longer is refused at once; 0s: no request waits")
 	p.BoolVar(&f.c.FinalOnly, "final-only", false,
@@ -151,6 +136,30 @@ func (f *proxyFlags) add(c *cobra.Command) {
 	p.BoolVar(&f.u.KeepHost, "keep-host", false, "pass on the Host of the client's request, instead of that of --to")
 	p.StringVar(&f.log, "log", "text", "a line per request on standard error: text, json or off")
 	p.StringVar(&f.logLevel, "log-level", "warn", "level of all other messages: debug, info, warn or error")
+}
+
+// addClients adds the flags about clients and listeners.
+func (f *proxyFlags) addClients(p *pflag.FlagSet) {
+	p.StringVar(&f.c.Listen, "listen", proxy.DefaultListen,
+		"address for clients; beyond this machine it needs --client-key-env or --open")
+	p.StringVar(&f.c.Forward.Listen, "forward", "",
+		"address of a forward proxy: programs keep their own addresses and reach it by HTTPS_PROXY; beyond this machine it "+
+			"needs --client-key-env")
+	p.StringVar(&f.c.Forward.Bundle, "forward-bundle", defaultBundle,
+		"file to write for --forward: the certificates that programs are to trust, new at each start, without a key")
+	p.StringVar(&f.c.Forward.Tunnels, "tunnels", "",
+		"which other hosts --forward reaches: public (port 443 on the public network) or none (default: public on this "+
+			"machine, none beyond it)")
+	p.StringVar(&f.env, "env", "", "print the variables by which programs reach --forward, as sh, docker or json, and end")
+	p.StringVar(&f.c.Admin, "admin", proxy.DefaultAdmin,
+		"address on this machine for the page, /metrics, /livez and /readyz; off: none")
+	p.BoolVar(&f.c.Open, "open", false, "anybody who reaches --listen may send, with your limits and your keys")
+	p.StringSliceVar(&f.clientKeyEnv, "client-key-env", nil,
+		"environment variables, A,B, each with a key that a client sends. The client has the name of the variable. "+
+			"Requests without a key are refused")
+	p.StringVar(&f.c.Clients.Header, "client-header", "",
+		"field of a request that names a client without a key (default: its address)")
+	p.IntVar(&f.c.Clients.Default.MaxWaiting, "max-waiting", 0, "most requests of a client that may wait (default 10000)")
 }
 
 // config makes the configuration of one upstream.
@@ -309,6 +318,9 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 	}
 	if u.Query, err = fields(f.query, "=", "name=value"); err != nil {
 		return usage("--query %w", err)
+	}
+	if u.KeyIn, err = proxy.ParseKeyIn(f.keyIn); err != nil {
+		return usage("--key-in %w", err)
 	}
 	keys, err := format.KeysFromEnv(f.keyEnv, f.lookup())
 	if err != nil {

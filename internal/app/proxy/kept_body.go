@@ -167,6 +167,28 @@ func (b *body) held() (all []byte, whole bool) {
 	return b.kept, !b.lost && b.err == io.EOF
 }
 
+// short returns all of a body of at most most bytes; nil: it is longer, does not end, or is not kept.
+func (b *body) short(most int64) []byte {
+	if b == nil {
+		return nil
+	}
+	b.ahead(most + 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lost || b.err != io.EOF || b.passed > most {
+		return nil
+	}
+	return b.kept
+}
+
+// replace puts other bytes in place of a body that short has returned, before anybody reads it.
+func (b *body) replace(with []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.take(int64(len(with) - len(b.kept)))
+	b.kept, b.passed = with, int64(len(with))
+}
+
 // close ends all reading from the client.
 func (b *body) close() {
 	if b == nil {

@@ -116,8 +116,10 @@ func unescape(path string) string {
 
 // partitionOf is transport.PartitionOf, with a route that is the same for all paths that a server
 // may take for one. HEAD counts as GET, since servers answer it in the same way.
-func partitionOf(r *http.Request) transport.Partition {
-	p := transport.PartitionOf(r)
+func partitionOf(r *http.Request) transport.Partition { return partitionBy(r, credentialOf(r)) }
+
+func partitionBy(r *http.Request, credential string) transport.Partition {
+	p := transport.PartitionBy(r, credential)
 	p.Resource = visitOf(r.Context()).resource()
 	if method, path := foldedMethod(r.Method), folded(r.URL.Path); method != r.Method || path != r.URL.Path {
 		p.Route = costs.Route(method, path)

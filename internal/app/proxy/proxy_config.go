@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
@@ -286,6 +287,9 @@ type Upstream struct {
 	// Keys are credentials in place of the clients' own. A request goes with the key that may go
 	// soonest. If empty, requests go with the credentials of clients.
 	Keys []Key
+	// KeyIn says where requests of clients have their credentials, which count apart. If nil, in the
+	// places that are known: see transport.CredentialOf.
+	KeyIn *secret.Where
 	// Header and Query are set on every request, in place of the client's values.
 	Header, Query []Field
 	// NonceGap and NonceUnit are for a {nonce} in Header or Query. With it, one request of a key is in

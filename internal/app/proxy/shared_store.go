@@ -146,8 +146,8 @@ func (u *Upstream) share(c *Config, t *transport.Config) {
 		return own
 	}
 	t.Partition = func(r *http.Request) transport.Partition {
-		p := partitionOf(r)
-		p.Key = l.KeyOf(r.Header, r.URL)
+		p := partitionBy(r, "")
+		p.Key = l.KeyBy(r.Header, credentialOf(r))
 		return p
 	}
 }

@@ -230,8 +230,8 @@ func (s *state) keyName(credential string) string {
 
 // partition is partitionOf, with names of credentials that outlive the process.
 func (s *state) partition(r *http.Request) transport.Partition {
-	p := partitionOf(r)
-	p.Key = s.keyName(transport.CredentialOf(r))
+	p := partitionBy(r, "")
+	p.Key = s.keyName(credentialOf(r))
 	return p
 }
 

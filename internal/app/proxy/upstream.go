@@ -28,6 +28,7 @@ type upstream struct {
 	spends  bool        // requests get a secret here, which a foreign page must not use
 	pages   []string    // the fields of bodies with addresses of further pages
 	told    atomic.Bool // that clients may leave by them
+	mixture mixture
 }
 
 // newUpstream returns an Upstream with a way to its server. It keeps an earlier way if that leads

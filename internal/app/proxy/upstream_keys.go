@@ -1,14 +1,17 @@
 package proxy
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/dispatch"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -53,6 +56,67 @@ func (u *Upstream) apply(r *http.Request, k Key, numbers bool) {
 		}
 	}
 	r.URL.RawQuery = setQuery(r.URL.RawQuery, u.Query, fill, true)
+}
+
+// credentialOf returns the client's credential for the upstream of a request. It may be in the body. A form
+// or JSON is then read as far as it may have one, before the request is in line.
+func credentialOf(r *http.Request) string {
+	v := visitOf(r.Context())
+	if v == nil {
+		return transport.CredentialOf(r)
+	}
+	found := v.upstream.KeyIn.Credential(r.Header, r.URL, func() []byte {
+		said := r.Header.Get("Content-Type") != ""
+		if r.ContentLength > secret.MostBody || !said && (r.ContentLength < 0 || r.Header.Get("Expect") != "") {
+			return nil
+		}
+		return v.body.short(secret.MostBody)
+	})
+	v.upstream.mixture.note(v, found != "")
+	return found
+}
+
+// mixture notes that a server gets requests with a credential and requests without.
+type mixture struct{ with, without, told atomic.Bool }
+
+// note logs once that there are both.
+func (m *mixture) note(v *visit, has bool) {
+	if m.told.Load() || v.upstream.KeyIn != nil || v.upstream.hasKeys() {
+		return
+	}
+	one, other := &m.with, &m.without
+	if !has {
+		one, other = other, one
+	}
+	one.Store(true)
+	if other.Load() && !m.told.Swap(true) {
+		v.proxy.config.Log.Warn("some requests have a key, and some have none: each key counts apart, and the requests "+
+			"without one count together. If these have one, too, --key-in (key_in) names its place", "upstream", v.upstream.Name)
+	}
+}
+
+// ParseKeyIn reads the places of a client's credential: "header NAME", "parameter NAME" for the query or
+// the body, or "none". No text means all places that are known.
+func ParseKeyIn(texts []string) (*secret.Where, error) {
+	if len(texts) == 0 {
+		return nil, nil
+	}
+	w := &secret.Where{}
+	for _, text := range texts {
+		kind, name, _ := strings.Cut(strings.TrimSpace(text), " ")
+		name = strings.TrimSpace(name)
+		one := name != "" && !strings.ContainsAny(name, " :=&")
+		switch {
+		case kind == "header" && one:
+			w.Fields = append(w.Fields, http.CanonicalHeaderKey(name))
+		case kind == "parameter" && one:
+			w.Parameters = append(w.Parameters, strings.ToLower(name))
+		case kind == "none" && name == "" && len(texts) == 1:
+		default:
+			return nil, fmt.Errorf("%q, expected header NAME, parameter NAME, or none alone", secret.SanitizeText(text))
+		}
+	}
+	return w, nil
 }
 
 // The words in the value of a field: the secret of a key, and a number that rises with its attempts.

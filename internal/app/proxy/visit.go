@@ -195,6 +195,7 @@ func (u *upstream) rewrite(pr *httputil.ProxyRequest) {
 		out.Body, out.GetBody = nil, nil
 		return
 	}
+	v.withholdForm(out)
 	again := func() (io.ReadCloser, error) { return v.body.again(in.Trailer, out.Trailer) }
 	out.Body, _ = again() // it is unread, so it is whole
 	out.GetBody = again

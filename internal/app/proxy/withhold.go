@@ -46,6 +46,32 @@ func (v *visit) withhold(out *http.Request) {
 	}
 }
 
+// withholdForm removes the parameters from a form that the upstream gets in the query, with a key of the
+// proxy. Most servers would read those of the form.
+func (v *visit) withholdForm(out *http.Request) {
+	all := v.upstream.Query
+	for _, g := range v.upstream.Targets {
+		all = slices.Concat(all, g.Query)
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(f Field) bool { return !f.perKey() })
+	kind, _, _ := strings.Cut(out.Header.Get("Content-Type"), ";")
+	if len(all) == 0 || v.body == nil || out.ContentLength > secret.MostBody || out.Header.Get("Content-Encoding") != "" ||
+		!strings.EqualFold(strings.TrimSpace(kind), "application/x-www-form-urlencoded") {
+		return
+	}
+	form := string(v.body.short(secret.MostBody))
+	pairs := strings.Split(form, "&")
+	pairs = slices.DeleteFunc(pairs, func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		plain, err := url.QueryUnescape(name)
+		return err == nil && slices.ContainsFunc(all, func(f Field) bool { return f.Name == plain })
+	})
+	if rest := strings.Join(pairs, "&"); len(rest) < len(form) {
+		v.body.replace([]byte(rest))
+		out.ContentLength = int64(len(rest))
+	}
+}
+
 // fromServerInFront reports whether servers and content networks set this field, to name the client to the
 // server behind them. The provider is not their server: such a field would give it addresses, host names and
 // users of one's own network. A program that uses a forward proxy has no such server in front.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool/backoff"
@@ -111,6 +112,7 @@ upstreams:
       X-Team: blue
       X-Nonce: "{nonce}"
     nonce_gap: 50ms
+    key_in: [header x-account, parameter Account]
     nonce_unit: 1us
     query: {api-version: '2026-01-01'}
     attempts: 5
@@ -163,6 +165,7 @@ func TestEverything(t *testing.T) {
 			Prices: []proxy.Price{{Model: "gpt-4o", Input: 2.5, Output: 10, Cached: 1.25}, {Input: 1}}, RequestPrice: 0.005,
 			Keys:   []proxy.Key{{Name: "A", Secret: provided}, {Name: "B", Secret: "sk-file-9f8g7h6j5k4l3", Limits: []rate.Limit{{N: 100, Per: time.Minute, Text: "100/m"}}}},
 			Header: []proxy.Field{{Name: "Authorization", Value: "Bearer {key}"}, {Name: "X-Team", Value: "blue"}, {Name: "X-Nonce", Value: "{nonce}"}}, Query: []proxy.Field{{Name: "api-version", Value: "2026-01-01"}},
+			KeyIn:    &secret.Where{Fields: []string{"X-Account"}, Parameters: []string{"account"}},
 			NonceGap: 50 * time.Millisecond, NonceUnit: time.Microsecond,
 			Attempts: 5, Backoff: backoff.Policy{Base: time.Second, Max: 10 * time.Second}, AnswerTimeout: -1, ConnectTimeout: 3 * time.Second, MaxPause: -1, MaxOutage: -1,
 			Forwarded: true, KeepHost: true, KeepLinks: true,

@@ -170,6 +170,10 @@ func upstreamFields() []yamlfile.Field {
 			"whose words answers say limits in (default: that of the host or the preset, or as they look)"),
 		key("keys", yamlfile.Value(yamlfile.ListOf(yamlfile.Object(keyFields)), (*reader).keys),
 			"credentials to send with: a request goes with the one that may go soonest"),
+		key("key_in", yamlfile.Value(yamlfile.ListOf(form{"type": "string", "pattern": "^(header .+|parameter .+|none)$",
+			"examples": []string{"header X-Account", "parameter api_key"}}), (*reader).keyIn),
+			"where a client's request has its key, which counts apart: header NAME, parameter NAME of the query or the body, or "+
+				"none: all count together (default: the places of known providers)"),
 		key("header", yamlfile.Value(aTemplates, (*reader).headerFields),
 			"fields that are set on every request; {key} is filled in, and {nonce} by a number that rises with each key"),
 		key("query", yamlfile.Value(aTemplates, (*reader).parameters),

@@ -159,6 +159,19 @@ func (r *reader) modelNames(n *node, what string) (all []string) {
 	return all
 }
 
+// keyIn reads the places of clients' keys.
+func (r *reader) keyIn(n *node, what string) *secret.Where {
+	var texts []string
+	for item := range yamlfile.Items(r, n, what) {
+		texts = append(texts, r.Text(item, what))
+	}
+	w, err := proxy.ParseKeyIn(texts)
+	if err != nil {
+		r.Refuse(n, "key_in: %v", err)
+	}
+	return w
+}
+
 // scopeNames are the scopes of limits in files.
 var scopeNames = []string{"key", "all", "model", "resource", "route"}
 
