@@ -212,6 +212,19 @@ func (m *Member) ready(now mono.Time, cost limit.Cost, free float64) mono.Time {
 	return m.instantLocked(now, at, p)
 }
 
+// Room returns when the whole limit will have room for a cost, as far as this process knows. Other processes may take the
+// room first. limit.AfterSettle means that it is not known. It changes nothing, and is for people: Ready decides.
+func (m *Member) Room(now mono.Time, cost limit.Cost) mono.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.now()
+	at := m.node.Room(p, cost)
+	if at >= limit.AfterSettle {
+		return at
+	}
+	return now.Add(at.Sub(p))
+}
+
 // instantLocked converts an instant of the node's clock, which is at p, to the driver's clock. The
 // same instant keeps the same value, although the time between the two readings of clocks varies.
 // Otherwise a stack could not see which limiter named it.

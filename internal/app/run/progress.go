@@ -198,7 +198,12 @@ func (s *gauge) windows(of [][]serving, inFlight int) (longest time.Duration) {
 		g.pool.Update(func(now mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
 			for n, l := range g.limits() {
 				if s.isWindowed(l, keys) { // a request counts from its send until a window after its answer
-					ready := func(cost limit.Cost) mono.Time { return g.of[keys[0].key].limiters[n].Ready(now, cost) }
+					ready := func(cost limit.Cost) mono.Time {
+						if s.c.Share != nil { // the limiter of this process knows nothing of the others
+							return g.room(now, keys[0].key, "", cost)
+						}
+						return g.of[keys[0].key].limiters[n].Ready(now, cost)
+					}
 					longest = max(longest, s.byWindows(now, ready, l, rest[i][n]/float64(len(keys)), l.Per+took))
 				}
 			}
@@ -208,10 +213,28 @@ func (s *gauge) windows(of [][]serving, inFlight int) (longest time.Duration) {
 	return longest
 }
 
-// limitOf begins the reason of a wait for a limit. nonceOrder is the reason while a key has a request in flight.
-const limitOf, nonceOrder = "limit ", "nonce order"
+// limitOf and sharedLimit begin the reason of a wait for a limit. nonceOrder is the reason while a key has a request in
+// flight.
+const limitOf, sharedLimit, nonceOrder = "limit ", "the shared limit ", "nonce order"
 
-func isLimit(waits string) bool { return strings.HasPrefix(waits, limitOf) }
+func isLimit(waits string) bool {
+	return strings.HasPrefix(waits, limitOf) || strings.HasPrefix(waits, sharedLimit)
+}
+
+// room returns when the shared limit of a key, or that of a resource, has room for a cost.
+func (g *group) room(now mono.Time, key int, resource string, cost limit.Cost) mono.Time {
+	var l limit.Limiter = g.of[key].fitted
+	if one := g.of[key].joined[resource]; one != nil {
+		l = one
+	}
+	at := now
+	limit.Ask(l, func(m interface {
+		Room(now mono.Time, cost limit.Cost) mono.Time
+	}) {
+		at = max(at, m.Room(now, cost))
+	})
+	return at
+}
 
 // why returns why the next request of the group waits: short in a word or two, and text for people.
 // at is the end of the wait, or now if that is not known.
@@ -289,8 +312,8 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 	switch {
 	case at <= now:
 		return at, "", ""
-	case short == nonceOrder && slices.ContainsFunc(info.Retreats, retreats): // an answer lets the next one go sooner
-		return limit.AfterSettle, short, text
+	case at == limit.AfterSettle && strings.HasPrefix(short, sharedLimit):
+		return at, short, text + ", until the next transaction with its store"
 	case at == limit.AfterSettle && short != nonceOrder:
 		return at, short, text + ", until an answer comes"
 	}
@@ -301,7 +324,10 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 func (g *group) bound(now mono.Time, d *pool.Dispatcher, key int, head *pool.Request) (at mono.Time, short string) {
 	at, b := d.ExplainRequest(now, key, head)
 	if g.r.c.Share != nil && (b.Name == g.sharedName(key, "") || b.Name == g.sharedName(key, head.Resource)) {
-		return at, "the shared limit " + b.Name
+		if room := g.room(now, key, head.Resource, head.Cost); at == limit.AfterSettle && room > now {
+			at = room
+		}
+		return at, sharedLimit + b.Name
 	}
 	if head.Resource != "" {
 		return at, limitOf + "of " + head.Resource

@@ -115,3 +115,30 @@ func TestSharedAcrossRuns(t *testing.T) {
 		}
 	})
 }
+
+// While the window of a shared limit is full with the requests of another process, the progress line says for how long, and the ETA counts
+// that wait.
+func TestWaitForASharedWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := newSharingBench(t, "20/m")
+		if got := first.run(requests(20, "http://server/")...); got.err != nil || got.Done != 20 {
+			t.Fatalf("%+v", got)
+		}
+		first.config.Share.Close()
+		s := newSharingBench(t, "20/m")
+		s.config.Share = sharestore.New(sharestore.Config{Store: first.store, Address: "memory"})
+		var p Progress
+		s.drain = func(r *Run) {
+			time.Sleep(30 * time.Second)
+			p = r.Progress()
+		}
+		if got := s.run(requests(3, "http://server/")...); got.err != nil || got.Done != 3 {
+			t.Fatalf("%+v", got)
+		}
+		near := func(d time.Duration) bool { return d > 27*time.Second && d < 32*time.Second }
+		if p.Why != "the shared limit default" || !near(p.WaitLeft) || !near(p.ETA) {
+			t.Errorf("%q, %v left, ETA %v", p.Why, p.WaitLeft, p.ETA)
+		}
+		s.config.Share.Close()
+	})
+}

@@ -254,6 +254,22 @@ func (n *Node) Close() {
 // In reports whether the node is in the book, as far as it knows, or has anything to report.
 func (n *Node) In() bool { return n.in || n.holds() != (limit.Cost{}) || len(n.changes) > 0 }
 
+// Room returns when the limit will have room for a cost, as far as the node knows since its last turn. Others may take
+// the room first. limit.AfterSettle means that the node does not know.
+func (n *Node) Room(p mono.Time, cost limit.Cost) mono.Time {
+	p = max(p, n.last)
+	if !n.bounds.known || n.view.Book == nil {
+		return limit.AfterSettle
+	}
+	lo, _ := n.bounds.by(p)
+	now := p.Add(lo)
+	at := max(limit.NotBefore(n.fresh, now, 0, limit.Cost{}, cost), n.view.Book.Quiet)
+	if at >= limit.AfterSettle {
+		return at
+	}
+	return p.Add(max(at.Sub(now), 0))
+}
+
 // Limiter returns the limiter as of the last turn, for reading only.
 func (n *Node) Limiter() limit.Limiter { return n.fresh }
 
