@@ -312,6 +312,8 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 	switch {
 	case at <= now:
 		return at, "", ""
+	case short == nonceOrder && slices.ContainsFunc(info.Retreats, retreats): // an answer lets the next one go sooner
+		return limit.AfterSettle, short, text
 	case at == limit.AfterSettle && strings.HasPrefix(short, sharedLimit):
 		return at, short, text + ", until the next transaction with its store"
 	case at == limit.AfterSettle && short != nonceOrder:
