@@ -88,7 +88,6 @@ var notWithBacklog = refusals{
 	{"latency-max", "what a promise of latencies gains cannot be shared"},
 	{"nonce-unit nonce-gap nonce-status", "nonces rise in the order of one process"},
 	{"sync trust-clock", "it is of the journal of a run, and a backlog needs none"},
-	{"append", "a backlog knows its own requests"},
 	{"report", "it has the results of one process alone"},
 }
 

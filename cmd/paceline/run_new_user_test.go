@@ -106,3 +106,14 @@ func TestRunPlanOfAnotherSelection(t *testing.T) {
 		}
 	}
 }
+
+// A backlog knows which requests are its own.
+func TestAppendIsForFiles(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{"run in.jsonl --limit 1/s", "work --limit 1/s"} {
+		args := append(strings.Fields(verb), "--append", "--backlog", "sqlite:"+filepath.Join(t.TempDir(), "b.db"))
+		if code, _, stderr := paceline("", args...); code != cli.ExitUsage || !strings.Contains(stderr, "a backlog knows its own requests") {
+			t.Errorf("%s: exit %d, %s", verb, code, stderr)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,7 +46,7 @@ func newWork() *cobra.Command {
 	f.add(c)
 	c.Flag("concurrency").Usage = "most requests in flight; unset: 64" // other workers are there for what is slow
 	c.Flags().BoolVar(&untilEmpty, "until-empty", false, "end when each request of the backlog has a result (default: wait for more)")
-	for _, all := range []refusals{notWithBacklog, notAtWork} {
+	for _, all := range []refusals{notWithBacklog, notAtWork, ofFilesAlone} {
 		for _, r := range all {
 			hide(c, r.flags)
 		}
@@ -53,12 +54,18 @@ func newWork() *cobra.Command {
 	return c
 }
 
+// ofFilesAlone are the flags of run that are of an input and results in files.
+var ofFilesAlone = refusals{
+	{"append", "a backlog knows its own requests"},
+	{"same-errors", "a wrong address is found by the first answers of one run, and a backlog may have many"},
+}
+
 // work is the verb work.
 func (f *runFlags) work(cmd *cobra.Command, untilEmpty bool) error {
 	if f.backlog.store == "" {
 		return cli.Usage(errors.New("--backlog is required, expected sqlite:FILE or postgres://…"))
 	}
-	if err := errors.Join(refuses(cmd, notAtWork, "paceline work"), f.backlog.check(cmd)); err != nil {
+	if err := errors.Join(refuses(cmd, slices.Concat(notAtWork, ofFilesAlone), "paceline work"), f.backlog.check(cmd)); err != nil {
 		return cli.Usage(err)
 	}
 	c, err := f.config(cmd)
