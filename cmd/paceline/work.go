@@ -32,6 +32,12 @@ flight, and gives the others back.
 
 Exit codes are those of paceline run.`
 
+// notOfWorkers are flags of run that a worker does not know.
+var notOfWorkers = refusals{
+	{"json-schema", "the requests are in the backlog; expected it with paceline enqueue"},
+	{"same-errors", "no worker alone knows whether a request was served"},
+}
+
 func newWork() *cobra.Command {
 	f := newRunFlags()
 	untilEmpty := false
@@ -46,7 +52,7 @@ func newWork() *cobra.Command {
 	f.add(c)
 	c.Flag("concurrency").Usage = "most requests in flight; unset: 64" // other workers are there for what is slow
 	c.Flags().BoolVar(&untilEmpty, "until-empty", false, "end when each request of the backlog has a result (default: wait for more)")
-	for _, all := range []refusals{notWithBacklog, notAtWork, ofFilesAlone} {
+	for _, all := range []refusals{notWithBacklog, notAtWork, notOfWorkers} {
 		for _, r := range all {
 			hide(c, r.flags)
 		}
@@ -65,7 +71,7 @@ func (f *runFlags) work(cmd *cobra.Command, untilEmpty bool) error {
 	if f.backlog.store == "" {
 		return cli.Usage(errors.New("--backlog is required, expected sqlite:FILE or postgres://…"))
 	}
-	if err := errors.Join(refuses(cmd, slices.Concat(notAtWork, ofFilesAlone), "paceline work"), f.backlog.check(cmd)); err != nil {
+	if err := errors.Join(refuses(cmd, notAtWork, "paceline work"), refuses(cmd, notOfWorkers, "paceline work"), f.backlog.check(cmd)); err != nil {
 		return cli.Usage(err)
 	}
 	c, err := f.config(cmd)
