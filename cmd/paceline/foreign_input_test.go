@@ -163,7 +163,7 @@ func TestRunGivenRefuses(t *testing.T) {
 		{"u.txt", "https://h/\n", "--curl|--input-format|urls", 2, "--curl with --input-format urls, expected one of them"},
 		{"book.xlsx", "PK\x03\x04xl/workbook.xml", "", 4, "FILE: an Excel workbook (.xlsx). As a table: save it as CSV UTF-8, or libreoffice --headless --convert-to csv FILE"},
 		{"b.jsonl", `{"url":"https://h","hidden":["header Cookie"]}`, "", 4, `FILE:1:20: this request is not whole: the run before left secrets out of its dead letters (["header Cookie"]); the command of that run with --retry-dead reads them in its own input
-paceline: invalid input: FILE: 1 of 1 lines; nothing was sent (--skip-invalid sends the others)`},
+paceline: invalid input: FILE: 1 of 1 lines; nothing was sent`},
 	} {
 		in := write(t, c.name, c.text)
 		args := []string{"run", "--limit", "20/s", in}

@@ -43,7 +43,7 @@ var groupTable = cli.Groups{
 			budget           most money to spend, such as 20USD
 			prompt-column=COLUMN  a prompt of each row; --model NAME, --system TEXT|@FILE
 			dry-run          print the plan (requests, tokens, money, time) and send nothing`,
-			`by=WHEN model=NAME system=TEXT|@FILE max-tokens=N via=requests|batch enqueued poll
+			`by=WHEN model=NAME system=TEXT|@FILE json-schema=FILE max-tokens=N via=requests|batch enqueued poll
 			tpm itpm otpm limit-model=MODEL=LIMITS rule=bucket|rolling per-second count=WHAT estimate=SHARE
 			max-output price=USD price-input=USD
 			price-output=USD`},
@@ -62,7 +62,7 @@ var groupTable = cli.Groups{
 			prompt-column=COLUMN  a prompt of each row; --model NAME, --system TEXT|@FILE
 			curl             the input has lines of curl, as copied from a browser`,
 			`header=FIELD query=PARAMETER method=METHOD id=TEMPLATE input-format=FORMAT no-header skip-invalid store-secrets
-			max-line max-header max-body model=NAME system=TEXT|@FILE max-tokens=N format=FORMAT base-url=URL preset=NAME`},
+			max-line max-header max-body model=NAME system=TEXT|@FILE json-schema=FILE max-tokens=N format=FORMAT base-url=URL preset=NAME`},
 		{"When it goes", `
 			priority=N       each step puts the requests a minute before others
 			ttl              how long they are of use

@@ -24,6 +24,7 @@ import (
 // promptFlags make a prompt of each row: the short form of --url and --body for language models.
 type promptFlags struct {
 	column, model, system string
+	schema                string // file
 	maxTokens             int64
 
 	api tokens.API // of the prompts; NoAPI: the short form is not used
@@ -36,6 +37,8 @@ func (f *promptFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.model, "model", "", "with --prompt-column: the model, or {row.COLUMN}")
 	p.StringVar(&f.system, "system", "",
 		"with --prompt-column: text before each prompt, or @FILE; nothing in it is filled in")
+	p.StringVar(&f.schema, "json-schema", "",
+		"with --prompt-column: FILE with the JSON schema of each answer, which the API then keeps to")
 	p.Int64Var(&f.maxTokens, "max-tokens", 0,
 		"most tokens of each answer, set in each request in place of its own bound. Another number does not make "+
 			"another request of it: with --retry-dead=length, those that were cut are sent again")
@@ -56,7 +59,7 @@ func (f *runFlags) prompts(cmd *cobra.Command) error {
 		return fmt.Errorf("--max-tokens %d, expected 1 to %d", p.maxTokens, int64(limit.MaxCost))
 	}
 	if !cmd.Flag("prompt-column").Changed {
-		for _, name := range []string{"model", "system"} {
+		for _, name := range []string{"model", "system", "json-schema"} {
 			if cmd.Flag(name).Changed {
 				return fmt.Errorf("--%s is for prompts, a row each: expected --prompt-column with the column that has them",
 					name)
@@ -84,7 +87,11 @@ func (f *runFlags) prompts(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	f.given.body, f.given.hasBody = p.body(system), true
+	schema, err := p.readSchema(int64(f.maxBody))
+	if err != nil {
+		return err
+	}
+	f.given.body, f.given.hasBody = p.body(system, schema), true
 	tables := []string{".csv", ".tsv"}
 	isTable := slices.Contains(tables, strings.ToLower(filepath.Ext(f.out))) || slices.Contains(tables, "."+f.results.format)
 	if f.results.selection == "" && isTable {
@@ -95,6 +102,9 @@ func (f *runFlags) prompts(cmd *cobra.Command) error {
 
 // place finds out where the prompts go, and by which API.
 func (p *promptFlags) place(f *runFlags) error {
+	if _, is := provider.LookupPreset(f.llm.preset); !is && f.llm.preset != "" {
+		return unknownPreset(f.llm.preset)
+	}
 	who, known := provider.Publisher(f.llm.preset)
 	if f.given.url == "" {
 		base, path := f.llm.baseURL, "/v1/chat/completions"
@@ -120,8 +130,65 @@ func (p *promptFlags) place(f *runFlags) error {
 		"/messages; for other APIs, --body says how a request looks")
 }
 
+// readSchema reads the JSON schema of the answers. nil: there is none.
+func (p *promptFlags) readSchema(most int64) (json.RawMessage, error) {
+	if p.schema == "" {
+		return nil, nil
+	}
+	text, err := textOf("--json-schema", "@"+strings.TrimPrefix(p.schema, "@"), most)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &fields); err != nil {
+		return nil, fmt.Errorf("--json-schema %s: %w, expected an object with a JSON schema", p.schema, err)
+	}
+	if fields["schema"] != nil || fields["json_schema"] != nil {
+		return nil, fmt.Errorf(`--json-schema %s: expected the schema alone, such as {"type":"object",…}, not a `+
+			"response_format around it", p.schema)
+	}
+	if strings.Contains(text, "{row.") {
+		return nil, fmt.Errorf("--json-schema %s: nothing in it is filled in, expected no {row.COLUMN}", p.schema)
+	}
+	return json.RawMessage(text), nil
+}
+
+// answerForm is the form of answers as OpenAI's APIs take it.
+type answerForm struct {
+	Type   string          `json:"type,omitempty"`
+	Name   string          `json:"name,omitempty"`
+	Strict bool            `json:"strict,omitempty"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+	Nested *answerForm     `json:"json_schema,omitempty"`
+}
+
+// form is the member of a request that has the schema of the answer.
+func (p *promptFlags) form(schema json.RawMessage) (name string, value any) {
+	own := answerForm{Type: "json_schema", Schema: schema}
+	if p.api == tokens.Messages {
+		return "output_config", map[string]any{"format": own}
+	}
+	own.Name, own.Strict = "answer", true
+	if p.api == tokens.Responses {
+		return "text", map[string]any{"format": own}
+	}
+	nested := own
+	nested.Type = ""
+	return "response_format", answerForm{Type: "json_schema", Nested: &nested}
+}
+
 // body is the template of the body of each request.
-func (p *promptFlags) body(system string) string {
+func (p *promptFlags) body(system string, schema json.RawMessage) string {
+	body := p.plain(system)
+	if schema == nil {
+		return body
+	}
+	name, value := p.form(schema)
+	return fmt.Sprintf("%s,%q:%s}", strings.TrimSuffix(body, "}"), name, compactJSON(value))
+}
+
+// plain is the template of the body, for an answer of any form.
+func (p *promptFlags) plain(system string) string {
 	// What looks like {row.COLUMN} in the text before each prompt is text.
 	before := json.RawMessage(strings.ReplaceAll(compactJSON(system), "{", `\u007b`))
 	if system == "" {

@@ -274,10 +274,21 @@ func TestRunPromptColumn(t *testing.T) {
 	const system = "Use {row.text} & <b>\nas \"is\""
 	table := write(t, "q.csv", "id,text,model\na,\"Is \"\"it\"\"\nso?\",gpt-4o\n")
 	file := write(t, "s.txt", system)
+	schema := write(t, "schema.json", `{"type": "object",`+"\n"+`"properties": {"label": {"type": "string"}}}`)
+	const sent = `{"type":"object","properties":{"label":{"type":"string"}}}`
 	for _, c := range []struct {
 		args []string
 		want got
 	}{
+		{[]string{"--url", srv.URL + "/v1/chat/completions", "--model", "gpt-4o", "--json-schema", schema},
+			got{"/v1/chat/completions", "Bearer h1dden-Va7ueQ9", "", `{"model":"gpt-4o","messages":[{"role":"system","content":SYSTEM},{"role":"user","content":"Is \"it\"\nso?"}],` +
+				`"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":` + sent + `}}}`}},
+		{[]string{"--url", srv.URL + "/v1/responses", "--model", "gpt-4o", "--json-schema", schema},
+			got{"/v1/responses", "Bearer h1dden-Va7ueQ9", "", `{"model":"gpt-4o","instructions":SYSTEM,"input":"Is \"it\"\nso?",` +
+				`"text":{"format":{"type":"json_schema","name":"answer","strict":true,"schema":` + sent + `}}}`}},
+		{[]string{"--preset", "anthropic:start", "--base-url", srv.URL + "/v1", "--model", "claude-sonnet-5", "--max-tokens", "20", "--json-schema", schema},
+			got{"/v1/messages", "h1dden-Va7ueQ9", "2023-06-01", `{"model":"claude-sonnet-5","system":SYSTEM,"messages":[{"role":"user","content":"Is \"it\"\nso?"}],` +
+				`"output_config":{"format":{"type":"json_schema","schema":` + sent + `}},"max_tokens":20}`}},
 		{[]string{"--url", srv.URL + "/v1/chat/completions", "--model", "gpt-4o"},
 			got{"/v1/chat/completions", "Bearer h1dden-Va7ueQ9", "", `{"model":"gpt-4o","messages":[{"role":"system","content":SYSTEM},{"role":"user","content":"Is \"it\"\nso?"}]}`}},
 		{[]string{"--base-url", srv.URL, "--model", "{row.model}", "--max-tokens", "20"},
@@ -316,6 +327,7 @@ func TestRunPromptColumnRefuses(t *testing.T) {
 	t.Parallel()
 	table := write(t, "q.csv", "id,text\na,Why?\nb,\"\n \"\nc,\n")
 	rows := write(t, "q.jsonl", `{"id":"a","text":"Why?"}`+"\n"+`{"id":"b","text":""}`+"\n")
+	form, filled := write(t, "f.json", `{"name":"x","schema":{}}`), write(t, "g.json", `{"title":"{row.text}"}`)
 	const url = "http://127.0.0.1:1/v1/chat/completions"
 	for _, c := range []struct {
 		args, want string
@@ -333,6 +345,11 @@ func TestRunPromptColumnRefuses(t *testing.T) {
 		{"--preset anthropic:start --prompt-column text --model m " + table, "--prompt-column without --max-tokens, expected such as --max-tokens 500: Anthropic's API needs a bound of each answer", 2},
 		{"--preset openai:tier1 --prompt-column text --model m " + table, "https://api.openai.com asks for a key: name its environment variable with --key-env", 4},
 		{"--prompt-column text --url " + url + " --model m --system @nowhere " + table, "--system: open nowhere: ", 2},
+		{"--preset openai:tier9 --prompt-column text --model m " + table, `--preset "openai:tier9": no limits are published by that name`, 2},
+		{"--prompt-column text --url " + url + " --model m --json-schema nowhere " + table, "--json-schema: open nowhere: ", 2},
+		{"--prompt-column text --url " + url + " --model m --json-schema " + table + " " + table, "expected an object with a JSON schema", 2},
+		{"--prompt-column text --url " + url + " --model m --json-schema " + form + " " + table, "expected the schema alone", 2},
+		{"--prompt-column text --url " + url + " --model m --json-schema " + filled + " " + table, "nothing in it is filled in", 2},
 		{"--model m --url " + url + " " + table, "--model is for prompts, a row each: expected --prompt-column with the column that has them", 2},
 		{"--max-tokens 0 --url " + url + " " + table, "--max-tokens 0, expected 1 to 17592186044416", 2},
 		{"--max-tokens 5 --method POST --body {} --url http://127.0.0.1:1/v1/embeddings " + table, "--max-tokens: embeddings has no bound of its output that is known here, expected requests to /chat/completions, /responses or /messages", 4},

@@ -34,7 +34,7 @@ Results are lines of JSON on standard output or in --out FILE. With --out, a run
 same command again sends the remaining requests. The limits still count the requests sent before.
 
 Exit codes: 0 all done; 1 failure, running again resumes; 2 usage; 3 finished, but some requests are dead, expired, lost
-or invalid; 4 bad configuration or input, nothing was sent; 5 nothing arrived for --max-outage,
+or invalid, or --select failed; 4 bad configuration or input, nothing was sent; 5 nothing arrived for --max-outage,
 it is the time of --until, or --budget is spent: running again resumes; 6 every key is out of use or denied all; 130 interrupted. The first Ctrl-C waits
 for the requests in flight, the second breaks them off.`
 

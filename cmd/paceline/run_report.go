@@ -106,7 +106,7 @@ func (f *runFlags) end(t tally.Totals, sending, closing error) error {
 		return cli.Exit(cli.ExitSomeFailed,
 			fmt.Errorf("%s no end state in %s",
 				text.Count(t.Lost, "request is lost: it has", "requests are lost: they have"), f.out))
-	case t.Dead+t.Expired+t.SkippedDead+t.SkippedExpired+t.Invalid+t.Appended+t.Partly > 0, t.Cut > 0 && !f.pages.asked:
+	case t.Dead+t.Expired+t.SkippedDead+t.SkippedExpired+t.Invalid+t.Appended+t.Partly+t.SelectFailed > 0, t.Cut > 0 && !f.pages.asked:
 		return cli.Exit(cli.ExitSomeFailed, nil)
 	case len(t.OutOfUse) > 0 && f.backlog.store == "":
 		return cli.Exit(cli.ExitSomeFailed, fmt.Errorf("the server refused %s %s for good, and the run went on without",

@@ -52,7 +52,7 @@ func TestRunSelect(t *testing.T) {
 	code, stdout, stderr := paceline("", selects...)
 	const want = "id,name,n\n0,é,\n1,\"two\nlines, \"\"quoted\"\"\",12345678901234567890\n2,=1+1,\"{\"\"a\"\":[1]}\"\n3,,\n"
 	if got := read(t, at("p.csv")); code != 3 || stdout != "" || got != want || !strings.Contains(stderr, "1 answers of which --select failed") ||
-		!strings.Contains(stderr, `--select name=.body.name: expected an object but got: string ("no JSON"), of the answer to "3": that is null`) {
+		!strings.Contains(stderr, `--select name=.body.name: expected an object but got: string ("no JSON"), of the answer to "3": the field is empty`) {
 		t.Fatalf("%d %s%s\n%s", code, stdout, stderr, got)
 	}
 	if dead := results(t, at("p.csv.dead.jsonl")); len(dead) != 1 || dead[0].ID != "4" {
@@ -103,6 +103,33 @@ func TestRunSelect(t *testing.T) {
 	}
 	if _, err := os.Stat(at("p.csv.rows")); !os.IsNotExist(err) {
 		t.Errorf("without its rows: they are made, %v", err)
+	}
+}
+
+// Answers from which --select cannot take its fields are no silent success: the exit code is 3, and the end names a way
+// on. --success makes dead letters of such answers.
+func TestRunUnselected(t *testing.T) {
+	t.Parallel()
+	lib := newLibrary(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"text":"no JSON"}`) })
+	in := write(t, "in.jsonl", numbered(3, lib.URL))
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--select", "id=.id, label=(.body.text|fromjson|.label)"}, 3,
+			"--select failed on 3 answers: the rows have empty fields, and the requests count as done; --success EXPRESSION"},
+		{[]string{"--select", "id=.id, label=(.body.text|fromjson|.label)", "--success", `.text == "no JSON"`}, 3,
+			"a stricter --success with another --out makes dead letters"},
+		{[]string{"--select", "id=.id, label=(.body.text|fromjson|.label)", "--success", ".text | fromjson | .label", "--attempts", "1"}, 3,
+			"0 done, 0 rejected, 0 expired, 3 dead"},
+		{[]string{"--select", "id=.id, label=.body.text"}, 0, "3 done, 0 rejected"},
+	} {
+		args := append([]string{"run", "--limit", "500/s", in, "--out", filepath.Join(t.TempDir(), "p.csv")}, c.args...)
+		code, _, stderr := paceline("", args...)
+		if code != c.code || !strings.Contains(stderr, c.says) || strings.Contains(stderr, "--select failed") != strings.Contains(c.says, "--s") {
+			t.Errorf("%q: %d, want %d\n%s", c.args, code, c.code, stderr)
+		}
 	}
 }
 

@@ -181,7 +181,7 @@ func (at *attempt) shape() {
 	}
 	message, _ := r.secrets.Of(j.r).HideIn(err.Error())
 	if r.unselected.Add(1) == 1 {
-		r.Say("--select %s, of the answer to %q: that is null, and how often this happens is said at the end", message,
+		r.Say("--select %s, of the answer to %q: the field is empty; the end of the run says how many answers are so", message,
 			j.r.ID)
 	}
 }

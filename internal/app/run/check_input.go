@@ -111,8 +111,11 @@ func (r *Run) Check(name string, in io.Reader) error {
 		}
 	}
 	if n := t.Totals.Invalid; n > 0 && !r.c.SkipInvalid {
-		return fmt.Errorf("%w: %s: %d of %d lines; %w (--skip-invalid sends the others)", ErrInput, name, n,
-			n+t.Totals.Input, ErrUnsent)
+		way := ""
+		if t.Totals.Input > 0 {
+			way = " (--skip-invalid sends the others)"
+		}
+		return fmt.Errorf("%w: %s: %d of %d lines; %w%s", ErrInput, name, n, n+t.Totals.Input, ErrUnsent, way)
 	}
 	if err := r.isOfInput(name); err != nil {
 		return err

@@ -294,5 +294,6 @@ func (r *Run) Close() (t tally.Totals, err error) {
 	t.Failed, t.Latency = r.tally.Failed.All(), r.tally.Figures.All()
 	r.TellPartly(t.Partly)
 	r.TellCut(t.Length)
+	r.TellUnselected(t.SelectFailed, r.c.Success != nil)
 	return t, errors.Join(err, lost, r.store.Close())
 }

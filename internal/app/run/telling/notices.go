@@ -151,6 +151,20 @@ func (n *Teller) TellCut(answers int) {
 	}
 }
 
+// TellUnselected reports the answers from which --select could not take all fields, at the end. checked: --success
+// judges the answers.
+func (n *Teller) TellUnselected(answers int, checked bool) {
+	if answers == 0 {
+		return
+	}
+	flag := "--success EXPRESSION with another --out"
+	if checked {
+		flag = "a stricter --success with another --out"
+	}
+	n.Say("--select failed on %s: the rows have empty fields, and the requests count as done; %s makes dead letters of "+
+		"such answers, which are asked for again", text.Count(answers, "answer", "answers"), flag)
+}
+
 // TellPartly reports the results of requests that were served in part, at the end.
 func (n *Teller) TellPartly(requests int) {
 	if requests == 0 {
