@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
@@ -71,6 +72,9 @@ func TestKeysOfOrganizations(t *testing.T) {
 		{name: "models", whose: "aab", rolling: true, models: true, quotas: 2},
 		{name: "said", whose: "--", said: map[string]string{"K0": "acme", "K1": "acme"}, rolling: true, quotas: 1},
 	} {
+		if !c.rolling && need.Fewer(c.quotas == 2, false) {
+			continue // windows begin later there than by the clock
+		}
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out.jsonl")
 			synctest.Test(t, func(t *testing.T) {
