@@ -2,6 +2,7 @@ package forward
 
 import (
 	"crypto/tls"
+	"io"
 	"net"
 	"syscall"
 	"testing"
@@ -53,6 +54,24 @@ func TestAckNow(t *testing.T) {
 		}
 		if AckNow(whole); quick() != 1 {
 			t.Errorf("%s: not acknowledged at once", name)
+		}
+	}
+	// A message in two parts is acknowledged between them, once, and the next message anew. A Read of one byte
+	// waits for a client that is silent.
+	whole := &prompt{Conn: c}
+	part := make([]byte, 100)
+	for _, step := range []struct {
+		read  int // bytes; 0: Write
+		quick int
+	}{{100, 0}, {1, 0}, {100, 1}, {100, 0}, {0, 0}, {100, 0}, {100, 1}} {
+		quick(0)
+		if step.read == 0 {
+			_, err = whole.Write(part)
+		} else if _, err = client.Write(part[:step.read]); err == nil {
+			_, err = io.ReadFull(whole, part[:step.read])
+		}
+		if is := quick(); is != step.quick || err != nil {
+			t.Errorf("%+v: acknowledged at once: %d, %v", step, is, err)
 		}
 	}
 	one, other := net.Pipe() // no socket

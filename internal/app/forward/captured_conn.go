@@ -28,7 +28,7 @@ func (d *Door) captured(c net.Conn, host, port string) {
 	}
 	if ours {
 		d.figures.named.Add(1)
-		d.takeNamed(&named{Conn: c, host: host, port: port, credential: d.c.Credential})
+		d.takeNamed(&named{Conn: &prompt{Conn: c}, host: host, port: port, credential: d.c.Credential})
 		return
 	}
 	out, err := d.reach(host, port)

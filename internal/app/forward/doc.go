@@ -17,7 +17,8 @@
 //	tunnel.go          other hosts: bytes passed on, by the proxy on the way out; counts of them
 //	captured_conn.go   connections of --capture: to which host, by the server name in TLS
 //	peer_*.go          which user's program is at the other end of a connection
-//	ack_now_*.go       a client that connects anew does not wait for the kernel
+//	ack_now_*.go       a client that connects anew, or sends head and body apart, does not wait for the
+//	                   kernel
 //	public_address.go  tunnels to private addresses are refused
 //	variables.go       the environment variables of programs: proxies, and certificates of Deno, Node…
 //	authority.go       the CA and its certificates: names, days, constraints

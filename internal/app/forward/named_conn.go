@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,6 +27,57 @@ func (n *named) CloseWrite() error { return closeWrite(n.Conn) }
 
 // NetConn returns the connection within.
 func (n *named) NetConn() net.Conn { return n.Conn }
+
+// Turns has the kernel acknowledge the first part of a client's message at once, if the rest comes later. A
+// client without TCP_NODELAY that writes a head and a body keeps the body until then, for 40 ms. Each Read and
+// Write of a connection calls it.
+type Turns struct{ state atomic.Int32 }
+
+const (
+	idle  = iota // nothing of the message has come
+	begun        // more of it may come
+	acked
+)
+
+// Reads is called before a Read into p. After the end of a message, net/http waits for the next by a Read of one
+// byte, which needs no acknowledgement.
+func (t *Turns) Reads(c net.Conn, p []byte) {
+	if len(p) > 1 && t.state.CompareAndSwap(begun, acked) {
+		AckNow(c)
+	}
+}
+
+// Came is called after a Read of n bytes.
+func (t *Turns) Came(n int) {
+	if n > 0 {
+		t.state.CompareAndSwap(idle, begun)
+	}
+}
+
+// Writes is called before a Write: it acknowledges all that has come.
+func (t *Turns) Writes() { t.state.Store(idle) }
+
+// prompt is a connection with Turns.
+type prompt struct {
+	net.Conn
+	turns Turns
+}
+
+func (c *prompt) NetConn() net.Conn { return c.Conn }
+
+func (c *prompt) CloseWrite() error { return closeWrite(c.Conn) }
+
+func (c *prompt) Read(p []byte) (int, error) {
+	c.turns.Reads(c.Conn, p)
+	n, err := c.Conn.Read(p)
+	c.turns.Came(n)
+	return n, err
+}
+
+func (c *prompt) Write(p []byte) (int, error) {
+	c.turns.Writes()
+	return c.Conn.Write(p)
+}
 
 type namedKey struct{}
 
@@ -88,7 +140,9 @@ func (d *Door) ServeOrigin(l net.Listener, host, port string) {
 				continue
 			}
 			d.figures.named.Add(1)
-			d.tunnels.Go(func() { d.takeNamed(&named{Conn: c, host: host, port: port, credential: d.c.Credential}) })
+			d.tunnels.Go(func() {
+				d.takeNamed(&named{Conn: &prompt{Conn: c}, host: host, port: port, credential: d.c.Credential})
+			})
 		}
 	})
 }

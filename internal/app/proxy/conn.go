@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/paceline-go/paceline/internal/app/forward"
 )
 
 // listener bounds the number of open connections. It gives up a client that stops reading its
@@ -76,6 +78,7 @@ type conn struct {
 	lasts    atomic.Bool  // its client may read nothing for as long as it likes
 	until    atomic.Int64 // the deadline of Writes, as Unix nanoseconds; 0: not known
 	lengths  lengths
+	turns    forward.Turns
 
 	mu    sync.Mutex
 	reads time.Time // the deadline of Reads; zero: none
@@ -87,7 +90,9 @@ func (c *conn) NetConn() net.Conn { return c.Conn }
 
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
+	c.turns.Reads(c.Conn, p)
 	n, err := c.Conn.Read(p)
+	c.turns.Came(n)
 	c.lengths.scan(p[:n])
 	return n, err
 }
@@ -140,6 +145,7 @@ func (c *conn) Last() error {
 
 // Write implements net.Conn. A client that reads nothing for the longest stall is given up.
 func (c *conn) Write(p []byte) (int, error) {
+	c.turns.Writes()
 	if c.lasts.Load() {
 		return c.Conn.Write(p)
 	}
