@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,13 +21,18 @@ import (
 )
 
 const backlogLong = `Look at backlogs, and change them. A backlog is a list of requests that many processes send together (paceline enqueue, paceline
-work, paceline run --backlog). A STORE is sqlite:FILE or postgres://…. Without a NAME it is the backlog "default".`
+work, paceline run --backlog). A STORE is sqlite:FILE or postgres://…. Without a NAME it is the backlog "default".
+For ls, show, pause and resume, PACELINE_BACKLOG may have the STORE.`
 
 func newBacklog() *cobra.Command {
 	return cli.Family(&cobra.Command{Use: "backlog", Short: "Look at lists of requests that many processes send together", Long: backlogLong},
 		&cobra.Command{
-			Use: "ls STORE", Short: "List the backlogs of a store, with how much of each is left", Args: cobra.ExactArgs(1),
+			Use: "ls STORE", Short: "List the backlogs of a store, with how much of each is left", Args: cobra.MaximumNArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
+				args, err := withStoreOf(args)
+				if err != nil {
+					return err
+				}
 				s, err := openBacklogs(cmd.Context(), args[0], true)
 				if err != nil {
 					return err
@@ -53,8 +59,29 @@ func newBacklog() *cobra.Command {
 
 // backlogVerb is a verb for one backlog that is there.
 func backlogVerb(name, short string, f func(context.Context, *opened, io.Writer) error) *cobra.Command {
-	return &cobra.Command{Use: name + " STORE [NAME]", Short: short, Args: cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error { return withBacklog(cmd, args, f) }}
+	return &cobra.Command{Use: name + " STORE [NAME]", Short: short, Args: cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			args, err := withStoreOf(args)
+			if err != nil {
+				return err
+			}
+			return withBacklog(cmd, args, f)
+		}}
+}
+
+// withStoreOf returns the arguments STORE [NAME]. Without a STORE, the variable of --backlog has it, as for enqueue.
+func withStoreOf(args []string) ([]string, error) {
+	if len(args) > 0 && (len(args) == 2 || isStoreAddress(args[0])) {
+		return args, nil
+	}
+	store := os.Getenv("PACELINE_BACKLOG")
+	if store == "" && len(args) == 0 {
+		return nil, cli.Usage(errors.New("no STORE, expected sqlite:FILE or postgres://…, or one in PACELINE_BACKLOG"))
+	}
+	if store == "" {
+		return args, nil
+	}
+	return append([]string{store}, args...), nil
 }
 
 // withBacklog calls f with the backlog of STORE and NAME, whatever program it is of.

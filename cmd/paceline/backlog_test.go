@@ -592,7 +592,7 @@ func TestBacklogOfOthers(t *testing.T) {
 	limits := filepath.Join(dir, "jobs.db")
 	said(t, cli.ExitOK, "enqueue", file, "--backlog", "sqlite:"+limits)
 	ripeStore(t, "sqlite:"+limits+".limits", defaultBacklog, perSecondKeeper(30))
-	refused("Rolling: 30 requests per 1s", "work", "--backlog", "sqlite:"+limits, "--limit", "20/s")
+	refused(`"30/s"`, "work", "--backlog", "sqlite:"+limits, "--limit", "20/s")
 	server.once(t, 0)
 }
 

@@ -37,6 +37,7 @@ certificates hold for the named hosts alone, and for this run. Nothing is instal
 one line on standard error has the figures.`
 
 const execExample = `  paceline exec --to https://api.example.com --limit 100/m -- python job.py
+  paceline exec --to https://api.example.com --limit 100/m --share sqlite:limits.db -- python job.py
   paceline exec --preset openai:tier1 -- node eval.mjs
   paceline exec --config paceline.yaml -- make nightly`
 
@@ -165,10 +166,29 @@ func (x *execFlags) configured(cmd *cobra.Command) (c proxy.Config, err error) {
 	if i := slices.IndexFunc(x.local, func(p uint) bool { return p < 1 || p > 65535 }); i >= 0 {
 		return c, cli.Usage(fmt.Errorf("--allow-local %d, expected a port from 1 to 65535", x.local[i]))
 	}
+	if err := x.dividedByStore(cmd, &c); err != nil {
+		return c, cli.Usage(err)
+	}
 	if c, err = c.Checked(); err != nil {
 		return c, cli.Usage(inFlags(err))
 	}
 	return c, nil
+}
+
+// dividedByStore refuses flags for runs of one daemon where a store divides the limits.
+func (x *execFlags) dividedByStore(cmd *cobra.Command, c *proxy.Config) error {
+	if c.Share.Store == "" {
+		return nil
+	}
+	if cmd.Flag("weight").Changed {
+		return fmt.Errorf("--weight %v with --share, which divides the limits by its own weights: expected --share-weight %v",
+			x.client.Weight, x.client.Weight)
+	}
+	if cmd.Flag("head-start").Changed {
+		return errors.New("--head-start with --share: a store knows no order of requests; expected --share-weight, such as 1000 " +
+			"for a run that comes before all others")
+	}
+	return nil
 }
 
 // named finds the server by the preset, if it is not given.

@@ -316,6 +316,8 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 		who, _ := provider.Publisher(f.llm.preset)
 		return cli.Usage(fmt.Errorf("--preset %s has no number, as %s publishes none; expected --limit beside it, "+
 			"such as 20/s, or auto to have it found out", f.llm.preset, who.Title))
+	case isStoreAddress(f.sharing.store.Address):
+		return cli.Usage(fmt.Errorf("--limit, --preset or --rpm is required: --share needs a limit that is known, the same in all processes; expected %s", rate.Forms))
 	default:
 		return cli.Usage(fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, auto to have it found out, or --limit none", rate.Forms))
 	}

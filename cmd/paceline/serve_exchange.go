@@ -14,6 +14,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/screen"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/ratetest"
 )
 
@@ -71,9 +72,9 @@ func (s *serveExchange) run(ctx context.Context) error {
 		config.LogTo = log
 		return ratetest.NewExchange(config)
 	}, func(_ *ratetest.Exchange, address string) greeting {
-		nonces := "nonces must rise"
+		nonces, first, next := "nonces must rise", "&nonce=1", " --query 'nonce={nonce}'"
 		if !s.nonces {
-			nonces = "any nonce"
+			nonces, first, next = "any nonce", "", ""
 		}
 		at, keys := address+ratetest.Path, config.Keys
 		run := "K1=" + cli.Quoted(keys[0]) + " paceline run --key-env K1"
@@ -81,12 +82,12 @@ func (s *serveExchange) run(ctx context.Context) error {
 			run = "K1=" + cli.Quoted(keys[1]) + " K2=" + cli.Quoted(keys[2]) + " paceline run --key-env K1,K2"
 		}
 		return greeting{
-			fmt.Sprintf("serving %s: %d keys, %d requests per %v each, %s, latency %v there and %v back",
-				at, len(config.Keys), s.limit, s.window, nonces, config.Before, config.After),
+			fmt.Sprintf("serving %s: %s, %d requests per %v each, %s, latency %v there and %v back",
+				at, text.Count(len(config.Keys), "key", "keys"), s.limit, s.window, nonces, config.Before, config.After),
 			[]string{
-				"curl " + cli.Quoted(at+"?api_key="+url.QueryEscape(keys[0])+"&nonce=1&req_id=17"),
+				"curl " + cli.Quoted(at+"?api_key="+url.QueryEscape(keys[0])+first+"&req_id=17"),
 				urls(50, at+"?req_id=") +
-					fmt.Sprintf("%s %s --query 'api_key={key}' --query 'nonce={nonce}' -", run, limitFlag(int64(s.limit), s.window)),
+					fmt.Sprintf("%s %s --query 'api_key={key}'%s -", run, limitFlag(int64(s.limit), s.window), next),
 			},
 		}
 	}, func(x *ratetest.Exchange) error {

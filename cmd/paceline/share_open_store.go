@@ -79,6 +79,9 @@ func openStore(ctx context.Context, address string) (shareStore, error) {
 	scheme, rest, ok := strings.Cut(address, ":")
 	scheme = strings.ToLower(scheme)
 	open := storeSchemes[scheme]
+	if ok && open == nil && strings.HasPrefix(scheme, "sqlite") { // a file's name is no secret
+		return nil, fmt.Errorf("%q, expected sqlite:%s", address, strings.TrimLeft(rest, "/"))
+	}
 	if !ok || open == nil || scheme != "sqlite" && !strings.HasPrefix(rest, "//") {
 		return nil, fmt.Errorf("%q, expected %s", redactedStore(address), storeForms)
 	}

@@ -46,8 +46,8 @@ func (f *storeFlags) Add(p *pflag.FlagSet, also string) {
 func (f *storeFlags) AddPart(p *pflag.FlagSet) {
 	p.Float64Var(&f.Weight, "share-weight", 1, "this process' part if demand is larger than the limit: of weights 1 "+
 		"and 3, the second has three quarters")
-	p.Float64Var(&f.Least, "share-least", 0, "least part of the whole for this process, for any weights and numbers of "+
-		"the others: 0.2 of 500/m is 100 a minute")
+	partVar(p, &f.Least, "share-least", "least part of the whole for this process, for any weights and numbers of "+
+		"the others: 20% of 500/m is 100 a minute")
 }
 
 // isStoreAddress reports whether a text is meant as the address of a store.

@@ -207,8 +207,10 @@ func TestShareRefusals(t *testing.T) {
 		{"--share sqlite:" + dir + "/text", "not a database", cli.ExitConfig},
 		{"--share redis://127.0.0.1:1", "redis://127.0.0.1:1 cannot be reached: ", cli.ExitConfig},
 		{"--share postgres://u:secret@127.0.0.1:1/x?sslmode=disable", "postgres://u:xxxxx@127.0.0.1:1/x?sslmode=disable: ", cli.ExitConfig},
-		{"--share " + db + " --share-name api", `"Rolling: 20 requests per 1s`, cli.ExitConfig},
-		{"--share " + db + " --share-name api", `"Rolling: 30 requests per 1s`, cli.ExitConfig},
+		{"--share " + db + " --share-name api", `"30/s" where it is kept: expected the same limit`, cli.ExitConfig},
+		{"--share sqlite3:limits.db", `"sqlite3:limits.db", expected sqlite:limits.db`, cli.ExitConfig},
+		{"--share " + db + " --share-least 96%", "--share-least 0.96 is not between 0 and 0.95", cli.ExitUsage},
+		{"--share " + db + " --share-name api", `this limit is "20/s" here`, cli.ExitConfig},
 		{"--share " + db + " --share-name api", "paceline share forget " + db + " api", cli.ExitConfig},
 		{"--share " + db + " --share-name newer", "the limit is kept in version 8, and this program has version 7: run the same version everywhere", cli.ExitConfig},
 		{"--share-name x", "--share-name without --share, expected sqlite:FILE", cli.ExitUsage},
@@ -374,7 +376,7 @@ func TestShareVerbs(t *testing.T) {
 		return clitest.ReadTable(t, sharePrints(t, "ls", db), "name")
 	}
 	rows := listed()
-	if len(rows) != 4 || rows[0]["name"] != "api" || !strings.HasPrefix(rows[0]["limit"], "Rolling: 20 requests per 1s") || rows[0]["nodes"] != "1" || !strings.HasSuffix(rows[0]["last turn"], " ago") ||
+	if len(rows) != 4 || rows[0]["name"] != "api" || rows[0]["limit"] != "20/s" || rows[0]["nodes"] != "1" || !strings.HasSuffix(rows[0]["last turn"], " ago") ||
 		rows[1]["name"] != "broken" || !strings.HasPrefix(rows[1]["limit"], "share: the blob is damaged") || rows[1]["nodes"] != "–" || rows[2]["name"] != shortened || !strings.Contains(rows[3]["limit"], "version 8") {
 		t.Errorf("share ls: %q", rows)
 	}
@@ -389,7 +391,7 @@ func TestShareVerbs(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"show " + db + " api", 0, []string{"  limit: Rolling: 20 requests per 1s", "turns: ", "which nobody can set", "node\n    …", "long/7:\n", "may send for ", "requests a second were granted in the last"}},
+		{"show " + db + " api", 0, []string{"  limit: 20/s (Rolling: 20 requests per 1s", "turns: ", "which nobody can set", "node\n    …", "long/7:\n", "its grants end in ", "nothing was granted in the last"}},
 		{"show " + db, 0, []string{"api\n", "broken\n", "nothing is granted for a while once"}},
 		{"show " + db + " broken", 0, []string{"broken\n", "damaged"}},
 		{"show " + db + " newer", 0, []string{"is kept in version 8", "; who is not of that", "refused"}},

@@ -90,7 +90,7 @@ var Table = []Package{
 	{Name: "contrib/xrate", Ours: "paceline limit/mono limit internal/core/ability", Std: pure + " context"},
 
 	{Name: "share", Ours: "observe limit/mono limit internal/core/node internal/text internal/boottime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
-	{Name: "internal/app/sharestore", Ours: "limit/mono limit share internal/core/node internal/secret internal/text", Std: "context crypto/sha256 encoding/binary encoding/hex errors fmt io log/slog net/url slices strings sync time weak"},
+	{Name: "internal/app/sharestore", Ours: "limit/mono limit share internal/core/node internal/secret internal/text internal/text/rate", Std: "context crypto/sha256 encoding/binary encoding/hex errors fmt io log/slog net/url slices strings sync time weak"},
 	{Name: "share/sharetest", Ours: "paceline internal/core/node limit share", Std: "any"},
 	{Name: "internal/sqlitefile", Std: "any", Modules: "modernc.org/sqlite"},
 	{Name: "share/sqlite", Ours: "share internal/boottime internal/sqlitefile", Std: "any", Modules: "modernc.org/sqlite"},

@@ -105,7 +105,7 @@ func TestSharedAcrossRuns(t *testing.T) {
 		other := newSharingBench(t, "30/m")
 		other.config.Share = sharestore.New(sharestore.Config{Store: s.store, Address: "memory"})
 		got := other.run(`{"id":"a","url":"http://server/"}`)
-		if !errors.Is(got.err, ErrConfig) || !strings.Contains(got.err.Error(), "30 requests") || !strings.Contains(got.err.Error(), "20 requests") || len(other.arrived) > 0 {
+		if !errors.Is(got.err, ErrConfig) || !strings.Contains(got.err.Error(), `"30/m" here`) || !strings.Contains(got.err.Error(), `"20/m" where`) || len(other.arrived) > 0 {
 			t.Errorf("another limit: %v", got.err)
 		}
 		s.store.Away(errors.New("no route to it"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/node"
 	"github.com/paceline-go/paceline/internal/text"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/share"
@@ -74,9 +75,28 @@ func (s *Seen) Row() (is, nodes, turn string) {
 	case s.Err != nil:
 		return s.Err.Error(), "–", "–"
 	case s.Lost:
-		return s.book.Configuration + "; the store has been restarted since, and nobody was there", "0", "–"
+		return worded(s.book.Configuration) + "; the store has been restarted since, and nobody was there", "0", "–"
 	}
-	return s.book.Configuration, fmt.Sprint(s.Active()), span(s.now.Sub(s.book.Latest)) + " ago"
+	turn = "not used yet"
+	if s.book.Turn > 0 {
+		turn = span(s.now.Sub(s.book.Latest)) + " ago"
+	}
+	return worded(s.book.Configuration), fmt.Sprint(s.Active()), turn
+}
+
+// worded is the configuration of a limit of requests in the form of flags, such as 500/m. Other limits stay as they
+// are: their form has more than a rate.
+func worded(configuration string) string {
+	var r rate.Rate
+	var per string
+	if n, _ := fmt.Sscanf(configuration, "Rolling: %d requests per %s margin", &r.N, &per); n < 2 || strings.ContainsAny(configuration, ";[") {
+		return configuration
+	}
+	var err error
+	if r.Per, err = time.ParseDuration(strings.TrimSuffix(per, ",")); err != nil {
+		return configuration
+	}
+	return r.String()
 }
 
 func span(d time.Duration) string { return text.Span(max(d, 0).Round(10 * time.Millisecond)) }
@@ -88,8 +108,12 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 	if later != nil && later.Err == nil && s.Err == nil {
 		defer func() {
 			if rate, ok := s.rate(later); ok {
-				lines = append(lines,
-					fmt.Sprintf("rate: %.3g requests a second were granted in the last %s", rate, span(later.now.Sub(s.now))))
+				last := span(later.now.Sub(s.now))
+				if rate == 0 {
+					lines = append(lines, "nothing was granted in the last "+last)
+				} else {
+					lines = append(lines, fmt.Sprintf("rate: %.3g requests a second were granted in the last %s", rate, last))
+				}
 			}
 		}()
 	}
@@ -103,7 +127,11 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 		return lines
 	}
 	b := s.book
-	say("limit: %s", b.Configuration)
+	if is := worded(b.Configuration); is != b.Configuration {
+		say("limit: %s (%s)", is, b.Configuration)
+	} else {
+		say("limit: %s", is)
+	}
 	switch {
 	case s.Lost:
 		say("the store has been restarted since the last turn: whoever comes waits until nothing that was granted before " +
@@ -113,7 +141,11 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 		say("quiet: nothing is granted for %s, until nothing counts that may have been granted before",
 			span(b.Quiet.Sub(s.now)))
 	}
-	say("turns: %s, the last %s ago", text.Thousands(int64(min(b.Turn, 1<<62))), span(s.now.Sub(b.Latest)))
+	if b.Turn == 0 {
+		say("not used yet: requests with a key count in the limit of that key")
+	} else {
+		say("turns: %s, the last %s ago", text.Thousands(int64(min(b.Turn, 1<<62))), span(s.now.Sub(b.Latest)))
+	}
 	switch {
 	case s.steady:
 		say("clock: the time since the machine started, which nobody can set")
@@ -125,17 +157,18 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 	if len(b.Nodes) == 0 {
 		say("nodes: none")
 	}
+	parts := node.Parts(b.Nodes, s.now)
 	for i := range b.Nodes {
-		say("node %s: %s", b.Nodes[i].Name, s.node(&b.Nodes[i]))
+		say("node %s: %s", b.Nodes[i].Name, s.node(&b.Nodes[i], parts[i]))
 	}
 	return lines
 }
 
-// node writes the state of one node.
-func (s *Seen) node(e *node.Entry) string {
-	parts := []string{"holds " + costWords(&e.Open)}
+// node writes the state of one node, and which part of the limit it gets.
+func (s *Seen) node(e *node.Entry, part float64) string {
+	parts := []string{costWords(&e.Open) + " granted or in flight"}
 	if e.Want > 0 {
-		parts = append(parts, fmt.Sprintf("wants %d more", e.Want))
+		parts = append(parts, fmt.Sprintf("wants %s more, and gets %.3g %% of the limit", text.Thousands(e.Want), 100*part))
 	}
 	if e.Leaves > 0 {
 		parts = append(parts, fmt.Sprintf("leaves %g %% free for others", float64(e.Leaves)/10))
@@ -148,7 +181,7 @@ func (s *Seen) node(e *node.Entry) string {
 	}
 	switch left := e.Until.Sub(s.now); {
 	case left > 0:
-		parts = append(parts, fmt.Sprintf("may send for %s", span(left)))
+		parts = append(parts, fmt.Sprintf("without another turn its grants end in %s", span(left)))
 	case left > -node.DefaultLate:
 		parts = append(parts, fmt.Sprintf("silent: may not send, and is given up in %s", span(left+node.DefaultLate)))
 	default:

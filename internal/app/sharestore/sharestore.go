@@ -282,6 +282,9 @@ func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limit
 
 // wrong is the error for a name whose limit in the store differs from the one here.
 func (l *Limits) wrong(name string, why error) error {
+	if e, ok := why.(*node.ConfigurationError); ok && worded(e.Here) != worded(e.There) {
+		why = fmt.Errorf("%w", &node.ConfigurationError{Here: worded(e.Here), There: worded(e.There)})
+	}
 	return fmt.Errorf("%s in %s: %w; or, where nobody uses it any more: paceline share forget %s %s", name,
 		l.config.Address, why, l.config.Address, name)
 }

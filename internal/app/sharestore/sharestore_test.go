@@ -162,7 +162,7 @@ func TestJoinAtOnce(t *testing.T) {
 		}
 	}
 	err := join(30)
-	if err == nil || !strings.Contains(err.Error(), `30 requests per 1s, margin 1.2ms" here, and "Rolling: 20 requests`) || !strings.Contains(err.Error(), "paceline share forget here it") {
+	if err == nil || !strings.Contains(err.Error(), `this limit is "30/s" here, and "20/s" where it is kept: expected the same limit`) || !strings.Contains(err.Error(), "paceline share forget here it") {
 		t.Errorf("who was second: %v", err)
 	}
 	if err := join(20); err != nil {

@@ -245,6 +245,25 @@ func weigh(heirs []*Entry) {
 	}
 }
 
+// Parts returns the part of the limit that each node gets while the nodes want more than the limit allows. The part is 0
+// for a node that wants no more, or is gone at now.
+func Parts(nodes []Entry, now mono.Time) []float64 {
+	parts, at, heirs, sum := make([]float64, len(nodes)), []int{}, []*Entry{}, 0.0
+	for i, e := range nodes {
+		if e.Want > 0 && e.Until > now {
+			at, heirs = append(at, i), append(heirs, &e)
+		}
+	}
+	weigh(heirs)
+	for _, e := range heirs {
+		sum += float64(e.Counts)
+	}
+	for n, i := range at {
+		parts[i] = float64(heirs[n].Counts) / sum
+	}
+	return parts
+}
+
 // least returns the heir with the least virtual time that wants more.
 func least(heirs []*Entry) (next *Entry) {
 	for _, e := range heirs {

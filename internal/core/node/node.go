@@ -365,6 +365,6 @@ func (n *Node) View() View { return n.view }
 type ConfigurationError struct{ Here, There string }
 
 func (e *ConfigurationError) Error() string {
-	return fmt.Sprintf("share: this limit is %q here, and %q where it is kept: give it another name, or the same "+
-		"configuration everywhere", e.Here, e.There)
+	return fmt.Sprintf("share: this limit is %q here, and %q where it is kept: expected the same limit in all processes, "+
+		"or for another server another name", e.Here, e.There)
 }

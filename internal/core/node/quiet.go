@@ -17,7 +17,8 @@ type Quiet struct {
 
 // Why nothing is granted for a while.
 var (
-	ErrNew       = errors.New("share: the store does not have this limit: nobody came before, or it has lost it")
+	ErrNew = errors.New("share: the store does not have this limit: nobody came before, or it has lost it. If nothing was sent " +
+		"lately, `paceline share new` or share.Begin states that")
 	ErrForgotten = errors.New("share: the store was restarted since, and may have lost what was granted")
 	ErrWentBack  = errors.New("share: the store went back to an earlier state, such as that of a backup")
 	ErrAlone     = errors.New("share: the store was away, and processes sent their parts of the limit")

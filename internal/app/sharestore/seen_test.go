@@ -1,0 +1,55 @@
+package sharestore
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/core/node"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// A limit of requests is written as people write it. Of a node that wants more the part is written, by its weight and its least part among those
+// that want more. A limit that nobody used says so, as does a second in which nothing is granted.
+func TestSeenInWords(t *testing.T) {
+	at := mono.Time(time.Hour)
+	entry := func(name string, want int64, weight, least uint64) node.Entry {
+		return node.Entry{ID: name, Name: name, Want: want, Weight: weight, Least: least, Until: at.Add(1500 * time.Millisecond)}
+	}
+	busy := entry("a", 1000, 1000, 0)
+	busy.Open[limit.Requests] = 12
+	book := &node.Book{Configuration: limit.Configuration(limit.MustRolling(600, time.Minute)), Turn: 1556, Latest: at.Add(-40 * time.Millisecond),
+		Nodes: []node.Entry{busy, entry("b", 7, 1000, 500), entry("idle", 0, 1000, 0)}}
+	s := &Seen{Name: "api", book: book, now: at}
+	later := &Seen{Name: "api", book: book, now: at.Add(time.Second)}
+	want := []string{
+		"limit: 600/m (Rolling: 600 requests per 1m0s, margin 7.1ms)",
+		"turns: 1,556, the last 40 ms ago",
+		"clock: the store's",
+		"node a: 12 requests granted or in flight, wants 1,000 more, and gets 50 % of the limit, without another turn its grants end in 1.5 s",
+		"node b: nothing granted or in flight, wants 7 more, and gets 50 % of the limit, at least 50 % if it wants that, without another turn its grants end in 1.5 s",
+		"node idle: nothing granted or in flight, without another turn its grants end in 1.5 s",
+		"nothing was granted in the last 1 s",
+	}
+	if got := s.Words(later); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("it says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	book.Nodes[1].Least = 750
+	if got := s.Words(nil); !strings.Contains(got[3], "gets 25 %") || !strings.Contains(got[4], "gets 75 %") {
+		t.Errorf("with a least part of 75 %%: %q, %q", got[3], got[4])
+	}
+	if is, _, turn := s.Row(); is != "600/m" || turn != "40 ms ago" {
+		t.Errorf("row: %q, %q", is, turn)
+	}
+	unused := &Seen{Name: "api", book: &node.Book{Configuration: book.Configuration}, now: at}
+	if _, _, turn := unused.Row(); turn != "not used yet" {
+		t.Errorf("row of an unused limit: %q", turn)
+	}
+	if got := unused.Words(nil)[1]; got != "not used yet: requests with a key count in the limit of that key" {
+		t.Errorf("an unused limit: %q", got)
+	}
+	if both := "All [Rolling: 20 requests per 1s, margin 1.2ms; Rolling: 600 requests per 1m0s, margin 7.1ms]"; worded(both) != both {
+		t.Errorf("two limits: %q", worded(both))
+	}
+}
