@@ -119,7 +119,7 @@ func (f *upstreamFlags) open(cmd *cobra.Command, c *run.Config) (err error) {
 	}
 	f.shared = p.Shared.Close
 	if f.proxy, err = proxy.New(p); err != nil {
-		return cli.Exit(cli.ExitConfig, f.file.Locate(err))
+		return inUse(cli.Exit(cli.ExitConfig, f.file.Locate(err)))
 	}
 	waits, end := context.WithCancel(cmd.Context())
 	if !c.Until.IsZero() {

@@ -92,65 +92,83 @@ func (f *proxyFlags) run(cmd *cobra.Command) error {
 	if f.env != "" {
 		return printEnvironment(cmd.OutOrStdout(), checked, f.env)
 	}
-	if err := openProxyShare(cmd.Context(), &c); err != nil {
+	p, l, err := f.open(cmd, &c, func(err error) error { return cli.Usage(inFlags(err)) })
+	if err != nil {
 		return err
 	}
 	defer c.Shared.Close()
-	if c.Taken, err = f.takeOver(cmd.Context(), &c); err != nil {
-		return err
-	}
-	p, err := proxy.New(c)
-	if err != nil {
-		return cli.Usage(inFlags(err))
-	}
 	signals, stop := notified()
 	defer stop()
-	return attendProxy(cmd, p, c, signals)
+	return attendProxy(cmd, p, c, l, signals)
+}
+
+// open makes the proxy, with its store and its listeners. These come first: a proxy that cannot have its
+// addresses does not touch the files that another one may use. inWords tells of a wrong configuration.
+func (f *proxyFlags) open(cmd *cobra.Command, c *proxy.Config, inWords func(error) error) (p *proxy.Proxy, l listeners, err error) {
+	if err = openProxyShare(cmd.Context(), c); err != nil {
+		return nil, l, err
+	}
+	if c.Taken, err = f.takeOver(cmd, c); err == nil {
+		l, err = openListeners(c)
+	}
+	if err == nil {
+		if p, err = proxy.New(*c); err == nil {
+			return p, l, nil
+		}
+		if err = inUse(inWords(err)); cli.Code(err) == cli.ExitFailure {
+			err = fmt.Errorf("%w; expected another file, or --takeover, which takes the place of that process", err)
+		}
+	}
+	l.close()
+	if c.Taken != nil {
+		c.Taken.Close()
+	}
+	c.Shared.Close()
+	return nil, l, err
+}
+
+// inUse is the error of a proxy that does not begin. A state file of another process is a matter of what runs, and
+// not of the configuration.
+func inUse(err error) error {
+	if _, is := errors.AsType[*proxy.InUseError](err); is {
+		return cli.Exit(cli.ExitFailure, err)
+	}
+	return err
 }
 
 // attendProxy serves until a signal comes. The second signal breaks off requests in flight.
-func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, signals <-chan os.Signal) error {
+func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, l listeners, signals <-chan os.Signal) error {
 	cli.Ballast()
-	metrics, err := listenMetrics(&c)
-	if err != nil {
-		return err
-	}
-	main, admin, err := proxyListeners(c)
-	if err != nil {
-		if metrics != nil {
-			metrics.Close()
-		}
-		return err
-	}
 	again, next := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	notifyAgain(again, next)
 	defer signal.Stop(again)
 	defer signal.Stop(next)
 	watched, err := dashboard.New(dashboard.Config{Live: p.Sources, Title: "paceline proxy"})
 	if err != nil {
+		l.close()
 		return err
 	}
 	defer watched.Close()
 	p.Mount("/", watched)
 	p.Mount("/metrics", proxyMetrics(p))
-	if admin != nil { // the page records from now on, so that its first visitor sees the past
+	if l.admin != nil { // the page records from now on, so that its first visitor sees the past
 		ctx, stop := context.WithCancel(cmd.Context())
 		defer stop()
 		go watched.Record(ctx)
 	}
-	s := p.Start(main, admin)
+	s := p.Start(l.main, l.admin)
 	errs := cli.Harmless(cmd.ErrOrStderr(), "text")
-	serveMetrics(&c, p, s, metrics)
-	forward, forwards, err := listenForward(c, s)
+	serveMetrics(&c, p, s, l.metrics)
+	forwards, err := serveForward(c, s, l.forward)
 	if err == nil {
-		err = passOn(&c, s, goingOver(&c, main, admin, forward, metrics))
+		err = passOn(&c, s, l.goingOver(&c))
 	}
 	if err != nil {
 		s.Stop()
 		s.Stop()
 		return cmp.Or(err, s.Wait())
 	}
-	fmt.Fprint(errs, proxyGreeting(c, main, admin).text()+forwards)
+	fmt.Fprint(errs, proxyGreeting(c, l.main, l.admin).text()+forwards)
 	tellSystemd := func(state string) {
 		if err := proxy.Notify(state, os.Getenv); err != nil {
 			c.Log.Warn("systemd is not told", "state", state, "err", err)
@@ -198,23 +216,35 @@ func triedAgain(keys []string) string {
 	return "tried again: " + strings.Join(keys, ", ")
 }
 
-// proxyListeners opens the addresses, or takes the listeners that systemd has opened.
-func proxyListeners(c proxy.Config) (main, admin net.Listener, err error) {
-	if main, admin, err = proxy.Inherited(os.Getenv); err != nil {
-		return nil, nil, cli.Exit(cli.ExitConfig, err)
-	}
-	if main == nil {
-		if main, err = listening(&c, "main", c.Listen, "--listen"); err != nil {
-			return nil, nil, err
+// listeners are those of a proxy. Each but main may be nil.
+type listeners struct{ main, admin, forward, metrics net.Listener }
+
+func (l listeners) close() {
+	for _, x := range []net.Listener{l.main, l.admin, l.forward, l.metrics} {
+		if x != nil {
+			x.Close()
 		}
 	}
-	if admin == nil && c.Admin != proxy.Off {
-		if admin, err = listening(&c, "admin", c.Admin, "--admin"); err != nil {
-			main.Close()
-			return nil, nil, err
+}
+
+// openListeners opens the addresses, or takes the listeners that systemd has opened.
+func openListeners(c *proxy.Config) (l listeners, err error) {
+	if l.main, l.admin, err = proxy.Inherited(os.Getenv); err != nil {
+		return l, cli.Exit(cli.ExitConfig, err)
+	}
+	for _, x := range []struct {
+		to                 *net.Listener
+		use, address, flag string
+	}{{&l.main, "main", c.Listen, "--listen"}, {&l.admin, "admin", c.Admin, "--admin"},
+		{&l.forward, "forward", c.Forward.Listen, "--forward"}, {&l.metrics, "metrics", c.Metrics.Listen, "--metrics"}} {
+		if *x.to != nil || x.address == "" && x.use != "main" && x.use != "admin" || x.address == proxy.Off {
+			continue
+		}
+		if *x.to, err = listening(c, x.use, x.address, x.flag); err != nil {
+			return l, err
 		}
 	}
-	return main, admin, nil
+	return l, nil
 }
 
 func proxyGreeting(c proxy.Config, main, admin net.Listener) greeting {

@@ -41,17 +41,11 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	if f.env != "" {
 		return printEnvironment(cmd.OutOrStdout(), checked, f.env)
 	}
-	if err := openProxyShare(cmd.Context(), &c); err != nil {
+	p, l, err := f.open(cmd, &c, func(err error) error { return cli.Exit(cli.ExitConfig, file.Locate(err)) })
+	if err != nil {
 		return err
 	}
 	defer c.Shared.Close()
-	if c.Taken, err = f.takeOver(cmd.Context(), &c); err != nil {
-		return err
-	}
-	p, err := proxy.New(c)
-	if err != nil {
-		return cli.Exit(cli.ExitConfig, file.Locate(err))
-	}
 	r := &reload{name: f.file, last: file, apply: p.Apply, log: log, told: logOf(cmd, f.log, slog.LevelInfo)}
 	r.stamp, r.hup = stampOf(file.Names), make(chan os.Signal, 1)
 	signal.Notify(r.hup, syscall.SIGHUP)
@@ -62,7 +56,7 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	return attendProxy(cmd, p, c, signals)
+	return attendProxy(cmd, p, c, l, signals)
 }
 
 // besideConfig refuses all flags beside --config but those that are given.

@@ -14,13 +14,10 @@ import (
 	"github.com/paceline-go/paceline/internal/app/proxy"
 )
 
-// listenForward makes a running proxy a forward proxy, too, if the configuration says so.
-func listenForward(c proxy.Config, s *proxy.Server) (l net.Listener, greeting string, err error) {
-	if c.Forward.Listen == "" {
-		return nil, "", nil
-	}
-	if l, err = listening(&c, "forward", c.Forward.Listen, "--forward"); err != nil {
-		return nil, "", err
+// serveForward makes a running proxy a forward proxy, too, if it has a listener for that.
+func serveForward(c proxy.Config, s *proxy.Server, l net.Listener) (greeting string, err error) {
+	if l == nil {
+		return "", nil
 	}
 	tunnels := forward.NoTunnels
 	if checked, err := c.Checked(); err == nil && checked.Forward.Tunnels == proxy.TunnelsPublic {
@@ -28,9 +25,9 @@ func listenForward(c proxy.Config, s *proxy.Server) (l net.Listener, greeting st
 	}
 	if _, err := s.Forward(proxy.Forwarding{Listener: l, Bundle: bundleOf(&c), Getenv: os.Getenv, Tunnels: tunnels}); err != nil {
 		l.Close()
-		return nil, "", cli.Exit(cli.ExitConfig, err)
+		return "", cli.Exit(cli.ExitConfig, err)
 	}
-	return l, fmt.Sprintf("programs reach it by their own addresses with HTTPS_PROXY=http://%s and SSL_CERT_FILE=%s; "+
+	return fmt.Sprintf("programs reach it by their own addresses with HTTPS_PROXY=http://%s and SSL_CERT_FILE=%s; "+
 		"all variables: --env sh\n", l.Addr(), c.Forward.Bundle), nil
 }
 

@@ -45,15 +45,6 @@ func serveMetrics(c *proxy.Config, p *proxy.Proxy, s *proxy.Server, l net.Listen
 	}
 }
 
-// listenMetrics opens the address for the numbers, nil if there is none. It comes before the first request: a proxy that
-// cannot open it passes none on.
-func listenMetrics(c *proxy.Config) (net.Listener, error) {
-	if c.Metrics.Listen == "" {
-		return nil, nil
-	}
-	return listening(c, "metrics", c.Metrics.Listen, "--metrics")
-}
-
 func withProcess(c prometheus.Collector) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(c, collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(liveHeap)),

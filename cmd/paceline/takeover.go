@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
@@ -37,7 +38,7 @@ const takeWithin = 20 * time.Second
 
 // takeOver takes the sockets of the process that runs with the same configuration. It returns nil if
 // that is not wanted, or if no process runs.
-func (f *proxyFlags) takeOver(ctx context.Context, c *proxy.Config) (*daemon.Predecessor, error) {
+func (f *proxyFlags) takeOver(cmd *cobra.Command, c *proxy.Config) (*daemon.Predecessor, error) {
 	child := os.Getenv(takesOver) != ""
 	_ = os.Unsetenv(takesOver)
 	if !f.takeover && !child {
@@ -48,11 +49,11 @@ func (f *proxyFlags) takeOver(ctx context.Context, c *proxy.Config) (*daemon.Pre
 		return nil, cli.Usage(errors.New("--takeover without --state and --handover, expected the socket of the process that " +
 			"runs"))
 	}
-	ctx, stop := context.WithTimeout(ctx, takeWithin)
+	ctx, stop := context.WithTimeout(cmd.Context(), takeWithin)
 	defer stop()
 	from, err := daemon.TakeOver(ctx, path)
 	if errors.Is(err, daemon.ErrNoPredecessor) && !child {
-		c.Log.Info("no process to take over from", "socket", path)
+		fmt.Fprintf(cli.Harmless(cmd.ErrOrStderr(), "text"), "--takeover: no process listens at %s, so this one takes nothing over\n", path)
 		return nil, nil
 	}
 	if err != nil {
@@ -119,12 +120,12 @@ func placeBundle(c *proxy.Config, serves bool) {
 }
 
 // goingOver are the listeners that go over to the next process.
-func goingOver(c *proxy.Config, main, admin, forward, metrics net.Listener) (all []proxy.Passed) {
+func (from listeners) goingOver(c *proxy.Config) (all []proxy.Passed) {
 	for _, l := range []struct {
 		use, address string
 		net.Listener
-	}{{"main", c.Listen, main}, {"admin", c.Admin, admin}, {"forward", c.Forward.Listen, forward},
-		{"metrics", c.Metrics.Listen, metrics}} {
+	}{{"main", c.Listen, from.main}, {"admin", c.Admin, from.admin}, {"forward", c.Forward.Listen, from.forward},
+		{"metrics", c.Metrics.Listen, from.metrics}} {
 		if l.Listener != nil {
 			all = append(all, proxy.Passed{NamedSocket: daemon.NamedSocket{Use: l.use, Address: l.address}, Listener: l.Listener})
 		}

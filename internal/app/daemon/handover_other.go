@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"syscall"
 	"time"
 )
@@ -37,5 +38,6 @@ func (*Successor) Give(Offer, []syscall.Conn) error                { return errH
 func (*Successor) Report(any) error                                { return errHere }
 func (*Successor) Close() error                                    { return nil }
 func (*Predecessor) Listener(string, string) (net.Listener, error) { return nil, errHere }
+func (*Predecessor) File(string, string) *os.File                  { return nil }
 func (*Predecessor) Each(func([]byte) error) error                 { return errHere }
 func (*Predecessor) Close() error                                  { return nil }

@@ -4,6 +4,7 @@ package daemon
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,9 +59,16 @@ func ListenForHandover(path string) (*HandoverSocket, error) {
 }
 
 // Serve accepts connections until Close. Without a former process, it puts the socket at its path. Otherwise it
-// reports that this process serves, and the former one puts the socket there. So a next process that fails at
+// reports that this process serves, and the former one puts the socket there. A socket of a process that lives
+// stays. So a next process that fails at
 // any moment leaves the former one's socket at the path, for another takeover.
 func (s *HandoverSocket) Serve(from *Predecessor) error {
+	if from == nil {
+		if c, err := DialHandover(context.Background(), s.path); err == nil {
+			c.Close()
+			return fmt.Errorf("%s is in use by another process; expected another path, or a takeover", s.path)
+		}
+	}
 	s.done.Go(func() {
 		for {
 			c, err := s.listener.AcceptUnix()

@@ -142,9 +142,9 @@ func TestRefusedOffer(t *testing.T) {
 	}
 }
 
-// The newest Socket has the path, and the end of the one before does not take it away. Without a
-// process, the path leads to ErrNone.
-func TestPathLeadsToTheNewest(t *testing.T) {
+// A Socket whose process lives keeps its path from another one, and that one's end does not take it away. After its
+// own end, another one has the path. Without a process, the path leads to ErrNoPredecessor.
+func TestPathOfALivingProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	if _, err := TakeOver(t.Context(), path); !errors.Is(err, ErrNoPredecessor) {
 		t.Error(err)
@@ -154,10 +154,21 @@ func TestPathLeadsToTheNewest(t *testing.T) {
 		t.Fatal(err)
 	}
 	two, err := ListenForHandover(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Serve(nil); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("beside one that lives: %v", err)
+	}
+	two.Close()
+	if about, err := os.Lstat(path); err != nil || !os.SameFile(about, one.about) {
+		t.Errorf("the path is not the first one's any more: %v", err)
+	}
+	one.Close()
+	two, err = ListenForHandover(path)
 	if err != nil || two.Serve(nil) != nil {
 		t.Fatal(err)
 	}
-	one.Close()
 	accepted := make(chan net.Conn, 1)
 	go func() {
 		c, _ := two.Requests().Accept()

@@ -97,16 +97,24 @@ func (r *received) Read(b []byte) (int, error) {
 // Listener returns the socket of a use, if the former process has opened it for the same address, or
 // if address is empty. Each is returned once. nil: there is none.
 func (p *Predecessor) Listener(use, address string) (net.Listener, error) {
-	for i, s := range p.Sockets {
-		if s.Use != use || address != "" && s.Address != address || p.files[i] == nil {
-			continue
-		}
-		f := p.files[i]
-		p.files[i] = nil
-		defer f.Close()
-		return net.FileListener(f)
+	f := p.File(use, address)
+	if f == nil {
+		return nil, nil
 	}
-	return nil, nil
+	defer f.Close()
+	return net.FileListener(f)
+}
+
+// File is Listener for what is no socket, such as a lock. nil: there is none.
+func (p *Predecessor) File(use, address string) *os.File {
+	for i, s := range p.Sockets {
+		if s.Use == use && (address == "" || s.Address == address) && i < len(p.files) && p.files[i] != nil {
+			f := p.files[i]
+			p.files[i] = nil
+			return f
+		}
+	}
+	return nil
 }
 
 // ready reports that this process serves, with its socket in a file, and closes the listeners that it has not

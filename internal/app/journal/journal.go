@@ -34,6 +34,9 @@ type Config struct {
 	// Alive means that the process that wrote the journal has Suspended it, and still waits for
 	// answers. Its sends without an answer stay so: see History.Underway.
 	Alive bool
+	// Lock is the lock of Path. Close releases it, and so does an Open that fails. nil: the caller sees to it
+	// that no other process uses the file.
+	Lock *Lock
 	// Full are sends that count if the journal does not know what was sent (see History.Gone).
 	Full []Sent
 	// TrustClock means that the wall clock is right, even after a reboot and on a machine without
@@ -76,7 +79,14 @@ const longestKeep = 2 * 366 * 24 * time.Hour
 // Open reads the journal of earlier runs, if there is one, and compacts it. It settles the sends
 // that those runs left unanswered. began is the beginning of this run. The instants of the History
 // are on the scale of the wall clock at began.
-func Open(c Config, began time.Time) (*Journal, *History, error) {
+func Open(c Config, began time.Time) (j *Journal, h *History, err error) {
+	if j, h, err = openFile(c, began); err != nil {
+		return nil, nil, errors.Join(err, c.Lock.Release())
+	}
+	return j, h, nil
+}
+
+func openFile(c Config, began time.Time) (*Journal, *History, error) {
 	if c.Disk == nil {
 		c.Disk = durable.OS
 	}
@@ -425,8 +435,12 @@ func (j *Journal) Through(with func(durable.Handle) durable.Handle) {
 // Path is the path of the file.
 func (j *Journal) Path() string { return j.c.Path }
 
-// Close syncs and closes the file.
+// Close syncs and closes the file, for the next process.
 func (j *Journal) Close() error {
+	return errors.Join(j.closeFile(), j.c.Lock.Release())
+}
+
+func (j *Journal) closeFile() error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	j.mu.Lock()

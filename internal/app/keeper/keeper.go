@@ -205,10 +205,12 @@ func (k *Keeper) applyLocked(runs []*Run, upstreams []proxy.Upstream) (err error
 // aside is the end of the name of a state file that could not be read.
 const aside = ".unread"
 
-// unread reports whether a proxy did not begin because it cannot read its state file.
+// unread reports whether a proxy did not begin because it cannot read its state file. A file that another
+// process has is none: to put it aside would take that one's away.
 func unread(err error) bool {
 	e, ok := errors.AsType[*proxy.ConfigError](err)
-	return ok && e.Field == "State"
+	_, used := errors.AsType[*proxy.InUseError](err)
+	return ok && e.Field == "State" && !used
 }
 
 // nowhere is a listener that nobody reaches: a program comes by the forward proxy alone.

@@ -47,8 +47,12 @@ func (s *Server) recall(limits []Limit) error {
 		s.state.journal.KeepFor(keep)
 		return nil
 	}
+	lock, err := journal.Own(s.c.State)
+	if err != nil {
+		return err
+	}
 	_, missing := os.Stat(s.c.State)
-	j, h, err := journal.Open(journal.Config{Path: s.c.State, Keep: keep, CompactFrom: compactFrom,
+	j, h, err := journal.Open(journal.Config{Path: s.c.State, Lock: lock, Keep: keep, CompactFrom: compactFrom,
 		Forget: func(string) bool { return true }}, s.base)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.c.State, err)

@@ -82,6 +82,11 @@ func (s *Server) PassOn(h Handover) error {
 	if err := h.Socket.Serve(s.proxy.config.Taken); err != nil {
 		return err
 	}
+	if s.proxy.state != nil {
+		if err := s.proxy.state.journal.Lock().Keep(); err != nil {
+			s.proxy.config.Log.Warn("the lock of the state file names another process", "err", err)
+		}
+	}
 	s.inherit()
 	s.run(func() error { return s.handed.Serve(l) })
 	s.stops.Go(func() {
@@ -134,6 +139,11 @@ func (s *Server) offer() (o daemon.Offer, sockets []syscall.Conn) {
 	}
 	if o.Refused != "" {
 		return o, nil
+	}
+	if s.proxy.state != nil {
+		lock := s.proxy.state.journal.Lock()
+		o.Sockets = append(o.Sockets, daemon.NamedSocket{Use: useState, Address: wholePath(s.proxy.config.State)})
+		sockets = append(sockets, lock.File())
 	}
 	for _, l := range s.handover.Listeners {
 		if c, ok := l.Listener.(syscall.Conn); ok {

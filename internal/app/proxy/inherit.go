@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"path/filepath"
 	"slices"
 	"sort"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/transport"
@@ -26,6 +28,31 @@ type inFlight struct {
 type endedInFlight struct {
 	*inFlight
 	outcome limit.Outcome
+}
+
+// useState is the use of the lock of a state file, among what goes over.
+const useState = "state"
+
+// InUseError means that another process has the state file.
+type InUseError = journal.InUseError
+
+// ownState takes the lock of a state file, from the process before if that passes it on. It does so unless it
+// has another file, or is of a version that has no lock.
+func ownState(path string, from *daemon.Predecessor) (*journal.Lock, error) {
+	if from != nil {
+		if lock := from.File(useState, wholePath(path)); lock != nil {
+			return journal.Borrow(path, lock), nil
+		}
+	}
+	return journal.Own(path)
+}
+
+// wholePath names a file in the same way for all processes.
+func wholePath(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
 }
 
 // follow notes the requests in flight of the process before.
@@ -152,7 +179,9 @@ func (s *state) resume() {
 func (s *state) handOver(outcomes func(entry int64, o limit.Outcome) error) {
 	s.door.Lock()
 	defer s.door.Unlock()
-	s.heirs = outcomes
+	if s.heirs = outcomes; outcomes != nil {
+		s.journal.Lock().Leave()
+	}
 	close(s.held)
 	s.held = nil
 }

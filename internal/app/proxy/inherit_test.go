@@ -50,6 +50,7 @@ func TestInFlightGoesOver(t *testing.T) {
 				if err := former.proxy.state.suspend(); err != nil {
 					t.Fatal(err)
 				}
+				former.proxy.state.journal.Lock().Leave() // a former process passes it on
 				conf.Taken = &daemon.Predecessor{}
 				next := virtual(t, server, conf)
 				conf.Taken, next.proxy.config.Taken = nil, nil
@@ -91,7 +92,8 @@ func TestOutcomeWhileAPartitionIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := openState(path, time.Minute, time.Minute, true, slog.New(slog.DiscardHandler), nil)
+	former.journal.Lock().Leave() // a former process passes it on
+	next, err := openState(path, time.Minute, time.Minute, &daemon.Predecessor{}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func New(c Config) (*Proxy, error) {
 			batches: map[string]*jobs.Store{}}}
 	p.keepable.Store(c.Bounds.KeptInAll)
 	if c.State != "" {
-		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Taken != nil, c.Log, c.clock); err != nil {
+		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Taken, c.Log, c.clock); err != nil {
 			return nil, &ConfigError{Field: "State", Err: err}
 		}
 		all.keyName = func(r *http.Request) string { return p.state.keyName(transport.CredentialOf(r)) }

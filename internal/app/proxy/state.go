@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
+	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/limit"
@@ -73,20 +74,24 @@ type earlier struct {
 const compactFrom = 8 << 20
 
 // openState reads the file of an earlier process. keep is how far back a request may count, timeout
-// how long an attempt may take, and clock the journal's clock. alive means that the earlier process
-// still waits for answers, which come by inherit.
-func openState(path string, keep, timeout time.Duration, alive bool, log *slog.Logger,
+// how long an attempt may take, and clock the journal's clock. from is the earlier process, if that lives: it
+// still waits for answers, which come by inherit. Nothing is read or written before the file is this process's.
+func openState(path string, keep, timeout time.Duration, from *daemon.Predecessor, log *slog.Logger,
 	clock func() (time.Time, boottime.Reading)) (*state, error) {
+	lock, err := ownState(path, from)
+	if err != nil {
+		return nil, err
+	}
 	_, missing := os.Stat(path + ".salt")
 	salt, err := saltOf(path + ".salt")
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, lock.Release())
 	}
 	now := time.Now()
 	s := &state{began: now, latest: now, keep: keep, salt: salt, log: log, open: map[int64]*inFlight{},
 		seen: map[transport.Partition]int{}}
 	j, h, err := journal.Open(journal.Config{Path: path, Keep: keep, Timeout: timeout, CompactFrom: compactFrom,
-		Clock: clock, Alive: alive, Forget: func(string) bool { return true }}, s.began)
+		Lock: lock, Clock: clock, Alive: from != nil, Forget: func(string) bool { return true }}, s.began)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

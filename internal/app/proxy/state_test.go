@@ -20,7 +20,7 @@ import (
 
 func open(t *testing.T, path string) *state {
 	t.Helper()
-	s, err := openState(path, time.Minute, time.Minute, false, slog.New(slog.DiscardHandler), nil)
+	s, err := openState(path, time.Minute, time.Minute, nil, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestStateThatIsGone(t *testing.T) {
 // A file of longer windows is kept for as long by a process of short ones, which may get long ones.
 func TestStateKeepsAsBefore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "proxy.state")
-	s, err := openState(path, 24*time.Hour, time.Minute, false, slog.New(slog.DiscardHandler), nil)
+	s, err := openState(path, 24*time.Hour, time.Minute, nil, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestStateOfSomethingElse(t *testing.T) {
 		if err := os.WriteFile(broken, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := openState(path, time.Minute, time.Minute, false, slog.Default(), nil); err == nil || !strings.Contains(err.Error(), broken) {
+		if _, err := openState(path, time.Minute, time.Minute, nil, slog.Default(), nil); err == nil || !strings.Contains(err.Error(), broken) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if now, err := os.ReadFile(broken); err != nil || string(now) != text {

@@ -80,14 +80,6 @@ func Run(ctx context.Context, c Config) error {
 
 // open opens the files, and reads what earlier commands left.
 func (b *batches) open() (err error) {
-	// Without a journal the run would take every window to be full, since there are results.
-	j, _, err := journal.Open(journal.Config{Path: output.JournalOf(b.Out), Keep: time.Minute}, time.Now())
-	if err != nil {
-		return err
-	}
-	if err := j.Close(); err != nil {
-		return err
-	}
 	for _, f := range []struct {
 		path   string
 		isDead bool
@@ -103,6 +95,15 @@ func (b *batches) open() (err error) {
 		}); err != nil {
 			return errors.Join(err, b.close())
 		}
+	}
+	// Without a journal the run would take every window to be full, since there are results. It is written under
+	// the lock of the results.
+	j, _, err := journal.Open(journal.Config{Path: output.JournalOf(b.Out), Keep: time.Minute}, time.Now())
+	if err == nil {
+		err = j.Close()
+	}
+	if err != nil {
+		return errors.Join(err, b.close())
 	}
 	b.ledger, err = openLedger(b.Out + ".batches")
 	if err != nil {

@@ -375,6 +375,22 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
+// The journal of a run that goes on is left alone: its lock is that of the results.
+func TestBesideARun(t *testing.T) {
+	b := newBench(t, format.OpenAI, llm.Config{}, many(3, openAILine, "gpt-4o"))
+	run, err := durable.Open(b.config.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Discard()
+	if err := b.run(); err == nil || !strings.Contains(err.Error(), "is in use by another run") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(output.JournalOf(b.config.Out)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the journal was written: %v", err)
+	}
+}
+
 // Whatever the results of a provider are, only requests of the batch get one, each once, and the run that follows reads them all.
 func FuzzTake(f *testing.F) {
 	f.Add(`{"custom_id":"a","response":{"status_code":200,"body":{"usage":{}}},"error":null}`)
