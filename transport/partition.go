@@ -180,21 +180,29 @@ func hash(s string) string { return strconv.FormatUint(maphash.String(seed, s), 
 // the key counts. A body counts if it is a form or JSON, is at most 64 KiB long, and the request has a
 // GetBody.
 func CredentialOf(r *http.Request) string {
-	return (*secret.Where)(nil).Credential(r.Header, r.URL, func() []byte {
-		if r.GetBody == nil || r.ContentLength <= 0 || r.ContentLength > secret.MostBody {
-			return nil
+	return (*secret.Where)(nil).Credential(r.Header, r.URL, func() []byte { return copyOf(r) })
+}
+
+// copyOf returns a copy of a short body. It returns nil if there is no copy to be had, also by a GetBody
+// that panics.
+func copyOf(r *http.Request) (all []byte) {
+	if r.GetBody == nil || r.ContentLength <= 0 || r.ContentLength > secret.MostBody {
+		return nil
+	}
+	defer func() {
+		if recover() != nil {
+			all = nil
 		}
-		body, err := r.GetBody()
-		if err != nil {
-			return nil
-		}
-		defer body.Close()
-		all, err := io.ReadAll(io.LimitReader(body, secret.MostBody+1))
-		if err != nil {
-			return nil
-		}
-		return all
-	})
+	}()
+	body, err := r.GetBody()
+	if err != nil {
+		return nil
+	}
+	defer body.Close()
+	if all, err = io.ReadAll(io.LimitReader(body, secret.MostBody+1)); err != nil {
+		return nil
+	}
+	return all
 }
 
 func routeOf(r *http.Request) string { return costs.Route(r.Method, r.URL.Path) }

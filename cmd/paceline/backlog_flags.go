@@ -89,11 +89,13 @@ var notWithBacklog = refusals{
 	{"nonce-unit nonce-gap nonce-status", "nonces rise in the order of one process"},
 	{"sync trust-clock", "it is of the journal of a run, and a backlog needs none"},
 	{"report", "it has the results of one process alone"},
+	{"append", "a backlog knows its own requests"},
+	{"same-errors", "a wrong address is found by the first answers of one run, and a backlog may have many"},
 }
 
 // notAtWork are the flags of run that are of the input or of the results.
 var notAtWork = refusals{
-	{"url method body id no-header curl input-format skip-invalid prompt-column model system max-tokens format dry-run by queue",
+	{"url method body id no-header curl input-format skip-invalid prompt-column model system json-schema max-tokens format dry-run by queue",
 		"the requests are in the backlog; expected it with paceline enqueue"},
 	{"out dead errors select out-format", "the results are in the backlog; expected paceline backlog results"},
 }

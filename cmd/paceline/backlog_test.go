@@ -431,6 +431,7 @@ func TestBacklogFlags(t *testing.T) {
 	table := linesFile(t, dir, "one.csv", "a,"+server.URL+"/a")
 	curls := linesFile(t, dir, "curl.txt", "curl "+server.URL+"/a")
 	prompts := linesFile(t, dir, "q.csv", "text", "Why?")
+	schema := linesFile(t, dir, "schema.json", `{"type":"object"}`)
 	batch := linesFile(t, dir, "batch.jsonl", strings.TrimSpace(chats("a", "gpt-4o", 1)))
 	chat := linesFile(t, dir, "chat.jsonl", `{"id":"a","method":"POST","url":"`+server.URL+`/chat/completions","body":{"model":"gpt-4o"}}`)
 	limits := "sqlite:" + filepath.Join(dir, "shared")
@@ -455,7 +456,7 @@ func TestBacklogFlags(t *testing.T) {
 		{table, `--limit none --input-format csv --no-header --url {row.2} --id {row.1} --method PUT --body {row.1} --skip-invalid
 			--max-line 10kB --max-header 10kB --max-body 1kB`},
 		{curls, "--limit none --curl"},
-		{prompts, "--limit none --prompt-column text --model m --system x --max-tokens 5 --base-url HOST"},
+		{prompts, "--limit none --prompt-column text --model m --system x --max-tokens 5 --json-schema " + schema + " --base-url HOST"},
 		{batch, "--limit none --format openai-batch --base-url HOST"},
 		{prompts, `--limit none --prompt-column text --model gpt-4o --max-tokens 5 --base-url HOST --budget 5USD
 			--price-input 1 --price-output 2`},

@@ -84,11 +84,6 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	if err := f.backlog.check(cmd); err != nil {
 		return cli.Usage(err)
 	}
-	if f.backlog.store != "" {
-		if err := refuses(cmd, ofFilesAlone, "--backlog"); err != nil {
-			return cli.Usage(err)
-		}
-	}
 	notice, err := f.outputIsFile(cmd)
 	if err != nil {
 		return cli.Usage(err)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,12 +31,6 @@ flight, and gives the others back.
 
 Exit codes are those of paceline run.`
 
-// notOfWorkers are flags of run that a worker does not know.
-var notOfWorkers = refusals{
-	{"json-schema", "the requests are in the backlog; expected it with paceline enqueue"},
-	{"same-errors", "no worker alone knows whether a request was served"},
-}
-
 func newWork() *cobra.Command {
 	f := newRunFlags()
 	untilEmpty := false
@@ -52,7 +45,7 @@ func newWork() *cobra.Command {
 	f.add(c)
 	c.Flag("concurrency").Usage = "most requests in flight; unset: 64" // other workers are there for what is slow
 	c.Flags().BoolVar(&untilEmpty, "until-empty", false, "end when each request of the backlog has a result (default: wait for more)")
-	for _, all := range []refusals{notWithBacklog, notAtWork, notOfWorkers} {
+	for _, all := range []refusals{notWithBacklog, notAtWork} {
 		for _, r := range all {
 			hide(c, r.flags)
 		}
@@ -60,18 +53,12 @@ func newWork() *cobra.Command {
 	return c
 }
 
-// ofFilesAlone are the flags of run that are of an input and results in files.
-var ofFilesAlone = refusals{
-	{"append", "a backlog knows its own requests"},
-	{"same-errors", "a wrong address is found by the first answers of one run, and a backlog may have many"},
-}
-
 // work is the verb work.
 func (f *runFlags) work(cmd *cobra.Command, untilEmpty bool) error {
 	if f.backlog.store == "" {
 		return cli.Usage(errors.New("--backlog is required, expected sqlite:FILE or postgres://…"))
 	}
-	if err := errors.Join(refuses(cmd, notAtWork, "paceline work"), refuses(cmd, notOfWorkers, "paceline work"), f.backlog.check(cmd)); err != nil {
+	if err := errors.Join(refuses(cmd, notAtWork, "paceline work"), f.backlog.check(cmd)); err != nil {
 		return cli.Usage(err)
 	}
 	c, err := f.config(cmd)
