@@ -18,11 +18,11 @@ type Class struct {
 type ClassConfig struct {
 	// Weight is the Class's part of fair limits, relative to other waiting parties. If zero, 1.
 	Weight float64
-	// HeadStart is the Class's priority. At a fair limit the Class may go ahead of others with its
-	// part of that much time, if it has not used that part. It may go ahead with any amount if no
-	// other party waited that long ago. A party that always waits gets its part by weight, with or
-	// without a head start. So others lose no more than one such span. At a limit that is not fair,
-	// it acts as LaneConfig.HeadStart. It must not be negative.
+	// HeadStart is the Class's priority: its goroutines go as if they had come that much earlier. With
+	// 10 s, they go before each goroutine of others that has waited for less than 10 s. At a fair
+	// limit, a Class that always waits uses its head start up. After its part of 10 s it gets its part
+	// by Weight, as without one. So others lose 10 s at most. At a limit that is not fair, it acts as
+	// LaneConfig.HeadStart. It must not be negative.
 	HeadStart time.Duration
 	// MaxWaiting is the most goroutines that may wait in all lanes of the Class. If zero, there is
 	// no bound.

@@ -30,11 +30,10 @@ type Client struct {
 	// Weight is the client's part of each limit, relative to other waiting clients. If not above 0,
 	// 1.
 	Weight float64
-	// HeadStart is the client's priority. It may go ahead of others with its part of that much
-	// time, if it has not used that part. It may go ahead with any amount if no other client waited
-	// that long ago. So interactive requests go before requests in bulk. Bulk never starves: a
-	// client that always waits gets its part by weight, with or without a head start. So others
-	// lose no more than one such span. If not above 0, none.
+	// HeadStart is the client's priority: its requests go as if they had come that much earlier. With
+	// 10 s, they go before each request of others that has waited for less than 10 s. A client that
+	// always has requests waiting uses its head start up. After its part of 10 s it gets its part by
+	// Weight, as without one. So others lose 10 s at most, and never starve. If not above 0, none.
 	HeadStart time.Duration
 	// Reserve is the part of each limit that the client leaves free, from 0 to 1, so that others need
 	// not wait for what it used: for requests in bulk beside interactive ones. It is less where a

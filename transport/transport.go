@@ -39,8 +39,8 @@ import (
 //	memory    MaxPartitions, Idle, MaxFrozen, Recorder
 //	reports   Begins, Ended, Logger
 type Config struct {
-	// Limiter is one limit for all requests, to any host. It belongs to the Transport from now on.
-	// If nil, none.
+	// Limiter is one limit for all requests, to any host. It belongs to the Transport from now on: two
+	// Transports, or a Transport and a Gate, with one limiter are a data race. If nil, none.
 	Limiter limit.Limiter
 	// Limit makes the limiter of a partition at its first request, and again if the partition was
 	// frozen or forgotten. It is called for each scope in which the request counts. p.Scope is that scope,
