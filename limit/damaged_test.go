@@ -59,7 +59,7 @@ func TestDamagedStates(t *testing.T) {
 		{"Rolling", written('r', late, limit.MaxCost, 1000, 0, late, 0), ""},
 		{"Rolling", written('r', late, limit.MaxCost+1, 1000, 0, late, 0), "the limit, 17592186044417, is not between"},
 		{"Rolling", rolling(0, 0), "the window, 0, is not between 1 and"},
-		{"Rolling", rolling(1, 0), ""},
+		{"Rolling", rolling(999, 0), "Window 999ns is shorter than 1µs"},
 		{"Rolling", written('r', late, 5, uint64(1<<63), 0, late, 0), "the window, 9223372036854775808, is not between 1 and"},
 		{"Rolling", written('r', mono.Max, 5, 1000, 0, mono.Max, 0), ""},
 		{"Rolling", written('r', limit.AfterSettle, 5, 1000, 0, late, 0), "byte 12 of 19: the last change is no instant"},

@@ -232,10 +232,17 @@ func (a *Arrivals) check(kind string) error {
 	return nil
 }
 
+// shortest is the shortest window. A bare number is a count of nanoseconds, where seconds were meant. No server
+// counts in windows that short.
+const shortest = time.Microsecond
+
 // checkWindow refuses a duration that is no window.
 func checkWindow(kind string, d time.Duration) error {
-	if d <= 0 {
+	switch {
+	case d <= 0:
 		return fmt.Errorf("limit: %s: Window %v is not positive", kind, d)
+	case d < shortest:
+		return fmt.Errorf("limit: %s: Window %v is shorter than %v; want a unit, as in %d*time.Second", kind, d, shortest, int64(d))
 	}
 	return nil
 }

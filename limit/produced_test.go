@@ -315,7 +315,7 @@ func TestProducedRefusesChanges(t *testing.T) {
 		"Window 0s":    func() error { return p.SetWindow(0, 0) },
 		"Burst 0":      func() error { return p.SetBurst(0, 0) },
 		"Burst 1000 ":  func() error { return p.SetLimit(0, limit.MaxCost) }, // refilled within a tick
-		"Burst 1000  ": func() error { return p.SetWindow(0, 1) },
+		"Burst 1000  ": func() error { return p.SetWindow(0, time.Microsecond) },
 	} {
 		if err := change(); err == nil || !strings.Contains(err.Error(), "limit: Produced: "+strings.TrimSpace(want)) {
 			t.Errorf("%s: %v", want, err)

@@ -217,9 +217,10 @@ func TestBadConfigNamesTheField(t *testing.T) {
 		wrong(kind, "Limit -3 is not between 1 and 17592186044416", config{limit: -3, window: time.Second})
 		wrong(kind, "Limit 17592186044417 is not between 1 and 17592186044416", config{limit: limit.MaxCost + 1, window: time.Second})
 		wrong(kind, "Window 0s is not positive", config{limit: 1})
-		wrong(kind, "no such Unit: 9", config{limit: 1, window: 1, unit: 9})
-		wrong(kind, "OneWayMax -1ns is negative", config{limit: 1, window: 1, Arrivals: limit.Arrivals{OneWayMax: -1}})
-		wrong(kind, "OneWayMax 1ms and LearnLead: each takes the way back off, so only one may", config{limit: 1, window: 1, Arrivals: limit.Arrivals{OneWayMax: ms, LearnLead: true}})
+		wrong(kind, "Window 60ns is shorter than 1µs; want a unit, as in 60*time.Second", config{limit: 1, window: 60})
+		wrong(kind, "no such Unit: 9", config{limit: 1, window: time.Second, unit: 9})
+		wrong(kind, "OneWayMax -1ns is negative", config{limit: 1, window: time.Second, Arrivals: limit.Arrivals{OneWayMax: -1}})
+		wrong(kind, "OneWayMax 1ms and LearnLead: each takes the way back off, so only one may", config{limit: 1, window: time.Second, Arrivals: limit.Arrivals{OneWayMax: ms, LearnLead: true}})
 	}
 	if _, err := limit.NewProduced(limit.ProducedConfig{Limit: 100, Window: time.Second, Unit: 9}); err == nil || err.Error() != "limit: Produced: no such Unit: 9" {
 		t.Error(err)

@@ -286,13 +286,13 @@ func TestWindowsThatAreNone(t *testing.T) {
 // A sum of costs wraps round. The costs are not forgotten with it.
 func TestWindowAfterVeryMuch(t *testing.T) {
 	for _, l := range []changing{
-		must(limit.NewRolling(limit.RollingConfig{Limit: limit.MaxCost, Window: 1, Margin: -1})),
-		must(limit.NewWeighted(limit.WeightedConfig{Limit: limit.MaxCost, Window: 1, Margin: -1, Grain: -1})),
+		must(limit.NewRolling(limit.RollingConfig{Limit: limit.MaxCost, Window: time.Microsecond, Margin: -1})),
+		must(limit.NewWeighted(limit.WeightedConfig{Limit: limit.MaxCost, Window: time.Microsecond, Margin: -1, Grain: -1})),
 	} {
 		now := mono.Time(0)
 		for range 1 << 20 { // 2⁶⁴ in all
 			l.Settle(now, limittest.Admit(l, now, limit.Cost{limit.MaxCost}), &limit.Outcome{Result: limit.Accepted})
-			now = now.Add(time.Microsecond)
+			now = now.Add(2 * time.Microsecond)
 		}
 		l.Settle(now, limittest.Admit(l, now, limit.Cost{}), &limit.Outcome{Result: limit.Unsent}) // all is forgotten
 		if err := l.SetWindow(now, time.Hour); err != nil {

@@ -106,7 +106,7 @@ func TestSilent(t *testing.T) {
 // What may have changed the result of Try changes the number that Due returns: a send, and its end.
 func TestDueChanges(t *testing.T) {
 	l := scheduler.New(scheduler.Config{})
-	m := l.Limit(limit.MustRolling(1, 10), scheduler.Sharing{})
+	m := l.Limit(limit.MustRolling(1, 1000), scheduler.Sharing{})
 	a := l.Lane(scheduler.LaneConfig{}, []*scheduler.Limit{m})
 	changes := func() uint64 {
 		_, n, _ := l.Due(0)
