@@ -81,11 +81,10 @@ type GateConfig struct {
 	Fill int
 	// Logger gets a line at level info when the first in line has to wait for more than 5 ms. An
 	// example is "requests: 3 waiting, next in 4.5 s". The attributes are limit, waiting, next and
-	// round. There is at most one line per round. A new instant at which the first may go begins a
-	// round, and the attribute is its number. Within a second of its line, the same first goroutine
-	// gets another line only if its wait grew by a second. Otherwise each answer that used less
-	// would be a line. While only a Settle can make room, the wait is unknown and no line is
-	// logged.
+	// round. A new instant at which the first may go begins a round, and the attribute is its number.
+	// Within 10 s of a line, there is another only if that instant is more than 10 s later. While
+	// only a Settle can make room, the wait is unknown and no line is logged. The limit "hint" is what
+	// the server's answers say is left.
 	//
 	// The goroutine that found the instant logs after it released the Gate: in Wait, Settle, Update
 	// or TryWait, or from a timer. A slow Handler thus delays that goroutine alone, and a Handler

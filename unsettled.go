@@ -115,19 +115,12 @@ func (a *Lane) logFor(on *scheduler.Limit) *slog.Logger {
 const (
 	// logged is the longest wait without a line of the log.
 	logged = 5 * time.Millisecond
-	// sameHead is the time without a second line about the same head, unless its instant moves by
-	// more.
-	sameHead = time.Second
+	// quiet is the time without a second line of a lane, unless the instant moves by more.
+	quiet = 10 * time.Second
 )
 
-// notedRound is a round that was noted for the log. A waiter is reused, so asked belongs to its
-// identity.
-type notedRound struct {
-	first *waiter
-	asked mono.Time
-	at    mono.Time
-	until mono.Time
-}
+// notedRound is when a round was noted for the log, and its instant. The zero notedRound is none.
+type notedRound struct{ at, until mono.Time }
 
 // notice is a line of the log.
 type notice struct {
@@ -155,7 +148,11 @@ func (n *notice) String() string {
 	if n.next < time.Second {
 		return fmt.Sprintf("%s: %d waiting, next in %d ms", n.limit, n.waiting, n.next.Milliseconds())
 	}
-	return fmt.Sprintf("%s: %d waiting, next in %.1f s", n.limit, n.waiting, n.next.Seconds())
+	s := fmt.Sprintf("%s: %d waiting, next in %.1f s", n.limit, n.waiting, n.next.Seconds())
+	if n.limit == "hint" { // it is what the latest answer leaves
+		s += ", or sooner by the next answer"
+	}
+	return s
 }
 
 // noteLocked keeps a notice for the log, in place of an earlier one of the same lane.

@@ -239,12 +239,11 @@ func (a *Lane) roundLocked(now mono.Time) {
 	}
 	v.round = at
 	v.rounds++
-	same := v.noted.first == w && v.noted.asked == w.asked
-	if same && now < v.noted.at.Add(sameHead) && at <= v.noted.until.Add(sameHead) {
+	if v.noted != (notedRound{}) && now < v.noted.at.Add(quiet) && at <= v.noted.until.Add(quiet) {
 		return
 	}
 	if d := at.Sub(now); d > logged {
-		v.noted = notedRound{w, w.asked, now, at}
+		v.noted = notedRound{now, at}
 		a.group.noteLocked(notice{lane: a, log: log, limit: v.spent[v.bound].name, next: d, round: v.rounds})
 	}
 }

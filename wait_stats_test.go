@@ -375,6 +375,30 @@ func TestGateLogs(t *testing.T) {
 	})
 }
 
+// A line that moves on all the time is logged once in ten seconds, and at once if its wait grows by more.
+func TestGateLogsNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		r := limit.MustRolling(1, time.Second)
+		g, err := paceline.NewGateWith(paceline.GateConfig{Limiter: r, Logger: slog.New(log)})
+		try(t, err)
+		start := time.Now()
+		var all sync.WaitGroup
+		defer all.Wait()
+		for range 28 { // each goes a second after the one before
+			all.Go(func() { pass(t, g, limit.One) })
+		}
+		sleepUntil(start, 25*time.Second+ms)
+		if n := len(log.take()); n != 3 {
+			t.Errorf("%d lines in 25 s, want 3", n)
+		}
+		g.Update(func(now mono.Time) { try(t, r.SetWindow(now, time.Minute)) })
+		if n := len(log.take()); n != 1 {
+			t.Errorf("%d lines when the wait became longer, want 1", n)
+		}
+	})
+}
+
 // A wait of up to 5 ms gets no line, and neither does a request that goes at once.
 func TestGateLogsNoShortWaits(t *testing.T) {
 	for d, want := range map[time.Duration][]string{
@@ -480,9 +504,9 @@ func TestGateLogsWhoIsLeft(t *testing.T) {
 		pass(t, g, tokens(60))
 		head, large := waiting(bg, g, tokens(30)), waiting(bg, g, tokens(90))
 		log.take()
-		time.Sleep(2 * time.Second)
+		time.Sleep(10 * time.Second)
 		g.Update(func(now mono.Time) { try(t, r.SetLimit(now, 80)) })
-		if got, want := log.take(), []string{"tokens: 1 waiting, next in 58.0 s limit=tokens waiting=1 next=58s round=2"}; !slices.Equal(got, want) {
+		if got, want := log.take(), []string{"tokens: 1 waiting, next in 50.0 s limit=tokens waiting=1 next=50s round=2"}; !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		if err := (<-large).err; err == nil {
@@ -516,7 +540,7 @@ func TestGateLogsNoFlood(t *testing.T) {
 		for _, p := range open[:n-50] {
 			p.Settle(accepted)
 		}
-		time.Sleep(2 * time.Second)
+		time.Sleep(10 * time.Second)
 		log.take()
 		for _, p := range open[n-50:] {
 			time.Sleep(10 * ms)

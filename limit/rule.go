@@ -40,10 +40,18 @@ const (
 	CountsNothing  // a gap, an order or a pause: N is 0
 )
 
-// String is a rule for readers: "20 requests per 1s".
+// String is a rule for readers: "20 requests per 1s", "4 requests at once", or its Name if it has no number.
 func (r Rule) String() string {
 	var c Cost
 	c[r.Unit] = r.N
+	switch {
+	case r.N == 0:
+		return r.Name
+	case r.Counts == CountsInFlight:
+		return c.String() + " at once"
+	case r.Per == 0:
+		return c.String()
+	}
 	return fmt.Sprintf("%s per %v", c, r.Per)
 }
 

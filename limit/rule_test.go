@@ -24,6 +24,20 @@ func TestRatesOfNamed(t *testing.T) {
 	}
 }
 
+// A rule reads as a person would say it. One without a number has its name.
+func TestRuleInWords(t *testing.T) {
+	for want, rule := range map[string]limit.Rule{
+		"20 requests per 1s": {Name: "requests", N: 20, Per: time.Second},
+		"4 requests at once": {Name: "four", N: 4, Counts: limit.CountsInFlight},
+		"pause":              {Name: "pause"},
+		"30 tokens":          {Name: "tokens", Unit: limit.Tokens, N: 30},
+	} {
+		if got := rule.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // A bound that a limiter finds is one of its Rules, and none of its Rates. So a Fitted leaves it
 // alone, with all that is beside it.
 func TestRatesOfWhatIsFound(t *testing.T) {

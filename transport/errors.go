@@ -103,14 +103,17 @@ func (e *Error) Error() string {
 	case e.Err == ErrPaused:
 		s += fmt.Sprintf(": %s; the server asked to stay away until %s", e.Refusal, e.Ready.Format(time.RFC3339))
 	case e.Size > 0:
-		s += fmt.Sprintf(": %d %v never fit its limit of %d", e.Size, e.Unit, e.Limit)
+		s += fmt.Sprintf(": a cost of %d %v never fits the limit of %d", e.Size, e.Unit, e.Limit)
+		if e.Name != "" && e.Name != e.Unit.String() {
+			s += " (" + e.Name + ")"
+		}
 	case e.MaxWait > 0 && !e.Ready.IsZero():
 		s += fmt.Sprintf(": its turn comes at %s at the earliest, and it waits for %v at most",
 			e.Ready.Format(time.RFC3339Nano), e.MaxWait)
 	case e.MaxWait > 0:
 		s += fmt.Sprintf(": it had no turn, and waits for %v at most", e.MaxWait)
 	case !e.Ready.IsZero() && errors.Is(e.Err, paceline.ErrDeadline):
-		s += fmt.Sprintf(": the earliest is %s: %v", e.Ready.Format(time.RFC3339Nano), e.Err)
+		s += fmt.Sprintf(": its turn comes at %s at the earliest, after its deadline (%s)", e.Ready.Format(time.RFC3339Nano), e.Name)
 	default:
 		s += fmt.Sprintf(": %v", e.Err)
 	}

@@ -151,7 +151,9 @@ func (c *collection) limit(l *observe.LimitState, is []string) {
 	c.gauge(limitCeiling, float64(l.Allowed), is...)
 	c.gauge(limitShare, l.Share, is...)
 	c.gauge(limitWaiting, float64(l.Waiting), is...)
-	c.count(limitCounted, float64(l.Total), is...)
+	if l.Window > 0 || l.Total > 0 { // a limit in flight adds up nothing
+		c.count(limitCounted, float64(l.Total), is...)
+	}
 	if l.Window > 0 {
 		c.gauge(limitRate, float64(l.PerWindow), is...)
 		c.gauge(limitFits, float64(cmp.Or(l.Fits, l.PerWindow)), is...)

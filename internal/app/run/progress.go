@@ -335,7 +335,7 @@ func (g *group) bound(now mono.Time, d *pool.Dispatcher, key int, head *pool.Req
 		return at, limitOf + "of " + head.Resource
 	}
 	switch b.Name {
-	case "told":
+	case "hint":
 		return at, "what is left"
 	case "trial":
 		return at, "the first answer"

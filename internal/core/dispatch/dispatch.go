@@ -622,7 +622,7 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 }
 
 // Explain returns when a key may be used for a cost, and what binds until then. That is a limit by
-// its name, or one of these words. "pause": the key stays away. "rest": a user stopped it. "told":
+// its name, or one of these words. "pause": the key stays away. "rest": a user stopped it. "hint":
 // the server stated what is left. "trial": the answer to the key's first request is missing.
 // "beginning": load begins slowly.
 func (d *Dispatcher) Explain(now mono.Time, key int, cost limit.Cost) (at mono.Time, b limit.Rule) {

@@ -142,7 +142,7 @@ func TestLiftLeavesNothing(t *testing.T) {
 	l.sends(0, "a")
 	l.ends(10*ms, "a", told(0, time.Minute))
 	l.ready(10*ms, 10*ms+time.Minute)
-	if at, b := g.Explain(at(10*ms), limit.One); b.Name != "told" || at == 0 {
+	if at, b := g.Explain(at(10*ms), limit.One); b.Name != "hint" || at == 0 {
 		t.Errorf("%v, %+v", at, b)
 	}
 	g.Lift(at(11 * ms))

@@ -56,7 +56,7 @@ func TestUsesAPart(t *testing.T) {
 	if at := g.ReadyLeaving(0, nil, limit.One, 0.9); at != mono.Time(time.Minute) {
 		t.Errorf("with 0.9 to be left the next goes at %v, want the reset", at)
 	}
-	if _, rule := g.Explain(0, limit.One); rule.Name != "told" {
+	if _, rule := g.Explain(0, limit.One); rule.Name != "hint" {
 		t.Errorf("it waits for %q", rule.Name)
 	}
 	if err := g.SetUse(0, 0, 0); err != nil {

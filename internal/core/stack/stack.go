@@ -365,7 +365,7 @@ func (g *Stack) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Tim
 	return max(t, g.pause.notBefore(now), g.rests)
 }
 
-// Explain is limit.Explain with five more names: "pause" is a pause, "rest" one by Rest, and "told" the server's hints.
+// Explain is limit.Explain with five more names: "pause" is a pause, "rest" one by Rest, and "hint" what answers say is left.
 // "trial" is the answer to the first request, and "beginning" a slow beginning.
 func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Rule) {
 	now = max(now, g.last)
@@ -381,7 +381,7 @@ func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Rule) 
 	case g.closed || g.pause.ready(now) == at:
 		return at, limit.Rule{Name: "pause"}
 	case g.told != nil && g.told.ReadyLeaving(now, nil, *g.arriving(&cost), 1-g.use) == at:
-		return at, limit.Rule{Name: "told"}
+		return at, limit.Rule{Name: "hint"}
 	case g.trial.on() && g.trial.ready(now, false) == at:
 		return at, limit.Rule{Name: "trial"}
 	}

@@ -539,7 +539,7 @@ func TestExplain(t *testing.T) {
 	l.ends(time.Second, "a", asks(90*time.Second))
 	bound(time.Second, "pause")
 	l.ends(2*time.Second, "b", told(0, 100*time.Second))
-	bound(2*time.Second, "told")
+	bound(2*time.Second, "hint")
 	l.g.Hold(at(2*time.Second), at(110*time.Second))
 	bound(2*time.Second, "pause")
 }
