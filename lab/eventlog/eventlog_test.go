@@ -30,7 +30,11 @@ func TestInstants(t *testing.T) {
 		"1795444200123456789": at.UnixNano(), "1795444200.1234567899": at.UnixNano(), "0": 0, "-1.5": -1_500_000_000, "+2": 2e9,
 		"  7\t": 7e9, "\ufeff7": 7e9, "99999999999": 0, "100000000000": 1e17, "100000000000000": 1e17, "100000000000000000": 1e17,
 	} {
-		got, err := read(text, eventlog.Format{})
+		var f eventlog.Format
+		if len(text) <= len("\ufeff7") { // too small to show its unit
+			f.Unit = "s"
+		}
+		got, err := read(text, f)
 		if text == "99999999999" { // the largest number of seconds is after 2262
 			if err == nil || !strings.Contains(err.Error(), "s of Unix time is not from 1678 to 2262") {
 				t.Errorf("%s: %v, %v", text, got, err)
@@ -41,6 +45,21 @@ func TestInstants(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %d", text, got, err, want)
 		}
 	}
+	for name, want := range map[string]int64{"at_ns": 5, "at_us": 5e3, "at_ms": 5e6} {
+		for _, f := range []eventlog.Format{{Field: name}, {Column: name}} {
+			text := `{"` + name + `":5}`
+			if f.Column != "" {
+				text = name + "\n5\n"
+			}
+			if got, err := read(text, f); err != nil || got[0].At != want {
+				t.Errorf("%s: %v, %v, want %d", name, got, err, want)
+			}
+			f.Unit = "s" // goes before the name
+			if got, err := read(text, f); err != nil || got[0].At != 5e9 {
+				t.Errorf("%s in seconds: %v, %v", name, got, err)
+			}
+		}
+	}
 	got, err := read("1700000000", eventlog.Format{Unit: "us"})
 	if err != nil || got[0].At != 1_700_000_000_000 {
 		t.Errorf("in microseconds: %v, %v", got, err)
@@ -49,21 +68,22 @@ func TestInstants(t *testing.T) {
 
 // An error names the line and what was expected.
 func TestBadLines(t *testing.T) {
-	csv, fields := eventlog.Format{Column: "time"}, eventlog.Format{Field: "at", Key: "id"}
+	csv, fields := eventlog.Format{Column: "time", Unit: "s"}, eventlog.Format{Field: "at", Key: "id", Unit: "s"}
 	for _, c := range []struct {
 		text   string
 		format eventlog.Format
 		want   string
 	}{
-		{"1\n\nx\n", eventlog.Format{}, `line 3: "x" is no instant: want RFC 3339 such as`},
+		{"1700000000\n\nx\n", eventlog.Format{}, `line 3: "x" is no instant: want RFC 3339 such as`},
 		{"1.", eventlog.Format{}, "line 1: "}, {".5", eventlog.Format{}, "line 1: "}, {"1.2.3", eventlog.Format{}, "line 1: "},
 		{"-", eventlog.Format{}, "line 1: "}, {"+-1", eventlog.Format{}, "line 1: "}, {"1e9", eventlog.Format{}, "line 1: "},
+		{"99999999", eventlog.Format{Column: "1"}, `"99999999" is no Unix time since 1973`},
 		{"2026-11-23", eventlog.Format{}, `line 1: "2026-11-23" is no instant`},
 		{"2300-01-01T00:00:00Z", eventlog.Format{}, "is not from 1678 to 2262"},
 		{"1677-01-01T00:00:00Z", eventlog.Format{}, "is not from 1678 to 2262"},
 		{"99999999999999999999999999", eventlog.Format{}, "is not from 1678 to 2262"},
 		{"1700000000\n1700000000000\n", eventlog.Format{}, "line 2: \"1700000000000\" has the size of Unix time in ms, and earlier numbers that in s"},
-		{"1\n" + strings.Repeat("9", 2<<20), eventlog.Format{}, "line 2: longer than 1 MiB"},
+		{"1\n" + strings.Repeat("9", 2<<20), eventlog.Format{Unit: "s"}, "line 2: longer than 1 MiB"},
 		{strings.Repeat("x", 1000), eventlog.Format{}, `xxx"…`},
 		{"at,b\n1,2\n", csv, `line 1: no column "time": expected one of "at", "b"`},
 		{"1,2\n", eventlog.Format{Column: "0"}, `no column "0": expected one of "1", "2", or a number from 1`},
@@ -80,7 +100,7 @@ func TestBadLines(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	for _, f := range []eventlog.Format{{}, {Column: "1"}} {
+	for _, f := range []eventlog.Format{{Unit: "s"}, {Column: "1", Unit: "s"}} {
 		r := io.MultiReader(strings.NewReader("1\n2\n"), readerOf{broken})
 		if err := eventlog.Read(r, f, func(eventlog.Event) error { return nil }); !errors.Is(err, broken) {
 			t.Errorf("%+v: %v, want the error of the reader", f, err)
@@ -103,6 +123,7 @@ func TestFormats(t *testing.T) {
 		"k,t\r\na,1\r\n\r\nb,2": {Column: "2", Key: "k"},
 		"\n" + `{"t":1,"k":"a"}` + "\n \n" + `{"k":"b","t":"2","z":[{}]}`: {Field: "t", Key: "k"},
 	} {
+		format.Unit = "s"
 		if got, err := read(text, format); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}

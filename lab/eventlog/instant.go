@@ -3,13 +3,15 @@ package eventlog
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
 
 // Units are the units of Unix time, by name. An empty name stands for the size of each number: below
 // 10¹¹ are seconds, below 10¹⁴ milliseconds, below 10¹⁷ microseconds, and others nanoseconds. So
-// numbers are read as instants since March of 1973.
+// numbers are read as instants since March of 1973, and smaller ones are an error: they may count since
+// the start of a program, in any unit.
 var Units = []string{"s", "ms", "us", "ns"}
 
 const forms = "want RFC 3339 such as 2026-11-22T21:39:00.1Z, or Unix time such as 1795383540.1"
@@ -43,6 +45,10 @@ func (c *clock) number(s string) (int64, error) {
 	}
 	unit := c.unit
 	if own := unitOf(n); unit == "" {
+		if n < 1e8 {
+			return 0, fmt.Errorf("%s is no Unix time since 1973, and its size does not show its unit: expected --unit %s",
+				shown(s), strings.Join(Units, ", "))
+		}
 		unit = own
 		c.unit, c.guessed = own, true
 	} else if c.guessed && own != unit {
@@ -85,6 +91,15 @@ func unitOf(n int64) string {
 		return "us"
 	}
 	return "ns"
+}
+
+// unitIn returns the unit at the end of a name such as checked_ns; empty: it has none.
+func unitIn(name string) string {
+	i := strings.LastIndexByte(name, '_')
+	if unit := name[i+1:]; i > 0 && unit != "s" && slices.Contains(Units, unit) {
+		return unit
+	}
+	return ""
 }
 
 func nanosOf(unit string) int64 {

@@ -3,6 +3,7 @@ package eventlog
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -22,7 +23,8 @@ type Format struct {
 	Column, Field string
 	// Key is the column or field that parts events. Each key has windows of its own. Empty: one key.
 	Key string
-	// Unit is the unit of Unix time, one of Units. Empty: the size of the first number shows it.
+	// Unit is the unit of numbers, one of Units. Empty: the name of the Column or Field says it, as in
+	// checked_ns, or else the size of the first number.
 	Unit string
 }
 
@@ -39,7 +41,7 @@ const longestLine = 1 << 20
 // Read calls f for each event, in the order of the log. It stops at the first error, of the log or
 // of f. Its own errors name the line. It keeps one line in memory, for CSV one record.
 func Read(r io.Reader, format Format, f func(Event) error) error {
-	c := clock{unit: format.Unit}
+	c := clock{unit: cmp.Or(format.Unit, unitIn(format.Column), unitIn(format.Field))}
 	buffered := bufio.NewReader(r)
 	if mark, _ := buffered.Peek(3); string(mark) == "\ufeff" {
 		_, _ = buffered.Discard(3)

@@ -22,8 +22,9 @@ An event exactly as old as the window still counts. The judge of the laboratory'
 the limiters.
 
 FILE is a log, or - for standard input. Without --column and --field it has an instant per line. An instant is RFC 3339,
-or Unix time: below 1e11 in seconds, below 1e14 in milliseconds, below 1e17 in microseconds, others in nanoseconds. All
-numbers of a log have one unit. Empty lines are no events.
+or a number. A name of the column or field that ends in _ns, _us or _ms says its unit. Other numbers are Unix time:
+below 1e11 in seconds, below 1e14 in milliseconds, below 1e17 in microseconds, others in nanoseconds. Below 1e8, --unit is
+needed. All numbers of a log have one unit. Empty lines are no events.
 
 Exit codes: 0 the limit is kept; 3 it is not; 4 a line cannot be read, or events are not in order.`
 
@@ -66,7 +67,7 @@ func newCheckLog() *cobra.Command {
 	f.StringVar(&l.format.Key, "key", "",
 		"column or field with the symbol or account of an event: each has windows of its own")
 	f.StringVar(&l.format.Unit, "unit", "",
-		"unit of Unix time: "+strings.Join(eventlog.Units, ", ")+"; if not given, the size of the first number shows it")
+		"unit of numbers: "+strings.Join(eventlog.Units, ", ")+"; if not given, the name (checked_ns) or the first number shows it")
 	f.BoolVar(&l.sort, "sort", false, "read all events into memory, and order them by their instants")
 	cli.OutputFlag(c, &l.output, "text", "json")
 	return c

@@ -13,6 +13,10 @@ func TestCheckLog(t *testing.T) {
 	orders := write(t, "orders.csv", "time,symbol\n1700000000,A\n1700000001,B\n1700000001.5,A\n1700000002,A\n")
 	lines := write(t, "orders.jsonl", `{"at":"2026-11-23T14:30:01Z","n":1}`+"\n"+`{"at":"2026-11-23T14:30:00Z","n":2}`+"\n")
 	plain := write(t, "orders.txt", "1700000000000\n1700000001000\n1700000001001\n")
+	served := write(t, "served.jsonl", `{"checked_ns":50000000,"checked":50000000}
+{"checked_ns":100000000}
+{"checked_ns":150000000}
+`)
 	for _, c := range []struct {
 		args string
 		code int
@@ -31,6 +35,10 @@ func TestCheckLog(t *testing.T) {
 		{plain + " --limit 2/s", cli.ExitOK, "holds: 3 events"},
 		{plain + " --limit 2/1001ms", cli.ExitSomeFailed, "line 1 (2023-11-14T22:13:20Z) to line 3 (2023-11-14T22:13:21.001Z)"},
 		{plain + " --limit 2/s --unit ns", cli.ExitSomeFailed, "does not hold: 3 events within 1s"},
+		{served + " --field checked_ns --limit 2/s", cli.ExitSomeFailed, "does not hold: 3 events within 1s"},
+		{served + " --field checked_ns --limit 2/99ms", cli.ExitOK, "holds: 3 events"},
+		{served + " --field checked_ns --limit 2/s --unit s", cli.ExitOK, "holds: 3 events"},
+		{served + " --field checked --limit 2/s", cli.ExitConfig, `line 1: "50000000" is no Unix time since 1973, and its size does not show its unit: expected --unit s, ms`},
 		{write(t, "empty.txt", "\n\n") + " --limit 1/s", cli.ExitConfig, "no events"},
 		{plain, cli.ExitUsage, "--limit is missing"},
 		{plain + " --limit 300", cli.ExitUsage, `--limit: "300" does not say per what time`},
@@ -54,7 +62,7 @@ func TestCheckLog(t *testing.T) {
 func TestCheckLogOfStandardInput(t *testing.T) {
 	t.Parallel()
 	var out, errs strings.Builder
-	args := []string{"check-log", "-", "--limit", "1/s"}
+	args := []string{"check-log", "-", "--limit", "1/s", "--unit", "s"}
 	code := execute(t.Context(), args, strings.NewReader("1\n2\n3.1\n"), &out, &errs)
 	if code != cli.ExitSomeFailed || !strings.Contains(out.String(), "line 1 (1970-01-01T00:00:01Z) to line 2 ") {
 		t.Errorf("exit %d, %s%s", code, out.String(), errs.String())
@@ -65,7 +73,7 @@ func TestCheckLogOfStandardInput(t *testing.T) {
 func TestCheckLogJSON(t *testing.T) {
 	t.Parallel()
 	log := write(t, "orders.csv", "1,\x1b[2J\n1.25,\x1b[2J\n9,b\n")
-	args := []string{"check-log", log, "--column", "1", "--key", "2", "--limit", "1/s"}
+	args := []string{"check-log", log, "--column", "1", "--key", "2", "--limit", "1/s", "--unit", "s"}
 	code, out, errs := command(append(args, "-o", "json")...)
 	var r checkLogReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != cli.ExitSomeFailed {
