@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -159,16 +160,17 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, l listeners
 	s := p.Start(l.main, l.admin)
 	errs := cli.Harmless(cmd.ErrOrStderr(), "text")
 	serveMetrics(&c, p, s, l.metrics)
+	var handed atomic.Bool
 	forwards, err := serveForward(c, s, l.forward)
 	if err == nil {
-		err = passOn(&c, s, l.goingOver(&c))
+		err = passOn(&c, s, proxy.Handover{Listeners: l.goingOver(&c), Handed: func() { handed.Store(true) }})
 	}
 	if err != nil {
 		s.Stop()
 		s.Stop()
 		return cmp.Or(err, s.Wait())
 	}
-	fmt.Fprint(errs, proxyGreeting(c, l.main, l.admin).text()+forwards)
+	fmt.Fprint(errs, proxyGreeting(c, l).text()+forwards)
 	tellSystemd := func(state string) {
 		if err := proxy.Notify(state, os.Getenv); err != nil {
 			c.Log.Warn("systemd is not told", "state", state, "err", err)
@@ -192,7 +194,12 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, l listeners
 			fmt.Fprintln(errs, triedAgain(p.Readmit()))
 			continue
 		case <-next:
-			if err := startNext(); err != nil {
+			err := startNext(func(err error) {
+				if !handed.Load() {
+					c.Log.Error("the next process has ended before it took over, as it says above; this one goes on", "err", err)
+				}
+			})
+			if err != nil {
 				c.Log.Error("the next process does not start", "err", err)
 			}
 			continue
@@ -247,7 +254,7 @@ func openListeners(c *proxy.Config) (l listeners, err error) {
 	return l, nil
 }
 
-func proxyGreeting(c proxy.Config, main, admin net.Listener) greeting {
+func proxyGreeting(c proxy.Config, l listeners) greeting {
 	scheme := "http"
 	if c.TLS != nil {
 		scheme = "https"
@@ -258,11 +265,18 @@ func proxyGreeting(c proxy.Config, main, admin net.Listener) greeting {
 			to = append(to, secret.SanitizeAddress(x.To.String()))
 		}
 	}
-	g := greeting{what: fmt.Sprintf("passing on from %s to %s", reachable(scheme+"://"+main.Addr().String()),
+	g := greeting{what: fmt.Sprintf("passing on from %s to %s", reachable(scheme+"://"+l.main.Addr().String()),
 		text.Some(to, 3))}
-	if admin != nil {
-		g.what += fmt.Sprintf("; to look at: http://%s/", admin.Addr())
+	if l.admin != nil {
+		g.what += fmt.Sprintf("; to look at: http://%s/", l.admin.Addr())
 	}
+	if l.metrics != nil {
+		g.what += fmt.Sprintf("; numbers: http://%s/metrics", l.metrics.Addr())
+	}
+	if c.Taken != nil {
+		g.what += fmt.Sprintf("; taken over from process %d", c.Taken.PID)
+	}
+	g.what += fmt.Sprintf("; paceline %s, process %d", cli.Version(), os.Getpid())
 	return g
 }
 

@@ -176,11 +176,7 @@ func (w *proxyWords) listens(c *proxy.Config) {
 	w.line("  headers up to %s, bodies %s (of which %s is kept to send it again, %s in all), %s for what counts of idle "+
 		"keys, %d connections", text.Bytes(int64(b.Header)), body, text.Bytes(b.Kept),
 		text.Bytes(b.KeptInAll), text.Bytes(b.Frozen), b.Connections)
-	if c.Admin == proxy.Off {
-		w.line("has no page and no numbers (admin: %q)", proxy.Off)
-	} else {
-		w.line("shows its page at http://%s/ and its numbers at http://%s/metrics, to this machine alone", c.Admin, c.Admin)
-	}
+	w.shows(c)
 	switch {
 	case c.Share.Store != "":
 		w.line("shares its limits by %s with all who do, which remembers what was sent, too",
@@ -189,6 +185,37 @@ func (w *proxyWords) listens(c *proxy.Config) {
 		w.line("forgets what it sent when it stops (state names a file that remembers)")
 	default:
 		w.line("remembers in %s what it sent and still counts, over a restart", c.State)
+	}
+}
+
+// shows describes the addresses for people and tools, and how the proxy ends.
+func (w *proxyWords) shows(c *proxy.Config) {
+	m := c.Metrics
+	switch {
+	case c.Admin != proxy.Off:
+		w.line("shows its page at http://%s/ and its numbers at http://%s/metrics, to this machine alone", c.Admin, c.Admin)
+	case m.Listen == "":
+		w.line("has no page and no numbers (admin: %q)", proxy.Off)
+	default:
+		w.line("has no page (admin: %q)", proxy.Off)
+	}
+	if m.Listen != "" {
+		names, readers := "without names of clients, keys, hosts and upstreams", "to anybody who reaches it"
+		if m.Names {
+			names = "with names of clients, keys, hosts and upstreams"
+		}
+		if m.Token != nil {
+			readers = "to those who send its token"
+		}
+		w.line("has its numbers at http://%s/metrics, %s, %s; /livez and /readyz need no token", m.Listen, names, readers)
+	}
+	if c.Grace > 0 {
+		w.line("gives waiting requests %v to be sent before it stops", c.Grace)
+	} else {
+		w.line("refuses waiting requests when it stops, and finishes those in flight (grace: 0s)")
+	}
+	if path, _ := c.HandoverPath(); path != "" {
+		w.line("hands over to a next process by %s, without a drop", path)
 	}
 }
 

@@ -69,6 +69,8 @@ const checked = `
 version: 1
 listen: 0.0.0.0:8443
 admin: "off"
+metrics: {listen: "0.0.0.0:9090", token: {env: ALICE_KEY}}
+grace: 30s
 tls: {cert: proxy.pem, key: proxy.key, client_ca: proxy.pem}
 max_wait: 2m
 state: proxy.state
@@ -108,7 +110,11 @@ listens at https://0.0.0.0:8443; other machines can reach it
   with TLS; clients need a certificate of your authorities
   headers up to 64KiB, bodies of any length (of which 32MiB is kept to send it again, 512MiB in
     all), 64MiB for what counts of idle keys, 16384 connections
-has no page and no numbers (admin: "off")
+has no page (admin: "off")
+has its numbers at http://0.0.0.0:9090/metrics, without names of clients, keys, hosts and upstreams,
+  to those who send its token; /livez and /readyz need no token
+gives waiting requests 30s to be sent before it stops
+hands over to a next process by proxy.state.sock, without a drop
 remembers in proxy.state what it sent and still counts, over a restart
 
 lets in who has a key for it, and refuses others with 401

@@ -82,6 +82,7 @@ type reload struct {
 	last      config.File
 	stamp     string // stampOf the files at the last look
 	unsettled bool   // the files have just changed, and a writer may not be done
+	refused   bool   // the latest configuration was not applied
 	hup       chan os.Signal
 	apply     func(proxy.Config) error
 	log, told *slog.Logger
@@ -118,6 +119,10 @@ func (r *reload) run(ctx context.Context) {
 func (r *reload) again(asked bool) {
 	file, err := loadProxy(r.name, os.LookupEnv)
 	if err == nil && file.Sum == r.last.Sum && !asked {
+		if r.refused {
+			r.refused = false
+			r.told.Info("the file is right again, and says what is in force", "file", r.name)
+		}
 		return
 	}
 	if err == nil {
@@ -125,7 +130,7 @@ func (r *reload) again(asked bool) {
 			err = file.Locate(err)
 		}
 	}
-	if err != nil {
+	if r.refused = err != nil; r.refused {
 		r.log.Error("the configuration is not applied, and that before it goes on", "file", r.name, "err", err)
 		return
 	}

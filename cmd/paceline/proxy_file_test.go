@@ -79,6 +79,11 @@ func TestReload(t *testing.T) {
 		expect("a broken file", 2, `p.yaml:3:41: limits: \"2\" does not say per what time`)
 		write("p.yaml", "listen: 127.0.0.1:9\n"+with("3/s"))
 		expect("what cannot change", 2, "p.yaml:1:9: listen: ")
+		write("p.yaml", with("2/s"))
+		expect("as it was", 2, "")
+		if n := strings.Count(told.String(), "is right again"); n != 1 {
+			t.Errorf("a file as it was is told of %d times: %s", n, told.String())
+		}
 		write("p.yaml", with("3/s"))
 		expect("mended", 3, "")
 		r.hup <- syscall.SIGHUP

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,19 +72,24 @@ func listening(c *proxy.Config, use, address, flag string) (net.Listener, error)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
+		if c.Live { // no flag goes with a file
+			flag = strings.TrimPrefix(flag, "--")
+		}
 		return nil, cannotListen(flag, address, "paceline proxy", err)
 	}
 	return l, nil
 }
 
 // passOn makes a server ready for the next process. If the server takes over itself, it does so now.
-func passOn(c *proxy.Config, s *proxy.Server, listeners []proxy.Passed) (err error) {
+func passOn(c *proxy.Config, s *proxy.Server, h proxy.Handover) (err error) {
 	defer func() { placeBundle(c, err == nil) }()
 	if path, chosen := c.HandoverPath(); path != "" {
-		socket, err := daemon.ListenForHandover(path)
+		var err error
+		h.Path = path
+		h.Socket, err = daemon.ListenForHandover(path)
 		if err == nil {
-			if err = s.PassOn(proxy.Handover{Socket: socket, Path: path, Listeners: listeners}); err != nil {
-				socket.Close()
+			if err = s.PassOn(h); err != nil {
+				h.Socket.Close()
 			}
 		}
 		switch {
@@ -133,8 +139,9 @@ func (from listeners) goingOver(c *proxy.Config) (all []proxy.Passed) {
 	return all
 }
 
-// startNext starts the program that is now in this one's place, to take over.
-func startNext() error {
+// startNext starts the program that is now in this one's place, to take over. ended gets how it ended, whenever
+// that is.
+func startNext(ended func(error)) error {
 	path, err := os.Executable()
 	if err != nil {
 		return err
@@ -146,6 +153,6 @@ func startNext() error {
 	if err := next.Start(); err != nil {
 		return err
 	}
-	go func() { _ = next.Wait() }() // it says itself what is wrong
+	go func() { ended(next.Wait()) }()
 	return nil
 }

@@ -189,6 +189,7 @@ func TestTakeoverUnderSystemd(t *testing.T) {
 			t.Fatal(p.said.String())
 		}
 	}
+	p.hears("the next process has ended before it took over, as it says above; this one goes on\" err=\"exit status 4\"")
 	ask(2)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -198,6 +199,7 @@ func TestTakeoverUnderSystemd(t *testing.T) {
 	if pid, err := strconv.Atoi(next); ready != "READY=1" || err != nil || pid == p.process.Process.Pid {
 		t.Errorf("%q, MAINPID=%q, expected another than %d", ready, next, p.process.Process.Pid)
 	}
+	p.hears(fmt.Sprintf("; taken over from process %d; paceline %s, process %s;", p.process.Process.Pid, cli.Version(), next))
 	ask(3)
 	// The former process ends by itself. (Its Wait does not return as long as the next one has its stderr.)
 	for end := time.Now().Add(time.Minute); syscall.Kill(p.process.Process.Pid, 0) == nil; time.Sleep(5 * time.Millisecond) {
