@@ -160,8 +160,10 @@ func TestLeastAndMost(t *testing.T) {
 		try("Sequence", wrong, err)
 		_, err = limit.NewSpacing(d)
 		try("Spacing", d < 1, err)
-		_, err = limit.NewProduced(limit.ProducedConfig{Limit: 50, Window: max(d, 0), Margin: -1})
-		try("Produced, Window", d < 1, err)
+	}
+	for d, wrong := range map[time.Duration]bool{-1: true, 0: true, time.Microsecond - 1: true, time.Microsecond: false} {
+		_, err := limit.NewProduced(limit.ProducedConfig{Limit: 50, Window: d, Margin: -1})
+		try("Produced, Window", wrong, err)
 	}
 	for within, wrong := range map[time.Duration]bool{1 << 39: false, 1<<39 + 1: true} {
 		_, err := limit.NewProduced(limit.ProducedConfig{Limit: 50, Window: time.Second, Within: within})
