@@ -66,6 +66,15 @@ func TestKeys(t *testing.T) {
 		{get(t, u, "Authorization", "SharedKey account:1="), get(t, u, "Authorization", "SharedKey account:2=")},
 		{get(t, u, "Authorization", `OAuth oauth_nonce="1",oauth_token="t",oauth_signature="x"`), get(t, u, "Authorization", `OAuth oauth_nonce="2",oauth_token="t",oauth_signature="y"`)},
 	}
+	form := func(kind string) *http.Request {
+		r, err := http.NewRequest("POST", u, strings.NewReader("n=1&api_key=a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", kind)
+		return r
+	}
+	same = append(same, [2]*http.Request{get(t, u+"?api_key=a"), form("application/x-www-form-urlencoded")})
 	for _, p := range same {
 		a, b := transport.PartitionOf(p[0]).Key, transport.PartitionOf(p[1]).Key
 		if a == "" || a != b {
@@ -75,6 +84,7 @@ func TestKeys(t *testing.T) {
 	differ := [][2]*http.Request{
 		{get(t, u, "Authorization", "Bearer a"), get(t, u, "Authorization", "Bearer b")},
 		{get(t, u, "Authorization", "Bearer a"), get(t, u)},
+		{form("application/x-www-form-urlencoded"), form("text/plain")},
 		{get(t, u, "Authorization", "Bearer a:1"), get(t, u, "Authorization", "Bearer a:2")},
 		{get(t, u, "Authorization", "AWS AK:1"), get(t, u, "Authorization", "AWS BK:1")},
 		{get(t, u+"?token=a"), get(t, u+"?token=b")},
