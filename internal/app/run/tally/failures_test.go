@@ -2,6 +2,7 @@ package tally
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,12 +54,12 @@ func TestFailuresThatAreAnsweredSince(t *testing.T) {
 	tally.Pace.Begin(time.Now(), nil)
 	open := func(want string) {
 		t.Helper()
-		got := ""
+		var got strings.Builder
 		for _, f := range tally.Failed.Lately(time.Now()) {
-			got += fmt.Sprintf("%s %d of %d, ", f.What, f.Open, f.Attempts)
+			got.WriteString(fmt.Sprintf("%s %d of %d, ", f.What, f.Open, f.Attempts))
 		}
-		if got != want {
-			t.Errorf("%s, want %s", got, want)
+		if got.String() != want {
+			t.Errorf("%s, want %s", got.String(), want)
 		}
 	}
 	tally.Fails("", "503", "")
