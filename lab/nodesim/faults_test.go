@@ -66,7 +66,7 @@ var faults = []planted{
 		name:  "clock bounds swapped",
 		means: "the clock's bounds are used the wrong way round",
 		edits: []edit{
-			{"node.go", "lo, _ := n.bounds.by(p)", "_, lo := n.bounds.by(p)"},
+			{"node.go", "lo, _ := n.bounds.by(p)\n\tat := l.Add(-lo)", "_, lo := n.bounds.by(p)\n\tat := l.Add(-lo)"},
 			{"turn.go", "_, hi := t.bounds.by(a.at)", "hi, _ := t.bounds.by(a.at)"},
 		},
 		aims: []aim{func(c *nodesim.Config) { c.StoreWay = even }},

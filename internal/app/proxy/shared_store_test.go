@@ -227,7 +227,7 @@ func TestSharedRefusals(t *testing.T) {
 			t.Errorf("status %d", code)
 		}
 		for want, change := range map[string]func(*Config){
-			"30 requests": func(c *Config) { c.Upstreams[0].Limits[0].N = 30 },
+			`"30/s" here`: func(c *Config) { c.Upstreams[0].Limits[0].N = 30 },
 			"Upstreams[0].Arrivals: what a promise of latencies gains cannot be shared": func(c *Config) { c.Upstreams[0].Arrivals.OneWayMax = time.Millisecond },
 			"Upstreams[0].Auto":                        func(c *Config) { c.Upstreams[0].Auto, c.Upstreams[0].Limits = true, nil },
 			"State: beside a store":                    func(c *Config) { c.State = "file" },
@@ -393,7 +393,7 @@ func TestSharedUse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := other.CheckShared(t.Context()); err == nil || !strings.Contains(err.Error(), "15 requests") {
+		if err := other.CheckShared(t.Context()); err == nil || !strings.Contains(err.Error(), `"15/10s" where`) {
 			t.Errorf("%v, want that the store has another limit", err)
 		}
 		c := sharingConfig(t, s, store, "20/10s")

@@ -127,14 +127,15 @@ func TestWaitForASharedWindow(t *testing.T) {
 		first.config.Share.Close()
 		s := newSharingBench(t, "20/m")
 		s.config.Share = sharestore.New(sharestore.Config{Store: first.store, Address: "memory"})
-		var p Progress
+		seen := make(chan Progress, 1)
 		s.drain = func(r *Run) {
 			time.Sleep(30 * time.Second)
-			p = r.Progress()
+			seen <- r.Progress()
 		}
 		if got := s.run(requests(3, "http://server/")...); got.err != nil || got.Done != 3 {
 			t.Fatalf("%+v", got)
 		}
+		p := <-seen
 		near := func(d time.Duration) bool { return d > 27*time.Second && d < 32*time.Second }
 		if p.Why != "the shared limit default" || !near(p.WaitLeft) || !near(p.ETA) {
 			t.Errorf("%q, %v left, ETA %v", p.Why, p.WaitLeft, p.ETA)

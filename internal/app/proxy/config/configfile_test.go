@@ -344,7 +344,7 @@ func TestErrors(t *testing.T) {
 		{head, []string{"proxy.yaml:1:1: upstreams is missing"}},
 		{head + "upstreams: []\n", []string{"proxy.yaml:2:12: upstreams: none, expected one at least"}},
 		{head + "upstreams:\n  - path: /a\n", []string{"proxy.yaml:3:5: upstreams[0].to: it is empty, expected the URL of a server, such as https://api.example.com, or targets"}},
-		{one + "    limit: 5/s\n", []string{`proxy.yaml:4:5: "limit" is not known in upstreams: want to, name, path,`}},
+		{one + "    limit: 5/s\n", []string{`proxy.yaml:4:5: "limit" is not known in upstreams; did you mean limits?`}},
 		{one + "    limts: 5/s\n", []string{`did you mean limits?`}},
 		{one + "metrics: 127.0.0.1\n", []string{`metrics.listen: "127.0.0.1", expected HOST:PORT`}},
 		{one + "metrics: {names: true}\n", []string{"listen is missing in metrics"}},
