@@ -117,7 +117,7 @@ var faults = []planted{
 		means: "a newcomer believes the store's clock without a new era, and may set the ledger's time back",
 		edits: []edit{{"turn.go", "if *now < b.Latest {", "if true {\n\t\treturn\n\t}\n\tif *now < b.Latest {"}},
 		aims: []aim{func(c *nodesim.Config) {
-			c.Nodes, c.Length = 3, 240*time.Second
+			c.Nodes, c.Length = 3, 480*time.Second
 			c.Trouble = nodesim.Trouble{Kill: 8 * time.Second, Newborn: true, OnOff: 12 * time.Second}
 		}},
 	},
