@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // refused describes a kind of refusal: a status, and a text in the body or in a header field.
@@ -30,6 +31,18 @@ type refused struct {
 	// or is known to be in vain.
 	sure bool
 	note string
+}
+
+// banned are those whom a server blocks; blocked content, or a blocked request, is no ban.
+var banned = []string{"key", "apikey", "account", "address", "ip", "user", "client", "token", "you"}
+
+// SaysBanned reports whether the message of a refusal speaks of a ban in words: "api_key is banned", "your IP
+// has been blocked". Such words prove nothing: no reading takes them for the refusal Banned.
+func SaysBanned(message string) bool {
+	words := strings.FieldsFunc(strings.ToLower(message), func(c rune) bool { return !unicode.IsLetter(c) })
+	isOne := func(word string) bool { return slices.Contains(banned, word) }
+	return slices.Contains(words, "banned") || slices.Contains(words, "blacklisted") ||
+		slices.Contains(words, "blocked") && slices.ContainsFunc(words, isOne)
 }
 
 // served is the status of providers that refuse with 200.

@@ -52,6 +52,14 @@ If it is one that paceline explain --providers lists: --provider NAME.
 To add it: a row in package provider, in the file of its kind, and an answer of its in
   provider/testdata; or a provider.Dialect of your own, as transport.Config.Provider.
 `},
+		{"a ban in words", "HTTP/1.1 403 Forbidden\nContent-Type: application/json\n\n{\"error_msg\":\"api_key is banned\"}\n", "--at 2026-01-15T12:00:00Z", `403 Forbidden, read as generic at 2026-01-15 12:00:00 UTC
+It says: api_key is banned
+
+  The response says nothing of limits.
+
+It is a ban, by its words: stop using this key or address, since more requests may make it longer.
+  With --ban-status 401,403, paceline run takes such a key of --key-env out of use.
+`},
 		{"nothing said", "HTTP/1.0 200 OK\n\n", "--at 2026-01-15T12:00:00Z --provider stripe", `200 OK, read as stripe at 2026-01-15 12:00:00 UTC
 
   The response says nothing of limits.

@@ -28,6 +28,7 @@ func TestExplainBody(t *testing.T) {
 		{"a list", `[{"errorCode":"REQUEST_LIMIT_EXCEEDED","message":"TotalRequests Limit exceeded."}]`, "", []string{"read as salesforce", "Refused: quota exhausted"}},
 		{"XML", "<?xml version=\"1.0\"?>\n<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>", "", []string{"read as aws", "Refused: rate limited"}},
 		{"words alone are anybody's", `{"message":"Too many requests"}`, "", []string{"429 Too Many Requests (assumed), read as generic", "Refused: rate limited"}},
+		{"a ban of a stranger", `{"error":"api_key is banned"}`, "", []string{"It is a ban, by its words", "The flag --ban-status of paceline run, such as 401,403"}},
 		{"no limit's", `{"error":"Not found"}`, "", []string{"400 Bad Request (assumed), read as generic", "for no limit that is known"}},
 	} {
 		code, stdout, stderr := paceline(c.in, append([]string{"explain"}, strings.Fields(c.args)...)...)

@@ -48,7 +48,7 @@ type saying struct {
 
 func (s *saying) json() explained {
 	v := explained{From: s.from, Status: s.answer.Status, Assumed: !s.answer.Said, Host: s.answer.Host, ToldBy: s.who.by,
-		Others: s.who.others, At: s.now.UTC(), Advice: classify.Advice(s.now, s.answer.Status, s.o), Observation: s.o,
+		Others: s.who.others, At: s.now.UTC(), Advice: s.advice(), Observation: s.o,
 		Published: s.published}
 	if at, ok := s.o.ComeBack(s.now); ok {
 		at = at.UTC()
@@ -56,6 +56,29 @@ func (s *saying) json() explained {
 		v.ComeBack, v.ComeBackSeconds = &at, &seconds
 	}
 	return v
+}
+
+// banned reports whether the body speaks of a ban, in an answer that no row of the table explains.
+func (s *saying) banned() bool {
+	return s.o.Refusal == provider.None && s.answer.Status >= http.StatusBadRequest &&
+		provider.SaysBanned(provider.Message(s.answer.Body))
+}
+
+// advice says when to come back.
+func (s *saying) advice() string {
+	if !s.banned() {
+		return classify.Advice(s.now, s.answer.Status, s.o)
+	}
+	const stop = "It is a ban, by its words: stop using this key or address, since more requests may make it longer. "
+	switch status := s.answer.Status; {
+	case status == http.StatusUnauthorized || status == http.StatusTeapot:
+		return stop + "paceline run takes such a key of --key-env out of use."
+	case !s.answer.Said:
+		return stop + "The flag --ban-status of paceline run, such as 401,403, takes such a key out of use."
+	default:
+		return fmt.Sprintf("%sWith --ban-status 401,%d, paceline run takes such a key of --key-env out of use.",
+			stop, status)
+	}
 }
 
 // words is the output in text.
@@ -106,7 +129,7 @@ func (s *saying) words() string {
 		}
 	}
 	s.fromTheTable(&b)
-	fmt.Fprintf(&b, "\n%s\n", classify.Advice(now, s.answer.Status, o))
+	fmt.Fprintf(&b, "\n%s\n", s.advice())
 	if s.who.by != "" {
 		fmt.Fprintf(&b, "Note: that it is of %s is told by %s; if it is not, --provider NAME.\n", s.provider.Title, s.who.by)
 	}
@@ -122,7 +145,7 @@ func (s *saying) words() string {
 	for _, n := range o.Unread {
 		fmt.Fprintf(&b, "Not read: %s\n", n)
 	}
-	if s.stranger {
+	if s.stranger && !s.banned() { // a row would not help
 		who := "This server"
 		if s.answer.Host != "" {
 			who = s.answer.Host

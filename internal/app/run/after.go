@@ -19,21 +19,21 @@ func (at *attempt) steps() {
 	r, j := at.r, at.j
 	r.TellCoded(&j.res)
 	at.ans, at.final = r.judge.of(j)
-	at.file()                               // the body gets a file of its own
-	at.shape()                              // or a row
-	r.denials.heard(j.res.Ended, &at.ans)   // does the server deny all?
-	r.trials.answered(j, &at.ans)           // is there such a model?
-	r.named(j, &at.ans)                     // whose limits does the key have?
-	at.served()                             // what would fit, if no limit was given?
-	at.ban()                                // a key is out of use everywhere
-	at.class()                              // if it becomes a dead letter
-	at.fail()                               // how did it fail?
-	r.purse.pay(j, at.ans.Result, at.price) // what does it cost?
-	at.count()                              // and how much of the limits?
-	r.hosts.answers(at.went, &j.res)        // the host is there
-	r.denials.tell(at.g.pool, &at.ans)      // what do refusals prove?
-	at.hold()                               // until when does the key stay away?
-	at.record()                             // the journal has all of that
+	at.file()                                    // the body gets a file of its own
+	at.shape()                                   // or a row
+	r.denials.heard(j.res.Ended, &at.ans)        // does the server deny all?
+	r.trials.answered(j, &at.ans)                // is there such a model?
+	r.named(j, &at.ans)                          // whose limits does the key have?
+	at.served()                                  // what would fit, if no limit was given?
+	at.ban()                                     // a key is out of use everywhere
+	at.class()                                   // if it becomes a dead letter
+	at.fail()                                    // how did it fail?
+	r.purse.pay(j, at.ans.Result, at.price)      // what does it cost?
+	at.count()                                   // and how much of the limits?
+	r.hosts.answers(at.went, &j.res)             // the host is there
+	r.denials.tell(at.g.pool, at.a.Key, &at.ans) // what do refusals prove?
+	at.hold()                                    // until when does the key stay away?
+	at.record()                                  // the journal has all of that
 }
 
 // file puts the body into a file, if the run has files of bodies and the answer ends its request well.

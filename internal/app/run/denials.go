@@ -127,7 +127,7 @@ const troubled = time.Minute
 
 // tell reports what the refusals so far prove: an option of the user is wrong, or a key gets
 // nothing but refusals.
-func (d *denials) tell(of *pool.Pool, ans *pool.Answer) {
+func (d *denials) tell(of *pool.Pool, key int, ans *pool.Answer) {
 	now := time.Since(d.epoch)
 	if ans.Result == limit.Limited || ans.Misordered || ans.Denied {
 		d.trouble.Store(int64(now + troubled))
@@ -138,8 +138,12 @@ func (d *denials) tell(of *pool.Pool, ans *pool.Answer) {
 	if ans.Denied {
 		d.giveUp(keys, ans.Reason)
 	}
-	for _, k := range keys {
-		d.teller.TellRow(&k)
+	for i, k := range keys {
+		reason := ""
+		if i == key {
+			reason = ans.Reason
+		}
+		d.teller.TellRow(&k, reason)
 		for _, retreat := range k.Retreats {
 			at := d.epoch.Add(time.Duration(retreat.Until))
 			if d.teller.IsNews(retreat.Option+retreat.Limit+k.Name, at, 0) {

@@ -20,16 +20,20 @@ import (
 // after 20 s.
 func TestOnlyKeyDenies(t *testing.T) {
 	for _, c := range []struct {
-		key, says, ends string
+		key, body, says, ends string
 	}{
-		{"A", "key A may do nothing (401, 403), 3 times in a row now; one request at a time goes to see", "key A denies all for 1m3s: answered 403 Forbidden"},
-		{"", "the server denies all (401, 403), 3 times in a row now; one request at a time goes to see", "the server denies all for 1m3s: answered 403 Forbidden"},
+		{"A", "", "key A is denied all requests (401, 403), 3 in a row now; one request at a time tests it, more and more rarely, and tests do not count in --attempts",
+			"key A denies all for 1m3s: answered 403 Forbidden"},
+		{"A", `{"error_msg":"api_key is banned"}`, "3 in a row now: answered 403 Forbidden: api_key is banned; one request at a time tests it, more and more rarely, and tests do not count " +
+			"in --attempts; if this is a ban, --ban-status 401,403 takes the key out of use at its first such answer", "key A denies all for 1m3s: answered 403 Forbidden: api_key is banned"},
+		{"", "", "the server denies all requests (401, 403), 3 in a row now; one request at a time tests it", "the server denies all for 1m3s: answered 403 Forbidden"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			asked, mended := 0, false
 			v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) {
 				if asked++; !mended {
 					w.WriteHeader(http.StatusForbidden)
+					fmt.Fprint(w, c.body)
 				}
 			}), perSecond(20))
 			v.config.Attempts = 1
@@ -44,7 +48,7 @@ func TestOnlyKeyDenies(t *testing.T) {
 			if !errors.Is(got.err, pool.ErrExhausted) || got.err.Error() != c.ends || got.Dead != 2 || got.Left != n-2 || got.Lost != 0 || asked > 16+2+6 {
 				t.Errorf("%+v, %v; asked %d times", got.Totals, got.err, asked)
 			}
-			if strings.Count(got.notices, c.says) != 1 || strings.Contains(got.notices, "default") {
+			if strings.Count(got.notices, c.says) != 1 || strings.Contains(got.notices, "--ban-status") != (c.body != "") || strings.Contains(got.notices, "default") {
 				t.Errorf("%s", got.notices)
 			}
 			journal, err := os.ReadFile(v.config.Out + ".journal")

@@ -11,6 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/pool"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // Teller gives notices to the user. It keeps which, and until when each was to last. Safe for concurrent use.
@@ -106,9 +107,13 @@ const ManyDenials = 3
 // InARow is how many refusals in a row show that a key gets nothing else.
 const InARow = 4
 
-// TellRow reports a key that gets nothing but refusals.
-func (n *Teller) TellRow(k *pool.KeyInfo) {
-	key, server := "", ""
+// ifBanned is what to do if denials are a ban.
+const ifBanned = "if this is a ban, --ban-status 401,403 takes the key out of use at its first such answer"
+
+// TellRow reports a key that gets nothing but refusals. reason is that of the key's latest answer; empty: the
+// latest answer is of another key.
+func (n *Teller) TellRow(k *pool.KeyInfo, reason string) {
+	key, server, help := "", "", ""
 	switch {
 	case k.Nonces >= InARow:
 		server = fmt.Sprintf("refuses nonces, %d in a row now, which rose and were in order: another process", k.Nonces)
@@ -118,17 +123,22 @@ func (n *Teller) TellRow(k *pool.KeyInfo) {
 		key = fmt.Sprintf("was refused %d times in a row, with nothing served between", k.Refusals)
 		server = fmt.Sprintf("refuses all, %d times in a row, with nothing served between", k.Refusals)
 	case k.Denials >= ManyDenials:
-		key = fmt.Sprintf("may do nothing (401, 403), %d times in a row now", k.Denials)
-		server = fmt.Sprintf("denies all (401, 403), %d times in a row now", k.Denials)
+		server = fmt.Sprintf("denies all requests (401, 403), %d in a row now", k.Denials)
+		key = fmt.Sprintf("is denied all requests (401, 403), %d in a row now", k.Denials)
+		if provider.SaysBanned(reason) {
+			server += ": " + reason
+			key, help = key+": "+reason, "; "+ifBanned
+		}
 	default:
 		return
 	}
 	who := "key " + k.Name + " " + key
 	if n.keyless {
-		who = "the server " + server
+		who, help = "the server "+server, ""
 	}
 	if n.IsNews("row "+k.Name, time.Now(), 10*time.Minute) {
-		n.Say("%s; one request at a time goes to see, more and more rarely, and no request pays for it", who)
+		n.Say("%s; one request at a time tests it, more and more rarely, and tests do not count in --attempts%s",
+			who, help)
 	}
 }
 
