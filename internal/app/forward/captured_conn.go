@@ -40,7 +40,7 @@ func (d *Door) captured(c net.Conn, host, port string) {
 		c.Close()
 		return
 	}
-	d.figures.other(host)
+	d.figures.other(host, true)
 	d.tunnel(c, out)
 }
 

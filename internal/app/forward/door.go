@@ -203,7 +203,7 @@ func (d *Door) connect(w http.ResponseWriter, r *http.Request, credential string
 		out.Close()
 		return
 	}
-	d.figures.other(host)
+	d.figures.other(host, true)
 	d.tunnels.Go(func() { d.tunnel(lasting(c), out) })
 }
 
@@ -215,14 +215,16 @@ func (d *Door) plain(w http.ResponseWriter, r *http.Request, credential string) 
 		refuse(w, http.StatusBadRequest, "%.200q: %v", r.URL.Host, err)
 	case d.c.Named(host, port):
 		n := named{host: host, port: port, credential: credential}
-		d.figures.named.Add(1)
+		if isFirst(r, firstNamed) {
+			d.figures.named.Add(1)
+		}
 		d.serve(w, r, &n, "http")
 	default:
 		if status, why := d.mayTunnel(host, port, "http", "80"); why != "" {
 			refuse(w, status, "%s", why)
 			return
 		}
-		d.figures.other(host)
+		d.figures.other(host, isFirst(r, firstOther))
 		d.others.ServeHTTP(w, r)
 	}
 }

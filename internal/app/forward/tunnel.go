@@ -78,11 +78,32 @@ type figures struct {
 	hosts         map[string]bool
 }
 
+type carriedKey struct{}
+
+// Connected is for the ConnContext of the server of a Door. With it, the Door counts a connection once, however
+// many requests by http come on it.
+func Connected(ctx context.Context, _ net.Conn) context.Context {
+	return context.WithValue(ctx, carriedKey{}, new(atomic.Uint32))
+}
+
+const (
+	firstNamed uint32 = 1 << iota
+	firstOther
+)
+
+// isFirst reports whether a request is the first of its kind on its connection.
+func isFirst(r *http.Request, kind uint32) bool {
+	carried, ok := r.Context().Value(carriedKey{}).(*atomic.Uint32)
+	return !ok || carried.Or(kind)&kind == 0
+}
+
 // mostHosts bounds what strangers' names take.
 const mostHosts = 10_000
 
-func (f *figures) other(host string) {
-	f.others.Add(1)
+func (f *figures) other(host string, isNew bool) {
+	if isNew {
+		f.others.Add(1)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.hosts == nil {

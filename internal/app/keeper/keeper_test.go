@@ -19,6 +19,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // kept is a Keeper of many runs, with its state in a file.
@@ -242,4 +243,45 @@ func TestUnreadableState(t *testing.T) {
 	cancel()
 	k.Leave(ctx, r)
 	k.Leave(ctx, r2)
+}
+
+// The figures of a run's end count denials and bans by answers, and connections, which carry several requests.
+func TestFiguresOfAnswers(t *testing.T) {
+	statuses := []int{http.StatusForbidden, http.StatusUnauthorized, http.StatusTeapot}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(statuses[0])
+		statuses = statuses[1:]
+	}))
+	t.Cleanup(s.Close)
+	other := server(t)
+	k := kept(t, filepath.Join(t.TempDir(), "state"))
+	r := run(t, "2/300ms", s.URL)
+	r.Upstreams[0].Provider, _ = provider.Lookup("binance")
+	joined(t, k, r)
+	by, err := url.Parse(r.made.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return by, nil }}}
+	began := time.Now()
+	for _, at := range []string{s.URL, other.URL, s.URL, other.URL, s.URL} {
+		a, err := c.Get(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, a.Body)
+		if a.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	took := time.Since(began).Seconds()
+	c.CloseIdleConnections()
+	f := k.Leave(t.Context(), r)
+	if f.Requests != 3 || f.Denied != 2 || f.Banned != 1 || f.Named != 1 || f.Others != 1 || f.Elsewhere != 1 || !(f.LongestWait > 0.1 && f.LongestWait < took) {
+		t.Errorf("in %.3f s: %+v", took, f)
+	}
+	f.LongestWait = 2.5
+	if got := f.Words(); !strings.HasSuffix(got, " 1 refused, 2 denied (401, 403), 1 ban, longest wait 2.5 s; 1 connection to 1 other host passed unread") {
+		t.Errorf("%s", got)
+	}
 }

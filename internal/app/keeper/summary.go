@@ -5,6 +5,7 @@ package keeper
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/text"
@@ -19,6 +20,10 @@ type Figures struct {
 	Named     int64    `json:"connections"`
 	Others    int64    `json:"other_connections"`
 	Elsewhere int      `json:"other_hosts"`
+	// Denied answers have status 401 or 403.
+	Denied      int64   `json:"denied"`
+	Banned      int64   `json:"banned"`
+	LongestWait float64 `json:"longest_wait_seconds"`
 
 	captured bool
 }
@@ -38,6 +43,7 @@ func (r *Run) figures(p *proxy.Proxy) (f Figures) {
 	}
 	f.Requests, f.Refused = sum.Sent-sum.Unsent, sum.Limited
 	f.Named, f.Others, f.Elsewhere = r.door.Figures()
+	f.Denied, f.Banned, f.LongestWait = r.door.Denied(), r.door.Banned(), r.door.LongestWait().Seconds()
 	return f
 }
 
@@ -53,9 +59,19 @@ func (f Figures) Words() string {
 			"nothing there", hosts)
 	default:
 		fmt.Fprintf(&b, "paceline: %d requests to %s, %d refused", f.Requests, hosts, f.Refused)
+		if f.Denied > 0 {
+			fmt.Fprintf(&b, ", %d denied (401, 403)", f.Denied)
+		}
+		if f.Banned > 0 {
+			fmt.Fprintf(&b, ", %s", text.Count(int(f.Banned), "ban", "bans"))
+		}
+		if f.LongestWait >= 1 {
+			fmt.Fprintf(&b, ", longest wait %s", text.Span(time.Duration(f.LongestWait*float64(time.Second))))
+		}
 	}
 	if f.Others > 0 {
-		fmt.Fprintf(&b, "; %d connections to %d other hosts passed unread", f.Others, f.Elsewhere)
+		fmt.Fprintf(&b, "; %s to %s passed unread", text.Count(int(f.Others), "connection", "connections"),
+			text.Count(f.Elsewhere, "other host", "other hosts"))
 	}
 	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/forward"
@@ -89,10 +90,33 @@ func (s *Server) Forward(f Forwarding) (*forward.Door, error) {
 // Doorway is a forward proxy of a Server that ends before it.
 type Doorway struct {
 	*forward.Door
+	Answers
 	server *http.Server
 	serve  func(net.Listener) error
 	ended  chan struct{}
 }
+
+// Answers are figures of the answers to the programs of a Doorway.
+type Answers struct{ denied, bans, longest atomic.Int64 }
+
+// take counts a visit that has ended.
+func (a *Answers) take(v *visit) {
+	if v.attempts > 0 && (v.w.status == http.StatusUnauthorized || v.w.status == http.StatusForbidden) {
+		a.denied.Add(1)
+	}
+	if v.banned {
+		a.bans.Add(1)
+	}
+	for longest := a.longest.Load(); int64(v.waited) > longest; longest = a.longest.Load() {
+		a.longest.CompareAndSwap(longest, int64(v.waited))
+	}
+}
+
+// Denied is how many answers had status 401 or 403, and Banned how many were bans by the provider's rules.
+// LongestWait is that of a request for its turn.
+func (a *Answers) Denied() int64              { return a.denied.Load() }
+func (a *Answers) Banned() int64              { return a.bans.Load() }
+func (a *Answers) LongestWait() time.Duration { return time.Duration(a.longest.Load()) }
 
 // ForwardBeside makes a forward proxy beside others of the Server, and writes the bundle. Close it
 // before the Server stops.
@@ -146,11 +170,15 @@ func (s *Server) doorway(f Forwarding) (*Doorway, error) {
 	if f.Admits == nil {
 		f.Admits = p.admits
 	}
-	d := &Doorway{ended: make(chan struct{}), Door: forward.New(forward.Config{
-		Authority: a, Named: named, Serve: http.HandlerFunc(p.serveWhole), Server: s.server, Admits: f.Admits,
+	d := &Doorway{ended: make(chan struct{})}
+	d.Door = forward.New(forward.Config{
+		Authority: a, Named: named, Serve: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			d.Answers.take(p.visited(w, r, true))
+		}), Server: s.server, Admits: f.Admits,
 		Credential: f.Key, Tunnels: f.Tunnels, Proxies: p.config.proxies, Log: cmp.Or(f.Log, p.config.Log),
-	})}
+	})
 	d.server = s.server(d.Door)
+	d.server.ConnContext = forward.Connected
 	d.server.Protocols.SetHTTP2(false)
 	d.serve = func(l net.Listener) error { return d.server.Serve(newListener(l, &p.config.Bounds)) }
 	return d, nil
@@ -164,9 +192,6 @@ func (p *Proxy) admits(r *http.Request) bool {
 
 // named reports whether an upstream is at a host and a port.
 func (p *Proxy) named(host, port string) bool { return p.latest.Load().routes.at(host, port) != nil }
-
-// serveWhole serves a request with a whole URL.
-func (p *Proxy) serveWhole(w http.ResponseWriter, r *http.Request) { p.visited(w, r, true) }
 
 // at returns the upstreams at a host and a port. Those of http and https are one, where a URL names
 // no port.

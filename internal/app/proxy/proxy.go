@@ -94,8 +94,10 @@ func (p *Proxy) build(before routes) error {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.visited(w, r, false) }
 
 // visited serves a request, with a whole URL if it came by the forward proxy.
-func (p *Proxy) visited(w http.ResponseWriter, r *http.Request, whole bool) {
-	p.visit(w, &visit{proxy: p.latest.Load(), in: r, came: time.Now(), whole: whole})
+func (p *Proxy) visited(w http.ResponseWriter, r *http.Request, whole bool) *visit {
+	v := &visit{proxy: p.latest.Load(), in: r, came: time.Now(), whole: whole}
+	p.visit(w, v)
+	return v
 }
 
 func (p *Proxy) visit(w http.ResponseWriter, v *visit) {

@@ -13,6 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/forward"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -60,6 +61,7 @@ type visit struct {
 	key      string // the name of its key
 	target   string // the name of its target
 	unsent   bool   // nothing of the last attempt was sent
+	banned   bool   // the last answer is a ban
 	handed   bool   // another process answers it
 	partly   string // what of the last answer was served; empty: all, or nothing
 	failed   string // why there is no answer of the upstream
@@ -240,6 +242,7 @@ func (v *visit) ended(a transport.Attempt) {
 		v.line.enter(v)
 	}
 	v.unsent, v.partly = a.Result == limit.Unsent, ""
+	v.banned = a.Said.Refusal == provider.Banned
 	if a.Said.Partly {
 		v.partly = a.Said.Parts.String()
 	}
