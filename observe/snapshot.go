@@ -39,7 +39,8 @@ type Snapshot struct {
 	// At is the instant of the Snapshot; Since is when counting began.
 	At    time.Time `json:"at"`
 	Since time.Time `json:"since"`
-	// Waiting is how many requests are in line. InFlight is how many have gone and are not settled.
+	// Waiting is how many requests are in line, or rest until their next attempt. InFlight is how many
+	// have gone and are not settled.
 	Waiting  int `json:"waiting"`
 	InFlight int `json:"in_flight"`
 	// LongestWait is how long the earliest request in line has waited.

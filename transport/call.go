@@ -99,6 +99,7 @@ func (c *call) send(n *int) (resp *http.Response, ended bool, err error) {
 	case a.Again:
 		if c.none > 0 {
 			*n--
+			wait = min(wait, c.bearsFor(c.way)-time.Since(c.stranded)) // the next attempt is at the end
 		}
 		if c.last, c.lastErr = nil, err; resp != nil {
 			c.last = keep(resp)
@@ -196,6 +197,8 @@ func (c *call) rest(d time.Duration) error {
 		return nil
 	}
 	ctx := c.ctx
+	c.t.look.begins(c)
+	defer c.t.look.ends(c)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

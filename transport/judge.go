@@ -139,14 +139,20 @@ const moreDelay = 4
 
 // bears reports whether the request still waits for a way to its host.
 func (c *call) bears(s *sent) bool {
-	most := s.way.server.settings().MaxOutage
-	if c.maxWait > 0 {
-		most = min(most, c.maxWait)
-	}
+	most := c.bearsFor(s.way)
 	if c.stranded.IsZero() {
 		return most > 0
 	}
 	return s.headed.Sub(c.stranded) < most
+}
+
+// bearsFor returns how long the request waits for a way to its host.
+func (c *call) bearsFor(w *way) time.Duration {
+	most := w.server.settings().MaxOutage
+	if c.maxWait > 0 {
+		most = min(most, c.maxWait)
+	}
+	return most
 }
 
 // strand notes whether the latest attempt is to be none.

@@ -44,6 +44,7 @@ type node struct {
 	takes   takes
 	least   float64     // the usage of a request that costs nothing in the counted units
 	money   atomic.Bool // it counts money
+	told    int         // what the log has of its money: 1: most is used, 2: all
 
 	// Of a host:
 	rooms  map[string]*room // by model; guarded by the Transport's lock
@@ -111,7 +112,8 @@ func (n *node) join() (err error) {
 	if p.Scope != provider.IP {
 		return nil
 	}
-	if n.health, err = stack.NewBreaker(stack.BreakerConfig{Rand: t.jitter, Backoff: t.probes()}); err != nil {
+	if n.health, err = stack.NewBreaker(stack.BreakerConfig{Rand: t.jitter, Backoff: t.probes(),
+		Patience: n.settings().MaxOutage}); err != nil {
 		return fmt.Errorf("transport: %w", err)
 	}
 	n.way = t.group.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil,
@@ -262,6 +264,7 @@ func (n *node) failed(cause error) {
 	var s stack.BreakerState
 	news := false
 	n.t.group.Update(func(now mono.Time) {
+		n.health.SetPatience(n.settings().MaxOutage)
 		s, news = n.health.News(now)
 		if s = n.health.State(now); s.Down {
 			n.cause = openly(cause)

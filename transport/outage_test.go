@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"math/rand/v2"
@@ -139,6 +140,36 @@ func TestWhatWasNeverSentIsNoAttempt(t *testing.T) {
 			t.Errorf("sent as number %v, never sent as %v", sent, none)
 		}
 	})
+}
+
+// A request waits from its first attempt in vain to its end: in line, or between two attempts. With the
+// end of MaxOutage it fails, however long the pause between two probes is by then.
+func TestWhatWaitsForAHostIsShown(t *testing.T) {
+	for _, most := range []time.Duration{4 * time.Second, 0, 14 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			h := away(time.Hour, errRefused)
+			tr := mustNew(t, transport.Config{Base: h, MaxOutage: most, Client: func(*http.Request) transport.Client { return transport.Client{Name: "ann"} }})
+			for range 2 {
+				go do(t, tr, get(t, "http://a.test/"))
+			}
+			synctest.Wait()
+			most, shown := cmp.Or(most, 10*time.Second), false
+			for time.Since(h.began) < most-time.Millisecond {
+				s := tr.Snapshot()
+				if c := s.Clients[0]; s.Waiting != 2 || s.InFlight != 0 || c.Waiting != 2 || c.Name != "ann" || s.LongestWait != c.LongestWait {
+					t.Fatalf("after %v: %+v", time.Since(h.began), s)
+				}
+				shown = shown || s.LongestWait > 50*time.Millisecond && len(s.Paused) == 0
+				time.Sleep(3 * time.Millisecond)
+				synctest.Wait()
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if s := tr.Snapshot(); s.Waiting != 0 || s.LongestWait != 0 || !shown {
+				t.Errorf("after MaxOutage of %v: %+v", most, s)
+			}
+		})
+	}
 }
 
 // A host works for others, and not for one request. That one fails not sooner than after MaxOutage,

@@ -24,9 +24,47 @@ type look struct {
 	mu      sync.Mutex
 	answers observe.Answers
 	used    map[string]observe.Amounts // used tokens by the answers, by client
+	rests   map[*call]rest             // calls between two attempts
 
 	// gone is the counts of forgotten partitions, by host and key; guarded by the Transport's lock.
 	gone map[Partition]observe.Counts
+}
+
+// rest is the wait of a call until its next attempt. It is in no lane.
+type rest struct {
+	client string
+	since  time.Time
+}
+
+// begins notes that a call rests, until ends.
+func (v *look) begins(c *call) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.rests == nil {
+		v.rests = map[*call]rest{}
+	}
+	v.rests[c] = rest{c.leaf.partition.Client, time.Now()}
+}
+
+func (v *look) ends(c *call) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.rests, c)
+}
+
+// restsLocked counts resting calls as waiting. A Group knows only those in line.
+func (v *look) restsLocked(s *observe.Snapshot) {
+	for _, r := range v.rests {
+		long := s.At.Sub(r.since)
+		s.Waiting++
+		s.LongestWait = max(s.LongestWait, long)
+		for i := range s.Clients {
+			if c := &s.Clients[i]; c.Name == r.client {
+				c.Waiting++
+				c.LongestWait = max(c.LongestWait, long)
+			}
+		}
+	}
 }
 
 // answered counts how long an answer of a host took.
@@ -158,6 +196,7 @@ func (t *Transport) Snapshot() observe.Snapshot {
 	s.Keys = append(s.Keys, t.keyStates()...)
 	s.Frozen = t.frozenState()
 	t.look.mu.Lock()
+	t.look.restsLocked(&s)
 	s.Upstream = t.look.answers.Append(s.Upstream, mono.Time(t.now()))
 	for i := range s.Clients {
 		c := &s.Clients[i]

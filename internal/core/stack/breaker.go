@@ -22,6 +22,9 @@ type BreakerConfig struct {
 	// Backoff is the time from one probe to the next: its n-th delay comes before the n-th probe.
 	// If its Base is zero, 250 ms; its Max, 15 s.
 	Backoff backoff.Policy
+	// Patience is how long requests wait for the host. A probe is ready when it is over, however long
+	// the pause would be, so that they learn the end then. If zero or negative, none is.
+	Patience time.Duration
 	// Rand jitters Backoff. It belongs to the driver. If nil, there is no jitter.
 	Rand *rand.Rand
 }
@@ -67,6 +70,7 @@ const (
 type Breaker struct {
 	after, answers int
 	policy         backoff.Policy
+	patience       time.Duration // see BreakerConfig.Patience
 	rand           *rand.Rand
 
 	last mono.Time
@@ -123,8 +127,8 @@ func NewBreaker(c BreakerConfig) (*Breaker, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("breaker: Backoff: %w", err)
 	}
-	return &Breaker{after: c.After, answers: c.Answers, policy: c.Backoff, rand: c.Rand, last: mono.Min, calm: true,
-		told: true}, nil
+	return &Breaker{after: c.After, answers: c.Answers, policy: c.Backoff, patience: c.Patience, rand: c.Rand,
+		last: mono.Min, calm: true, told: true}, nil
 }
 
 // Ready implements limit.Limiter.
@@ -217,7 +221,7 @@ func (h *Breaker) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	case limit.Implied:
 		// It showed nothing: the next probe goes after the same pause.
 		if probe && o.Result != limit.Unsent {
-			h.outage.next = h.last.Add(h.policy.Delay(h.outage.level, h.rand))
+			h.rest()
 		}
 	case limit.NoFiles:
 		if n := h.open; n > 0 && !h.outage.on {
@@ -256,7 +260,7 @@ func (h *Breaker) fails(number uint64, saw limit.Link, probe bool) {
 			p.failed++
 			p.level++
 			p.kind = saw
-			p.next = h.last.Add(h.policy.Delay(p.level, h.rand))
+			h.rest()
 		}
 		return
 	}
@@ -303,10 +307,22 @@ func (h *Breaker) stop() {
 		level = p.level + 1
 	}
 	*p = outage{on: true, kind: h.row.kind, since: h.row.began, first: h.row.first, level: level}
-	p.next = h.last.Add(h.policy.Delay(level, h.rand))
+	h.rest()
 	h.row, h.begin = failedRow{}, Beginning{}
 	h.told = false
 }
+
+// rest sets the time of the next probe.
+func (h *Breaker) rest() {
+	p := &h.outage
+	p.next = h.last.Add(h.policy.Delay(p.level, h.rand))
+	if end := p.since.Add(h.patience); end > h.last {
+		p.next = min(p.next, end)
+	}
+}
+
+// SetPatience changes BreakerConfig.Patience.
+func (h *Breaker) SetPatience(d time.Duration) { h.patience = d }
 
 // Excuses reports whether an unsent attempt does not count, since the fault is on the way to the
 // host. An attempt may also be unsent by the request's own fault. So a missing answer is evidence
