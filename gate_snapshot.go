@@ -217,13 +217,19 @@ func (s *snapshot) lookLocked(now mono.Time, a *Lane) {
 	}
 	m := on.Of.(*Limit)
 	i, found := s.limits[m], -1
-	for name := on.Rule(now).Name; i < len(s.owners) && s.owners[i] == m; i++ {
+	name, reserve := a.lane.Reserve(now)
+	if !reserve {
+		name = on.Rule(now).Name
+	}
+	for ; i < len(s.owners) && s.owners[i] == m; i++ {
 		if found < 0 || s.Limits[i].Name == name {
 			found = i
 		}
 	}
 	if found >= 0 {
-		s.Limits[found].Waiting += n
+		if s.Limits[found].Waiting += n; reserve {
+			s.Limits[found].WaitingReserve += n
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package paceline_test
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -56,6 +57,60 @@ func TestReserveOfAClass(t *testing.T) {
 		}
 		if least := int(0.95 * (0.75*20*60 - float64(len(waits)))); all < least || all > 15*61 {
 			t.Errorf("the batch sent %d, want at least %d", all, least)
+		}
+	})
+}
+
+// What a class leaves free is named: where its goroutines waited, and in a Snapshot. Of two rules it is the
+// one that has too little left. A wait for the limit itself is none.
+func TestReserveIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := group(t, paceline.GroupConfig{})
+		m := j.Limit(paceline.LimitConfig{Limiter: limit.NewAll(limit.Named("hour", mustRolling(t, 1000, time.Hour)), limit.Named("minute", mustRolling(t, 20, time.Minute))), Fair: true})
+		batch := j.Lane(paceline.LaneConfig{Client: "batch", Reserve: 0.25}, []*paceline.Limit{m})
+		people := j.Lane(paceline.LaneConfig{}, []*paceline.Limit{m})
+		waited := func(a *paceline.Lane) string {
+			_, s, err := a.WaitWithStats(t.Context(), limit.One)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.Reason()
+		}
+		for range 15 {
+			waited(batch)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go batch.Wait(ctx, limit.One)
+		synctest.Wait()
+		for _, l := range j.Snapshot().Limits {
+			if n := map[string]int{"hour": 0, "minute": 1}[l.Name]; l.Waiting != n || l.WaitingReserve != n || !l.Next.IsZero() {
+				t.Errorf("%+v", l)
+			}
+		}
+		cancel()
+		synctest.Wait()
+		for range 5 {
+			if why := waited(people); why != "" {
+				t.Errorf("people waited for %s", why)
+			}
+		}
+		go batch.Wait(t.Context(), limit.One)
+		synctest.Wait()
+		for _, l := range j.Snapshot().Limits {
+			if l.WaitingReserve != 0 || l.Waiting != 0 && l.Name != "minute" {
+				t.Errorf("for the limit itself: %+v", l)
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		j := group(t, paceline.GroupConfig{})
+		m := j.Limit(paceline.LimitConfig{Limiter: limit.Named("20/m", mustRolling(t, 20, time.Minute))})
+		batch := j.Lane(paceline.LaneConfig{Reserve: 0.25}, []*paceline.Limit{m})
+		for range 15 {
+			must(batch.Wait(t.Context(), limit.One)).Settle(accepted)
+		}
+		if _, s, err := batch.WaitWithStats(t.Context(), limit.One); err != nil || s.Reason() != "reserve of 20/m" || len(s.Limits) != 1 {
+			t.Errorf("%+v, %v", s, err)
 		}
 	})
 }

@@ -24,7 +24,8 @@ type WaitStats struct {
 	Rounds int
 	// Limits splits Waited by limit: how long each limit held up the first in line, longest first.
 	// The first may have been another goroutine. The sum is Waited. The names are those of
-	// limit.Named.
+	// limit.Named. "reserve of" before one means that only the part held it up that the lane leaves
+	// free: see ClassConfig.Reserve.
 	Limits []LimitWait
 }
 
@@ -192,15 +193,24 @@ func (a *Lane) spendLocked(now mono.Time) {
 // lookLocked finds the limit for which the first in line waits.
 func (a *Lane) lookLocked(now mono.Time) {
 	v := &a.watch
-	name := "limit"
-	if on, _ := a.lane.At(); on != nil {
-		name = on.Rule(now).Name
-	}
+	name := a.causeLocked(now)
 	v.bound = slices.IndexFunc(v.spent, func(s limitSpent) bool { return s.name == name })
 	if v.bound < 0 {
 		v.bound = len(v.spent)
 		v.spent = append(v.spent, limitSpent{name: name})
 	}
+}
+
+// causeLocked names what the first in line waits for: a limit, or what its lane leaves free of one.
+func (a *Lane) causeLocked(now mono.Time) string {
+	on, _ := a.lane.At()
+	if on == nil {
+		return "limit"
+	}
+	if name, ok := a.lane.Reserve(now); ok {
+		return "reserve of " + name
+	}
+	return on.Rule(now).Name
 }
 
 // watched is the scheduler's callback, under the lock. It runs when the first of a lane was
@@ -259,11 +269,7 @@ func (a *Lane) lookAgainLocked(now mono.Time) {
 	if a.lane.Watched { // every change is recorded already
 		return
 	}
-	name := "limit"
-	if on, _ := a.lane.At(); on != nil {
-		name = on.Rule(now).Name
-	}
-	a.waits.Note(now, name)
+	a.waits.Note(now, a.causeLocked(now))
 }
 
 // waitedLocked counts a wait that is over.

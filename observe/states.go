@@ -69,6 +69,9 @@ type LimitState struct {
 	// Waiting is how many wait in lanes whose first waits for this limit, or for another of the
 	// same Limiter.
 	Waiting int `json:"waiting"`
+	// WaitingReserve is how many of those wait only because their lane leaves a part of the limit free:
+	// see paceline.ClassConfig.Reserve. One more of another lane may go at Next.
+	WaitingReserve int `json:"waiting_reserve,omitempty"`
 }
 
 // LimitOf returns the LimitState of a limiter's usage. The caller fills in Whose, Next, the pause

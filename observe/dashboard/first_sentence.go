@@ -57,6 +57,9 @@ func judge(s *observe.Snapshot) verdict {
 			why = " (" + l.Why + ")"
 		}
 		return verdict{paused, fmt.Sprintf("Staying away from %s%s: %s", orAll(l.Whose), why, wait), l.PausedUntil}
+	case l.WaitingReserve == l.Waiting:
+		return verdict{Kind: waiting,
+			Text: fmt.Sprintf("Leaving a part of %s free for others, as the reserve of the client says: %s", titled(l), wait)}
 	case l.NextUnknown:
 		return verdict{Kind: full,
 			Text: fmt.Sprintf("As much as is allowed is under way, %s of %s of %s: %s, until an answer comes",

@@ -147,6 +147,8 @@ func TestVerdict(t *testing.T) {
 	away := all
 	away.PausedUntil, away.Why = at(time.Minute), "429"
 	flight := observe.LimitState{Name: "concurrency", Unit: "in flight", Used: 4, Allowed: 4, Share: 1, Waiting: 3, NextUnknown: true}
+	left := some
+	left.WaitingReserve, left.Next = left.Waiting, time.Time{}
 	limits := func(l ...observe.LimitState) []observe.LimitState { return l }
 	for _, c := range []struct {
 		s     observe.Snapshot
@@ -161,6 +163,7 @@ func TestVerdict(t *testing.T) {
 		{observe.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(other, all)}, full, "As fast as the server allows, 99 % of the ceiling of requests of h, key k: 1,200 wait", at(time.Second)},
 		{observe.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(bucket)}, full, "As fast as the server allows, 100 % of the ceiling of requests of h, key k: 1,200 wait", at(time.Second)},
 		{observe.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(some)}, waiting, "Waiting for requests of h, key k, of whose ceiling 50 % was used lately: 1,200 wait", at(time.Second)},
+		{observe.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(left)}, waiting, "Leaving a part of requests of h, key k free for others, as the reserve of the client says: 1,200 wait", time.Time{}},
 		{observe.Snapshot{Counts: busy, Waiting: 1200, Limits: limits(all, both)}, waiting, "Waiting for day (tokens), of whose ceiling 20 % was used lately: 1,200 wait", at(time.Hour)},
 		{observe.Snapshot{Counts: busy, Waiting: 1, Limits: limits(away)}, paused, "Staying away from h, key k (429): 1 waits", at(time.Minute)},
 		{observe.Snapshot{Counts: busy, Waiting: 3, Limits: limits(flight)}, full, "As much as is allowed is under way, 4 of 4 of concurrency (in flight): 3 wait, until an answer comes", time.Time{}},

@@ -20,7 +20,7 @@ func (v *visit) log() {
 	all := make([]slog.Attr, 0, 16)
 	all = append(all, slog.String("method", shortened(v.in.Method)), slog.String("path", v.path()),
 		slog.Int("status", v.w.status),
-		slog.Float64("waited_ms", ms(v.waited)), slog.Float64("took_ms", ms(took)), slog.Int64("bytes", v.w.sent()))
+		slog.Float64("waited_ms", ms(v.waited())), slog.Float64("took_ms", ms(took)), slog.Int64("bytes", v.w.sent()))
 	if v.w.over != nil {
 		all = append(all, slog.String("upgrade", shortened(v.in.Header.Get("Upgrade"))))
 	}
@@ -39,10 +39,29 @@ func (v *visit) log() {
 	if v.attempts > 1 {
 		all = append(all, slog.Int("attempts", v.attempts))
 	}
-	if v.failed != "" {
-		all = append(all, slog.String("failed", v.failed))
+	if v.failed != nil {
+		if all = append(all, slog.String("failed", v.failed.kind)); v.failed.limit != "" {
+			all = append(all, slog.String("limit", v.failed.limit))
+		}
+	}
+	if causes := v.causes(); len(causes) > 0 {
+		all = append(all, slog.Attr{Key: "waited_for_ms", Value: slog.GroupValue(causes...)})
 	}
 	log.LogAttrs(context.Background(), slog.LevelInfo, "request", all...)
+}
+
+// causes are the limits that the request waited for, in milliseconds: waited_for_ms, as results of batches
+// have it.
+func (v *visit) causes() (all []slog.Attr) {
+	if v.waits == nil {
+		return nil
+	}
+	for _, l := range v.waits.Limits {
+		if n := l.Waited.Milliseconds(); n > 0 {
+			all = append(all, slog.Int64(l.Limit, n))
+		}
+	}
+	return all
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

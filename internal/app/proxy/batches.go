@@ -297,7 +297,7 @@ func (v *visit) sendsInBulk(b *bulk, q *http.Request) (*http.Response, *refusal,
 		x := v.why(err)
 		v.w.status = statusGone
 		if x != nil {
-			v.w.status, v.failed = x.status, x.kind
+			v.w.status, v.failed = x.status, x
 		}
 		end()
 		return nil, x, err

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/forward"
 	"github.com/paceline-go/paceline/transport"
@@ -113,7 +114,7 @@ func rewriteHanded(pr *httputil.ProxyRequest) {
 		RawQuery: in.URL.RawQuery, ForceQuery: in.URL.ForceQuery}
 	out.Host = in.Host
 	forward.KeepForwarded(pr)
-	p := passage{Remote: in.RemoteAddr, TLS: in.TLS != nil, HTTP10: !in.ProtoAtLeast(1, 1), Waited: v.waited,
+	p := passage{Remote: in.RemoteAddr, TLS: in.TLS != nil, HTTP10: !in.ProtoAtLeast(1, 1), Waited: v.waited(),
 		Ago: time.Since(v.came)}
 	if v.whole {
 		p.Scheme, p.Host, p.Credential = in.URL.Scheme, in.URL.Host, forward.CredentialOf(in.Context())
@@ -153,7 +154,9 @@ func (p *Proxy) serveHanded(w http.ResponseWriter, r *http.Request) {
 	if from.HTTP10 {
 		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.0", 1, 0
 	}
-	p.visit(w, &visit{proxy: p.latest.Load(), in: r, came: time.Now().Add(-from.Ago), waited: from.Waited, whole: whole})
+	v := &visit{proxy: p.latest.Load(), in: r, came: time.Now().Add(-from.Ago), whole: whole}
+	v.waitsMore(paceline.WaitStats{Waited: from.Waited})
+	p.visit(w, v)
 }
 
 // unreached answers a request that did not reach the next process.

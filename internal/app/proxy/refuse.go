@@ -62,7 +62,7 @@ type forPeople struct {
 
 // refuse answers with a refusal.
 func (v *visit) refuse(x *refusal) {
-	v.failed = x.kind
+	v.failed = x
 	h := v.w.Header()
 	clear(h) // an unused answer of the upstream may have been copied
 	v.tellWaited(h)
@@ -175,7 +175,7 @@ func (v *visit) fail(err error) {
 		v.refuse(x)
 		return
 	}
-	v.w.status, v.failed = statusGone, "client-gone"
+	v.w.status, v.failed = statusGone, &refusal{kind: "client-gone"}
 	if !v.sending.Load() {
 		v.proxy.hangups.note(v)
 	}
@@ -258,11 +258,11 @@ func (v *visit) noTurn(e *transport.Error) *refusal {
 	}
 	x.limit, x.ahead = e.Name, e.Ahead
 	if w, ok := errors.AsType[*paceline.WaitError](e.Err); ok {
-		v.waited += w.Waited
+		v.waitsMore(paceline.WaitStats{Waited: w.Waited})
 	}
 	switch name := v.upstream.Name; {
 	case errors.Is(e, transport.ErrOutage):
-		x.outage(fmt.Sprintf("nothing arrives at %s: %s", name, v.said(e.Err)))
+		x.outage(fmt.Sprintf("nothing arrives at %s: %s", name, strings.TrimPrefix(v.said(e.Err), "transport: ")))
 	case errors.Is(e, paceline.ErrDeadline) && e.Name == outage:
 		x.outage(fmt.Sprintf("nothing arrives at %s; it is tried again in %s, and this request would wait %s at most", name,
 			inWords(x.wait), inWords(v.patience.most)))

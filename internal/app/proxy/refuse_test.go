@@ -70,6 +70,9 @@ func TestRefusesLongWaits(t *testing.T) {
 				t.Fatalf("%+v: %d after %v, and the server was asked %d times", c, resp.StatusCode, time.Since(began), n)
 			}
 			p := refused(t, resp, body)
+			if synctest.Wait(); !strings.Contains(x.log.String(), "failed=wait-too-long limit="+c.limit) {
+				t.Errorf("%+v: the log has\n%s", c, x.log)
+			}
 			l := limitsOf(c.limit)[0]
 			if wait := time.Duration(p.WaitMS) * time.Millisecond; wait > l.Per+l.Per/100 || wait < l.Per {
 				t.Errorf("%+v: it says %v", c, wait)
@@ -99,6 +102,9 @@ func TestWaits(t *testing.T) {
 		synctest.Wait()
 		if !strings.Contains(x.log.String(), "waited_ms="+resp.Header.Get(FieldWaited)+".") {
 			t.Errorf("waited %s ms, and the log has\n%s", resp.Header.Get(FieldWaited), x.log)
+		}
+		if cause := "waited_for_ms.1/300ms=" + resp.Header.Get(FieldWaited); strings.Count(x.log.String(), cause) != 1 || strings.Count(x.log.String(), "waited_for_ms") != 1 {
+			t.Errorf("%s is missing, or the one that did not wait has a cause:\n%s", cause, x.log)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/app/forward"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
@@ -56,15 +57,14 @@ type visit struct {
 	line       *line   // until it is sent; nil: its client gets no interim answers
 	leave      *Leave  // another program sends it; nil: the proxy does
 
-	waited   time.Duration // for its turn, in all
+	waits    *paceline.WaitStats // for its turns, in all; nil: none
 	attempts int
-	key      string // the name of its key
-	target   string // the name of its target
-	unsent   bool   // nothing of the last attempt was sent
-	banned   bool   // the last answer is a ban
-	handed   bool   // another process answers it
-	partly   string // what of the last answer was served; empty: all, or nothing
-	failed   string // why there is no answer of the upstream
+	key      string   // the name of its key
+	target   string   // the name of its target
+	unsent   bool     // nothing of the last attempt was sent
+	handed   bool     // another process answers it
+	partly   string   // what of the last answer was served; empty: all, or nothing
+	failed   *refusal // why there is no answer of the upstream; nil: there is one
 
 	prev, next *visit // under the lock of visits
 }
@@ -230,7 +230,7 @@ func dropTunnel(h http.Header) {
 // ended notes the outcome of an attempt.
 func (v *visit) ended(a transport.Attempt) {
 	v.attempts, v.key, v.target = a.Number, a.Key, a.Partition.Target
-	v.waited += a.Waits.Waited
+	v.waitsMore(a.Waits)
 	if a.Again {
 		v.sending.Store(false)
 		switch {
@@ -278,8 +278,28 @@ func (v *visit) answered(r *http.Response) error {
 	return nil
 }
 
+// waitsMore adds a wait. Most requests have none, and need no memory for it.
+func (v *visit) waitsMore(more paceline.WaitStats) {
+	switch {
+	case more.Waited == 0:
+	case v.waits == nil:
+		first := more // the address of more would cost each request memory
+		v.waits = &first
+	default:
+		*v.waits = v.waits.Add(more)
+	}
+}
+
+// waited is for how long the request was in line, in all.
+func (v *visit) waited() time.Duration {
+	if v.waits == nil {
+		return 0
+	}
+	return v.waits.Waited
+}
+
 func (v *visit) tellWaited(h http.Header) {
-	h.Set(FieldWaited, strconv.FormatInt(v.waited.Milliseconds(), 10))
+	h.Set(FieldWaited, strconv.FormatInt(v.waited().Milliseconds(), 10))
 }
 
 // setQuery sets the parameters whose values depend on the key if keyed, and the others if not.

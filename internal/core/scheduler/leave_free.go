@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"slices"
+
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -47,6 +49,31 @@ func (m *Limit) leaves(w *Way) float64 {
 		}
 	}
 	return free
+}
+
+// Reserve names the rule of which the first ticket of the lane waits only for what the lane leaves
+// free. ok is false if it waits for a limit itself, or for its turn there.
+func (a *Lane) Reserve(now mono.Time) (name string, ok bool) {
+	on, _ := a.At()
+	if on == nil || !a.reserves {
+		return "", false
+	}
+	i := slices.IndexFunc(a.ways, func(w *Way) bool { return w.state == parked && w.at == on })
+	if i < 0 {
+		return "", false
+	}
+	w := a.ways[i]
+	free, cost := on.leaves(w), w.Cost(a.First())
+	if free <= 0 || on.Limiter.Ready(now, *cost) > now || on.leaving(now, w, nil, cost) <= now {
+		return "", false
+	}
+	name = on.Rule(now).Name
+	for _, u := range limit.AppendUsage(nil, on.Limiter, now) { // at this instant, no rule says that it binds
+		if !u.InFlight && u.Allowed-u.Used-cost[u.Unit] < limit.Leaves(u.Allowed, free) {
+			return u.Limit, true
+		}
+	}
+	return name, true
 }
 
 // yields reports whether t, going by w, need not wait for h, which waits at m or claims it. Either h

@@ -270,7 +270,7 @@
     if (away > now()) go = {main: "away until " + when(away), sub: ahead(away) + (l.why ? ": " + l.why : ""), mark: "stop"};
     else if (l.next_unknown) go = {main: "when an answer comes", mark: "wait"};
     else if (next > now()) go = {main: ahead(next), sub: when(next), mark: "wait"};
-    else go = {main: "now", mark: "ok"};
+    else go = {main: "now", sub: l.waiting_reserve > 0 ? number(l.waiting_reserve) + " leave the rest free (reserve)" : "", mark: "ok"};
     return [
       {main: name, sub: [whom(l), per].filter(Boolean).join(" · ")},
       {main: amount(l.used, l.unit) + " of " + amount(l.allowed, l.unit), bar: part, full: part >= 1, stop: away > now(), sub: l.open > 0 && l.window_ns > 0 ? amount(l.open, l.unit) + " not answered" : ""},
