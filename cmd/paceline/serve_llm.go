@@ -393,6 +393,7 @@ func (s *serveLLM) write(r llm.Report) error {
 		c.Flush()
 		return c.Error()
 	}
+	over := false
 	t := screen.Table{Right: true}
 	t.Head("key", "model", "accepted", "limited", "of", "limit", "worst window", "in %", "as sent", "sent %")
 	for _, a := range r.Accounts {
@@ -400,6 +401,7 @@ func (s *serveLLM) write(r llm.Report) error {
 			t.Row(a.Key, a.Model, strconv.Itoa(a.Accepted), strconv.Itoa(a.Limited), w.Name, strconv.FormatInt(w.Limit, 10),
 				strconv.FormatInt(w.Worst, 10), fmt.Sprintf("%.1f", w.WorstPercent), strconv.FormatInt(w.Sent, 10),
 				fmt.Sprintf("%.1f", w.SentPercent))
+			over = over || w.WorstPercent > 100 && w.Counted <= w.Limit
 		}
 	}
 	if err := t.Write(s.out, screen.TableWidth); err != nil {
@@ -424,5 +426,9 @@ func (s *serveLLM) write(r llm.Report) error {
 		}
 	}
 	fmt.Fprintf(s.out, "; %d retries of SDKs, %d dropped at the end\n", r.Retries, r.Dropped)
+	if over && !s.config.Rolling {
+		fmt.Fprintln(s.out, "More than 100 % in a window is no excess: a full bucket serves its limit at once, "+
+			"and refills meanwhile.")
+	}
 	return err
 }

@@ -176,14 +176,13 @@ func (a *Ask) options(f *form) (text, want []string, p *Problem) {
 		}
 		f.read("stream_options", &options)
 		a.IncludeUsage = options.Usage
-		a.structured(f, "response_format")
-		return []string{"messages", "tools", "functions", "response_format"}, []string{"messages"}, nil
+		text = []string{"messages", "tools", "functions", "response_format"}
+		return text, []string{"messages"}, a.structured(f, "response_format")
 	case "responses":
 		if f.fields["prompt"] == nil && f.fields["previous_response_id"] == nil && f.fields["conversation"] == nil {
 			want = []string{"input"}
 		}
-		a.structured(f, "text")
-		return []string{"input", "instructions", "tools", "text"}, want, nil
+		return []string{"input", "instructions", "tools", "text"}, want, a.structured(f, "text")
 	case "embeddings":
 		return []string{"input"}, []string{"input"}, a.embeddingOptions(f)
 	case "moderations":
@@ -193,9 +192,8 @@ func (a *Ask) options(f *form) (text, want []string, p *Problem) {
 		}
 		return []string{"input"}, []string{"input"}, nil
 	case "messages":
-		a.structured(f, "output_format")
-		a.structured(f, "output_config")
-		return []string{"messages", "system", "tools"}, []string{"max_tokens", "messages"}, nil
+		p := cmp.Or(a.structured(f, "output_format"), a.structured(f, "output_config"))
+		return []string{"messages", "system", "tools"}, []string{"max_tokens", "messages"}, p
 	}
 	return nil, nil, nil
 }

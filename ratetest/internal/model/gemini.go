@@ -67,7 +67,7 @@ func ReadGemini(api, name string, body []byte) (Ask, *Problem) {
 		if schema == nil {
 			schema = config.Schema
 		}
-		if a.Value = Encode(example(schema, true)); schema == nil {
+		if a.Value = Encode(example(schema, true, f.draw())); schema == nil {
 			a.Value = anyObject
 		}
 	}

@@ -14,6 +14,7 @@ import (
 type maker struct {
 	root map[string]any
 	all  bool // optional properties and one item of each array are there, too
+	draw int  // which value of an enum comes first
 	left int  // values that may still be made
 }
 
@@ -25,14 +26,14 @@ const (
 	mostLength = 1000
 )
 
-// example returns a value of a schema: with all properties, or the minimum. It is nil if the schema
-// cannot be read.
-func example(raw json.RawMessage, all bool) any {
+// example returns a value of a schema: with all properties, or the minimum. draw decides between the values of
+// an enum. It is nil if the schema cannot be read.
+func example(raw json.RawMessage, all bool, draw int) any {
 	var root map[string]any
 	if json.Unmarshal(raw, &root) != nil {
 		return nil
 	}
-	g := maker{root: root, all: all, left: mostValues}
+	g := maker{root: root, all: all, draw: draw, left: mostValues}
 	return g.value(root, 0, 0)
 }
 
@@ -50,7 +51,7 @@ func (g *maker) value(of any, depth, nth int) any {
 		return v
 	}
 	if list, _ := s["enum"].([]any); len(list) > 0 {
-		return list[nth%len(list)]
+		return list[(g.draw+nth)%len(list)]
 	}
 	for _, name := range []string{"anyOf", "oneOf"} {
 		if list, _ := s[name].([]any); len(list) > 0 {
@@ -331,20 +332,40 @@ var anyObject = []byte(`{"answer":"the cat sat"}`)
 
 // structured reads a field with the form of the answer's text. JSON is a value of the schema, or
 // any object.
-func (a *Ask) structured(f *form, name string) {
+func (a *Ask) structured(f *form, name string) *Problem {
 	var r format
 	if !f.read(name, &r) {
-		return
+		return nil
 	}
+	param := name + ".type"
 	for r.Format != nil {
-		r = *r.Format
+		r, param = *r.Format, name+".format.type"
 	}
 	switch {
-	case r.Type == "json_object":
+	case r.Type == "json_object" && a.API != "messages":
 		a.Value = anyObject
 	case r.Type == "json_schema" && r.Inner != nil:
-		a.Value = Encode(example(r.Inner.Schema, true))
+		a.Value = Encode(example(r.Inner.Schema, true, f.draw()))
 	case r.Type == "json_schema":
-		a.Value = Encode(example(r.Schema, true))
+		a.Value = Encode(example(r.Schema, true, f.draw()))
+	case r.Type == "", r.Type == "text" && a.API != "messages":
+	case a.API == "messages":
+		return badField(param, "%s: Input should be 'json_schema'", param)
+	default:
+		p := badField(param, "Invalid value: '%.50s'. Supported values are: 'json_object', 'json_schema', and 'text'.", r.Type)
+		p.Code = "invalid_value"
+		return p
 	}
+	return nil
+}
+
+// draw is a number that is the same for the same prompt. Prompts of a batch get different labels by it.
+func (f *form) draw() int {
+	h := uint32(2166136261) // FNV-1a
+	for _, name := range []string{"messages", "input", "contents"} {
+		for _, c := range f.fields[name] {
+			h = (h ^ uint32(c)) * 16777619
+		}
+	}
+	return int(h >> 1)
 }

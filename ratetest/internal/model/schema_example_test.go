@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -36,7 +37,7 @@ func TestExample(t *testing.T) {
 		{`7`, `null`, `null`},
 	} {
 		for all, want := range map[bool]string{true: c.all, false: c.fewest} {
-			if got := string(Encode(example(json.RawMessage(c.schema), all))); got != want {
+			if got := string(Encode(example(json.RawMessage(c.schema), all, 0))); got != want {
 				t.Errorf("%s, all %t: %s, want %s", c.schema, all, got, want)
 			}
 		}
@@ -46,11 +47,57 @@ func TestExample(t *testing.T) {
 // A schema that refers to itself ends, with every property that it asks for down to a depth.
 func TestExampleRecurs(t *testing.T) {
 	tree := `{"$defs":{"n":{"type":"object","properties":{"l":{"$ref":"#/$defs/n"},"r":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}`
-	if n := len(Encode(example(json.RawMessage(tree), true))); n < 50 || n > 10_000 {
+	if n := len(Encode(example(json.RawMessage(tree), true, 0))); n < 50 || n > 10_000 {
 		t.Errorf("%d bytes", n)
 	}
 	for _, loop := range []string{`{"$ref":"#"}`, `{"allOf":[{"$ref":"#"}]}`, `{"anyOf":[{"$ref":"#"}],"properties":{"a":{"$ref":"#"}},"required":["a"]}`} {
-		example(json.RawMessage(loop), true)
+		example(json.RawMessage(loop), true, 0)
+	}
+}
+
+// Prompts are labelled by their text: the same label again for the same prompt, and all labels among many prompts.
+func TestLabels(t *testing.T) {
+	const shape = `{"type":"json_schema","json_schema":{"schema":{"type":"object","properties":{"label":{"enum":["good","bad","so-so"]}}}}}`
+	label := func(n int, api, fields string) string {
+		a, p := Read(FamilyOpenAI, api, fmt.Appendf(nil, fields, n))
+		if p != nil {
+			t.Fatal(p.Text)
+		}
+		return string(a.Value)
+	}
+	for api, fields := range map[string]string{
+		"chat":      `{"model":"m","messages":[{"role":"user","content":"Row %d"}],"response_format":` + shape + `}`,
+		"responses": `{"model":"m","input":"Row %d","text":{"format":{"type":"json_schema","schema":{"enum":[1,2,3]}}}}`,
+	} {
+		seen := map[string]bool{}
+		for n := range 50 {
+			is := label(n, api, fields)
+			if seen[is] = true; is != label(n, api, fields) {
+				t.Errorf("%s: prompt %d has two labels", api, n)
+			}
+		}
+		if len(seen) != 3 {
+			t.Errorf("%s: 50 prompts have the labels %v, expected all three", api, seen)
+		}
+	}
+}
+
+// A form of answers that the API does not know is refused in its words.
+func TestFormOfAnswers(t *testing.T) {
+	for _, c := range []struct{ api, fields, param, code, text string }{
+		{"chat", `"messages":[],"response_format":{"type":"json_schemaX"}`, "response_format.type", "invalid_value", "Invalid value: 'json_schemaX'. Supported values are: 'json_object', 'json_schema', and 'text'."},
+		{"responses", `"input":"x","text":{"format":{"type":"yaml"}}`, "text.format.type", "invalid_value", "Invalid value: 'yaml'."},
+		{"messages", `"messages":[],"output_config":{"format":{"type":"json_object"}}`, "output_config.format.type", "", "output_config.format.type: Input should be 'json_schema'"},
+	} {
+		_, p := Read(FamilyOpenAI, c.api, []byte(`{"model":"m","max_tokens":9,`+c.fields+`}`))
+		if p == nil || p.Param != c.param || p.Code != c.code || !strings.HasPrefix(p.Text, c.text) {
+			t.Errorf("%s: %+v", c.fields, p)
+		}
+	}
+	for _, fields := range []string{`"response_format":{"type":"text"}`, `"response_format":null`, `"response_format":{"type":"json_object"}`} {
+		if _, p := Read(FamilyOpenAI, "chat", []byte(`{"model":"m","messages":[{"role":"user","content":"x"}],`+fields+`}`)); p != nil {
+			t.Errorf("%s: %s", fields, p.Text)
+		}
 	}
 }
 
@@ -61,7 +108,7 @@ func FuzzExample(f *testing.F) {
 	f.Add(`{"type":"number","minimum":1e308,"multipleOf":1e-300,"maximum":-1e308}`, true)
 	f.Add(`{"type":"string","pattern":"(a{900}){900}"}`, true)
 	f.Fuzz(func(t *testing.T, schema string, all bool) {
-		if n := len(Encode(example(json.RawMessage(schema), all))); n > 8<<20 {
+		if n := len(Encode(example(json.RawMessage(schema), all, 7))); n > 8<<20 {
 			t.Errorf("%d bytes", n)
 		}
 	})

@@ -59,7 +59,7 @@ func (o *offered) called() *Tool {
 			shape = other
 		}
 	}
-	arguments, _ := example(shape, false).(map[string]any)
+	arguments, _ := example(shape, false, 0).(map[string]any)
 	if arguments == nil {
 		arguments = map[string]any{}
 	}
