@@ -64,7 +64,7 @@ func newServeProvider(p service.Info) *cobra.Command {
 	f.StringVar(&s.config.Preset, "preset", p.Presets[0], "which of its limits: "+strings.Join(p.Presets, ", "))
 	f.StringArrayVar(&s.limits, "limit", nil,
 		"a limit of your own, such as 20/m: N/U for the first, NAME=N/U for any, NAME=N for one of requests at once; "+
-			rate.Forms)
+			rate.Forms+"; repeatable")
 	f.Float64Var(&s.config.Scale, "scale", 1, "how many times faster its clock runs than ours")
 	s.latencies.flags(f, "constant:0s", ", by its clock")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "seed of the latencies")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,18 +64,57 @@ func limitFlag(n int64, per time.Duration) string {
 // try returns commands that try a provider's fake.
 func (s *serveProvider) try(url string, limits []provider.Policy) []string {
 	at := url + "/any/path"
-	limit := "--limit 1/s"
-	for _, p := range limits {
-		if p.Unit == provider.Requests && p.Rule != provider.Concurrency {
-			limit = limitFlag(p.Limit, p.Window)
-			break
-		}
-	}
 	return []string{
 		"curl -i " + at,
 		"paceline explain " + explainedAs(s.about.Name) + at,
-		urls(3, at+"?id=") + "paceline run " + limit + " -",
+		urls(triesOf(limits), at+"?id=") + "paceline run " + serverFlags(limits) + " -",
 	}
+}
+
+// tries is how many requests a command sends that tries a server.
+const tries = 3
+
+// triesOf is how many of them go without a long wait.
+func triesOf(limits []provider.Policy) int {
+	const long = 10 * time.Second
+	n := int64(tries)
+	for _, p := range limits {
+		if p.Unit == provider.Requests && p.Window > long {
+			n = min(n, p.Limit)
+		}
+	}
+	return int(n)
+}
+
+// serverFlags are the limits of run for a server: the first, and all others that so few requests can exceed.
+func serverFlags(limits []provider.Policy) string {
+	var flags []string
+	add := func(flag string) {
+		if !slices.Contains(flags, flag) {
+			flags = append(flags, flag)
+		}
+	}
+	rated := false
+	for _, p := range limits {
+		switch {
+		case p.Rule == provider.Concurrency:
+			if p.Limit < tries {
+				add(fmt.Sprintf("--concurrency %d", p.Limit))
+			}
+		case p.Unit != provider.Requests || rated && p.Limit >= tries && (p.Burst == 0 || p.Burst >= tries):
+		case p.Rule == provider.Bucket && p.Burst > 0 && p.Burst < p.Limit:
+			// Any window of run lets as much through at once as its limit.
+			rated = true
+			add(limitFlag(p.Burst, p.Window*time.Duration(p.Burst)/time.Duration(p.Limit)))
+		default:
+			rated = true
+			add(limitFlag(p.Limit, p.Window))
+		}
+	}
+	if !rated {
+		flags = append([]string{"--limit 1/s"}, flags...)
+	}
+	return strings.Join(flags, " ")
 }
 
 // explainedAs returns the flag with which explain reads answers of this provider. It is empty if

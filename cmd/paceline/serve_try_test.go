@@ -3,14 +3,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/ratetest/service"
 )
 
 // greeted runs a verb of serve until the test ends, and returns what it says at start.
@@ -80,6 +83,32 @@ func TestServeSaysWhatToTry(t *testing.T) {
 				t.Errorf("%d commands with curl and %d with paceline run in\n%s", curls, runs, text)
 			}
 		})
+	}
+}
+
+// The command that tries the server of a provider is refused nothing, at any of its presets.
+func TestTryOfEachProvider(t *testing.T) {
+	t.Parallel()
+	command := regexp.MustCompile(`seq -f '?(\S+?)%g'? ([123]) \| paceline run (.*) -\n`)
+	for _, p := range service.All() {
+		for _, preset := range p.Presets {
+			t.Run(preset, func(t *testing.T) {
+				t.Parallel()
+				m := command.FindStringSubmatch(greeted(t, p.Name, "--preset", preset, "--addr", "127.0.0.1:0"))
+				if m == nil {
+					t.Fatal("no such command")
+				}
+				n, _ := strconv.Atoi(m[2])
+				var in strings.Builder
+				for i := range n {
+					fmt.Fprintf(&in, "%s%d\n", m[1], i+1)
+				}
+				code, stdout, stderr := paceline(in.String(), append(append([]string{"run"}, strings.Fields(m[3])...), "-")...)
+				if code != 0 || !strings.Contains(stderr, m[2]+" done, 0 rejected") || strings.Count(stdout, `"attempts":1,`) != n {
+					t.Errorf("%s: exit %d: %s%s", m[3], code, stderr, stdout)
+				}
+			})
+		}
 	}
 }
 
