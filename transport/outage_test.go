@@ -150,7 +150,7 @@ func TestWhatWaitsForAHostIsShown(t *testing.T) {
 			h := away(time.Hour, errRefused)
 			tr := mustNew(t, transport.Config{Base: h, MaxOutage: most, Client: func(*http.Request) transport.Client { return transport.Client{Name: "ann"} }})
 			for range 2 {
-				go do(t, tr, get(t, "http://a.test/"))
+				go func() { do(t, tr, get(t, "http://a.test/")) }()
 			}
 			synctest.Wait()
 			most, shown := cmp.Or(most, 10*time.Second), false

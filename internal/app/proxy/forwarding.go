@@ -107,8 +107,8 @@ func (a *Answers) take(v *visit) {
 	if v.banned {
 		a.bans.Add(1)
 	}
-	for longest := a.longest.Load(); int64(v.waited) > longest; longest = a.longest.Load() {
-		a.longest.CompareAndSwap(longest, int64(v.waited))
+	for longest := a.longest.Load(); int64(v.waited()) > longest; longest = a.longest.Load() {
+		a.longest.CompareAndSwap(longest, int64(v.waited()))
 	}
 }
 

@@ -62,6 +62,7 @@ type visit struct {
 	key      string   // the name of its key
 	target   string   // the name of its target
 	unsent   bool     // nothing of the last attempt was sent
+	banned   bool     // the last answer is a ban
 	handed   bool     // another process answers it
 	partly   string   // what of the last answer was served; empty: all, or nothing
 	failed   *refusal // why there is no answer of the upstream; nil: there is one
