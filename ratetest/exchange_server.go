@@ -66,6 +66,7 @@ type Config struct {
 //	200 {"status":"OK","req_id":17}           accepted; req_id as sent: a number if it is an integer, null if it is not there
 //	400 {"status":"error","error_msg":"..."}  bad nonce (uses a slot), or api_key or nonce is missing or no number (uses none)
 //	401, 403, 429                             unknown key, banned, limited
+//	413, 415                                  a body of more than 64 KiB, or one that is no form (uses no slot)
 //
 // A request is received, waits for its latency, is checked, waits again and is answered. A client
 // that gives up during a wait changes nothing: its request is already on its way.
@@ -140,7 +141,7 @@ type Report struct {
 	// BadNonce, Limited, Banned and UnknownKey. Judge.Keys has the same for each key, and its fullest
 	// window. Judge.Faults is the number of verdicts of the server that were against its rule.
 	Judge rule.Report
-	// Malformed requests got 400 and used no slot. Dropped requests were on their way when the
+	// Malformed requests got 400, 413 or 415 and used no slot. Dropped requests were on their way when the
 	// server closed.
 	Malformed, Dropped int
 	// Received is the number of well-formed requests. Records has Kept of them.
@@ -217,6 +218,10 @@ func (x *Exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q, status, err := x.read(w, r)
 	if status == 0 {
 		status, err = x.handle(q, err)
+	} else {
+		x.mu.Lock()
+		x.malformed++
+		x.mu.Unlock()
 	}
 	if err != nil {
 		host.Answer(w, status, host.Failure(err.Error()))

@@ -106,7 +106,7 @@ func TestTimeline(t *testing.T) {
 		}
 		report := x.Report()
 		want := rule.Counts{Accepted: 7, BadNonce: 2, Limited: 2, UnknownKey: 1}
-		if report.Judge.Total != want || report.Malformed != 8 || report.Received != 12 || report.Judge.Faults != 0 {
+		if report.Judge.Total != want || report.Malformed != 10 || report.Received != 12 || report.Judge.Faults != 0 {
 			t.Errorf("%+v", report)
 		}
 	})

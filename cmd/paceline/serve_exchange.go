@@ -26,6 +26,7 @@ GET or POST /api/request takes api_key and nonce, in the query or as a form in t
   200 {"status":"OK","req_id":17}
   400 {"status":"error","error_msg":"..."}   bad nonce (uses a slot of the limit), or api_key or nonce is missing (uses none)
   401, 403, 429                              unknown key, banned, over the limit (uses no slot)
+  413, 415                                   the body has more than 64 KiB, or is no form, such as JSON (uses no slot)
 
 Ctrl-C ends the server: it answers the requests under way, and prints a report. A second Ctrl-C aborts.`
 
@@ -140,7 +141,7 @@ type exchangeReport struct {
 	ElapsedSeconds float64             `json:"elapsed_seconds"`
 	Accepted       int                 `json:"accepted"`
 	UnknownKey     int                 `json:"unknown_key"`
-	Malformed      int                 `json:"malformed"` // answered with 400 because of a parameter, which took no slot
+	Malformed      int                 `json:"malformed"` // answered with 400, 413 or 415, and took no slot
 	Dropped        int                 `json:"dropped"`   // under way when the server closed
 	Faults         int                 `json:"faults"`    // found by an independent judge: the server against its rule
 	Limit          int                 `json:"limit"`     // most requests of a key in a window
