@@ -440,6 +440,10 @@ func (f *runFlags) readings(c *run.Config) (err error) {
 			return fmt.Errorf("--ban-status %d, expected 400 to 599", s)
 		}
 	}
+	if what := templateOf(c, "nonce"); what != "" && f.backlog.store == "" && isStoreAddress(f.sharing.store.Address) {
+		return fmt.Errorf("%s with --share: several processes number the same keys, and their nonces cannot arrive in "+
+			"order; expected one process, without --share", what)
+	}
 	for _, s := range f.nonceStatus {
 		switch {
 		case s < 400 || s > 599:
