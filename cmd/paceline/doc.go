@@ -65,6 +65,7 @@
 //	exec.go               exec: flags, and those that it refuses; the server by --preset; starts
 //	                      the program
 //	exec_join.go          exec: joins the daemon or starts it; which runs have a proxy alone
+//	exec_awaited.go       exec: --summary, which waits for the figures of the end
 //	exec_keeper.go        exec: the proxy of one run, in a process of its own; figures at its end
 //	daemon.go             daemon: the verb; what status and stop print
 //	daemon_limits.go      daemon: --limit, --client, --state, --listen and other flags of permits

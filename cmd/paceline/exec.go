@@ -46,6 +46,7 @@ type execFlags struct {
 	proxyFlags
 	hidden   []string // variables of the environment that the program does not get
 	keeper   int      // the process id of the program; 0: this is not the keeper
+	isChild  bool     // this process becomes the program, and its parent awaits the figures
 	inside   bool     // this process is in the namespaces of a captured program, and becomes it
 	capture  bool     // the program's connections are captured
 	local    []uint   // ports of this machine that a captured program reaches
@@ -96,6 +97,8 @@ func newExecFlags() (*execFlags, *cobra.Command) {
 	p := c.Flags()
 	p.IntVar(&x.keeper, "keeper", 0, "the proxy of a run; for paceline itself")
 	_ = p.MarkHidden("keeper")
+	p.BoolVar(&x.isChild, "awaited", false, "its parent awaits the summary; for paceline itself")
+	_ = p.MarkHidden("awaited")
 	p.BoolVar(&x.inside, "inside", false, "in the namespaces of a program; for paceline itself")
 	_ = p.MarkHidden("inside")
 	p.BoolVar(&x.capture, "capture", false, "lead all connections of the program here, whatever it reads (Linux)")
@@ -139,7 +142,8 @@ func (x *execFlags) configured(cmd *cobra.Command) (c proxy.Config, err error) {
 			return c, err
 		}
 	} else {
-		if err := besideConfig(cmd, "apart", "capture", "allow-local", "weight", "head-start", "keeper", "quiet", "summary", "log-level"); err != nil {
+		if err := besideConfig(cmd, "apart", "capture", "allow-local", "weight", "head-start", "keeper", "awaited", "quiet",
+			"summary", "log-level"); err != nil {
 			return c, err
 		}
 		file, err := loadProxy(x.file, x.lookup())
@@ -242,6 +246,9 @@ func (x *execFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if err != nil {
 		return cli.Exit(cli.ExitConfig, err)
+	}
+	if x.summary != "" && !x.isChild {
+		return x.awaited(cmd, self, args)
 	}
 	if x.alone(&c) {
 		line := append([]string{self, "exec", "--keeper", strconv.Itoa(os.Getpid())}, given(cmd.Flags())...)

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,41 @@ func TestExecIsTheProgram(t *testing.T) {
 	stdout, _, err := execs(t, s, ca, "--quiet", "--summary", filepath.Join(t.TempDir(), "s.json"), "--", "sh", "-c", "echo $$; echo $PACELINE_TEST")
 	if err != nil || stdout == "" {
 		t.Error(stdout, err)
+	}
+}
+
+// With --summary the command ends after its line and the file are written, as the program ended, and reaches it by
+// signals. Without a file for standard error, the test would wait for the keeper itself.
+func TestExecAwaitsSummary(t *testing.T) {
+	t.Parallel()
+	race.Without(t)
+	need.Program(t, "curl")
+	s, ca := strictTLS(t)
+	env := ownDaemon(t)
+	for _, c := range []struct{ name, script, flags, ends string }{
+		{"a code", `curl -s -o /dev/null "$0"; exit 3`, "", "exit status 3"},
+		{"a signal, apart", `curl -s -o /dev/null "$0"; kill -TERM $$`, "--apart", "signal: terminated"},
+		{"a signal that is passed on", `curl -s -o /dev/null "$0"; trap 'exit 5' USR1; kill -USR1 $PPID; while :; do sleep 0.01; done`, "", "exit status 5"},
+	} {
+		dir := t.TempDir()
+		errs, err := os.Create(filepath.Join(dir, "errs"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer errs.Close()
+		args := slices.Concat([]string{"exec", "--to", s.URL, "--limit", "20/s", "--ca-file", ca, "--summary", filepath.Join(dir, "s.json")},
+			strings.Fields(c.flags), []string{"--", "sh", "-c", c.script, s.URL + "/?id=0"})
+		p := program(t, args...)
+		p.Env, p.Stderr = append(append(p.Env, env...), "TMPDIR="+dir, "HOME="+dir), errs
+		if err := p.Run(); err == nil || err.Error() != c.ends {
+			t.Errorf("%s: %v, not %s", c.name, err, c.ends)
+		}
+		var said keeper.Figures
+		b, _ := os.ReadFile(filepath.Join(dir, "s.json"))
+		line, _ := os.ReadFile(errs.Name())
+		if json.Unmarshal(b, &said) != nil || said.Requests != 1 || said.Named != 1 || !strings.Contains(string(line), "1 requests to") {
+			t.Errorf("%s: at its end there are %q and %q", c.name, b, line)
+		}
 	}
 }
 

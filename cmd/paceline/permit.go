@@ -132,6 +132,11 @@ func (f *permitFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.Exit(code, err)
 	}
+	return endAs(state, code)
+}
+
+// endAs ends this process as a command ended: by the same signal, or with code.
+func endAs(state *os.ProcessState, code int) error {
 	if sig := state.Sys().(syscall.WaitStatus); sig.Signaled() {
 		endBy(sig.Signal())
 	}
@@ -227,6 +232,14 @@ func (f *permitFlags) again(err error, away time.Duration) (bool, error) {
 
 // runs runs the command, and renews its permit until it ends.
 func (f *permitFlags) runs(child *exec.Cmd, c *permit.Client, g permit.Granted, signals <-chan os.Signal) (*os.ProcessState, error) {
+	renew := time.NewTicker(g.TTL / 4)
+	defer renew.Stop()
+	return runChild(child, signals, renew.C, func(ctx context.Context) { _, _ = c.Renew(ctx, g) }) // else it ends as unknown
+}
+
+// runChild runs a command to its end, and passes signals on to it. At each tick it calls each.
+func runChild(child *exec.Cmd, signals <-chan os.Signal, ticks <-chan time.Time, each func(context.Context)) (
+	*os.ProcessState, error) {
 	runtime.LockOSThread() // of whose end the command would notice
 	defer runtime.UnlockOSThread()
 	dieTogether(child)
@@ -237,13 +250,12 @@ func (f *permitFlags) runs(child *exec.Cmd, c *permit.Client, g permit.Granted, 
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		for renew := time.NewTicker(g.TTL / 4); ; {
+		for {
 			select {
 			case <-ctx.Done():
-				renew.Stop()
 				return
-			case <-renew.C:
-				_, _ = c.Renew(ctx, g) // else it ends as unknown
+			case <-ticks:
+				each(ctx)
 			case s := <-signals:
 				if !ofTerminal(s) {
 					_ = child.Process.Signal(s)
