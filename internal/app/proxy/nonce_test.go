@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -137,6 +140,26 @@ func TestNoncesRiseOverARestart(t *testing.T) {
 		all := server.Records()
 		if total := server.Report().Judge.Total; total.Accepted != 30 || total.Total() != 30 || len(all[0].Nonce) != len("946684800000000") {
 			t.Errorf("%v; the first nonce is %q", total, all[0].Nonce)
+		}
+	})
+}
+
+// If the server has had larger numbers of a key, one line says so, and names the unit. A key in order has none.
+func TestNoncesTooLow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := exchanging(t, latency.Constant(time.Millisecond), "key1", "key2")
+		micros := httptest.NewRequest("GET", fmt.Sprintf("%s?api_key=key1&nonce=%d", ratetest.Path, time.Now().UnixMicro()), nil)
+		server.ServeHTTP(httptest.NewRecorder(), micros)
+		conf := numbering(t, "key1", "key2")
+		var log bytes.Buffer
+		conf.Log, conf.Upstreams[0].Attempts = slog.New(slog.NewTextHandler(&log, nil)), 3
+		virtually(t, server, conf, func(_ *Proxy, client func() *http.Client) { orders(t, client(), 40) })
+		if total := server.Report().Judge.Total; total.BadNonce < lags {
+			t.Fatalf("%v: few nonces were refused", total)
+		}
+		said := log.String()
+		if strings.Count(said, "larger nonces") != 1 || !strings.Contains(said, "nonce_unit (--nonce-unit)") || !strings.Contains(said, "key=K-key1") {
+			t.Errorf("it says: %s", said)
 		}
 	})
 }

@@ -29,6 +29,7 @@ type upstream struct {
 	pages   []string    // the fields of bodies with addresses of further pages
 	told    atomic.Bool // that clients may leave by them
 	mixture mixture
+	lag     lag
 }
 
 // newUpstream returns an Upstream with a way to its server. It keeps an earlier way if that leads

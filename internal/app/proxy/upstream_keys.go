@@ -12,7 +12,9 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/dispatch"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -179,6 +181,43 @@ func (n *numbers) next(of numbered) uint64 {
 		n.all[of] = source
 	}
 	return n.all[of].Next(mono.Time(time.Now().UnixNano()))
+}
+
+// lag notices keys whose last number at the server is above the numbers of the proxy.
+type lag struct {
+	some atomic.Bool // a number was refused
+	mu   sync.Mutex
+	rows map[string]int  // by key: refusals in a row of a number that was made after another refusal
+	told map[string]bool // keys about which a line was logged
+}
+
+// lags is how many refusals in a row show that a key's numbers are too low.
+const lags = 3
+
+// note takes in an attempt. It logs once for each key that the server has had larger numbers.
+func (l *lag) note(v *visit, a *transport.Attempt) {
+	isRefused := a.Said.Refusal == provider.Misordered
+	if !isRefused && !l.some.Load() || a.Key == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case !isRefused && a.Result == limit.Accepted:
+		delete(l.rows, a.Key)
+	case isRefused && a.Number > 1 && slices.ContainsFunc(v.upstream.Servers(), (*Upstream).Numbers):
+		if l.rows == nil {
+			l.rows, l.told = map[string]int{}, map[string]bool{}
+		}
+		l.rows[a.Key]++
+	}
+	l.some.Store(l.some.Load() || isRefused)
+	if l.rows[a.Key] < lags || l.told[a.Key] {
+		return
+	}
+	l.told[a.Key] = true
+	v.proxy.config.Log.Warn("the server has had larger nonces of a key, and refuses those of the proxy. If they had a "+
+		"smaller unit, nonce_unit (--nonce-unit) sets it, such as 1us; expected no other program with this key", "upstream", v.upstream.Name, "key", a.Key)
 }
 
 // Readmit puts all excluded keys back into use, for instance after a payment or the end of a ban.

@@ -243,6 +243,7 @@ func (v *visit) ended(a transport.Attempt) {
 		v.line.enter(v)
 	}
 	v.unsent, v.partly = a.Result == limit.Unsent, ""
+	v.upstream.lag.note(v, &a)
 	v.banned = a.Said.Refusal == provider.Banned
 	if a.Said.Partly {
 		v.partly = a.Said.Parts.String()
