@@ -62,8 +62,9 @@ func newPermit() *cobra.Command {
 	p.StringVar(&f.cost, "cost", "", "what the request costs beside one request: "+permit.CostForms)
 	p.DurationVar(&f.maxWait, "max-wait", 0, "longest wait for the turn; if more is expected, the command ends at once (default: as "+
 		"long as it takes)")
-	p.StringVar(&f.credentialEnv, "credential-env", "", "for a server of paceline exec: environment variable with what its requests send "+
-		"as their key, such as Bearer KEY")
+	p.StringVar(&f.credentialEnv, "credential-env", "", "name of an environment variable with the key of the request, for a server of "+
+		"paceline exec: the whole value of Authorization, such as Bearer KEY, or KEY alone if it is in another field or a parameter. "+
+		"The permit counts in the limits of that key")
 	p.StringVar(&f.client, "client", "", "name of the client whose turn it is: clients get turns by weight")
 	p.IntSliceVar(&f.refused, "refused-code", nil, "exit codes of the command that mean a refused request, such as 75")
 	p.DurationVar(&f.away, "daemon-wait", 30*time.Second, "how long to wait for a daemon that is away")
