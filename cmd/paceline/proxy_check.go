@@ -103,7 +103,8 @@ func loadProxy(name string, env func(string) (string, bool)) (config.File, error
 	f, err := config.Load(name, env)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && errors.As(err, new(*fs.PathError)) && !errors.As(err, new(*config.Error)):
-		return f, cli.Exit(cli.ExitConfig, cli.NoSuchFile(name, err))
+		return f, cli.Exit(cli.ExitConfig, cli.NoSuchFile(name,
+			cli.Expecting(err, "a configuration of the proxy, which paceline proxy --init FILE writes")))
 	case err != nil:
 		return f, cli.Exit(cli.ExitConfig, err)
 	}

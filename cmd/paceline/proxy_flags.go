@@ -290,7 +290,7 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 		u.H2C, text = true, "http://"+rest
 	}
 	if u.To, err = secret.ParseAddress(text); err != nil {
-		return usage("--to: %w, expected such as https://api.example.com", err)
+		return usage("--to %s: %w, expected such as https://api.example.com", secret.SanitizeAddress(f.to), err)
 	}
 	if u.Limits, u.Auto, err = f.allLimits(); err != nil {
 		return u, cli.Usage(err)

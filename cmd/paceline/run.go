@@ -226,6 +226,7 @@ func openRunInput(cmd *cobra.Command, name string) (*runInput, error) {
 	}
 	file, err := os.Open(name)
 	if err != nil {
+		err = cli.Expecting(err, "a file of requests, or - for standard input")
 		return nil, cli.Exit(cli.ExitConfig, cli.NoSuchFile(name, err))
 	}
 	info, err := file.Stat()

@@ -68,6 +68,7 @@ func TestRunBatchRefuses(t *testing.T) {
 		{"--rpm 5 --rule nix " + good, 2, `--rule "nix", expected bucket or rolling` + "\n"},
 		{"--rpm 5 --estimate 1 " + good, 2, "--estimate 1, expected a share from 0 to 1\n"},
 		{"--rpm 5 --estimate 0.05 --base-url http://h " + good, 2, "an estimate of the output helps only where the server counts the output that was used, not with sum\n"},
+		{"--rpm 5 --base-url localhost:9999 " + good, 2, `base URL "localhost:9999": http:// or https:// is missing in front` + "\n"},
 		{"--rpm 5 --base-url ftp://h " + good, 2, `base URL "ftp://h", expected http:// or https://, a host and perhaps a path` + "\n"},
 		{"--rpm 5 --price-input 1 " + good, 2, "--price-input and --price-output, expected both or neither\n"},
 		{"--rpm 5 --per-second --rule rolling " + good, 2, "--per-second, expected limits per minute that are buckets: --preset, --rpm, --tpm, and not --rule rolling\n"},

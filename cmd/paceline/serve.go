@@ -82,7 +82,11 @@ func (l *latencies) laws() (before, after latency.Law, err error) {
 }
 
 func openLaw(name string) (latency.Law, error) {
-	return latency.Parse(name, func(file string) (io.ReadCloser, error) { return os.Open(file) })
+	law, err := latency.Parse(name, func(file string) (io.ReadCloser, error) { return os.Open(file) })
+	if err != nil { // the flag's name is in front
+		err = errors.New(strings.TrimPrefix(err.Error(), "latency: "))
+	}
+	return law, err
 }
 
 // until runs f with a context that the first signal ends; the second ends the process.

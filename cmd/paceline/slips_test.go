@@ -38,8 +38,9 @@ func TestSlips(t *testing.T) {
 		{"a flag beside a variable", "PACELINE_LIMIT=5/s", []string{"run", urls, "--rate", "5/q"}, cli.ExitUsage, "--rate"},
 		{"a deadline as flag", "", []string{"run", urls, "--deadline", "5s"}, cli.ExitUsage, "did you mean --ttl or --until?"},
 		{"a ttl as field", "", []string{"run", ttl, "--limit", "5/s"}, cli.ExitConfig, "did you mean deadline"},
-		{"no input", "", []string{"run", "nosuch.txt", "--limit", "5/s"}, cli.ExitConfig, "no such file"},
-		{"no configuration", "", []string{"proxy", "check", "nosuch.yaml"}, cli.ExitConfig, "no such file"},
+		{"no input", "", []string{"run", "nosuch.txt", "--limit", "5/s"}, cli.ExitConfig, "no such file or directory, expected a file of requests, or - for standard input"},
+		{"no configuration", "", []string{"proxy", "check", "nosuch.yaml"}, cli.ExitConfig, "no such file or directory, expected a configuration of the proxy"},
+		{"a proxy to no URL", "", []string{"proxy", "--to", "127.0.0.1:9999", "--limit", "5/s"}, cli.ExitUsage, "--to 127.0.0.1:9999: http:// or https:// is missing in front, expected such as"},
 		{"nothing to draw", "", []string{"chart", "nosuch.jsonl"}, cli.ExitConfig, "no such file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

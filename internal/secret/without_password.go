@@ -12,12 +12,29 @@ import (
 var ErrAddress = errors.New("the address is no URL: in a name or a password @ is %40, / is %2F, ? is %3F, # is %23 " +
 	"and % is %25, and other signs likewise")
 
+// ErrScheme means that an address has no scheme.
+var ErrScheme = errors.New("http:// or https:// is missing in front")
+
+const alphanumeric = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+// isBare reports whether a text is an address without a scheme, such as localhost:9999 or example.com/v1. No part
+// of it can be a password.
+func isBare(text string) bool {
+	authority, path, _ := strings.Cut(text, "/")
+	host, port, _ := strings.Cut(authority, ":")
+	return (host == "localhost" || strings.Contains(host, ".")) && strings.Trim(host, alphanumeric+".-") == "" &&
+		strings.Trim(port, "0123456789") == "" && strings.Trim(path, alphanumeric+"./_-") == ""
+}
+
 // ParseAddress reads the URL of a server, a store or a proxy: SCHEME://USER:PASSWORD@HOST/PATH.
 // HOST may be a list with commas, or the folder of a socket (%2Frun), as PostgreSQL has both. A
 // text that has an @ elsewhere is refused, since what stands before that @ may be a part of a
-// password. The error is ErrAddress.
+// password. The error is ErrAddress, or ErrScheme.
 func ParseAddress(text string) (*url.URL, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok && text != "" && (isBare(text) || isWord(text)) {
+		return nil, ErrScheme
+	}
 	authority, after := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		authority, after = rest[:i], rest[i:]
@@ -58,14 +75,20 @@ func SanitizeAddress(text string) string {
 	if u, err := ParseAddress(text); err == nil {
 		return sanitized(u)
 	}
-	if text != "" && !strings.ContainsAny(text, ":@=") { // a word
+	if text != "" && isWord(text) {
 		return text
+	}
+	if isBare(text) {
+		return withoutTokens(text)
 	}
 	if scheme, _, ok := strings.Cut(text, ":"); ok && slices.Contains(schemes, strings.ToLower(scheme)) {
 		return scheme + ":…"
 	}
 	return "…"
 }
+
+// isWord reports whether a text has no sign of an address, and so none of a password in one.
+func isWord(text string) bool { return !strings.ContainsAny(text, ":@=") }
 
 // schemes are words that are surely no part of a password.
 var schemes = []string{"http", "https", "h2c", "socks5", "socks5h", "postgres", "postgresql", "redis", "rediss",

@@ -43,6 +43,12 @@ func TestSanitizeAddress(t *testing.T) {
 		{"redis//:pw@h:1", "…"},
 		{"rediss//:pw@h:1/0", "…"},
 		{"nowhere", "nowhere"},
+		{"127.0.0.1:9999", "127.0.0.1:9999"},
+		{"localhost:80/v1", "localhost:80/v1"},
+		{"api.example.com/v1", "api.example.com/v1"},
+		{"name:pw", "…"},
+		{"name:12", "…"},
+		{"h.example:pw", "…"},
 		{"pw:pw@h", "…"},
 		{"host=h password=pw", "…"},
 		{"postgres:host=h password=pw", "postgres:…"},
@@ -52,6 +58,18 @@ func TestSanitizeAddress(t *testing.T) {
 	} {
 		if got := SanitizeAddress(c.text); got != c.want {
 			t.Errorf("%q is shown as %q, not as %q", c.text, got, c.want)
+		}
+	}
+}
+
+// An address without a scheme has an error of its own.
+func TestNoScheme(t *testing.T) {
+	for text, want := range map[string]error{
+		"127.0.0.1:9999": ErrScheme, "localhost": ErrScheme, "api.example.com/v1": ErrScheme, "api": ErrScheme,
+		"": ErrAddress, "name:pw": ErrAddress, "u:pw@h": ErrAddress, "http://a@b@c": ErrAddress, "http://127.0.0.1:9999": nil,
+	} {
+		if _, err := ParseAddress(text); err != want {
+			t.Errorf("%q: %v, not %v", text, err, want)
 		}
 	}
 }

@@ -43,6 +43,14 @@ func NoSuchFile(name string, err error) error {
 	return fmt.Errorf("%w; did you mean %s?", err, strings.Join(found, " or "))
 }
 
+// Expecting adds to the error for a missing file what was expected.
+func Expecting(err error, what string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w, expected %s", err, what)
+	}
+	return err
+}
+
 // FolderOf returns an error if the folder of a file to be written is not there.
 func FolderOf(file string) error {
 	switch info, err := os.Stat(filepath.Dir(file)); {

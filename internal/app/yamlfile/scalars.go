@@ -32,7 +32,7 @@ func Choice(names ...string) Kind {
 
 // Version is the kind of the number of a format, which is this one.
 func Version(only int) Kind {
-	return Kind{As: Form{"const": only}, whole: true, must: true,
+	return Kind{As: Form{"const": only}, whole: true, must: true, missing: ": add version: " + strconv.Itoa(only),
 		Read: func(d Collector, n *yaml.Node, key string, _ reflect.Value) {
 			if n.Value != strconv.Itoa(only) || n.Kind != yaml.ScalarNode {
 				d.Refuse(n, "%s: %s is not %d, the only one there is", key, Show(n), only)

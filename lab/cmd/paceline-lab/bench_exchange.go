@@ -117,7 +117,7 @@ func (b *benchExchange) check(retriesGiven bool) error {
 	x := &b.exchange
 	var err error
 	if x.Latency, err = latency.Parse(b.law, openFile); err != nil {
-		return cli.Usage(fmt.Errorf("--latency: %w", err))
+		return cli.Usage(fmt.Errorf("--%w", err)) // it begins with "latency: "
 	}
 	r, err := rate.Parse(b.limit)
 	if err != nil {

@@ -358,6 +358,8 @@ func TestErrors(t *testing.T) {
 		{one + "bounds: {stall: 0}\n", []string{`proxy.yaml:4:17: stall: "0" is not above 0`}},
 		{one + "    connect_timeout: 0s\n", []string{`proxy.yaml:4:22: connect_timeout: "0s" is not above 0`}},
 		{one + "    answer_timeout: 0m\n", []string{`proxy.yaml:4:21: answer_timeout: "0m" is not above 0`}},
+		{"upstreams:\n  - to: http://example.com\n", []string{`proxy.yaml:1:1: version is missing: add version: 1`}},
+		{head + "upstreams:\n  - to: 127.0.0.1:9999\n", []string{`proxy.yaml:3:9: to: "127.0.0.1:9999": http:// or https:// is missing in front`}},
 		{head + "upstreams:\n  - to: ftp://example.com\n", []string{`proxy.yaml:3:9: to: "ftp://example.com" is no address of a server: want one such as https://`}},
 		{head + "upstreams:\n  - to: https://api.example.com?x=1\n", []string{`proxy.yaml:3:9: upstreams[0].to: it has a query`}},
 		{one + "  - to: https://b.example.com\n    path: /\n", []string{`proxy.yaml:5:11: upstreams[1].path: "/" is that of Upstreams[0], api.example.com, too`}},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"hash"
 	"net/netip"
 	"net/url"
@@ -117,6 +118,10 @@ func (r *reader) address(n *node, what string) *url.URL {
 		return &url.URL{}
 	}
 	u, err := secret.ParseAddress(text)
+	if errors.Is(err, secret.ErrScheme) {
+		r.Refuse(n, "%s: %q: %v", what, secret.SanitizeAddress(text), err)
+		return &url.URL{}
+	}
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		r.Refuse(n, "%s: %q is no address of a server: want one such as https://api.example.com", what,
 			secret.SanitizeAddress(text))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -100,6 +101,9 @@ func NewLLM(c LLMConfig) (*LLM, error) {
 
 // ParseBase reads the address of an API.
 func ParseBase(text string) (*url.URL, error) {
+	if _, err := secret.ParseAddress(text); errors.Is(err, secret.ErrScheme) {
+		return nil, fmt.Errorf("base URL %q: %w", secret.SanitizeAddress(text), err)
+	}
 	base, err := url.Parse(text)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.RawQuery != "" ||
 		base.User != nil {
