@@ -100,7 +100,7 @@ func (f *proxyFlags) run(cmd *cobra.Command) error {
 	defer c.Shared.Close()
 	signals, stop := notified()
 	defer stop()
-	return attendProxy(cmd, p, c, l, signals)
+	return f.attend(cmd, p, c, l, signals, nil)
 }
 
 // open makes the proxy, with its store and its listeners. These come first: a proxy that cannot have its
@@ -137,29 +137,41 @@ func inUse(err error) error {
 	return err
 }
 
-// attendProxy serves until a signal comes. The second signal breaks off requests in flight.
-func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, l listeners, signals <-chan os.Signal) error {
+// teller writes what people are to know, whatever the level of the log: a line in the form of --log.
+func (f *proxyFlags) teller(cmd *cobra.Command) func(line string) {
+	if f.log == "json" {
+		log := logOf(cmd, f.log, slog.LevelInfo)
+		return func(line string) { log.Info(line) }
+	}
+	errs := cli.Harmless(cmd.ErrOrStderr(), "text")
+	return func(line string) { fmt.Fprintln(errs, line) }
+}
+
+// attend serves until a signal comes. The second signal breaks off requests in flight. r is nil without a
+// configuration file.
+func (f *proxyFlags) attend(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, l listeners, signals <-chan os.Signal,
+	r *reload) error {
 	cli.Ballast()
 	again, next := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	notifyAgain(again, next)
 	defer signal.Stop(again)
 	defer signal.Stop(next)
-	watched, err := dashboard.New(dashboard.Config{Live: p.Sources, Title: "paceline proxy"})
+	watched, err := dashboard.New(dashboard.Config{Live: p.Sources, Title: "paceline proxy", Beside: r.lines})
 	if err != nil {
 		l.close()
 		return err
 	}
 	defer watched.Close()
 	p.Mount("/", watched)
-	p.Mount("/metrics", proxyMetrics(p))
+	p.Mount("/metrics", proxyMetrics(p, r))
 	if l.admin != nil { // the page records from now on, so that its first visitor sees the past
 		ctx, stop := context.WithCancel(cmd.Context())
 		defer stop()
 		go watched.Record(ctx)
 	}
 	s := p.Start(l.main, l.admin)
-	errs := cli.Harmless(cmd.ErrOrStderr(), "text")
-	serveMetrics(&c, p, s, l.metrics)
+	tell := f.teller(cmd)
+	serveMetrics(&c, p, s, l.metrics, r)
 	var handed atomic.Bool
 	forwards, err := serveForward(c, s, l.forward)
 	if err == nil {
@@ -170,7 +182,9 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, l listeners
 		s.Stop()
 		return cmp.Or(err, s.Wait())
 	}
-	fmt.Fprint(errs, proxyGreeting(c, l).text()+forwards)
+	if tell(strings.TrimSpace(proxyGreeting(c, l).text())); forwards != "" {
+		tell(forwards)
+	}
 	tellSystemd := func(state string) {
 		if err := proxy.Notify(state, os.Getenv); err != nil {
 			c.Log.Warn("systemd is not told", "state", state, "err", err)
@@ -191,7 +205,7 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, l listeners
 		case <-done: // a test ends it
 			done = nil
 		case <-again:
-			fmt.Fprintln(errs, triedAgain(p.Readmit()))
+			tell(triedAgain(p.Readmit()))
 			continue
 		case <-next:
 			err := startNext(func(err error) {
@@ -209,7 +223,7 @@ func attendProxy(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, l listeners
 			}
 		}
 		tellSystemd("STOPPING=1")
-		fmt.Fprintln(errs, "stopping: finishing what is in flight; once more breaks it off")
+		tell("stopping: finishing what is in flight; once more breaks it off")
 		s.Stop()
 		stopped = time.Now()
 	}
@@ -239,6 +253,8 @@ func openListeners(c *proxy.Config) (l listeners, err error) {
 	if l.main, l.admin, err = proxy.Inherited(os.Getenv); err != nil {
 		return l, cli.Exit(cli.ExitConfig, err)
 	}
+	warnOfPort(c, "listen", c.Listen, l.main)
+	warnOfPort(c, "admin", c.Admin, l.admin)
 	for _, x := range []struct {
 		to                 *net.Listener
 		use, address, flag string
@@ -252,6 +268,18 @@ func openListeners(c *proxy.Config) (l listeners, err error) {
 		}
 	}
 	return l, nil
+}
+
+// warnOfPort tells if systemd opened another port than that of a setting of the file. l may be nil.
+func warnOfPort(c *proxy.Config, setting, address string, l net.Listener) {
+	if l == nil || !c.Live { // a flag has a default, which nobody may have meant
+		return
+	}
+	_, want, err := net.SplitHostPort(address)
+	if _, port, _ := net.SplitHostPort(l.Addr().String()); err == nil && port != want {
+		c.Log.Warn("systemd opened another port than the file has, and that of systemd holds", "setting", setting,
+			"file", address, "opened", l.Addr().String())
+	}
 }
 
 func proxyGreeting(c proxy.Config, l listeners) greeting {
@@ -306,9 +334,14 @@ var proxyFields = map[string]string{
 }
 
 // logOf returns a logger that writes in the form of --log, json or text. With any other form it
-// writes text.
+// writes text. Durations are in milliseconds, and their names say so.
 func logOf(cmd *cobra.Command, form string, level slog.Level) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindDuration {
+			return slog.Float64(a.Key+"_ms", float64(a.Value.Duration().Microseconds())/1000)
+		}
+		return a
+	}}
 	if form == "json" {
 		return slog.New(slog.NewJSONHandler(cli.Harmless(cmd.ErrOrStderr(), "json"), options))
 	}

@@ -8,9 +8,11 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -47,6 +49,7 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	}
 	defer c.Shared.Close()
 	r := &reload{name: f.file, last: file, apply: p.Apply, log: log, told: logOf(cmd, f.log, slog.LevelInfo)}
+	r.ended(nil, "")
 	r.stamp, r.hup = stampOf(file.Names), make(chan os.Signal, 1)
 	signal.Notify(r.hup, syscall.SIGHUP)
 	defer signal.Stop(r.hup)
@@ -56,7 +59,7 @@ func (f *proxyFlags) runFile(cmd *cobra.Command) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	return attendProxy(cmd, p, c, l, signals)
+	return f.attend(cmd, p, c, l, signals, r)
 }
 
 // besideConfig refuses all flags beside --config but those that are given.
@@ -86,6 +89,60 @@ type reload struct {
 	hup       chan os.Signal
 	apply     func(proxy.Config) error
 	log, told *slog.Logger
+
+	mu      sync.Mutex
+	applied time.Time // when the configuration in force was applied
+	wrong   error     // why a later one is not; nil: there is none
+	line    string    // the latest change, for the page; empty: none since the start
+}
+
+// ended notes the end of a reading of the file.
+func (r *reload) ended(err error, line string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wrong = err; line != "" && err == nil || r.applied.IsZero() {
+		r.applied = time.Now()
+	}
+	r.line = line
+}
+
+// lines are for the page. r may be nil.
+func (r *reload) lines() []string {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.line == "" {
+		return nil
+	}
+	return []string{r.line}
+}
+
+// metrics has the names that Prometheus has for its own configuration. r may be nil.
+func (r *reload) metrics() []prometheus.Collector {
+	if r == nil {
+		return nil
+	}
+	gauge := func(name, help string, of func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "paceline_config_last_reload_" + name, Help: help},
+			func() float64 {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				return of()
+			})
+	}
+	return []prometheus.Collector{
+		gauge("successful", "1 if the latest configuration file was applied, 0 if it was refused.", func() float64 {
+			if r.wrong != nil {
+				return 0
+			}
+			return 1
+		}),
+		gauge("success_timestamp_seconds", "When a configuration was last applied.", func() float64 {
+			return float64(r.applied.UnixMilli()) / 1000
+		}),
+	}
 }
 
 // look is the time between two looks at the files. A change is applied when two looks in a row have
@@ -121,6 +178,7 @@ func (r *reload) again(asked bool) {
 	if err == nil && file.Sum == r.last.Sum && !asked {
 		if r.refused {
 			r.refused = false
+			r.ended(nil, "")
 			r.told.Info("the file is right again, and says what is in force", "file", r.name)
 		}
 		return
@@ -131,11 +189,15 @@ func (r *reload) again(asked bool) {
 		}
 	}
 	if r.refused = err != nil; r.refused {
+		r.ended(err, fmt.Sprintf("%s: the configuration is not applied, and that before it goes on: %v",
+			time.Now().Format(time.TimeOnly), err))
 		r.log.Error("the configuration is not applied, and that before it goes on", "file", r.name, "err", err)
 		return
 	}
+	changes := file.Changes(&r.last)
 	r.last, r.stamp = file, stampOf(file.Names)
-	r.told.Info("the configuration is applied", "file", r.name)
+	r.ended(nil, fmt.Sprintf("%s: the configuration is applied; changed: %s", time.Now().Format(time.TimeOnly), changes))
+	r.told.Info("the configuration is applied", "file", r.name, "changed", changes)
 }
 
 // stampOf describes the files by their sizes and times. It changes when one of the files does.

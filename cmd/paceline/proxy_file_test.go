@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/paceline-go/paceline/internal/app/proxy"
 )
 
@@ -65,9 +67,29 @@ func TestReload(t *testing.T) {
 			}
 			log.Reset()
 		}
+		r.ended(nil, "")
+		began := time.Now()
+		reports := func(ok float64, line string) {
+			t.Helper()
+			registry := prometheus.NewRegistry()
+			registry.MustRegister(r.metrics()...)
+			all, err := registry.Gather()
+			if err != nil || len(all) != 2 {
+				t.Fatal(all, err)
+			}
+			at, success := all[0].GetMetric()[0].GetGauge().GetValue(), all[1].GetMetric()[0].GetGauge().GetValue()
+			if changed := at >= float64(began.Unix())+1; success != ok || changed != (len(applied) > 0) {
+				t.Errorf("last reload: %v at %v", success, at)
+			}
+			if lines := strings.Join(r.lines(), "\n"); line == "" != (lines == "") || !strings.Contains(lines, line) || strings.Contains(lines, "secret-") {
+				t.Errorf("the page has %q, want %q", lines, line)
+			}
+		}
+		reports(1, "")
 		expect("nothing has changed", 0, "")
 		write("p.yaml", with("2/s"))
 		expect("a limit", 1, "")
+		reports(1, "the configuration is applied; changed: upstreams.1.limits")
 		if l := applied[0].Upstreams[0].Limits[0]; l.N != 2 {
 			t.Errorf("the limit is %v", l)
 		}
@@ -75,12 +97,17 @@ func TestReload(t *testing.T) {
 		expect("written again", 1, "")
 		write("a.key", "secret-2\n")
 		expect("a key in its file", 2, "")
+		if !strings.Contains(told.String(), "changed=upstreams.1.limits\n") || strings.Contains(told.String(), "secret-") {
+			t.Error(told.String())
+		}
 		write("p.yaml", with("2"))
 		expect("a broken file", 2, `p.yaml:3:41: limits: \"2\" does not say per what time`)
+		reports(0, "p.yaml:3:41: limits")
 		write("p.yaml", "listen: 127.0.0.1:9\n"+with("3/s"))
 		expect("what cannot change", 2, "p.yaml:1:9: listen: ")
 		write("p.yaml", with("2/s"))
 		expect("as it was", 2, "")
+		reports(1, "")
 		if n := strings.Count(told.String(), "is right again"); n != 1 {
 			t.Errorf("a file as it was is told of %d times: %s", n, told.String())
 		}

@@ -46,10 +46,23 @@ func TestProxyFlagsThatAreWrong(t *testing.T) {
 func TestProxyLog(t *testing.T) {
 	for form, lines := range map[string]bool{"text": true, "json": true, "off": false} {
 		cmd := newProxy()
+		var errs strings.Builder
+		cmd.SetErr(&errs)
 		f := proxyFlags{log: form, logLevel: "warn"}
 		log, access, err := f.logs(cmd)
 		if err != nil || !log.Enabled(t.Context(), slog.LevelWarn) || log.Enabled(t.Context(), slog.LevelInfo) || access.Enabled(t.Context(), slog.LevelInfo) != lines {
 			t.Errorf("--log %s: %v, a line per request: %v", form, err, access.Enabled(t.Context(), slog.LevelInfo))
+		}
+		f.teller(cmd)("it begins\nnow")
+		log.With("a", time.Minute).Warn("paused", "for", 1500*time.Millisecond, slog.Group("b", "c", time.Microsecond))
+		want := "it begins\nnow\n|level=WARN msg=paused a_ms=60000 for_ms=1500 b.c_ms=0.001\n"
+		if form == "json" {
+			want = `"msg":"it begins\nnow"}` + "\n|" + `"msg":"paused","a_ms":60000,"for_ms":1500,"b":{"c_ms":0.001}}` + "\n"
+		}
+		for part := range strings.SplitSeq(want, "|") {
+			if !strings.Contains(errs.String(), part) {
+				t.Errorf("--log %s writes\n%swant\n%s", form, errs.String(), part)
+			}
 		}
 	}
 }

@@ -28,7 +28,7 @@ func serveForward(c proxy.Config, s *proxy.Server, l net.Listener) (greeting str
 		return "", cli.Exit(cli.ExitConfig, err)
 	}
 	return fmt.Sprintf("programs reach it by their own addresses with HTTPS_PROXY=http://%s and SSL_CERT_FILE=%s; "+
-		"all variables: --env sh\n", l.Addr(), c.Forward.Bundle), nil
+		"all variables: --env sh", l.Addr(), c.Forward.Bundle), nil
 }
 
 // printEnvironment writes the variables by which programs reach the forward proxy.

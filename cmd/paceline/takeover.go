@@ -54,7 +54,7 @@ func (f *proxyFlags) takeOver(cmd *cobra.Command, c *proxy.Config) (*daemon.Pred
 	defer stop()
 	from, err := daemon.TakeOver(ctx, path)
 	if errors.Is(err, daemon.ErrNoPredecessor) && !child {
-		fmt.Fprintf(cli.Harmless(cmd.ErrOrStderr(), "text"), "--takeover: no process listens at %s, so this one takes nothing over\n", path)
+		f.teller(cmd)(fmt.Sprintf("--takeover: no process listens at %s, so this one takes nothing over", path))
 		return nil, nil
 	}
 	if err != nil {

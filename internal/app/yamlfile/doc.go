@@ -13,4 +13,6 @@
 //	scalars.go   values: texts, durations, numbers, rates, choices; "expected …"
 //	schema.go    the JSON schema of a table
 //	locate.go    the line and column of a Go field in the file
+//	changed_keys.go
+//	             the keys whose values differ in two files
 package yamlfile

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/yamlfile"
+	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Version is the version of the format.
@@ -59,6 +60,20 @@ func (f *File) Locate(err error) error {
 	r.check(f.root, err)
 	return r.Err()
 }
+
+// Changes names the keys whose values differ from those of an earlier file, without the values.
+func (f *File) Changes(was *File) string {
+	if f.Sum == was.Sum {
+		return "nothing"
+	}
+	if keys := yamlfile.Changes(was.root, f.root); len(keys) > 0 {
+		return text.Some(keys, mostChanges)
+	}
+	return "what the file refers to, or its words alone"
+}
+
+// mostChanges is how many keys Changes names.
+const mostChanges = 8
 
 // Load reads a file, with an environment. Names in the file are relative to its folder.
 func Load(name string, env func(string) (string, bool)) (File, error) {
