@@ -343,7 +343,7 @@ func (g *group) bound(now mono.Time, d *pool.Dispatcher, key int, head *pool.Req
 		return at, "slow beginning"
 	case "spacing":
 		return at, "nonce gap"
-	case "concurrency", "sequence":
+	case nonceOrder, "sequence":
 		return at, nonceOrder
 	}
 	return at, "what fits" // the dispatcher keeps a lower rate, since a limit proved too high

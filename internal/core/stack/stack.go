@@ -172,7 +172,9 @@ func (c *Config) rules() (rules []limit.Limiter, err error) {
 		if err != nil {
 			return nil, err
 		}
-		rules = append(rules, l)
+		if rules = append(rules, l); c.InFlight == 0 {
+			rules[len(rules)-1] = limit.Named("nonce order", l) // no user set a bound
+		}
 	}
 	if c.Adapt != nil {
 		l, err := limit.NewAdaptive(*c.Adapt)

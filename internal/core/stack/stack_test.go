@@ -593,16 +593,25 @@ func TestWhatIsLeftReachesTheLimiter(t *testing.T) {
 	}
 }
 
+func (l *line) waitsFor(name string) {
+	l.Helper()
+	if _, r := l.g.Explain(at(0), limit.One); r.Name != name {
+		l.Errorf("it waits for %q, want %q", r.Name, name)
+	}
+}
+
 // Nonces arrive in order one at a time, or a gap apart until the first that comes late.
 func TestOrdered(t *testing.T) {
 	l := newLine(t, stack.Config{Ordered: true})
 	l.sends(0, "a")
 	l.ready(0, afterSettle)
+	l.waitsFor("nonce order")
 	l.ends(ms, "a", served)
 	l.sends(ms, "b")
 	l = newLine(t, stack.Config{Ordered: true, InFlight: 2})
 	l.sends(0, "a", "b")
 	l.ready(0, afterSettle)
+	l.waitsFor("concurrency")
 	l = newLine(t, stack.Config{Ordered: true, Gap: 10 * ms})
 	l.sends(0, "a")
 	l.ready(0, 10*ms)
