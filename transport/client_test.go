@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
@@ -423,6 +424,35 @@ func TestClientHeadStart(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := g.count(from, from+600); n["bulk"] < 298 || n["bulk"] > 302 {
 			t.Errorf("in the next minute %v went", n)
+		}
+	})
+}
+
+// The log has once that most of a client's money is used, and once that all is, and so again the next day.
+func TestClientMoneyIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		tr := mustNew(t, transport.Config{
+			Base: newGoing(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Cost: func(_ *http.Request, c limit.Cost) limit.Cost { c[limit.Money] = 100_000; return c },
+			Client: clients(map[string]transport.Client{"a": {Limit: func() limit.Limiter {
+				return limit.NewAll(limit.Named("year", rolling(t, 365_000_000, 365*24*time.Hour, limit.Money)), limit.Named("day", rolling(t, 1_000_000, 24*time.Hour, limit.Money)))
+			}}}),
+		})
+		for day := range 3 {
+			for i := range 10 {
+				for _, client := range []string{"a", "b"} {
+					if status, _, err := do(t, tr, get(t, "http://a.test/", "Client", client)); status != 200 {
+						t.Fatal(status, err)
+					}
+				}
+				most, all := strings.Count(log.String(), "has used most of its money\" client=a limit=day used_usd=0.8 of_usd=1"), strings.Count(log.String(), "fits\" client=a limit=day used_usd=1 of_usd=1")
+				if wantMost, wantAll := day+(i+3)/10, day+(i+1)/10; most != wantMost || all != wantAll || strings.Count(log.String(), "money") != most+all {
+					t.Fatalf("day %d, after request %d:\n%s", day, i, log.String())
+				}
+				time.Sleep(time.Second)
+			}
+			time.Sleep(24 * time.Hour)
 		}
 	})
 }

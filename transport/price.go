@@ -8,6 +8,7 @@ import (
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/tokens"
 )
@@ -119,4 +120,56 @@ func (s *sent) bills(m *paceline.Limit, o, billed limit.Outcome) limit.Outcome {
 		o.Metered, o.Actual = true, billed.Actual
 	}
 	return o
+}
+
+// spends lets the client's own limit of money tell how much is used.
+func (s *sent) spends() {
+	for _, n := range s.way.nodes[:s.way.count] {
+		if n.partition.Scope == ScopeClient && n.money.Load() {
+			n.spent(s.cost[limit.Money])
+		}
+	}
+}
+
+// A limit of money is told of when mostly is used, and when all is: no request as dear as the latest
+// fits. It is told of anew after the use was below hardly.
+const hardly, mostly = 0.5, 0.8
+
+// spent logs once each that mostly and all of the money is used. cost is that of the latest request.
+func (n *node) spent(cost int64) {
+	var most limit.Usage
+	news := false
+	n.t.group.Update(func(now mono.Time) {
+		level, used := 0, 0.0
+		for _, u := range limit.AppendUsage(nil, n.stack.Own(), now) {
+			if u.Unit != limit.Money || u.Allowed <= 0 {
+				continue
+			}
+			share, at := float64(u.Used)/float64(u.Allowed), 0
+			switch {
+			case u.Used+cost > u.Allowed:
+				at = 2
+			case share >= mostly:
+				at = 1
+			}
+			if used = max(used, share); at > level {
+				level, most = at, u
+			}
+		}
+		if used < hardly {
+			n.told = 0
+		}
+		if news = level > n.told; news {
+			n.told = level
+		}
+	})
+	if !news {
+		return
+	}
+	said := "a client has used most of its money"
+	if most.Used+cost > most.Allowed {
+		said = "a client has used its money: no other request of that cost fits"
+	}
+	n.t.log.Warn(said, "client", n.partition.Client, "limit", most.Limit, "used_usd", float64(most.Used)/1e6, "of_usd",
+		float64(most.Allowed)/1e6)
 }

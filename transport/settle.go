@@ -65,6 +65,9 @@ func (s *sent) settle(o limit.Outcome) {
 	default:
 		s.permit.Settle(o)
 	}
+	if s.cost[limit.Money] > 0 {
+		s.spends()
+	}
 	if h := w.server; h.down.Load() && (o.Result == limit.Accepted || o.Link == limit.Working) {
 		h.served()
 	}
