@@ -378,6 +378,9 @@ func (u *Upstream) checkKeys() *ConfigError {
 			case !send.IsFieldValue(string(f.Value)):
 				return wrong(at, "the value of %s has a control character", f.Name)
 			}
+			if word, meant := f.Slip(); word != "" {
+				return wrong(at, "the value of %s has %s in it, expected %s", f.Name, word, meant)
+			}
 			if f.usesKey() {
 				uses = true
 			}

@@ -53,12 +53,20 @@ func (h *hangups) note(v *visit) {
 	}
 	x.times++
 	x.shortest, x.longest = min(x.shortest, waited), max(x.longest, waited)
-	x.helps = fmt.Sprintf("a longer timeout in the program; or --max-wait below %s, with which it gets 429 and Retry-After",
-		inWords(x.shortest))
+	if x.helps = "a longer timeout in the program"; x.shortest >= leastBound {
+		bound := "--max-wait"
+		if v.proxy.config.Live { // the file says it
+			bound = "max_wait"
+		}
+		x.helps += fmt.Sprintf("; or %s below %s, with which it gets 429 and Retry-After", bound, inWords(x.shortest))
+	}
 	if !x.reported && !h.due {
 		h.due, h.timer = true, time.AfterFunc(hangupsFor, h.report)
 	}
 }
+
+// leastBound is the least bound of waits that is advised. With a lower one hardly a request would wait.
+const leastBound = time.Second
 
 // report writes the lines that are due.
 func (h *hangups) report() {

@@ -131,54 +131,60 @@ func TestInterimAnswersOverHTTP2(t *testing.T) {
 
 // Programs that hang up in line are reported once each, with the waits and what helps.
 func TestHangups(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := to(mustURL(t, "http://up.test"), "1/h")
-		c.MaxWait = 2 * time.Hour
-		x := virtual(t, http.HandlerFunc(hello), c)
-		x.do("GET", "/", "")
-		gone := func(agent string, after time.Duration) {
-			ctx, cancel := context.WithTimeout(context.Background(), after)
-			defer cancel()
-			if resp, text, err := x.try(ctx, "GET", "/?q=secret", "", "User-Agent", agent); err == nil {
-				t.Error("it was served:", resp.Status, text)
-			}
-			synctest.Wait()
+	for bound, live := range map[string]bool{"--max-wait": false, "max_wait": true} {
+		synctest.Test(t, func(t *testing.T) { hangUp(t, bound, live) })
+	}
+}
+
+// hangUp is TestHangups with flags, or with a file.
+func hangUp(t *testing.T, bound string, live bool) {
+	c := to(mustURL(t, "http://up.test"), "1/h")
+	c.Live = live
+	c.MaxWait = 2 * time.Hour
+	x := virtual(t, http.HandlerFunc(hello), c)
+	x.do("GET", "/", "")
+	gone := func(agent string, after time.Duration) {
+		ctx, cancel := context.WithTimeout(context.Background(), after)
+		defer cancel()
+		if resp, text, err := x.try(ctx, "GET", "/?q=secret", "", "User-Agent", agent); err == nil {
+			t.Error("it was served:", resp.Status, text)
 		}
-		for range 3 {
-			gone("python-httpx/0.23.3", 2*time.Second)
-		}
-		gone("", 3*time.Second)
-		lines := func() (all []string) {
-			for line := range strings.Lines(x.log.String()) {
-				if strings.Contains(line, "hung up") {
-					all = append(all, line)
-				}
-			}
-			return all
-		}
-		if got := lines(); got != nil {
-			t.Errorf("too early: %q", got)
-		}
-		time.Sleep(10 * time.Second)
-		gone("python-httpx/0.23.3", time.Second)
-		got := lines()
-		if len(got) != 2 {
-			t.Fatalf("%q", got)
-		}
-		text := strings.Join(got, "")
-		for _, want := range []string{"program=python-httpx times=3 shortest_wait=2s longest_wait=2s", "--max-wait below 2s",
-			`program="a program without User-Agent" times=1 shortest_wait=3s`} {
-			if !strings.Contains(text, want) {
-				t.Errorf("no %q in %s", want, text)
+		synctest.Wait()
+	}
+	for range 3 {
+		gone("python-httpx/0.23.3", 2*time.Second)
+	}
+	gone("", 3*time.Second)
+	lines := func() (all []string) {
+		for line := range strings.Lines(x.log.String()) {
+			if strings.Contains(line, "hung up") {
+				all = append(all, line)
 			}
 		}
-		gone("ruby", time.Second)
-		x.stop()
-		if got := lines(); len(got) != 3 || !strings.Contains(got[2], "program=ruby times=1") {
-			t.Errorf("at the end: %q", got)
+		return all
+	}
+	if got := lines(); got != nil {
+		t.Errorf("too early: %q", got)
+	}
+	time.Sleep(10 * time.Second)
+	gone("python-httpx/0.23.3", time.Second)
+	got := lines()
+	if len(got) != 2 {
+		t.Fatalf("%q", got)
+	}
+	text := strings.Join(got, "")
+	for _, want := range []string{"program=python-httpx times=3 shortest_wait=2s longest_wait=2s", "or " + bound + " below 2s",
+		`program="a program without User-Agent" times=1 shortest_wait=3s`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
 		}
-		if strings.Contains(strings.Join(lines(), ""), "secret") {
-			t.Error("a line has the query")
-		}
-	})
+	}
+	gone("ruby", 54*time.Millisecond)
+	x.stop()
+	if got := lines(); len(got) != 3 || !strings.Contains(got[2], "program=ruby times=1") || !strings.Contains(got[2], `helps="a longer timeout in the program"`) {
+		t.Errorf("at the end: %q", got)
+	}
+	if strings.Contains(strings.Join(lines(), ""), "secret") {
+		t.Error("a line has the query")
+	}
 }

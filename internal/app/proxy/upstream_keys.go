@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/core/dispatch"
 	"github.com/paceline-go/paceline/internal/secret"
-	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
@@ -136,6 +137,19 @@ type words struct {
 func (f Field) usesKey() bool { return strings.Contains(string(f.Value), keyWord) }
 
 func (f Field) usesNonce() bool { return strings.Contains(string(f.Value), nonceWord) }
+
+// braced is what looks like keyWord or nonceWord.
+var braced = regexp.MustCompile(`\{[A-Za-z]+\}`)
+
+// Slip returns what was most likely meant to be keyWord or nonceWord, and which of them.
+func (f Field) Slip() (word, meant string) {
+	for _, w := range braced.FindAllString(string(f.Value), -1) {
+		if all := text.Suggest(w, []string{keyWord, nonceWord}); len(all) > 0 && all[0] != w {
+			return w, all[0]
+		}
+	}
+	return "", ""
+}
 
 // perKey reports whether the value of the field depends on the key of a request.
 func (f Field) perKey() bool { return f.usesKey() || f.usesNonce() }

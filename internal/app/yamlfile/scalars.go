@@ -124,7 +124,7 @@ func (r *Reader) Count(n *yaml.Node, what string) int {
 func (r *Reader) Number(n *yaml.Node, what string) float64 {
 	v, err := strconv.ParseFloat(n.Value, 64)
 	if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		r.Refuse(n, "%s: %s is no number", what, Show(n))
+		r.Refuse(n, "%s: %s is no number, want one such as 0.5 or 2", what, Show(n))
 		return 0
 	}
 	return v

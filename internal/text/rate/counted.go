@@ -51,6 +51,10 @@ func ParseCounted(s string) (Limit, error) {
 		if strings.Contains(problem, ", expected ") { // a zone, of which there is something better to expect
 			return Limit{}, fmt.Errorf("%q: %s", s, problem)
 		}
+		if word := strings.TrimLeft(count, "0123456789. "); unit == limit.Requests && word != count && justLetters(word) &&
+			strings.Contains(problem, "is not a whole number") {
+			problem = fmt.Sprintf("%q is no unit", word)
+		}
 		return Limit{}, fmt.Errorf("%q: %s, expected %s", s, problem, CountedForms)
 	}
 	l := Limit{N: r.N, Per: r.Per, Unit: unit, Zone: zone, Text: r.in(zone)}
@@ -62,6 +66,10 @@ func ParseCounted(s string) (Limit, error) {
 		l.Text = fmt.Sprintf("%d %v/%s", r.N, unit, after(l.Text))
 	}
 	return l, nil
+}
+
+func justLetters(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') })
 }
 
 // after is the part of a rate after its slash.

@@ -38,7 +38,10 @@ func TestParseCounted(t *testing.T) {
 	}
 	for text, says := range map[string]string{
 		"500":            `"500" does not say per what time, expected 100/min, 4500/h, 200000 tokens/d`,
-		"5 apples/d":     `"5 apples" is not a whole number from 1`,
+		"5 apples/d":     `"5 apples/d": "apples" is no unit, expected 100/min`,
+		"1EUR/d":         `"1EUR/d": "EUR" is no unit, expected 100/min, 4500/h, 200000 tokens/d, 50k input/m, 20k output/m, 5USD/d`,
+		"5 tokens/x":     `"x" is not a time`,
+		"5 apples+/d":    `"5 apples+" is not a whole number`,
 		"1.5 tokens/d":   `"1.5" is not a whole number from 1`,
 		"tokens/d":       `"tokens" is not a whole number`,
 		"USD/d":          `"USD" is no sum of dollars`,

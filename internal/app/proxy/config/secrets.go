@@ -227,6 +227,7 @@ func (r *reader) templates(n *node, what string, isPrivate func(name, value stri
 		}) {
 			r.Refuse(key, "%s: %s is there already", what, yamlfile.Show(key))
 		}
+		word, meant := proxy.Field{Value: proxy.Secret(value.Value)}.Slip()
 		switch {
 		case value.Kind == yaml.MappingNode:
 			r.Refuse(value, "%s: the value of %s is a mapping: want quotes around what begins with a brace, such as \"{key}\"",
@@ -235,6 +236,8 @@ func (r *reader) templates(n *node, what string, isPrivate func(name, value stri
 		case value.Kind != yaml.ScalarNode || value.Tag == "!!null":
 			r.Refuse(value, "%s: the value of %s is no text", what, name)
 			continue
+		case word != "":
+			r.Refuse(value, "%s: the value of %s has %s in it, want %s", what, name, word, meant)
 		case !strings.Contains(value.Value, "{key}") && value.Value != "{nonce}" && isPrivate(name, value.Value):
 			r.private(value, fmt.Sprintf("%s: the value of %s without {key} in it", what, name))
 		}

@@ -60,7 +60,7 @@ func (r *reader) sizeOrNone(n *node, what string) int64 {
 func (r *reader) positive(n *node, what string) float64 {
 	v := r.Number(n, what)
 	if v <= 0 && r.Ok() {
-		r.Refuse(n, "%s: %s is not above 0", what, yamlfile.Show(n))
+		r.Refuse(n, "%s: %s is not above 0, want a number such as 0.5 or 2", what, yamlfile.Show(n))
 	}
 	return v
 }
