@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 	reader.Pass, reader.Ended, reader.Meter = format.Checking, t.HasEnded, r.c.Meter
 	r.planning.again = takesTurns(in)
 	began := time.Now()
-	before, told := int64(0), reading{c: &r.c, say: r.Say, said: began}
+	before, told, wrong := int64(0), reading{c: &r.c, say: r.Say, said: began}, wrongLines{c: &r.c}
 	for {
 		q, err := r.intake.read(reader)
 		lines, read := reader.Read()
@@ -76,9 +77,8 @@ func (r *Run) Check(name string, in io.Reader) error {
 			break
 		}
 		if _, invalid := errors.AsType[*format.InputError](err); invalid {
-			if t.Totals.Invalid++; t.Totals.Invalid <= maxListed {
-				r.c.Notice(err.Error())
-			}
+			t.Totals.Invalid++
+			wrong.add(err)
 			continue
 		}
 		if broken, ok := errors.AsType[*input.Unreadable](err); ok {
@@ -92,9 +92,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 		r.starts.add(q, (r.c.Decay > 0 || r.c.lasts(q) > 0) && q.Created.IsZero())
 		r.planning.add(q, size)
 	}
-	if more := t.Totals.Invalid - maxListed; more > 0 {
-		r.c.Notice(fmt.Sprintf("and %d more", more))
-	}
+	wrong.end(name)
 	t.Checked = true
 	r.organizations = newOrganizations(&r.c, r.intake.homes) // the first line names the host, and so the provider
 	r.planning.apart = r.c.prices.usual(r.intake.homes) != ""
@@ -122,6 +120,67 @@ func (r *Run) Check(name string, in io.Reader) error {
 	}
 	return r.planning.tellModels(r.Teller)
 }
+
+// changed is the error about a request whose id has ended with other content. dead says that it is a dead letter.
+type changed struct {
+	*format.InputError
+	id   string
+	dead bool
+}
+
+func (e *changed) Unwrap() error { return e.InputError }
+
+// wrongLines lists the wrong lines of the input. Those from the first changed one on wait for its end: a changed flag
+// changes all lines, and one message is then enough.
+type wrongLines struct {
+	c       *Config
+	first   []error // of both kinds, in the order of the input
+	changed int     // the requests that have changed since their results
+	others  int
+	dead    bool // one that has changed is a dead letter
+}
+
+func (w *wrongLines) add(err error) {
+	other, is := errors.AsType[*changed](err)
+	n := &w.others
+	if is {
+		n, w.dead = &w.changed, w.dead || other.dead
+	}
+	switch *n++; {
+	case *n > maxListed:
+	case !is && len(w.first) == 0:
+		w.c.Notice(err.Error())
+	default:
+		w.first = append(w.first, err)
+	}
+}
+
+func (w *wrongLines) end(name string) {
+	var first *changed
+	for _, err := range w.first {
+		if other, is := errors.AsType[*changed](err); is && w.changed > maxListed {
+			first = cmp.Or(first, other)
+			continue
+		}
+		w.c.Notice(err.Error())
+	}
+	if w.others > maxListed {
+		w.c.Notice(fmt.Sprintf("and %d more", w.others-maxListed))
+	}
+	if first == nil {
+		return
+	}
+	again := ""
+	if w.dead {
+		again = "; --retry-dead sends the dead letters among them as they are now"
+	}
+	w.c.Notice(fmt.Sprintf("%s: %d lines are other requests than their ids have in %s: %s. The first is %q on line "+
+		"%d. For other requests, such as to another model, expected another --out%s", name, w.changed,
+		w.c.files.Named(), hasChanged, first.id, first.Line, again))
+}
+
+// hasChanged says what a digest tells of a changed request.
+const hasChanged = "the method, the URL, a header or the body has changed"
 
 // isOfInput compares the results of earlier runs with the input. Results that it lacks may be of the same requests by
 // other ids. Those requests would be sent twice.
@@ -240,7 +299,16 @@ func (k *intake) read(from *format.Reader) (*format.Request, error) {
 			reason = fmt.Sprintf("id %q is already that of element %d, expected each id once", q.ID, is.Line)
 		}
 	case is.Other && is.Ended:
-		reason = fmt.Sprintf("id %q is another request than %s, expected the same, or an id of its own", q.ID, k.store.Where(q.ID))
+		e := &changed{id: q.ID, dead: is.Dead}
+		again := ""
+		if e.dead {
+			again = "; --retry-dead sends it as it is now"
+		}
+		reason = fmt.Sprintf("id %q is another request than %s: %s; expected the same request, another "+
+			"--out, or an id of its own%s",
+			q.ID, k.store.Where(q.ID), hasChanged, again)
+		e.InputError = &format.InputError{File: from.Name(), Line: q.Line, Column: q.Column, Reason: reason}
+		return nil, e
 	default:
 		reason = fmt.Sprintf("id %q is not what this line had when it was checked", q.ID)
 	}

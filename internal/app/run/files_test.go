@@ -223,6 +223,15 @@ func TestEveryRequestChanged(t *testing.T) {
 	if named, all := strings.Count(told.String(), "than on line"), strings.Count(told.String(), "is another request than"); named != maxListed || all != 3*maxListed {
 		t.Errorf("%d of %d say which line: %+v\n%s", named, all, got.Totals, told.String())
 	}
+	// A file is checked as a whole. One message is enough then.
+	b = newBench(t)
+	b.run(lines("before")...)
+	want := fmt.Sprintf("in: 30 lines are other requests than their ids have in %s: the method, the URL, a header or the body has "+
+		"changed. The first is \"0\" on line 1. For other requests, such as to another model, expected another --out\n", b.config.Out)
+	if got := b.run(append(lines("after"), "none")...); !strings.HasSuffix(got.notices, want) ||
+		strings.Count(got.notices, "\n") != 2 || got.Done != 0 || !errors.Is(got.err, ErrInput) {
+		t.Errorf("%+v, %v, told\n%s\nwant one line beside the wrong one:\n%s", got.Totals, got.err, got.notices, want)
+	}
 }
 
 // An id that has ended belongs to one request. Another request with that id is an error that names
@@ -246,11 +255,11 @@ func TestSameIDOtherRequest(t *testing.T) {
 		{"the same", line("b", "/?b", body), 0, 1, ""},
 		{"written otherwise", line("b", "/?b", `,"headers":{"Y":["2","3"],"x":"1"}, "body" : { "a" : 1 }`), 0, 1, ""},
 		{"another priority, cost and deadline", line("b", "/?b", body+`,"priority":3,"cost":2,"deadline":"1h"`), 0, 1, ""},
-		{"another body", line("b", "/?b", `,"body":{"a":2},"headers":{"X":"1","Y":["2","3"]}`), 0, 0, `in:2:7: id "b" is another request than on line 1 of OUT, expected the same, or an id of its own`},
+		{"another body", line("b", "/?b", `,"body":{"a":2},"headers":{"X":"1","Y":["2","3"]}`), 0, 0, `in:2:7: id "b" is another request than on line 1 of OUT: the method, the URL, a header or the body has changed; expected the same request, another --out, or an id of its own` + "\n"},
 		{"another url", line("b", "/?c", body), 0, 0, `in:2:7: id "b" is another`},
 		{"another header", line("b", "/?b", `,"body":{"a":1},"headers":{"X":"1","Y":["2","4"]}`), 0, 0, `in:2:7: id "b" is another`},
 		{"another method", strings.Replace(line("b", "/?b", body), "POST", "PUT", 1), 0, 0, `in:2:7: id "b" is another`},
-		{"a dead letter", line("dead", "/?other", ""), 0, 0, `in:2:7: id "dead" is another request than on line 1 of DEAD`},
+		{"a dead letter", line("dead", "/?other", ""), 0, 0, `in:2:7: id "dead" is another request than on line 1 of DEAD: the method, the URL, a header or the body has changed; expected the same request, another --out, or an id of its own; --retry-dead sends it as it is now`},
 		{"a dead letter, mended", line("dead", "/?mended", ""), format.AllDead, 2, ""},
 	} {
 		b := newBench(t)

@@ -426,6 +426,7 @@ type seen struct {
 	Line  int  // the line that has the id already; 0: none has
 	Other bool // it is another request than the one that ended, or than the one that was checked
 	Ended bool // it ended in an earlier run
+	Dead  bool // it ended as a dead letter
 	Clash string
 	place int // of the request, counted from 1
 	here  placed
@@ -461,7 +462,8 @@ func (t *Tally) Seen(q *format.Request, checked bool, clash func(line func(forma
 	is := t.ledger[q.Hash]
 	was := is.request()
 	s.place, s.here = place, here
-	s.Line, s.Ended = is.line(), t.past(is) != nil
+	past := t.past(is)
+	s.Line, s.Ended, s.Dead = is.line(), past != nil, past == &t.Totals.SkippedDead
 	s.Other = was != bits && (s.Ended && was != 0 || checked)
 	if clash != nil {
 		s.Clash = clash(func(h format.Hash) int { return t.ledger[h].line() })
