@@ -52,7 +52,9 @@ func (f *llmFlags) plan(r *run.Run) run.Plan {
 			}
 		}
 		if len(others) > 0 {
-			note("%s is %s, as published %s; of %s the same numbers are kept to, which may be wrong: give your account's limits with --rpm, --tpm", f.models, preset.About, preset.AsOf, text.Some(others, 5))
+			note("%s has the limits of %s, as published %s. The run uses them for %s, too, "+
+				"which may be wrong: expected --rpm and --tpm with the limits of your account", f.models, preset.About, preset.AsOf,
+				text.Some(others, 5))
 		}
 	}
 	if p.Unbounded > 0 && f.maxOutput == 0 {
@@ -64,7 +66,8 @@ func (f *llmFlags) plan(r *run.Run) run.Plan {
 	}
 	if n := len(p.Unpriced); n > 0 {
 		const most = 5
-		note("no price is known of %s: --price-input and --price-output, in USD per million tokens, are then those of all models", text.Some(p.Unpriced, most))
+		note("no price is known of %s: expected --price-input and --price-output, in USD per million "+
+			"tokens. They hold for all models", text.Some(p.Unpriced, most))
 	}
 	for _, m := range p.Models {
 		if m.Note != "" {
@@ -86,7 +89,8 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 	for _, v := range []struct {
 		n    int
 		what string
-	}{{p.DoneBefore, "done before"}, {p.DeadBefore, "dead before (--retry-dead)"}, {p.ExpiredBefore, "expired before (--retry-dead=expired)"}, {p.Invalid, "invalid lines"}} {
+	}{{p.DoneBefore, "done before"}, {p.DeadBefore, "dead before (--retry-dead)"},
+		{p.ExpiredBefore, "expired before (--retry-dead=expired)"}, {p.Invalid, noun(p.Invalid, "invalid line", "invalid lines")}} {
 		if v.n > 0 {
 			fmt.Fprintf(&about, ", %s %s", text.Thousands(int64(v.n)), v.what)
 		}

@@ -366,6 +366,9 @@ func (d *decoded) Seek(offset int64, whence int) (int64, error) {
 	return 0, errors.New("a file that is decoded cannot be read from there")
 }
 
+// unescaped makes text readable that the short form for prompts escapes. The first pair keeps an escaped backslash.
+var unescaped = strings.NewReplacer(`\\`, `\\`, `\u007b`, "{")
+
 // printFirst shows the first requests as they would be sent.
 func printFirst(w io.Writer, all []format.PlanRequest) error {
 	var b strings.Builder
@@ -375,7 +378,7 @@ func printFirst(w io.Writer, all []format.PlanRequest) error {
 			fmt.Fprintf(&b, "  %s\n", h)
 		}
 		const most = 2000
-		if body := q.Body; body != "" {
+		if body := unescaped.Replace(q.Body); body != "" {
 			if len(body) > most {
 				body = strings.ToValidUTF8(body[:most], "") + "…"
 			}

@@ -33,11 +33,11 @@ type minute struct {
 // add adds the flags. only is text in brackets about the use of the flags for tokens; empty if they
 // are for any request.
 func (f *minuteFlags) add(p *pflag.FlagSet, only string) {
-	p.Int64Var(&f.rpm, "rpm", 0,
+	p.Var((*countValue)(&f.rpm), "rpm",
 		"most requests per minute. This and the next three are buckets, and replace those of the preset")
-	p.Int64Var(&f.tpm, "tpm", 0, "most tokens per minute, input and output"+only)
-	p.Int64Var(&f.itpm, "itpm", 0, "most input tokens per minute"+only)
-	p.Int64Var(&f.otpm, "otpm", 0, "most output tokens per minute"+only)
+	p.Var((*countValue)(&f.tpm), "tpm", "most tokens per minute, input and output, such as 30k"+only)
+	p.Var((*countValue)(&f.itpm), "itpm", "most input tokens per minute"+only)
+	p.Var((*countValue)(&f.otpm), "otpm", "most output tokens per minute"+only)
 	p.StringArrayVar(&f.each, "limit-model", nil,
 		"limits per minute of one model, in place of the others: NAME=rpm:N,tpm:N,itpm:N,otpm:N, one or more of them; "+
 			"repeatable"+only)
@@ -45,6 +45,21 @@ func (f *minuteFlags) add(p *pflag.FlagSet, only string) {
 		"how the server counts --rpm, --tpm, --itpm, --otpm: bucket (refilled evenly) or rolling (windows). If given, "+
 			"it also holds for the limits of --preset")
 }
+
+// countValue is a flag for a count, in the forms that --limit takes.
+type countValue int64
+
+func (v *countValue) Set(s string) error {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		n, err = rate.ParseCount(s)
+	}
+	*v = countValue(n)
+	return err
+}
+
+func (v *countValue) String() string { return strconv.FormatInt(int64(*v), 10) }
+func (v *countValue) Type() string   { return "int64" }
 
 func (f *minuteFlags) all() []minute {
 	return []minute{{"rpm", f.rpm, limit.Requests}, {"tpm", f.tpm, limit.Tokens}, {"itpm", f.itpm, limit.Input},
@@ -146,7 +161,7 @@ func (f *minuteFlags) ofModels() (all []rate.Limit, models []string, err error) 
 		for part := range strings.SplitSeq(s[i+1:], ",") {
 			what, value, _ := strings.Cut(part, ":")
 			unit, known := units[what]
-			n, err := strconv.ParseInt(value, 10, 64)
+			n, err := rate.ParseCount(value)
 			switch {
 			case !known:
 				return usage("%q, expected rpm:N, tpm:N, itpm:N or otpm:N", part)

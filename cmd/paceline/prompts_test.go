@@ -334,6 +334,7 @@ func TestRunPromptColumnRefuses(t *testing.T) {
 		code       int
 	}{
 		{"--prompt-column text --url " + url + " --model gpt-4o " + table, table + ":3:3: column text is empty, expected a text\n" + table + ":5:3: column text is empty", 4},
+		{"--prompt-column text --id {row.id} --url " + url + " --model gpt-4o " + table, table + ":3:3: column text of id \"", 4},
 		{"--prompt-column text --url " + url + " --model gpt-4o " + rows, "q.jsonl:2:18: column text is empty, expected a text\n", 4},
 		{"--prompt-column txt --url " + url + " --model gpt-4o " + table, `q.csv:1:1: --prompt-column txt: there is no column "txt", expected one of id, text`, 2},
 		{"--prompt-column text --model gpt-4o " + table, "--prompt-column without --url: expected the address of the API, such as --url https://api.openai.com/v1/chat/completions, or a --preset of openai or anthropic", 2},

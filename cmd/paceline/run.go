@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -96,7 +97,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		err = f.prompt.config(f, &c)
 	}
 	if err != nil {
-		return err
+		return withoutFile(name, err)
 	}
 	errs, err := newScreen(f.console.screen(cmd), f)
 	if err != nil {
@@ -157,6 +158,7 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if f.llm.dryRun {
+		readerMayGo()
 		return f.llm.printPlan(cli.Harmless(cmd.OutOrStdout(), f.output), f.plan(r, &c), f.output)
 	}
 	if err := r.Open(); err != nil {
@@ -167,6 +169,14 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	return f.send(cmd.Context(), r, in, signals, errs)
+}
+
+// withoutFile adds to an error that names no flag, such as a missing key, that the input is missing as well.
+func withoutFile(name string, err error) error {
+	if _, missing := os.Stat(name); name != "-" && cli.Code(err) == cli.ExitConfig && errors.Is(missing, fs.ErrNotExist) {
+		return cli.Exit(cli.ExitConfig, fmt.Errorf("%w; %w", cli.NoSuchFile(name, missing), err))
+	}
+	return err
 }
 
 // warn says what the flags do that a user may not expect.
@@ -190,7 +200,7 @@ func (f *runFlags) announce(r *run.Run, in *runInput, c *run.Config, errs *scree
 		return
 	}
 	p := f.llm.plan(r)
-	f.prompt.note(&p, c)
+	f.countingNotes(&p, c)
 	errs.Line(announce(p))
 	for _, n := range p.Notes {
 		errs.Line("note: " + n)

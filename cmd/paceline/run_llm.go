@@ -17,6 +17,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // llmFlags are the flags of run for limits of tokens and for batches for language models.
@@ -267,6 +268,26 @@ func (f *llmFlags) config(cmd *cobra.Command, p format.Provider, c *run.Config, 
 		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s asks for a key: name its environment variable with --key-env, or another server with --base-url", p.BaseURL()))
 	}
 	return withKey(c, p)
+}
+
+// countingNotes adds to a plan what decides how many tokens count.
+func (f *runFlags) countingNotes(p *run.Plan, c *run.Config) {
+	m := c.Meter
+	if l, is := c.Format.(*format.LLM); is {
+		m = l.Meter
+	}
+	if m == nil {
+		return
+	}
+	if f.prompt.schema != "" {
+		p.Notes = append(p.Notes, "the JSON schema goes with each request, and its tokens are among those of the input")
+	}
+	assumed := m.LimitsOf() == "" && m.Count() == tokens.Sum && f.llm.count == tokens.Documented.String()
+	if assumed && len(f.llm.bounded) > 0 {
+		p.Notes = append(p.Notes, "the provider at this address is not known, so a request counts as with the strictest: "+
+			"input and max_tokens. If the server counts the larger of the two, as OpenAI does, --count reserved is faster")
+	}
+	f.prompt.note(p, c)
 }
 
 // withKey puts the keys into the field that the API wants, if no flag says where they go.

@@ -45,7 +45,7 @@ func TestRunPrices(t *testing.T) {
 			"at most $0.39, by the prices of openai as of 20", " (paceline models)\n"}},
 		{"given", known, "--dry-run --price-input 0 --price-output 1", 0, []string{"at most 30,000 out, at most $0.0300\n", "  at most $0.0400\n"}},
 		{"unknown", known + chats("c", "gpt-9", 7) + chats("d", "ft:gpt-4o:org::id", 2), "--dry-run", 0, []string{
-			"no price is known of gpt-9, ft:gpt-4o:org::id: --price-input"}},
+			"no price is known of gpt-9, ft:gpt-4o:org::id: expected --price-input"}},
 		{"sent", chats("a", "gpt-4o-2024-08-06", 3) + chats("b", "gpt-4.1", 2), "", 0, []string{
 			"model gpt-4o-2024-08-06: 3 done, 3 tokens in, ", "model gpt-4.1: 2 done, 2 tokens in, ", "; 5 tokens in, ", " by prices as of 20"}},
 		{"partly", chats("a", "gpt-4o", 1) + chats("b", "gpt-9", 1), "", 0, []string{" without gpt-9 by prices as of 20", "model gpt-9: 1 done, 1 tokens in, "}},
@@ -81,7 +81,7 @@ func TestRunEachModelAlone(t *testing.T) {
 	}{
 		{"a preset", two, "--preset openai:tier1 --rpm 60", []string{
 			"OpenAI has limits of each model, and so has the run: gpt-4o 4m0s (60/m requests binds), gpt-4.1 40s (60/m requests binds), o3 0s",
-			"of gpt-4.1, o3 the same numbers are kept to, which may be wrong"}},
+			"The run uses them for gpt-4.1, o3, too, which may be wrong"}},
 		{"another limit for each", chats("a", "gpt-4o", 200) + strings.ReplaceAll(chats("b", "o3", 10), `"max_tokens":100`, `"max_tokens":3000`), "--rpm 100 --tpm 6000",
 			[]string{"o3 4m0s (6000/m tokens binds), gpt-4o 2m20s (6000/m tokens binds)"}},
 		{"per second, too", two, "--preset openai:tier1 --rpm 60 --per-second", []string{"limits of each model, and so has the run: gpt-4o 4m59s (1/s requests binds), "}},
@@ -265,7 +265,7 @@ func TestRunLimitModel(t *testing.T) {
 			t.Errorf("%d %s, no %q in\n%s", code, stderr, want, stdout)
 		}
 	}
-	if strings.Contains(stdout, "the same numbers are kept to") {
+	if strings.Contains(stdout, "which may be wrong") {
 		t.Errorf("o3 has numbers of its own:\n%s", stdout)
 	}
 	// A name that nothing is for is said: it may be wrong.

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -114,6 +117,60 @@ func TestAppendIsForFiles(t *testing.T) {
 		args := append(strings.Fields(verb), "--append", "--backlog", "sqlite:"+filepath.Join(t.TempDir(), "b.db"))
 		if code, _, stderr := paceline("", args...); code != cli.ExitUsage || !strings.Contains(stderr, "a backlog knows its own requests") {
 			t.Errorf("%s: exit %d, %s", verb, code, stderr)
+		}
+	}
+}
+
+// Of two things that are missing, the key and the input, both are named.
+func TestRunNeitherKeyNorFile(t *testing.T) {
+	t.Parallel()
+	absent := filepath.Join(t.TempDir(), "absent.csv")
+	code, _, stderr := paceline("", "run", absent, "--limit", "none", "--url", "http://127.0.0.1:1/", "--key-env", "PL_NOT_THERE", "--header", "X: {key}")
+	if code != cli.ExitConfig || !strings.Contains(stderr, absent) || !strings.Contains(stderr, "PL_NOT_THERE") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// A plan whose reader goes away ends without a word, as with other programs.
+func TestRunPlanToHead(t *testing.T) {
+	t.Parallel()
+	gone, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	defer to.Close()
+	var stderr bytes.Buffer
+	c := program(t, "run", "--dry-run", "--limit", "none", write(t, "in.jsonl", numbered(9, "http://127.0.0.1:1/")))
+	c.Stdout, c.Stderr = to, &stderr
+	if err := c.Run(); err == nil || stderr.Len() > 0 || !strings.Contains(err.Error(), "broken pipe") {
+		t.Errorf("%v, told %s", err, &stderr)
+	}
+}
+
+// The plan says which tokens count, and shows the text before the prompts as it reads.
+func TestRunPlanOfLabels(t *testing.T) {
+	t.Parallel()
+	table, schema := write(t, "q.csv", "text\nWhy?\n"), write(t, "s.json", `{"type":"object"}`)
+	args := []string{"run", table, "--dry-run", "--prompt-column", "text", "--model", "gpt-4o", "--max-tokens", "5", "--system", `Answer {"label": "x"}, with \u007b`,
+		"--base-url", "http://127.0.0.1:1", "--tpm", "30k"}
+	const unknown, bySchema = "the provider at this address is not known", "the JSON schema goes with each request"
+	for _, c := range []struct {
+		more        []string
+		is, schemas bool
+	}{
+		{nil, true, false}, {[]string{"--count", "sum"}, false, false}, {[]string{"--count", "reserved"}, false, false},
+		{[]string{"--preset", "openai:tier1", "--json-schema", schema}, false, true},
+		{[]string{"--base-url", "https://api.openai.com"}, false, false}, {[]string{"--preset", "azure-openai"}, false, false},
+	} {
+		code, stdout, stderr := paceline("", append(slices.Clone(args), c.more...)...)
+		text := squeezed(stdout)
+		if code != 0 || strings.Contains(text, unknown) != c.is || strings.Contains(text, bySchema) != c.schemas ||
+			!strings.Contains(text, "limit 30000/m tokens") {
+			t.Errorf("%v: exit %d: %s%s", c.more, code, stdout, stderr)
+		}
+		if !strings.Contains(stdout, `Answer {\"label\": \"x\"}, with \\u007b`) {
+			t.Errorf("%v: no readable text in %s", c.more, stdout)
 		}
 	}
 }

@@ -180,7 +180,8 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 		{t.Late, "of them answered after their deadline", screen.Red}, {t.Pages, "of them further pages", ""},
 		{t.Cut, "with more pages (--max-pages)", screen.Red}, {t.SkippedDone, "done before", ""},
 		{t.SkippedDead, "dead before (--retry-dead)", screen.Red},
-		{t.SkippedExpired, "expired before (--retry-dead=expired)", screen.Red}, {t.Invalid, "invalid lines", screen.Red},
+		{t.SkippedExpired, "expired before (--retry-dead=expired)", screen.Red},
+		{t.Invalid, noun(t.Invalid, "invalid line", "invalid lines"), screen.Red},
 		{t.Left, "left", screen.Red}, {t.Appended, "lines appended meanwhile", screen.Red},
 		{t.Unwritten, "of them answered but not written", screen.Red}, {t.Repeats, "possible repeats", screen.Red},
 		{t.Partly, "of them served in part (--partly)", screen.Red}, {t.Length, "of them cut (--retry-dead=length)", screen.Red},
@@ -223,6 +224,14 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 	}
 	s.Ours(fmt.Sprintf("%s; %v", about, wall.Round(10*time.Millisecond)))
 	return nil
+}
+
+// noun is the word for n things.
+func noun(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
 }
 
 // usedOf says how much of the limits was sent. percent is that of the ceiling, to which the order of nonces belongs.

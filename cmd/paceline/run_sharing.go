@@ -141,7 +141,7 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []format.Rate, auto bo
 // plan returns the plan of a dry run, with the first wait that a store requires.
 func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 	p := f.llm.plan(r)
-	f.prompt.note(&p, c)
+	f.countingNotes(&p, c)
 	if c.Every > 0 {
 		p.Notes = append(p.Notes, roundsNote(&p, c.Every))
 	}

@@ -27,6 +27,13 @@ func notified() (signals chan os.Signal, stop func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
+// readerMayGo undoes what notified says of SIGPIPE: nothing is in flight, so the process dies with its reader, such as
+// head, as other programs do.
+func readerMayGo() {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // Reset alone leaves an ignored signal ignored
+	signal.Reset(syscall.SIGPIPE)
+}
+
 // atOnce is how long a further SIGTERM counts as the same one: timeout(1) sends it to a program,
 // and then to its group.
 const atOnce = 100 * time.Millisecond

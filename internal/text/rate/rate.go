@@ -47,7 +47,7 @@ func Parse(s string) (Rate, error) {
 	if !ok {
 		return fail(" does not say per what time")
 	}
-	n, err := number(count)
+	n, err := ParseCount(count)
 	if err != nil {
 		return fail(": %q is not a whole number from 1 to %d%s", count, int64(limit.MaxCost), longer(count, unit))
 	}
@@ -88,8 +88,8 @@ var things = map[string]bool{"requests": true, "request": true, "reqs": true, "r
 
 var errNumber = errors.New("no whole number")
 
-// number reads 20, 1,000, 1_000, 5k, and 20 requests.
-func number(s string) (int64, error) {
+// ParseCount reads 20, 1,000, 1_000, 5k, and 20 requests.
+func ParseCount(s string) (int64, error) {
 	if head, thing, ok := strings.Cut(s, " "); ok && things[strings.ToLower(strings.TrimSpace(thing))] {
 		s = head
 	}

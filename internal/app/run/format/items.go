@@ -221,9 +221,13 @@ func (h *Items) row(r *Reader, q *Request, item *input.Item) error {
 	}
 	if h.c.NotEmpty != "" {
 		if cell, err := item.Row.Get(h.c.NotEmpty); err == nil && strings.TrimSpace(cell.Text) == "" {
+			named := ""
+			if h.maker.ID != nil { // otherwise the id is that of the line
+				named = fmt.Sprintf(" of id %q", made.ID)
+			}
 			return &InputError{File: r.in.Name(), Line: cmp.Or(cell.Line, item.Line),
 				Column: cmp.Or(cell.Column, item.Column),
-				Reason: fmt.Sprintf("column %s is empty, expected a text", h.c.NotEmpty)}
+				Reason: fmt.Sprintf("column %s%s is empty, expected a text", h.c.NotEmpty, named)}
 		}
 	}
 	q.filled, q.row = h.maker.More, item.Row
