@@ -37,6 +37,7 @@
 //	poll_flags.go         run: --every, --rounds: requests that are asked again and again
 //	openapi_flags.go      run: --openapi, by which rows become requests of an operation of an API
 //	page_flags.go         run: --next, by which the address of the next page is found
+//	batch_file.go         run: --batch-file, rows of prompts as a batch file
 //	via_flags.go          run: --via batch: flags that it excludes, and what it prints
 //	token_flags.go        run: where {token} comes from: --auth-command, --oauth-token-url
 //	prompt_flags.go       run: --prompt-column, a prompt of each row

@@ -13,7 +13,7 @@ var groupTable = cli.Groups{
 			id=TEMPLATE      the id of a row, by which a later run knows it, such as '{row.NAME}'
 			curl             the input has lines of curl, as copied from a browser`,
 			`next=HOW method=METHOD input-format=FORMAT format=FORMAT base-url=URL
-			every rounds=N no-header skip-invalid next-while=POINTER max-pages=N openapi=FILE operation=NAME server=URL
+			every rounds=N no-header first=N skip-invalid next-while=POINTER max-pages=N openapi=FILE operation=NAME server=URL
 			init schema max-line max-header max-body queue redirects`},
 		{"Limits", `
 			limit=RATE       the server's limit, per key: 20/s, 500/m, 300/10s; repeatable
@@ -43,7 +43,7 @@ var groupTable = cli.Groups{
 			budget           most money to spend, such as 20USD
 			prompt-column=COLUMN  a prompt of each row; --model NAME, --system TEXT|@FILE
 			dry-run          print the plan (requests, tokens, money, time) and send nothing`,
-			`by=WHEN model=NAME system=TEXT|@FILE json-schema=FILE max-tokens=N via=requests|batch enqueued poll
+			`by=WHEN model=NAME system=TEXT|@FILE json-schema=FILE max-tokens=N via=requests|batch batch-file=FILE enqueued poll
 			tpm itpm otpm limit-model=MODEL=LIMITS rule=bucket|rolling per-second count=WHAT estimate=SHARE
 			max-output price=USD price-input=USD
 			price-output=USD`},

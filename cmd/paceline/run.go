@@ -82,7 +82,11 @@ func newRun() *cobra.Command {
 }
 
 func (f *runFlags) run(cmd *cobra.Command, name string) error {
-	if err := f.backlog.check(cmd); err != nil {
+	err := f.backlog.check(cmd)
+	if err == nil && f.backlog.store != "" {
+		err = refuses(cmd, ofOneRun, "--backlog")
+	}
+	if err != nil {
 		return cli.Usage(err)
 	}
 	notice, err := f.outputIsFile(cmd)
@@ -132,13 +136,9 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 
 	signals, stop := notified()
 	defer stop()
-	if f.backlog.store != "" {
-		return f.viaBacklog(cmd, in, c, signals, errs)
-	}
-	if err := f.via.run(cmd.Context(), in, &c, signals); err != nil {
+	if over, err := f.otherwise(cmd, in, &c, signals, errs); over || err != nil {
 		return err
 	}
-
 	if err := f.upstream.open(cmd, &c); err != nil {
 		return err
 	}
@@ -171,6 +171,18 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 	return f.send(cmd.Context(), r, in, signals, errs)
 }
 
+// otherwise is what does not send each request from here. over says that nothing is left to do.
+func (f *runFlags) otherwise(cmd *cobra.Command, in *runInput, c *run.Config, signals <-chan os.Signal,
+	errs *screen.Screen) (over bool, err error) {
+	switch {
+	case f.backlog.store != "":
+		return true, f.viaBacklog(cmd, in, *c, signals, errs)
+	case f.via.file != "":
+		return true, f.writeBatch(in, *c, signals, errs)
+	}
+	return false, f.via.run(cmd.Context(), in, c, signals)
+}
+
 // withoutFile adds to an error that names no flag, such as a missing key, that the input is missing as well.
 func withoutFile(name string, err error) error {
 	if _, missing := os.Stat(name); name != "-" && cli.Code(err) == cli.ExitConfig && errors.Is(missing, fs.ErrNotExist) {
@@ -200,6 +212,9 @@ func (f *runFlags) announce(r *run.Run, in *runInput, c *run.Config, errs *scree
 		return
 	}
 	p := f.llm.plan(r)
+	if p.Requests == 0 {
+		return
+	}
 	f.countingNotes(&p, c)
 	errs.Line(announce(p))
 	for _, n := range p.Notes {

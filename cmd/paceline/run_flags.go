@@ -45,7 +45,7 @@ type runFlags struct {
 	latencyMax                   time.Duration
 	nonceUnit, nonceGap          time.Duration
 	concurrency, attempts, queue int
-	sameErrors                   int
+	sameErrors, first            int
 	timeout, maxOutage           time.Duration
 	ttl, decay, answerTime       time.Duration
 	renew                        bool
@@ -74,6 +74,12 @@ type runFlags struct {
 	via                          viaFlags
 	upstream                     upstreamFlags
 	backlog                      backlogFlags
+}
+
+// ofOneRun are flags for the input of a run, which no other process shares.
+var ofOneRun = refusals{
+	{"first", "workers of a backlog send all of it"},
+	{"batch-file", "a batch file is for the batches of a provider"},
 }
 
 func newRunFlags() runFlags {
@@ -133,6 +139,8 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.StringVar(&f.partly, "partly", "done", "a request that a limit refused in part: done, with a note in its result (it goes again if it only reads); again; or hold it as a dead letter")
 	p.StringVar(&f.sync, "sync", "group", "group: write to the disk within 100 ms, sooner at 64 lines; always: also before each send, safe even in a power cut")
 	p.BoolVar(&f.trustClock, "trust-clock", false, "measure the time since the run before by the wall clock, also over a reboot. Use it only if nobody set that clock")
+	p.IntVar(&f.first, "first", 0, "send only the first so many requests of the input, as a trial. The "+
+		"same command without it sends the others (default: all)")
 	p.BoolVar(&f.skipInvalid, "skip-invalid", false, "leave out invalid lines instead of not starting")
 	p.StringSliceVar(&f.keepHeaders, "keep-headers", nil, "more fields of the answers to keep; * for all")
 	p.Var(&f.maxLine, "max-line", "longest line of the input")
@@ -161,7 +169,8 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		Organizations: f.organizations, Arrivals: limit.Arrivals{OneWayMax: f.latencyMax, RejectsFree: f.rejectsFree},
 		NonceUnit: f.nonceUnit, Gap: f.nonceGap, Concurrency: f.concurrency, Attempts: f.attempts, SameErrors: f.sameErrors, Timeout: f.timeout,
 		Redirects: f.redirects, Backoff: f.backoff, Queue: f.queue, TTL: f.ttl, Decay: f.decay, Renew: f.renew, Budget: float64(f.budget), Price: f.price, Prices: f.llm.prices,
-		Input:       format.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody)},
+		Input: format.InputLimits{Line: int(f.maxLine), Header: int(f.maxHeader), Body: int(f.maxBody),
+			First: f.first},
 		SkipInvalid: f.skipInvalid, Out: f.out, Dead: f.dead, Summary: f.summary, Stdout: cmd.OutOrStdout(), MaxResponse: int64(f.maxResponse),
 		KeepHeaders: f.keepHeaders, RetryDead: f.retryDead, Append: f.appends, UserAgent: "paceline",
 	}
@@ -467,16 +476,19 @@ func zeroIsNone(cmd *cobra.Command, flag string, d time.Duration) time.Duration 
 
 // atLeast checks that numbers given in flags are not too small.
 func (f *runFlags) atLeast(cmd *cobra.Command) error {
-	leastFlights := int64(0) // unset
+	leastFlights, leastFirst := int64(0), int64(0) // unset
 	if cmd.Flag("concurrency").Changed {
 		leastFlights = 1
+	}
+	if isGiven(cmd, "first") {
+		leastFirst = 1
 	}
 	for _, n := range []struct {
 		flag  string
 		value int64
 		least int64
 	}{
-		{"concurrency", int64(f.concurrency), leastFlights}, {"attempts", int64(f.attempts), 1}, {"same-errors", int64(f.sameErrors), 0}, {"queue", int64(f.queue), 1},
+		{"concurrency", int64(f.concurrency), leastFlights}, {"attempts", int64(f.attempts), 1}, {"same-errors", int64(f.sameErrors), 0}, {"queue", int64(f.queue), 1}, {"first", int64(f.first), leastFirst},
 		{"redirects", int64(f.redirects), 0}, {"timeout", int64(f.timeout), 1}, {"max-outage", int64(f.maxOutage), 0}, {"ttl", int64(f.ttl), 0}, {"decay", int64(f.decay), 0}, {"answer-time", int64(f.answerTime), 0}, {"latency-max", int64(f.latencyMax), 0},
 		{"nonce-unit", int64(f.nonceUnit), 1}, {"nonce-gap", int64(f.nonceGap), 0},
 		{"backoff-base", int64(f.backoff.Base), 1}, {"backoff-max", int64(f.backoff.Max), 1},

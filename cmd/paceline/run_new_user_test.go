@@ -121,6 +121,44 @@ func TestAppendIsForFiles(t *testing.T) {
 	}
 }
 
+// A trial sends the first requests of any form of input, whatever is in the rest. The same command then sends the others.
+func TestRunFirst(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"in.csv": "id\n0\n1\n2\n3\n4\n", "in.jsonl": "{\"id\":0}\n\n{\"id\":1}\n{\"id\":2}\n{\"id\":3}\n{\"id\":4}\n", "in.json": `[{"id":0},{"id":1},{"id":2},{"id":3},{"id":4}]`,
+	} {
+		lib := newLibrary(t, func(http.ResponseWriter, *http.Request) {})
+		in, out := write(t, name, text), filepath.Join(t.TempDir(), "out.jsonl")
+		args := []string{"run", in, "--limit", "none", "--url", lib.URL + "/?id={row.id}", "--out", out}
+		trial := append(slices.Clone(args), "--first", "2")
+		if code, stdout, _ := paceline("", append(trial, "--dry-run")...); code != 0 || !strings.HasPrefix(squeezed(stdout), "requests 2 to send") {
+			t.Errorf("%s: the plan: %d %s", name, code, stdout)
+		}
+		for _, step := range []struct {
+			args      []string
+			code, all int
+			says      string
+		}{
+			{trial, 0, 2, "2 to send, 2 done"}, {trial, 0, 2, "0 to send, 0 done"}, {args, 0, 5, "3 to send, 3 done"},
+			{trial, 0, 5, "0 to send, 0 done"},
+		} {
+			code, _, stderr := paceline("", step.args...)
+			if code != step.code || lib.count() != step.all || !strings.Contains(stderr, step.says) || strings.Contains(stderr, "appended") || strings.Contains(stderr, "not in") {
+				t.Errorf("%s, %v: exit %d, %d asked: %s", name, step.args, code, lib.count(), stderr)
+			}
+		}
+	}
+	lib := newLibrary(t, func(http.ResponseWriter, *http.Request) {})
+	if code, _, stderr := paceline(numbered(9, lib.URL)+"}\n", "run", "-", "--limit", "none", "--first", "4"); code != 0 || lib.count() != 4 {
+		t.Errorf("a pipe: exit %d, %d asked: %s", code, lib.count(), stderr)
+	}
+	for _, args := range []string{"--first 0", "--first -3", "--first 5 --backlog sqlite:b.db"} {
+		if code, _, stderr := paceline("", append([]string{"run", "x.jsonl", "--limit", "none"}, strings.Fields(args)...)...); code != cli.ExitUsage || !strings.Contains(stderr, "--first") {
+			t.Errorf("%s: exit %d: %s", args, code, stderr)
+		}
+	}
+}
+
 // Of two things that are missing, the key and the input, both are named.
 func TestRunNeitherKeyNorFile(t *testing.T) {
 	t.Parallel()

@@ -20,18 +20,26 @@ import (
 // viaFlags have the provider's own batch API send what it can.
 type viaFlags struct {
 	via      string
+	file     string // for a batch of rows
 	enqueued int64
 	poll     time.Duration
+
+	told bool // a summary of the batches
 }
 
 func (f *viaFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.via, "via", "requests", "how a batch file goes: requests, one by one; batch: through the provider's own batch API, at half the price, within a day. The same command again goes on with its batches. What they do not serve is sent one by one")
+	p.StringVar(&f.file, "batch-file", "", "with --prompt-column: FILE to write the prompts of rows to, as a batch file for "+
+		"--via batch; nothing is sent")
 	p.Int64Var(&f.enqueued, "enqueued", 0, "with --via batch: most tokens of input in batches of a model that have not ended (default: no bound)")
 	p.DurationVar(&f.poll, "poll", 30*time.Second, "with --via batch: time between two looks at the batches")
 }
 
 // check returns why the flags do not go together.
 func (f *viaFlags) check(cmd *cobra.Command, of *runFlags) error {
+	if others := givenOf(cmd, "via dry-run"); f.file != "" && len(others) > 0 {
+		return fmt.Errorf("--batch-file with %s, expected one of the two", others[0])
+	}
 	switch {
 	case f.via != "requests" && f.via != "batch":
 		return fmt.Errorf("--via %q, expected requests or batch", f.via)
@@ -94,7 +102,8 @@ func (f *viaFlags) run(ctx context.Context, in *runInput, c *run.Config, signals
 		case <-ended:
 		}
 	}()
-	err := viabatch.Run(ctx, b)
+	var err error
+	f.told, err = viabatch.Run(ctx, b)
 	select {
 	case <-interrupted:
 		return cli.Exit(cli.ExitInterrupted, fmt.Errorf("interrupted: the provider goes on with the batches that it has; the same command takes in their results (%s.batches)", files.Out))

@@ -35,16 +35,65 @@ func TestRunViaBatch(t *testing.T) {
 	if code != cli.ExitSomeFailed || !strings.Contains(stderr, "batches of the provider: 3 requests are done, 1 dead, 0 left to send; at half the price") || strings.Contains(stderr, "every window") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
+	// The summary of the batches is the only one.
+	if strings.Contains(stderr, "plan: ") || strings.Contains(stderr, "done before") || !strings.Contains(stderr, "4 requests of model gpt-4o went to the provider as batch batch_") {
+		t.Errorf("said besides: %s", stderr)
+	}
 	out, _ := os.ReadFile("out.jsonl")
 	dead, _ := os.ReadFile("out.errors.jsonl")
 	if strings.Count(string(out), `"status_code":200`) != 3 || strings.Count(string(dead), `"status_code":400`) != 1 {
 		t.Errorf("%s\n%s", out, dead)
 	}
-	if code, _, stderr := paceline("", args...); code != cli.ExitSomeFailed || strings.Contains(stderr, "batches of") {
+	if code, _, stderr := paceline("", args...); code != cli.ExitSomeFailed || strings.Contains(stderr, "batches of") || !strings.Contains(stderr, "3 done before") {
 		t.Errorf("again: exit %d: %s", code, stderr)
 	}
 	if n := len(server.Report().Verdicts); n != 0 {
 		t.Errorf("%v were sent one by one", server.Report().Verdicts)
+	}
+}
+
+// Rows become a batch file, which the provider's batches take, and whose results have the ids of the rows.
+func TestRunBatchFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("KEY", "sk-viabatch-0123456789")
+	if err := os.WriteFile("rows.csv", []byte("id,text\na,\"Why \"\"so\"\"?\"\nb,Who?\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for preset, c := range map[string]struct {
+		provider llm.Provider
+		model    string
+		done     string
+	}{"openai:tier1": {llm.OpenAI, "gpt-4o", `"status_code":200`}, "anthropic:start": {llm.Anthropic, "claude-sonnet-4", `"type":"succeeded"`}} {
+		server, err := llm.New(llm.Config{Provider: c.provider, Published: true, BatchPace: time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := httptest.NewServer(server)
+		file := c.provider.String() + ".jsonl"
+		args := []string{"run", "rows.csv", "--prompt-column", "text", "--model", c.model, "--max-tokens", "9", "--id", "{row.id}", "--preset", preset, "--base-url", s.URL,
+			"--key-env", "KEY", "--batch-file", file}
+		code, stdout, stderr := paceline("", args...)
+		if code != 0 || stdout != "" || stderr != "2 prompts are in "+file+"; --via batch with this file sends them at half the price\n" {
+			t.Errorf("%s: exit %d: %s%s", preset, code, stdout, stderr)
+		}
+		if code, _, stderr := paceline("", args...); code != cli.ExitConfig || !strings.Contains(stderr, "file exists") {
+			t.Errorf("%s, again: exit %d: %s", preset, code, stderr)
+		}
+		if n := len(server.Report().Verdicts); n != 0 {
+			t.Errorf("%s: %v was sent", preset, server.Report().Verdicts)
+		}
+		code, _, stderr = paceline("", "run", file, "--via", "batch", "--poll", "5ms", "--preset", preset, "--base-url", s.URL, "--key-env", "KEY", "--out", "out."+file)
+		out, _ := os.ReadFile("out." + file)
+		if code != 0 || strings.Count(string(out), c.done) != 2 || !strings.Contains(string(out), `"custom_id":"a"`) || !strings.Contains(string(out), `"custom_id":"b"`) {
+			t.Errorf("%s: exit %d: %s\n%s", preset, code, stderr, out)
+		}
+		s.Close()
+	}
+	for args, says := range map[string]string{"rows.csv --url http://127.0.0.1:1/{row.id}": "expected --prompt-column", "- --prompt-column text --model m --base-url http://127.0.0.1:1": "expected a file",
+		"rows.csv --dry-run": "--batch-file with --dry-run"} {
+		if code, _, stderr := paceline("text\nx\n", append([]string{"run", "--limit", "none", "--batch-file", "x.jsonl"}, strings.Fields(args)...)...); code != cli.ExitUsage || !strings.Contains(stderr, says) {
+			t.Errorf("%s: exit %d: %s", args, code, stderr)
+		}
 	}
 }
 

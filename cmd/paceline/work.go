@@ -45,7 +45,7 @@ func newWork() *cobra.Command {
 	f.add(c)
 	c.Flag("concurrency").Usage = "most requests in flight; unset: 64" // other workers are there for what is slow
 	c.Flags().BoolVar(&untilEmpty, "until-empty", false, "end when each request of the backlog has a result (default: wait for more)")
-	for _, all := range []refusals{notWithBacklog, notAtWork} {
+	for _, all := range []refusals{notWithBacklog, notAtWork, ofOneRun} {
 		for _, r := range all {
 			hide(c, r.flags)
 		}
@@ -58,7 +58,7 @@ func (f *runFlags) work(cmd *cobra.Command, untilEmpty bool) error {
 	if f.backlog.store == "" {
 		return cli.Usage(errors.New("--backlog is required, expected sqlite:FILE or postgres://…"))
 	}
-	if err := errors.Join(refuses(cmd, notAtWork, "paceline work"), f.backlog.check(cmd)); err != nil {
+	if err := errors.Join(refuses(cmd, append(notAtWork, ofOneRun...), "paceline work"), f.backlog.check(cmd)); err != nil {
 		return cli.Usage(err)
 	}
 	c, err := f.config(cmd)

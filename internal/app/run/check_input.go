@@ -187,7 +187,7 @@ const hasChanged = "the method, the URL, a header or the body has changed"
 func (r *Run) isOfInput(name string) error {
 	there, absent := r.tally.Listed()
 	n := r.planning.plan.Requests
-	if r.c.Append || r.c.Out == "-" || absent == 0 || n == 0 {
+	if r.c.Append || r.c.Out == "-" || absent == 0 || n == 0 || r.c.Input.First > 0 && there > 0 {
 		return nil
 	}
 	out := r.c.files.Named()

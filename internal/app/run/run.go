@@ -240,7 +240,7 @@ func (r *Run) Send(ctx context.Context, name string, in io.Reader) error {
 		r.Say("%s in %s for one before them that has not ended", text.Count(waiting, "result waits", "results wait"),
 			r.c.Out)
 	}
-	if gone := r.course.left(); gone && known != nil {
+	if gone := r.course.left(); gone && known != nil && r.c.Input.First == 0 {
 		f.appended(name, all, known.N)
 	}
 	switch c := r.course; {

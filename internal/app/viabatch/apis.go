@@ -44,6 +44,9 @@ func apiOf(r *remote, p format.Provider) api {
 	return openAI{r}
 }
 
+// Line is a request as a line of a batch file of the provider, without its line break.
+func Line(of format.Provider, q *format.Request) []byte { return apiOf(nil, of).line(q) }
+
 // made is a batch as either API shows it, as far as it matters here.
 type made struct {
 	ID       string

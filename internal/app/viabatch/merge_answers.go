@@ -138,11 +138,11 @@ func (b *batches) pays(e *entry, body []byte) {
 	b.served.usd += part * send.Price(m, api, u)
 }
 
-// tell says what the batches brought.
-func (b *batches) tell() {
+// tell says what the batches brought, if there was one.
+func (b *batches) tell() (told bool) {
 	n := &b.served
 	if n.done+n.dead+n.open == 0 {
-		return
+		return false
 	}
 	text := fmt.Sprintf("batches of the provider: %s done, %d dead, %d left to send",
 		text.Count(n.done, "request is", "requests are"), n.dead, n.open)
@@ -153,4 +153,5 @@ func (b *batches) tell() {
 		text += "; the price of some is not known"
 	}
 	b.Notice(text)
+	return true
 }

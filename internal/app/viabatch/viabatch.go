@@ -60,8 +60,9 @@ type batches struct {
 }
 
 // Run makes batches of all requests without a result, waits for their ends, and writes their results.
-// It returns nil if no batch is left. After any error, also that of ctx, the same Config goes on.
-func Run(ctx context.Context, c Config) error {
+// The error is nil if no batch is left; told says that Notice got a summary. After any error, also that of ctx, the
+// same Config goes on.
+func Run(ctx context.Context, c Config) (told bool, err error) {
 	c.Poll = cmp.Or(c.Poll, 30*time.Second)
 	if c.Notice == nil {
 		c.Notice = func(string) {}
@@ -72,10 +73,10 @@ func Run(ctx context.Context, c Config) error {
 	most, size := b.api.bounds()
 	b.MostLines, b.MostBytes = cmp.Or(c.MostLines, most), cmp.Or(c.MostBytes, size)
 	if err := b.open(); err != nil {
-		return err
+		return false, err
 	}
-	err := b.run(ctx)
-	return errors.Join(err, b.close())
+	told, err = b.run(ctx)
+	return told, errors.Join(err, b.close())
 }
 
 // open opens the files, and reads what earlier commands left.
@@ -151,17 +152,17 @@ func (b *batches) close() (err error) {
 }
 
 // run gives requests away until each has been in a batch that has ended.
-func (b *batches) run(ctx context.Context) error {
+func (b *batches) run(ctx context.Context) (told bool, err error) {
 	if err := b.adopt(ctx); err != nil {
-		return err
+		return false, err
 	}
 	for {
 		if err := b.give(ctx); err != nil {
-			return err
+			return false, err
 		}
 		for len(b.ledger.open()) > 0 {
 			if err := b.look(ctx); err != nil {
-				return err
+				return false, err
 			}
 		}
 		if !b.ledger.later {
@@ -170,11 +171,10 @@ func (b *batches) run(ctx context.Context) error {
 		b.ledger.later = false
 		const rests = 10 // of looks: what was enqueued elsewhere has to end
 		if err := sleep(ctx, rests*b.Poll); err != nil {
-			return err
+			return false, err
 		}
 	}
-	b.tell()
-	return nil
+	return b.tell(), nil
 }
 
 // give reads the input, and makes batches of all that has neither a result nor a batch.
@@ -261,8 +261,8 @@ func (b *batches) submit(ctx context.Context, c *chunk) error {
 		}
 		return err
 	}
-	b.Notice(fmt.Sprintf("%s of %s given to the provider as %s, about %s tokens of input",
-		text.Count(len(c.Requests), "request is", "requests are"), text.Sanitize(c.Model), text.Sanitize(id),
+	b.Notice(fmt.Sprintf("%s of model %s went to the provider as batch %s, with about %s tokens of input",
+		text.Count(len(c.Requests), "request", "requests"), text.Sanitize(c.Model), text.Sanitize(id),
 		text.Thousands(c.Tokens)))
 	return b.ledger.made(&c.entry, id)
 }

@@ -91,7 +91,10 @@ func newBench(t *testing.T, p format.Provider, c llm.Config, text string) *bench
 	return b
 }
 
-func (b *bench) run() error { return Run(b.t.Context(), b.config) }
+func (b *bench) run() error {
+	_, err := Run(b.t.Context(), b.config)
+	return err
+}
 
 // results are the ids of a file of results, sorted, as the run that follows reads them.
 func (b *bench) results(path string, isDead bool) (ids []string) {
@@ -227,7 +230,7 @@ func TestGoesOn(t *testing.T) {
 					}
 					return served, nil
 				}
-				if err := Run(ctx, b.config); err == nil && stop < 6 {
+				if _, err := Run(ctx, b.config); err == nil && stop < 6 {
 					t.Fatalf("stop %d: it was not stopped", stop)
 				}
 				for _, path := range []string{b.config.Out, b.config.Out + ".batches"} { // half a line, as a kill leaves it

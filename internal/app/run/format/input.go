@@ -88,6 +88,7 @@ type InputLimits struct {
 	Header int   // the most bytes of header names and values; if zero, 64 KiB
 	Body   int   // the most bytes of a body; if zero, as many as in a line
 	Cost   int64 // the largest cost that the limits allow; if zero, limit.MaxCost
+	First  int   // the input ends behind so many requests; if zero, at its end
 }
 
 func (l InputLimits) defaults() InputLimits {
@@ -120,6 +121,7 @@ type Reader struct {
 	raw     []byte                  // the latest line, valid until the following one is read
 	Ended   func(id string) bool    // if not nil, it reports requests whose body and cost are not needed
 	Passes  func(model string) bool // if not nil, it reports models whose requests are passed over
+	taken   int                     // the requests that Next has returned
 }
 
 // pass says whether the input is read once, or twice to check it first.
@@ -156,16 +158,23 @@ func NewReader(f Format, name string, in io.Reader, limits InputLimits) *Reader 
 // fails with an *InputError, and the following call reads the next line. Other errors come from
 // reading. Blank lines are passed over but counted.
 func (r *Reader) Next() (*Request, error) {
+	if r.limits.First > 0 && r.taken == r.limits.First {
+		return nil, io.EOF
+	}
 	q, err := r.next()
-	if err != nil || r.Meter == nil {
+	if err != nil {
 		return q, err
 	}
-	if err = r.measure(q); err != nil {
+	if r.Meter != nil {
+		err = r.measure(q)
+	}
+	if err != nil {
 		if r.item != nil && r.item.JSON != nil {
 			err = r.item.Place(err)
 		}
 		return nil, err
 	}
+	r.taken++
 	return q, nil
 }
 
