@@ -14,6 +14,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/dispatch"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text"
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
