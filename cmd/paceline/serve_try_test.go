@@ -94,7 +94,7 @@ func TestTryOfEachProvider(t *testing.T) {
 		for _, preset := range p.Presets {
 			t.Run(preset, func(t *testing.T) {
 				t.Parallel()
-				m := command.FindStringSubmatch(greeted(t, p.Name, "--preset", preset, "--addr", "127.0.0.1:0"))
+				m := command.FindStringSubmatch(greeted(t, p.Name, "--preset", preset, "--latency-after", "constant:100ms", "--addr", "127.0.0.1:0"))
 				if m == nil {
 					t.Fatal("no such command")
 				}
