@@ -43,6 +43,9 @@ func TestBaseURLs(t *testing.T) {
 	} {
 		_, err := NewLLM(LLMConfig{BaseURL: address})
 		want := fmt.Sprintf("base URL %q, expected http:// or https://, a host and perhaps a path", secret.SanitizeAddress(address))
+		if !strings.Contains(address, ":") || strings.HasPrefix(address, "//") {
+			want = fmt.Sprintf("base URL %q: http:// or https:// is missing in front", address)
+		}
 		if (err == nil) != ok || err != nil && err.Error() != want {
 			t.Errorf("%q: %v", address, err)
 		}
