@@ -200,7 +200,7 @@ func TestProxyCheckRefuses(t *testing.T) {
 		{"check two.yaml", cli.ExitConfig, []string{`two.yaml:4:5: upstreams[1].path: "/" is that of Upstreams[0], a.example.com, too`}},
 		{"check many.yaml", cli.ExitConfig, []string{`many.yaml:1:10: version: "2" is not 1`, `many.yaml:2:1: "lisen" is not known`, "did you mean listen?", `many.yaml:5:27: env: the variable NOT_SET_ANYWHERE is not set`}},
 		{"check", cli.ExitUsage, []string{"want one configuration file; paceline proxy --init paceline.yaml writes one"}},
-		{"check two.yml", cli.ExitConfig, []string{"two.yml: no such file or directory; did you mean two.yaml?"}},
+		{"check two.yml", cli.ExitConfig, []string{"two.yml: no such file or directory, expected a configuration", "; did you mean two.yaml?"}},
 		{"--init two.yaml", cli.ExitUsage, []string{"two.yaml is there already, and --init overwrites nothing"}},
 		{"--schema x.json", cli.ExitUsage, []string{"paceline proxy --schema > x.json"}},
 	} {

@@ -127,7 +127,7 @@ func TestRunRefuses(t *testing.T) {
 			"--organization with --limit auto alone: each key finds a limit for itself, and none is shared; " +
 				"expected --limit N/U or --preset beside it"},
 		{"--limit 20/s --query k={key} " + good, 4, "bad configuration: --query has {key}, but there are no keys: name their environment variables with --key-env"},
-		{"--limit 20/s " + absent, 4, "open " + absent + ": no such file or directory"},
+		{"--limit 20/s " + absent, 4, "open " + absent + ": no such file or directory, expected a file of requests, or - for standard input"},
 		{"--limit 20/s " + filepath.Dir(good), 4, filepath.Dir(good) + " is a folder, expected a file"},
 		{"--limit 20/s " + bad, 4, bad + `:2:30: unknown field "uri", expected id, method, url, headers, body, cost, priority, deadline, created
 ` + bad + `:3:35: id "x" is already on line 1, expected each id once

@@ -22,9 +22,9 @@ func TestFileThatIsNotThere(t *testing.T) {
 		code int
 		says string
 	}{
-		{"run --limit 20/s request.jsonl", cli.ExitConfig, "open request.jsonl: no such file or directory; did you mean requests.jsonl?\n"},
+		{"run --limit 20/s request.jsonl", cli.ExitConfig, "open request.jsonl: no such file or directory, expected a file of requests, or - for standard input; did you mean requests.jsonl?\n"},
 		{"run --limit 20/s ./reqeusts.jsonl", cli.ExitConfig, "did you mean requests.jsonl?"},
-		{"run --limit 20/s nosuch", cli.ExitConfig, "open nosuch: no such file or directory\n"},
+		{"run --limit 20/s nosuch", cli.ExitConfig, "open nosuch: no such file or directory, expected a file of requests, or - for standard input\n"},
 		{"explain save.txt", cli.ExitConfig, "did you mean saved.txt?"},
 	} {
 		if code, _, stderr := paceline("", strings.Fields(c.args)...); code != c.code || !strings.Contains(stderr, c.says) {
