@@ -28,15 +28,18 @@ func TestRunRowsOfDeadLetters(t *testing.T) {
 	}))
 	defer srv.Close()
 	out := filepath.Join(t.TempDir(), "out.jsonl")
-	args := []string{"run", write(t, "in.csv", "order,customer\n17,ann\n18,bob\n"), "--url", srv.URL + "/{row.order}", "--limit", "none", "--out", out}
+	args := []string{"run", write(t, "in.csv", "order,customer\n17,ann\n18,bob\n"),
+		"--url", srv.URL + "/{row.order}", "--limit", "none", "--out", out}
 	code, _, stderr := paceline("", args...)
 	dead := strings.TrimSuffix(out, ".jsonl") + ".dead.jsonl"
-	if letters := read(t, dead); code != cli.ExitSomeFailed || !strings.Contains(letters, `"columns":{"customer":"ann","order":"17"}`) || !strings.Contains(letters, `"customer":"bob"`) {
+	if letters := read(t, dead); code != cli.ExitSomeFailed || !strings.Contains(letters,
+		`"columns":{"customer":"ann","order":"17"}`) || !strings.Contains(letters, `"customer":"bob"`) {
 		t.Fatalf("exit %d: %s\n%s", code, stderr, letters)
 	}
 	fails.Store(false)
 	const want = "no dead letters are left: all of "
-	if code, _, stderr = paceline("", append(args, "--retry-dead")...); code != 0 || !strings.HasSuffix(stderr, want+dead+" are done now, and it keeps their lines\n") {
+	if code, _, stderr = paceline("", append(args, "--retry-dead")...); code != 0 || !strings.HasSuffix(stderr,
+		want+dead+" are done now, and it keeps their lines\n") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	if code, _, stderr = paceline("", append(args, "--retry-dead")...); code != 0 || strings.Contains(stderr, want) {
@@ -53,7 +56,8 @@ func TestRunPlanOfNonces(t *testing.T) {
 	const bound = "nonces one request at a time per key: its answer time, which is not known here, bounds the rate"
 	for nonce, wants := range map[string]bool{"nonce={nonce}": true, "nonce=1": false} {
 		code, stdout, stderr := paceline("", append(args, "--query", nonce)...)
-		if got := squeezed(stdout); code != 0 || !strings.Contains(got, " keys 2 ") || strings.Contains(got, bound) != wants || strings.Contains(got, "time at least 2s") != wants {
+		if got := squeezed(stdout); code != 0 || !strings.Contains(got, " keys 2 ") ||
+			strings.Contains(got, bound) != wants || strings.Contains(got, "time at least 2s") != wants {
 			t.Errorf("%s: exit %d: %s%s", nonce, code, stdout, stderr)
 		}
 	}
@@ -85,7 +89,8 @@ func TestRunEndsWithAKeyOutOfUse(t *testing.T) {
 	t.Parallel()
 	f := newRunFlags()
 	totals := tally.Totals{OutOfUse: []string{"ACME_1"}}
-	if err := f.end(totals, nil, nil); cli.Code(err) != cli.ExitSomeFailed || fmt.Sprint(err) != "the server refused key ACME_1 for good, and the run went on without" {
+	if err := f.end(totals, nil, nil); cli.Code(err) != cli.ExitSomeFailed ||
+		fmt.Sprint(err) != "the server refused key ACME_1 for good, and the run went on without" {
 		t.Errorf("exit %d, %v", cli.Code(err), err)
 	}
 	f.backlog.store = "sqlite:b.db"
@@ -97,14 +102,18 @@ func TestRunEndsWithAKeyOutOfUse(t *testing.T) {
 // A plan refuses what the run would refuse: another selection than that of the results.
 func TestRunPlanOfAnotherSelection(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"name":"x"}`) }))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"name":"x"}`)
+	}))
 	defer srv.Close()
-	args := []string{"run", write(t, "in.jsonl", numbered(2, srv.URL)), "--limit", "none", "--out", filepath.Join(t.TempDir(), "out.csv")}
+	args := []string{"run", write(t, "in.jsonl", numbered(2, srv.URL)),
+		"--limit", "none", "--out", filepath.Join(t.TempDir(), "out.csv")}
 	if code, _, stderr := paceline("", append(args, "--select", "name=.body.name")...); code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	for selection, want := range map[string]int{"name=.body.name": 0, "title=.body.name": cli.ExitConfig} {
-		if code, stdout, stderr := paceline("", append(args, "--dry-run", "--select", selection)...); code != want || strings.Contains(stderr, "was begun with") != (want > 0) {
+		if code, stdout, stderr := paceline("", append(args, "--dry-run", "--select", selection)...); code != want ||
+			strings.Contains(stderr, "was begun with") != (want > 0) {
 			t.Errorf("%s: exit %d: %s%s", selection, code, stdout, stderr)
 		}
 	}
@@ -115,7 +124,8 @@ func TestAppendIsForFiles(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"run in.jsonl --limit 1/s", "work --limit 1/s"} {
 		args := append(strings.Fields(verb), "--append", "--backlog", "sqlite:"+filepath.Join(t.TempDir(), "b.db"))
-		if code, _, stderr := paceline("", args...); code != cli.ExitUsage || !strings.Contains(stderr, "a backlog knows its own requests") {
+		if code, _, stderr := paceline("", args...); code != cli.ExitUsage || !strings.Contains(stderr,
+			"a backlog knows its own requests") {
 			t.Errorf("%s: exit %d, %s", verb, code, stderr)
 		}
 	}
@@ -131,7 +141,8 @@ func TestRunFirst(t *testing.T) {
 		in, out := write(t, name, text), filepath.Join(t.TempDir(), "out.jsonl")
 		args := []string{"run", in, "--limit", "none", "--url", lib.URL + "/?id={row.id}", "--out", out}
 		trial := append(slices.Clone(args), "--first", "2")
-		if code, stdout, _ := paceline("", append(trial, "--dry-run")...); code != 0 || !strings.HasPrefix(squeezed(stdout), "requests 2 to send") {
+		if code, stdout, _ := paceline("", append(trial, "--dry-run")...); code != 0 ||
+			!strings.HasPrefix(squeezed(stdout), "requests 2 to send") {
 			t.Errorf("%s: the plan: %d %s", name, code, stdout)
 		}
 		for _, step := range []struct {
@@ -143,17 +154,20 @@ func TestRunFirst(t *testing.T) {
 			{trial, 0, 5, "0 to send, 0 done"},
 		} {
 			code, _, stderr := paceline("", step.args...)
-			if code != step.code || lib.count() != step.all || !strings.Contains(stderr, step.says) || strings.Contains(stderr, "appended") || strings.Contains(stderr, "not in") {
+			if code != step.code || lib.count() != step.all || !strings.Contains(stderr, step.says) ||
+				strings.Contains(stderr, "appended") || strings.Contains(stderr, "not in") {
 				t.Errorf("%s, %v: exit %d, %d asked: %s", name, step.args, code, lib.count(), stderr)
 			}
 		}
 	}
 	lib := newLibrary(t, func(http.ResponseWriter, *http.Request) {})
-	if code, _, stderr := paceline(numbered(9, lib.URL)+"}\n", "run", "-", "--limit", "none", "--first", "4"); code != 0 || lib.count() != 4 {
+	if code, _, stderr := paceline(numbered(9, lib.URL)+"}\n", "run", "-", "--limit", "none",
+		"--first", "4"); code != 0 || lib.count() != 4 {
 		t.Errorf("a pipe: exit %d, %d asked: %s", code, lib.count(), stderr)
 	}
 	for _, args := range []string{"--first 0", "--first -3", "--first 5 --backlog sqlite:b.db"} {
-		if code, _, stderr := paceline("", append([]string{"run", "x.jsonl", "--limit", "none"}, strings.Fields(args)...)...); code != cli.ExitUsage || !strings.Contains(stderr, "--first") {
+		if code, _, stderr := paceline("", append([]string{"run", "x.jsonl", "--limit", "none"},
+			strings.Fields(args)...)...); code != cli.ExitUsage || !strings.Contains(stderr, "--first") {
 			t.Errorf("%s: exit %d: %s", args, code, stderr)
 		}
 	}
@@ -163,7 +177,8 @@ func TestRunFirst(t *testing.T) {
 func TestRunNeitherKeyNorFile(t *testing.T) {
 	t.Parallel()
 	absent := filepath.Join(t.TempDir(), "absent.csv")
-	code, _, stderr := paceline("", "run", absent, "--limit", "none", "--url", "http://127.0.0.1:1/", "--key-env", "PL_NOT_THERE", "--header", "X: {key}")
+	code, _, stderr := paceline("", "run", absent, "--limit", "none", "--url", "http://127.0.0.1:1/", "--key-env",
+		"PL_NOT_THERE", "--header", "X: {key}")
 	if code != cli.ExitConfig || !strings.Contains(stderr, absent) || !strings.Contains(stderr, "PL_NOT_THERE") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}

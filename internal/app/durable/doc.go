@@ -5,8 +5,7 @@
 //
 // # Files
 //
-//	durable.go     appends, syncs and replaces files; a file that is locked, removed or renamed
-//	               meanwhile
+//	durable.go     appends, syncs and replaces files; a file that others use or remove meanwhile
 //	file_name.go   names of files made of ids, without /, capitals or reserved names
 //	owner_lock.go  the lock of a file that is replaced during its use; another process takes it over
 //	lock_*.go      the lock of a file, by system

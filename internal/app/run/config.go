@@ -92,9 +92,9 @@ type Config struct {
 	Redirects    int           // how many a request may follow; if zero, none
 	Backoff      pool.Backoff
 	BanStatus    []int // statuses of answers that ban a key
-	// SameErrors, if not zero, says that an address is wrong if so many first answers of the run are the same error 4xx,
-	// to requests that do not only read, and no request of the input was ever served. Then the others to this
-	// address become dead letters without a send. Not for a Backlog, nor with Every.
+	// SameErrors, if not zero, is how many first answers of the run show a wrong address. They are the same error
+	// 4xx, to requests that do not only read, and no request of the input was ever served. Then the others to
+	// this address become dead letters without a send. Not for a Backlog, nor with Every.
 	SameErrors  int
 	NonceStatus []int // statuses that mean that a nonce did not rise, in addition to the words of answers
 	// Provider reads the limits that answers state. If nil, it is that of the Format, or that of a
