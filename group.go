@@ -422,6 +422,10 @@ type Turn struct {
 	Costs []limit.Cost
 }
 
+// chooses reports whether the goroutine prefers ways, or has a cost for each class of them. A nil Turn
+// does not.
+func (t *Turn) chooses() bool { return t != nil && (t.Homes != 0 || t.Costs != nil) }
+
 // WaitTurn is WaitWithStats for a goroutine with an earlier arrival or a bounded wait.
 func (a *Lane) WaitTurn(ctx context.Context, cost limit.Cost, t Turn) (p Permit, s WaitStats, err error) {
 	came := limit.Never

@@ -106,8 +106,7 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, turn
 	if a.view.drained != nil {
 		return Permit{}, nil, a.drainedLocked(&WaitError{Cost: *cost})
 	}
-	chooses := turn != nil && (turn.Homes != 0 || turn.Costs != nil)
-	if a.lane.Len() == 0 && !chooses { // a cost that can go at once needs no place in line
+	if a.lane.Len() == 0 && !turn.chooses() { // a cost that can go at once needs no place in line
 		if pass, at := j.line.Try(now, a.lane, cost, nil); at <= now {
 			j.deliverLocked(now)
 			return Permit{pass}, nil, nil
@@ -121,7 +120,7 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, turn
 		t.Deadline = mono.Of(j.base, d)
 	}
 	t.Homes = 0
-	if chooses {
+	if turn.chooses() {
 		t.Homes, t.Hold = turn.Homes, turn.Hold
 		t.AskEach(cost, turn.Costs)
 	} else {

@@ -23,8 +23,19 @@ func (l *Scheduler) Try(now mono.Time, a *Lane, cost, least *limit.Cost) (p Pass
 		}
 	}
 	// Most often no other ticket is here, and the cost is all there is to ask about.
-	if a.count == 0 && a.sole != nil && !a.reserves {
-		w, c, alone := a.sole, *cost, true
+	if w := a.sole; w != nil && a.count == 0 && !a.reserves {
+		// One limit is asked apart, as the code below and admit would: that saves a fifteenth of Gate.Wait.
+		if m := w.limits[0]; least == cost && len(w.limits) == 1 && len(m.parked.all) == 0 && m.claims == nil &&
+			!*m.silent && !w.fair {
+			if at = max(now, m.Limiter.Ready(now, *cost)); at > now {
+				return Pass{}, at
+			}
+			a.granted++
+			kept := l.record(now, w, cost)
+			m.Limiter.Admit(&kept.Sent)
+			return Pass{w, kept.Number}, at
+		}
+		c, alone := *cost, true
 		at = now
 		for _, m := range w.limits {
 			if alone = len(m.parked.all) == 0 && m.claims == nil; !alone {
@@ -309,11 +320,12 @@ func (l *Scheduler) refill(a *Lane) {
 
 // Tick notes the limits that time has made ready, and returns the present.
 func (l *Scheduler) Tick(now mono.Time) mono.Time {
-	l.last = max(l.last, now)
-	if l.wake <= l.last {
+	now = max(l.last, now)
+	l.last = now
+	if l.wake <= now {
 		l.awake()
 	}
-	return l.last
+	return now
 }
 
 func (l *Scheduler) awake() {
@@ -359,17 +371,23 @@ func (l *Scheduler) Next(now mono.Time) *Ticket {
 	return t
 }
 
+// record returns the record of a new pass. It has no spare.
+func (l *Scheduler) record(now mono.Time, w *Way, cost *limit.Cost) *record {
+	l.changes++
+	kept := l.records.take()
+	kept.Cost = *cost // apart from the others: it would be copied twice
+	kept.At, kept.Leaves, kept.way, kept.skipped, kept.metered = now, w.lane.reserve, w, 0, false
+	return kept
+}
+
 // admit lets a cost go by a way. least is cost itself if all of it is surely used.
 func (l *Scheduler) admit(now mono.Time, w *Way, cost, least *limit.Cost) Pass {
-	l.changes++
 	if w.lane.sole == nil {
 		l.turn++
 		w.used = l.turn + w.later()
 		w.lane.ease(w)
 	}
-	kept := l.records.take()
-	kept.Cost = *cost // apart from the others: it would be copied twice
-	kept.At, kept.Leaves, kept.way, kept.skipped = now, w.lane.reserve, w, 0
+	kept := l.record(now, w, cost)
 	if kept.metered = least != cost; kept.metered {
 		for u, n := range cost {
 			n = min(max(n, 0), limit.MaxCost)
