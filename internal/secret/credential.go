@@ -73,6 +73,15 @@ type Where struct{ Fields, Parameters []string }
 // known are the places of a nil Where.
 var known = Where{Fields: inHeader[:], Parameters: inParameters[:]}
 
+// rankOfField is the place of each known field in inHeader.
+var rankOfField = func() map[string]int {
+	ranks := make(map[string]int, len(inHeader))
+	for i, name := range inHeader {
+		ranks[name] = i
+	}
+	return ranks
+}()
+
 // Credential returns the credential of a request, from header fields in canonical form and the URL.
 // The result is secret, or is the name of a signature's key. It is empty if there is none.
 func Credential(header map[string][]string, u *url.URL) string {
@@ -86,17 +95,9 @@ func (w *Where) Credential(header map[string][]string, u *url.URL, body func() [
 	all := w
 	if w == nil {
 		all = &known
-		if v := header["Authorization"]; len(v) > 0 && v[0] != "" {
-			return signer(v[0])
-		}
 	}
-	for _, name := range all.Fields {
-		if v := header[name]; len(v) > 0 && v[0] != "" {
-			if name == "Authorization" {
-				return signer(v[0])
-			}
-			return v[0]
-		}
+	if v := all.inFields(header); v != "" {
+		return v
 	}
 	if w == nil && u.User != nil {
 		return u.User.String()
@@ -114,6 +115,33 @@ func (w *Where) Credential(header map[string][]string, u *url.URL, body func() [
 		found.inForm(string(text), all.Parameters)
 	}
 	return found.value
+}
+
+// inFields looks in the header fields. Of several, the first of Fields counts.
+func (w *Where) inFields(header map[string][]string) string {
+	if w != &known {
+		for _, name := range w.Fields {
+			if v := header[name]; len(v) > 0 && v[0] != "" {
+				if name == "Authorization" {
+					return signer(v[0])
+				}
+				return v[0]
+			}
+		}
+		return ""
+	}
+	if v := header["Authorization"]; len(v) > 0 && v[0] != "" {
+		return signer(v[0])
+	}
+	// A request has fewer fields than there are known ones: its own are looked up.
+	var value string
+	first := len(known.Fields)
+	for name, v := range header {
+		if rank, ok := rankOfField[name]; ok && rank < first && len(v) > 0 && v[0] != "" {
+			value, first = v[0], rank
+		}
+	}
+	return value
 }
 
 // holdsParameters reports whether a body may be a form or JSON. Some clients do not say that it is.
