@@ -118,7 +118,7 @@ const paceline = (function () {
     const axis = more => Object.assign({stroke: ink, font: "12px system-ui, sans-serif", grid: {stroke: grid, width: 1}, ticks: {stroke: grid, width: 1, size: 4}}, more);
     for (const s of chart.series) if (s.sample) s.sample.setAttribute("stroke", css(s.colour));
     chart.u = new uPlot({
-      width: chart.plot.clientWidth, height: chart.plot.clientHeight, legend: {show: false}, padding: [8, chart.x.right || 8, 0, 0],
+      width: chart.plot.clientWidth, height: chart.plot.clientHeight, legend: {show: false}, padding: [8, chart.x.right || 18, 0, 0],
       cursor: {drag: {x: false, y: false}, y: false, points: {size: 7}},
       scales: {
         x: {time: chart.x.time, range: () => chart.x.range(chart)},
