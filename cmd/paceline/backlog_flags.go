@@ -84,7 +84,7 @@ var notWithBacklog = refusals{
 	{"next next-while max-pages", "the next page is known only to the process that read the one before"},
 	{"per-second", "a limit that lets a large request go alone cannot be shared"},
 	{"retry-dead", "expected paceline backlog retry-dead"},
-	{"strangers sharers use ramp", "the limits are shared by a store"},
+	{"strangers sharers use ramp recent", "the limits are shared by a store"},
 	{"latency-max", "what a promise of latencies gains cannot be shared"},
 	{"nonce-unit nonce-gap nonce-status", "nonces rise in the order of one process"},
 	{"sync trust-clock", "it is of the journal of a run, and a backlog needs none"},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -174,4 +175,13 @@ func (d *daemonFlags) status(cmd *cobra.Command) error {
 		fmt.Fprintf(out, "serving %s: %s\n", text.Count(len(said.Held), "program", "programs"), strings.Join(said.Held, ", "))
 	}
 	return nil
+}
+
+// recentFolder is where runs note what they send. It is empty if there is no such folder.
+func recentFolder() string {
+	place, err := daemon.Find()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(place.State, "recent")
 }

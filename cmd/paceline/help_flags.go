@@ -34,7 +34,7 @@ var groupTable = cli.Groups{
 			retry-dead=CLASSES  send the dead letters of the runs before again`,
 			`append out-format=FORMAT ordered max-file success=JQ provider=NAME keep-headers=NAMES max-response dead=FILE
 			errors=FILE summary=FILE
-			unanswered=resend|hold partly=done|again|hold sync=group|always trust-clock`},
+			unanswered=resend|hold partly=done|again|hold sync=group|always trust-clock recent`},
 		{"Retries and deadlines", `
 			timeout`,
 			`attempts until=WHEN ttl decay answer-time renew max-outage backoff-base backoff-max same-errors=N`},

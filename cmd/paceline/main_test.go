@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	notesSends = os.Getenv("PACELINE_TEST_RECENT") == "1"
 	if os.Getenv(asProgram) == "1" {
 		main()
 		return

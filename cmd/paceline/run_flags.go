@@ -61,6 +61,7 @@ type runFlags struct {
 	nowhere                      string // the value of --out if it names a file that throws everything away; out is standard output then
 	retryDead                    format.DeadSet
 	skipInvalid, trustClock      bool
+	recent                       bool
 	appends                      bool
 	keepHeaders                  []string
 	maxLine, maxHeader, maxBody  byteSize
@@ -138,6 +139,8 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.StringVar(&f.unanswered, "unanswered", "resend", "a request without an answer that may have been served: resend it, or hold it as a dead letter")
 	p.StringVar(&f.partly, "partly", "done", "a request that a limit refused in part: done, with a note in its result (it goes again if it only reads); again; or hold it as a dead letter")
 	p.StringVar(&f.sync, "sync", "group", "group: write to the disk within 100 ms, sooner at 64 lines; always: also before each send, safe even in a power cut")
+	p.BoolVar(&f.recent, "recent", true, "count what other runs of this user sent a moment ago with the same keys to the same servers, "+
+		"whatever their files are. A store, of --share, counts it anyway")
 	p.BoolVar(&f.trustClock, "trust-clock", false, "measure the time since the run before by the wall clock, also over a reboot. Use it only if nobody set that clock")
 	p.IntVar(&f.first, "first", 0, "send only the first so many requests of the input, as a trial. The "+
 		"same command without it sends the others (default: all)")
@@ -233,7 +236,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	}
 	c.HoldUnanswered, c.Partly = f.unanswered == "hold", run.Partly(slices.Index(run.PartlyNames, f.partly))
 	c.SyncAlways = f.sync == "always"
-	c.TrustClock = f.trustClock
+	c.TrustClock, c.Recent = f.trustClock, f.recentFolder(cmd)
 	if !(f.price >= 0 && f.price < 1e9) {
 		return usage("--price %v, expected USD per attempt", f.price)
 	}
@@ -577,3 +580,15 @@ func (d *deadSet) Set(s string) error {
 	*d = deadSet(set)
 	return err
 }
+
+// recentFolder is where the run notes what it sends, or is empty.
+func (f *runFlags) recentFolder(cmd *cobra.Command) string {
+	if f.recent && (notesSends || cmd.Flags().Changed("recent")) {
+		return recentFolder()
+	}
+	return ""
+}
+
+// notesSends is whether runs count what others of this user sent, without --recent. Most tests use
+// servers at random ports, one of which may be that of a test before.
+var notesSends = true

@@ -100,3 +100,9 @@ func (o *Owner) Release() error {
 	}
 	return nil
 }
+
+// Remove releases the lock and removes its file. No other process may use the path from now on.
+func (o *Owner) Remove() {
+	_ = os.Remove(lockOf(o.path))
+	_ = o.Release()
+}

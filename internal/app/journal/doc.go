@@ -6,11 +6,12 @@
 //
 // # Files
 //
-//	journal.go        Journal: opened, compacted, written; a file that grows; what is synced
-//	record.go         the fields of a line; what earlier runs sent, read back; versions
-//	record_group.go   many records in one write; the instants in them after a sleep
-//	encode.go         writes the lines of sends and answers without encoding/json, which is slower
-//	decode_record.go  reads the lines of sends and answers in the same way
-//	suspend.go        another process goes on with the file
-//	findings.go       limits that a run found out, for the time after a restart
+//	journal.go         Journal: opened, compacted, written; a file that grows; what is synced
+//	record.go          the fields of a line; what earlier runs sent, read back; versions
+//	record_group.go    many records in one write; the instants in them after a sleep
+//	encode.go          writes the lines of sends and answers without encoding/json, which is slower
+//	decode_record.go   reads the lines of sends and answers in the same way
+//	suspend.go         another process goes on with the file
+//	recent_senders.go  what other processes of the user sent a moment ago, with the same keys
+//	findings.go        limits that a run found out, for the time after a restart
 package journal

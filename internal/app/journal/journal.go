@@ -87,23 +87,54 @@ func Open(c Config, began time.Time) (j *Journal, h *History, err error) {
 }
 
 func openFile(c Config, began time.Time) (*Journal, *History, error) {
+	h, now, err := c.recall(began)
+	if err != nil {
+		return nil, nil, err
+	}
+	for id := range h.Doubts {
+		if c.Forget(id) {
+			delete(h.Doubts, id)
+			delete(h.Open, id)
+		}
+	}
+	maps.DeleteFunc(h.Reads, func(id string, _ int64) bool { return c.Forget(id) })
+	j := &Journal{c: c, next: h.Last, doubts: maps.Clone(h.Doubts), reads: maps.Clone(h.Reads),
+		starts: slices.Clone(h.Starts), run: record{
+			Run: began.UTC().Format(stamp), Version: version, Timeout: int64(c.Timeout), Keep: int64(c.Keep),
+			Boot: now.Boot, Up: int64(now.Up), Awake: int64(now.Awake), At: began.UnixNano(),
+		}}
+	if err := j.rewriteLocked(h); err != nil {
+		j.file.Discard()
+		return nil, nil, err
+	}
+	return j, h, nil
+}
+
+// Recall reads a journal and leaves it as it is: see Open.
+func Recall(c Config, began time.Time) (*History, error) {
+	h, _, err := c.recall(began)
+	return h, err
+}
+
+// recall is Recall, and also returns the machine's clock at began. It fills in defaults of c.
+func (c *Config) recall(began time.Time) (h *History, now boottime.Reading, err error) {
 	if c.Disk == nil {
 		c.Disk = durable.OS
 	}
 	if c.Clock == nil {
 		c.Clock = func() (time.Time, boottime.Reading) { return time.Now(), boottime.Read() }
 	}
-	h := newHistory()
+	h = newHistory()
 	h.Gone = "is missing"
 	switch f, err := os.Open(c.Path); {
 	case err == nil:
 		h, err = read(f, c.Path)
 		f.Close()
 		if err != nil {
-			return nil, nil, err
+			return nil, now, err
 		}
 	case !errors.Is(err, os.ErrNotExist):
-		return nil, nil, err
+		return nil, now, err
 	}
 	if h.Gone != "" && c.Full != nil {
 		h.Sends, h.Last = slices.Clone(c.Full), 1
@@ -122,23 +153,7 @@ func openFile(c Config, began time.Time) (*Journal, *History, error) {
 	}
 	h.forget(began.Add(-c.Keep).UnixNano())
 	maps.DeleteFunc(h.Memories, func(_ string, m Memory) bool { return m.At < began.Add(-memoryLasts).UnixNano() })
-	for id := range h.Doubts {
-		if c.Forget(id) {
-			delete(h.Doubts, id)
-			delete(h.Open, id)
-		}
-	}
-	maps.DeleteFunc(h.Reads, func(id string, _ int64) bool { return c.Forget(id) })
-	j := &Journal{c: c, next: h.Last, doubts: maps.Clone(h.Doubts), reads: maps.Clone(h.Reads),
-		starts: slices.Clone(h.Starts), run: record{
-			Run: began.UTC().Format(stamp), Version: version, Timeout: int64(c.Timeout), Keep: int64(c.Keep),
-			Boot: now.Boot, Up: int64(now.Up), Awake: int64(now.Awake), At: began.UnixNano(),
-		}}
-	if err := j.rewriteLocked(h); err != nil {
-		j.file.Discard()
-		return nil, nil, err
-	}
-	return j, h, nil
+	return h, now, nil
 }
 
 // arrive puts the history on this run's scale. The distance to its latest record is the time that

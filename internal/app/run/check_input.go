@@ -254,6 +254,7 @@ type intake struct {
 	chains *chains
 	prices *charging
 	homes  secret.Places // the servers of the keys, known once the first line is read
+	first  *secret.Place // the server of the first request, with keys or without; nil: not read yet
 }
 
 // read returns the next request. It fails if an earlier line has the same id. It also fails if the
@@ -265,6 +266,10 @@ func (k *intake) read(from *format.Reader) (*format.Request, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if k.first == nil && q.URL != nil {
+		at := secret.PlaceOf(q.URL)
+		k.first = &at
 	}
 	if k.prices.some || q.URL != nil && k.prices.of(q.URL.Host) != nil {
 		k.prices.charge(q)

@@ -192,14 +192,17 @@ type Config struct {
 	// must be safe for concurrent use, and keep nothing of the result.
 	Ended func(*format.Result)
 
-	Stdout         io.Writer
-	MaxResponse    int64 // bytes kept of an answer's body; if zero, 1 MiB
-	KeepHeaders    []string
-	SyncAlways     bool           // fsync the journal before each send
-	TrustClock     bool           // trust the wall clock for the time that passed since the last run
-	RetryDead      format.DeadSet // the dead letters of earlier runs to send again
-	Append         bool           // Out may have results that are not of this input
-	HoldUnanswered bool           // a request that may have been served becomes a dead letter, and is not sent again
+	Stdout      io.Writer
+	MaxResponse int64 // bytes kept of an answer's body; if zero, 1 MiB
+	KeepHeaders []string
+	SyncAlways  bool           // fsync the journal before each send
+	TrustClock  bool           // trust the wall clock for the time that passed since the last run
+	RetryDead   format.DeadSet // the dead letters of earlier runs to send again
+	Append      bool           // Out may have results that are not of this input
+	// Recent, if not empty, is a folder in which the runs of a user note what they send. So what one sent
+	// a moment ago counts in the next, whatever their Out is.
+	Recent         string
+	HoldUnanswered bool // a request that may have been served becomes a dead letter, and is not sent again
 	Partly         Partly
 
 	clock   func() (time.Time, boottime.Reading) // of the journal; nil: the machine's

@@ -1,14 +1,18 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // noStart says that nothing is sent, since a file cannot be written or read, or is the wrong one.
@@ -22,7 +26,7 @@ func (e noStart) Unwrap() []error { return []error{ErrOutput, e.err, ErrUnsent} 
 // before Open.
 func (r *Run) Peek() error {
 	err := r.store.Peek(func(e format.Entry) {
-		r.note(e)
+		r.takeIn(e)
 		r.planning.learn(e)
 	})
 	if err != nil {
@@ -34,13 +38,10 @@ func (r *Run) Peek() error {
 // open opens the files and reads the output of earlier runs.
 func (r *Run) open() (err error) {
 	s := r.store
-	if err := s.Open(r.note, r.Say); err != nil {
+	if err := s.Open(r.takeIn, r.Say); err != nil {
 		return err
 	}
 	s.History = &journal.History{}
-	if !s.Out.Regular() {
-		return nil
-	}
 	for _, l := range r.c.Limits {
 		r.keep = max(r.keep, l.Remembers())
 	}
@@ -48,17 +49,25 @@ func (r *Run) open() (err error) {
 		r.keep = max(r.keep, time.Minute)
 	}
 	r.keep += r.keep/1000 + journal.Late + time.Second
+	if !s.Out.Regular() {
+		r.note("")
+		if r.noted.Journal != "" {
+			s.Journal, _, err = journal.Open(r.journal(), r.epoch)
+			r.join()
+		}
+		return err
+	}
 	s.Lost.Tails(s.Out, s.Dead)
-	s.Journal, s.History, err = journal.Open(journal.Config{
-		Path: output.JournalOf(r.c.Out), Keep: r.keep, Timeout: r.c.Timeout, SyncSends: r.c.SyncAlways,
-		TrustClock: r.c.TrustClock, Clock: r.c.clock, Full: r.full(),
-		Forget: func(id string) bool {
-			s.Lost.Knows(id)
-			return r.tally.HasResult(id)
-		},
-		Before: func() error { return errors.Join(s.Out.Sync(1), s.Dead.Sync(1)) },
-	}, r.epoch)
-	if err == nil {
+	c := r.journal()
+	c.Path, c.SyncSends, c.Full = output.JournalOf(r.c.Out), r.c.SyncAlways, r.full()
+	c.Forget = func(id string) bool {
+		s.Lost.Knows(id)
+		return r.tally.HasResult(id)
+	}
+	c.Before = func() error { return errors.Join(s.Out.Sync(1), s.Dead.Sync(1)) }
+	if s.Journal, s.History, err = journal.Open(c, r.epoch); err == nil {
+		r.note(c.Path)
+		r.join()
 		s.Book = journal.NewFindings(s.Journal, s.History, r.epoch, r.course.fail)
 		s.Lost.Look(s.History)
 	}
@@ -93,8 +102,8 @@ func (r *Run) full() []journal.Sent {
 	return all
 }
 
-// note takes in a result of an earlier run.
-func (r *Run) note(e format.Entry) {
+// takeIn takes in a result of an earlier run.
+func (r *Run) takeIn(e format.Entry) {
 	if r.polls != nil {
 		r.polls.note(e)
 		return
@@ -116,4 +125,93 @@ func (r *Run) tellLost() {
 	}
 	r.Say("%s has lost its end, as after a power cut, and does not know all that was sent: up to %d requests behind "+
 		"those that it knows %s", r.store.Journal.Path(), output.MostLost, what)
+}
+
+// journal describes a journal of what is sent, without a file of results.
+func (r *Run) journal() journal.Config {
+	return journal.Config{Path: r.noted.Journal, Keep: r.keep, Timeout: r.c.Timeout, TrustClock: r.c.TrustClock,
+		Clock: r.c.clock, Forget: func(string) bool { return true }}
+}
+
+// note tells later runs of this user which keys this run sends with. It sets r.noted, if that is of use.
+func (r *Run) note(journalPath string) {
+	c := &r.c
+	if c.Recent == "" || c.Share != nil || c.Strangers != nil || len(c.Limits)+len(c.Resources) == 0 && c.Auto == nil {
+		return // nothing that others sent counts here, or a store counts it
+	}
+	s := journal.Sender{PID: os.Getpid(), Keys: map[string]string{}, Keep: r.keep}
+	for _, at := range r.intake.homes {
+		s.Servers = append(s.Servers, at.String())
+	}
+	if first := r.intake.first; first != nil && len(s.Servers) == 0 {
+		s.Servers = []string{first.String()}
+	}
+	for _, k := range c.Keys {
+		switch {
+		case !c.keyless:
+			s.Keys[journal.DigestOf(k.Secret)] = k.Name
+		case len(s.Servers) > 0:
+			s.Keys[journal.DigestOf(s.Servers[0])] = k.Name
+		}
+	}
+	if len(s.Keys) == 0 {
+		return
+	}
+	var err error
+	if s.Journal = journalPath; journalPath != "" {
+		s.Journal, err = filepath.Abs(journalPath)
+	}
+	if err = cmp.Or(err, s.Begin(c.Recent, time.Now())); err != nil {
+		r.Say("what this run sends is not noted for later runs, which may be refused: %v", err)
+		return
+	}
+	r.noted = s
+}
+
+// join takes in what other runs of this user sent a moment ago.
+func (r *Run) join() {
+	if r.noted.Journal == "" {
+		return
+	}
+	ended, sending := r.noted.Others(r.c.Recent, time.Now())
+	for _, o := range ended {
+		if o.Journal == r.noted.Journal && r.store.History.Gone == "" {
+			continue // it is the run before, with the same files
+		}
+		h, err := o.Recall(&r.noted, r.journal(), r.epoch)
+		if err != nil {
+			r.Say("what process %d sent before does not count: %v", o.PID, err)
+			continue
+		}
+		r.store.History.Join(h)
+		r.others = r.others || len(h.Sends) > 0
+	}
+	for _, o := range sending {
+		r.Say("process %d sends with the same key to the same server at this moment, and the two do not count together: "+
+			"expect refusals; with one paceline proxy for both, or --share sqlite:FILE for each, they do", o.PID)
+	}
+}
+
+// tellOthers reports that the first request waits for what other runs sent.
+func (r *Run) tellOthers() {
+	if !r.others {
+		return
+	}
+	at := limit.Never
+	for _, g := range r.groups {
+		for _, of := range g.allowances {
+			at = min(at, of.fitted.Ready(0, limit.One))
+		}
+	}
+	if at > mono.Time(time.Second) && at < limit.AfterSettle {
+		r.Say("what an earlier run sent with the same keys still counts: the first request goes at %s (--recent=false: it goes now)",
+			r.epoch.Add(time.Duration(at)).Local().Format(time.DateTime))
+	}
+}
+
+// endNote notes that this run has ended.
+func (r *Run) endNote() {
+	if err := r.noted.End(r.journal(), time.Now()); err != nil {
+		r.Say("what this run sent is not noted for later runs, which may be refused: %v", err)
+	}
 }

@@ -89,7 +89,7 @@ func (g *group) history(counts func(key int) bool) (sends []limit.Past, since mo
 		sends = append(sends, limit.Past{At: at, Cost: s.Cost, Result: s.Result,
 			Sent: mono.Time(s.Sent - r.epoch.UnixNano())})
 	}
-	if r.store.History.Last > 0 {
+	if r.store.History.Last > 0 || r.others {
 		return sends, mono.Time(-r.keep)
 	}
 	return sends, mono.Min

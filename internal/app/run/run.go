@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/auth"
+	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
@@ -47,7 +48,9 @@ type Run struct {
 	c          Config
 	epoch      time.Time     // the zero of the Pool's clock
 	keep       time.Duration // how far back the journal goes
-	unselected atomic.Int64  // answers from which Config.Shape could not make a whole row
+	noted      journal.Sender
+	others     bool         // what other runs sent a moment ago still counts
+	unselected atomic.Int64 // answers from which Config.Shape could not make a whole row
 	selected   selected
 
 	// Each of these has its own lock, and none is held while another is taken.
@@ -147,6 +150,7 @@ func (r *Run) Open() error {
 	r.tally.Pace.Begin(r.epoch, r.c.each())
 	if err := r.open(); err != nil {
 		r.store.Undo()
+		r.endNote()
 		return noStart{err}
 	}
 	if s, isNews := r.starts.open(r.store.History.Starts, r.epoch); isNews && r.store.Journal != nil {
@@ -172,6 +176,7 @@ func (r *Run) Open() error {
 		r.store.Close()
 		return err
 	}
+	r.tellOthers()
 	if r.polls != nil {
 		r.polls.checked = r.tally.Checked
 		r.tally.Polls()
@@ -295,5 +300,7 @@ func (r *Run) Close() (t tally.Totals, err error) {
 	r.TellPartly(t.Partly)
 	r.TellCut(t.Length)
 	r.TellUnselected(t.SelectFailed, r.c.Success != nil)
-	return t, errors.Join(err, lost, r.store.Close())
+	err = errors.Join(err, lost, r.store.Close())
+	r.endNote()
+	return t, err
 }

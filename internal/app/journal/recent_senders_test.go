@@ -1,0 +1,98 @@
+package journal_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/limit"
+)
+
+// A process that begins gets what others sent with its keys, under its own names of them: those that have
+// ended, in whatever way. Of those that send at this moment it gets to know.
+func TestSenders(t *testing.T) {
+	folder, now := filepath.Join(t.TempDir(), "recent"), time.Now()
+	begin := func(path string, at string, keys map[string]string) *journal.Sender {
+		s := &journal.Sender{PID: 1, Journal: path, Keys: map[string]string{}, Servers: []string{at}, Keep: time.Minute}
+		for name, value := range keys {
+			s.Keys[journal.DigestOf(value)] = name
+		}
+		now = now.Add(time.Millisecond) // of which the name of a note is made
+		if err := s.Begin(folder, now); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	config := func(s *journal.Sender) journal.Config {
+		return journal.Config{Path: s.Journal, Keep: time.Minute, Timeout: time.Second, Forget: func(string) bool { return true }}
+	}
+	send := func(s *journal.Sender, keys ...string) *journal.Journal {
+		j, _, err := journal.Open(config(s), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, key := range keys {
+			n, err := j.Send(journal.Send{ID: key, Key: key, Nonce: uint64(i + 1), Cost: limit.One}, now)
+			if err == nil {
+				err = j.Answer(n, journal.Answer{Result: limit.Accepted, Counts: now})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return j
+	}
+	file := filepath.Join(t.TempDir(), "results.journal")
+	filed, bare := begin(file, "http://a", map[string]string{"A": "1", "B": "2"}), begin("", "http://a", map[string]string{"K": "1"})
+	elsewhere := begin("", "http://b", map[string]string{"K": "1"})
+	for s, keys := range map[*journal.Sender][]string{filed: {"A", "A", "B"}, bare: {"K"}, elsewhere: {"K"}} {
+		j := send(s, keys...)
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	me := begin("", "http://a", map[string]string{"mine": "1"})
+	if ended, sending := me.Others(folder, now); len(ended) != 0 || len(sending) != 2 {
+		t.Errorf("while two send, %d have ended and %d send", len(ended), len(sending))
+	}
+	for _, s := range []*journal.Sender{filed, bare, elsewhere} {
+		if err := s.End(config(s), now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(file); err != nil { // what counts of it was copied
+		t.Fatal(err)
+	}
+	counted := func() int {
+		all := &journal.History{}
+		ended, sending := me.Others(folder, now)
+		for _, o := range ended {
+			h, err := o.Recall(me, config(me), now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Join(h)
+		}
+		for _, s := range all.Sends {
+			if s.Key != "mine" {
+				t.Errorf("a send is of key %q", s.Key)
+			}
+		}
+		if len(all.Sends) > 0 && all.Nonces["mine"] != 2 || len(sending) > 0 {
+			t.Errorf("the latest nonce is %d, want 2; %d send", all.Nonces["mine"], len(sending))
+		}
+		return len(all.Sends)
+	}
+	if n := counted(); n != 3 {
+		t.Errorf("%d sends count, want 3: two of the one, one of the other", n)
+	}
+	now = now.Add(2 * time.Hour)
+	if n := counted(); n != 0 {
+		t.Errorf("%d sends count after two hours", n)
+	}
+	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 2 { // its own note and lock
+		t.Errorf("there are %q, want what is of the present process alone", left)
+	}
+}
