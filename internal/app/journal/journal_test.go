@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
@@ -62,6 +63,30 @@ func TestGoneAndGoneOnWith(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A request with an answer counts as of the latest arrival that the answer leaves. One without may still arrive.
+func TestAnswerOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			o    limit.Outcome
+			want time.Duration
+		}{
+			{limit.Outcome{Result: limit.Accepted}, 0},
+			{limit.Outcome{Result: limit.Accepted, ArrivedAgo: time.Second}, -time.Second},
+			{limit.Outcome{Result: limit.Limited}, 0},
+			{limit.Outcome{Result: limit.Unknown}, Late},
+			{limit.Outcome{Result: limit.Unknown, ArrivedAgo: time.Second}, -time.Second},
+		} {
+			if a := AnswerOf(&c.o); a.Counts.Sub(time.Now()) != c.want || a.Result != c.o.Result || a.Actual != nil {
+				t.Errorf("%+v counts %v from now: %+v, want %v", c.o, a.Counts.Sub(time.Now()), a, c.want)
+			}
+		}
+		metered := limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Tokens: 7}}
+		if a := AnswerOf(&metered); a.Actual == nil || *a.Actual != metered.Actual {
+			t.Errorf("the final cost is %v, want %v", a.Actual, metered.Actual)
+		}
+	})
 }
 
 func TestJournalAcrossRestarts(t *testing.T) {
