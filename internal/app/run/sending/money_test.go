@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -113,6 +114,11 @@ func TestBudgetTimeline(t *testing.T) {
 		b.Settle(9, 0) // it was never sent
 		synctest.Wait()
 		want("all of it, after one that cost nothing", all, true)
+		b = NewBudget(10)
+		want("a little", reserve(1), true)
+		b.Settle(1, 4) // it cost more than was reserved
+		want("more than is left after one that cost more", reserve(7), false)
+		want("what is left after one that cost more", reserve(6), true)
 		b = NewBudget(0) // no bound
 		want("without a bound", reserve(1<<40), true)
 	})
@@ -127,6 +133,30 @@ func TestMoney(t *testing.T) {
 	}
 	if got := (12*Dollar + Dollar/2).String(); got != "$12.50" {
 		t.Errorf("%s", got)
+	}
+}
+
+// Of shared money, a budget asks for what it lacks: it counts what is spent, and what is reserved.
+func TestBudgetAsksForWhatItLacks(t *testing.T) {
+	var asked []Money
+	b := NewBudget(0)
+	b.More = func(_ context.Context, least Money) (Money, error) {
+		if asked = append(asked, least); len(asked) > 9 {
+			return 0, nil // or a wrong request for less than nothing goes on for ever
+		}
+		return least, nil
+	}
+	reserve := func(n Money) {
+		if ok, err := b.Reserve(t.Context(), n); !ok || err != nil {
+			t.Fatalf("%d: %v, %v", n, ok, err)
+		}
+	}
+	reserve(10)
+	reserve(5)
+	b.Settle(10, 3)
+	reserve(9)
+	if want := []Money{10, 5, 2}; !slices.Equal(asked, want) {
+		t.Errorf("asked for %v, want %v", asked, want)
 	}
 }
 

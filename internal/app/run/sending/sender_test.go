@@ -241,6 +241,14 @@ func TestTemplates(t *testing.T) {
 		q.URL.String() != "http://elsewhere/x?nonce=1" || q.Method != "GET" || q.Body != nil {
 		t.Errorf("on another host: %s %s %v", q.Method, q.URL, q.Header)
 	}
+	// Nor has one that the other host sends back: whoever answers there chose the path.
+	if h, err = s.Follow(r, h, &Response{Status: 302, Header: http.Header{"Location": {"http://h/p"}}}); err != nil {
+		t.Fatal(err)
+	}
+	q = requested(s, r, h, &format.Values{Key: "a+b&c", Nonce: 14})
+	if q.Header.Get("Authorization") != "" || q.Header.Get("Cookie") != "" || q.URL.String() != "http://h/p" {
+		t.Errorf("back from another host: %s %v", q.URL, q.Header)
+	}
 	for _, c := range []struct {
 		header, query, want string
 	}{
@@ -259,6 +267,27 @@ func TestTemplates(t *testing.T) {
 		}
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%q %q: %v, want %s", c.header, c.query, err, c.want)
+		}
+	}
+}
+
+// The user and the password in a URL go to its host, as a header. No URL has them any more: results have that of the hop.
+func TestUserOfAURL(t *testing.T) {
+	s := &Sender{secrets: noSecrets}
+	r, h := target(t, "GET", "http://me:pw@h/x", "")
+	if h.URL.String() != "http://h/x" || r.URL.User == nil {
+		t.Errorf("the first hop goes to %v", h.URL)
+	}
+	for _, c := range []struct{ to, user string }{{"", "me"}, {"/y", "me"}, {"http://elsewhere/", ""}, {"http://h/x", ""}} {
+		if c.to != "" {
+			var err error
+			if h, err = s.Follow(r, h, &Response{Status: 302, Header: http.Header{"Location": {c.to}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q := requested(s, r, h, &format.Values{})
+		if user, password, is := q.BasicAuth(); user != c.user || is && password != "pw" {
+			t.Errorf("to %v goes %q with %q", h.URL, user, password)
 		}
 	}
 }

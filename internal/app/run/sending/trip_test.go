@@ -19,7 +19,15 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (f tripper) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
 
-// A Base gets a request with its body. The time that it waits there is no time of the answer, and a request that it
+// slow is a part of a body that takes a second, and has no bytes.
+type slow struct{}
+
+func (slow) Read([]byte) (int, error) {
+	time.Sleep(time.Second)
+	return 0, io.EOF
+}
+
+// A Base gets a request with its body. An attempt ends with the body of its answer. The time that it waits there is no time of the answer, and a request that it
 // could not write counts as not written.
 func TestABaseSends(t *testing.T) {
 	for _, c := range []struct{ method, body string }{{"GET", ""}, {"POST", "a body"}} {
@@ -40,7 +48,7 @@ func TestABaseSends(t *testing.T) {
 					time.Sleep(3 * time.Second)
 					Begins(q.Context())
 					time.Sleep(2 * time.Second)
-					answer := io.NopCloser(strings.NewReader("answer"))
+					answer := io.NopCloser(io.MultiReader(strings.NewReader("ans"), slow{}, strings.NewReader("wer")))
 					return &http.Response{StatusCode: 200, Header: http.Header{}, Body: answer}, nil
 				})})
 			r, h := target(t, c.method, "http://h/x", c.body)
@@ -50,7 +58,7 @@ func TestABaseSends(t *testing.T) {
 			if out.Err != nil || out.Status != 200 || string(out.Body) != "answer" || !out.Written || got != c.body {
 				t.Errorf("%s: %+v, sent %q", c.method, out, got)
 			}
-			if out.InLine != 3*time.Second || out.Began.Sub(began) != 3*time.Second || out.Ended.Sub(began) != 5*time.Second {
+			if out.InLine != 3*time.Second || out.Began.Sub(began) != 3*time.Second || out.Ended.Sub(began) != 6*time.Second {
 				t.Errorf("%v in line, %+v", out.InLine, out)
 			}
 			refuses = true
