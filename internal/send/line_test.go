@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -363,6 +364,21 @@ func TestLinesCloseEarly(t *testing.T) {
 	}
 }
 
+// A body whose form is wrong is the last of its connection: where the next answer begins, nobody knows.
+func TestLinesEndWithABadBody(t *testing.T) {
+	transports, lines := both(t, func(b *Base) string {
+		s := serveRaw(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokxx")
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://"+s.Addr().String(), nil)
+		status, bad := finish(b.Send(r, new(Exchange)))
+		next, err := finish(b.Send(r, new(Exchange)))
+		_, accepted := s.seen()
+		return fmt.Sprint(status, bad, next, err, accepted)
+	})
+	if transports != lines {
+		t.Errorf("net/http %s\nlines    %s", transports, lines)
+	}
+}
+
 // A handshake takes no longer than it may.
 func TestLinesShakeHandsInTime(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // and nobody accepts
@@ -480,6 +496,29 @@ func TestLinesTireInTime(t *testing.T) {
 	})
 }
 
+// A line that serves now and then is idle since its last answer.
+func TestLinesServeNowAndThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := place{"http", "a.test"}
+		all := &lines{from: &http.Transport{IdleConnTimeout: 10 * time.Second}, idle: map[place][]*line{}}
+		l := &line{place: at, tap: &tap{raw: unasked{}}}
+		for range 5 {
+			if !all.keep(l) {
+				t.Fatal("a line has no room")
+			}
+			time.Sleep(6 * time.Second)
+			synctest.Wait()
+			if old := all.tired(); len(old) > 0 || all.take(at) != l {
+				t.Fatalf("6s after its answer, a line is tired: %v", old)
+			}
+		}
+		all.closeIdle()
+	})
+}
+
+// unasked is a connection that nobody asks.
+type unasked struct{ syscall.RawConn }
+
 // What lines do not know goes by net/http.
 func TestPlain(t *testing.T) {
 	at := plainTransport()
@@ -520,6 +559,8 @@ func TestPlain(t *testing.T) {
 		"a strange name":  {get(func(r *http.Request) { r.Header["a b"] = []string{"x"} }), false},
 		"a strange value": {get(func(r *http.Request) { r.Header["A"] = []string{"x\ny"} }), false},
 		"a strange host":  {get(func(r *http.Request) { r.Host = "ü.test" }), false},
+		"a path as host":  {get(func(r *http.Request) { r.Host = "a.test/b" }), false},
+		"no name":         {get(func(r *http.Request) { r.Header[""] = []string{"x"} }), false},
 		"a zone":          {get(func(r *http.Request) { r.URL.Host = "[fe80::1%25eth0]" }), false},
 		"IPv6":            {get(func(r *http.Request) { r.URL.Host = "[::1]:80" }), true},
 		"CONNECT":         {get(func(r *http.Request) { r.Method = "CONNECT" }), false},
