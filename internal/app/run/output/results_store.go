@@ -410,7 +410,7 @@ func (s *Store) sync(atLeast int) error {
 
 // ReadBack passes the requests that are in the files now to mark. again says whether one that an earlier run
 // wrote was sent again: then only a later line counts.
-func (s *Store) ReadBack(again func(format.Hash) bool, mark func(h format.Hash, dead bool)) error {
+func (s *Store) ReadBack(again func(format.Hash) bool, mark func(format.Hash)) error {
 	var err error
 	for i, f := range []*Results{s.Out, s.Dead} {
 		if !f.Regular() || i == 1 && f == s.Out {
@@ -418,10 +418,9 @@ func (s *Store) ReadBack(again func(format.Hash) bool, mark func(h format.Hash, 
 		}
 		_, _, rerr := f.form.scan(f.Reader(), f.Name(), func(e format.Entry, end int64) {
 			h := format.HashOf(e.ID)
-			if e.File != "" && !s.Files.isNamed(e.File) || end <= f.before && again(h) {
-				return
+			if (e.File == "" || s.Files.isNamed(e.File)) && (end > f.before || !again(h)) {
+				mark(h)
 			}
-			mark(h, e.State == "dead")
 		})
 		err = errors.Join(err, rerr)
 	}

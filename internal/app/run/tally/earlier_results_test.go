@@ -196,6 +196,19 @@ func TestTurnedPages(t *testing.T) {
 	}
 }
 
+// What ended in an earlier run is not to be sent, and not left.
+func TestEndedBefore(t *testing.T) {
+	n := New(0, figures{})
+	n.Totals = Totals{Input: 20, SkippedDone: 1, SkippedDead: 2, SkippedExpired: 4, Done: 1, Offered: 1}
+	if n.Totals.Before() != 7 || n.Totals.NotEnded() != 12 {
+		t.Errorf("%d ended before, %d have not ended", n.Totals.Before(), n.Totals.NotEnded())
+	}
+	n.Elsewhere = true // the files are not here to be compared
+	if end, err := n.Close(0); err != nil || end.Left != 12 {
+		t.Errorf("%d are left, %v", end.Left, err)
+	}
+}
+
 // At the end the files are read back. A request that is in none of them is lost, unless it is left.
 func TestReadBack(t *testing.T) {
 	n := New(0, figures{})
@@ -205,9 +218,9 @@ func TestReadBack(t *testing.T) {
 		n.Read(q)
 		n.Totals.Offered++
 	}
-	n.Back(format.HashOf("done"), false)
-	n.Back(format.HashOf("dead"), true)
-	n.Back(format.HashOf("not in the input"), true)
+	n.Back(format.HashOf("done"))
+	n.Back(format.HashOf("dead"))
+	n.Back(format.HashOf("not in the input"))
 	if end, err := n.Close(1); err != nil || end.Lost != 0 || end.Left != 1 {
 		t.Errorf("%d left, %d lost, %v", end.Left, end.Lost, err)
 	}

@@ -98,8 +98,7 @@ const (
 	inOut     = 1 << iota // OUT says done
 	inExpired             // OUT says expired
 	inDead                // the dead letters have it
-	backOut               // found when OUT was read back
-	backDead              // found when the dead letters were read back
+	back                  // found when the files were read back
 	classBit  = iota      // the class of a dead letter, in four bits
 	flagBits  = classBit + 4
 	classMask = 15 << classBit
@@ -160,7 +159,7 @@ func bitsOf(d format.Digest) uint64 {
 // missing returns how many ids of the input were missing when the files were read back.
 func (l ledger) missing() (n int) {
 	for _, s := range l {
-		if s.line() != 0 && !s.has(backOut|backDead) {
+		if s.line() != 0 && !s.has(back) {
 			n++
 		}
 	}
@@ -562,7 +561,6 @@ func (t *Tally) endedLocked(e *End, now time.Time, blind bool) {
 		return
 	}
 	t.Failed.goesAgain(e.Failed, "")
-	back := standing(backOut)
 	switch e.State {
 	case pool.Dead:
 		t.Totals.Dead++
@@ -577,7 +575,6 @@ func (t *Tally) endedLocked(e *End, now time.Time, blind bool) {
 		if e.Failed != "" {
 			t.Failed.count(now, e.Failed, "", 0, 1)
 		}
-		back = backDead
 	case pool.Done:
 		if t.Totals.Done++; e.Late {
 			t.Totals.Late++
@@ -599,7 +596,7 @@ func (t *Tally) endedLocked(e *End, now time.Time, blind bool) {
 		}
 	}
 	if blind {
-		t.ledger.mark(e.Request.Hash, back)
+		t.Back(e.Request.Hash)
 	}
 	if e.Repeat {
 		t.Totals.Repeats++
@@ -610,13 +607,7 @@ func (t *Tally) endedLocked(e *End, now time.Time, blind bool) {
 func (t *Tally) GoesAgain(h format.Hash) bool { return t.again(t.ledger[h]) }
 
 // Back notes that the files have a request when they are read back.
-func (t *Tally) Back(h format.Hash, dead bool) {
-	if dead {
-		t.ledger.mark(h, backDead)
-	} else {
-		t.ledger.mark(h, backOut)
-	}
-}
+func (t *Tally) Back(h format.Hash) { t.ledger.mark(h, back) }
 
 // Fails counts an attempt that failed, and its request as one that goes again. what says how in a word or two, and
 // before how the attempt before it failed; empty: it did not.
