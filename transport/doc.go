@@ -81,6 +81,7 @@
 //	transport.go           Config and its checks, Transport, New; presets
 //	change.go              another configuration while requests wait: Change, With; Retire
 //	stats.go               Stats; Ask, when a request could go; Lift, which ends pauses
+//	user_pause.go          Rest, Resume: pauses of a key, or of all, that a user wants
 //	transport_snapshot.go  Snapshot: figures of partitions, keys, hosts; events of refusals and
 //	                       pauses
 //	hedge.go               second copies of slow requests: when they go, which answer wins

@@ -185,6 +185,7 @@ func (t *Transport) nodesLocked(l *leaf, k int, p Partition, full bool) error {
 			}); err != nil {
 				return err
 			}
+			t.restLocked(n)
 			if s == provider.Key && w.account != nil {
 				t.closeLocked(n, w.account)
 			}

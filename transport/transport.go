@@ -403,6 +403,7 @@ type state struct {
 	unread  map[unread]bool // logged that requests or answers cannot be read
 	recent  ring
 	cold    cold        // what frozen partitions remember
+	rests   rests       // pauses by a user
 	crowded atomic.Bool // logged that there are too many keys
 
 	random   sync.Mutex // guards rng

@@ -114,6 +114,9 @@ func (n *node) paused(now mono.Time) (s observe.PauseState, on bool) {
 		s = observe.PauseState{Since: at(p.Since), Until: at(p.Until), Next: at(p.Next), Why: pauseWords(&p, n.refusal)}
 		on = true
 	}
+	if r, is := n.rested(now); is && (r.Until.IsZero() || r.Until.After(s.Until)) {
+		s, on = r, true
+	}
 	s.Whose = n.partition.whose()
 	return s, on
 }
@@ -191,7 +194,7 @@ func (t *Transport) Snapshot() observe.Snapshot {
 	s := t.view.Snapshot()
 	s.Pauses, s.Resent = t.pauses.Load(), t.resent.Load()
 	for _, k := range t.keys {
-		s.Keys = append(s.Keys, t.keyState(k))
+		s.Keys = append(s.Keys, t.rested(t.keyState(k), k.account.name))
 	}
 	s.Keys = append(s.Keys, t.keyStates()...)
 	s.Frozen = t.frozenState()
@@ -250,7 +253,7 @@ func (t *Transport) keyStates() (all []observe.KeyState) {
 		l.release()
 	}
 	for _, k := range states {
-		all = append(all, *k)
+		all = append(all, t.rested(*k, k.Name))
 	}
 	slices.SortFunc(all, func(a, b observe.KeyState) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Name, b.Name))
