@@ -36,7 +36,7 @@ type Gate struct {
 
 // NewGate returns a Gate for l. From then on l belongs to the Gate: other code may use it only
 // inside Update. Two Gates must not share a limiter, since neither learns of the other's Settle.
-// NewGate panics if l is nil.
+// NewGate panics if l is nil, or belongs to another Gate, Group, Pool or Transport (limit.Bind).
 func NewGate(l limit.Limiter) *Gate {
 	g, err := NewGateWith(GateConfig{Limiter: l})
 	if err != nil {
@@ -97,8 +97,8 @@ type GateConfig struct {
 	Logger *slog.Logger
 }
 
-// NewGateWith returns a Gate as configured. The error says that the Limiter is nil, or names the
-// number that makes no sense.
+// NewGateWith returns a Gate as configured. The error says that the Limiter is nil or belongs to
+// another owner, or names the number that makes no sense.
 func NewGateWith(c GateConfig) (*Gate, error) {
 	if c.Limiter == nil {
 		return nil, errors.New("paceline: Gate: the Limiter is nil")
@@ -110,6 +110,9 @@ func NewGateWith(c GateConfig) (*Gate, error) {
 	j := &g.group
 	if err := j.init("Gate", GroupConfig{Fill: c.Fill, MaxWaiting: c.MaxWaiting}); err != nil {
 		return nil, err
+	}
+	if err := limit.Bind(c.Limiter, j); err != nil {
+		return nil, fmt.Errorf("paceline: Gate: %w", err)
 	}
 	g.limit = j.Limit(LimitConfig{Limiter: c.Limiter})
 	g.lane = j.Lane(LaneConfig{Logger: c.Logger}, []*Limit{g.limit})

@@ -140,11 +140,14 @@ type LimitConfig struct {
 	Own bool
 }
 
-// Limit adds a limit. It panics if the Limiter is nil. The Group forgets a limit without lanes at
+// Limit adds a limit. It panics if the Limiter is nil, or belongs to another owner (limit.Bind). The Group forgets a limit without lanes at
 // its last Settle.
 func (j *Group) Limit(c LimitConfig) *Limit {
 	if c.Limiter == nil {
 		panic("paceline: Group: the Limiter is nil")
+	}
+	if err := limit.Bind(c.Limiter, j); err != nil {
+		panic("paceline: Group: " + err.Error())
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -22,6 +22,7 @@ type account struct {
 	window   time.Duration
 	arrivals Arrivals
 	total    int64 // the settled cost since the beginning
+	driven
 }
 
 func newAccount(kind string, counts Counting, limit int64, window time.Duration, unit Unit, a Arrivals) (account, error) {

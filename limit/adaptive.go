@@ -56,6 +56,7 @@ type Adaptive struct {
 	pinned int     // rounds at a bound that no longer shrinks
 	alone  bool    // this is a round at Min, to learn what is usual
 	steady bool    // the bound was found once and does not double any more
+	driven
 }
 
 const (

@@ -18,6 +18,7 @@ type Concurrency struct {
 	last     mono.Time
 	lingers  log   // requests of unknown outcome, by the ends of their stay
 	open     int64 // in flight
+	driven
 }
 
 // ConcurrencyConfig describes a server's bound on simultaneous requests. Limit is that bound, and

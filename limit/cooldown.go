@@ -13,6 +13,7 @@ type Cooldown struct {
 	pause time.Duration
 	until mono.Time
 	last  mono.Time
+	driven
 }
 
 // NewCooldown returns a Cooldown without a pause under way. pause is how long to stay away after a

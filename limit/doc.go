@@ -78,6 +78,7 @@
 //	fit.go            the stricter limit kept then, and when it is sure; doubt that rate is the
 //	                  cause
 //	lesson.go         what a Fitted learned, for the next process
+//	driver.go         Bind: the one driver to which a limiter belongs
 //	wrap.go           Unwrap and Ask: the search for an ability in wrapped limiters
 //	leaving.go        when a cost may go and leave a part of each limit free
 //	forecast.go       a small request ahead of a large one; refusals at once for a deadline

@@ -68,6 +68,7 @@ type Produced struct {
 	drew    int64       // the output drawn so far, without requests that are open or linger
 	scratch []producing // Ready works here, so it changes nothing else
 	recent  meter
+	driven
 }
 
 // producing is a request whose answer may still grow: its largest cost, and its send.

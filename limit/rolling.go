@@ -37,7 +37,7 @@ type Rolling struct {
 	grain   time.Duration
 	account
 	margin time.Duration // as given
-	_      [24]byte      // objects of 256 bytes begin with a cache line
+	_      [8]byte       // objects of 256 bytes begin with a cache line
 }
 
 // RollingConfig describes a server's rolling window. Limit and Window have no default.

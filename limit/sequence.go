@@ -28,6 +28,7 @@ type Sequence struct {
 	trips   rtts
 	lingers log // requests of unknown outcome, by the ends of their stay
 	open    int
+	driven
 }
 
 const (

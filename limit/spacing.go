@@ -18,6 +18,7 @@ type Spacing struct {
 	before mono.Time // prev before the latest send
 	latest uint64    // the Number of the latest send
 	last   mono.Time
+	driven
 }
 
 // NewSpacing returns a Spacing of gap that has sent nothing, so the first request goes at once. A

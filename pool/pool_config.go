@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/dispatch"
 	"github.com/paceline-go/paceline/internal/core/queue"
 	"github.com/paceline-go/paceline/limit"
@@ -139,10 +140,41 @@ func New(c Config) (*Pool, error) {
 	}
 	for i := range c.Keys {
 		k := &c.Keys[i]
+		if err := p.takes(k.Name, k.Limiter, k.Shared); err != nil {
+			return nil, err
+		}
 		p.supply(k.Name, "", k.Limiter, nil)
 		for _, s := range k.Shared {
 			p.supply(s.Name, "", s.Limiter, s)
 		}
 	}
 	return p, nil
+}
+
+// takes makes the limiters of a key its own. The error says that one belongs to another owner.
+func (p *Pool) takes(key string, own limit.Limiter, with []*Shared) error {
+	if err := limit.Bind(own, p); err != nil {
+		return fmt.Errorf("paceline: Pool: limit of %q: %w", key, err)
+	}
+	for _, s := range with {
+		if err := limit.Bind(s.Limiter, p); err != nil {
+			return fmt.Errorf("paceline: Pool: Shared %q: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// supply lets a limiter call again when it has more room: that of a key, or of a Shared, or of one of their
+// resources. The Dispatcher calls it for those that come later.
+func (p *Pool) supply(owner, resource string, l limit.Limiter, s *Shared) {
+	waits := func() int { return p.queue.Counts().Waiting }
+	if resource != "" {
+		owner += " (" + resource + ")"
+		waits = func() int { return p.queue.WaitForResource(resource) }
+	}
+	if err := p.takes(owner, l, nil); err != nil {
+		panic(err.Error()) // only of a resource: New and Share have taken all others
+	}
+	limit.SetEpoch(l, p.epoch)
+	ability.Supply(l, p.again, func() (int, float64) { return p.waitingFor(s, waits), 0 }, p.noteOf(owner))
 }

@@ -3,8 +3,6 @@ package pool
 import (
 	"slices"
 
-	"github.com/paceline-go/paceline/internal/core/ability"
-	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -13,7 +11,11 @@ import (
 // are known to belong together have one Shared from the start. See Dispatcher.Share for requests in
 // flight.
 func (p *Pool) Share(key int, with ...*Shared) (err error) {
-	p.Update(func(now mono.Time, _ *Queue, d *Dispatcher) { err = d.Share(now, key, with...) })
+	p.Update(func(now mono.Time, _ *Queue, d *Dispatcher) {
+		if err = p.takes("", nil, with); err == nil {
+			err = d.Share(now, key, with...)
+		}
+	})
 	return err
 }
 
@@ -23,18 +25,6 @@ func (p *Pool) again() {
 	defer p.unlock()
 	p.dispatcher.Refresh()
 	p.step(p.Now())
-}
-
-// supply lets a limiter call again when it has more room: that of a key, or of a Shared, or of one of their
-// resources. The Dispatcher calls it for those that come later.
-func (p *Pool) supply(owner, resource string, l limit.Limiter, s *Shared) {
-	waits := func() int { return p.queue.Counts().Waiting }
-	if resource != "" {
-		owner += " (" + resource + ")"
-		waits = func() int { return p.queue.WaitForResource(resource) }
-	}
-	limit.SetEpoch(l, p.epoch)
-	ability.Supply(l, p.again, func() (int, float64) { return p.waitingFor(s, waits), 0 }, p.noteOf(owner))
 }
 
 // waitingFor returns how many of the requests that wait may come to need the limits of a Shared; nil: of one

@@ -303,6 +303,16 @@ func (k *Clients) leaveLocked(c *client, used time.Duration) {
 	}
 }
 
+// checkNew returns an error if the Limiter of a new Transport is that of another one with these Clients.
+func (k *Clients) checkNew(own limit.Limiter) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if canCompare(own) && k.owners[own] != nil {
+		return errors.New("transport: Limiter: another Transport with these Clients has it; expected: one Transport for each Limiter")
+	}
+	return nil
+}
+
 // checkOwn panics if a limiter already belongs to another partition, since it would miss this
 // partition's requests.
 func (k *Clients) checkOwn(p Partition, own limit.Limiter) {

@@ -104,6 +104,9 @@ func (n *node) join() (err error) {
 		return nil
 	}
 	t, p := n.t, n.partition
+	if err := limit.Bind(n.stack, t.group); err != nil {
+		return fmt.Errorf("transport: %v: %w", p, err)
+	}
 	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: n.stack, Fair: t.config.Client != nil, Use: n.uses,
 		Logger: t.waits(&n.partition), Own: p.Scope == ScopeClient}))
 	if n.follows {

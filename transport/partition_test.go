@@ -256,6 +256,7 @@ func TestOneLimiterForTwoPartitions(t *testing.T) {
 		do(t, tr, get(t, "http://a.test/"))
 		do(t, tr, get(t, "http://b.test/")) // a.test is forgotten
 	}
+	one = limit.MustRolling(10, time.Second) // the first Transport keeps the other
 	tr = mustNew(t, transport.Config{Base: newBase(0, ok), Limit: func(p transport.Partition) limit.Limiter {
 		if p.Scope == provider.IP {
 			return one

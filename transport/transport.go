@@ -40,7 +40,8 @@ import (
 //	reports   Begins, Ended, Logger
 type Config struct {
 	// Limiter is one limit for all requests, to any host. It belongs to the Transport from now on: two
-	// Transports, or a Transport and a Gate, with one limiter are a data race. If nil, none.
+	// Transports, or a Transport and a Gate, with one limiter would be a data race, and are an error
+	// (limit.Bind). Several http.Clients can have one Transport. If nil, none.
 	Limiter limit.Limiter
 	// Limit makes the limiter of a partition at its first request, and again if the partition was
 	// frozen or forgotten. It is called for each scope in which the request counts. p.Scope is that scope,
@@ -521,6 +522,9 @@ func New(c Config) (*Transport, error) {
 	t.recent.init()
 	t.cold = newCold(c.MaxFrozen)
 	if c.Limiter != nil {
+		if err := t.clients.checkNew(c.Limiter); err != nil {
+			return nil, err
+		}
 		n, err := t.newNode(Partition{Scope: provider.All}, c.Limiter)
 		if err != nil {
 			return nil, err
