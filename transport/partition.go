@@ -177,7 +177,7 @@ func hash(s string) string { return strconv.FormatUint(maphash.String(seed, s), 
 //
 // The credential is the Authorization header, a provider's header for API keys, or a parameter such as
 // api_key in the query or in the body. If an Authorization signs each request, only its part that names
-// the key counts. A body counts if it is a form or JSON, is at most 64 KiB long, and the request has a
+// the key counts, and so it is with a JWT that lives for an hour or less. A body counts if it is a form or JSON, is at most 64 KiB long, and the request has a
 // GetBody.
 func CredentialOf(r *http.Request) string {
 	return (*secret.Where)(nil).Credential(r.Header, r.URL, func() []byte { return copyOf(r) })

@@ -64,6 +64,8 @@ func TestKeys(t *testing.T) {
 			get(t, u, "Authorization", "AWS4-HMAC-SHA256 Credential=AK/20260102/us/s3/aws4_request, SignedHeaders=host, Signature=2")},
 		{get(t, u, "Authorization", "AWS AK:frJIUN8DYpKDtOLCwo="), get(t, u, "Authorization", "AWS AK:qgk2+6Sv9/oM7G3qLEjTH1a1l1g=")},
 		{get(t, u, "Authorization", "SharedKey account:1="), get(t, u, "Authorization", "SharedKey account:2=")},
+		// {"access_key":"a","nonce":"1"}, as Upbit has it, and 2
+		{get(t, u, "Authorization", "Bearer eyJhbGciOiJIUzUxMiJ9.eyJhY2Nlc3Nfa2V5IjoiYSIsIm5vbmNlIjoiMSJ9.eDE"), get(t, u, "Authorization", "Bearer eyJhbGciOiJIUzUxMiJ9.eyJhY2Nlc3Nfa2V5IjoiYSIsIm5vbmNlIjoiMiJ9.eDI")},
 		{get(t, u, "Authorization", `OAuth oauth_nonce="1",oauth_token="t",oauth_signature="x"`), get(t, u, "Authorization", `OAuth oauth_nonce="2",oauth_token="t",oauth_signature="y"`)},
 	}
 	form := func(kind string) *http.Request {

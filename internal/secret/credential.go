@@ -243,13 +243,16 @@ func mayName(text []byte, names []string) bool {
 }
 
 // signer returns the constant part of an Authorization: all of a bearer's token or a password, but
-// only the key's name of a signature.
+// only the key's name of a signature, and what stays of a token that is signed for each request.
 func signer(v string) string {
 	scheme, rest, ok := strings.Cut(v, " ")
 	switch scheme {
 	case "AWS", "SharedKey", "SharedKeyLite", "Bitso": // name:signature
 		key, _, _ := strings.Cut(rest, ":")
 		return scheme + " " + key
+	}
+	if text, is := holder(rest); is {
+		return scheme + " " + text
 	}
 	if !ok || !strings.Contains(rest, "=") || !strings.Contains(rest, ",") {
 		return v

@@ -18,6 +18,7 @@
 //	guess.go             values too short or easy to be hidden; words that look like tokens
 //	name.go              which fields and parameters are secret by name: Authorization, api_key
 //	credential.go        which header or parameter is a request's key; signatures
+//	signed_token.go      what stays of a JWT that a client signs for each request
 //	url.go               hides user, password and secret parameters of a URL
 //	place.go             Places: the servers that may get keys, by scheme, host and port
 //	without_password.go  hides passwords in addresses of servers and stores
