@@ -37,7 +37,7 @@ type refused struct {
 var banned = []string{"key", "apikey", "account", "address", "ip", "user", "client", "token", "you"}
 
 // SaysBanned reports whether the message of a refusal speaks of a ban in words: "api_key is banned", "your IP
-// has been blocked". Such words prove nothing: no reading takes them for the refusal Banned.
+// has been blocked". Such words prove nothing: only with the end of the ban is a 403 or 418 read as Banned.
 func SaysBanned(message string) bool {
 	words := strings.FieldsFunc(strings.ToLower(message), func(c rune) bool { return !unicode.IsLetter(c) })
 	isOne := func(word string) bool { return slices.Contains(banned, word) }

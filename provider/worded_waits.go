@@ -2,7 +2,9 @@ package provider
 
 import (
 	"cmp"
+	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,12 +54,18 @@ func (r *reading) comeBack() {
 	switch {
 	case r.RetryAfter > 0:
 		return
-	case r.Refusal == None, r.Refusal == Unpaid, r.Refusal == NoQuota, r.Refusal == TooLarge, r.Refusal == Misordered:
+	case r.Refusal == None && !r.mayBan(), r.Refusal == Unpaid, r.Refusal == NoQuota, r.Refusal == TooLarge, r.Refusal == Misordered:
 		return
 	}
 	known := len(r.Problems)
 	r.at("")                        // parses the body
 	r.Problems = r.Problems[:known] // where nobody expects JSON, its faults are no problem
+	if r.Refusal == None {
+		if !slices.ContainsFunc(r.messages(), r.bansFor) {
+			return
+		}
+		r.refuse(Banned)
+	}
 	r.waitAt(bodyWaits, 0)
 	r.waitAt(bodyWaitsMS, time.Millisecond)
 	for _, l := range r.Limits {
@@ -92,6 +100,17 @@ func (r *reading) comeBack() {
 		}
 		return
 	}
+}
+
+// mayBan reports whether the status may be that of a ban, though no row says so.
+func (r *reading) mayBan() bool {
+	return r.Status == http.StatusForbidden || r.Status == http.StatusTeapot
+}
+
+// bansFor reports whether a message speaks of a ban and of its end: "banned until 1700000000000". Words
+// without an end prove nothing.
+func (r *reading) bansFor(m string) bool {
+	return SaysBanned(m) && slices.ContainsFunc(r.wordedWaits(m), func(w wordedWait) bool { return w.asks && w.wait > 0 })
 }
 
 // wordedWait is a time to come back in the words of a message.
