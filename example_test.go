@@ -8,6 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // send stands for the request to the server.
@@ -104,4 +105,14 @@ func ExampleGate_TryWait() {
 	// true
 	// false true
 	// true
+}
+
+// A process that restarts does not know what the one before sent a moment ago. Its first request waits until that is out of the window.
+func ExampleGate_Update() {
+	rate := limit.MustRolling(20, time.Minute)
+	gate := paceline.NewGate(rate)
+	gate.Update(func(now mono.Time) { limit.ReplayFull(rate, now, time.Minute) })
+	_, retry, ok := gate.TryWait(limit.One)
+	fmt.Println(ok, retry.Round(time.Second))
+	// Output: false 1m0s
 }

@@ -1,6 +1,8 @@
 package limit
 
 import (
+	"time"
+
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -55,6 +57,26 @@ func Replay(l Limiter, now, since mono.Time, all []Past) {
 	case *Concurrency, *Adaptive, *Sequence, *Spacing:
 	default:
 		countAll(l, now, all)
+	}
+}
+
+// ReplayFull makes l, which is new, count as used up at the instant at. It is for a process that has
+// no record of the one before: a limit that begins empty would be used twice within one window.
+// Limits whose window is longer than longest are left alone, as those of requests in flight are.
+//
+// Requests of the process before must have arrived by then. After a Drain they have.
+func ReplayFull(l Limiter, at mono.Time, longest time.Duration) {
+	for _, part := range Parts(l) {
+		var all Cost
+		rules, _ := Rules(part)
+		for i := range rules {
+			if r := &rules[i]; r.Per > 0 && r.Per <= longest {
+				all[r.Unit] = max(all[r.Unit], r.Most())
+			}
+		}
+		if all != (Cost{}) {
+			Replay(part, at, at, []Past{{At: at, Cost: all}})
+		}
 	}
 }
 

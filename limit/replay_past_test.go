@@ -142,6 +142,32 @@ func TestReplayOfMoreThanTheBucketHas(t *testing.T) {
 	}
 }
 
+// A process that knows nothing of the one before counts each window as used up, of every kind. A longer window, and what is in flight,
+// are left alone.
+func TestReplayFull(t *testing.T) {
+	for name, l := range replayed(t) {
+		for _, c := range []struct {
+			longest time.Duration
+			used    bool
+		}{{time.Second, true}, {time.Second - 1, false}} {
+			l := l()
+			limit.ReplayFull(l, at(time.Hour+time.Millisecond), c.longest)
+			now := at(time.Hour + 2*time.Millisecond)
+			// A bucket has a new request each 50 ms.
+			if ready := l.Ready(now, limit.Cost{limit.Requests: 1, limit.Output: 1}); ready >= now.Add(40*time.Millisecond) != c.used {
+				t.Errorf("%s, up to %v: one may go after %v", name, c.longest, ready.Sub(now))
+			}
+			if ready := l.Ready(now, limit.Cost{limit.Requests: 10, limit.Output: 10}); ready > now.Add(3*time.Second) {
+				t.Errorf("%s, up to %v: ten may go after %v only", name, c.longest, ready.Sub(now))
+			}
+		}
+	}
+	c := must(limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 1}))
+	if limit.ReplayFull(c, 0, time.Hour); c.Ready(0, limit.One) != 0 {
+		t.Error("a request in flight of the process before counts")
+	}
+}
+
 // Requests in flight end with their process. Limiters that learn from answers still get the
 // answers.
 func TestReplayLeavesAlone(t *testing.T) {

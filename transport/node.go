@@ -378,11 +378,17 @@ func update(j *paceline.Group, f func(now mono.Time), changed []*node, limits ..
 
 // recall makes a limiter count the requests of earlier processes.
 func (t *Transport) recall(p Partition, own limit.Limiter) {
-	if t.config.Recorder == nil || own == nil {
+	keeps := t.config.Recorder != nil
+	full := !keeps && t.config.StartFull > 0 && p.Scope != ScopeClient && !ability.Lapses(own)
+	if own == nil || !keeps && !full {
 		return
 	}
 	zero := t.group.Time(0)
 	limit.SetEpoch(own, zero)
+	if full {
+		limit.ReplayFull(own, mono.Of(zero, t.began), t.config.StartFull)
+		return
+	}
 	all, since := t.config.Recorder.Earlier(p, zero)
 	limit.Replay(own, mono.Of(zero, time.Now()), since, all)
 }

@@ -186,6 +186,77 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// A process ends after it has used a limit, and the next one begins at once, without a record. With StartFull, a strict server refuses
+// none of its requests, and the first goes as soon as that is sure. A longer window and a client's own limit are not used up.
+func TestStartFull(t *testing.T) {
+	window := func() limit.Limiter {
+		return limit.NewAll(limit.MustRolling(20, time.Second), limit.Named("day", limit.MustRolling(1000, 24*time.Hour)))
+	}
+	bucket := func() limit.Limiter {
+		l, err := limit.NewBucket(limit.BucketConfig{Limit: 20, Window: time.Second, Burst: 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	ofKey := func(limits func() limit.Limiter) func(transport.Partition) limit.Limiter {
+		return func(p transport.Partition) limit.Limiter {
+			if p.Scope == provider.Key {
+				return limits()
+			}
+			return nil
+		}
+	}
+	client := func(*http.Request) transport.Client {
+		return transport.Client{Name: "c", Limit: func() limit.Limiter { return limit.MustRolling(100, time.Minute) }}
+	}
+	for name, c := range map[string]struct {
+		config func() transport.Config
+		least  time.Duration
+	}{
+		"for all": {func() transport.Config { return transport.Config{Limiter: window()} }, time.Second},
+		"bucket":  {func() transport.Config { return transport.Config{Limit: ofKey(bucket)} }, 50 * time.Millisecond},
+		"client":  {func() transport.Config { return transport.Config{Limit: ofKey(window), Client: client} }, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			judge, err := rule.NewRolling(rule.RollingConfig{Limit: 20, Window: time.Second})
+			if name == "bucket" {
+				judge, err = rule.NewBucket(rule.BucketConfig{Limit: 20, Window: time.Second})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused, epoch := 0, time.Now()
+			var second time.Time
+			var first time.Duration
+			b := newBase(0, func(n int, r *http.Request) *http.Response {
+				if first == 0 {
+					first = time.Since(second)
+				}
+				if !judge.Arrive(mono.Time(time.Since(epoch)), 1) {
+					refused++
+					return reply(429, "no")
+				}
+				return ok(n, r)
+			})
+			for life := range 2 {
+				c := c.config()
+				if c.Base, c.Attempts = b, 1; life == 1 {
+					c.StartFull = time.Minute
+				}
+				tr := mustNew(t, c)
+				second, first = time.Now(), 0
+				for range 20 + 20*life {
+					do(t, tr, get(t, "http://server/"))
+				}
+			}
+			if refused > 0 || first < c.least || first > c.least+10*time.Millisecond {
+				t.Errorf("%s: %d refused, and the first of the second process went after %v, want %v", name, refused, first, c.least)
+			}
+		})
+	}
+}
+
 // A request that cannot be recorded is not sent, and counts nowhere.
 func TestLedgerThatIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ import (
 //	waits     MaxWaiting, MaxWait, MaxRetryAfter, MaxPause, MaxOutage
 //	attempts  Base, Attempts, AttemptTimeout, NoTimeout, Backoff, CheckRetry, Hedge
 //	answers   Provider, Scope
-//	memory    MaxPartitions, Idle, MaxFrozen, Recorder
+//	memory    MaxPartitions, Idle, MaxFrozen, Recorder, StartFull
 //	reports   Begins, Ended, Logger
 type Config struct {
 	// Limiter is one limit for all requests, to any host. It belongs to the Transport from now on: two
@@ -273,8 +273,15 @@ type Config struct {
 	// 64 MiB.
 	MaxFrozen int64
 	// Recorder keeps a record of sent requests for a later process. If nil, a restart begins with
-	// empty windows.
+	// empty windows, unless StartFull is set.
 	Recorder Recorder
+	// StartFull is for a service that restarts, and keeps no record: nothing is known of the last
+	// window. Each limit whose window is at most so long counts as used up when New is called. So the
+	// first request goes after that window. Longer windows begin empty: time.Minute does not stop a limit of a
+	// day for a day. The process before must have ended in good order, by Drain: a request that it had
+	// in flight may arrive later. Limits of clients, and those that a Share keeps in a store, are left
+	// alone. With a Recorder, StartFull has no effect. If zero, all windows begin empty.
+	StartFull time.Duration
 
 	// Begins is called for each attempt right before it is recorded and the Base gets it, with the
 	// request as the caller gave it. It runs on the goroutine of RoundTrip, or on that of the copy (see Hedge). If nil, none.
@@ -373,6 +380,7 @@ type Transport struct {
 // state is what a Transport shares with the Transports that its With made.
 type state struct {
 	epoch   time.Time
+	began   time.Time // of New
 	latest  atomic.Pointer[Transport]
 	retired atomic.Bool
 	drains  drains
@@ -442,6 +450,9 @@ func (c *Config) checkNumbers() error {
 	if c.MaxFrozen < 0 {
 		return fmt.Errorf("transport: MaxFrozen %d is negative", c.MaxFrozen)
 	}
+	if c.StartFull < 0 {
+		return fmt.Errorf("transport: StartFull %v is negative", c.StartFull)
+	}
 	if c.Idle < 0 {
 		return fmt.Errorf("transport: Idle %v is negative", c.Idle)
 	}
@@ -505,7 +516,7 @@ func New(c Config) (*Transport, error) {
 		policy: classify.Policy{Dialect: c.Provider, MaxRetryAfter: c.MaxRetryAfter}, hedging: c.Hedge.on(),
 	}
 	t.state = &state{
-		epoch: clients.epoch, clients: clients, group: clients.group, view: clients.group.View(), jitter: random(),
+		epoch: clients.epoch, began: time.Now(), clients: clients, group: clients.group, view: clients.group.View(), jitter: random(),
 		rng: random(), ring: keyring.New(len(c.Keys), nil),
 		leaves: map[Partition]*leaf{}, nodes: map[Partition]*node{},
 		owners: map[string]*owners{}, others: map[string]bool{}, unread: map[unread]bool{},

@@ -726,6 +726,7 @@ func TestNewNamesTheField(t *testing.T) {
 		{transport.Config{MaxBody: -1}, "MaxBody -1"},
 		{transport.Config{MaxPartitions: -2}, "MaxPartitions -2"},
 		{transport.Config{Idle: -time.Second}, "Idle -1s"},
+		{transport.Config{StartFull: -time.Second}, "StartFull -1s"},
 		{transport.Config{Backoff: backoff.Policy{Factor: 0.5}}, "Factor 0.5"},
 		{transport.Config{Adopt: func(mono.Time, transport.Partition, limit.Limiter, []provider.Policy) {}}, "Limit is nil"},
 	} {
