@@ -81,6 +81,9 @@ func (t *Transport) With(c Config) (*Transport, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Tokens == nil && next.config.Tokens != nil && t.config.Tokens != nil {
+		next.config.Tokens = t.config.Tokens // what it has learned stays
+	}
 	next.state, next.slow = t.state, t.slow
 	t.latest.Store(next)
 	if c.Clients == nil {

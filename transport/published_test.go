@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/limittest"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -144,6 +146,31 @@ func TestPreset(t *testing.T) {
 			t.Error("a preset that does not exist is taken")
 		}
 	})
+}
+
+// A limit of tokens that is configured holds without an Estimator of the caller's own, too. Who counts in another way is left alone.
+func TestTokensAreCountedWhereALimitIs(t *testing.T) {
+	perMinute := func() limit.Limiter { return rolling(t, 30_000, time.Minute, limit.Tokens) }
+	cost := func(_ *http.Request, c limit.Cost) limit.Cost { return c }
+	for name, c := range map[string]struct {
+		config transport.Config
+		kept   bool
+	}{
+		"preset":                {transport.Config{Preset: "openai:tier1"}, true},
+		"preset of a target":    {transport.Config{Targets: []transport.Target{{Name: "a", Host: "a.test", Preset: "openai:tier1"}}}, true},
+		"limiter":               {transport.Config{Limiter: perMinute()}, true},
+		"limiter, and a Cost":   {transport.Config{Limiter: perMinute(), Cost: cost}, false},
+		"no limit of tokens":    {transport.Config{Limiter: limit.MustRolling(10, time.Second)}, false},
+		"preset without tokens": {transport.Config{Preset: "heroku"}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c.config.Base = newBase(0, ok)
+			_, _, err := do(t, mustNew(t, c.config), request(t, http.MethodPost, chat, `{"model":"gpt-4o","max_tokens":40000,"messages":[]}`))
+			if errors.Is(err, paceline.ErrNever) != c.kept || !c.kept && err != nil {
+				t.Errorf("%s: 40000 tokens where 30000 a minute fit: %v", name, err)
+			}
+		})
+	}
 }
 
 // A preset and limits of one's own hold together: whichever is the stricter one binds.

@@ -160,12 +160,14 @@ type Config struct {
 	Charges []provider.Charge
 	// Tokens estimates the tokens of requests to known language model APIs (tokens.APIOf), and
 	// learns from the usage in their answers. The Transport reads the bodies of such requests
-	// before it sends them. If nil, tokens are not counted.
+	// before it sends them. If nil, tokens are counted only where a Preset or the Limiter has limits of
+	// them, and neither Cost, Actual nor Charges is set: by an Estimator without a Vocabulary.
 	Tokens *tokens.Estimator
 	// Counting is how the server counts tokens against its limits. If zero, as the API's provider
 	// documents. OpenAI, and APIs in its format, count on arrival the most that a request may use,
-	// whatever it uses in the end. tokens.Used sends more to a server that counts real usage; any
-	// other server refuses some of it.
+	// whatever it uses in the end. For a server that counts the tokens used, set tokens.Used: a call
+	// counts with the usage in its answer, 109 for 9 of input and 100 of output. Any other server
+	// refuses some of what then goes.
 	Counting tokens.Counting
 	// MaxBody is how much of a body is read for Tokens and Charges. A longer body of a request, as its
 	// Content-Length states before the read, counts as one token per four bytes. If zero, 32 MiB.
@@ -601,6 +603,25 @@ func (c *Config) fill() {
 	if c.Partition == nil {
 		c.Partition = PartitionOf
 	}
+	if c.Tokens == nil && c.Cost == nil && c.Actual == nil && c.Charges == nil && c.limitsTokens() {
+		c.Tokens, _ = tokens.New(tokens.Config{}) // without an error: nothing is set
+	}
+}
+
+// limitsTokens reports whether a preset, or the Limiter, counts tokens of language models. Without an
+// Estimator such a limit would hold nothing back.
+func (c *Config) limitsTokens() bool {
+	counts := func(u limit.Unit) bool { return u == limit.Tokens || u == limit.Input || u == limit.Output }
+	of := func(name string) bool {
+		preset, _ := provider.LookupPreset(name)
+		return slices.ContainsFunc(preset.Policies, func(p provider.Policy) bool {
+			u, ok := classify.UnitOf(p.Unit)
+			return ok && counts(u)
+		})
+	}
+	rules, _ := limit.Rules(c.Limiter)
+	return of(c.Preset) || slices.ContainsFunc(c.Targets, func(g Target) bool { return of(g.Preset) }) ||
+		slices.ContainsFunc(rules, func(r limit.Rule) bool { return counts(r.Unit) })
 }
 
 // Must is New for configurations that are known to be right. It panics on an error.
