@@ -123,8 +123,9 @@ func (t *pending) falls(heirs []*Entry, horizon mono.Time, spared *spare, yields
 			mine++
 		}
 	}
+	unsent := limit.Outcome{Result: limit.Unsent}
 	for _, s := range sent {
-		t.limiter.Settle(t.now, s, &limit.Outcome{Result: limit.Unsent})
+		t.limiter.Settle(t.now, s, &unsent)
 	}
 	return mine
 }
@@ -199,9 +200,12 @@ func (t *pending) heirsOf(k kind) (heirs []*Entry) {
 	if t.mine.want(k) > 0 {
 		heirs = append(heirs, &t.mine)
 	}
-	copies := make([]Entry, 0, len(t.others)) // never grows, since heirs points into it
+	var copies []Entry // never grows, since heirs points into it
 	for i := range t.others {
 		if e := &t.others[i]; e.want(k) > 0 && e.Until > t.now && e.Mean != (limit.Cost{}) {
+			if copies == nil {
+				copies = make([]Entry, 0, len(t.others)-i)
+			}
 			copies = append(copies, *e)
 			copies[len(copies)-1].Want = e.want(k)
 			heirs = append(heirs, &copies[len(copies)-1])

@@ -85,8 +85,9 @@ func (g *pool) take(cost limit.Cost, yields bool, now mono.Time) (at mono.Time, 
 func (g *pool) takeOf(cost *limit.Cost, fits func(p *part) bool) (at mono.Time) {
 	at = mono.Min
 	kept := g.parts[:0]
-	for _, p := range g.parts {
-		if fits(&p) && shared(cost, &p.cost) {
+	for i := range g.parts {
+		p := &g.parts[i] // kept ends before it
+		if fits(p) && shared(cost, &p.cost) {
 			at = max(at, p.at)
 			for u := range cost {
 				n := min(max(cost[u], 0), p.cost[u])
@@ -95,7 +96,7 @@ func (g *pool) takeOf(cost *limit.Cost, fits func(p *part) bool) (at mono.Time) 
 			}
 		}
 		if !covered(&p.cost) {
-			kept = append(kept, p)
+			kept = append(kept, *p)
 		}
 	}
 	g.parts = kept
