@@ -168,6 +168,22 @@ func TestAloneAfterARestart(t *testing.T) {
 	}
 }
 
+// A request of before that may still arrive counts no later than now: a limit's memory has nothing that is to come.
+func TestAloneAfterARestartInAHurry(t *testing.T) {
+	a := autoOf(t, AutoConfig{Alone: true})
+	goes(a, 0, second(1), perMinute(600))
+	sent := []limit.Past{{Sent: second(1), At: second(9), Cost: limit.One, Result: limit.Unknown}}
+	b := autoOf(t, AutoConfig{Alone: true})
+	if err := b.Recall(second(3), second(1), a.AppendMemory(nil, second(1)), sent); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range b.alone.rules[0].past() {
+		if p.At > second(3) || p.Sent > second(3) {
+			t.Errorf("at %v it counts %+v", second(3), p)
+		}
+	}
+}
+
 // Whatever a server states and however it answers, over restarts too, no window has more than a
 // limit that was stated all the time.
 func FuzzAlone(f *testing.F) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -61,6 +62,37 @@ func TestGrantsAreFetchedAhead(t *testing.T) {
 			p.Settle(limit.Outcome{Result: limit.Accepted})
 		}
 	})
+}
+
+// A request counts from when it went by the node's clock, whatever the driver's says: one may be hours ahead of the other.
+func TestClocksOfDriverAndNode(t *testing.T) {
+	for _, apart := range []time.Duration{-time.Hour, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			m, err := share.New(share.Config{Store: newMemory(), Name: "it", Own: twenty})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close(context.Background())
+			m.Attach(paceline.NewGate(m))
+			srv, base := newServer(20, time.Second), time.Now().Add(-2*time.Hour)
+			now := func() mono.Time { return mono.Of(base, time.Now().Add(apart)) }
+			for n := range uint64(100) {
+				for m.Ready(now(), limit.One) > now() {
+					time.Sleep(10 * ms)
+				}
+				s := limit.Sent{At: now(), Number: n + 1, Cost: limit.One}
+				m.Admit(&s)
+				if !m.Fresh(&s) {
+					t.Fatalf("%v apart, request %d may not be written when it goes", apart, n)
+				}
+				srv.request()
+				m.Settle(now(), &s, &limit.Outcome{Result: limit.Accepted})
+			}
+			if srv.refused > 0 {
+				t.Errorf("%v apart, %d of 100 are refused", apart, srv.refused)
+			}
+		})
+	}
 }
 
 // A turn fetches for all that wait at the driver, not for the first of them alone.

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,8 +53,9 @@ func TestClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	if err := s.Turn(context.Background(), "k", func(share.Reading) ([]byte, error) { return []byte("x"), nil }); err == nil {
-		t.Error("a closed store takes turns")
+	err = s.Turn(context.Background(), "k", func(share.Reading) ([]byte, error) { return []byte("x"), nil })
+	if !errors.Is(err, sql.ErrConnDone) {
+		t.Errorf("a closed store takes turns: %v", err)
 	}
 }
 
