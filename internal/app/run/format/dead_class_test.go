@@ -30,3 +30,21 @@ func TestEndsInWords(t *testing.T) {
 		}
 	}
 }
+
+// Each status is of one class. What may pass is an outage, also where the status is not registered.
+func TestDeadClassOfStatus(t *testing.T) {
+	for class, all := range map[DeadClass][]int{
+		DeadOutage:     {0, 408, 425, 502, 503, 504, 529},
+		DeadLimited:    {429},
+		DeadRefused:    {401, 402, 403, 407, 418},
+		DeadInvalid:    {400, 404, 409, 410, 422, 499, 501, 505},
+		DeadRedirected: {300, 302, 308, 399},
+		DeadFailed:     {500, 507, 520, 599},
+	} {
+		for _, status := range all {
+			if got := DeadClassOfStatus(status); got != class {
+				t.Errorf("%d is of %v, want %v", status, got, class)
+			}
+		}
+	}
+}

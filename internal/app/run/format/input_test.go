@@ -107,6 +107,19 @@ func TestInputAtItsBounds(t *testing.T) {
 	}
 }
 
+// An id has 512 bytes at most, for all that keeps ids.
+func TestLongIDs(t *testing.T) {
+	const most = 512
+	id := strings.Repeat("i", most)
+	if all, errs := read(t, `{"url":"http://h/","id":"`+id+`"}`, format.InputLimits{}); len(all) != 1 || all[0].ID != id {
+		t.Errorf("%q", errs)
+	}
+	all, errs := read(t, `{"url":"http://h/","id":"`+id+`i"}`, format.InputLimits{})
+	if want := "in.jsonl:1:25: the id has 513 bytes, expected 1 to 512"; len(all) != 0 || len(errs) != 1 || errs[0] != want {
+		t.Errorf("%d requests, %q, want %s", len(all), errs, want)
+	}
+}
+
 func TestInput(t *testing.T) {
 	all, errs := read(t, `{"url":"http://h/p?a=1#f"}
  { "id" : "b\u00e9\"" , "method":"POST", "url":"https://u@h:8/", "headers":{"A":"x","b":["y","z"],"C":[]}, "body":{ "k" : [ 1 , "]}\\\"" ] }, "cost":0,"priority":-3,"deadline":"1h"}`+"\r\n\n"+

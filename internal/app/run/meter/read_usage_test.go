@@ -48,6 +48,10 @@ func TestSettle(t *testing.T) {
 	reserved := limit.Cost{limit.Requests: 5, limit.Input: 10, limit.Output: 20, limit.Tokens: 30}
 	e := tokens.Estimate{API: tokens.Messages, Model: "m"}
 	u := tokens.Usage{Input: 12, CachedInput: 4, Output: 25, Total: 37}
+	exact := tokens.Usage{Input: 12, Output: 20, Total: 32}
+	if got := newMeter(t, Config{Count: tokens.Used}).Settle(e, reserved, exact); got.Overrun || !got.Counts {
+		t.Errorf("as much output as was reserved: %+v", got)
+	}
 	for count, want := range map[tokens.Counting]Settled{
 		tokens.Sum:  {},
 		tokens.Used: {Counts: true, Overrun: true, Cost: limit.Cost{limit.Requests: 5, limit.Input: 8, limit.Output: 25, limit.Tokens: 33}},
