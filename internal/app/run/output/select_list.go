@@ -90,7 +90,7 @@ func objectColumns(q *gojq.Query) (all []piece, ok bool, err error) {
 		case kv.KeyString != nil && kv.KeyString.Queries == nil:
 			p.name = kv.KeyString.Str
 			p.text = "." + kv.KeyString.String()
-		case kv.Key != "" && kv.Key[0] != '$' && kv.Key[0] != '@':
+		case kv.Key != "" && kv.Key[0] != '$':
 			p.name, p.text = kv.Key, "."+kv.Key
 		default:
 			return nil, false, nil

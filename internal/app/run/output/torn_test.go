@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -54,6 +55,80 @@ func TestResultsTorn(t *testing.T) {
 		config.Name()
 		if err := New(config).Peek(func(format.Entry) {}); err == nil || !strings.Contains(err.Error(), "is this the right file?") {
 			t.Errorf("%q: a Peek returns %v", foreign, err)
+		}
+	}
+}
+
+// A file that changed after it was looked at is read again, also where its size is the same.
+func TestChangedSincePeek(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.jsonl")
+	write := func(id string, at time.Time) {
+		if err := os.WriteFile(path, (&format.Result{ID: id, State: "done", Attempts: 1}).Append(nil), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Unix(1_800_000_000, 0)
+	for _, c := range []struct {
+		id   string
+		at   time.Time
+		want []string
+	}{{"a", began, nil}, {"b", began.Add(time.Second), []string{"b"}}} {
+		write("a", began)
+		config := Config{Out: path, Dead: path, Format: format.Plain{}}
+		config.Name()
+		s := New(config)
+		if err := s.Peek(func(format.Entry) {}); err != nil {
+			t.Fatal(err)
+		}
+		write(c.id, c.at)
+		var ids []string
+		f, err := openResults(path, form{Results: format.Plain{}}, s.peeked[path], func(e format.Entry, _ int64) { ids = append(ids, e.ID) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Close(); !slices.Equal(ids, c.want) {
+			t.Errorf("%s at %v: read again are %v, want %v", c.id, c.at, ids, c.want)
+		}
+	}
+}
+
+// Results were last written when the later of the two files was.
+func TestLastWrite(t *testing.T) {
+	began := time.Unix(1_800_000_000, 0)
+	for _, c := range []struct{ out, dead, want time.Duration }{{1, 2, 2}, {2, 1, 2}, {0, 3, 3}, {3, 0, 3}, {0, 0, 0}} {
+		folder := t.TempDir()
+		s := new(Store)
+		for name, at := range map[string]time.Duration{"out": c.out, "dead": c.dead} {
+			path := filepath.Join(folder, name)
+			if at > 0 {
+				line := (&format.Result{ID: name, State: map[string]string{"out": "done", "dead": "dead"}[name], Attempts: 1}).Append(nil)
+				if err := os.WriteFile(path, line, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Chtimes(path, began.Add(at), began.Add(at)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f, err := openResults(path, form{format.Plain{}, name == "dead"}, peeked{}, func(format.Entry, int64) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if name == "out" {
+				s.Out = f
+			} else {
+				s.Dead = f
+			}
+		}
+		want := began.Add(c.want)
+		if c.want == 0 {
+			want = time.Time{}
+		}
+		if got := s.LastWrite(); !got.Equal(want) {
+			t.Errorf("%+v: %v, want %v", c, got, want)
 		}
 	}
 }
