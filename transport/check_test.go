@@ -1,10 +1,12 @@
 package transport_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +22,93 @@ import (
 	"github.com/paceline-go/paceline/pool/backoff"
 	"github.com/paceline-go/paceline/transport"
 )
+
+// brokenOff is a body that fails once, and has ended then.
+type brokenOff struct {
+	err  error
+	text string
+}
+
+func (b *brokenOff) Read(p []byte) (n int, err error) {
+	n, err = copy(p, b.text), b.err
+	if b.text, b.err = b.text[n:], io.EOF; n > 0 && err != nil {
+		b.err, err = err, nil
+	}
+	return n, err
+}
+
+// The caller reads what CheckRetry read, and then its error, also where nothing came before it.
+func TestCheckRetryReadsAnError(t *testing.T) {
+	cut := errors.New("cut")
+	for _, text := range []string{"", "half"} {
+		tr := mustNew(t, transport.Config{Base: newBase(0, func(int, *http.Request) *http.Response {
+			r := reply(500, "", "Content-Type", "text/plain")
+			r.Body, r.ContentLength = io.NopCloser(&brokenOff{cut, text}), -1
+			return r
+		}), Attempts: 2, CheckRetry: func(_ context.Context, _ transport.Attempt, resp *http.Response) (bool, error) {
+			if b, err := io.ReadAll(resp.Body); string(b) != text || !errors.Is(err, cut) {
+				t.Errorf("CheckRetry reads %q, %v", b, err)
+			}
+			return false, nil
+		}})
+		resp, err := tr.RoundTrip(get(t, "http://a.test/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(resp.Body)
+		if resp.Body.Close(); string(b) != text || !errors.Is(err, cut) {
+			t.Errorf("the caller reads %q, %v", b, err)
+		}
+	}
+}
+
+// A whole URL in an error of the Base may have secrets, and no log has them.
+func TestURLsInErrorsAreNotLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		down := roundTripper(func(r *http.Request) (*http.Response, error) {
+			r.Body.Close()
+			return nil, &net.OpError{Op: "dial", Err: errors.New("by https://me:aB3dE5gH@proxy.test/?api_key=aB3dE5gH: no route")}
+		})
+		tr := mustNew(t, transport.Config{Base: down, Attempts: 2, MaxOutage: time.Second,
+			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+		for range 5 {
+			if _, _, err := do(t, tr, request(t, "PUT", "http://a.test/", "x")); err == nil {
+				t.Fatal("it is up")
+			}
+			time.Sleep(time.Second)
+		}
+		if text := log.String(); strings.Contains(text, "aB3dE5gH") || !strings.Contains(text, "no route") {
+			t.Errorf("the log has %s", text)
+		}
+	})
+}
+
+// Trailers that are set while the body is read go with a request to which a key was applied.
+func TestTrailersBesideKeys(t *testing.T) {
+	got := ""
+	b := roundTripper(func(r *http.Request) (*http.Response, error) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		r.Body.Close()
+		got = r.Trailer.Get("Sum")
+		return reply(200, "fine"), nil
+	})
+	tr := mustNew(t, transport.Config{Base: b, Keys: keys(t, 10, "a")})
+	r := request(t, "POST", "http://a.test/", "x")
+	r.Trailer = http.Header{"Sum": nil}
+	r.Body, r.ContentLength, r.GetBody = io.NopCloser(io.MultiReader(strings.NewReader("x"), summed{r})), -1, nil
+	if status, _, err := do(t, tr, r); status != 200 || got != "7" {
+		t.Errorf("%d, %v, the trailer is %q", status, err, got)
+	}
+}
+
+// summed is the end of a body, which sets a trailer.
+type summed struct{ r *http.Request }
+
+func (s summed) Read([]byte) (int, error) {
+	s.r.Trailer.Set("Sum", "7")
+	return 0, io.EOF
+}
 
 // An attempt without an answer in 2 s is ended, and sent again if that does no harm. The wait for its turn does not count, nor does
 // its body.

@@ -9,6 +9,9 @@ import (
 // AttemptSize is the memory that an attempt takes: its fields, and eight bytes of the runtime.
 const AttemptSize = unsafe.Sizeof(sent{}) + 8
 
+// Bounded returns a partition with short fields.
+func Bounded(p Partition) Partition { return p.bounded() }
+
 // Active returns how many requests hold a partition.
 func Active(t *Transport) (n int64) { return t.underway() }
 

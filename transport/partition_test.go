@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +14,30 @@ import (
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
+
+// However long the fields of a partition are, it takes little memory. Two that differ at the end remain two.
+func TestLongFieldsAreBounded(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	bounded := func(end string) (p transport.Partition) {
+		v := reflect.ValueOf(&p).Elem()
+		for i := range v.NumField() {
+			if f := v.Field(i); f.Type() == reflect.TypeFor[string]() {
+				f.SetString(long + end)
+			}
+		}
+		return transport.Bounded(p)
+	}
+	a, b := reflect.ValueOf(bounded("a")), reflect.ValueOf(bounded("b"))
+	for i := range a.NumField() {
+		if a.Field(i).Type() != reflect.TypeFor[string]() {
+			continue // a scope
+		}
+		name, one, other := a.Type().Field(i).Name, a.Field(i).String(), b.Field(i).String()
+		if len(one) > 300 || one == other {
+			t.Errorf("%s has %d bytes, the same as of another partition: %v", name, len(one), one == other)
+		}
+	}
+}
 
 func TestPartitionOf(t *testing.T) {
 	for _, tc := range []struct {

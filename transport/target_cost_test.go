@@ -1,12 +1,14 @@
 package transport_test
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
@@ -58,6 +60,26 @@ func TestEachTargetAsksForItsCost(t *testing.T) {
 				t.Errorf("%d went to the dear target, want %d", n, c.dear)
 			}
 		})
+	}
+}
+
+// An error names the cost of the request at the target whose limit it never fits.
+func TestNeverFitsTellsTheCostThere(t *testing.T) {
+	prices := map[string]float64{"dear": 5, "cheap": 1}
+	size := int64(len(chatOf("m")))
+	tr := mustNew(t, transport.Config{Base: deploy("dear.test", "cheap.test"), Tokens: estimator(t), Attempts: 1,
+		Price: func(p transport.Partition, _ string) (provider.ModelInfo, bool) {
+			return provider.ModelInfo{Input: prices[p.Target]}, true
+		},
+		Targets: []transport.Target{priced(t, "dear", 5*size-1), priced(t, "cheap", size-1)}})
+	_, _, err := do(t, tr, request(t, "POST", "https://llm.test/v1/chat/completions", chatOf("m")))
+	e, ok := errors.AsType[*transport.Error](err)
+	if !ok || !errors.Is(err, paceline.ErrNever) {
+		t.Fatalf("%v", err)
+	}
+	cost := int64(prices[e.Partition.Target]) * size
+	if e.Unit != limit.Money || e.Size != cost || e.Limit != cost-1 {
+		t.Errorf("at %q, %d of %v and the limit is %d: want %d and %d", e.Partition.Target, e.Size, e.Unit, e.Limit, cost, cost-1)
 	}
 }
 
