@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,5 +94,28 @@ func TestReadDeadlines(t *testing.T) {
 				l.Close()
 			})
 		})
+	}
+}
+
+// says is a connection whose next Read has a text.
+type says struct {
+	net.Conn
+	text string
+}
+
+func (s says) Read(p []byte) (int, error) { return copy(p, s.text), nil }
+
+// Only bytes that came are looked at. A buffer is used again, and still has those of an earlier request.
+func TestOnlyWhatCameIsScanned(t *testing.T) {
+	const length = "\r\nContent-Length: 5\r\n"
+	for text, want := range map[string]int64{"POST / HTTP/1.1\r\nHost: a\r\n": 0, "POST / HTTP/1.1\r\nHost: a" + length: 1} {
+		c := &conn{Conn: says{text: text}}
+		p := []byte(strings.Repeat(length, 10))
+		if n, err := c.Read(p); n != len(text) || err != nil {
+			t.Fatal(n, err)
+		}
+		if got := c.lengths.seen.Load(); int64(got) != want {
+			t.Errorf("%q has %d lengths, want %d", text, got, want)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -438,5 +439,31 @@ func TestForwardUnreachable(t *testing.T) {
 	})
 	if resp, text := fetch(t, f.program(""), "https://example.com/"); resp.StatusCode != http.StatusBadGateway || !strings.Contains(text, "nobody is there") {
 		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+}
+
+// An upstream is at its host and port. One at the port of its scheme is also at that of the other scheme, where a URL
+// names none.
+func TestIsAt(t *testing.T) {
+	for to, want := range map[string][]string{
+		"http://h.test": {"80", "443"}, "https://h.test/folder": {"80", "443"}, "https://h.test:443": {"80", "443"},
+		"http://h.test:8080": {"8080"}, "https://h.test:80": {"80"}, "http://h.test:443": {"443"},
+	} {
+		u, err := url.Parse(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var at []string
+		for _, port := range []string{"80", "443", "8080", ""} {
+			if isAt(u, "other.test", port) {
+				t.Errorf("%s is at another host", to)
+			}
+			if isAt(u, "h.test", port) {
+				at = append(at, port)
+			}
+		}
+		if !slices.Equal(at, want) {
+			t.Errorf("%s is at the ports %q, want %q", to, at, want)
+		}
 	}
 }

@@ -4,12 +4,15 @@ package proxy
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"path/filepath"
 	"testing"
@@ -159,5 +162,31 @@ func TestAnswersOfTheNextProcess(t *testing.T) {
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 		t.Errorf("a change of the protocol: %v, %v", resp, err)
+	}
+}
+
+// trip is an http.RoundTripper.
+type trip func(*http.Request) (*http.Response, error)
+
+func (f trip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A request that the next process answers is not in line here. So the end of this process leaves it alone.
+func TestHandedOnIsNotInLine(t *testing.T) {
+	var ended error
+	p := &Proxy{common: new(common)}
+	v := &visit{proxy: p, cancel: func(err error) { ended = cmp.Or(ended, err) }, w: &writer{}}
+	v.w.ResponseWriter = httptest.NewRecorder()
+	v.in = httptest.NewRequest("GET", "http://proxy.test/", nil)
+	v.within.Context = t.Context()
+	served := false
+	next := trip(func(r *http.Request) (*http.Response, error) {
+		v.release()
+		served = r.Context().Err() == nil
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	})
+	p.heir.Store(&heir{proxy: &httputil.ReverseProxy{Rewrite: func(*httputil.ProxyRequest) {}, Transport: next}})
+	v.handOn()
+	if !served || ended != nil || !v.handed {
+		t.Errorf("served %v, ended by %v", served, ended)
 	}
 }

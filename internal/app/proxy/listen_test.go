@@ -317,3 +317,33 @@ func TestRestart(t *testing.T) {
 		t.Errorf("%v: %q", err, b)
 	}
 }
+
+// Each request under way is called once, and none that has ended.
+func TestEachVisit(t *testing.T) {
+	var all visits
+	var of [4]visit
+	called := func() (n [4]int) {
+		all.each(func(v *visit) {
+			for i := range of {
+				if v == &of[i] {
+					n[i]++
+				}
+			}
+		})
+		return n
+	}
+	if called() != [4]int{} || all.count() != 0 {
+		t.Error("one is called where there is none")
+	}
+	for i := range of {
+		all.add(&of[i])
+	}
+	if got := called(); got != [4]int{1, 1, 1, 1} || all.count() != 4 {
+		t.Errorf("%v are called", got)
+	}
+	all.remove(&of[1])
+	all.remove(&of[3])
+	if got := called(); got != [4]int{1, 0, 1, 0} || all.count() != 2 {
+		t.Errorf("%v are called after two have ended", got)
+	}
+}

@@ -66,6 +66,22 @@ func orders(t testing.TB, h *http.Client, n int) (failed int) {
 	return failed
 }
 
+// The gap of an upstream is that of its targets whose requests have a nonce, and of no other.
+func TestGapAtTargets(t *testing.T) {
+	key := []Key{{Name: "K", Secret: "s"}}
+	u := &Upstream{NonceGap: 50 * time.Millisecond, NonceUnit: time.Millisecond, Targets: []Target{
+		{Name: "numbers", Keys: key, Query: []Field{{"api_key", "{key}"}, {"nonce", "{nonce}"}}},
+		{Name: "plain", Keys: key, Header: []Field{{"Authorization", "Bearer {key}"}}},
+	}}
+	all := u.keys()
+	if len(all) != 2 || !all[0].Ordered || all[0].Gap != u.NonceGap || all[1].Ordered || all[1].Gap != 0 {
+		t.Errorf("%+v", all)
+	}
+	if x := u.at(0); x.NonceUnit != u.NonceUnit || u.at(1).NonceUnit != 0 {
+		t.Errorf("units of %v and %v", x.NonceUnit, u.at(1).NonceUnit)
+	}
+}
+
 // A server that wants rising nonces refuses nothing: of a key, one request is in flight at a time or, with a gap, several. Without
 // the order it would refuse some, as the last row shows.
 func TestNoncesRise(t *testing.T) {

@@ -22,7 +22,7 @@ func (p *Proxy) target(r *http.Request, whole bool) *refusal {
 		return &refusal{status: http.StatusMethodNotAllowed, kind: "bad-method", title: "The method is not taken",
 			pointless: true,
 			detail:    badMethods[strings.ToUpper(r.Method)], fields: [][2]string{{"Allow", methods}}}
-	case !whole && (r.URL.Scheme != "" || r.URL.Host != "" || r.URL.Opaque != ""):
+	case !whole && (r.URL.Scheme != "" || r.URL.Host != ""): // only a scheme makes a URL opaque
 		return &refusal{status: http.StatusMisdirectedRequest, kind: "no-forward-proxy", title: "This is no forward proxy",
 			pointless: true,
 			detail: "a whole URL is asked for, as by HTTP_PROXY; this address is the base URL of the API, and HTTP_PROXY " +

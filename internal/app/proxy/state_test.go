@@ -260,3 +260,22 @@ func TestSlowest(t *testing.T) {
 		}
 	}
 }
+
+// A state file keeps what may count. For a Live configuration that is an hour: a later one may have longer windows.
+func TestKeptForLongerWindows(t *testing.T) {
+	for _, c := range []struct {
+		limit       string
+		live        bool
+		least, most time.Duration
+	}{
+		{"10/s", false, time.Minute, 2 * time.Minute},
+		{"10/s", true, time.Hour, 2 * time.Hour},
+		{"100/3h", false, 3 * time.Hour, 8 * time.Hour},
+		{"100/3h", true, 3 * time.Hour, 8 * time.Hour},
+	} {
+		conf := Config{Live: c.live, Upstreams: []Upstream{{Limits: limitsOf(c.limit)}, {Limits: limitsOf("1/s")}}}
+		if d := conf.kept(); d < c.least || d > c.most {
+			t.Errorf("%s, live %v: kept for %v, want %v to %v", c.limit, c.live, d, c.least, c.most)
+		}
+	}
+}
