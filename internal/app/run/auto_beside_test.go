@@ -87,7 +87,7 @@ func TestAutoBesideLimits(t *testing.T) {
 				b.config.Organizations[name] = "acme"
 			}
 			b.drain = func(r *Run) { time.Sleep(2 * time.Minute); r.Drain() }
-			if out := b.run(requests(1500, url)...); out.err != nil || len(out.Found) != 1 {
+			if out := b.run(requests(1500, url)...); out.err != nil || len(out.Found) != 1 || c.states && out.Found[0].Seconds != 60 {
 				t.Fatal(out.err, out.Found)
 			}
 			s.mu.Lock()

@@ -188,7 +188,7 @@ func TestNoKeyIsNamed(t *testing.T) {
 			for _, p := range got.progress {
 				why.WriteString(p.Why + "\n")
 			}
-			if err := fmt.Sprint(got.err); c.ends != "" && err != c.ends || c.ends == "" && got.err != nil || strings.Contains(err+got.notices+why.String(), "default") || strings.Contains(got.notices, "key") {
+			if err := fmt.Sprint(got.err); c.ends != "" && err != c.ends || c.ends == "" && got.err != nil || strings.Contains(err+got.notices+why.String(), "default") || strings.Contains(got.notices, "key") || got.OutOfUse != nil {
 				t.Errorf("%s: %v, %s%s", c.name, got.err, got.notices, why.String())
 			}
 		})

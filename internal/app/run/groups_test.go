@@ -263,6 +263,39 @@ func TestGroupCounts(t *testing.T) {
 	}
 }
 
+// Models have limits of their own where the provider counts so, and the user names no common one. Nonces and gaps are
+// of the key, so they leave one line for all models.
+func TestWhatDividesByModel(t *testing.T) {
+	own, err := meter.New(meter.Config{Host: "api.openai.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := meter.New(meter.Config{Host: "h"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	minutely := format.Rate{N: 60, Per: time.Minute}
+	each, ofM := minutely, minutely
+	each.EachModel, ofM.Model = true, "m"
+	for name, c := range map[string]struct {
+		c          Config
+		each, some bool
+	}{
+		"each of the provider's": {Config{Meter: own, Limits: []format.Rate{each}}, true, true},
+		"a common one":           {Config{Meter: own, Limits: []format.Rate{each, minutely}}, false, false},
+		"one that is named":      {Config{Meter: other, Limits: []format.Rate{minutely, ofM}}, false, true},
+		"another provider":       {Config{Meter: other, Limits: []format.Rate{minutely}}, false, false},
+		"nonces":                 {Config{Meter: own, Limits: []format.Rate{each}, nonces: true}, false, false},
+		"a gap":                  {Config{Meter: own, Limits: []format.Rate{each}, Gap: time.Second}, false, false},
+		"no limit":               {Config{Meter: own}, false, false},
+		"no model":               {Config{Limits: []format.Rate{each}}, false, false},
+	} {
+		if each, some := c.c.divides(); each != c.each || some != c.some {
+			t.Errorf("%s: each %v, some %v", name, each, some)
+		}
+	}
+}
+
 // The order in which models and limits are written changes nothing: neither the order of the groups, nor the words that
 // runs compare before they share limits.
 func TestOrderOfModelsIsNoDifference(t *testing.T) {

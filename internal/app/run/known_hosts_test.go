@@ -53,6 +53,19 @@ func TestWhichHostIsWrong(t *testing.T) {
 	}
 }
 
+// A request waits for the host to which it goes next, and not for the one that it came from.
+func TestGoesToTheHostOfItsHop(t *testing.T) {
+	first, _ := url.Parse("http://a.test/x")
+	j := &job{r: &format.Request{URL: first}, hop: sending.FirstHop(&format.Request{URL: first})}
+	if got := goesTo(&pool.Request{Value: j}); got != "http://a.test" {
+		t.Errorf("at first to %s", got)
+	}
+	j.hop.Host = "http://b.test"
+	if got := goesTo(&pool.Request{Value: j}); got != "http://b.test" {
+		t.Errorf("after a redirect to %s", got)
+	}
+}
+
 // A failure at a host that only a redirect led to counts as an attempt. The run does not wait for a
 // host that a server invented. Before, this run had no end.
 func TestRedirectToNowhere(t *testing.T) {

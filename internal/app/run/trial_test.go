@@ -20,6 +20,7 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
+	"github.com/paceline-go/paceline/tokens"
 )
 
 // The first request of a model goes alone until its answer is evidence about the model and the key,
@@ -160,6 +161,17 @@ func TestLateWrongModel(t *testing.T) {
 			t.Errorf("%v; asked %d, %d say that they were not sent; %+v\n%.900s", err, asked, spared, v.totals, dead)
 		}
 	})
+}
+
+// Only a request without an answer is spared. One that has an answer goes again, also where its model is wrong since.
+func TestAnsweredIsNotSpared(t *testing.T) {
+	for number, want := range []bool{true, false, false} {
+		r := &Run{trials: &trials{of: map[string]*trial{"m": {state: wrong, why: "no"}}}}
+		j := &job{r: &format.Request{Estimate: tokens.Estimate{Model: "m"}}, number: number}
+		if got := (&attempt{r: r, j: j}).isSpared(); got != want || j.spared != want {
+			t.Errorf("after attempt %d it is spared: %v", number, got)
+		}
+	}
 }
 
 // Of several keys the first request of each goes alone until it has its answer. A wrong key costs
