@@ -16,13 +16,15 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/daemon"
+	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
 )
 
-const ctlLong = `List the runs of this user that go on, and change their limits, keys and requests in flight.
-A change holds until the run ends. The run writes a line about each change on standard error.
+const ctlLong = `List the runs, proxies and the daemon of this user that go on. Change their limits, keys and requests in flight.
+A change holds until the program ends, or until a proxy applies its changed file. The program writes a line about each
+change on standard error.
 
 If several go on, --pid says which one is meant.`
 
@@ -33,7 +35,9 @@ const ctlExample = `  paceline ctl
   paceline ctl resume
   paceline ctl limit 10/s
   paceline ctl limit 500/m 300/m --pid 4711
-  paceline ctl concurrency 20`
+  paceline ctl concurrency 20
+  paceline ctl limit 'github: 20/s' 10/s
+  paceline ctl share nightly 5`
 
 // ctlFlags choose a program.
 type ctlFlags struct {
@@ -43,7 +47,7 @@ type ctlFlags struct {
 func newCtl() *cobra.Command {
 	var f ctlFlags
 	c := &cobra.Command{
-		Use: "ctl", Short: "List the runs that go on; pause them, or change their limits", Long: ctlLong,
+		Use: "ctl", Short: "List runs and proxies that go on; pause them, or change their limits", Long: ctlLong,
 		Example: ctlExample,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -57,30 +61,10 @@ func newCtl() *cobra.Command {
 		Use: "show", Short: "Show the limits and keys of a program, and how far it is", Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.show(cmd) },
 	}
-	pause := &cobra.Command{
-		Use: "pause [KEY]", Short: "Send nothing with a key, or with no key; what is in flight is still answered",
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			until, err := parseUntil(f.until, time.Now())
-			if err != nil {
-				return cli.Usage(fmt.Errorf("--until %w", err))
-			}
-			return f.turn(cmd, daemon.Turn{Knob: "pause", Name: first(args), Until: until})
-		},
-	}
-	pause.Flags().StringVar(&f.until, "until", "",
-		"end of the pause: a time of day (09:00), an instant as in RFC 3339, or a duration (default: until resume)")
-	resume := &cobra.Command{
-		Use: "resume [KEY]", Short: "End a pause of a key, or of all keys. Pauses that a server asked for go on",
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.turn(cmd, daemon.Turn{Knob: "resume", Name: first(args)})
-		},
-	}
 	limit := &cobra.Command{
 		Use: "limit [NAME] RATE", Short: "Change a limit, such as 20/s, to another rate", Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			to := daemon.Turn{Knob: "limit", Value: args[len(args)-1]}
+			to := daemon.Turn{Knob: daemon.Limit, Value: args[len(args)-1]}
 			if len(args) > 1 {
 				to.Name = args[0]
 			}
@@ -91,16 +75,31 @@ func newCtl() *cobra.Command {
 		},
 	}
 	concurrency := &cobra.Command{
-		Use: "concurrency N", Short: "Bound the requests in flight; 0: as many as at the start",
-		Args: cobra.ExactArgs(1),
+		Use: "concurrency [UPSTREAM] N", Short: "Bound the requests in flight; 0: as many as at the start",
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if n, err := strconv.Atoi(args[0]); err != nil || n < 0 {
-				return cli.Usage(fmt.Errorf("%q requests in flight, expected 1 or more; or 0 for as many as at the start", args[0]))
+			to := daemon.Turn{Knob: daemon.Concurrency, Value: args[len(args)-1]}
+			if len(args) > 1 {
+				to.Name = args[0]
 			}
-			return f.turn(cmd, daemon.Turn{Knob: "concurrency", Value: args[0]})
+			if n, err := strconv.Atoi(to.Value); err != nil || n < 0 {
+				return cli.Usage(fmt.Errorf("%q requests in flight, expected 1 or more; or 0 for as many as at the start", to.Value))
+			}
+			return f.turn(cmd, to)
 		},
 	}
-	c.AddCommand(show, pause, resume, limit, concurrency)
+	share := &cobra.Command{
+		Use: "share CLIENT N", Short: "Change the weight of a client of a proxy", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if n, err := strconv.ParseFloat(args[1], 64); err != nil || !(n > 0) {
+				return cli.Usage(fmt.Errorf("a weight of %q, expected above 0", args[1]))
+			}
+			return f.turn(cmd, daemon.Turn{Knob: daemon.Share, Name: args[0], Value: args[1]})
+		},
+	}
+	c.AddCommand(show)
+	c.AddCommand(f.pauses()...)
+	c.AddCommand(limit, concurrency, share)
 	c.PersistentFlags().StringVar(&f.pid, "pid", "",
 		"number of the program, as paceline ctl lists it, if several go on")
 	for _, of := range []*cobra.Command{c, show} {
@@ -108,6 +107,34 @@ func newCtl() *cobra.Command {
 	}
 	return c
 }
+
+// pauses are the commands that begin and end a pause.
+func (f *ctlFlags) pauses() []*cobra.Command {
+	pause := &cobra.Command{
+		Use: "pause [KEY|UPSTREAM]", Short: "Send nothing with a key, or nothing at all; what is in flight is still answered",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			until, err := parseUntil(f.until, time.Now())
+			if err != nil {
+				return cli.Usage(fmt.Errorf("--until %w", err))
+			}
+			return f.turn(cmd, daemon.Turn{Knob: daemon.Pause, Name: first(args), Until: until})
+		},
+	}
+	pause.Flags().StringVar(&f.until, "until", "",
+		"end of the pause: a time of day (09:00), an instant as in RFC 3339, or a duration (default: until resume)")
+	resume := &cobra.Command{
+		Use: "resume [KEY|UPSTREAM]", Short: "End a pause of a key, or of all keys. Pauses that a server asked for go on",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.turn(cmd, daemon.Turn{Knob: daemon.Resume, Name: first(args)})
+		},
+	}
+	return []*cobra.Command{pause, resume}
+}
+
+// noneGoesOn says that nothing can be changed.
+const noneGoesOn = "no run or proxy of this user goes on"
 
 func first(args []string) string {
 	if len(args) == 0 {
@@ -121,15 +148,17 @@ func (f *ctlFlags) running(ctx context.Context) (all []daemon.Program, states []
 	if all, silent, err = daemon.Programs(ctx); err != nil {
 		return nil, nil, nil, cli.Exit(cli.ExitFailure, err)
 	}
+	var some []daemon.Program
 	for _, p := range all {
 		var s ctlState
 		if err := json.Unmarshal(p.State, &s); err != nil {
 			return nil, nil, nil, fmt.Errorf("program %s: %w; expected the same version of paceline", p.PID, err)
 		}
-		s.PID = p.PID
-		states = append(states, s)
+		if s.PID = p.PID; !s.Idle {
+			some, states = append(some, p), append(states, s)
+		}
 	}
-	return all, states, silent, nil
+	return some, states, silent, nil
 }
 
 // one returns the program that is meant.
@@ -150,7 +179,7 @@ func (f *ctlFlags) one(ctx context.Context) (p daemon.Program, s ctlState, err e
 	}
 	switch {
 	case len(names) == 0:
-		err = cli.Exit(cli.ExitFailure, errors.New("no run of this user goes on"))
+		err = cli.Exit(cli.ExitFailure, errors.New(noneGoesOn))
 	case f.pid != "":
 		err = cli.Usage(fmt.Errorf("--pid %s: no such program, expected %s", f.pid, strings.Join(names, ", or ")))
 	case len(all) == 0:
@@ -189,6 +218,14 @@ type ctlState struct {
 	Concurrency int      `json:"concurrency,omitempty"`
 	Limits      []string `json:"limits,omitempty"`
 	Keys        []ctlKey `json:"keys,omitempty"`
+
+	// Of a proxy. Changes hold now, and MostInFlight are the bounds for each key.
+	Clients      []proxy.ClientSetting `json:"clients,omitempty"`
+	Pauses       []proxy.PauseSetting  `json:"pauses,omitempty"`
+	MostInFlight []proxy.InFlight      `json:"most_in_flight,omitempty"`
+	Changes      []string              `json:"changes,omitempty"`
+	// Idle is a daemon that has served no program. It has nothing to change, and is not listed.
+	Idle bool `json:"idle,omitempty"`
 }
 
 // ctlKey is a key of a program. A run without keys has one without a name.
@@ -221,7 +258,7 @@ func (f *ctlFlags) list(cmd *cobra.Command) error {
 		return writeJSON(out, append([]ctlState{}, states...))
 	}
 	if len(states)+len(silent) == 0 {
-		_, err := fmt.Fprintln(out, "no run of this user goes on")
+		_, err := fmt.Fprintln(out, noneGoesOn)
 		return err
 	}
 	var rows screen.Table
@@ -278,6 +315,7 @@ func (f *ctlFlags) show(cmd *cobra.Command) error {
 		}
 		fmt.Fprintln(out, line)
 	}
+	s.writeProxy(out)
 	most := "any number"
 	if s.Concurrency > 0 {
 		most = text.Thousands(int64(s.Concurrency)) + " at most"
@@ -285,4 +323,20 @@ func (f *ctlFlags) show(cmd *cobra.Command) error {
 	_, err = fmt.Fprintf(out, "%s waiting, %s in flight (%s)\n",
 		text.Thousands(int64(s.Waiting)), text.Thousands(int64(s.InFlight)), most)
 	return err
+}
+
+// writeProxy writes what a run does not have.
+func (s *ctlState) writeProxy(out io.Writer) {
+	for _, x := range s.MostInFlight {
+		fmt.Fprintf(out, "%s: %d in flight at most for each key\n", x.Upstream, x.Most)
+	}
+	for _, k := range s.Clients {
+		fmt.Fprintf(out, "client %s: weight %g\n", k.Name, k.Weight)
+	}
+	for _, x := range s.Pauses {
+		fmt.Fprintln(out, x)
+	}
+	if len(s.Changes) > 0 {
+		fmt.Fprintf(out, "changed by paceline ctl: %s\n", strings.Join(s.Changes, "; "))
+	}
 }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,7 +38,11 @@ func (c *controlledRun) State() any {
 	line := runLine(&p)
 	s.Progress = line.Fit(progressWidth, func(_, text string) string { return text })
 	s.Concurrency, _ = c.InFlight()
-	s.Keys = keysOf(c.Sources())
+	var all []observe.Snapshot
+	for _, source := range c.Sources() {
+		all = append(all, source.Snapshot())
+	}
+	s.Keys = keysOf(all)
 	if len(c.Keys()) == 0 {
 		s.Keys[0].Name = ""
 	}
@@ -49,11 +52,10 @@ func (c *controlledRun) State() any {
 // progressWidth is the width of the progress line in paceline ctl show.
 const progressWidth = 120
 
-// keysOf returns the keys of some sources. A key that several have is once there, in its worst state.
-func keysOf(all []observe.Source) (keys []ctlKey) {
-	for _, source := range all {
-		s := source.Snapshot()
-		for _, k := range s.Keys {
+// keysOf returns the keys of some snapshots. A key that several have is once there, in its worst state.
+func keysOf(all []observe.Snapshot) (keys []ctlKey) {
+	for i := range all {
+		for _, k := range all[i].Keys {
 			one := ctlKey{k.Name, k.State, k.Until, k.Why}
 			if i := slices.IndexFunc(keys, func(k ctlKey) bool { return k.Name == one.Name }); i < 0 {
 				keys = append(keys, one)
@@ -68,17 +70,20 @@ func keysOf(all []observe.Source) (keys []ctlKey) {
 // Turn implements daemon.Controllable.
 func (c *controlledRun) Turn(t daemon.Turn) (said string, err error) {
 	switch t.Knob {
-	case "pause":
-		err, said = c.Pause(t.Name, t.Until), pausedWords(t, c.all())
-	case "resume":
-		err, said = c.Resume(t.Name), cmp.Or(t.Name, c.all())+" resumed"
-	case "limit":
+	case daemon.Pause:
+		err, said = c.Pause(t.Name, t.Until), t.Words(c.all())
+	case daemon.Resume:
+		err, said = c.Resume(t.Name), t.Words(c.all())
+	case daemon.Limit:
 		var was, is string
 		was, is, err = c.SetLimit(t.Name, t.Value)
 		said = fmt.Sprintf("limit %s is %s now", was, is)
-	case "concurrency":
+	case daemon.Concurrency:
 		n, bad := strconv.Atoi(t.Value)
-		if err = bad; err == nil {
+		if err = bad; t.Name != "" {
+			err = fmt.Errorf("%q before the number, and a run has no upstreams; expected the number alone", t.Name)
+		}
+		if err == nil {
 			err = c.SetConcurrency(n)
 		}
 		if said = fmt.Sprintf("%d in flight at most", n); n == 0 {
@@ -100,13 +105,4 @@ func (c *controlledRun) all() string {
 		return "all requests"
 	}
 	return "all keys"
-}
-
-// pausedWords say what is paused, and until when.
-func pausedWords(t daemon.Turn, all string) string {
-	said := cmp.Or(t.Name, all) + " paused"
-	if t.Until.IsZero() {
-		return said + " until paceline ctl resume"
-	}
-	return said + " until " + t.Until.Local().Format(time.DateTime)
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -99,8 +100,8 @@ func TestCtlOfRuns(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
 	defer srv.Close()
 	s := newSteering(t)
-	s.says(0, "no run of this user goes on")
-	s.says(cli.ExitFailure, "no run of this user goes on", "pause")
+	s.says(0, "no run or proxy of this user goes on")
+	s.says(cli.ExitFailure, "no run or proxy of this user goes on", "pause")
 	file := s.urls(400, srv.URL)
 	a, errs := s.start("run", file, "--limit", "1/s", "--limit", "300/m", "--key-env", "KEY_A,KEY_B",
 		"-H", "X-Key: {key}", "--out", filepath.Join(t.TempDir(), "a.jsonl"))
@@ -169,5 +170,121 @@ func TestCtlOfRuns(t *testing.T) {
 			t.Errorf("the run says %q, want %q", errs, want)
 		}
 	}
-	s.says(0, "no run of this user goes on")
+	s.says(0, "no run or proxy of this user goes on")
+}
+
+// paceline ctl changes a proxy that runs, by flags or by a file. Its page and its log say so. The file holds
+// again at its next change, and the next process begins without the changes.
+func TestCtlOfProxies(t *testing.T) {
+	t.Parallel()
+	var served atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
+	defer srv.Close()
+	s := newSteering(t)
+	file := filepath.Join(t.TempDir(), "proxy.yaml")
+	write := func(rate string) {
+		t.Helper()
+		text := fmt.Sprintf(`version: 1
+listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+state: %s
+clients:
+  list:
+    - {name: nightly, addresses: [127.0.0.1], weight: 2, limits: [900/h]}
+upstreams:
+  - {name: one, path: /one, to: %s, limits: [%s, 1000/m], keys: [{name: K1, env: KEY_A}], header: {X-Key: "{key}"}}
+  - {name: two, path: /two, to: %[2]s, limits: [20/s], in_flight: 3}
+`, filepath.Join(filepath.Dir(file), "s"), srv.URL, rate)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("2/h")
+	c, errs := s.start("proxy", "--config", file)
+	what := s.until(1)[0].What
+	asks := func(path string) int {
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://"+what+path, nil)
+		r.Close = true // the former process serves what is open
+		r.Header.Set("Paceline-Max-Wait", "5")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	for _, want := range []int{200, 200, 429} {
+		if got := asks("/one/"); got != want {
+			t.Errorf("2/h: %d, want %d", got, want)
+		}
+	}
+	const all = "one: 2/h or one: 1000/m or two: 20/s or client nightly: 900/h"
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"", 0, "proxy " + what},
+		{"show", 0, "limit one: 2/h\nlimit one: 1000/m\nlimit two: 20/s\nlimit client nightly: 900/h\nkey K1: ok\ntwo: 3 in flight at most for each key\nclient nightly: weight 2\nclient default: weight 1\n0 waiting"},
+		{"limit 9/d", cli.ExitConfig, "9/d may be for each of several limits; expected the name of one before it: one: 2/h or one: 1000/m or two: 20/s"},
+		{"limit 7/h 9/h", cli.ExitConfig, `no limit "7/h", expected ` + all},
+		{"concurrency 5", cli.ExitConfig, "5 in flight at which upstream? expected its name before it: one or two"},
+		{"share bob 5", cli.ExitConfig, `no client "bob" is in the configuration, expected nightly or default`},
+		{"share nightly many", cli.ExitUsage, `a weight of "many", expected above 0`},
+		{"limit 2/h 4/h", 0, "limit one: 2/h is 4/h now"},
+		{"share nightly 5", 0, "client nightly: weight 2 is 5 now"},
+		{"concurrency two 1", 0, "two: 1 in flight at most for each key"},
+		{"pause K1 --until 2h", 0, "K1 paused until 20"},
+		{"show", 0, "key K1: paused until 20"},
+		{"show", 0, "key K1 at one paused until 20"},
+		{"show", 0, "changed by paceline ctl: limit one: 2/h is 4/h now; client nightly: weight 2 is 5 now; two: 1 in flight at most for each key\n"},
+	} {
+		s.says(c.code, c.want, strings.Fields(c.args)...)
+	}
+	if got := asks("/one/"); got != 429 {
+		t.Errorf("a request with a paused key: %d", got)
+	}
+	s.says(0, "K1 resumed", "resume", "K1")
+	for _, want := range []int{200, 200, 429} {
+		if got := asks("/one/"); got != want {
+			t.Errorf("4/h: %d, want %d", got, want)
+		}
+	}
+	s.says(0, `"name": "nightly",`, "show", "-o", "json")
+	write("3/h")
+	if err := c.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		if _, out, _ := s.ctl("show"); strings.Contains(out, "limit one: 3/h\n") && !strings.Contains(out, "changed by") {
+			break
+		} else if time.Since(began) > patient {
+			t.Fatal(out)
+		}
+	}
+	s.says(0, "limit one: 3/h is 5/h now", "limit", "one", "5/h")
+	if err := c.Process.Signal(syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	next := s.until(1)[0]
+	for began := time.Now(); next.PID == strconv.Itoa(c.Process.Pid) && time.Since(began) < patient; {
+		next = s.until(1)[0]
+	}
+	pid, err := strconv.Atoi(next.PID)
+	if err != nil || pid == c.Process.Pid {
+		t.Fatalf("process %s goes on, after %d: %v", next.PID, c.Process.Pid, err)
+	}
+	if err := errors.Join(syscall.Kill(pid, syscall.SIGTERM), c.Wait()); err != nil { // both write to errs
+		t.Error(err)
+	}
+	if next.Limits[0] != "one: 3/h" || served.Load() != 4 {
+		t.Errorf("the next process has %q; %d were served", next.Limits, served.Load())
+	}
+	for _, want := range []string{"paceline ctl: limit one: 2/h is 4/h now\n", "paceline ctl: K1 resumed\n",
+		"what paceline ctl changed holds no more, since another configuration was applied",
+		"the next process does not have: changed by paceline ctl: limit one: 3/h is 5/h now\n"} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("the proxy says %q, want %q", errs, want)
+		}
+	}
 }

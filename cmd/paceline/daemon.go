@@ -140,6 +140,8 @@ func (d *daemonFlags) serve(cmd *cobra.Command, s *daemon.Server, log *slog.Logg
 	if err != nil {
 		return d.fails(err)
 	}
+	defer controlProxy(runs.keeper, "daemon", "of paceline exec", func(said string) { log.Warn(said) },
+		func(err error) { log.Info("paceline ctl does not reach this daemon", "err", err) })()
 	if d.forRuns {
 		s.EndIdle(runs.counts)
 		err = launch.Ready(launch.Made{})

@@ -72,8 +72,9 @@
 //	daemon_limits.go      daemon: --limit, --client, --state, --listen and other flags of permits
 //	daemon_join.go        daemon: a second `paceline daemon`, whose limits the first one takes
 //	daemon_runs.go        daemon: runs of exec that join it, and leave
-//	ctl.go                ctl: finds the runs that go on, and changes one of them
+//	ctl.go                ctl: finds the programs that go on, and changes one of them
 //	ctl_run.go            run: how paceline ctl changes it
+//	ctl_proxy.go          proxy, daemon: how paceline ctl changes them
 //	ctl_other.go          ctl: systems without its socket
 //	serve.go              serve: common flags: latency, address, log; the end by a signal
 //	serve_clock.go        serve: --clock, the virtual clock of clients in any language

@@ -93,6 +93,7 @@ func (f *proxyFlags) run(cmd *cobra.Command) error {
 	if f.env != "" {
 		return printEnvironment(cmd.OutOrStdout(), checked, f.env)
 	}
+	c.Live, c.Flags = true, true // paceline ctl changes it
 	p, l, err := f.open(cmd, &c, func(err error) error { return cli.Usage(inFlags(err)) })
 	if err != nil {
 		return err
@@ -156,7 +157,8 @@ func (f *proxyFlags) attend(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, 
 	notifyAgain(again, next)
 	defer signal.Stop(again)
 	defer signal.Stop(next)
-	watched, err := dashboard.New(dashboard.Config{Live: p.Sources, Title: "paceline proxy", Beside: r.lines})
+	watched, err := dashboard.New(dashboard.Config{Live: p.Sources, Title: "paceline proxy",
+		Beside: func() []string { return append(r.lines(), settingLines(p)...) }})
 	if err != nil {
 		l.close()
 		return err
@@ -171,11 +173,18 @@ func (f *proxyFlags) attend(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, 
 	}
 	s := p.Start(l.main, l.admin)
 	tell := f.teller(cmd)
+	letGo := controlProxy(p, "proxy", l.main.Addr().String(), tell,
+		func(err error) { c.Log.Info("paceline ctl does not reach this proxy", "err", err) })
+	defer letGo()
 	serveMetrics(&c, p, s, l.metrics, r)
 	var handed atomic.Bool
 	forwards, err := serveForward(c, s, l.forward)
 	if err == nil {
-		err = passOn(&c, s, proxy.Handover{Listeners: l.goingOver(&c), Handed: func() { handed.Store(true) }})
+		err = passOn(&c, s, proxy.Handover{Listeners: l.goingOver(&c), Handed: func() {
+			handed.Store(true)
+			letGo()
+			staysBehind(p, tell)
+		}})
 	}
 	if err != nil {
 		s.Stop()
@@ -272,7 +281,7 @@ func openListeners(c *proxy.Config) (l listeners, err error) {
 
 // warnOfPort tells if systemd opened another port than that of a setting of the file. l may be nil.
 func warnOfPort(c *proxy.Config, setting, address string, l net.Listener) {
-	if l == nil || !c.Live { // a flag has a default, which nobody may have meant
+	if l == nil || c.Flags { // a flag has a default, which nobody may have meant
 		return
 	}
 	_, want, err := net.SplitHostPort(address)

@@ -72,7 +72,7 @@ func listening(c *proxy.Config, use, address, flag string) (net.Listener, error)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		if c.Live { // no flag goes with a file
+		if !c.Flags { // no flag goes with a file
 			flag = strings.TrimPrefix(flag, "--")
 		}
 		return nil, cannotListen(flag, address, "paceline proxy", err)
@@ -122,6 +122,13 @@ func placeBundle(c *proxy.Config, serves bool) {
 		if err := os.Rename(next, c.Forward.Bundle); err != nil {
 			c.Log.Error("programs do not trust this process: its certificate is not where they read it", "err", err)
 		}
+	}
+}
+
+// staysBehind says which changes by a user end with this process: the next one has the file or the flags alone.
+func staysBehind(p *proxy.Proxy, tell func(string)) {
+	if all := settingLines(p); len(all) > 0 {
+		tell("the next process does not have: " + strings.Join(all, "; "))
 	}
 }
 

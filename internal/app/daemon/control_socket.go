@@ -32,22 +32,6 @@ type Control struct {
 	server *http.Server
 }
 
-// Controllable is a program that can be controlled. Its methods must be safe for concurrent use.
-type Controllable interface {
-	// State describes the program, as JSON.
-	State() any
-	// Turn makes a change, which it names in words.
-	Turn(Turn) (said string, err error)
-}
-
-// Turn is a change that a user wants.
-type Turn struct {
-	Knob  string    `json:"knob"` // pause, resume, limit and so on
-	Name  string    `json:"name,omitempty"`
-	Value string    `json:"value,omitempty"`
-	Until time.Time `json:"until,omitzero"`
-}
-
 // Controlled opens the socket of this process, and serves p there until Close. Only processes of this
 // user are answered.
 func Controlled(p Controllable) (*Control, error) {

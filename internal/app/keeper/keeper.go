@@ -14,8 +14,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/forward"
 	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/observe"
 )
 
 // Forever is longer than any program waits: a program's own timeout decides.
@@ -31,6 +33,7 @@ type Keeper struct {
 	upstreams []proxy.Upstream // of all runs that have come
 	runs      []*Run           // that have not ended
 	number    int              // of the latest run
+	turns     []daemon.Turn    // what a user has changed, each with the whole name of what it is for
 }
 
 // New returns a Keeper. All but Upstreams and Clients of c holds for every run. If c is Live, more
@@ -174,8 +177,61 @@ func origins(u *proxy.Upstream) (all []string) {
 
 var standardPorts = map[string]string{"http": "80", "https": "443"}
 
-// applyLocked makes the proxy one for these runs.
-func (k *Keeper) applyLocked(runs []*Run, upstreams []proxy.Upstream) (err error) {
+// Turn makes a change for all runs: see proxy.Proxy.Turn. It holds until the Keeper ends, for later runs, too.
+func (k *Keeper) Turn(t daemon.Turn) (said string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.proxy == nil:
+		return "", errors.New("no program is served yet; expected one by paceline exec")
+	case t.Knob == daemon.Pause || t.Knob == daemon.Resume:
+		return k.proxy.Turn(t)
+	}
+	base := k.config(k.runs, k.upstreams)
+	c, _ := turned(base, k.turns)
+	next, made, said, err := c.Turned(t, &base)
+	if err != nil {
+		return "", err
+	}
+	if err := k.proxy.Apply(next); err != nil {
+		return "", err
+	}
+	k.turns = append(k.turns, made)
+	return said, nil
+}
+
+// turned is a configuration with changes. Those of runs that have ended change nothing. said are the others, in words.
+func turned(base proxy.Config, turns []daemon.Turn) (c proxy.Config, said []string) {
+	c = base
+	for _, t := range turns {
+		if next, _, text, err := c.Turned(t, &base); err == nil {
+			c, said = next, append(said, text)
+		}
+	}
+	return c, said
+}
+
+// Settings are what Turn can change, as it is now.
+func (k *Keeper) Settings() (s proxy.Settings) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.proxy != nil {
+		s = k.proxy.Settings()
+		_, s.Changes = turned(k.config(k.runs, k.upstreams), k.turns)
+	}
+	return s
+}
+
+// Sources are those of the proxy.
+func (k *Keeper) Sources() []observe.Source {
+	if p := k.Proxy(); p != nil {
+		return p.Sources()
+	}
+	return nil
+}
+
+// config is the configuration for runs, without changes by a user.
+func (k *Keeper) config(runs []*Run, upstreams []proxy.Upstream) proxy.Config {
 	c := k.base
 	c.Clients = proxy.Clients{}
 	for _, r := range runs {
@@ -185,6 +241,12 @@ func (k *Keeper) applyLocked(runs []*Run, upstreams []proxy.Upstream) (err error
 	for i := range c.Upstreams { // a whole URL names its upstream; paths are for base URLs
 		c.Upstreams[i].Host, c.Upstreams[i].Path = "", fmt.Sprint("/", i)
 	}
+	return c
+}
+
+// applyLocked makes the proxy one for these runs.
+func (k *Keeper) applyLocked(runs []*Run, upstreams []proxy.Upstream) (err error) {
+	c, _ := turned(k.config(runs, upstreams), k.turns)
 	if k.proxy != nil {
 		return k.proxy.Apply(c)
 	}

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/provider"
@@ -283,5 +284,42 @@ func TestFiguresOfAnswers(t *testing.T) {
 	f.LongestWait = 2.5
 	if got := f.Words(); !strings.HasSuffix(got, " 1 refused, 2 denied (401, 403), 1 ban, longest wait 2.5 s; 1 connection to 1 other host passed unread") {
 		t.Errorf("%s", got)
+	}
+}
+
+// A limit and a weight that a user changes hold for runs that come later, and the weight until its run ends.
+func TestTurnOutlivesRuns(t *testing.T) {
+	k := kept(t, filepath.Join(t.TempDir(), "state"))
+	turn := func(knob, name, value, want string) {
+		t.Helper()
+		said, err := k.Turn(daemon.Turn{Knob: knob, Name: name, Value: value})
+		if err != nil {
+			said = err.Error()
+		}
+		if said != want {
+			t.Errorf("%s %s %s: %q, want %q", knob, name, value, said, want)
+		}
+	}
+	shows := func(limits, changes string) {
+		t.Helper()
+		s := k.Settings()
+		if got := strings.Join(s.Limits, ", "); got != limits || strings.Join(s.Changes, ", ") != changes {
+			t.Errorf("limits %s, changes %q; want %s, %s", got, s.Changes, limits, changes)
+		}
+	}
+	turn(daemon.Limit, "", "9/s", "no program is served yet; expected one by paceline exec")
+	first := joined(t, k, run(t, "20/s", "http://127.0.0.1:1"))
+	turn(daemon.Limit, "", "9/s", "limit 20/s is 9/s now")
+	turn(daemon.Share, first.client.Name, "3", "client "+first.client.Name+": weight 1 is 3 now")
+	shows("9/s", "limit 20/s is 9/s now, client "+first.client.Name+": weight 1 is 3 now")
+	second := joined(t, k, run(t, "7/m", "http://127.0.0.1:2"))
+	shows("127.0.0.1:1: 9/s, 127.0.0.1:2: 7/m", "limit 127.0.0.1:1: 20/s is 9/s now, client "+first.client.Name+": weight 1 is 3 now")
+	turn(daemon.Limit, "7/m", "8/m", "limit 127.0.0.1:2: 7/m is 8/m now")
+	turn(daemon.Pause, "127.0.0.1:2", "", "127.0.0.1:2 paused until paceline ctl resume")
+	k.Leave(t.Context(), first)
+	shows("127.0.0.1:1: 9/s, 127.0.0.1:2: 8/m", "limit 127.0.0.1:1: 20/s is 9/s now, limit 127.0.0.1:2: 7/m is 8/m now")
+	k.Leave(t.Context(), second)
+	if s := k.Settings(); len(s.Pauses) != 1 || len(s.Clients) != 1 {
+		t.Errorf("%+v", s)
 	}
 }

@@ -28,14 +28,31 @@ import (
 // ones. If another server is behind the name (see route), its limits begin anew; with Config.State,
 // they count what was sent to the same host with the same key. An upstream that is
 // taken out and comes back goes on where it was. Settings of the listeners cannot change: see fixed.
+//
+// The configuration is the whole one: changes by Turn end, but for pauses.
 func (p *Proxy) Apply(c Config) error {
 	p.applying.Lock()
 	defer p.applying.Unlock()
+	if err := p.applyLocked(c); err != nil {
+		return err
+	}
+	if now := p.latest.Load(); len(p.turns.said) > 0 {
+		now.config.Log.Warn("what paceline ctl changed holds no more, since another configuration was applied", "changes",
+			strings.Join(p.turns.said, "; "))
+	}
+	p.turns.mu.Lock()
+	defer p.turns.mu.Unlock()
+	p.turns.base, p.turns.said = p.latest.Load().config, nil
+	return nil
+}
+
+func (p *Proxy) applyLocked(c Config) error {
 	was := p.latest.Load()
 	if !was.config.Live {
 		return errors.New("this proxy is not Live: its configuration cannot be changed")
 	}
-	c.Live, c.Log, c.Access, c.Dial, c.Shared = true, was.config.Log, was.config.Access, was.config.Dial, was.config.Shared
+	c.Live, c.Flags, c.Log, c.Access = true, was.config.Flags, was.config.Log, was.config.Access
+	c.Dial, c.Shared = was.config.Dial, was.config.Shared
 	c, err := c.Checked()
 	if err == nil {
 		err = was.config.fixed(&c)
@@ -65,6 +82,7 @@ func (p *Proxy) Apply(c Config) error {
 		u.change()
 	}
 	p.clientele.change()
+	p.restAgainLocked(was.routes, next.routes)
 	p.part(was, next)
 	return nil
 }

@@ -18,6 +18,7 @@
 //	apply.go            a changed file, and what becomes of requests that wait; settings
 //	                    that cannot change;
 //	                    upstreams taken out
+//	user_change.go      Turn: a limit, a weight or a bound in flight that a user changes; pauses
 //	listen.go           Server: its start; the first Ctrl-C and the second; requests under way
 //	conn.go             the most connections of clients; clients that stall, or read no answer
 //	forwarding.go       the forward proxy: to which upstream a whole URL belongs

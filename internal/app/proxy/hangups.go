@@ -55,7 +55,7 @@ func (h *hangups) note(v *visit) {
 	x.shortest, x.longest = min(x.shortest, waited), max(x.longest, waited)
 	if x.helps = "a longer timeout in the program"; x.shortest >= leastBound {
 		bound := "--max-wait"
-		if v.proxy.config.Live { // the file says it
+		if c := &v.proxy.config; c.Live && !c.Flags { // the file says it
 			bound = "max_wait"
 		}
 		x.helps += fmt.Sprintf("; or %s below %s, with which it gets 429 and Retry-After", bound, inWords(x.shortest))

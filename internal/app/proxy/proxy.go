@@ -28,6 +28,7 @@ type common struct {
 	latest    atomic.Pointer[Proxy] // for requests that come now
 	applying  sync.Mutex
 	former    []former // under applying
+	turns     turns
 	clientele *clientele
 	state     *state       // nil: no state file
 	keepable  atomic.Int64 // how many more bytes of bodies may be kept
@@ -72,6 +73,7 @@ func New(c Config) (*Proxy, error) {
 		p.close()
 		return nil, err
 	}
+	p.turns.base = p.config
 	p.latest.Store(p)
 	return p, nil
 }
@@ -211,7 +213,7 @@ func (c *Config) kept() (longest time.Duration) {
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
 		longest = max(longest, u.counted(c))
-		if c.Live {
+		if c.Live && !c.Flags {
 			longest = max(longest, u.remembered(c))
 		}
 	}

@@ -69,6 +69,9 @@ type Config struct {
 	// Live allows Proxy.Apply to change the configuration later. It costs a little for each
 	// request.
 	Live bool
+	// Flags says that the settings are those of flags, which hold again after a restart. So no longer window
+	// comes for good, and messages name flags. If false, they are those of a file.
+	Flags bool
 
 	// State is the file for sent requests that may still count, so that a restart forgets no
 	// window. If empty, none.

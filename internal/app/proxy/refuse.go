@@ -299,6 +299,13 @@ func (v *visit) noTurn(e *transport.Error) *refusal {
 	case errors.Is(e, paceline.ErrFull):
 		x.kind, x.title = "line-full", "Too many wait already"
 		x.detail = fmt.Sprintf("%d requests of this client wait for %s already", x.ahead, name)
+	case errors.Is(e, paceline.ErrDeadline) && e.Name == rested:
+		x.kind, x.title, x.limit = "paused", "Requests are paused", ""
+		x.detail = fmt.Sprintf("requests to %s are paused by the user of the proxy, until it says otherwise", name)
+		if x.wait > 0 {
+			x.detail = fmt.Sprintf("requests to %s are paused by the user of the proxy for %s more", name, inWords(x.wait))
+		}
+		x.detail += fmt.Sprintf("; this one would wait %s at most", inWords(v.patience.most))
 	default:
 		x.kind, x.title = "wait-too-long", "The wait for a turn would be too long"
 		x.detail = fmt.Sprintf("the turn of this request at %s would come in %s, behind %d others, by the limit %s", name,
@@ -330,8 +337,11 @@ func amount(u limit.Unit, n int64, verb string) string {
 	return strings.TrimSpace(text + " " + verb)
 }
 
-// outage is the name of the limit of a server that nothing reaches.
-const outage = "outage"
+// The names of what is no limit of a server: nothing reaches it, and a user has paused it.
+const (
+	outage = "outage"
+	rested = "rest"
+)
 
 func (x *refusal) outage(detail string) {
 	x.status, x.kind, x.title, x.detail, x.limit = http.StatusServiceUnavailable, "outage", "The upstream is down",

@@ -102,7 +102,7 @@ func (u *Upstream) settings(c *Config) transport.Config {
 // idle is how long a partition or a client without requests is at hand; 0: as the transport has it.
 // Afterwards only what counts is kept. A longer window, which may come, counts more.
 func (c *Config) idle() time.Duration {
-	if c.Live {
+	if c.Live && !c.Flags {
 		return liveIdle
 	}
 	return 0
