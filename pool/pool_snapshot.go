@@ -143,9 +143,6 @@ func (p *Pool) Snapshot() observe.Snapshot {
 	return s
 }
 
-// byUser is why a key rests.
-const byUser = "by its user"
-
 // keysLocked fills in the keys, their limits and pauses, and the outcomes of their attempts.
 func (p *Pool) keysLocked(now mono.Time, s *observe.Snapshot) {
 	usage := make([]limit.Usage, 0, 8)
@@ -164,7 +161,7 @@ func (p *Pool) keysLocked(now mono.Time, s *observe.Snapshot) {
 			if key.State = observe.KeyPaused; k.Until < limit.AfterSettle {
 				key.Until = p.time(k.Until)
 			}
-			pause.Until, pause.Next, pause.Why, key.Why = key.Until, key.Until, byUser, byUser
+			pause.Until, pause.Next, pause.Why, key.Why = key.Until, key.Until, text.ByUser, text.ByUser
 			s.Paused = append(s.Paused, pause)
 		case k.Cooling():
 			key.State, key.Until = observe.KeyPaused, p.time(k.Until)

@@ -18,6 +18,8 @@
 //	                      run.Config that they make
 //	flag_file.go          run: --flags, a file of flags that a team shares; --init, --schema
 //	run_progress.go       run: the progress line: parts, bar, the reason to wait, recent failures
+//	tui.go                run: --tui: the keys of the whole screen; as paceline ctl, not on Windows
+//	tui_view.go           run: --tui: what the whole screen shows, as lines of a width
 //	run_console.go        run: -q, -v and --log-level: what is printed on standard error
 //	run_report.go         run: the summary at the end, "the same command again", the exit code;
 //	                      --report

@@ -51,7 +51,7 @@ var groupTable = cli.Groups{
 			page=ADDR        a page about the run, at HOST:PORT or a PORT of this machine
 			report=FILE      a page with charts, at the end of the run
 			flags=FILE       a file of flags that a team shares; --init writes one`,
-			`quiet verbose progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json`},
+			`tui quiet verbose progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json`},
 	},
 	"paceline enqueue": {
 		{"What to add", `
@@ -96,7 +96,7 @@ var groupTable = cli.Groups{
 			page=ADDR        a page about this process, at HOST:PORT or a PORT of this machine
 			quiet
 			verbose`,
-			`summary=FILE progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json
+			`tui summary=FILE progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json
 			per-second rule=bucket|rolling`},
 	},
 	"paceline proxy": {

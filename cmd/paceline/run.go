@@ -339,12 +339,16 @@ func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <
 		f.upstream.stopWaiting()
 		r.Drain()
 	}
-	go func() { interrupted <- listen(signals, done, r, drain, abort, errs.Line) }()
+	leave := f.fill(r, in, errs)
+	defer leave()                           // also in a panic
+	breakOff := func() { leave(); abort() } // a third signal ends the process
+	go func() { interrupted <- listen(signals, done, r, drain, breakOff, errs.Line) }()
 	stopProgress := errs.Follow(in.lines(runLines(r.Progress)))
 	began := time.Now()
 	cli.Ballast()
 	err := r.Send(ctx, in.name, in.reader)
 	stopProgress()
+	leave()
 	close(done)
 	wasInterrupted := <-interrupted
 	totals, cerr := r.Close()

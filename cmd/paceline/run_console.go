@@ -12,15 +12,31 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text"
 )
 
 // consoleFlags say how much a run prints on standard error.
-type consoleFlags struct{ quiet, verbose bool }
+type consoleFlags struct{ quiet, verbose, tui bool }
 
 func (f *consoleFlags) add(p *pflag.FlagSet) {
 	p.BoolVarP(&f.quiet, "quiet", "q", false, "no progress, no notices and no summary, but errors")
 	p.BoolVarP(&f.verbose, "verbose", "v", false, "a line per answer and expiry on standard error, as --log-level debug")
+	p.BoolVar(&f.tui, "tui", false, "the whole terminal shows limits, keys, failures and messages, and keys change the run; at the end the summary stands there")
+}
+
+// wholeScreen says why --tui cannot be; nil: it can. mixed says that results go to a terminal.
+func (f *consoleFlags) wholeScreen(s *screen.Screen, mixed bool) error {
+	if f.quiet {
+		return errors.New("-q and --tui: one asks for nothing and the other for all, expected one of them")
+	}
+	if mixed {
+		return errors.New("--tui: the results go to the terminal, too; expected --out FILE")
+	}
+	if err := canFill(s); err != nil {
+		return fmt.Errorf("--tui: %w; expected a terminal, or --page for a page in a browser", err)
+	}
+	return nil
 }
 
 // setLevel sets --log-level for -v or -q.

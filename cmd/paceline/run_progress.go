@@ -18,15 +18,16 @@ import (
 	"github.com/paceline-go/paceline/internal/text"
 )
 
-// newScreen returns the screen on standard error, as --progress and --color want it.
+// newScreen returns the screen on standard error, as --progress, --color and --tui want it.
 func newScreen(w io.Writer, f *runFlags) (*screen.Screen, error) {
 	c := screen.Config{Color: f.color}
+	// If results and the rewritten line shared a terminal, they would mix.
+	mixed := f.out == "-" && f.nowhere == "" && screen.IsTerminal(os.Stdout)
 	switch f.progress {
 	case "off":
 		c.Plain = true
 	case "auto":
-		// If results and the rewritten line shared a terminal, they would mix.
-		c.Plain = f.out == "-" && f.nowhere == "" && screen.IsTerminal(os.Stdout)
+		c.Plain = mixed
 	default:
 		d, err := time.ParseDuration(f.progress)
 		if err != nil || d <= 0 {
@@ -34,18 +35,33 @@ func newScreen(w io.Writer, f *runFlags) (*screen.Screen, error) {
 		}
 		c.Every = d
 	}
-	return screen.New(w, c), nil
+	s := screen.New(w, c)
+	if f.console.tui && !f.llm.dryRun {
+		if err := f.console.wholeScreen(s, mixed && f.backlog.store == ""); err != nil {
+			return nil, cli.Usage(err)
+		}
+	}
+	return s, nil
 }
 
 // runLines returns what makes the lines about a run: one of progress, and one of recent failures.
 func runLines(progress func() run.Progress) func() []screen.Line {
-	var why reasons
+	progress = usually(progress)
 	return func() []screen.Line {
+		p := progress()
+		return []screen.Line{runLine(&p), failedLine(p.Lately)}
+	}
+}
+
+// usually returns progress with the most frequent reason of the last looks.
+func usually(progress func() run.Progress) func() run.Progress {
+	var why reasons
+	return func() run.Progress {
 		p := progress()
 		if usual := why.usual(p.Why); usual != p.Why {
 			p.Why, p.WaitLeft = usual, 0
 		}
-		return []screen.Line{runLine(&p), failedLine(p.Lately)}
+		return p
 	}
 }
 
@@ -101,7 +117,7 @@ const (
 	rankBefore
 )
 
-// barCells is the length of the bar.
+// barCells is the length of the bar of a line.
 const barCells = 10
 
 func runLine(p *run.Progress) (l screen.Line) {
@@ -113,7 +129,7 @@ func runLine(p *run.Progress) (l screen.Line) {
 	}
 	done := text.Thousands(int64(p.Done))
 	if p.Total > 0 {
-		add(rankBar, "", "%s", bar(p.Done+p.Dead+p.Expired, p.Total))
+		add(rankBar, "", "%s", bar(p.Done+p.Dead+p.Expired, p.Total, barCells))
 		of := done + "/" + text.Thousands(int64(p.Total))
 		keep(rankDone, "", of, of, fmt.Sprintf("%d/%d", p.Done, p.Total))
 	} else if p.Age != nil {
@@ -166,9 +182,9 @@ func runLine(p *run.Progress) (l screen.Line) {
 	return l
 }
 
-func bar(ended, total int) string {
-	full := min(ended*barCells/total, barCells)
-	return "[" + strings.Repeat("#", full) + strings.Repeat("-", barCells-full) + "]"
+func bar(ended, total, cells int) string {
+	full := min(ended*cells/total, cells)
+	return "[" + strings.Repeat("#", full) + strings.Repeat("-", cells-full) + "]"
 }
 
 // waitText is why a request waits, and how long if a reader can see the time pass.
@@ -206,18 +222,22 @@ func failedLine(all []tally.Failure) (l screen.Line) {
 		if i == 0 {
 			text = "last errors: " + text
 		}
-		fate := "retrying"
-		switch {
-		case f.Dead == f.Attempts:
-			fate = "dead"
-		case f.Dead > 0:
-			fate = fmt.Sprintf("%d dead", f.Dead)
-		case f.Open == 0:
-			fate = "answered since"
-		}
-		l = append(l, screen.Part{Rank: i, Keep: i == 0, Forms: []string{fmt.Sprintf("%s (%s)", text, fate), text}})
+		l = append(l, screen.Part{Rank: i, Keep: i == 0, Forms: []string{fmt.Sprintf("%s (%s)", text, fate(&f)), text}})
 	}
 	return l
+}
+
+// fate says what became of the requests whose attempts failed.
+func fate(f *tally.Failure) string {
+	switch {
+	case f.Dead == f.Attempts:
+		return "dead"
+	case f.Dead > 0:
+		return fmt.Sprintf("%d dead", f.Dead)
+	case f.Open == 0:
+		return "answered since"
+	}
+	return "retrying"
 }
 
 // mostFailures is how many kinds of failed attempts the summary lists.

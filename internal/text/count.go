@@ -5,6 +5,9 @@ import (
 	"strings"
 )
 
+// ByUser is why a key rests that its user has paused. Programs compare it, to end that pause.
+const ByUser = "by its user"
+
 // Count returns a number with its noun: one for 1, more for any other number.
 func Count(n int, one, more string) string {
 	if n == 1 {

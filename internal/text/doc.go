@@ -5,7 +5,7 @@
 //
 //	humanize.go  numbers, dollars, durations and dates as people read them
 //	bytesize.go  numbers of bytes in people's form: 64KiB, 16MiB
-//	count.go     a number with its noun, and the first few of a list
+//	count.go     a number with its noun, the first few of a list, and who paused a key
 //	suggest.go   the name that a user may have meant by a wrong one, for errors
 //	sanitize.go  escapes and control characters of strangers, made harmless
 //	filter.go    writers that sanitize what passes through them

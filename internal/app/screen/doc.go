@@ -7,6 +7,8 @@
 // results: a command writes these to standard output itself.
 //
 //	screen.go          rewrites the last lines of a terminal, for its width now; lines above stay
+//	whole_screen.go    Whole: fills the terminal, and reads keys; what is written meanwhile stands
+//	                   there after it
 //	coloured_line.go   Line and Part: the width of the progress line, and what a narrow one leaves out
 //	progress_words.go  words of progress: percentage, ETA, durations; Counter
 //	table.go           columns of a table, cut or wrapped to a width

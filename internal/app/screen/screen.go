@@ -40,6 +40,7 @@ type Screen struct {
 	w      io.Writer
 	drawn  []int    // how many columns each line has that is to be rewritten
 	before []string // the lines at the last tick, if none are rewritten
+	whole  *whole   // what fills the terminal; nil: nothing does
 }
 
 // New returns a Screen that writes to w.
@@ -96,6 +97,10 @@ func (s *Screen) Ours(text string) {
 func (s *Screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.whole != nil {
+		s.whole.holdLocked(b)
+		return len(b), nil
+	}
 	s.wipeLocked()
 	return s.w.Write(b)
 }
@@ -131,7 +136,7 @@ func (s *Screen) Follow(look func() []Line) (stop func()) {
 		for {
 			select {
 			case <-t.C:
-				if time.Since(began) >= s.after {
+				if time.Since(began) >= s.after && !s.isFilled() {
 					s.show(look())
 				}
 			case <-done:
@@ -148,9 +153,18 @@ func (s *Screen) Follow(look func() []Line) (stop func()) {
 	})
 }
 
+func (s *Screen) isFilled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.whole != nil
+}
+
 func (s *Screen) show(lines []Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.whole != nil { // since the lines were computed
+		return
+	}
 	if !s.rewrites {
 		s.tellLocked(lines)
 		return

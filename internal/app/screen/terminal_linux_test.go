@@ -1,46 +1,18 @@
 package screen
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
-
-// openTerminal returns a terminal as a program has it, and what sets its size.
-func openTerminal(t *testing.T) (file *os.File, resize func(columns, rows uint16)) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skip(err) // some containers have none
-	}
-	t.Cleanup(func() { _ = master.Close() })
-	fd := int(master.Fd())
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		file, err = os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|unix.O_NOCTTY, 0)
-	}
-	if err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() { _ = file.Close() })
-	return file, func(columns, rows uint16) {
-		t.Helper()
-		if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // A terminal is as large as it says, at any time; one that does not say it is taken for the usual one.
 func TestSizeOfATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
-	file, resize := openTerminal(t)
+	terminal := need.OpenTerminal(t)
+	file, resize := terminal.File, terminal.Resize
 	s := New(file, Config{})
 	for _, c := range [][4]uint16{{132, 50, 132, 50}, {60, 20, 60, 20}, {1, 1, 1, 1}, {0, 20, 80, 24}, {60, 0, 80, 24}, {0, 0, 80, 24}} {
 		resize(c[0], c[1])
@@ -68,7 +40,7 @@ func TestSizeOfATerminal(t *testing.T) {
 
 // Colours are shown where they are asked for, and otherwise on a terminal that has them, or as the environment has it.
 func TestColors(t *testing.T) {
-	file, _ := openTerminal(t)
+	file := need.OpenTerminal(t).File
 	for _, c := range []struct {
 		color, env string
 		piped, on  bool // whether there are colours

@@ -12,5 +12,6 @@
 //	python.go        a Python that can import some modules
 //	nodejs.go        a Node that is new enough for the SDKs
 //	certificate.go   a CA of the test, and a certificate of 127.0.0.1
+//	terminal_linux.go  a terminal of a test, and a person who types there
 //	free_address.go  an address at which nobody listens
 package need
