@@ -390,6 +390,9 @@ func (u *Upstream) checkKeys() *ConfigError {
 		return err
 	}
 	switch {
+	case u.KeyIn != nil && u.hasKeys():
+		return wrong(".KeyIn", "the requests go with keys of the proxy, so a client's own key counts nowhere; expected keys, or "+
+			"the place of clients' keys, but not both")
 	case uses && len(u.Keys) == 0 && len(u.Targets) == 0:
 		return wrong(".Keys", "none, and a header field or parameter has %s in it", keyWord)
 	case !uses && len(u.Keys) > 0:

@@ -112,7 +112,6 @@ upstreams:
       X-Team: blue
       X-Nonce: "{nonce}"
     nonce_gap: 50ms
-    key_in: [header x-account, parameter Account]
     nonce_unit: 1us
     query: {api-version: '2026-01-01'}
     attempts: 5
@@ -126,7 +125,7 @@ upstreams:
     keep_host: true
     keep_links: true
     batches: {folder: kept, keep: 2d, most: 10GiB, weight: 0.5, head_start: 1s, reserve: 0.1, concurrency: 8}
-  - {name: rest, to: "http://127.0.0.1:9000", host: rest.local, h2c: true, limits: auto, strangers: true, answer_timeout: 1m, max_pause: 10m, max_outage: 30s}
+  - {name: rest, to: "http://127.0.0.1:9000", host: rest.local, h2c: true, limits: auto, strangers: true, key_in: [header x-account, parameter Account], answer_timeout: 1m, max_pause: 10m, max_outage: 30s}
 `
 
 func TestEverything(t *testing.T) {
@@ -165,12 +164,11 @@ func TestEverything(t *testing.T) {
 			Prices: []proxy.Price{{Model: "gpt-4o", Input: 2.5, Output: 10, Cached: 1.25}, {Input: 1}}, RequestPrice: 0.005,
 			Keys:   []proxy.Key{{Name: "A", Secret: provided}, {Name: "B", Secret: "sk-file-9f8g7h6j5k4l3", Limits: []rate.Limit{{N: 100, Per: time.Minute, Text: "100/m"}}}},
 			Header: []proxy.Field{{Name: "Authorization", Value: "Bearer {key}"}, {Name: "X-Team", Value: "blue"}, {Name: "X-Nonce", Value: "{nonce}"}}, Query: []proxy.Field{{Name: "api-version", Value: "2026-01-01"}},
-			KeyIn:    &secret.Where{Fields: []string{"X-Account"}, Parameters: []string{"account"}},
 			NonceGap: 50 * time.Millisecond, NonceUnit: time.Microsecond,
 			Attempts: 5, Backoff: backoff.Policy{Base: time.Second, Max: 10 * time.Second}, AnswerTimeout: -1, ConnectTimeout: 3 * time.Second, MaxPause: -1, MaxOutage: -1,
 			Forwarded: true, KeepHost: true, KeepLinks: true,
 			Batches: proxy.Batches{Folder: "kept", Keep: 48 * time.Hour, Most: 10 << 30, Weight: 0.5, HeadStart: time.Second, Reserve: 0.1, Concurrency: 8},
-		}, {Name: "rest", Host: "rest.local", H2C: true, Auto: true, Strangers: true, AnswerTimeout: time.Minute, MaxPause: 10 * time.Minute, MaxOutage: 30 * time.Second}},
+		}, {Name: "rest", Host: "rest.local", H2C: true, Auto: true, Strangers: true, KeyIn: &secret.Where{Fields: []string{"X-Account"}, Parameters: []string{"account"}}, AnswerTimeout: time.Minute, MaxPause: 10 * time.Minute, MaxOutage: 30 * time.Second}},
 	}
 	if a, b := got.Config.Upstreams[0].To.String(), got.Config.Upstreams[1].To.String(); a != "https://api.openai.com/v1" || b != "http://127.0.0.1:9000" {
 		t.Error(a, b)
@@ -288,6 +286,7 @@ func TestTargets(t *testing.T) {
 		"name: local, ":                   {"name: first, ", `there are two targets "first"`},
 		"by: header":                      {"by: body", `proxy.yaml:6:20: by: "body" is none of prompt_cache_key, user, header, prefix`},
 		"by: header, header":              {"by: user, header", "proxy.yaml:6:34: upstreams[0].affinity.header: it is beside by: user, expected by: header"},
+		"affinity:":                       {"key_in: [none]\n    affinity:", "proxy.yaml:6:13: upstreams[0].key_in: the requests go with keys of the proxy"},
 		"hold: 3s":                        {"hold: 0s", `hold: "0s" is not above 0`},
 		"name: B":                         {"name: A", `proxy.yaml:15:15: upstreams[0].targets[1].keys: the target first has a key "A", too`},
 		"after: 20s":                      {"after: soon", `proxy.yaml:19:16: after: "soon" is no`},
@@ -427,6 +426,8 @@ func TestErrors(t *testing.T) {
 		{list + "    - {name: a, weight: 0}\n", []string{`proxy.yaml:6:25: weight: "0" is not above 0, want a number such as 0.5 or 2`}},
 		{list + "    - {name: a, weight: four}\n", []string{`proxy.yaml:6:25: weight: "four" is no number, want one such as 0.5 or 2`}},
 		{one + "    header: {X-Key: 'a {kye}'}\n", []string{`the value of X-Key has {kye} in it, want {key}`}},
+		{one + "    keys: [{name: A, env: OPENAI_A}]\n    header: {Authorization: 'Bearer {key}'}\n    key_in: [header X-Account]\n",
+			[]string{"proxy.yaml:6:13: upstreams[0].key_in: the requests go with keys of the proxy"}},
 		{one + "    query: {n: '{Nonce}'}\n", []string{`the value of n has {Nonce} in it, want {nonce}`}},
 		{list + "    - {name: a, addresses: [here, 10.1.2.3/8]}\n", []string{`proxy.yaml:6:29: addresses: "here" is no address`, `proxy.yaml:6:35: addresses: "10.1.2.3/8" is not the beginning of its range, which is 10.0.0.0/8`}},
 		{list + "    - {name: a, limits: [5 apples/d]}\n", []string{`proxy.yaml:6:26: limits: "5 apples/d": "apples" is no unit, expected 100/min`}},
