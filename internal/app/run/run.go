@@ -167,7 +167,7 @@ func (r *Run) Open() error {
 		r.Say("if an answer repeats the value of %s, the results show it: a key so short or so simple cannot be told "+
 			"from other text", strings.Join(weak, " or "))
 	}
-	if open := r.store.History.Open; len(open) > 0 {
+	if open := r.store.History.Doubts; len(open) > 0 { // a second Ctrl-C, too, leaves some that may have been served
 		r.TellOpen(open, r.store.Journal.Path())
 	}
 	r.tellLost()
