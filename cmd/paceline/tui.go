@@ -54,23 +54,16 @@ func (f *runFlags) fill(r *run.Run, in *runInput, errs *screen.Screen) (leave fu
 	return leave
 }
 
-// taken is a Source of a Snapshot that was taken.
-type taken observe.Snapshot
-
-func (s taken) Snapshot() observe.Snapshot { return observe.Snapshot(s) }
-
 // looked returns what takes the present state of the run into a view.
 func (c *controlledRun) looked() func(*runView) {
 	progress, sources := usually(c.Progress), c.Sources()
 	return func(v *runView) {
 		v.now, v.p = time.Now(), progress()
 		v.parts = v.parts[:0]
-		var again []observe.Source
 		for _, s := range sources {
-			one := s.Snapshot()
-			v.parts, again = append(v.parts, one), append(again, taken(one))
+			v.parts = append(v.parts, s.Snapshot())
 		}
-		v.keys, v.keyless = keysOf(again), len(c.Keys()) == 0
+		v.keys, v.keyless = keysOf(v.parts), len(c.Keys()) == 0
 		if v.keyless && len(v.keys) > 0 {
 			v.keys[0].Name = ""
 		}

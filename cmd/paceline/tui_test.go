@@ -53,7 +53,7 @@ func busyView() *runView {
 		{Host: "https://b.example.com", P50: 700 * time.Microsecond, P99: 5 * time.Millisecond, Max: 5 * time.Millisecond, Times: observe.Times{Count: 6}},
 	}
 	v.parts = []observe.Snapshot{s, {Name: "small-model", Waiting: 7, InFlight: 1}}
-	v.keys = keysOf([]observe.Source{taken(s)})
+	v.keys = keysOf([]observe.Snapshot{s})
 	for i := range 30 {
 		v.said = append(v.said, fmt.Sprintf("message %d", i+1))
 	}
