@@ -22,7 +22,8 @@ import (
 	"github.com/paceline-go/paceline/internal/text/rate"
 )
 
-const ctlLong = `List the runs, proxies and the daemon of this user that go on. Change their limits, keys and requests in flight.
+const ctlLong = `List the runs, proxies and the daemon of this user that go on. Change their limits, keys and
+requests in flight.
 A change holds until the program ends, or until a proxy applies its changed file. The program writes a line about each
 change on standard error.
 
@@ -99,7 +100,11 @@ func newCtl() *cobra.Command {
 	}
 	c.AddCommand(show)
 	c.AddCommand(f.pauses()...)
-	c.AddCommand(limit, concurrency, share)
+	page := &cobra.Command{
+		Use: "page", Short: "Print the address and a token to change a program from its page", Args: cli.NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.turn(cmd, daemon.Turn{Knob: daemon.Page}) },
+	}
+	c.AddCommand(limit, concurrency, share, page)
 	c.PersistentFlags().StringVar(&f.pid, "pid", "",
 		"number of the program, as paceline ctl lists it, if several go on")
 	for _, of := range []*cobra.Command{c, show} {
@@ -111,8 +116,9 @@ func newCtl() *cobra.Command {
 // pauses are the commands that begin and end a pause.
 func (f *ctlFlags) pauses() []*cobra.Command {
 	pause := &cobra.Command{
-		Use: "pause [KEY|UPSTREAM]", Short: "Send nothing with a key, or nothing at all; what is in flight is still answered",
-		Args: cobra.MaximumNArgs(1),
+		Use:   "pause [KEY|UPSTREAM]",
+		Short: "Send nothing with a key, or nothing at all; what is in flight is still answered",
+		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			until, err := parseUntil(f.until, time.Now())
 			if err != nil {
@@ -124,8 +130,9 @@ func (f *ctlFlags) pauses() []*cobra.Command {
 	pause.Flags().StringVar(&f.until, "until", "",
 		"end of the pause: a time of day (09:00), an instant as in RFC 3339, or a duration (default: until resume)")
 	resume := &cobra.Command{
-		Use: "resume [KEY|UPSTREAM]", Short: "End a pause of a key, or of all keys. Pauses that a server asked for go on",
-		Args: cobra.MaximumNArgs(1),
+		Use:   "resume [KEY|UPSTREAM]",
+		Short: "End a pause of a key, or of all keys. Pauses that a server asked for go on",
+		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.turn(cmd, daemon.Turn{Knob: daemon.Resume, Name: first(args)})
 		},
@@ -294,6 +301,11 @@ func (f *ctlFlags) show(cmd *cobra.Command) error {
 	if f.output == "json" {
 		return writeJSON(out, s)
 	}
+	return s.write(out)
+}
+
+// write writes all of a program.
+func (s *ctlState) write(out io.Writer) error {
 	fmt.Fprintf(out, "%s, process %s, since %s\n", s.title(), s.PID, s.Began.Local().Format(time.DateTime))
 	if s.Progress != "" {
 		fmt.Fprintln(out, s.Progress)
@@ -320,7 +332,7 @@ func (f *ctlFlags) show(cmd *cobra.Command) error {
 	if s.Concurrency > 0 {
 		most = text.Thousands(int64(s.Concurrency)) + " at most"
 	}
-	_, err = fmt.Fprintf(out, "%s waiting, %s in flight (%s)\n",
+	_, err := fmt.Fprintf(out, "%s waiting, %s in flight (%s)\n",
 		text.Thousands(int64(s.Waiting)), text.Thousands(int64(s.InFlight)), most)
 	return err
 }
@@ -337,6 +349,6 @@ func (s *ctlState) writeProxy(out io.Writer) {
 		fmt.Fprintln(out, x)
 	}
 	if len(s.Changes) > 0 {
-		fmt.Fprintf(out, "changed by paceline ctl: %s\n", strings.Join(s.Changes, "; "))
+		fmt.Fprintf(out, "changed by its user: %s\n", strings.Join(s.Changes, "; "))
 	}
 }

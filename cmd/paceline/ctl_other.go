@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -22,10 +23,19 @@ func newCtl() *cobra.Command {
 	}
 }
 
-func controlProxy(*proxy.Proxy, string, string, func(string), func(error)) (close func()) {
-	return func() {}
-}
+// helm changes nothing here, as there is no paceline ctl.
+type helm struct{}
+
+const knobsPath = "/knobs"
+
+func helmOf(*proxy.Proxy, string, string, func(string)) *helm { return nil }
+
+func (*helm) serves(string) http.Handler { return http.NotFoundHandler() }
+
+func (*helm) open(func(error)) (close func()) { return func() {} }
 
 func settingLines(*proxy.Proxy) []string { return nil }
 
-func (f *runFlags) control(*run.Run, *runInput, func(string)) (close func()) { return func() {} }
+func (f *runFlags) control(*run.Run, *runInput, func(string)) (h *helm, close func()) {
+	return nil, func() {}
+}

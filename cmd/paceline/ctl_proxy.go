@@ -26,16 +26,12 @@ type controlledProxy struct {
 	tell       func(string)
 }
 
-// controlProxy lets paceline ctl change a proxy until close is called. Without a socket it goes on all the same.
-func controlProxy(p adjustable, verb, what string, tell func(string), failed func(error)) (close func()) {
-	c, err := daemon.Controlled(&controlledProxy{p, verb, what, time.Now(), tell})
-	if err != nil {
-		failed(err)
-	}
-	return c.Close
+// helmOf is the helm of a proxy.
+func helmOf(p adjustable, verb, what string, tell func(string)) *helm {
+	return newHelm(&controlledProxy{p, verb, what, time.Now(), tell}, tell)
 }
 
-// State implements daemon.Controllable.
+// State implements steered.
 func (c *controlledProxy) State() any {
 	set := c.Settings()
 	s := ctlState{Verb: c.verb, What: c.what, Began: c.began, Limits: set.Limits, Clients: set.Clients, Pauses: set.Pauses,
@@ -52,10 +48,10 @@ func (c *controlledProxy) State() any {
 	return s
 }
 
-// Turn implements daemon.Controllable.
-func (c *controlledProxy) Turn(t daemon.Turn) (said string, err error) {
-	if said, err = c.adjustable.Turn(t); err == nil {
-		c.tell("paceline ctl: " + said)
+// change implements steered.
+func (c *controlledProxy) change(t daemon.Turn, from string) (said string, err error) {
+	if said, err = c.Turn(t); err == nil {
+		c.tell(from + ": " + said)
 	}
 	return said, err
 }
@@ -64,7 +60,7 @@ func (c *controlledProxy) Turn(t daemon.Turn) (said string, err error) {
 func settingLines(p adjustable) (all []string) {
 	set := p.Settings()
 	if len(set.Changes) > 0 {
-		all = append(all, "changed by paceline ctl: "+strings.Join(set.Changes, "; "))
+		all = append(all, "changed by its user: "+strings.Join(set.Changes, "; "))
 	}
 	for _, x := range set.Pauses {
 		all = append(all, x.String())

@@ -22,15 +22,12 @@ type controlledRun struct {
 }
 
 // control lets paceline ctl change a run until close is called. Without a socket the run goes on all the same.
-func (f *runFlags) control(r *run.Run, in *runInput, tell func(string)) (close func()) {
-	c, err := daemon.Controlled(&controlledRun{r, "run", in.name, time.Now(), tell})
-	if err != nil {
-		f.log.Info("paceline ctl does not reach this run", "err", err)
-	}
-	return c.Close
+func (f *runFlags) control(r *run.Run, in *runInput, tell func(string)) (h *helm, close func()) {
+	h = newHelm(&controlledRun{r, "run", in.name, time.Now(), tell}, tell)
+	return h, h.open(func(err error) { f.log.Info("paceline ctl does not reach this run", "err", err) })
 }
 
-// State implements daemon.Controllable.
+// State implements steered.
 func (c *controlledRun) State() any {
 	p := c.Progress()
 	s := ctlState{Verb: c.verb, What: c.what, Began: c.began, Waiting: p.Waiting, InFlight: p.InFlight,
@@ -67,8 +64,8 @@ func keysOf(all []observe.Snapshot) (keys []ctlKey) {
 	return keys
 }
 
-// Turn implements daemon.Controllable.
-func (c *controlledRun) Turn(t daemon.Turn) (said string, err error) {
+// change implements steered.
+func (c *controlledRun) change(t daemon.Turn, from string) (said string, err error) {
 	switch t.Knob {
 	case daemon.Pause:
 		err, said = c.Pause(t.Name, t.Until), t.Words(c.all())
@@ -95,7 +92,7 @@ func (c *controlledRun) Turn(t daemon.Turn) (said string, err error) {
 	if err != nil {
 		return "", err
 	}
-	c.tell("paceline ctl: " + said)
+	c.tell(from + ": " + said)
 	return said, nil
 }
 

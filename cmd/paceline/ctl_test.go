@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -237,7 +240,7 @@ upstreams:
 		{"pause K1 --until 2h", 0, "K1 paused until 20"},
 		{"show", 0, "key K1: paused until 20"},
 		{"show", 0, "key K1 at one paused until 20"},
-		{"show", 0, "changed by paceline ctl: limit one: 2/h is 4/h now; client nightly: weight 2 is 5 now; two: 1 in flight at most for each key\n"},
+		{"show", 0, "changed by its user: limit one: 2/h is 4/h now; client nightly: weight 2 is 5 now; two: 1 in flight at most for each key\n"},
 	} {
 		s.says(c.code, c.want, strings.Fields(c.args)...)
 	}
@@ -281,10 +284,86 @@ upstreams:
 		t.Errorf("the next process has %q; %d were served", next.Limits, served.Load())
 	}
 	for _, want := range []string{"paceline ctl: limit one: 2/h is 4/h now\n", "paceline ctl: K1 resumed\n",
-		"what paceline ctl changed holds no more, since another configuration was applied",
-		"the next process does not have: changed by paceline ctl: limit one: 3/h is 5/h now\n"} {
+		"what its user changed holds no more, since another configuration was applied",
+		"the next process does not have: changed by its user: limit one: 3/h is 5/h now\n"} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("the proxy says %q, want %q", errs, want)
+		}
+	}
+}
+
+// A run and a proxy are changed from their pages, by a token of paceline ctl page, and say where each change
+// came from.
+func TestPageKnobs(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer srv.Close()
+	for _, args := range [][]string{
+		{"run", "FILE", "--limit", "3/h", "--page", "0", "--out", filepath.Join(t.TempDir(), "a.jsonl")},
+		{"proxy", "--to", srv.URL, "--limit", "3/h", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+	} {
+		s := newSteering(t)
+		if args[0] == "run" {
+			args[1] = s.urls(10, srv.URL)
+		}
+		c, errs := s.start(args...)
+		s.until(1)
+		var at, token string
+		for began := time.Now(); token == "" && time.Since(began) < patient; { // a run has its page a moment after its socket
+			if _, out, _ := s.ctl("page"); strings.Contains(out, "token") {
+				at = out[strings.Index(out, "http://"):strings.Index(out, "\n")]
+				token = strings.TrimSpace(out[strings.LastIndex(out, " "):])
+			}
+		}
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := &http.Client{Jar: jar}
+		post := func(origin string, form url.Values) (int, string) {
+			t.Helper()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at, strings.NewReader(form.Encode()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.Header.Set("Origin", origin)
+			resp, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			b, err := io.ReadAll(resp.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp.StatusCode, string(b)
+		}
+		own := strings.TrimSuffix(at, knobsPath)
+		limit := url.Values{"knob": {"limit"}, "value": {"9/h"}}
+		for _, c := range []struct {
+			origin string
+			form   url.Values
+			status int
+			want   string
+		}{
+			{own, limit, 403, "Token of"},
+			{"http://evil.test", url.Values{"token": {token}}, 403, "not of this page"},
+			{own, url.Values{"token": {token}}, 200, "limit 3/h\n"},
+			{"http://evil.test", limit, 403, "not of this page"},
+			{own, limit, 200, "limit 9/h\n"},
+			{own, url.Values{"knob": {"limit"}, "value": {"<b>"}}, 422, "Not changed: &#34;&lt;b&gt;&#34;"},
+			{own, url.Values{"knob": {"pause"}, "for": {"2h"}}, 200, "all requests paused until"},
+		} {
+			if status, body := post(c.origin, c.form); status != c.status || !strings.Contains(body, c.want) {
+				t.Errorf("%s: %v from %s: %d %s, want %d with %q", args[0], c.form, c.origin, status, body, c.status, c.want)
+			}
+		}
+		s.says(0, "limit 9/h\n", "show")
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		if !strings.Contains(errs.String(), "the page, from 127.0.0.1:") || !strings.Contains(errs.String(), ": limit 3/h is 9/h now\n") || strings.Contains(errs.String(), token) {
+			t.Errorf("%s says %s", args[0], errs)
 		}
 	}
 }

@@ -77,6 +77,7 @@
 //	ctl.go                ctl: finds the programs that go on, and changes one of them
 //	ctl_run.go            run: how paceline ctl changes it
 //	ctl_proxy.go          proxy, daemon: how paceline ctl changes them
+//	page_knobs.go         the forms on the page that change a program; its helm
 //	ctl_other.go          ctl: systems without its socket
 //	serve.go              serve: common flags: latency, address, log; the end by a signal
 //	serve_clock.go        serve: --clock, the virtual clock of clients in any language

@@ -157,24 +157,20 @@ func (f *proxyFlags) attend(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, 
 	notifyAgain(again, next)
 	defer signal.Stop(again)
 	defer signal.Stop(next)
-	watched, err := dashboard.New(dashboard.Config{Live: p.Sources, Title: "paceline proxy",
-		Beside: func() []string { return append(r.lines(), settingLines(p)...) }})
+	tell := f.teller(cmd)
+	watched, h, err := mountPage(p, l, r, tell)
 	if err != nil {
 		l.close()
 		return err
 	}
 	defer watched.Close()
-	p.Mount("/", watched)
-	p.Mount("/metrics", proxyMetrics(p, r))
 	if l.admin != nil { // the page records from now on, so that its first visitor sees the past
 		ctx, stop := context.WithCancel(cmd.Context())
 		defer stop()
 		go watched.Record(ctx)
 	}
 	s := p.Start(l.main, l.admin)
-	tell := f.teller(cmd)
-	letGo := controlProxy(p, "proxy", l.main.Addr().String(), tell,
-		func(err error) { c.Log.Info("paceline ctl does not reach this proxy", "err", err) })
+	letGo := h.open(func(err error) { c.Log.Info("paceline ctl does not reach this proxy", "err", err) })
 	defer letGo()
 	serveMetrics(&c, p, s, l.metrics, r)
 	var handed atomic.Bool
@@ -236,6 +232,22 @@ func (f *proxyFlags) attend(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, 
 		s.Stop()
 		stopped = time.Now()
 	}
+}
+
+// mountPage mounts the page, the numbers, and the forms that change the proxy.
+func mountPage(p *proxy.Proxy, l listeners, r *reload, tell func(string)) (*dashboard.Page, *helm, error) {
+	watched, err := dashboard.New(dashboard.Config{Live: p.Sources, Title: "paceline proxy",
+		Beside: func() []string { return append(r.lines(), settingLines(p)...) }})
+	if err != nil {
+		return nil, nil, err
+	}
+	p.Mount("/", watched)
+	p.Mount("/metrics", proxyMetrics(p, r))
+	h := helmOf(p, "proxy", l.main.Addr().String(), tell)
+	if l.admin != nil {
+		p.MountForms(knobsPath, h.serves("http://"+l.admin.Addr().String()))
+	}
+	return watched, h, nil
 }
 
 // triedAgain writes which keys are back in use.

@@ -165,7 +165,9 @@ func (f *runFlags) run(cmd *cobra.Command, name string) error {
 		return codeOf(err)
 	}
 	f.announce(r, in, &c, errs)
-	if err := watch.serve("paceline run "+in.name, r, nil, errs.Line); err != nil {
+	h, letGo := f.control(r, in, errs.Line)
+	defer letGo()
+	if err := watch.serve("paceline run "+in.name, r, nil, errs.Line, h); err != nil {
 		return err
 	}
 	return f.send(cmd.Context(), r, in, signals, errs)
@@ -332,7 +334,6 @@ func (f *runFlags) check(r *run.Run, in *runInput, signals <-chan os.Signal) err
 func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <-chan os.Signal, errs *screen.Screen) error {
 	ctx, abort := context.WithCancel(ctx)
 	defer abort()
-	defer f.control(r, in, errs.Line)()
 	done := make(chan struct{})
 	interrupted := make(chan bool, 1)
 	drain := func() {

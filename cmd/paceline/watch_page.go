@@ -70,8 +70,8 @@ type watching struct {
 }
 
 // serve serves the page of a run until close is called, and prints its address through tell. The
-// page records from now on, so that its first visitor sees the past.
-func (w *watching) serve(title string, r *run.Run, beside func() []string, tell func(string)) error {
+// page records from now on, so that its first visitor sees the past. Without h, nothing is changed from it.
+func (w *watching) serve(title string, r *run.Run, beside func() []string, tell func(string), h *helm) error {
 	if w == nil {
 		return nil
 	}
@@ -82,10 +82,16 @@ func (w *watching) serve(title string, r *run.Run, beside func() []string, tell 
 	}
 	var ctx context.Context
 	ctx, w.stop = context.WithCancel(context.Background())
-	w.server = &http.Server{Handler: w.page, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	address := "http://" + w.listener.Addr().String()
+	mux := http.NewServeMux()
+	mux.Handle("/", w.page)
+	if h != nil {
+		mux.Handle(knobsPath, h.serves(address))
+	}
+	w.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	go w.page.Record(ctx)
 	go func() { _ = w.server.Serve(w.listener) }()
-	tell("page: " + reachable("http://"+w.listener.Addr().String()+"/"))
+	tell("page: " + reachable(address+"/"))
 	return nil
 }
 

@@ -174,11 +174,13 @@ func (f *runFlags) drainKnown(cmd *cobra.Command, c run.Config, o *opened, until
 	errs.Line(before)
 	whole := work.Watch(ctx, o.Backlog, func(s backlog.WorkerStatus) { errs.Line(work.Name(&s) + ": " + work.End(&s)) })
 	defer whole.Stop()
-	if err := watch.serve("paceline work "+o.Name(), r, whole.Lines, errs.Line); err != nil {
+	in := &runInput{reader: source, name: "the backlog", note: &note, whole: whole.Words}
+	h, letGo := f.control(r, in, errs.Line)
+	defer letGo()
+	if err := watch.serve("paceline work "+o.Name(), r, whole.Lines, errs.Line, h); err != nil {
 		return false, err
 	}
 	source.Follow(r.Drain)
-	in := &runInput{reader: source, name: "the backlog", note: &note, whole: whole.Words}
 	if err := errors.Join(f.send(ctx, r, in, signals, errs), unspentBack(r, o)); err != nil {
 		return source.Grown(), err
 	}

@@ -33,6 +33,7 @@
 //	server.go           Server: one daemon for a user; status and stop; the end when idle
 //	call_daemon.go      Dial, Stop: a client of the daemon; a daemon of another version
 //	control_socket.go   Controlled: where paceline ctl changes a program; Programs finds them
+//	page_session.go     PageForms: a token, a session and changes from a page; PageSessions
 //	user_turn.go        Turn: a change that a user wants; what can be changed
 //	peer_conn.go        connections of the daemon: of this user alone; a file that comes along
 //	peer_*.go           the process at the other end, by system

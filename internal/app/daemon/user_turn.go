@@ -28,6 +28,7 @@ const (
 	Limit       = "limit"       // Name is a limit, and Value a rate
 	Concurrency = "concurrency" // Name is an upstream, and Value how many requests; 0: as at the start
 	Share       = "share"       // Name is a client, and Value its weight
+	Page        = "page"        // changes nothing, and makes a token for the page
 )
 
 // Words say what a pause or its end does. all stands for no name.

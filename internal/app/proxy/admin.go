@@ -10,6 +10,9 @@ import (
 // are those of http.ServeMux. Only GET and HEAD get there. Call it before Start.
 func (p *Proxy) Mount(pattern string, h http.Handler) { p.mounts[pattern] = h }
 
+// MountForms is Mount for a path that also gets POSTs. h decides whether one may change something.
+func (p *Proxy) MountForms(path string, h http.Handler) { p.mounts[path], p.forms = h, path }
+
 // plain answers with a line of text.
 func plain(status int, s string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -59,7 +62,8 @@ func (p *Proxy) admin(at net.Addr) http.Handler {
 				"this is asked for under a name that is not this machine's; expected 127.0.0.1 or localhost")(w, r)
 		case r.Header.Get("Sec-Fetch-Site") == "cross-site":
 			plain(http.StatusForbidden, "another site asks for this")(w, r)
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		case r.Method != http.MethodGet && r.Method != http.MethodHead &&
+			(r.Method != http.MethodPost || r.URL.Path != p.forms):
 			h.Set("Allow", "GET, HEAD")
 			plain(http.StatusMethodNotAllowed, "this can only be looked at")(w, r)
 		default:

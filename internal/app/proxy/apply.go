@@ -37,7 +37,7 @@ func (p *Proxy) Apply(c Config) error {
 		return err
 	}
 	if now := p.latest.Load(); len(p.turns.said) > 0 {
-		now.config.Log.Warn("what paceline ctl changed holds no more, since another configuration was applied", "changes",
+		now.config.Log.Warn("what its user changed holds no more, since another configuration was applied", "changes",
 			strings.Join(p.turns.said, "; "))
 	}
 	p.turns.mu.Lock()

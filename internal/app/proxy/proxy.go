@@ -41,6 +41,7 @@ type common struct {
 	hangups   hangups                 // of clients in line
 	numbers   numbers                 // of keys with a {nonce}
 	mounts    map[string]http.Handler // by pattern, at the admin listener
+	forms     string                  // the path there that gets POSTs; empty: none
 	batches   map[string]*jobs.Store  // by the upstream's name; does not change
 }
 

@@ -269,8 +269,8 @@ func (n *namedRate) nameAt(place string) string {
 // is reports whether a user can mean n by a name.
 func (n *namedRate) is(name string) bool {
 	text := nameOf(*n.Limit)
-	return name == n.name() || name == n.nameAt(n.whole()) || name == text || name == n.whole() || name != "" && name == n.of ||
-		name == n.only+": "+text
+	return name == n.name() || name == n.nameAt(n.whole()) || name == text || name == n.whole() ||
+		name != "" && name == n.of || name == n.only+": "+text
 }
 
 // rates are all limits that can be changed.
@@ -417,8 +417,8 @@ func (c *Config) turnInFlight(t *daemon.Turn, base *Config) (said string, err er
 	}
 	before := ways()
 	if *parts[at].inFlight = n; !slices.Equal(before, ways()) { // the limits would begin anew
-		return "", fmt.Errorf("%s has no limit of the configuration, so its bound in flight cannot come or go; expected a new start",
-			names[at])
+		return "", fmt.Errorf("%s has no limit of the configuration, so its bound in flight cannot come or go; "+
+			"expected a new start", names[at])
 	}
 	t.Name = names[at]
 	if n == 0 {
