@@ -80,8 +80,10 @@ type GateConfig struct {
 	// first served.
 	Fill int
 	// Logger gets a line at level info when the first in line has to wait for more than 5 ms. An
-	// example is "requests: 3 waiting, next in 4.5 s". The attributes are limit, waiting, next and
-	// round. A new instant at which the first may go begins a round, and the attribute is its number.
+	// example is "requests: 3 waiting, next in 4.5 s". The attributes are limit, waiting, next,
+	// round and rule. The rule distinguishes limits of one name: "20 requests per 1s". A lane with several
+	// ways, such as keys, waits for the one that is ready first; ways is their number.
+	// A new instant at which the first may go begins a round, and the attribute is its number.
 	// Within 10 s of a line, there is another only if that instant is more than 10 s later. While
 	// only a Settle can make room, the wait is unknown and no line is logged. The limit "hint" is what
 	// the server's answers say is left.

@@ -419,7 +419,7 @@ func TestWaitErrors(t *testing.T) {
 
 		soon, cancel := context.WithTimeout(bg, 400*ms)
 		defer cancel()
-		e := wait(soon, 2, "paceline: cost 1 request + 2 weight could go 1.6s after the deadline at the earliest, with 1 ahead")
+		e := wait(soon, 2, "paceline: cost 1 request + 2 weight could go 1.6s after the deadline at the earliest, with 1 ahead when it came")
 		if d := time.Until(e.Ready); d != 2*time.Second || time.Until(e.Deadline) != 400*ms || e.Waited != 0 || e.Ahead != 1 {
 			t.Errorf("%+v", e)
 		}

@@ -220,6 +220,9 @@ type LaneConfig struct {
 	MaxWaiting int
 	// Logger gets lines about the first of the lane: see GateConfig. If nil, there is no log.
 	Logger *slog.Logger
+	// Quiet means that nothing is logged of the lane, not by LimitConfig.Logger either. It is for lanes
+	// of one goroutine each: their lines would come as often as they do.
+	Quiet bool
 	// Fill replaces GroupConfig.Fill for this lane, if it is larger. It must not be negative.
 	Fill int
 	// View shows the lane in its Snapshots. If nil, the Group's own Snapshots show it.
@@ -253,6 +256,7 @@ func (j *Group) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 			all[i], logs = append(all[i], m.limit), logs || m.log != nil
 		}
 	}
+	logs = logs && !c.Quiet
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	a := &Lane{group: j, view: cmp.Or(c.View, &j.view), share: c.Share, start: c.HeadStart, log: c.Logger, logs: logs,

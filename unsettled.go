@@ -127,6 +127,8 @@ type notice struct {
 	lane      *Lane
 	log       *slog.Logger
 	limit     string
+	rule      string // the limit in numbers; empty: it has none
+	ways      int    // of the lane
 	waiting   int
 	unsettled unsettled // the subject of the line, if not zero
 	next      time.Duration
@@ -139,8 +141,14 @@ func (n *notice) tell(ctx context.Context) {
 		n.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("%s: %d waiting, %v", n.limit, n.waiting, u), limit, waiting,
 			slog.Int("unsettled", u.permits), slog.Duration("oldest", u.oldest))
 	} else if n.log.Enabled(ctx, slog.LevelInfo) {
-		n.log.LogAttrs(ctx, slog.LevelInfo, n.String(), limit, waiting, slog.Duration("next", n.next),
-			slog.Uint64("round", n.round))
+		attrs := []slog.Attr{limit, waiting, slog.Duration("next", n.next), slog.Uint64("round", n.round)}
+		if n.rule != "" {
+			attrs = append(attrs, slog.String("rule", n.rule))
+		}
+		if n.ways > 1 {
+			attrs = append(attrs, slog.Int("ways", n.ways))
+		}
+		n.log.LogAttrs(ctx, slog.LevelInfo, n.String(), attrs...)
 	}
 }
 

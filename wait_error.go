@@ -192,7 +192,7 @@ func (e *WaitError) Error() string {
 		s += fmt.Sprintf(", after %v in line", e.Waited)
 	}
 	if e.Ahead > 0 {
-		s += fmt.Sprintf(", with %d ahead", e.Ahead)
+		s += fmt.Sprintf(", with %d ahead when it came", e.Ahead)
 	}
 	if e.Unsettled > 0 {
 		s += ", with " + unsettled{e.Unsettled, e.Oldest}.String()

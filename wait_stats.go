@@ -254,7 +254,11 @@ func (a *Lane) roundLocked(now mono.Time) {
 	}
 	if d := at.Sub(now); d > logged {
 		v.noted = notedRound{now, at}
-		a.group.noteLocked(notice{lane: a, log: log, limit: v.spent[v.bound].name, next: d, round: v.rounds})
+		n := notice{lane: a, log: log, limit: v.spent[v.bound].name, next: d, round: v.rounds, ways: len(a.lane.Ways())}
+		if rule := on.Rule(now); rule.N > 0 {
+			n.rule = rule.String()
+		}
+		a.group.noteLocked(n)
 	}
 }
 

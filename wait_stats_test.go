@@ -348,21 +348,21 @@ func TestGateLogs(t *testing.T) {
 			waits = append(waits, waiting(bg, g, tokens(1)))
 		}
 		waits = append(waits, waiting(ctx, g, tokens(1)))
-		want("the first", "requests: 1 waiting, next in 4.5 s limit=requests waiting=1 next=4.5s round=1")
+		want("the first", "requests: 1 waiting, next in 4.5 s limit=requests waiting=1 next=4.5s round=1 rule=2 requests per 1m0s")
 		sleepUntil(start, time.Minute) // it goes, and the next waits for a Settle: nobody knows how long
 		want("nobody knows")
 		(<-waits[0]).p.Settle(accepted)
-		want("a Settle says when", "requests: 4 waiting, next in 60.0 s limit=requests waiting=4 next=1m0s round=2")
+		want("a Settle says when", "requests: 4 waiting, next in 60.0 s limit=requests waiting=4 next=1m0s round=2 rule=2 requests per 1m0s")
 		sleepUntil(start, 70*time.Second)
 		p.Settle(accepted)
 		want("another changes nothing")
 		g.Update(func(now mono.Time) { try(t, rpm.SetLimit(now, 1)) })
-		want("an Update", "requests: 4 waiting, next in 60.0 s limit=requests waiting=4 next=1m0s round=3")
+		want("an Update", "requests: 4 waiting, next in 60.0 s limit=requests waiting=4 next=1m0s round=3 rule=1 request per 1m0s")
 		g.Update(func(mono.Time) {})
 		want("nothing new")
 		sleepUntil(start, 130*time.Second)
 		(<-waits[1]).p.Settle(accepted)
-		want("the timer admits one, its Settle tells the next when", "requests: 3 waiting, next in 60.0 s limit=requests waiting=3 next=1m0s round=4")
+		want("the timer admits one, its Settle tells the next when", "requests: 3 waiting, next in 60.0 s limit=requests waiting=3 next=1m0s round=4 rule=1 request per 1m0s")
 		g.Update(func(now mono.Time) { try(t, rpm.SetLimit(now, 9)) })
 		for _, w := range waits[2:] {
 			(<-w).p.Settle(accepted)
@@ -403,7 +403,7 @@ func TestGateLogsNowAndThen(t *testing.T) {
 func TestGateLogsNoShortWaits(t *testing.T) {
 	for d, want := range map[time.Duration][]string{
 		5 * ms:                  nil,
-		5*ms + time.Microsecond: {"requests: 1 waiting, next in 5 ms limit=requests waiting=1 next=5.001ms round=1"},
+		5*ms + time.Microsecond: {"requests: 1 waiting, next in 5 ms limit=requests waiting=1 next=5.001ms round=1 rule=1 request per 5.001ms"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			log := &lines{}
@@ -506,7 +506,7 @@ func TestGateLogsWhoIsLeft(t *testing.T) {
 		log.take()
 		time.Sleep(10 * time.Second)
 		g.Update(func(now mono.Time) { try(t, r.SetLimit(now, 80)) })
-		if got, want := log.take(), []string{"tokens: 1 waiting, next in 50.0 s limit=tokens waiting=1 next=50s round=2"}; !slices.Equal(got, want) {
+		if got, want := log.take(), []string{"tokens: 1 waiting, next in 50.0 s limit=tokens waiting=1 next=50s round=2 rule=80 tokens per 1m0s"}; !slices.Equal(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		if err := (<-large).err; err == nil {

@@ -101,6 +101,12 @@ func (c *call) send(n *int) (resp *http.Response, ended bool, err error) {
 			*n--
 			wait = min(wait, c.bearsFor(c.way)-time.Since(c.stranded)) // the next attempt is at the end
 		}
+		if !c.stranded.IsZero() && c.maxWait > 0 { // nothing arrives at the host, so each pause is a wait for it
+			if wait = min(wait, c.maxWait-c.waited); wait <= 0 {
+				return nil, true, err
+			}
+			c.waited += wait
+		}
 		if c.last, c.lastErr = nil, err; resp != nil {
 			c.last = keep(resp)
 		}

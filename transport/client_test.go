@@ -334,7 +334,7 @@ func TestClientMaxWaiting(t *testing.T) {
 		if e.Client != "a" || e.Ahead != 3 || e.Name != "tier 1" || e.Unit != limit.Requests || time.Until(e.Ready) != 4*time.Second {
 			t.Errorf("%+v; ready in %v", e, time.Until(e.Ready))
 		}
-		if want := "transport: all requests client \"a\": paceline: cost 1 request has no place in line: too many wait already, with 3 ahead"; e.Error() != want {
+		if want := "transport: all requests client \"a\": paceline: cost 1 request has no place in line: too many wait already, with 3 ahead when it came"; e.Error() != want {
 			t.Errorf("%q, want %q", e, want)
 		}
 		began := time.Now()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 )
@@ -87,7 +88,32 @@ type Error struct {
 	Attempts int
 	Err      error
 
-	client bool // the deadline is that of http.Client
+	client bool       // the deadline is that of http.Client
+	failed time.Time  // when it failed
+	rule   limit.Rule // the limit that stood in the way
+	cause  string     // what stood in the way, if that is no limit: a host that is down, a store
+}
+
+// in is when the request could go, from the instant of its failure.
+func (e *Error) in() string {
+	if e.failed.IsZero() {
+		return "at " + e.Ready.Format(time.RFC3339Nano)
+	}
+	return "in " + text.Span(max(e.Ready.Sub(e.failed), 0))
+}
+
+// of names the limit in parentheses.
+func (e *Error) of() string {
+	switch number := e.rule.String(); {
+	case e.Name == "":
+		return ""
+	case e.Name == number || e.rule.Name != e.Name:
+		return " (" + e.Name + ")"
+	case e.Name == e.Unit.String():
+		return " (" + number + ")"
+	default:
+		return fmt.Sprintf(" (%s: %s)", e.Name, number)
+	}
 }
 
 func (e *Error) Error() string {
@@ -102,23 +128,26 @@ func (e *Error) Error() string {
 		s += fmt.Sprintf(": %s until %s", strings.TrimPrefix(ErrFull.Error(), "transport: "), e.Ready.Format(time.RFC3339))
 	case e.Err == ErrPaused:
 		s += fmt.Sprintf(": %s; the server asked to stay away until %s", e.Refusal, e.Ready.Format(time.RFC3339))
+	case e.MaxWait > 0 && e.cause != "":
+		s += fmt.Sprintf(": %s; the request waits for %s at most", e.cause, text.Span(e.MaxWait))
+	case e.cause != "" && errors.Is(e.Err, paceline.ErrDeadline):
+		s += fmt.Sprintf(": %s; its deadline comes first", e.cause)
 	case e.Size > 0:
 		s += fmt.Sprintf(": a cost of %d %v never fits the limit of %d", e.Size, e.Unit, e.Limit)
 		if e.Name != "" && e.Name != e.Unit.String() {
 			s += " (" + e.Name + ")"
 		}
 	case e.MaxWait > 0 && !e.Ready.IsZero():
-		s += fmt.Sprintf(": its turn comes at %s at the earliest, and it waits for %v at most",
-			e.Ready.Format(time.RFC3339Nano), e.MaxWait)
+		s += fmt.Sprintf(": its turn comes %s at the earliest%s, and it waits for %s at most", e.in(), e.of(), text.Span(e.MaxWait))
 	case e.MaxWait > 0:
-		s += fmt.Sprintf(": it had no turn, and waits for %v at most", e.MaxWait)
+		s += fmt.Sprintf(": it had no turn%s, and waits for %s at most", e.of(), text.Span(e.MaxWait))
 	case !e.Ready.IsZero() && errors.Is(e.Err, paceline.ErrDeadline):
-		s += fmt.Sprintf(": its turn comes at %s at the earliest, after its deadline (%s)", e.Ready.Format(time.RFC3339Nano), e.Name)
+		s += fmt.Sprintf(": its turn comes %s at the earliest%s, after its deadline", e.in(), e.of())
 	default:
 		s += fmt.Sprintf(": %v", e.Err)
 	}
 	if e.MaxWait > 0 && e.Ahead > 0 {
-		s += fmt.Sprintf(", with %d ahead", e.Ahead)
+		s += fmt.Sprintf("; %d were ahead when it came", e.Ahead)
 	}
 	if e.client && e.Timeout() && e.MaxWait == 0 {
 		s += "; http.Client.Timeout includes the wait for a turn, Config.AttemptTimeout does not"

@@ -37,7 +37,7 @@ func TestMaxWaitIsToldAtOnce(t *testing.T) {
 		if e.MaxWait != 10*time.Second || e.Ready.Sub(began) != 11*time.Second || e.Ahead != 10 || e.Name != "tier 1" || e.Unit != limit.Requests {
 			t.Errorf("%+v, ready in %v", e, e.Ready.Sub(began))
 		}
-		if want := "transport: all requests: its turn comes at 2000-01-01T00:00:11Z at the earliest, and it waits for 10s at most, with 10 ahead"; e.Error() != want {
+		if want := "transport: all requests: its turn comes in 11 s at the earliest (tier 1: 1 request per 1s), and it waits for 10 s at most; 10 were ahead when it came"; e.Error() != want {
 			t.Errorf("%q, want %q", e, want)
 		}
 	})
@@ -124,7 +124,7 @@ func TestMaxWaitEnds(t *testing.T) {
 		if !errors.Is(err, paceline.ErrDeadline) || time.Since(began) != 10*time.Second || e.MaxWait != 10*time.Second {
 			t.Fatalf("%v after %v", err, time.Since(began))
 		}
-		if want := "transport: all requests: it had no turn, and waits for 10s at most"; e.Error() != want {
+		if want := "transport: all requests: it had no turn (concurrency: 1 request at once), and waits for 10 s at most"; e.Error() != want {
 			t.Errorf("%q, want %q", e, want)
 		}
 		// An earlier deadline of its own is in the error.

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/ability"
 	"github.com/paceline-go/paceline/internal/core/stack"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -356,8 +358,9 @@ func (n *node) most(cost limit.Cost) (unit limit.Unit, most int64, found bool) {
 
 // refuse makes the error for a node that did not let a request go.
 func (n *node) refuse(err error, cost limit.Cost) *Error {
-	e := &Error{Partition: n.partition, Err: err}
+	e := &Error{Partition: n.partition, Err: err, failed: time.Now()}
 	if w, ok := errors.AsType[*paceline.WaitError](err); ok {
+		e.cause, e.rule = n.stands(w.Limit), w.Rule
 		e.Ready, e.Ahead, e.Name, e.Unit = w.Ready, w.Ahead, w.Rule.Name, w.Rule.Unit
 		if w.Reason == paceline.ErrNever {
 			if u, most, ok := n.most(cost); ok {
@@ -366,6 +369,32 @@ func (n *node) refuse(err error, cost limit.Cost) *Error {
 		}
 	}
 	return e
+}
+
+// stands says in words what stood in the way, if that is no limit: the host, or the store of a limit.
+func (n *node) stands(l *paceline.Limit) (cause string) {
+	if l == nil || l != n.way {
+		limit.Ask(n.stack.Own(), func(stored interface{ Err() error }) {
+			if err := stored.Err(); err != nil {
+				cause = "the store of its limit: " + strings.TrimPrefix(secret.SanitizeURLs(err.Error()), "share: ")
+			}
+		})
+		return cause
+	}
+	n.t.group.Update(func(now mono.Time) {
+		s := n.health.State(now)
+		if !s.Down {
+			return
+		}
+		cause = fmt.Sprintf("the host has been down for %s", text.Span(now.Sub(s.Since).Round(time.Millisecond)))
+		if n.cause != nil {
+			cause += fmt.Sprintf(" (%v)", n.cause)
+		}
+		if next := s.Next.Sub(now); next > 0 {
+			cause += ", and is asked again in " + text.Span(next.Round(time.Millisecond))
+		}
+	})
+	return cause
 }
 
 // update is Group.Update for changes at nodes.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"os"
+	"regexp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/pool/backoff"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -172,6 +174,39 @@ func TestWhatWaitsForAHostIsShown(t *testing.T) {
 	}
 }
 
+// A host is down. MaxWait bounds the wait of the first request, whose attempts find that out, to the end. A later one is told what
+// stands in its way, and when the host is asked again.
+func TestMaxWaitAtAHostThatIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := away(time.Hour, errRefused)
+		tr := mustNew(t, transport.Config{Base: h, Backoff: backoff.Policy{Jitter: -1}, MaxWait: func(r *http.Request) time.Duration {
+			if r.URL.Path == "/soon" {
+				return time.Millisecond
+			}
+			return 2 * time.Second
+		}})
+		var first sync.WaitGroup
+		first.Go(func() {
+			if _, _, err := do(t, tr, get(t, "http://a.test/")); !errors.Is(err, syscall.ECONNREFUSED) || time.Since(h.began) > 2*time.Second {
+				t.Errorf("%v after %v, want that the host refused within 2 s", err, time.Since(h.began))
+			}
+		})
+		var late error // of the latest that was not the probe itself
+		for range 15 {
+			time.Sleep(100 * time.Millisecond)
+			if _, _, err := do(t, tr, get(t, "http://a.test/soon")); errors.Is(err, paceline.ErrDeadline) {
+				late = err
+			}
+		}
+		first.Wait()
+		want := regexp.MustCompile(`^transport: a.test: the host has been down for [.\d]+ m?s \(dial tcp: connect: connection refused\), ` +
+			`and is asked again in [.\d]+ m?s; the request waits for 1 ms at most$`)
+		if late == nil || !want.MatchString(late.Error()) {
+			t.Errorf("%v, want\n%s", late, want)
+		}
+	})
+}
+
 // A host works for others, and not for one request. That one fails not sooner than after MaxOutage,
 // and not much later. If no request may wait for a host, attempts count as ever. A shorter MaxWait
 // also shortens the wait for a way.
@@ -181,7 +216,7 @@ func TestTheWayOfOneAlone(t *testing.T) {
 		tries             int           // at most
 		wait              time.Duration // MaxWait
 	}{{0, 10 * time.Second, 12 * time.Second, 13, 0}, {4 * time.Second, 4 * time.Second, 6 * time.Second, 9, 0},
-		{-1, 300 * time.Millisecond, 300 * time.Millisecond, 3, 0}, {0, 2 * time.Second, 4 * time.Second, 8, 2 * time.Second}} {
+		{-1, 300 * time.Millisecond, 300 * time.Millisecond, 3, 0}, {0, 2 * time.Second, 2 * time.Second, 8, 2 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			h := away(0, errRefused)
 			h.never = "/lost"

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -53,6 +54,20 @@ func (s *shared) close() {
 	time.Sleep(10 * time.Second) // connections that are still being opened
 	s.transport.CloseIdleConnections()
 	s.member.Close(context.Background())
+}
+
+// A store that cannot be reached is named by the error of a request that waited for it.
+func TestStoreThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShared(t, 0, transport.Config{MaxWait: atMost(12 * time.Second)})
+		defer s.close()
+		s.store.Away(errors.New("no route to limits.internal"))
+		_, _, err := do(t, s.transport, get(t, "http://a.test/"))
+		want := "transport: all requests: the store of its limit: no route to limits.internal; the request waits for 12 s at most"
+		if err == nil || err.Error() != want || !errors.Is(err, paceline.ErrDeadline) {
+			t.Errorf("%v, want\n%s", err, want)
+		}
+	})
 }
 
 // The process is cut off from the store, or stopped, between the grant and the write. Its grant

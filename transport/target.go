@@ -305,6 +305,7 @@ func (c *call) reroute(goes func(w *way) bool) bool {
 	}
 	c.retire()
 	config := c.t.lanes(l)
+	config.Quiet = true // it is for this call alone, and others log the same waits
 	config.After, config.Classes = afterOf(only), classesOf(only)
 	c.only, c.lane = only, c.t.group.Lane(config, ways...)
 	return true

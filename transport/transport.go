@@ -192,7 +192,8 @@ type Config struct {
 	// once with paceline.ErrFull. If zero, there is no bound.
 	MaxWaiting int
 	// MaxWait is the longest that a request waits for its turns, before all its attempts together.
-	// Sending, and the pause after a failure, do not count. A request whose foreseen turn is later
+	// Sending, and the pause after an answer, do not count; the wait for a host that is down does. A
+	// try to reach this host counts only by its pauses. A request whose foreseen turn is later
 	// fails before it waits. A request that has waited for so long fails then. The error is
 	// paceline.ErrDeadline in an *Error, which says when the request could go. A request that a
 	// server has refused then gets that answer. MaxWait is called once for each request. If it is
