@@ -10,6 +10,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/internal/send"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
@@ -178,7 +179,7 @@ func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Res
 	served := v.Result == limit.Accepted
 	c.heed(s, a.Number)
 	if s.key != nil {
-		c.judgeKey(s, last)
+		c.judgeKey(s, in, last)
 	}
 	if s.way.target != nil {
 		c.judgeTarget(s, last)
@@ -215,7 +216,7 @@ func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Res
 // judgeKey notes what an attempt shows of its key. If the request was not processed and another key,
 // or another number of this one, may help, it is sent again. A key is to blame for a denial if another key is then
 // served. If all keys are denied, the request is to blame.
-func (c *call) judgeKey(s *sent, last bool) {
+func (c *call) judgeKey(s *sent, in *classify.Evidence, last bool) {
 	v := &s.verdict
 	others := v.Scope != provider.IP && v.Scope != provider.All // another key may do better
 	switch {
@@ -237,6 +238,43 @@ func (c *call) judgeKey(s *sent, last bool) {
 	if others && !last && c.getBody != nil && c.ctx.Err() == nil && c.leaf.look() == nil {
 		v.Again, v.Why, s.wait = true, "", 0
 	}
+	if v.Answer().Denied && !v.Again {
+		c.t.deniedByAll(in)
+	}
+}
+
+// manyFailed requests in a row that failed by denials are told, if nothing was served between.
+const manyFailed = 3
+
+// deniedRow is the requests in a row that failed since all their keys were denied them. Keys that are all unknown to the
+// server, or banned there, cannot be told from requests at fault. So they stay in use.
+type deniedRow struct {
+	count int
+	said  string // the latest answer
+}
+
+// deniedByAll takes in such a request.
+func (t *Transport) deniedByAll(in *classify.Evidence) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	said := errStatus(in.Status).Error()
+	if words := strings.TrimSpace(string(in.Body[:min(len(in.Body), 200)])); words != "" {
+		said += ": " + text.Sanitize(words)
+	}
+	t.denied.said = said
+	if t.denied.count++; t.denied.count == manyFailed {
+		t.log.Warn("all keys are denied", "status", in.Status, "answer", said)
+	}
+}
+
+// shown is the state of a key, with that of all keys.
+func (t *Transport) shown(k observe.KeyState) observe.KeyState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k.State == observe.KeyOK && t.denied.count >= manyFailed {
+		k.State, k.Why = observe.KeyDenied, "requests are denied with every key: "+t.denied.said
+	}
+	return k
 }
 
 // blame takes in what an attempt shows of its key, and of those that denied the request before.
@@ -246,6 +284,7 @@ func (c *call) blame(s *sent, v *classify.Verdict) {
 	defer t.mu.Unlock()
 	switch {
 	case v.Result == limit.Accepted:
+		t.denied.count = 0
 		for _, in := range t.ring.Served(s.key.in, &c.denied) {
 			t.outLocked(t.keys[in], t.ring.Era(in), observe.KeyDenied)
 		}
