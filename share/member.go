@@ -138,9 +138,6 @@ func dated(own func() limit.Limiter) func() limit.Limiter {
 
 // Shareable reports which part of a limiter cannot be shared. It is nil if all parts can.
 func Shareable(l limit.Limiter) error {
-	if err := limit.Keeps(l); err != nil {
-		return fmt.Errorf("share: %w", err)
-	}
 	for _, part := range limit.Parts(l) {
 		switch part := part.(type) {
 		case *limit.Rolling, *limit.Calendar, *limit.Weighted, *limit.Cooldown:
@@ -148,9 +145,15 @@ func Shareable(l limit.Limiter) error {
 			if part.Alone() {
 				return errors.New("share: a Bucket with Alone cannot be shared")
 			}
+		case *limit.Concurrency, *limit.Adaptive:
+			return fmt.Errorf("share: a %T cannot be shared, since it bounds requests in flight: leave it out here, and let each of n "+
+				"processes keep an nth of it, as Config.Limiter of a Transport or by a Gate of its own", part)
 		default:
-			return fmt.Errorf("share: a %T cannot be shared", part)
+			return fmt.Errorf("share: a %T cannot be shared: leave it out here, and let each process keep its own", part)
 		}
+	}
+	if err := limit.Keeps(l); err != nil {
+		return fmt.Errorf("share: %w", err)
 	}
 	return nil
 }

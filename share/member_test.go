@@ -574,3 +574,17 @@ func TestClosedTakesNoMoreTurns(t *testing.T) {
 		}
 	})
 }
+
+// A bound on what is in flight is each process' own. The error says where it belongs.
+func TestInFlightIsNotShared(t *testing.T) {
+	_, err := share.Limiter(newMemory(), "it", func() limit.Limiter {
+		five, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return limit.NewAll(limit.MustRolling(20, time.Second), limit.Named("at once", five))
+	})
+	if err == nil || !strings.HasPrefix(err.Error(), "share: a *limit.Concurrency cannot be shared, since it bounds requests in flight: leave it out here") {
+		t.Errorf("%v", err)
+	}
+}

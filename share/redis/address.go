@@ -25,6 +25,9 @@ import (
 // those of go-redis, such as dial_timeout. The error quotes nothing of the address.
 func Open(address string) (*Store, error) {
 	u, err := secret.ParseAddress(address)
+	if errors.Is(err, secret.ErrScheme) {
+		return nil, errors.New("share/redis: redis:// is missing in front, expected such as redis://127.0.0.1:6379")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("share/redis: %w", err)
 	}

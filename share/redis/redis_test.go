@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +73,9 @@ func TestUnreachable(t *testing.T) {
 	})
 	if err == nil || called {
 		t.Errorf("%v, and f was called: %v", err, called)
+	}
+	if _, err := redis.Open("127.0.0.1:6379"); err == nil || !strings.HasPrefix(err.Error(), "share/redis: redis:// is missing in front") {
+		t.Errorf("without a scheme: %v", err)
 	}
 	if _, err := redis.Open("http://x"); err == nil {
 		t.Error("an address of HTTP is taken")
