@@ -182,7 +182,7 @@ func (f *runFlags) otherwise(cmd *cobra.Command, in *runInput, c *run.Config, si
 	case f.via.file != "":
 		return true, f.writeBatch(in, *c, signals, errs)
 	}
-	return false, f.via.run(cmd.Context(), in, c, signals)
+	return false, f.via.run(cmd.Context(), f, in, c, signals)
 }
 
 // withoutFile adds to an error that names no flag, such as a missing key, that the input is missing as well.

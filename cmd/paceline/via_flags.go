@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,15 @@ func (f *viaFlags) add(p *pflag.FlagSet) {
 	p.DurationVar(&f.poll, "poll", 30*time.Second, "with --via batch: time between two looks at the batches")
 }
 
+// notByBatch are the flags that batches of the provider do not obey, and the way on.
+var notByBatch = []struct{ flags, how string }{
+	{"select ordered out-format out-dir", "its results are whole lines in the provider's format, in the order in which batches end; " +
+		"expected --out FILE.jsonl, and after it jq for columns (docs/batch.md)"},
+	{"budget", "what a batch costs is known when it has ended; expected --dry-run, whose row \"batch API\" has the most that it can cost"},
+	{"share", "batches have limits of their own, which no store counts; expected the command without --share"},
+	{"auth-command oauth-token-url", "a batch takes longer than a token is valid; expected --key-env"},
+}
+
 // check returns why the flags do not go together.
 func (f *viaFlags) check(cmd *cobra.Command, of *runFlags) error {
 	if others := givenOf(cmd, "via dry-run"); f.file != "" && len(others) > 0 {
@@ -57,17 +67,19 @@ func (f *viaFlags) check(cmd *cobra.Command, of *runFlags) error {
 	case of.out == "-" || of.nowhere != "":
 		return errors.New("--via batch takes hours, and the next command goes on where this one ended: expected --out FILE")
 	}
-	for _, name := range []string{"dry-run", "budget", "select", "ordered", "out-format", "out-dir", "share", "auth-command", "oauth-token-url"} {
-		if l := cmd.Flags().Lookup(name); l != nil && l.Changed {
-			return fmt.Errorf("--%s with --via batch, expected one of the two", name)
+	for _, no := range notByBatch {
+		for name := range strings.FieldsSeq(no.flags) {
+			if l := cmd.Flags().Lookup(name); l != nil && l.Changed {
+				return fmt.Errorf("--%s with --via batch: %s", name, no.how)
+			}
 		}
 	}
 	return nil
 }
 
 // run gives the requests of a batch file to the provider's batch API, and waits for its results.
-func (f *viaFlags) run(ctx context.Context, in *runInput, c *run.Config, signals <-chan os.Signal) error {
-	if f.via != "batch" {
+func (f *viaFlags) run(ctx context.Context, of *runFlags, in *runInput, c *run.Config, signals <-chan os.Signal) error {
+	if f.via != "batch" || of.llm.dryRun { // the plan has what batches cost
 		return nil
 	}
 	l, is := c.Format.(*format.LLM)
@@ -82,10 +94,21 @@ func (f *viaFlags) run(ctx context.Context, in *runInput, c *run.Config, signals
 	case len(c.Keys) > 1:
 		return cli.Usage(fmt.Errorf("--via batch with %d keys, expected one: a batch belongs to an account", len(c.Keys)))
 	}
+	if c.RetryDead != 0 {
+		c.Notice("--retry-dead with --via batch: what it sends again goes one by one, at the ordinary price; for half the price, " +
+			"make another file of those requests, and send it with another --out")
+	}
 	files := output.Config{Out: c.Out, Dead: c.Dead, Format: c.Format}
 	files.Name()
 	b := viabatch.Config{Format: l, Input: in.name, Limits: c.Input, Out: files.Out, Dead: files.Dead, Header: c.Header,
 		Enqueued: f.enqueued, Poll: f.poll, Notice: c.Notice}
+	judge, err := newUnsent(*c)
+	if err != nil {
+		return err
+	}
+	b.Judge = func(q *format.Request, status int, body []byte) viabatch.Verdict {
+		return viabatch.Verdict(judge.Judge(q, status, body))
+	}
 	if len(c.Keys) == 1 {
 		b.Key = c.Keys[0]
 	}
@@ -102,7 +125,6 @@ func (f *viaFlags) run(ctx context.Context, in *runInput, c *run.Config, signals
 		case <-ended:
 		}
 	}()
-	var err error
 	f.told, err = viabatch.Run(ctx, b)
 	select {
 	case <-interrupted:

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +36,7 @@ func TestRunViaBatch(t *testing.T) {
 	}
 	args := []string{"run", "--via", "batch", "--preset", "openai:tier1", "--poll", "20ms", "--base-url", s.URL, "--key-env", "KEY", "--out", "out.jsonl", "in.jsonl"}
 	code, _, stderr := paceline("", args...)
-	if code != cli.ExitSomeFailed || !strings.Contains(stderr, "batches of the provider: 3 requests are done, 1 dead, 0 left to send; at half the price") || strings.Contains(stderr, "every window") {
+	if code != cli.ExitSomeFailed || !strings.Contains(stderr, "batches of the provider: 3 requests are done, 3 of them cut (--retry-dead=length), 1 dead, 0 left to send; at half the price") || strings.Contains(stderr, "every window") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	// The summary of the batches is the only one.
@@ -49,6 +53,64 @@ func TestRunViaBatch(t *testing.T) {
 	}
 	if n := len(server.Report().Verdicts); n != 0 {
 		t.Errorf("%v were sent one by one", server.Report().Verdicts)
+	}
+	if _, _, stderr := paceline("", append(args, "--retry-dead")...); !strings.Contains(stderr, "goes one by one, at the ordinary price") || len(server.Report().Verdicts) != 1 {
+		t.Errorf("--retry-dead: %v: %s", server.Report().Verdicts, stderr)
+	}
+}
+
+// A batch and single requests have the same dead letters, with the same reasons, also by --success and for an unknown model.
+func TestViaBatchJudgesAlike(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("KEY", "sk-viabatch-0123456789")
+	server, err := llm.New(llm.Config{Published: true, BatchPace: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(server)
+	defer s.Close()
+	text := ""
+	for id, body := range map[string]string{"cut": `"model":"gpt-4o","max_tokens":9,`, "whole": `"model":"gpt-4o","max_tokens":4000,`, "hot": `"model":"gpt-4o","temperature":5,`,
+		"none": `"model":"gpt-0","max_tokens":9,`} {
+		text += `{"custom_id":"` + id + `","method":"POST","url":"/v1/chat/completions","body":{` + body + `"messages":[{"role":"user","content":"Why?"}]}}` + "\n"
+	}
+	if err := os.WriteFile("in.jsonl", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ends := map[string][]string{}
+	for via, more := range map[string][]string{"batch": {"--poll", "5ms"}, "requests": {"--attempts", "1"}} {
+		code, _, stderr := paceline("", append(more, "run", "--via", via, "--preset", "openai:tier1", "--base-url", s.URL, "--key-env", "KEY", "--out", via+".jsonl",
+			"--success", `.choices[0].finish_reason == "stop"`, "in.jsonl")...)
+		if code != cli.ExitSomeFailed || via == "batch" && !strings.Contains(stderr, "1 request is done, 3 dead, 0 left to send") {
+			t.Errorf("%s: exit %d: %s", via, code, stderr)
+		}
+		for _, file := range []string{via + ".jsonl", via + ".errors.jsonl"} {
+			lines, _ := os.ReadFile(file)
+			for line := range strings.Lines(string(lines)) {
+				var r struct {
+					ID       string `json:"custom_id"`
+					Response *struct {
+						Status int `json:"status_code"`
+					}
+					Error *struct{ Code, Message string }
+				}
+				if err := json.Unmarshal([]byte(line), &r); err != nil {
+					t.Fatal(err)
+				}
+				end := r.ID + " of " + strings.TrimPrefix(file, via)
+				if r.Response != nil {
+					end += fmt.Sprint(" ", r.Response.Status)
+				}
+				if r.Error != nil {
+					end += fmt.Sprint(" ", *r.Error)
+				}
+				ends[via] = append(ends[via], end)
+			}
+		}
+		slices.Sort(ends[via])
+	}
+	if len(ends["batch"]) != 4 || !slices.Equal(ends["batch"], ends["requests"]) || !strings.Contains(ends["batch"][0], "of which --success") {
+		t.Errorf("%q, one by one %q", ends["batch"], ends["requests"])
 	}
 }
 
@@ -99,6 +161,10 @@ func TestRunBatchFile(t *testing.T) {
 
 // What does not go with batches of the provider is said before anything is sent.
 func TestRunViaBatchRefuses(t *testing.T) {
+	docs, err := filepath.Abs("../../docs")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(t.TempDir())
 	t.Setenv("K1", "sk-viabatch-0123456789")
 	t.Setenv("K2", "sk-viabatch-9876543210")
@@ -109,19 +175,32 @@ func TestRunViaBatchRefuses(t *testing.T) {
 		}
 	}
 	for args, says := range map[string]string{
-		"--via mail --out o.jsonl in.jsonl":                                      `--via "mail", expected requests or batch`,
-		"--enqueued 5 --limit none --out o.jsonl in.jsonl":                       "--enqueued is for --via batch",
-		"--via batch --enqueued -1 --limit none --out o.jsonl in.jsonl":          "--enqueued -1",
-		"--via batch --poll 0s --limit none --out o.jsonl in.jsonl":              "--poll 0s",
-		"--via batch --limit none in.jsonl":                                      "expected --out FILE",
-		"--via batch --budget 5USD --limit none --out o.jsonl in.jsonl":          "--budget with --via batch",
-		"--via batch --ordered --limit none --out o.jsonl in.jsonl":              "--ordered with --via batch",
-		"--via batch --limit none --out o.jsonl urls.txt":                        "--via batch is for batch files",
-		"--via batch --key-env K1,K2 --limit none --out o.jsonl in.jsonl":        "--via batch with 2 keys",
-		"--via batch --dry-run --key-env K1 --limit none --out o.jsonl in.jsonl": "--dry-run with --via batch",
+		"--via mail --out o.jsonl in.jsonl":                               `--via "mail", expected requests or batch`,
+		"--enqueued 5 --limit none --out o.jsonl in.jsonl":                "--enqueued is for --via batch",
+		"--via batch --enqueued -1 --limit none --out o.jsonl in.jsonl":   "--enqueued -1",
+		"--via batch --poll 0s --limit none --out o.jsonl in.jsonl":       "--poll 0s",
+		"--via batch --limit none in.jsonl":                               "expected --out FILE",
+		"--via batch --budget 5USD --limit none --out o.jsonl in.jsonl":   "--budget with --via batch",
+		"--via batch --ordered --limit none --out o.jsonl in.jsonl":       "--ordered with --via batch",
+		"--via batch --limit none --out o.jsonl urls.txt":                 "--via batch is for batch files",
+		"--via batch --key-env K1,K2 --limit none --out o.jsonl in.jsonl": "--via batch with 2 keys",
+		"--via batch --select id=.id --limit none --out o.jsonl in.jsonl": "after it jq for columns",
 	} {
 		if code, _, stderr := paceline("", append([]string{"run"}, strings.Fields(args)...)...); code != cli.ExitUsage || !strings.Contains(stderr, says) {
 			t.Errorf("%s: exit %d: %s", args, code, stderr)
+		}
+	}
+	// The plan of a run has what its batches cost.
+	code, stdout, stderr := paceline("", "run", "--via", "batch", "--dry-run", "--preset", "openai:tier1", "--key-env", "K1", "--out", "o.jsonl", "in.jsonl")
+	if code != 0 || !strings.Contains(stdout, "batch API ") || !strings.Contains(stdout, "50 % less") {
+		t.Errorf("--dry-run: exit %d: %s%s", code, stdout, stderr)
+	}
+	page, err := os.ReadFile(docs + "/batch.md")
+	for _, no := range notByBatch {
+		for name := range strings.FieldsSeq(no.flags) {
+			if !strings.Contains(string(page), "`--"+name+"`") {
+				t.Errorf("batch.md does not name --%s, %v", name, err)
+			}
 		}
 	}
 	if _, err := os.Stat("o.jsonl"); err == nil {

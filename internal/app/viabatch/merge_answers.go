@@ -19,6 +19,7 @@ import (
 // served counts what batches brought.
 type served struct {
 	done, dead, open int
+	cut              int // of done: at the bound of the output
 	usd              float64
 	unpriced         bool
 }
@@ -58,15 +59,6 @@ func (l *line) answer() (status int, body json.RawMessage, requestID string) {
 		l.Result.Error, ""
 }
 
-// own reports whether a status is about the request itself: another attempt would be answered alike.
-func own(status int) bool {
-	switch status {
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return true
-	}
-	return status == http.StatusOK
-}
-
 // merge writes the results of a batch that has ended. What it did not serve is left to the run.
 func (b *batches) merge(ctx context.Context, e *entry, s state) error {
 	digests := map[string]format.Digest{}
@@ -101,7 +93,15 @@ func (b *batches) take(e *entry, text []byte, digests map[string]format.Digest) 
 	}
 	digest, is := digests[l.ID]
 	status, body, requestID := l.answer()
-	if !is || !own(status) || len(body) == 0 {
+	if !is || status == 0 || len(body) == 0 {
+		return nil
+	}
+	at := *b.Format.Base()
+	at.Path = e.Path
+	q := &format.Request{ID: l.ID, Method: http.MethodPost, URL: &at, Digest: digest,
+		Estimate: tokens.Estimate{API: tokens.APIOf(e.Path), Model: e.Model}}
+	v := b.Judge(q, status, body)
+	if !v.Done && !v.Dead {
 		return nil
 	}
 	delete(digests, l.ID)
@@ -112,13 +112,17 @@ func (b *batches) take(e *entry, text []byte, digests map[string]format.Digest) 
 	r := format.Result{ID: l.ID, State: "done", Status: status, Attempts: 1, At: format.Stamp(time.Now()), Digest: digest,
 		Hidden: hidden, Key: b.Key.Name, Body: &shown, Headers: map[string]string{"x-request-id": requestID}}
 	to := b.out
-	if status != http.StatusOK {
+	if v.Dead {
 		to = b.dead
-		r.State, r.Class = "dead", format.DeadClassOfStatus(status).String()
-		r.Error = fmt.Sprintf("answered %d %s: %s", status, http.StatusText(status), b.remote.shown(provider.Message(body)))
+		r.State, r.Class, r.Error = "dead", v.Class.String(), b.remote.shown(v.Reason)
 		b.served.dead++
 	} else {
 		b.served.done++
+		if v.Cut {
+			b.served.cut++
+		}
+	}
+	if status == http.StatusOK { // paid, whatever it says
 		b.pays(e, body)
 	}
 	b.done[l.ID] = true
@@ -144,8 +148,12 @@ func (b *batches) tell() (told bool) {
 	if n.done+n.dead+n.open == 0 {
 		return false
 	}
-	text := fmt.Sprintf("batches of the provider: %s done, %d dead, %d left to send",
-		text.Count(n.done, "request is", "requests are"), n.dead, n.open)
+	cut := ""
+	if n.cut > 0 {
+		cut = fmt.Sprintf("%d of them cut (--retry-dead=length), ", n.cut)
+	}
+	text := fmt.Sprintf("batches of the provider: %s done, %s%d dead, %d left to send",
+		text.Count(n.done, "request is", "requests are"), cut, n.dead, n.open)
 	if n.usd > 0 {
 		text += fmt.Sprintf("; at half the price they cost %.4f USD", n.usd)
 	}

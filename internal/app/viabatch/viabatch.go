@@ -40,8 +40,18 @@ type Config struct {
 	Poll time.Duration
 	// Base sends the requests. If nil, an http.Transport does.
 	Base http.RoundTripper
+	// Judge judges the answer to a request, of which it knows the id, the model and the address.
+	Judge func(q *format.Request, status int, body []byte) Verdict
 	// Notice gets a line at a time for the user. If nil, none does.
 	Notice func(string)
+}
+
+// Verdict is what an answer proves. If it is neither done nor dead, its request is left to the run.
+type Verdict struct {
+	Done, Dead bool
+	Cut        bool // at the bound of its output
+	Class      format.DeadClass
+	Reason     string
 }
 
 // ErrRefused says that the provider refuses batches. Nothing more can be done without a change.

@@ -85,10 +85,21 @@ func newBench(t *testing.T, p format.Provider, c llm.Config, text string) *bench
 	b := &bench{t: t, base: &base{server: server, seen: map[string]int{}}}
 	b.config = Config{Format: l, Input: filepath.Join(dir, "in.jsonl"), Out: filepath.Join(dir, "out.jsonl"), Dead: filepath.Join(dir, "out.errors.jsonl"),
 		Key: format.Key{Name: "K", Secret: "sk-Zq81kdTTw0pXv27LmAa93bYcQ"}, Header: header, Base: b.base, Notice: func(s string) { b.said = append(b.said, s) }}
+	b.config.Judge = judging(t, l)
 	if err := os.WriteFile(b.config.Input, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// judging judges as a run does.
+func judging(t testing.TB, l *format.LLM) func(*format.Request, int, []byte) Verdict {
+	t.Helper()
+	r, err := run.New(run.Config{Format: l, Out: "-", Stdout: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(q *format.Request, status int, body []byte) Verdict { return Verdict(r.Judge(q, status, body)) }
 }
 
 func (b *bench) run() error {
@@ -189,7 +200,7 @@ func TestBatches(t *testing.T) {
 			if len(done) != 60 || len(dead) != 10 || len(slices.Compact(append(done, dead...))) != 70 {
 				t.Errorf("%v: %d done, %d dead", c.p, len(done), len(dead))
 			}
-			if last := b.said[len(b.said)-1]; !strings.Contains(last, "60 requests are done, 10 dead, 0 left") || !strings.Contains(last, "at half the price they cost 0.") {
+			if last := b.said[len(b.said)-1]; !strings.Contains(last, "60 requests are done, 60 of them cut (--retry-dead=length), 10 dead, 0 left") || !strings.Contains(last, "at half the price they cost 0.") {
 				t.Errorf("%q", b.said)
 			}
 			if sent, done, dead := b.rest(); sent != 0 || done != 60 || dead != 10 {
@@ -401,18 +412,18 @@ func FuzzTake(f *testing.F) {
 	f.Add(`{"custom_id":"a","result":{"type":"errored","error":{"type":"error","error":{"type":"not_found_error"}}}}`)
 	f.Add(`{"custom_id":"c","response":{"status_code":200,"body":1}}`)
 	f.Add("{\n")
-	forms := map[bool]*format.LLM{}
+	forms, judges := map[bool]*format.LLM{}, map[*format.LLM]func(*format.Request, int, []byte) Verdict{}
 	for _, p := range []format.Provider{format.OpenAI, format.Anthropic} {
 		l, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: "http://llm.test"})
 		if err != nil {
 			f.Fatal(err)
 		}
-		forms[p == format.OpenAI] = l
+		forms[p == format.OpenAI], judges[l] = l, judging(f, l)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, l := range forms {
 			var out, dead bytes.Buffer
-			b := &batches{Config: Config{Format: l}, done: map[string]bool{}, out: durable.Stream("out", &out), dead: durable.Stream("dead", &dead)}
+			b := &batches{Config: Config{Format: l, Judge: judges[l]}, done: map[string]bool{}, out: durable.Stream("out", &out), dead: durable.Stream("dead", &dead)}
 			b.remote = newRemote(&b.Config)
 			e := &entry{Name: "n", Model: "m", Path: "/v1/chat/completions"}
 			digests := map[string]format.Digest{"a": "0123456789abcdef", "b": "0123456789abcdee"}
