@@ -36,7 +36,8 @@ func (f *runFlags) fill(r *run.Run, in *runInput, errs *screen.Screen) (leave fu
 		return func() {}
 	}
 	c := &controlledRun{r, "run", in.name, time.Now(), func(string) {}}
-	m := &runScreen{look: c.looked(), change: c.Turn, tell: errs.Line}
+	m := &runScreen{look: c.looked(), tell: errs.Line}
+	m.change = func(t daemon.Turn) (string, error) { return c.change(t, "") } // turn tells it
 	m.title, m.began = "paceline run "+text.Sanitize(in.name), c.began
 	// The terminal sends ctrl-c as a key now. Others of its group are to end, too, such as the program before a pipe.
 	m.stop = func() { _ = syscall.Kill(0, syscall.SIGINT) }
