@@ -371,6 +371,7 @@ func TestBadConfigs(t *testing.T) {
 		"Least NaN":                  {Store: store, Name: "x", Own: twenty, Least: math.NaN()},
 		"Weight -1":                  {Store: store, Name: "x", Own: twenty, Weight: -1},
 		"Poll 1h":                    {Store: store, Name: "x", Own: twenty, Poll: time.Hour},
+		"Poll 1ns":                   {Store: store, Name: "x", Own: twenty, Poll: 1},
 		"*limit.Concurrency cannot":  {Store: store, Name: "x", Own: concurrency},
 		"a *limit.Anchored cannot":   {Store: store, Name: "x", Own: anchored},
 		"a Bucket with Alone cannot": {Store: store, Name: "x", Own: alone},
