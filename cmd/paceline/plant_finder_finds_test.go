@@ -49,6 +49,11 @@ func TestFindPlants(t *testing.T) {
 			}
 		}
 	}
+	for i := 0; i+plantWindow <= len(value); i++ {
+		if text := []byte("a " + value[i:i+plantWindow] + " b"); plantIn(text, value) != 2 || plantIn(text[:len(text)-3], value) >= 0 {
+			t.Errorf("window %d: found at %d; without its end at %d", i, plantIn(text, value), plantIn(text[:len(text)-3], value))
+		}
+	}
 	for _, text := range []string{"", "s3cr/et", "[S]", "s3cr … X9", base64.StdEncoding.EncodeToString([]byte("s3cr/et+"))} {
 		if found := findPlants([]byte(text), map[string]string{"S": value}); len(found) != 0 {
 			t.Errorf("%q: %v", text, found)

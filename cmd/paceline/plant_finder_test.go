@@ -69,12 +69,27 @@ func findPlants(text []byte, secrets map[string]string) (all []foundPlant) {
 
 // plantIn returns where a text has a window of the value; -1: nowhere.
 func plantIn(text []byte, value string) int {
+	if len(value) >= plantWindow && !pieceIn(text, value) {
+		return -1
+	}
 	for i := 0; i == 0 || i+plantWindow <= len(value); i++ {
 		if at := bytes.Index(text, []byte(value[i:min(len(value), i+plantWindow)])); at >= 0 {
 			return at
 		}
 	}
 	return -1
+}
+
+// pieceIn reports whether a text has a piece of the value of which each window has one in full. It is for speed: most texts
+// are searched for these few, and not for each window.
+func pieceIn(text []byte, value string) bool {
+	const size = 4
+	for i := 0; i+size <= len(value); i += plantWindow - size + 1 {
+		if bytes.Contains(text, []byte(value[i:i+size])) {
+			return true
+		}
+	}
+	return false
 }
 
 // reading takes one form of writing off a text. It returns nothing if the text has nothing in that
