@@ -9,7 +9,6 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -60,11 +59,63 @@ func CompareFloats(t testing.TB, name, text string) {
 // JSON has them. Fields that are empty do not count, so that a new one of which nobody there makes
 // use changes nothing.
 func Sum(text string) string {
-	text = empty.ReplaceAllString(text, "$1")
-	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(between.Replace(text))))
+	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(between.Replace(withoutEmpty(text)))))
 }
 
 var (
-	empty   = regexp.MustCompile(`(?:[A-Z]\w*:(?:\[\]|map\[\]|0s?|false|<nil>)?|"\w+":(?:0|""|null|\[\]|\{\}|false))([ ,}])`)
-	between = strings.NewReplacer(" ", "", ",", "")
+	between   = strings.NewReplacer(" ", "", ",", "")
+	emptyGo   = []string{"", "[]", "map[]", "0", "0s", "false", "<nil>"}
+	emptyJSON = []string{"0", `""`, "null", "[]", "{}", "false"}
 )
+
+// withoutEmpty leaves out fields that are empty. As a regular expression it took a fifth of the time of some tests.
+func withoutEmpty(text string) string {
+	var b strings.Builder
+	b.Grow(len(text))
+	kept, at := 0, 0
+	for {
+		n := strings.IndexByte(text[at:], ':')
+		if n < 0 {
+			b.WriteString(text[kept:])
+			return b.String()
+		}
+		at += n + 1
+		begin, values := field(text[:at-1])
+		for _, v := range values {
+			if end := at + len(v); strings.HasPrefix(text[at:], v) && end < len(text) && strings.IndexByte(" ,}", text[end]) >= 0 {
+				b.WriteString(text[kept:begin])
+				kept, at = end, end
+				break
+			}
+		}
+	}
+}
+
+// field returns where the name of a field begins with which a text ends, and what is empty there. Without a field, nothing is.
+func field(text string) (begin int, empty []string) {
+	end := len(text)
+	quoted := strings.HasSuffix(text, `"`)
+	if quoted {
+		end--
+	}
+	begin = end
+	for begin > 0 && isWord(text[begin-1]) {
+		begin--
+	}
+	if quoted {
+		if begin == end || begin == 0 || text[begin-1] != '"' {
+			return 0, nil
+		}
+		return begin - 1, emptyJSON
+	}
+	for ; begin < end; begin++ {
+		if c := text[begin]; 'A' <= c && c <= 'Z' {
+			return begin, emptyGo
+		}
+	}
+	return 0, nil
+}
+
+func isWord(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
+}

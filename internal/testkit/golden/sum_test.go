@@ -3,6 +3,9 @@ package golden
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -33,5 +36,29 @@ func TestSumIsOfWhatIsSaid(t *testing.T) {
 				t.Errorf("%+v beside %d: the same is not %t", c.after, n, c.same)
 			}
 		}
+	}
+}
+
+// The fields that are left out are those of a regular expression.
+func TestEmptyFields(t *testing.T) {
+	empty := regexp.MustCompile(`(?:[A-Z]\w*:(?:\[\]|map\[\]|0s?|false|<nil>)?|"\w+":(?:0|""|null|\[\]|\{\}|false))([ ,}])`)
+	parts := []string{"A", "b", "_", "9", "é", `"`, ":", ":", " ", ",", "}", "{}", "[]", "map[]", "0", "s", "false", "<nil>", "null", `""`, `"x":`, "Name:", "aName:0 "}
+	rng, left := rand.New(rand.NewPCG(1, 1)), 0
+	for range 20000 {
+		var b strings.Builder
+		for range rng.IntN(12) {
+			b.WriteString(parts[rng.IntN(len(parts))])
+		}
+		text := b.String()
+		want := empty.ReplaceAllString(text, "$1")
+		if got := withoutEmpty(text); got != want {
+			t.Fatalf("%q: %q, want %q", text, got, want)
+		}
+		if want != text {
+			left++
+		}
+	}
+	if left < 1000 {
+		t.Errorf("%d texts have an empty field", left)
 	}
 }
