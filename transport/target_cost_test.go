@@ -71,7 +71,7 @@ func TestNeverFitsTellsTheCostThere(t *testing.T) {
 		Price: func(p transport.Partition, _ string) (provider.ModelInfo, bool) {
 			return provider.ModelInfo{Input: prices[p.Target]}, true
 		},
-		Targets: []transport.Target{priced(t, "dear", 5*size-1), priced(t, "cheap", size-1)}})
+		Targets: []transport.Target{priced(t, "cheap", size-1), priced(t, "dear", 5*size-1)}})
 	_, _, err := do(t, tr, request(t, "POST", "https://llm.test/v1/chat/completions", chatOf("m")))
 	e, ok := errors.AsType[*transport.Error](err)
 	if !ok || !errors.Is(err, paceline.ErrNever) {

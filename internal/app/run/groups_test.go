@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
@@ -261,6 +263,31 @@ func TestGroupCounts(t *testing.T) {
 			t.Errorf("%q in the limits of %q: %v", c.sent, c.model, got)
 		}
 	}
+}
+
+// Once the Pool of a group fails, the other groups send no more, and the run ends with the error.
+func TestGroupsEndTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var all pools
+		for range 3 {
+			send := func(context.Context, pool.Attempt) pool.Answer { return pool.Answer{} }
+			p, err := pool.New(pool.Config{Keys: []pool.Key{{}}, Send: send})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, &group{pool: p})
+		}
+		broken := all[1].pool
+		broken.Drain()
+		if err := broken.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := all.run(ctx); err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "called twice") {
+			t.Errorf("the run ends with %v", err)
+		}
+	})
 }
 
 // Models have limits of their own where the provider counts so, and the user names no common one. Nonces and gaps are

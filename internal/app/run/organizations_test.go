@@ -6,20 +6,26 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
 	"github.com/paceline-go/paceline/share/sharetest"
@@ -332,6 +338,41 @@ func TestKeyOfAnOrganizationThatIsNamedLate(t *testing.T) {
 			t.Errorf("%d were answered without a name, want %d", first, unnamed)
 		}
 	})
+}
+
+// What is answered before the organization of its key is known counts from the latest instant at which it can have
+// arrived: of a request without an answer, that is later than its end.
+func TestPastOfAnOrganization(t *testing.T) {
+	r, err := New(Config{Keys: []format.Key{{Name: "A"}, {Name: "B"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.epoch = time.Now()
+	o := r.organizations
+	o.field, o.together = "Org", true
+	o.owner = keyring.NewOwners(keyring.OwnersConfig{Most: 10, MaxKeys: 2})
+	var want []mono.Time
+	for i, result := range []limit.Result{limit.Accepted, limit.Unknown, limit.Unsent, limit.Limited} {
+		ends := mono.Time(i+1) * mono.Time(time.Second)
+		j := &job{r: &format.Request{Cost: limit.One}, res: sending.Response{Ended: r.epoch.Add(time.Duration(ends))}}
+		if result != limit.Unknown {
+			j.res.Status = 400
+		}
+		r.named(j, &pool.Answer{Outcome: limit.Outcome{Result: result}, Denied: true})
+		switch result {
+		case limit.Unknown:
+			want = append(want, ends.Add(journal.Late))
+		case limit.Accepted, limit.Limited:
+			want = append(want, ends)
+		}
+	}
+	var got []mono.Time
+	for _, p := range o.pasts[0] {
+		got = append(got, p.At)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("they count at %v, want %v", got, want)
+	}
 }
 
 // forget removes the organizations of keys from a journal.
