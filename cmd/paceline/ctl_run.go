@@ -96,6 +96,11 @@ func (c *controlledRun) change(t daemon.Turn, from string) (said string, err err
 	return said, nil
 }
 
+// Turn makes a change that is not by paceline ctl, and from no page: it is told by its caller.
+func (c *controlledRun) Turn(t daemon.Turn) (said string, err error) {
+	return c.change(t, "the terminal")
+}
+
 // all says what a pause without a name is of.
 func (c *controlledRun) all() string {
 	if len(c.Keys()) == 0 {
