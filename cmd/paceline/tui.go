@@ -16,15 +16,19 @@ import (
 	"github.com/paceline-go/paceline/observe"
 )
 
-// lookEvery is the least time between two looks at the run. Keys may come faster.
-const lookEvery = 150 * time.Millisecond
+const (
+	// lookEvery is the least time between two looks at the run. Keys may come faster.
+	lookEvery = 150 * time.Millisecond
+	// lookPart is the part of the time that looks may take: a fiftieth. A run may have thousands of keys.
+	lookPart = 50
+)
 
 // runScreen is the whole screen of a run.
 type runScreen struct {
 	runView
 	look   func(*runView) // takes in the present state of the run
+	took   time.Duration  // by the latest look
 	change func(daemon.Turn) (said string, err error)
-	tell   func(string)
 	stop   func() // what ctrl-c does
 }
 
@@ -35,16 +39,13 @@ func (f *runFlags) fill(r *run.Run, in *runInput, errs *screen.Screen) (leave fu
 	if !f.console.tui {
 		return func() {}
 	}
-	c := &controlledRun{r, "run", in.name, time.Now(), func(string) {}}
-	m := &runScreen{look: c.looked(), tell: errs.Line}
-	m.change = func(t daemon.Turn) (string, error) { return c.change(t, "") } // turn tells it
+	c := &controlledRun{r, "run", in.name, time.Now(), errs.Line}
+	m := &runScreen{look: c.looked(), change: func(t daemon.Turn) (string, error) { return c.change(t, "--tui") }}
 	m.title, m.began = "paceline run "+text.Sanitize(in.name), c.began
 	// The terminal sends ctrl-c as a key now. Others of its group are to end, too, such as the program before a pipe.
 	m.stop = func() { _ = syscall.Kill(0, syscall.SIGINT) }
 	leave, err := errs.Fill(screen.Whole{Press: m.press, Draw: func(columns, rows int, said []string) []string {
-		if time.Since(m.now) >= lookEvery {
-			m.look(&m.runView)
-		}
+		m.lookIfDue(time.Since(m.now))
 		m.said = said
 		return m.draw(columns, rows, errs.Paint)
 	}})
@@ -53,6 +54,16 @@ func (f *runFlags) fill(r *run.Run, in *runInput, errs *screen.Screen) (leave fu
 		return func() {}
 	}
 	return leave
+}
+
+// lookIfDue looks at the run if the latest look is long enough ago.
+func (m *runScreen) lookIfDue(ago time.Duration) {
+	if ago < max(lookEvery, lookPart*m.took) {
+		return
+	}
+	began := time.Now()
+	m.look(&m.runView)
+	m.took = time.Since(began)
 }
 
 // looked returns what takes the present state of the run into a view.
@@ -102,9 +113,9 @@ func (m *runScreen) press(key string) bool {
 		if key == "-" {
 			step = -step
 		}
-		m.turn(daemon.Turn{Knob: "concurrency", Value: strconv.Itoa(max(m.most+step, 1))})
+		m.turn(daemon.Turn{Knob: daemon.Concurrency, Value: strconv.Itoa(max(m.most+step, 1))})
 	case "0":
-		m.turn(daemon.Turn{Knob: "concurrency", Value: "0"})
+		m.turn(daemon.Turn{Knob: daemon.Concurrency, Value: "0"})
 	case "l":
 		m.typed = new(string)
 	}
@@ -122,10 +133,10 @@ func (m *runScreen) choose(by int) {
 func knobOf(keys []ctlKey) string {
 	for _, k := range keys {
 		if k.State != observe.KeyBanned && k.Why != text.ByUser {
-			return "pause"
+			return daemon.Pause
 		}
 	}
-	return "resume"
+	return daemon.Resume
 }
 
 // typeLimit takes a key of the text of another limit.
@@ -147,7 +158,7 @@ func (m *runScreen) typeLimit(key string) {
 
 // limitTurn reads RATE, or NAME RATE.
 func (m *runScreen) limitTurn(text string) daemon.Turn {
-	t := daemon.Turn{Knob: "limit", Value: text}
+	t := daemon.Turn{Knob: daemon.Limit, Value: text}
 	if i := slices.IndexFunc(m.limits, func(name string) bool { return strings.HasPrefix(text, name+" ") }); i >= 0 {
 		t.Name = m.limits[i]
 		t.Value = strings.TrimSpace(text[len(t.Name):])
@@ -160,8 +171,6 @@ func (m *runScreen) turn(t daemon.Turn) {
 	said, err := m.change(t)
 	if m.answer, m.refused = said, err != nil; err != nil {
 		m.answer = text.Sanitize(err.Error())
-	} else {
-		m.tell("--tui: " + said)
 	}
 	m.look(&m.runView)
 }

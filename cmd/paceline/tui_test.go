@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/daemon"
@@ -161,10 +162,9 @@ func TestKeysOfTheScreen(t *testing.T) {
 		{"l 1 ctrl+c", []ctlKey{ok}, []turn{{Knob: "interrupted"}}},
 	} {
 		var got []turn
-		said := 0
-		m := &runScreen{look: func(*runView) {}, tell: func(string) { said++ },
+		m := &runScreen{look: func(*runView) {},
 			change: func(t turn) (string, error) { got = append(got, t); return "changed", nil }}
-		m.stop = func() { got = append(got, turn{Knob: "interrupted"}); said++ }
+		m.stop = func() { got = append(got, turn{Knob: "interrupted"}) }
 		m.keys, m.most, m.limits = c.of, 64, []string{"20/s", "600/m"}
 		for key := range strings.FieldsSeq(c.keys) {
 			if key == "space" {
@@ -174,8 +174,8 @@ func TestKeysOfTheScreen(t *testing.T) {
 				t.Errorf("%s: %s closes the screen", c.keys, key)
 			}
 		}
-		if !reflect.DeepEqual(got, c.want) || said != len(got) {
-			t.Errorf("%s: %+v, said %d, want %+v", c.keys, got, said, c.want)
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.keys, got, c.want)
 		}
 	}
 	m := &runScreen{look: func(*runView) {}, change: func(daemon.Turn) (string, error) { return "", errors.New("no limit \x1b") }}
@@ -185,4 +185,24 @@ func TestKeysOfTheScreen(t *testing.T) {
 	if m.press("q") {
 		t.Error("q does not close the screen")
 	}
+}
+
+// Looks that take long come rarely.
+func TestLooksOfTheScreen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks, takes := 0, time.Duration(0)
+		m := &runScreen{look: func(*runView) { looks++; time.Sleep(takes) }}
+		for _, c := range []struct {
+			ago, takes time.Duration
+			want       int // looks so far
+		}{
+			{149 * time.Millisecond, 0, 0}, {150 * time.Millisecond, 20 * time.Millisecond, 1}, {999 * time.Millisecond, 0, 1},
+			{time.Second, 0, 2}, {200 * time.Millisecond, 0, 3},
+		} {
+			takes = c.takes
+			if m.lookIfDue(c.ago); looks != c.want {
+				t.Errorf("%v ago: %d looks, want %d", c.ago, looks, c.want)
+			}
+		}
+	})
 }
