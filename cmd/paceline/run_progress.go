@@ -56,8 +56,12 @@ func runLines(progress func() run.Progress) func() []screen.Line {
 // usually returns progress with the most frequent reason of the last looks.
 func usually(progress func() run.Progress) func() run.Progress {
 	var why reasons
+	var limits []string
 	return func() run.Progress {
 		p := progress()
+		if !slices.Equal(limits, p.Limits) { // the earlier reasons have names of limits that no longer hold
+			why, limits = reasons{}, p.Limits
+		}
 		if usual := why.usual(p.Why); usual != p.Why {
 			p.Why, p.WaitLeft = usual, 0
 		}

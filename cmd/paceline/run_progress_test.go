@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,20 @@ func TestReasons(t *testing.T) {
 	}
 	if got := r.usual(""); got != "" {
 		t.Errorf("nothing waits: %q", got)
+	}
+}
+
+// After a change of a limit the line has the new name at once, and the old one never again.
+func TestReasonsAfterAChangeOfALimit(t *testing.T) {
+	p := run.Progress{Totals: tally.Totals{Input: 1000}, Waiting: 50}
+	lines := runLines(func() run.Progress { return p })
+	for _, limit := range []string{"10/s", "20/s"} {
+		p.Limits, p.Why = []string{limit}, limit+" of key K2"
+		for look := range 30 {
+			if text := fmt.Sprint(lines()[0]); !strings.Contains(text, "waiting: "+limit+" of key K2") {
+				t.Fatalf("look %d at %s: %s", look, limit, text)
+			}
+		}
 	}
 }
 

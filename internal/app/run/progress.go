@@ -111,12 +111,14 @@ type Progress struct {
 	WaitLeft time.Duration   // how long it will wait; 0: not known
 	Down     []string        // hosts where nothing arrives, each with the reason and the duration
 	Lately   []tally.Failure // the attempts that failed in the last minute
+	Limits   []string        // those of a key now: see Run.Limits
 }
 
 // Progress returns how far the run is.
 func (r *Run) Progress() Progress {
 	p := r.gauge.progress()
 	r.polls.progress(&p.Totals)
+	p.Limits = r.Limits()
 	return p
 }
 
