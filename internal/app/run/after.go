@@ -165,6 +165,7 @@ func holds(o *limit.Outcome, capacity *limit.Cost) time.Duration {
 // shape makes the row of an answer that ends its request well, with --select.
 func (at *attempt) shape() {
 	r, j := at.r, at.j
+	j.misfit = ""
 	if r.c.Shape == nil || !endsWell(&at.ans) {
 		return
 	}
@@ -180,6 +181,7 @@ func (at *attempt) shape() {
 		return
 	}
 	message, _ := r.secrets.Of(j.r).HideIn(err.Error())
+	j.misfit = message
 	if r.unselected.Add(1) == 1 {
 		r.Say("--select %s, of the answer to %q: the field is empty; the end of the run says how many answers are so", message,
 			j.r.ID)

@@ -40,6 +40,7 @@ type job struct {
 	unpaid   bool             // the key has no credit, as its answer says
 	noQuota  bool             // the key may not use the model, since its limit is 0
 	unlike   bool             // Config.Success refused its answer
+	misfit   string           // why Config.Shape fails on its answer; empty: it does not
 	room     chan struct{}    // in which it has room on its way to the results; nil: none
 	key      string
 	keyIndex int

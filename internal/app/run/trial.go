@@ -42,7 +42,8 @@ type trials struct {
 	alike    int
 	address  string
 	words    string
-	astray   trial // of the address
+	astray   trial  // of the address
+	culprit  string // what is wrong
 }
 
 // trial is that of a model, or of an address.
@@ -145,20 +146,32 @@ func addressOf(j *job) string { return j.r.Method + " " + j.r.URL.Host + j.r.URL
 // compare takes in the end of a request. If the first ends are all the same error, and no request was served yet,
 // the address is wrong: its other requests would be answered alike. An error that a request which only reads gets is
 // its answer, for example in a list of links, so it shows nothing.
+//
+// An answer that --success refuses, or of which --select fails, is such an error, too: the expression may be wrong for
+// all. Further attempts of one request show no more than its first.
 func (t *trials) compare(j *job, ans *pool.Answer) {
-	if t.compared.Load() || !endsWell(ans) && (!ans.Invalid || ans.Denied || ans.Banned || ans.Result == limit.Limited) {
+	isUnlike := j.unlike || j.misfit != ""
+	if t.compared.Load() || j.unlike && j.number > 1 ||
+		!isUnlike && !endsWell(ans) && (!ans.Invalid || ans.Denied || ans.Banned || ans.Result == limit.Limited) {
 		return
 	}
-	isWrong := saysWrong(j) && !t.served()
-	words := said(statusText(j.res.Status), j.res.Body, t.secrets.Of(j.r))
-	if why := t.liken(addressOf(j), words, isWrong); why != "" {
+	isWrong := saysWrong(j) && !t.served() || j.misfit != "" || j.unlike && !t.served()
+	words, culprit := said(statusText(j.res.Status), j.res.Body, t.secrets.Of(j.r)), "the address"
+	switch {
+	case j.unlike:
+		words, culprit = ans.Reason, "--success"
+	case j.misfit != "":
+		what, _, _ := strings.Cut(j.misfit, " (") // then the value, which differs
+		words, culprit = statusText(j.res.Status)+", of which --select "+what, "--select"
+	}
+	if why := t.liken(addressOf(j), words, culprit, isWrong); why != "" {
 		t.teller.Say("%s %s: %s; its other requests are not sent (--same-errors 0 sends them)", text.Sanitize(j.r.Method),
 			text.Sanitize(j.r.URL.Path), strings.TrimSuffix(why, "."))
 	}
 }
 
 // liken compares an end with those before it. It returns why the address is wrong, once it is.
-func (t *trials) liken(address, words string, isWrong bool) (why string) {
+func (t *trials) liken(address, words, culprit string, isWrong bool) (why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.compared.Load() {
@@ -175,7 +188,7 @@ func (t *trials) liken(address, words string, isWrong bool) (why string) {
 		return ""
 	}
 	t.compared.Store(true)
-	t.astray = trial{state: wrong, why: fmt.Sprintf("the first %d requests were all %s", t.alike, words)}
+	t.culprit, t.astray = culprit, trial{state: wrong, why: fmt.Sprintf("the first %d requests were all %s", t.alike, words)}
 	return t.astray.why
 }
 
@@ -227,7 +240,7 @@ func (t *trials) answered(j *job, ans *pool.Answer) {
 			t.teller.Say("model %s: %s; its other requests are not sent", text.Sanitize(model), strings.TrimSuffix(ans.Reason, "."))
 		}
 	case ans.Denied, ans.Banned: // the key may be at fault and not the model; another attempt shows more
-	case ans.Result == limit.Accepted, ans.Result == limit.Limited:
+	case ans.Result == limit.Accepted, ans.Result == limit.Limited, j.unlike: // the model answered
 		t.set(model, right, "")
 	}
 }
@@ -245,8 +258,8 @@ func (t *trials) tellUnsent() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := t.astray.unsent; n > 0 {
-		t.teller.Say("%s not sent (--retry-dead=%v sends them, once the address is right)",
-			text.Count(n, "request was", "requests were"), format.DeadInvalid)
+		t.teller.Say("%s not sent (--retry-dead=%v sends them, once %s is right)",
+			text.Count(n, "request was", "requests were"), format.DeadInvalid, t.culprit)
 	}
 	for _, model := range slices.Sorted(maps.Keys(t.of)) {
 		if n := t.of[model].unsent; n > 0 {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/pool"
@@ -210,6 +211,65 @@ func TestFirstOfAKey(t *testing.T) {
 			t.Logf("%d: %d asked, %d at once, in %v", status, asked, most, v.took)
 			if v.err != nil || most != 1 || status == http.StatusUnauthorized && asked != 1 || v.totals.Done != 300 {
 				t.Errorf("%d: %v: the wrong key was asked %d times, %d at once; %+v", status, v.err, asked, most, v.totals)
+			}
+		})
+	}
+}
+
+// An expression that holds for none of the first answers costs a few requests, each asked few times and not one by one.
+// An answer for which it holds shows that it is right.
+func TestWrongExpression(t *testing.T) {
+	const few, all = 5, 40
+	shape, err := output.CompileShape("id=.id, text=.body.choices.text", output.JSONL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		success bool
+		right   int // the first answer for which it holds
+		unsent  int
+		told    string
+	}{
+		{"success", true, 0, all - few, "of which it is none; its other requests are not sent"},
+		{"success of the last of the first", true, few, 0, ""},
+		{"select", false, 0, all - few, "of which --select text=.body.choices.text: expected an object but got: array; its other requests are not sent"},
+		{"select of the last of the first", false, few, 0, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			first, said := map[string]int{}, ""
+			network := fakeconn.New()
+			srv, ended := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				id := q.URL.Query().Get("n")
+				if first[id] == 0 {
+					first[id] = len(first) + 1
+				}
+				if first[id] == c.right {
+					_, _ = io.WriteString(w, `{"choices":{"text":"a"}}`)
+					return
+				}
+				fmt.Fprintf(w, `{"choices":[%d]}`, first[id])
+			})}, make(chan error, 1)
+			go func() { ended <- srv.Serve(network) }()
+			v := &virtually{t: t, lines: true, config: Config{Out: filepath.Join(t.TempDir(), "out.jsonl"), SameErrors: few, Concurrency: 1, Attempts: 2,
+				Notice: func(s string) { said += s + "\n" }}}
+			if v.config.Shape = shape; c.success {
+				v.config.Shape, v.config.Success = nil, func(body []byte) error {
+					if bytes.Contains(body, []byte("text")) {
+						return nil
+					}
+					return errors.New("of which it is none")
+				}
+			}
+			var lines strings.Builder
+			for i := range all {
+				fmt.Fprintf(&lines, `{"id":"p%d","method":"POST","url":"http://server/v1?n=%d","body":{}}`+"\n", i, i)
+			}
+			v.send(network, lines.String())
+			_ = srv.Close()
+			<-ended
+			if len(first) != all-c.unsent || strings.Contains(said, "its other requests are not sent") != (c.told != "") || !strings.Contains(said, c.told) {
+				t.Errorf("%s: %d were sent: %v\n%s", c.name, len(first), v.err, said)
 			}
 		})
 	}
