@@ -3,12 +3,13 @@
 package main
 
 import (
-	"bytes"
 	"errors"
-	"html/template"
+	"fmt"
+	"html"
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/paceline-go/paceline/internal/app/daemon"
@@ -71,32 +72,54 @@ func (h *helm) Turn(t daemon.Turn) (said string, err error) {
 func (h *helm) write(w http.ResponseWriter, form, said string) {
 	s, _ := h.State().(ctlState)
 	s.PID = strconv.Itoa(os.Getpid())
-	var about bytes.Buffer
-	s.write(&about)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = knobForms.ExecuteTemplate(w, form, map[string]any{"Title": s.title(), "Said": said, "About": about.String(),
-		"Clients": len(s.Clients) > 0})
+	title := html.EscapeString(s.title())
+	fmt.Fprintf(w, pageHead, title, title)
+	if said != "" {
+		fmt.Fprintf(w, `<p class="banner" role="status">%s</p>`, html.EscapeString(said))
+	}
+	if form == "ask" {
+		fmt.Fprint(w, askForm)
+		return
+	}
+	var about strings.Builder
+	s.write(&about)
+	fmt.Fprintf(w, "<pre>%s</pre>", html.EscapeString(about.String()))
+	upstream, clients := "", len(s.Clients) > 0
+	if clients {
+		upstream = `<label>Upstream <input name="name"></label> `
+	}
+	for _, f := range [...]struct {
+		knob, fields string
+		shown        bool
+	}{
+		{daemon.Limit, limitFields, true}, {daemon.Pause, pauseFields, true}, {daemon.Resume, resumeFields, true},
+		{daemon.Concurrency, upstream + concurrencyFields, true}, {daemon.Share, shareFields, clients},
+	} {
+		if f.shown {
+			fmt.Fprintf(w, `<form method="post"><input type="hidden" name="knob" value="%s"><p>%s</p></form>`, f.knob, f.fields)
+		}
+	}
+	fmt.Fprint(w, `<p><a href="./">To the page</a></p>`)
 }
 
-// knobForms are without a script. Each form names its knob.
-var knobForms = template.Must(template.New("").Parse(`{{define "head"}}<!doctype html>
+// The forms are without a script. They are no templates: these would add 11 MiB to the program.
+const (
+	pageHead = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{.Title}}</title><link rel="stylesheet" href="page.css">
-<h1>{{.Title}}</h1>{{with .Said}}<p class="banner" role="status">{{.}}</p>{{end}}{{end}}
-{{define "ask"}}{{template "head" .}}<form method="post">
+<title>%s</title><link rel="stylesheet" href="page.css">
+<h1>%s</h1>`
+	askForm = `<form method="post">
 <p><label>Token of <code>paceline ctl page</code> <input name="token" type="password" autocomplete="off" required autofocus></label>
-<button>Begin</button></p></form>{{end}}
-{{define "knob"}}<form method="post"><input type="hidden" name="knob" value="{{.}}">{{end}}
-{{define "show"}}{{template "head" .}}<pre>{{.About}}</pre>
-{{template "knob" "limit"}}<p><label>Limit <input name="name" placeholder="20/s; the only one, if empty"></label>
-<label>is now <input name="value" placeholder="10/s" required></label> <button>Change</button></p></form>
-{{template "knob" "pause"}}<p><label>Pause <input name="name" placeholder="a key; all, if empty"></label>
-<label>for <input name="for" placeholder="30m; until resumed, if empty"></label> <button>Pause</button></p></form>
-{{template "knob" "resume"}}<p><label>Resume <input name="name" placeholder="a key; all, if empty"></label>
-<button>Resume</button></p></form>
-{{template "knob" "concurrency"}}<p>{{if .Clients}}<label>Upstream <input name="name"></label> {{end}}<label>Requests in flight
-<input name="value" inputmode="numeric" required placeholder="0: as at the start"></label> <button>Change</button></p></form>
-{{if .Clients}}{{template "knob" "share"}}<p><label>Client <input name="name" required></label>
-<label>has the weight <input name="value" inputmode="decimal" required></label> <button>Change</button></p></form>{{end}}
-<p><a href="./">To the page</a></p>{{end}}
-`))
+<button>Begin</button></p></form>`
+	limitFields = `<label>Limit <input name="name" placeholder="20/s; the only one, if empty"></label>
+<label>is now <input name="value" placeholder="10/s" required></label> <button>Change</button>`
+	pauseFields = `<label>Pause <input name="name" placeholder="a key; all, if empty"></label>
+<label>for <input name="for" placeholder="30m; until resumed, if empty"></label> <button>Pause</button>`
+	resumeFields = `<label>Resume <input name="name" placeholder="a key; all, if empty"></label>
+<button>Resume</button>`
+	concurrencyFields = `<label>Requests in flight
+<input name="value" inputmode="numeric" required placeholder="0: as at the start"></label> <button>Change</button>`
+	shareFields = `<label>Client <input name="name" required></label>
+<label>has the weight <input name="value" inputmode="decimal" required></label> <button>Change</button>`
+)
