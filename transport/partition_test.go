@@ -20,8 +20,8 @@ func TestLongFieldsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	bounded := func(end string) (p transport.Partition) {
 		v := reflect.ValueOf(&p).Elem()
-		for i := range v.NumField() {
-			if f := v.Field(i); f.Type() == reflect.TypeFor[string]() {
+		for _, f := range v.Fields() {
+			if f := f; f.Type() == reflect.TypeFor[string]() {
 				f.SetString(long + end)
 			}
 		}

@@ -69,12 +69,12 @@ func TestViaBatchJudgesAlike(t *testing.T) {
 	}
 	s := httptest.NewServer(server)
 	defer s.Close()
-	text := ""
+	var text strings.Builder
 	for id, body := range map[string]string{"cut": `"model":"gpt-4o","max_tokens":9,`, "whole": `"model":"gpt-4o","max_tokens":4000,`, "hot": `"model":"gpt-4o","temperature":5,`,
 		"none": `"model":"gpt-0","max_tokens":9,`} {
-		text += `{"custom_id":"` + id + `","method":"POST","url":"/v1/chat/completions","body":{` + body + `"messages":[{"role":"user","content":"Why?"}]}}` + "\n"
+		text.WriteString(`{"custom_id":"` + id + `","method":"POST","url":"/v1/chat/completions","body":{` + body + `"messages":[{"role":"user","content":"Why?"}]}}` + "\n")
 	}
-	if err := os.WriteFile("in.jsonl", []byte(text), 0o600); err != nil {
+	if err := os.WriteFile("in.jsonl", []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ends := map[string][]string{}

@@ -78,8 +78,8 @@ func TestAnswerOf(t *testing.T) {
 			{limit.Outcome{Result: limit.Unknown}, Late},
 			{limit.Outcome{Result: limit.Unknown, ArrivedAgo: time.Second}, -time.Second},
 		} {
-			if a := AnswerOf(&c.o); a.Counts.Sub(time.Now()) != c.want || a.Result != c.o.Result || a.Actual != nil {
-				t.Errorf("%+v counts %v from now: %+v, want %v", c.o, a.Counts.Sub(time.Now()), a, c.want)
+			if a := AnswerOf(&c.o); time.Until(a.Counts) != c.want || a.Result != c.o.Result || a.Actual != nil {
+				t.Errorf("%+v counts %v from now: %+v, want %v", c.o, time.Until(a.Counts), a, c.want)
 			}
 		}
 		metered := limit.Outcome{Result: limit.Accepted, Metered: true, Actual: limit.Cost{limit.Tokens: 7}}
