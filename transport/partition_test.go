@@ -21,7 +21,7 @@ func TestLongFieldsAreBounded(t *testing.T) {
 	bounded := func(end string) (p transport.Partition) {
 		v := reflect.ValueOf(&p).Elem()
 		for _, f := range v.Fields() {
-			if f := f; f.Type() == reflect.TypeFor[string]() {
+			if f.Type() == reflect.TypeFor[string]() {
 				f.SetString(long + end)
 			}
 		}

@@ -188,23 +188,22 @@ func (s *Sender) Recall(o *Sender, c Config, began time.Time) (*History, error) 
 	return all, nil
 }
 
-// Join adds the sends, nonces and pauses of another history.
-func (h *History) Join(o *History) {
-	h.Sends = append(h.Sends, o.Sends...)
+// Join adds the sends, nonces and pauses of other histories.
+func (h *History) Join(others ...*History) {
+	for _, o := range others {
+		h.Sends = append(h.Sends, o.Sends...)
+		for k, until := range o.Holds {
+			if h.Holds == nil {
+				h.Holds = map[string]int64{}
+			}
+			h.Holds[k] = max(h.Holds[k], until)
+		}
+		for k, n := range o.Nonces {
+			if h.Nonces == nil {
+				h.Nonces = map[string]uint64{}
+			}
+			h.Nonces[k] = max(h.Nonces[k], n)
+		}
+	}
 	slices.SortStableFunc(h.Sends, func(a, b Sent) int { return cmp.Compare(a.Counts, b.Counts) })
-	join := func(to *map[string]int64, from map[string]int64) {
-		if *to == nil && len(from) > 0 {
-			*to = map[string]int64{}
-		}
-		for k, n := range from {
-			(*to)[k] = max((*to)[k], n)
-		}
-	}
-	join(&h.Holds, o.Holds)
-	if h.Nonces == nil && len(o.Nonces) > 0 {
-		h.Nonces = map[string]uint64{}
-	}
-	for k, n := range o.Nonces {
-		h.Nonces[k] = max(h.Nonces[k], n)
-	}
 }

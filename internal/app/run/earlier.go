@@ -174,6 +174,7 @@ func (r *Run) join() {
 		return
 	}
 	ended, sending := r.noted.Others(r.c.Recent, time.Now())
+	var all []*journal.History
 	for _, o := range ended {
 		if o.Journal == r.noted.Journal && r.store.History.Gone == "" {
 			continue // it is the run before, with the same files
@@ -183,9 +184,10 @@ func (r *Run) join() {
 			r.Say("what process %d sent before does not count: %v", o.PID, err)
 			continue
 		}
-		r.store.History.Join(h)
+		all = append(all, h)
 		r.others = r.others || len(h.Sends) > 0
 	}
+	r.store.History.Join(all...)
 	for _, o := range sending {
 		r.Say("process %d sends with the same key to the same server at this moment, and the two do not count together: "+
 			"expect refusals; with one paceline proxy for both, or --share sqlite:FILE for each, they do", o.PID)
