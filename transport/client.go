@@ -205,8 +205,10 @@ func (k *Clients) enterLocked(p Partition, who *Client, t *Transport) (*client, 
 		c.share = k.group.Class(c.is)
 		k.byName[p.Client] = c
 	}
-	if c.own != nil {
-		if err := t.fills(p, c.own.stack.Own()); err != nil {
+	if c.own != nil && t.config.Fill > 0 {
+		var err error
+		update(k.group, func(mono.Time) { err = t.fills(p, c.own.stack.Own()) }, nil) // requests are settled meanwhile
+		if err != nil {
 			return nil, err
 		}
 	}

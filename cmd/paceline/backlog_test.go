@@ -476,6 +476,7 @@ func TestBacklogFlags(t *testing.T) {
 		said(t, cli.ExitOK, append([]string{"run", c.file}, args...)...)
 	}
 	values := map[string]string{"use": "50%", "sync": "always", "via": "batch", "count": "sum", "retry-dead": "all", "strangers": "rolling"}
+	goes["tui"] = true // it needs a terminal, with a backlog and without
 	newRun().Flags().VisitAll(func(flag *pflag.Flag) {
 		if goes[flag.Name] {
 			return

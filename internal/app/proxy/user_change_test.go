@@ -188,7 +188,9 @@ func TestTurnWeightAndInFlight(t *testing.T) {
 		time.Sleep(time.Second)
 		s.took()
 		time.Sleep(20 * time.Second)
+		s.mu.Lock()
 		most := s.most
+		s.mu.Unlock()
 		if n, _ := s.took(); most != 1 || n < 240 || n > 290 {
 			t.Errorf("one in flight: %d in 20 s, %d at once", n, most)
 		}
