@@ -63,7 +63,7 @@ func (p *Proxy) admin(at net.Addr) http.Handler {
 		case r.Header.Get("Sec-Fetch-Site") == "cross-site":
 			plain(http.StatusForbidden, "another site asks for this")(w, r)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead &&
-			(r.Method != http.MethodPost || r.URL.Path != p.forms):
+			(r.Method != http.MethodPost || p.forms == "" || r.URL.Path != p.forms):
 			h.Set("Allow", "GET, HEAD")
 			plain(http.StatusMethodNotAllowed, "this can only be looked at")(w, r)
 		default:

@@ -26,6 +26,7 @@ func FuzzAdmin(f *testing.F) {
 	f.Add("GET", "//metrics/../readyz", "evil.test", "cross-site")
 	f.Add("HEAD", "/metrics", "[::1]:80", "none")
 	f.Add("", "*", "[", "cross-site")
+	f.Add("POST", "", "localhost", "same-origin")
 	f.Fuzz(func(t *testing.T, method, path, host, site string) {
 		r := &http.Request{Method: method, URL: &url.URL{Path: path}, Host: host, Header: http.Header{"Sec-Fetch-Site": {site}}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 		w := httptest.NewRecorder()
