@@ -236,7 +236,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	}
 	c.HoldUnanswered, c.Partly = f.unanswered == "hold", run.Partly(slices.Index(run.PartlyNames, f.partly))
 	c.SyncAlways = f.sync == "always"
-	c.TrustClock, c.Recent = f.trustClock, f.recentFolder(cmd)
+	c.TrustClock, c.Recent = f.trustClock, f.notesIn(cmd)
 	if !(f.price >= 0 && f.price < 1e9) {
 		return usage("--price %v, expected USD per attempt", f.price)
 	}
@@ -581,8 +581,8 @@ func (d *deadSet) Set(s string) error {
 	return err
 }
 
-// recentFolder is where the run notes what it sends, or is empty.
-func (f *runFlags) recentFolder(cmd *cobra.Command) string {
+// notesIn is the folder in which the run notes what it sends, or is empty.
+func (f *runFlags) notesIn(cmd *cobra.Command) string {
 	if f.recent && (notesSends || cmd.Flags().Changed("recent")) {
 		return recentFolder()
 	}

@@ -12,6 +12,6 @@
 //	encode.go          writes the lines of sends and answers without encoding/json, which is slower
 //	decode_record.go   reads the lines of sends and answers in the same way
 //	suspend.go         another process goes on with the file
-//	recent_senders.go  what other processes of the user sent a moment ago, with the same keys
+//	recent_notes.go    what other processes of the user sent a moment ago, with the same keys
 //	findings.go        limits that a run found out, for the time after a restart
 package journal

@@ -139,7 +139,7 @@ func (r *Run) note(journalPath string) {
 	if c.Recent == "" || c.Share != nil || c.Strangers != nil || len(c.Limits)+len(c.Resources) == 0 && c.Auto == nil {
 		return // nothing that others sent counts here, or a store counts it
 	}
-	s := journal.Sender{PID: os.Getpid(), Keys: map[string]string{}, Keep: r.keep}
+	s := journal.Note{PID: os.Getpid(), Keys: map[string]string{}, Keep: r.keep}
 	for _, at := range r.intake.homes {
 		s.Servers = append(s.Servers, at.String())
 	}

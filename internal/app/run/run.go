@@ -48,7 +48,7 @@ type Run struct {
 	c          Config
 	epoch      time.Time     // the zero of the Pool's clock
 	keep       time.Duration // how far back the journal goes
-	noted      journal.Sender
+	noted      journal.Note
 	others     bool         // what other runs sent a moment ago still counts
 	unselected atomic.Int64 // answers from which Config.Shape could not make a whole row
 	selected   selected

@@ -16,9 +16,9 @@ import (
 	"github.com/paceline-go/paceline/internal/app/durable"
 )
 
-// Sender is a process that sends, as it notes it in a folder that all processes of a user share. So one
-// counts what another sent with the same key a moment ago, whichever files these have.
-type Sender struct {
+// Note is what a process writes of itself in a folder that all processes of a user share: that it sends, and
+// with which keys. So one counts what another sent with the same key a moment ago, whichever files these have.
+type Note struct {
 	PID     int
 	Journal string // the path of what it sends
 	Copied  bool   // what still counts of Journal is in the folder, too
@@ -38,11 +38,11 @@ func DigestOf(value string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// shortestStay is how long a Sender that has ended is kept at least, for processes with longer limits.
+// shortestStay is how long a Note of a process that has ended is kept at least, for those with longer limits.
 const shortestStay = time.Hour
 
-// Begin notes in a folder that s sends from now on. If s has no Journal, it gets the path of one there.
-func (s *Sender) Begin(folder string, now time.Time) error {
+// Begin writes s in a folder, as the process begins to send. If s has no Journal, it gets the path of one there.
+func (s *Note) Begin(folder string, now time.Time) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
@@ -57,9 +57,9 @@ func (s *Sender) Begin(folder string, now time.Time) error {
 }
 
 // own is the path of a journal beside the note.
-func (s *Sender) own() string { return strings.TrimSuffix(s.path, ".json") + ".journal" }
+func (s *Note) own() string { return strings.TrimSuffix(s.path, ".json") + ".journal" }
 
-func (s *Sender) write() error {
+func (s *Note) write() error {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -71,9 +71,9 @@ func (s *Sender) write() error {
 	return f.Close()
 }
 
-// End notes that s has ended. It copies what still counts to the folder, since a user may remove the files
-// of a process at any time. c is that of its Journal, which is closed.
-func (s *Sender) End(c Config, now time.Time) error {
+// End notes that the process has ended. It copies what still counts to the folder, since a user may remove the
+// files of a process at any time. c is that of its Journal, which is closed.
+func (s *Note) End(c Config, now time.Time) error {
 	if s == nil || s.lock == nil {
 		return nil
 	}
@@ -99,12 +99,12 @@ func (s *Sender) End(c Config, now time.Time) error {
 	return s.write()
 }
 
-// Others returns the senders of a folder that have a key of s, and may have sent to its servers: those that
-// have ended, and those that send at this moment. It removes what nobody needs any more.
-func (s *Sender) Others(folder string, now time.Time) (ended, sending []*Sender) {
+// Others returns the notes of processes that have a key of s, and may have sent to its servers: of those that
+// have ended, and of those that send at this moment. It removes what nobody needs any more.
+func (s *Note) Others(folder string, now time.Time) (ended, sending []*Note) {
 	notes, _ := filepath.Glob(filepath.Join(folder, "*.json"))
 	for _, path := range notes {
-		o := &Sender{path: path}
+		o := &Note{path: path}
 		text, err := os.ReadFile(path)
 		if err != nil || path == s.path {
 			continue
@@ -134,8 +134,8 @@ func (s *Sender) Others(folder string, now time.Time) (ended, sending []*Sender)
 	return ended, sending
 }
 
-// written is when the sender was last seen to write.
-func (s *Sender) written() (at time.Time) {
+// written is when the process was last seen to write.
+func (s *Note) written() (at time.Time) {
 	for _, path := range []string{s.path, s.Journal} {
 		if info, err := os.Stat(path); err == nil && info.ModTime().After(at) {
 			at = info.ModTime()
@@ -145,7 +145,7 @@ func (s *Sender) written() (at time.Time) {
 }
 
 // isLike reports whether a server may take the requests of both for those of one key.
-func (s *Sender) isLike(o *Sender) bool {
+func (s *Note) isLike(o *Note) bool {
 	both := false
 	for k := range s.Keys {
 		_, theirs := o.Keys[k]
@@ -156,7 +156,7 @@ func (s *Sender) isLike(o *Sender) bool {
 }
 
 // Recall reads what s sent with keys of o, under their names in o. c is that of the journal of o.
-func (s *Sender) Recall(o *Sender, c Config, began time.Time) (*History, error) {
+func (s *Note) Recall(o *Note, c Config, began time.Time) (*History, error) {
 	if c.Path, c.Full = s.Journal, nil; s.Copied {
 		c.Path = s.own()
 	}

@@ -12,10 +12,10 @@ import (
 
 // A process that begins gets what others sent with its keys, under its own names of them: those that have
 // ended, in whatever way. Of those that send at this moment it gets to know.
-func TestSenders(t *testing.T) {
+func TestNotes(t *testing.T) {
 	folder, now := filepath.Join(t.TempDir(), "recent"), time.Now()
-	begin := func(path string, at string, keys map[string]string) *journal.Sender {
-		s := &journal.Sender{PID: 1, Journal: path, Keys: map[string]string{}, Servers: []string{at}, Keep: time.Minute}
+	begin := func(path string, at string, keys map[string]string) *journal.Note {
+		s := &journal.Note{PID: 1, Journal: path, Keys: map[string]string{}, Servers: []string{at}, Keep: time.Minute}
 		for name, value := range keys {
 			s.Keys[journal.DigestOf(value)] = name
 		}
@@ -25,10 +25,10 @@ func TestSenders(t *testing.T) {
 		}
 		return s
 	}
-	config := func(s *journal.Sender) journal.Config {
+	config := func(s *journal.Note) journal.Config {
 		return journal.Config{Path: s.Journal, Keep: time.Minute, Timeout: time.Second, Forget: func(string) bool { return true }}
 	}
-	send := func(s *journal.Sender, keys ...string) *journal.Journal {
+	send := func(s *journal.Note, keys ...string) *journal.Journal {
 		j, _, err := journal.Open(config(s), now)
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +47,7 @@ func TestSenders(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "results.journal")
 	filed, bare := begin(file, "http://a", map[string]string{"A": "1", "B": "2"}), begin("", "http://a", map[string]string{"K": "1"})
 	elsewhere := begin("", "http://b", map[string]string{"K": "1"})
-	for s, keys := range map[*journal.Sender][]string{filed: {"A", "A", "B"}, bare: {"K"}, elsewhere: {"K"}} {
+	for s, keys := range map[*journal.Note][]string{filed: {"A", "A", "B"}, bare: {"K"}, elsewhere: {"K"}} {
 		j := send(s, keys...)
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
@@ -57,7 +57,7 @@ func TestSenders(t *testing.T) {
 	if ended, sending := me.Others(folder, now); len(ended) != 0 || len(sending) != 2 {
 		t.Errorf("while two send, %d have ended and %d send", len(ended), len(sending))
 	}
-	for _, s := range []*journal.Sender{filed, bare, elsewhere} {
+	for _, s := range []*journal.Note{filed, bare, elsewhere} {
 		if err := s.End(config(s), now); err != nil {
 			t.Fatal(err)
 		}
