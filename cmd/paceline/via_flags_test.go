@@ -15,8 +15,9 @@ import (
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
-// Batches of the provider, and after them one command with nothing left: what is wrong in an input is a dead letter either way.
-func TestRunViaBatch(t *testing.T) {
+// batchServer serves batches of OpenAI's API. It changes to a new folder, and the key is in KEY.
+func batchServer(t *testing.T) (server *llm.Server, url string) {
+	t.Helper()
 	t.Chdir(t.TempDir())
 	t.Setenv("KEY", "sk-viabatch-0123456789")
 	server, err := llm.New(llm.Config{Published: true, BatchPace: time.Millisecond})
@@ -24,23 +25,36 @@ func TestRunViaBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := httptest.NewServer(server)
-	defer s.Close()
-	text := ""
-	for _, id := range []string{"a", "b", "c"} {
-		text += `{"custom_id":"` + id + `","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","max_tokens":9,"messages":[{"role":"user","content":"Why?"}]}}` + "\n"
-	}
-	text += strings.Replace(strings.SplitAfter(text, "\n")[0], `"a"`, `"hot"`, 1)
-	text = strings.Replace(text, `"hot","method":"POST","url":"/v1/chat/completions","body":{`, `"hot","method":"POST","url":"/v1/chat/completions","body":{"temperature":5,`, 1)
+	t.Cleanup(s.Close)
+	return server, s.URL
+}
+
+// chatLine is a line of a batch file. fields are the first ones of its body.
+func chatLine(id, fields string) string {
+	return `{"custom_id":"` + id + `","method":"POST","url":"/v1/chat/completions","body":{` + fields +
+		`,"messages":[{"role":"user","content":"Why?"}]}}` + "\n"
+}
+
+// Batches of the provider, and after them one command with nothing left: what is wrong in an input is a dead
+// letter either way.
+func TestRunViaBatch(t *testing.T) {
+	server, url := batchServer(t)
+	const cut, hot = `"model":"gpt-4o","max_tokens":9`, `"model":"gpt-4o","temperature":5`
+	text := chatLine("a", cut) + chatLine("b", cut) + chatLine("c", cut) + chatLine("hot", hot)
 	if err := os.WriteFile("in.jsonl", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"run", "--via", "batch", "--preset", "openai:tier1", "--poll", "20ms", "--base-url", s.URL, "--key-env", "KEY", "--out", "out.jsonl", "in.jsonl"}
+	args := []string{"run", "--via", "batch", "--preset", "openai:tier1", "--poll", "20ms", "--base-url", url,
+		"--key-env", "KEY", "--out", "out.jsonl", "in.jsonl"}
 	code, _, stderr := paceline("", args...)
-	if code != cli.ExitSomeFailed || !strings.Contains(stderr, "batches of the provider: 3 requests are done, 3 of them cut (--retry-dead=length), 1 dead, 0 left to send; at half the price") || strings.Contains(stderr, "every window") {
+	const batches = "batches of the provider: 3 requests are done, 3 of them cut (--retry-dead=length), 1 dead, " +
+		"0 left to send; at half the price"
+	if code != cli.ExitSomeFailed || !strings.Contains(stderr, batches) || strings.Contains(stderr, "every window") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	// The summary of the batches is the only one.
-	if strings.Contains(stderr, "plan: ") || strings.Contains(stderr, "done before") || !strings.Contains(stderr, "4 requests of model gpt-4o went to the provider as batch batch_") {
+	if strings.Contains(stderr, "plan: ") || strings.Contains(stderr, "done before") ||
+		!strings.Contains(stderr, "4 requests of model gpt-4o went to the provider as batch batch_") {
 		t.Errorf("said besides: %s", stderr)
 	}
 	out, _ := os.ReadFile("out.jsonl")
@@ -48,39 +62,32 @@ func TestRunViaBatch(t *testing.T) {
 	if strings.Count(string(out), `"status_code":200`) != 3 || strings.Count(string(dead), `"status_code":400`) != 1 {
 		t.Errorf("%s\n%s", out, dead)
 	}
-	if code, _, stderr := paceline("", args...); code != cli.ExitSomeFailed || strings.Contains(stderr, "batches of") || !strings.Contains(stderr, "3 done before") {
+	if code, _, stderr := paceline("", args...); code != cli.ExitSomeFailed ||
+		strings.Contains(stderr, "batches of") || !strings.Contains(stderr, "3 done before") {
 		t.Errorf("again: exit %d: %s", code, stderr)
 	}
 	if n := len(server.Report().Verdicts); n != 0 {
 		t.Errorf("%v were sent one by one", server.Report().Verdicts)
 	}
-	if _, _, stderr := paceline("", append(args, "--retry-dead")...); !strings.Contains(stderr, "goes one by one, at the ordinary price") || len(server.Report().Verdicts) != 1 {
+	if _, _, stderr := paceline("", append(args, "--retry-dead")...); len(server.Report().Verdicts) != 1 ||
+		!strings.Contains(stderr, "goes one by one, at the ordinary price") {
 		t.Errorf("--retry-dead: %v: %s", server.Report().Verdicts, stderr)
 	}
 }
 
-// A batch and single requests have the same dead letters, with the same reasons, also by --success and for an unknown model.
+// A batch and single requests have the same dead letters, with the same reasons, also by --success and for an
+// unknown model.
 func TestViaBatchJudgesAlike(t *testing.T) {
-	t.Chdir(t.TempDir())
-	t.Setenv("KEY", "sk-viabatch-0123456789")
-	server, err := llm.New(llm.Config{Published: true, BatchPace: time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := httptest.NewServer(server)
-	defer s.Close()
-	var text strings.Builder
-	for id, body := range map[string]string{"cut": `"model":"gpt-4o","max_tokens":9,`, "whole": `"model":"gpt-4o","max_tokens":4000,`, "hot": `"model":"gpt-4o","temperature":5,`,
-		"none": `"model":"gpt-0","max_tokens":9,`} {
-		text.WriteString(`{"custom_id":"` + id + `","method":"POST","url":"/v1/chat/completions","body":{` + body + `"messages":[{"role":"user","content":"Why?"}]}}` + "\n")
-	}
-	if err := os.WriteFile("in.jsonl", []byte(text.String()), 0o600); err != nil {
+	_, url := batchServer(t)
+	text := chatLine("cut", `"model":"gpt-4o","max_tokens":9`) + chatLine("whole", `"model":"gpt-4o","max_tokens":4000`) +
+		chatLine("hot", `"model":"gpt-4o","temperature":5`) + chatLine("none", `"model":"gpt-0","max_tokens":9`)
+	if err := os.WriteFile("in.jsonl", []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ends := map[string][]string{}
 	for via, more := range map[string][]string{"batch": {"--poll", "5ms"}, "requests": {"--attempts", "1"}} {
-		code, _, stderr := paceline("", append(more, "run", "--via", via, "--preset", "openai:tier1", "--base-url", s.URL, "--key-env", "KEY", "--out", via+".jsonl",
-			"--success", `.choices[0].finish_reason == "stop"`, "in.jsonl")...)
+		code, _, stderr := paceline("", append(more, "run", "--via", via, "--preset", "openai:tier1", "--base-url", url,
+			"--key-env", "KEY", "--out", via+".jsonl", "--success", `.choices[0].finish_reason == "stop"`, "in.jsonl")...)
 		if code != cli.ExitSomeFailed || via == "batch" && !strings.Contains(stderr, "1 request is done, 3 dead, 0 left to send") {
 			t.Errorf("%s: exit %d: %s", via, code, stderr)
 		}
@@ -109,7 +116,8 @@ func TestViaBatchJudgesAlike(t *testing.T) {
 		}
 		slices.Sort(ends[via])
 	}
-	if len(ends["batch"]) != 4 || !slices.Equal(ends["batch"], ends["requests"]) || !strings.Contains(ends["batch"][0], "of which --success") {
+	if len(ends["batch"]) != 4 || !slices.Equal(ends["batch"], ends["requests"]) ||
+		!strings.Contains(ends["batch"][0], "of which --success") {
 		t.Errorf("%q, one by one %q", ends["batch"], ends["requests"])
 	}
 }
