@@ -567,6 +567,9 @@ func (m *model) compare(q *queue.Queue) error {
 		if ok && !slices.Contains(named, of) {
 			return fmt.Errorf("resources %q wait, without %q", named, of)
 		}
+		if of != "" && q.WaitForResource(of) == 0 && slices.Contains(named, of) {
+			return fmt.Errorf("resources %q wait, and none of %q", named, of)
+		}
 	}
 	var waiting []*modelled
 	for _, r := range m.requests {

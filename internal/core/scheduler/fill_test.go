@@ -204,3 +204,23 @@ func TestFillByAnotherWay(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// The first of a lane may go by two ways at one instant. Nothing goes ahead that it would have no room beside, by either:
+// a ticket by each of them would delay it.
+func TestFillLeavesBothOfEqualWays(t *testing.T) {
+	l := scheduler.New(scheduler.Config{Fill: 8})
+	lane, _ := ways(l, rolling(t, 100, 10*time.Second), rolling(t, 100, 10*time.Second))
+	most := limit.Cost{limit.Requests: 95}
+	for range 2 {
+		pass, _ := l.Try(0, lane, &most, &most)
+		l.Settle(0, pass, &accepted)
+	}
+	first, small, none := ticket("first", 0), ticket("small", 0), ticket("none", 0)
+	first.Cost, small.Cost, none.Cost = limit.Cost{limit.Requests: 98}, limit.Cost{limit.Requests: 2}, limit.Cost{limit.Requests: 3}
+	want(t, l.Enter(0, lane, first), scheduler.Waiting)
+	l.Enter(0, lane, none)
+	l.Enter(0, lane, small)
+	want(t, next(l, 0), "small")
+	want(t, none.State, scheduler.Waiting)
+	want(t, next(l, 10*second), "firstnone")
+}

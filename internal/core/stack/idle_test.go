@@ -113,6 +113,32 @@ func TestBusyStackIsNotIdle(t *testing.T) {
 	}
 }
 
+// Each thing that a stack may have learned is enough to keep it for.
+func TestIdleStackKnows(t *testing.T) {
+	for name, learn := range map[string]func(g *stack.Stack, l *line){
+		"a reset": func(g *stack.Stack, l *line) { l.ends(ms, "a", told(0, time.Minute)) },
+		"a refusal": func(g *stack.Stack, l *line) {
+			l.ends(ms, "a", limit.Outcome{Result: limit.Limited})
+		},
+		"a beginning": func(g *stack.Stack, l *line) {
+			g.Begin(at(ms))
+			l.ends(ms, "a", unsent)
+		},
+		"a capacity": func(g *stack.Stack, l *line) {
+			l.ends(ms, "a", limit.Outcome{Result: limit.Accepted})
+			g.Contain(at(2*ms), limit.Cost{60}, &limit.Outcome{})
+		},
+	} {
+		g := plain(stack.Config{Pause: steady})
+		l := &line{t, g, map[string]*limit.Sent{}}
+		l.sends(0, "a")
+		learn(g, l)
+		if idle, ok := g.Idle(at(time.Hour)); !ok || !idle.Knows {
+			t.Errorf("after %s: %+v, %v", name, idle, ok)
+		}
+	}
+}
+
 // strange is a limiter of a kind that nobody knows.
 type strange struct{ limit.Limiter }
 

@@ -295,6 +295,10 @@ func TestWhatIsNotSilent(t *testing.T) {
 	if !silent(g) {
 		t.Error("it is not silent, although served after its pause")
 	}
+	g.Hold(at(10*time.Second), at(time.Hour))
+	if g.Lift(at(11 * time.Second)); !silent(g) {
+		t.Error("it is not silent, although its pause was lifted")
+	}
 	for name, change := range map[string]func(g *stack.Stack){
 		"Close": (*stack.Stack).Close,
 		"Begin": func(g *stack.Stack) { g.Begin(0) },

@@ -562,6 +562,8 @@ func TestContain(t *testing.T) {
 	reset := told(5, time.Minute)
 	plain(stack.Config{}).Contain(0, limit.Cost{-1}, &reset) // nor is it where there was no hint before
 	l.ready(0, time.Second)
+	l.g.Contain(0, limit.Cost{90}, &limit.Outcome{}) // what was read of another bucket says nothing of this one
+	l.ready(0, 0)
 }
 
 // Every limiter reads what is left, with and without a reset. A Fair under a Stack shares by it
