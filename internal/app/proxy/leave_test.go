@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -87,6 +89,33 @@ func TestLeaveNamesItsKey(t *testing.T) {
 				t.Errorf("after an hour it has ended: %v", l.err)
 			}
 		}
+	})
+}
+
+// A Leave whose sender is gone has ended, by nobody's answer: nothing is sent, and it counts.
+func TestLeaveIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sent := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the proxy sends a request of its own") })
+		conf := to(mustURL(t, "http://api.test"), "1/10s")
+		conf.Upstreams[0].Name = "api"
+		x := virtual(t, sent, conf)
+		o := Outside{Client: Client{Name: "cron"}, MaxWait: time.Minute}
+		l, err := x.proxy.Leave(t.Context(), "api", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Lost(); !errors.Is(l.err, context.Canceled) {
+			t.Errorf("it has ended with %v, expected that it was given up", l.err)
+		}
+		began := time.Now()
+		next, err := x.proxy.Leave(t.Context(), "api", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after := time.Since(began); after < 10*time.Second {
+			t.Errorf("the next goes after %v", after)
+		}
+		next.Unsent()
 	})
 }
 

@@ -438,5 +438,11 @@ func TestAdmin(t *testing.T) {
 		if csp := resp.Header.Get("Content-Security-Policy"); resp.StatusCode != c.status || !strings.HasPrefix(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
 			t.Errorf("%+v: %d %v", c, resp.StatusCode, resp.Header)
 		}
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+			"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store"} {
+			if got := resp.Header.Get(name); got != want {
+				t.Errorf("%+v: %s is %q, expected %q", c, name, got, want)
+			}
+		}
 	}
 }
