@@ -34,7 +34,7 @@ func (c *controlledRun) State() any {
 		Limits: c.Limits()}
 	line := runLine(&p)
 	s.Progress = line.Fit(progressWidth, func(_, text string) string { return text })
-	s.Concurrency, _ = c.InFlight()
+	s.Concurrency = c.InFlight()
 	var all []observe.Snapshot
 	for _, source := range c.Sources() {
 		all = append(all, source.Snapshot())

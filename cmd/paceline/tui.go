@@ -80,7 +80,7 @@ func (c *controlledRun) looked() func(*runView) {
 			v.keys[0].Name = ""
 		}
 		v.chosen = max(min(v.chosen, len(v.keys)-1), 0)
-		v.most, _ = c.InFlight()
+		v.most = c.InFlight()
 		v.limits = c.Limits()
 	}
 }

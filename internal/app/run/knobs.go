@@ -236,7 +236,5 @@ func (r *Run) SetConcurrency(n int) error {
 	return nil
 }
 
-// InFlight is how many attempts may be in flight now. fixed means that the number does not follow the answers.
-func (r *Run) InFlight() (n int, fixed bool) {
-	return r.flights.most(), r.flights.fixed.Load() > 0 || r.c.Concurrency > 0
-}
+// InFlight is how many attempts may be in flight now.
+func (r *Run) InFlight() int { return r.flights.most() }

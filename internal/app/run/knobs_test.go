@@ -291,7 +291,7 @@ func TestSetConcurrency(t *testing.T) {
 				if got := atOnce(3 * time.Second); got != want {
 					t.Errorf("concurrency %d: %d at once", n, got)
 				}
-				if got, _ := r.InFlight(); got != want {
+				if got := r.InFlight(); got != want {
 					t.Errorf("concurrency %d: it says %d", n, got)
 				}
 			}
