@@ -50,7 +50,10 @@ func apart(t *testing.T) (s *shelf, a, b *Node, p *mono.Time, fails func(until m
 		}
 	}
 	for {
-		if _, of, on := a.Alone(); on && of == 2 {
+		if from, of, on := a.Alone(); on && of == 2 {
+			if late := p.Sub(from); late < 0 || late > 500*time.Millisecond { // two turns
+				t.Fatalf("it sends by its part at %v, and said %v", *p, from)
+			}
 			return s, a, b, p, fails
 		}
 		if fails(*p + 250*ms); *p > 600_000*ms {
