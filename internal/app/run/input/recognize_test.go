@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -71,6 +72,16 @@ func wideOf(s string, order binary.AppendByteOrder) []byte {
 		b = order.AppendUint16(b, u)
 	}
 	return b
+}
+
+// A program writes UTF-16 into a pipe, and stops in the middle of a character: what came before is read at once.
+func TestDecodeAsItComes(t *testing.T) {
+	come := wideOf("a😀", binary.LittleEndian)[:6]
+	r := Decode(io.MultiReader(bytes.NewReader(come), iotest.ErrReader(errors.New("it waits for more"))), UTF16LE)
+	b := make([]byte, 100)
+	if n, err := r.Read(b); string(b[:n]) != "a" || err != nil {
+		t.Errorf("%q, %v", b[:n], err)
+	}
 }
 
 func TestDecode(t *testing.T) {
