@@ -52,6 +52,22 @@ func TestQueryBounds(t *testing.T) {
 	}
 }
 
+// A list of monday.com without a number counts as so many objects as the service gives at most.
+func TestMondayWithoutNumbers(t *testing.T) {
+	for query, want := range map[string]int64{
+		`{boards{id}}`:                          1000*10 + 1000,
+		`{updates{id}}`:                         25*10 + 25,
+		`{items_page{items{id}}}`:               25*10 + 25*(10+1),
+		`{boards(ids:[1,2]){updates{id}}}`:      2*10 + 2*25*(10+1),
+		`{boards(limit:3){items_page{cursor}}}`: 3*10 + 3*25*(10+1),
+		`{me{id}}`:                              10 + 1,
+	} {
+		if got, err := mondayBound.Count(ofQuery(query, `{}`)); got != want || err != nil {
+			t.Errorf("%s: %d, %v, want %d", query, got, err, want)
+		}
+	}
+}
+
 func TestJSONPath(t *testing.T) {
 	p := jsonPath("extensions.cost.actualQueryCost")
 	for body, want := range map[string]int64{

@@ -53,6 +53,9 @@ func TestNotes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder of notes is open to others: %v, %v", info.Mode(), err)
+	}
 	me := begin("", "http://a", map[string]string{"mine": "1"})
 	if ended, sending := me.Others(folder, now); len(ended) != 0 || len(sending) != 2 {
 		t.Errorf("while two send, %d have ended and %d send", len(ended), len(sending))

@@ -113,6 +113,9 @@ func TestOutcomeWhileAPartitionIsMade(t *testing.T) {
 	if n := make(func() {}); n != 1 || settled != 1 {
 		t.Errorf("then %d earlier and %d settled, expected 1 and 1", n, settled)
 	}
+	if former.close(); !former.door.TryLock() {
+		t.Error("a process that has ended holds its door")
+	}
 }
 
 // If no process takes over, the former one goes on: its requests wait for no longer than that takes,

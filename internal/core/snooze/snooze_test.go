@@ -219,6 +219,17 @@ func TestWent(t *testing.T) {
 	}
 }
 
+// Jobs that only an answer makes room for come back one after another, as nobody knows when it comes.
+func TestBlindNaps(t *testing.T) {
+	b := New(Config{Spread: 100 * time.Millisecond})
+	for i := range time.Duration(30) {
+		nap := b.Leave(0, fmt.Sprint(i), Place{Order: int64(i)}, limit.One, limit.AfterSettle, 0)
+		if want := blind + i*100*time.Millisecond; nap != want {
+			t.Errorf("behind %d the nap is %v, want %v", i, nap, want)
+		}
+	}
+}
+
 // FuzzBook compares a Book with a list of all jobs, and holds it to its laws: an earlier place has no
 // later turn, and who is away is counted once.
 func FuzzBook(f *testing.F) {

@@ -78,6 +78,17 @@ func TestFollows(t *testing.T) {
 		}
 		v.Change(at(10*ms), limit.MustRolling(5, time.Second))
 	}
+	v := limit.NewVarying(limit.MustRolling(100, time.Second))
+	g := plain(stack.Config{Limiter: v, Use: 0.5})
+	v.Change(0, must(limit.NewBucket(limit.BucketConfig{Limit: 20, Window: time.Second})))
+	g.Follow(0) // half of the bucket, too
+	n := 0
+	for now := range 100 {
+		n += goes(g, at(time.Duration(now)*200*ms), fine)
+	}
+	if n < 200 || n > 212 {
+		t.Errorf("%d of 400 go in 20 s, want half and a burst", n)
+	}
 }
 
 // A stack has several bounds on its requests in flight and its pace. By a bound in flight no
