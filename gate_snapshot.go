@@ -40,8 +40,8 @@ const (
 	mostGone   = 1000
 	otherGone  = "other"
 	lookAtOnce = 64 // lanes read before the lock is released for others
-	// mostGuesses is for how many lanes a Snapshot estimates when the last goroutine goes. Each
-	// estimate examines up to 256 other goroutines.
+	// mostGuesses is for how many lanes a Snapshot estimates when the last goroutine goes: those that
+	// wait the longest. Each estimate examines up to 256 other goroutines.
 	mostGuesses = 64
 )
 
@@ -154,6 +154,7 @@ func (v *View) Snapshot() observe.Snapshot {
 		}
 		s.lookLocked(j.now(), a)
 	}
+	s.guessLocked(j.now(), j)
 	j.mu.Unlock()
 	return s.done()
 }
@@ -164,8 +165,33 @@ type snapshot struct {
 	clients map[string]*client
 	limits  map[*Limit]int // index of a limit's first LimitState
 	owners  []*Limit       // the limit of each LimitState
-	guesses int            // estimates made so far: see mostGuesses
+	guesses []guess
 	usage   []limit.Usage
+}
+
+// guess is an estimate to be made for a client: when the last goroutine of a lane goes.
+type guess struct {
+	lane   *Lane
+	of     *client
+	waited time.Duration
+}
+
+// guessLocked estimates for the lanes that wait the longest. Of a client with another lane no instant is known.
+func (s *snapshot) guessLocked(now mono.Time, j *Group) {
+	slices.SortStableFunc(s.guesses, func(a, b guess) int { return cmp.Compare(b.waited, a.waited) })
+	for _, g := range s.guesses[:min(len(s.guesses), mostGuesses)] {
+		if g.lane.lane.Len() == 0 { // it went while others were read
+			continue
+		}
+		if at := j.line.LastGoes(now, g.lane.lane); at < limit.AfterSettle {
+			if t := j.Time(at); t.After(g.of.LastGoes) {
+				g.of.LastGoes = t
+			}
+		}
+	}
+	for _, g := range s.guesses[min(len(s.guesses), mostGuesses):] {
+		g.of.LastGoes = time.Time{}
+	}
 }
 
 // client is a ClientState in the making.
@@ -201,16 +227,12 @@ func (s *snapshot) lookLocked(now mono.Time, a *Lane) {
 		return
 	}
 	c.Waiting += n
+	waited := time.Duration(0)
 	if w, ok := a.lane.First().Of.(*waiter); ok {
-		c.LongestWait = max(c.LongestWait, now.Sub(w.asked))
+		waited = now.Sub(w.asked)
 	}
-	if s.guesses++; s.guesses > mostGuesses {
-		c.LastGoes = time.Time{}
-	} else if at := j.line.LastGoes(now, a.lane); at < limit.AfterSettle {
-		if t := j.Time(at); t.After(c.LastGoes) {
-			c.LastGoes = t
-		}
-	}
+	c.LongestWait = max(c.LongestWait, waited)
+	s.guesses = append(s.guesses, guess{a, c, waited})
 	on, _ := a.lane.At()
 	if on == nil {
 		return

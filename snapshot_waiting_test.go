@@ -71,7 +71,7 @@ func TestAskTellsWhatIsKnown(t *testing.T) {
 }
 
 // Each of many waiting requests is counted, though the lock is released in between. Only so many
-// lanes have an estimate of their last. The lock is not held for longer than that takes.
+// lanes have an estimate of their last, those that wait the longest. The lock is not held for longer than that takes.
 func TestSnapshotOfManyThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := group(t, paceline.GroupConfig{})
@@ -79,15 +79,22 @@ func TestSnapshotOfManyThatWait(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		must(j.Lane(paceline.LaneConfig{Client: "first"}, []*paceline.Limit{m}).Wait(ctx, limit.One)).Settle(accepted)
 		const many = 70
+		var lanes []*paceline.Lane
 		for i := range many {
-			go j.Lane(paceline.LaneConfig{Client: fmt.Sprint(i)}, []*paceline.Limit{m}).Wait(ctx, limit.One)
+			lanes = append(lanes, j.Lane(paceline.LaneConfig{Client: fmt.Sprint(i)}, []*paceline.Limit{m}))
 		}
-		synctest.Wait()
+		for i := range lanes { // the last lane waits the longest
+			go lanes[many-1-i].Wait(ctx, limit.One)
+			time.Sleep(time.Millisecond)
+		}
 		s := j.Snapshot()
 		told := 0
 		for _, c := range s.Clients {
-			if !c.LastGoes.IsZero() {
-				told++
+			if c.LastGoes.IsZero() {
+				continue
+			}
+			if told++; c.LongestWait <= (many-64)*time.Millisecond {
+				t.Errorf("%s waits for %v, and its last is told", c.Name, c.LongestWait)
 			}
 		}
 		if s.Waiting != many || len(s.Clients) != many+1 || len(s.Limits) != 1 || s.Limits[0].Waiting != many || told != 64 {

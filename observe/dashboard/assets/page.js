@@ -24,8 +24,8 @@
     return (d.toDateString() === new Date(now()).toDateString() ? "" : d.toLocaleDateString("en-GB", {day: "numeric", month: "short"}) + " ") + clock(ms);
   }
   const instant = text => text ? Date.parse(text) : NaN;
-  // in 4.2 s, or now if it is past
-  const ahead = ms => ms - now() < 50 ? "now" : "in " + span(ms - now());
+  // in 4.2 s, or now if it is past. Where the next goes every 10 ms, the number would only flicker.
+  const ahead = ms => ms <= now() ? "now" : ms - now() < 50 ? "within 50\u00a0ms" : "in " + span(ms - now());
   const whom = w => [w.host, w.key && "key " + w.key, w.model && "model " + w.model, w.route, w.client && "client " + w.client].filter(Boolean).join(", ");
 
   // ---- What was told. ----
@@ -286,7 +286,7 @@
     return [
       {main: c.client || "everybody", sub: c.weight !== 1 && c.weight > 0 ? "weight " + number(c.weight) : ""},
       number(c.waiting), waited(c.longest_wait_ns),
-      c.waiting === 0 ? "–" : isNaN(last) ? "not known" : last - now() < 50 ? "now" : ahead(last) + " · " + when(last),
+      c.waiting === 0 ? "–" : isNaN(last) ? "not known" : last - now() < 50 ? ahead(last) : ahead(last) + " · " + when(last),
       percent(c.share), number(c.in_flight), number(c.accepted), number(c.limited),
     ];
   }
