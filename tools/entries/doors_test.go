@@ -198,8 +198,9 @@ func (b *build) start(folder string, args ...string) (*process, error) {
 	p := &process{args: append([]string{folder}, args...), file: file.Name(), stop: stop, ended: make(chan struct{})}
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = b.dir, &p.output, &p.output
+	// A run would count what those before it have noted of themselves.
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PACELINE_") }),
-		"ENTRIES_FILE="+p.file)
+		"ENTRIES_FILE="+p.file, "XDG_STATE_HOME="+file.Name()+".state")
 	if err := cmd.Start(); err != nil {
 		stop()
 		return nil, err

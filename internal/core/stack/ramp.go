@@ -36,6 +36,7 @@ func (g *Stack) leave() {
 	if g.under == nil || ability.Lapses(g.own) {
 		return
 	}
+	g.catchUp()
 	h, err := limit.NewHeadroom(limit.HeadroomConfig{Limiter: g.under, Use: g.use, Ramp: g.ramp, After: g.sent})
 	if err != nil {
 		panic("stack: " + err.Error()) // SetUse has checked it

@@ -69,6 +69,9 @@ func silentConfigs(kind byte) func() []stack.Config {
 			if kind&8 != 0 && i == 2 {
 				c.Limiter = limit.MustRolling(20, time.Second)
 			}
+			if kind&16 != 0 && i != 2 {
+				c.Limiter = limit.NewVarying()
+			}
 			c.Rand = rand.New(rand.NewPCG(1, uint64(i)))
 		}
 		return all
@@ -148,10 +151,18 @@ func skipped(program []byte) (spared int, err error) {
 			change(func(g *stack.Stack) { g.Hold(now, now.Add(time.Duration(b)*20*ms)) })
 		case 14:
 			switch b % 4 {
-			case 0, 2:
+			case 0:
 				change(func(g *stack.Stack) { g.Lift(now) })
+			case 2:
+				change(func(g *stack.Stack) { vary(now, g) })
 			case 1:
-				change(func(g *stack.Stack) { g.Begin(now) })
+				change(func(g *stack.Stack) {
+					if b&8 == 0 {
+						g.Begin(now)
+					} else {
+						g.Surged(now)
+					}
+				})
 			case 3:
 				change(func(g *stack.Stack) { g.Rest(now, now.Add(time.Duration(b)*5*ms)) })
 			}
@@ -174,6 +185,20 @@ func skipped(program []byte) (spared int, err error) {
 		spared += without.counts[k].admits - with.counts[k].admits
 	}
 	return spared, nil
+}
+
+// vary gives a limit that varies a part, or takes it away.
+func vary(now mono.Time, g *stack.Stack) {
+	v := limit.VaryingIn(g.Own())
+	switch {
+	case v == nil:
+		return
+	case len(limit.Parts(v)) > 0:
+		v.Change(now)
+	default:
+		v.Change(now, limit.MustRolling(5, time.Second))
+	}
+	g.Follow(now)
 }
 
 // differs compares all that can be asked of two sides.
@@ -239,6 +264,7 @@ func FuzzSkipped(f *testing.F) {
 	f.Add([]byte{0, 3, 0, 0, 3, 1, 0, 9, 4, 40, 3, 0, 0, 9, 0, 9})
 	f.Add([]byte{1, 3, 0, 0, 3, 0, 0, 13, 1, 9, 9, 0, 9, 0, 200, 3, 3, 0, 0})
 	f.Add([]byte{3, 3, 0, 0, 3, 0, 0, 14, 1, 1, 9, 9, 1, 3, 0, 0, 3, 0, 0})
+	f.Add([]byte{16, 3, 0, 0, 3, 0, 0, 14, 0, 2, 3, 0, 2, 3, 0, 2, 9, 9, 1, 14, 0, 2, 3, 0, 0})
 	f.Fuzz(func(t *testing.T, program []byte) {
 		if _, err := skipped(program); err != nil {
 			t.Error(err)

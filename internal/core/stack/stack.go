@@ -86,7 +86,8 @@ type Stack struct {
 	book     limit.Book[limit.Sent] // with the arriving costs
 	calm     bool                   // only under bounds requests now
 	still    bool                   // and no plain answer changes more than under
-	silent   bool                   // and there is no under: see Silent
+	hollow   bool                   // under has no part, and may get some (limit.Varying)
+	silent   bool                   // still, and no under has a part: see Silent
 	skipped  iter.Seq[*limit.Sent]  // nil: the driver skips none
 	again    func()
 	waiting  func() (n int, free float64)
@@ -145,6 +146,7 @@ func New(c Config) (*Stack, error) {
 		g.made = []limit.Limiter{g.under}
 	}
 	g.foresees = g.under != nil && limit.Foresees(g.under)
+	g.hollow = g.isHollow()
 	if err := g.SetUse(mono.Min, c.Use, c.Ramp); err != nil {
 		return nil, err
 	}
@@ -200,8 +202,14 @@ func (c *Config) rules() (rules []limit.Limiter, err error) {
 	return rules, nil
 }
 
+// isHollow reports whether the configured limiter is all that is there, and has no part now.
+func (g *Stack) isHollow() bool {
+	return g.fitted != nil && g.under == limit.Limiter(g.fitted) && len(limit.Parts(g.own)) == 0
+}
+
 // Silent lets a driver skip the Stack while *on holds: see scheduler.Silent. A Stack without a limit
-// is silent, unless it pauses, tests or begins slowly, has hints, or was refused last.
+// is silent, unless it pauses, tests or begins slowly, has hints, or was refused last. So is one whose
+// limit has no part at the moment.
 func (g *Stack) Silent(skipped iter.Seq[*limit.Sent]) (on *bool) {
 	g.skipped = skipped
 	return &g.silent
@@ -216,6 +224,9 @@ func (g *Stack) catchUp() {
 	for s := range g.skipped {
 		g.keep(s, s.At)
 		g.sent = max(g.sent, s.Number)
+		if g.under != nil {
+			g.under.Admit(s)
+		}
 	}
 }
 
@@ -270,10 +281,13 @@ func (g *Stack) Follow(now mono.Time) {
 	if g.room != nil {
 		g.room.Follow(g.last)
 	}
+	g.catchUp() // parts that came count what is in flight
+	g.hollow = g.isHollow()
 	g.later = arrivesLater(g.own)
 	if g.again != nil {
 		ability.Supply(g.own, g.again, g.waiting, g.note)
 	}
+	g.compose()
 }
 
 // Supply answers ability.Supply, for the configured limit.
@@ -473,7 +487,7 @@ func (g *Stack) heeds(o *limit.Outcome) *limit.Outcome {
 func (g *Stack) compose() {
 	g.calm = !g.closed && g.rests <= g.last && g.told == nil && !g.begin.On() && !g.trial.on() && g.pause.over(g.last)
 	g.still = g.calm && g.pause.forgotten()
-	g.silent = g.still && g.under == nil
+	g.silent = g.still && (g.under == nil || g.hollow)
 }
 
 // hear reads the hints of an answer.
