@@ -180,11 +180,12 @@ func (whole) Count(document []byte) (n int64, err error) {
 }
 
 // Forty requests at once of a dear route that no row names: the first goes, and shows the cost of the
-// others before they go. Nothing is used beyond the limit.
+// others before they go. The limits know that cost first, too: the Recorder takes a while for each. Nothing is used
+// beyond the limit.
 func TestUnknownRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &spender{cost: map[string]int64{"/known": 10, "/dear": 50}}
-		tr := mustNew(t, transport.Config{Base: newBase(time.Second, s.answer), Limit: func(p transport.Partition) limit.Limiter {
+		tr := mustNew(t, transport.Config{Base: newBase(time.Second, s.answer), Recorder: laggingBook{&kept{}}, Limit: func(p transport.Partition) limit.Limiter {
 			if p.Scope == provider.Key {
 				return rolling(t, 1000, time.Minute, limit.Weight)
 			}
@@ -220,4 +221,12 @@ func TestFirstStepsOfStrangers(t *testing.T) {
 	if costs, log = weighing(t, s, nil, "/a", "/b", "/b", "/b", "/b", "/b"); !slices.Equal(costs, []int64{0, 0, 95, 0, 0, 5}) || !strings.Contains(log, `cost: \"5 weight\"`) {
 		t.Errorf("%v %s", costs, log)
 	}
+}
+
+// laggingBook is a Recorder that takes a millisecond to settle.
+type laggingBook struct{ *kept }
+
+func (l laggingBook) Settle(n int64, cost limit.Cost, o limit.Outcome) {
+	time.Sleep(time.Millisecond)
+	l.kept.Settle(n, cost, o)
 }

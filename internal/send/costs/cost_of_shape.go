@@ -112,10 +112,10 @@ func (s *Shapes) Enter(id uint64) (f *Finder, cost limit.Cost, known bool, wait 
 	defer s.mu.Unlock()
 	x := s.shape(id)
 	switch {
+	case x.asks != nil: // also if the cost is known by now: what it did cost may not count in the limits yet
+		return nil, cost, false, x.asks
 	case x.known || x.silent:
 		return &Finder{of: x}, x.cost, x.known, nil
-	case x.asks != nil:
-		return nil, cost, false, x.asks
 	}
 	x.asks = make(chan struct{})
 	return &Finder{of: x, asks: x.asks}, cost, false, nil

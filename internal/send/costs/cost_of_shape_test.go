@@ -53,6 +53,9 @@ func TestWhoIsWaitedFor(t *testing.T) {
 		t.Error("after an end without an answer, the next one does not find the cost out")
 	}
 	s.Untold(second)
+	if !waits(1) {
+		t.Error("a request goes before the limits know what the one that finds the cost out did cost")
+	}
 	s.Ends(second)
 	for range 2 {
 		if waits(1) {
