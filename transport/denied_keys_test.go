@@ -1,19 +1,26 @@
 package transport_test
 
 import (
+	"errors"
 	"log/slog"
+	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/paceline-go/paceline/observe"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
 )
 
-// All keys are unknown to the server, one or several. The log says so once, with the answer, and the Snapshot
-// until a request is served.
+// All keys are unknown to the server, one or several. After three requests it is asked by one request after 1 s, 2 s,
+// 4 s and so on. Others fail at once with its words. The log has them once. A call ends that, and so does a request
+// that is served.
 func TestAllKeysAreDenied(t *testing.T) {
+	const why = `403 Forbidden: {"error":"unknown key"}`
 	for _, names := range [][]string{{"a"}, {"a", "b"}, {"a", "b", "c", "d"}} {
 		synctest.Test(t, func(t *testing.T) {
 			var log strings.Builder
@@ -23,33 +30,195 @@ func TestAllKeysAreDenied(t *testing.T) {
 			}
 			tr := mustNew(t, transport.Config{Base: b, Keys: keys(t, 1000, names...),
 				Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			ask := func() {
-				if _, _, err := do(t, tr, get(t, "http://a.test/")); err != nil {
-					t.Fatal(err)
-				}
+			began := time.Now()
+			timeline := []struct {
+				at   float64 // seconds
+				asks bool    // the server gets the request; otherwise it fails
+				next float64 // when another asks, if it fails
+			}{
+				{0, true, 0}, {0, true, 0}, {0, true, 0}, {0, false, 1}, {0.999, false, 1}, {1, true, 0}, {1, false, 3},
+				{2.9, false, 3}, {3, true, 0}, {6.9, false, 7}, {7, true, 0}, {20, true, 0}, {20, false, 36},
 			}
-			for n := range 20 {
-				ask()
+			for n, c := range timeline {
+				at, next := began.Add(seconds(c.at)[0]), began.Add(seconds(c.next)[0])
+				time.Sleep(time.Until(at))
+				status, _, err := do(t, tr, get(t, "http://a.test/"))
+				e, _ := errors.AsType[*transport.Error](err)
+				switch {
+				case c.asks && (status != 403 || err != nil || len(b.count()) == 0):
+					t.Errorf("%d keys, step %d at %v s: %d, %v; it was not sent", len(names), n, c.at, status, err)
+				case !c.asks && (!errors.Is(err, transport.ErrKeys) || len(b.count()) > 0 || !e.Ready.Equal(next) ||
+					!strings.Contains(err.Error(), "a.test") || !strings.Contains(err.Error(), why)):
+					t.Errorf("%d keys, step %d at %v s: %v, want ErrKeys with the host, its words and %v s",
+						len(names), n, c.at, err, c.next)
+				}
 				k := tr.Snapshot().Keys[0]
-				const why = `403 Forbidden: {"error":"unknown key"}`
 				if denied := k.State == observe.KeyDenied; denied != (n >= 2) || denied && !strings.Contains(k.Why, why) {
-					t.Fatalf("%d keys, after %d requests: %+v", len(names), n+1, k)
+					t.Errorf("%d keys, step %d: %+v", len(names), n, k)
 				}
 			}
-			const line = `level=WARN msg="all keys are denied" status=403 ` +
-				`answer="it answers 403 Forbidden: {\"error\":\"unknown key\"}"`
+			line := `level=WARN msg="all keys are denied" host=a.test status=403 answer=` + strconv.Quote(why) + ` "asked again in"=1s`
 			if strings.Count(log.String(), line) != 1 || strings.Count(log.String(), "level=WARN") != 1 {
 				t.Errorf("%d keys: want one line\n%s\nin\n%s", len(names), line, log.String())
 			}
 			b.answers["a"] = nil
-			for range len(names) {
-				ask()
+			if !tr.Readmit("a") || tr.Readmit("a") {
+				t.Errorf("%d keys: Readmit reports otherwise", len(names))
 			}
+			var all sync.WaitGroup
+			for range 100 { // with the key that serves, or with it at last
+				all.Go(func() {
+					if status, _, err := do(t, tr, get(t, "http://a.test/")); status != 200 && len(names) <= 3 || err != nil {
+						t.Errorf("%d keys, readmitted: %d, %v", len(names), status, err)
+					}
+				})
+			}
+			all.Wait()
 			if k := tr.Snapshot().Keys[0]; k.State != observe.KeyOK {
 				t.Errorf("%d keys, after one was served: %+v", len(names), k)
 			}
 		})
 	}
+}
+
+// A server that denies every key says nothing of another server, and its requests in line fail at once. After the
+// pause one of many requests goes alone. The others fail if it is denied, and go if it is served.
+func TestOneServerDeniesAllKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newKeyed()
+		deny, asked := true, 0
+		b.answers["a"] = func(r *http.Request) *http.Response {
+			time.Sleep(100 * time.Millisecond)
+			if r.Host == "b.test" {
+				return reply(200, "")
+			}
+			if asked++; deny {
+				return reply(401, "who?")
+			}
+			return reply(200, "")
+		}
+		tr := mustNew(t, transport.Config{Base: b, Keys: keys(t, 2, "a")})
+		crowd := func() (out map[string]int) {
+			var all sync.WaitGroup
+			var mu sync.Mutex
+			out = map[string]int{}
+			for range 50 {
+				all.Go(func() {
+					status, _, err := do(t, tr, get(t, "http://a.test/"))
+					mu.Lock()
+					defer mu.Unlock()
+					if out[strconv.Itoa(status)]++; errors.Is(err, transport.ErrKeys) {
+						out["ErrKeys"]++
+					}
+				})
+			}
+			all.Wait()
+			return out
+		}
+		began := time.Now()
+		if out := crowd(); out["ErrKeys"]+out["401"] != 50 || asked > 4 || time.Since(began) > 2*time.Second {
+			t.Errorf("%v, %d asked, after %v", out, asked, time.Since(began))
+		}
+		if status, _, err := do(t, tr, get(t, "http://b.test/")); status != 200 || err != nil {
+			t.Errorf("elsewhere: %d, %v", status, err)
+		}
+		time.Sleep(2 * time.Second)
+		asked = 0
+		if out := crowd(); out["ErrKeys"] != 49 || asked != 1 {
+			t.Errorf("after the pause: %v, %d asked", out, asked)
+		}
+		time.Sleep(4 * time.Second)
+		deny = false
+		if out := crowd(); out["200"] != 50 {
+			t.Errorf("served again: %v", out)
+		}
+	})
+}
+
+// A short pause that the server asks for meanwhile does not end that.
+func TestAPauseWhileAllKeysAreDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := mustNew(t, transport.Config{Keys: keys(t, 100, "a"), Attempts: 1, Scope: concerns(provider.IP),
+			Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Path == "/slow" {
+					time.Sleep(200 * time.Millisecond)
+					return reply(429, "", "Retry-After-Ms", "100"), nil
+				}
+				return reply(401, ""), nil
+			})})
+		var all sync.WaitGroup
+		all.Go(func() { do(t, tr, get(t, "http://a.test/slow")) })
+		synctest.Wait()
+		for range 3 {
+			do(t, tr, get(t, "http://a.test/"))
+		}
+		all.Wait()
+		time.Sleep(200 * time.Millisecond)
+		if status, _, err := do(t, tr, get(t, "http://a.test/")); !errors.Is(err, transport.ErrKeys) {
+			t.Errorf("after a pause: %d, %v", status, err)
+		}
+	})
+}
+
+// Two targets that deny their keys are asked as rarely as other servers are.
+func TestTargetsDenyTheirKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := map[string]int{}
+		apply := func(*http.Request) {}
+		tr := mustNew(t, transport.Config{
+			Targets: []transport.Target{{Name: "a", Host: "a.test"}, {Name: "b", Host: "b.test", After: time.Second}},
+			Keys:    []transport.Key{{Name: "a", Target: "a", Apply: apply}, {Name: "b", Target: "b", Apply: apply}},
+			Base: roundTripper(func(r *http.Request) (*http.Response, error) {
+				asked[r.URL.Host]++
+				return reply(401, ""), nil
+			}),
+		})
+		failed := 0
+		for range 60 {
+			if _, _, err := do(t, tr, get(t, "http://any.test/")); errors.Is(err, transport.ErrKeys) {
+				failed++
+			}
+			time.Sleep(time.Second)
+		}
+		if asked["a.test"] > 16 || asked["b.test"] > 16 || failed < 40 {
+			t.Errorf("asked %v, %d failed at once", asked, failed)
+		}
+	})
+}
+
+// Requests in order go on while others, which no key may make, are denied: twenty in a row are at fault themselves.
+// A revoked key is then asked every 10 s.
+func TestDeniedRequestsAmongServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newKeyed()
+		b.answers["a"] = func(r *http.Request) *http.Response {
+			if r.URL.Path == "/secret" {
+				return reply(403, "")
+			}
+			return reply(200, "")
+		}
+		tr := mustNew(t, transport.Config{Base: b, Keys: keys(t, 1000, "a")})
+		for range 10 {
+			for n := range 21 {
+				path := "/secret"
+				if n == 0 {
+					path = "/"
+				}
+				if _, _, err := do(t, tr, get(t, "http://a.test"+path)); err != nil {
+					t.Fatal(n, err)
+				}
+			}
+		}
+		b.answers["a"] = always(403, "revoked")
+		b.count()
+		for range 3600 {
+			do(t, tr, get(t, "http://a.test/"))
+			time.Sleep(time.Second)
+		}
+		if n := b.count()["a"]; n < 360 || n > 400 {
+			t.Errorf("a revoked key was asked %d times in an hour", n)
+		}
+	})
 }
 
 // Requests that a key denied wait for another key, each in a lane of its own. Their waits are not logged one
@@ -58,9 +227,10 @@ func TestWaitsOfDeniedRequestsAreNotAFlood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		b := newKeyed()
-		b.answers["a"], b.answers["b"] = always(403, ""), always(403, "")
 		tr := mustNew(t, transport.Config{Base: b, Keys: keys(t, 5, "a", "b"),
 			Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		do(t, tr, get(t, "http://a.test/"))
+		b.answers["a"], b.answers["b"] = always(403, ""), always(403, "")
 		var all sync.WaitGroup
 		for range 60 {
 			all.Go(func() { do(t, tr, get(t, "http://a.test/")) })

@@ -3,6 +3,7 @@ package transport
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
@@ -177,9 +179,13 @@ func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Res
 	v := &s.verdict
 	c.theirs = c.theirs || v.Theirs
 	served := v.Result == limit.Accepted
+	denied := s.key != nil && v.Answer().Denied && v.Status != http.StatusProxyAuthRequired && !(v.Banned && ofKey(v))
+	if denied { // before it is settled, since the next in line must not go if all are to stay away
+		c.notesDenial(s, in, *resp, last)
+	}
 	c.heed(s, a.Number)
 	if s.key != nil {
-		c.judgeKey(s, in, last)
+		c.judgeKey(s, denied, last)
 	}
 	if s.way.target != nil {
 		c.judgeTarget(s, last)
@@ -216,9 +222,9 @@ func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Res
 // judgeKey notes what an attempt shows of its key. If the request was not processed and another key,
 // or another number of this one, may help, it is sent again. A key is to blame for a denial if another key is then
 // served. If all keys are denied, the request is to blame.
-func (c *call) judgeKey(s *sent, in *classify.Evidence, last bool) {
+func (c *call) judgeKey(s *sent, denied, last bool) {
 	v := &s.verdict
-	others := v.Scope != provider.IP && v.Scope != provider.All // another key may do better
+	others := ofKey(v)
 	switch {
 	case v.Result == limit.Accepted:
 		c.blame(s, v)
@@ -227,8 +233,7 @@ func (c *call) judgeKey(s *sent, in *classify.Evidence, last bool) {
 		c.blame(s, v)
 	case v.Status == http.StatusProxyAuthRequired: // the way to the server wants a password, and no key helps
 		return
-	case v.Answer().Denied:
-		c.blame(s, v)
+	case denied:
 		others = c.others()
 	case v.Misordered: // the next attempt has a new number
 		others = s.key.Ordered
@@ -238,41 +243,88 @@ func (c *call) judgeKey(s *sent, in *classify.Evidence, last bool) {
 	if others && !last && c.getBody != nil && c.ctx.Err() == nil && c.leaf.look() == nil {
 		v.Again, v.Why, s.wait = true, "", 0
 	}
-	if v.Answer().Denied && !v.Again {
-		c.t.deniedByAll(in)
+}
+
+// ofKey reports whether another key may do better.
+func ofKey(v *classify.Verdict) bool { return v.Scope != provider.IP && v.Scope != provider.All }
+
+// notesDenial notes that a key was denied. If the request can ask no other key, all were.
+func (c *call) notesDenial(s *sent, in *classify.Evidence, resp *http.Response, last bool) {
+	c.blame(s, &s.verdict)
+	for k := range c.leaf.ways() {
+		w := c.leaf.by(k)
+		if !last && c.getBody != nil && c.ctx.Err() == nil && w.account != nil && c.isOpen(w) {
+			return
+		}
 	}
+	if in.Body == nil { // a 401 is known by its status alone
+		in.Body = c.words(s, resp)
+	}
+	c.t.deniedByAll(s, in)
 }
 
-// manyFailed requests in a row that failed by denials are told, if nothing was served between.
-const manyFailed = 3
-
-// deniedRow is the requests in a row that failed since all their keys were denied them. Keys that are all unknown to the
-// server, or banned there, cannot be told from requests at fault. So they stay in use.
-type deniedRow struct {
-	count int
-	said  string // the latest answer
-}
-
-// deniedByAll takes in such a request.
-func (t *Transport) deniedByAll(in *classify.Evidence) {
+// deniedByAll takes in that the server of an attempt denied its request with every key. After too many in a row
+// no request waits for this server's keys, until a request may try them again: see keyring.Row.
+func (t *Transport) deniedByAll(s *sent, in *classify.Evidence) {
+	_, sent, _ := s.wire.Times(s.headed)
+	n := s.way.server
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	said := errStatus(in.Status).Error()
+	_, again := n.row.Away()
+	away := n.row.Denied(t.at(), mono.Of(t.group.Time(0), sent))
+	if away == 0 {
+		return
+	}
+	n.denial = fmt.Sprintf("%d %s", in.Status, http.StatusText(in.Status))
 	if words := strings.TrimSpace(string(in.Body[:min(len(in.Body), 200)])); words != "" {
-		said += ": " + text.Sanitize(words)
+		n.denial += ": " + text.Sanitize(words)
 	}
-	t.denied.said = said
-	if t.denied.count++; t.denied.count == manyFailed {
-		t.log.Warn("all keys are denied", "status", in.Status, "answer", said)
+	t.group.Update(func(now mono.Time) {
+		n.stack.Begin(now) // after the pause one request goes alone
+		n.denies = true
+		n.shutIf(true)
+	}, n.limit)
+	if !again {
+		t.log.Warn("all keys are denied", "host", n.partition.Host, "status", in.Status, "answer", n.denial,
+			"asked again in", away)
+		t.note(observe.EventPaused, n.partition, "no request goes with any key, which the server denied: "+n.denial)
 	}
 }
 
-// shown is the state of a key, with that of all keys.
-func (t *Transport) shown(k observe.KeyState) observe.KeyState {
+// keysServe ends what deniedByAll began: a key was served, or somebody says that the keys are in order.
+func (n *node) keysServe(ended bool) {
+	if !ended {
+		return
+	}
+	n.t.group.Update(func(now mono.Time) {
+		n.denies = false
+		n.shutIf(false)
+	}, n.limit)
+	n.t.note(observe.EventBack, n.partition, "requests go with the keys again")
+}
+
+// deniedUntil reports whether the server of a node denies requests with every key, and when one of them asks again.
+func (n *node) deniedUntil() (err *Error) {
+	n.t.mu.Lock()
+	defer n.t.mu.Unlock()
+	until, on := n.row.Away()
+	if !on || until <= n.t.at() {
+		return nil
+	}
+	return &Error{Partition: n.partition, Ready: n.t.group.Time(until),
+		Err: fmt.Errorf("%w: the server denied requests with every key (%s); one asks again in %s", ErrKeys, n.denial,
+			text.Span(until.Sub(n.t.at()).Round(time.Millisecond)))}
+}
+
+// shown is the state of a key, with the servers that deny requests with every key.
+func (t *Transport) shown(k observe.KeyState, a *account) observe.KeyState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if k.State == observe.KeyOK && t.denied.count >= manyFailed {
-		k.State, k.Why = observe.KeyDenied, "requests are denied with every key: "+t.denied.said
+	for p, n := range t.nodes {
+		if until, on := n.row.Away(); on && k.State == observe.KeyOK && (a.target == "" || a.target == p.Target) {
+			k.State, k.Until = observe.KeyDenied, t.group.Time(until)
+			k.Why = p.Host + " denies requests with every key: " + n.denial
+		}
 	}
 	return k
 }
@@ -284,7 +336,7 @@ func (c *call) blame(s *sent, v *classify.Verdict) {
 	defer t.mu.Unlock()
 	switch {
 	case v.Result == limit.Accepted:
-		t.denied.count = 0
+		s.way.server.keysServe(s.way.server.row.Served())
 		for _, in := range t.ring.Served(s.key.in, &c.denied) {
 			t.outLocked(t.keys[in], t.ring.Era(in), observe.KeyDenied)
 		}

@@ -47,8 +47,9 @@ type Key struct {
 	Gap time.Duration
 }
 
-// ErrKeys: all keys are out of use, so the request was not sent. The Error that wraps it gives the
-// reason for each key.
+// ErrKeys: all keys are out of use, or the server denies requests with every key, so the request was not
+// sent. The Error that wraps it gives the reason for each key, or the server's words and, as Ready, when
+// a request asks again.
 var ErrKeys = errors.New("transport: no key is left")
 
 // errRedirect is the error of a request that a server redirected to another host.
@@ -188,14 +189,26 @@ func (k *key) why(out string) string {
 	}[out] + ", since " + k.since.Format(time.RFC3339)
 }
 
-// Readmit puts a key back into use, for example after a payment or the end of a ban. It reports
-// whether the key was out.
+// Readmit puts a key back into use, for example after a payment or the end of a ban. Where a server
+// denies requests with every key, one request asks again at once. Readmit reports whether the key was
+// out, or denied in this way.
 func (t *Transport) Readmit(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := slices.IndexFunc(t.keys, func(k *key) bool { return k.Name == name })
-	if i < 0 || !t.ring.Return(t.keys[i].in) {
+	if i < 0 {
 		return false
+	}
+	denied := false
+	for p, n := range t.nodes {
+		if to := t.keys[i].account.target; to == "" || to == p.Target {
+			ended := n.row.Return()
+			n.keysServe(ended)
+			denied = denied || ended
+		}
+	}
+	if !t.ring.Return(t.keys[i].in) {
+		return denied
 	}
 	t.closeAccountLocked(t.keys[i].account)
 	t.log.Info("key is used again", "key", name)

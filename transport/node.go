@@ -12,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/ability"
+	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/text"
@@ -42,6 +43,7 @@ type node struct {
 	misfit  mono.Time // end of the latest logged misfit of the limit
 	refusal provider.Refusal
 	out     bool // all keys of the account are out
+	denies  bool // the server denies requests with every key
 	said    []provider.Policy
 	takes   takes
 	least   float64     // the usage of a request that costs nothing in the counted units
@@ -56,6 +58,10 @@ type node struct {
 	heads  atomic.Bool     // it is down, and a HEAD may show that it is back: see headFirst
 	mute   atomic.Bool     // a HEAD got no answer in this outage
 	cause  error           // of the outage
+
+	// Of a host, guarded by the Transport's lock:
+	row    keyring.Row
+	denial string // the answer by which row began its latest pause
 }
 
 // newNode makes the node of a partition that has counted nothing in this process.
@@ -222,7 +228,7 @@ func (n *node) refused(said *provider.Observation, asked time.Duration) (pause t
 }
 
 func (n *node) shutIf(yes bool) {
-	yes = yes || n.out
+	yes = yes || n.out || n.denies
 	if yes {
 		n.stack.Close()
 	} else {
@@ -233,9 +239,12 @@ func (n *node) shutIf(yes bool) {
 
 // look returns why no request may wait in line. If the reason is over, it opens the line again.
 func (n *node) look() (err *Error) {
+	if err = n.deniedUntil(); err != nil {
+		return err
+	}
 	out := false
 	n.t.group.Update(func(now mono.Time) {
-		out = n.out
+		out, n.denies = n.out, false
 		if p, on := n.stack.Paused(now); on && p.Next.Sub(now) > n.settings().MaxRetryAfter {
 			err = &Error{Partition: n.partition, Ready: n.t.group.Time(p.Until), Refusal: n.refusal, Err: ErrPaused}
 			return

@@ -111,9 +111,13 @@ type Config struct {
 	// credit. It is also out after three requests in a row that it alone was denied (401, 403),
 	// while other keys were served. It stays out until Readmit, and Snapshot shows it. The request
 	// goes again with another key, within Attempts. If all keys are out, requests fail at once with
-	// ErrKeys. Three requests in a row that all their keys were denied take none out, and the next
-	// ones are sent. A line at level warn has the answer, and Snapshot shows the keys as denied, until a
-	// request is served.
+	// ErrKeys.
+	//
+	// A server may deny requests with every key. After three in a row, requests for it fail at once with
+	// ErrKeys, and the error has the server's words. One request asks again after 1 s, and later after up
+	// to 10 min; Readmit ends that at once. Where the keys have been served, it takes 21 in a row, and
+	// the pause is at most 10 s: those requests may be at fault themselves. A line at level warn has the
+	// answer, and Snapshot shows the keys as denied, until a request is served.
 	//
 	// The Key of a request's Partition is the key that it went with; a credential of the request's
 	// own does not count. A request that was redirected to another host gets no key and fails. If
@@ -406,7 +410,6 @@ type state struct {
 	keyless  bool // a path has no account
 	sessions sessions
 	ring     *keyring.Ring // of keys; the lock guards it
-	denied   deniedRow
 
 	mu      sync.Mutex // guards the partitions, and the states of keys
 	leaves  map[Partition]*leaf

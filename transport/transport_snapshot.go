@@ -194,7 +194,7 @@ func (t *Transport) Snapshot() observe.Snapshot {
 	s := t.view.Snapshot()
 	s.Pauses, s.Resent = t.pauses.Load(), t.resent.Load()
 	for _, k := range t.keys {
-		s.Keys = append(s.Keys, t.shown(t.rested(t.keyState(k), k.account.name)))
+		s.Keys = append(s.Keys, t.shown(t.rested(t.keyState(k), k.account.name), k.account))
 	}
 	s.Keys = append(s.Keys, t.keyStates()...)
 	s.Frozen = t.frozenState()

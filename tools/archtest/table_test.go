@@ -49,7 +49,7 @@ var Table = []Package{
 	{Name: "internal/core/queue", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: pure + " container/heap"},
 	{Name: "internal/core/scheduler", Core: true, Ours: "limit/mono limit internal/core/ability", Std: pure},
 	{Name: "internal/core/stack", Core: true, Ours: "limit/mono limit fairshare pool/backoff internal/core/ability", Std: pure + " encoding/binary"},
-	{Name: "internal/core/keyring", Core: true, Ours: "limit/mono limit", Std: pure + " container/heap"},
+	{Name: "internal/core/keyring", Core: true, Ours: "limit/mono limit pool/backoff", Std: pure + " container/heap"},
 	{Name: "internal/core/dispatch", Core: true, Ours: "limit/mono limit pool/backoff internal/core/queue internal/core/keyring internal/core/stack internal/core/histogram internal/core/scheduler internal/core/ability", Std: pure + " container/heap"},
 
 	{Name: "observe", Core: true, Ours: "limit/mono limit internal/core/histogram", Std: "cmp hash/fnv slices strconv strings time unicode unicode/utf8"},

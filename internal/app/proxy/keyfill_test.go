@@ -103,6 +103,32 @@ func flood(t *testing.T, client func() *http.Client, all int) {
 	running.Wait()
 }
 
+// After three requests that the server denied with every key, a request fails at once. The answer has the server's words,
+// and says when one asks again.
+func TestAllKeysAreDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		c := to(mustURL(t, "http://up.test"), "20/s")
+		c.Upstreams[0].Header = []Field{{"Authorization", "Bearer {key}"}}
+		c.Upstreams[0].Keys = []Key{{Name: "A", Secret: "sk-a-0123456789"}, {Name: "B", Secret: "sk-b-0123456789"}}
+		x := virtual(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			http.Error(w, "account is closed", http.StatusUnauthorized)
+		}), c)
+		for range 3 {
+			if resp, text := x.do("GET", "/", ""); resp.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s: %s", resp.Status, text)
+			}
+		}
+		before := asked
+		resp, text := x.do("GET", "/", "")
+		if resp.StatusCode != http.StatusBadGateway || resp.Header.Get("Retry-After") != "1" || asked != before ||
+			!strings.Contains(text, "no-key-left") || !strings.Contains(text, "401 Unauthorized: account is closed") {
+			t.Errorf("%s, Retry-After %q, %d sent:\n%s", resp.Status, resp.Header.Get("Retry-After"), asked-before, text)
+		}
+	})
+}
+
 // Several keys are filled evenly, each up to its limit, and the server refuses nothing. If one is
 // banned, without credit or revoked, the others are filled as before. After Readmit the excluded
 // one is filled, too.

@@ -268,7 +268,7 @@ func (v *visit) noTurn(e *transport.Error) *refusal {
 			inWords(x.wait), inWords(v.patience.most)))
 	case errors.Is(e, transport.ErrKeys):
 		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusBadGateway, "no-key-left",
-			"No key for the upstream is left", false, true
+			"No key for the upstream is left", false, e.Ready.IsZero()
 		x.detail = fmt.Sprintf("all keys for %s are out of use: %s", name, strings.TrimPrefix(v.said(e.Err), "transport: "))
 	case errors.Is(e, transport.ErrPrice):
 		x.status, x.kind, x.title, x.judged, x.pointless = http.StatusForbidden, "no-price",

@@ -20,22 +20,10 @@ const (
 	// then expired, or were killed, of which there is no notice here. All are forgotten, and the others begin anew.
 	fewDenied = 64
 
-	// longestDenied is the longest pause of a denying key that has ever served anything. The key
-	// may be in order, with a long row of requests at fault.
-	longestDenied = 10 * time.Second
 	// longestProbing is the longest time for which a request that all keys denied lets others go
 	// first.
 	longestProbing = time.Hour
 )
-
-// away is keyring.Away.
-func away(row int, proven bool) time.Duration {
-	pause := backoff.Policy{Base: time.Second, Max: longestPause, Jitter: -1}
-	if proven {
-		pause.Max = longestDenied
-	}
-	return pause.Delay(row, nil)
-}
 
 // isToBlame reports whether the key or the server is at fault, and not the request. That is so if
 // the key has refused twice in a row, denies a request that no other key has denied, or denies

@@ -249,7 +249,7 @@ func New(c Config) (*Dispatcher, error) {
 		return nil, fmt.Errorf("dispatch: Backoff: %w", err)
 	}
 	d := &Dispatcher{queue: c.Queue, backoff: c.Backoff, rand: c.Rand, ended: c.Ended,
-		line: scheduler.New(scheduler.Config{}), ring: keyring.New(len(c.Keys), away),
+		line: scheduler.New(scheduler.Config{}), ring: keyring.New(len(c.Keys), keyring.Pause),
 		denied: map[queue.Ticket]keyring.Denials{}}
 	if d.ended == nil {
 		d.ended = func(queue.Ended) {}

@@ -82,7 +82,7 @@ func (r *Ring) Denied(now mono.Time, k Key, sent mono.Time, d *Denials) (again b
 
 // believes reports whether a request that all keys deny is taken to be at fault. It is not if too
 // many in a row were denied.
-func (r *Ring) believes() bool { return r.row < min(manyBelieved+2*r.own, mostBelieved) }
+func (r *Ring) believes() bool { return r.row < believed(manyBelieved, r.own) }
 
 func (r *Ring) away(y *key, row int) time.Duration {
 	if row < manyDenials {

@@ -4,12 +4,13 @@
 // keyring. Keys are configured beforehand, or a Transport meets them in the requests of its
 // callers.
 //
-//	ring.go    which key a Transport uses next; which are banned, until somebody brings them back
-//	blame.go   key or request at fault for a 401 or 403: how many denials prove it
-//	owners.go  in which account a key counts; where a new key may belong
-//	past.go    a key moves to another account: its answered requests count there
-//	carry.go   a key moves to another account: its usage counts there, without records
-//	frozen.go  memory of idle keys and models: its bound, and what is forgotten first
+//	ring.go        which key a Transport uses next; which are banned, until somebody brings them back
+//	blame.go       key or request at fault for a 401 or 403: how many denials prove it
+//	denied_row.go  after how many denials with every key nobody asks a server, and until when
+//	owners.go      in which account a key counts; where a new key may belong
+//	past.go        a key moves to another account: its answered requests count there
+//	carry.go       a key moves to another account: its usage counts there, without records
+//	frozen.go      memory of idle keys and models: its bound, and what is forgotten first
 //
 // Its laws, each with a test over random histories:
 //
@@ -25,6 +26,9 @@
 //	    have been served with another key. A series of requests that every key denied counts
 //	    against the key, too. A request is at fault only if two keys denied it, or if one key
 //	    denied it six times, or if no other key can be asked.
+//	    Where requests cannot wait, all keys stay away from a server after a row of such requests, and
+//	    longer each time. The row is longer if the server has served them, or if rows of denials have
+//	    proved to be the requests' own fault.
 //	K5  A key that is out of use, or that denied the request, is not picked while another key is
 //	    neither.
 //	K6  Memory is bounded, whatever keys and requests come.
