@@ -417,8 +417,8 @@ func update(j *paceline.Group, f func(now mono.Time), changed []*node, limits ..
 // recall makes a limiter count the requests of earlier processes.
 func (t *Transport) recall(p Partition, own limit.Limiter) {
 	keeps := t.config.Recorder != nil
-	full := !keeps && t.config.StartFull > 0 && p.Scope != ScopeClient && !ability.Lapses(own)
-	if own == nil || !keeps && !full {
+	full := !keeps && t.config.StartFull > 0 && p.Scope != ScopeClient
+	if own == nil || ability.Lapses(own) || !keeps && !full { // a store knows what was sent
 		return
 	}
 	zero := t.group.Time(0)
@@ -426,6 +426,9 @@ func (t *Transport) recall(p Partition, own limit.Limiter) {
 	if full {
 		limit.ReplayFull(own, mono.Of(zero, t.began), t.config.StartFull)
 		return
+	}
+	if r, ok := t.config.Recorder.(Lasting); ok {
+		r.KeepFor(2 * limit.Span(own)) // a bucket needs it twice: see limit.Replay
 	}
 	all, since := t.config.Recorder.Earlier(p, zero)
 	limit.Replay(own, mono.Of(zero, time.Now()), since, all)

@@ -13,6 +13,7 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/fakeconn"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/share"
 	"github.com/paceline-go/paceline/share/sharetest"
 	"github.com/paceline-go/paceline/transport"
@@ -140,5 +141,59 @@ func TestSharedTransport(t *testing.T) {
 		if last := all[59]; last > mono.Time(0).Add(12*time.Second) {
 			t.Errorf("the last arrived at %v", last)
 		}
+	})
+}
+
+// The record of the process before is not counted again in a limit that a store keeps: the store knows it. It does count
+// in the limits beside.
+func TestRecordBesideAStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var store sharetest.Memory
+		var book kept
+		var members []*share.Member
+		if _, err := share.Begin(t.Context(), share.Config{Store: &store, Name: "key", Own: func() limit.Limiter {
+			return limit.MustRolling(20, time.Minute)
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		serve := func(route int64) *base {
+			b := newBase(0, ok)
+			c := transport.Config{Base: b, Recorder: &book, Limit: func(p transport.Partition) limit.Limiter {
+				switch p.Scope {
+				case provider.Key:
+					return limit.MustRolling(20, time.Minute)
+				case provider.Route:
+					return limit.MustRolling(route, time.Minute)
+				}
+				return nil
+			}}
+			c.Share = func(p transport.Partition, made func() limit.Limiter) limit.Limiter {
+				if p.Scope != provider.Key {
+					return made()
+				}
+				m, err := share.Limiter(&store, "key", made)
+				if err != nil {
+					t.Error(err)
+					return made()
+				}
+				members = append(members, m)
+				return m
+			}
+			tr := mustNew(t, c)
+			for range 10 {
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				do(t, tr, get(t, "http://server/").WithContext(ctx))
+				cancel()
+			}
+			return b
+		}
+		if n := len(serve(20).at()); n != 10 {
+			t.Errorf("the first process sent %d", n)
+		}
+		members[0].Close(context.Background())
+		if n := len(serve(16).at()); n != 6 {
+			t.Errorf("the second process sent %d, want 6: 20 at the store, and 16 in the route", n)
+		}
+		members[1].Close(context.Background())
 	})
 }

@@ -281,8 +281,9 @@ type Config struct {
 	// are in use, and Snapshot shows it. As much again is for clients with their own limits. If zero,
 	// 64 MiB.
 	MaxFrozen int64
-	// Recorder keeps a record of sent requests for a later process. If nil, a restart begins with
-	// empty windows, unless StartFull is set.
+	// Recorder keeps a record of sent requests for a later process: package record has one in a file.
+	// Limits that a Share keeps in a store are left alone, since the store knows what was sent. If nil, a
+	// restart begins with empty windows, unless StartFull is set.
 	Recorder Recorder
 	// StartFull is for a service that restarts, and keeps no record: nothing is known of the last
 	// window. Each limit whose window is at most so long counts as used up when New is called. So the
@@ -347,6 +348,21 @@ type LongRecorder interface {
 	Recorder
 	// SendLong is Send for an attempt that Config.NoTimeout names. It may last longer than any other.
 	SendLong(p Partition, cost limit.Cost) (entry int64, err error)
+}
+
+// Namer is a Recorder that names the credentials of callers, so that a later process knows them again. Its
+// names take the place of those of PartitionOf, if Config.Partition is nil.
+type Namer interface {
+	Recorder
+	KeyName(credential string) string
+}
+
+// Lasting is a Recorder that learns for how long requests count.
+type Lasting interface {
+	Recorder
+	// KeepFor asks that requests are kept for at least d, in this process and later ones. It is called with
+	// each new limit, before a request counts there.
+	KeepFor(d time.Duration)
 }
 
 // ErrTakenOver is the error of Recorder.Send if another process sends the requests from now on. The
@@ -607,6 +623,13 @@ func (c *Config) fill() {
 	c.MaxFrozen = cmp.Or(c.MaxFrozen, defaultMaxFrozen)
 	c.Idle = cmp.Or(c.Idle, defaultIdle)
 	c.MaxOutage = cmp.Or(c.MaxOutage, defaultMaxOutage)
+	if named, ok := c.Recorder.(Namer); ok && c.Partition == nil {
+		c.Partition = func(r *http.Request) Partition {
+			p := PartitionBy(r, "")
+			p.Key = named.KeyName(CredentialOf(r))
+			return p
+		}
+	}
 	if c.Partition == nil {
 		c.Partition = PartitionOf
 	}

@@ -19,7 +19,8 @@ var foreign = map[string]string{
 	"observe/prom": "github.com/beorn7/perks github.com/cespare/xxhash/v2 github.com/munnerz/goautoneg github.com/prometheus/client_golang " +
 		"github.com/prometheus/client_model github.com/prometheus/common github.com/prometheus/procfs golang.org/x/sys google.golang.org/protobuf", // of Prometheus
 	"ratetest/service":    "github.com/dunglas/httpsfv",
-	"share":               "golang.org/x/sys", // a clock that goes on in sleep
+	"transport/record":    "github.com/andybalholm/brotli github.com/dunglas/httpsfv github.com/klauspost/compress golang.org/x/sys", // the lock of its file
+	"share":               "golang.org/x/sys",                                                                                        // a clock that goes on in sleep
 	"share/sharetest":     "golang.org/x/sys",
 	"backlog":             "golang.org/x/sys",
 	"backlog/backlogtest": "golang.org/x/sys",

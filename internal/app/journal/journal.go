@@ -411,12 +411,16 @@ func (j *Journal) Sends(now time.Time) ([]Sent, error) {
 	return h.Sends, nil
 }
 
-// KeepFor raises Keep to at least d.
-func (j *Journal) KeepFor(d time.Duration) {
+// KeepFor raises Keep to at least d, for later runs, too: they must not forget what they need before they
+// know their limits.
+func (j *Journal) KeepFor(d time.Duration) error {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.c.Keep = min(max(j.c.Keep, d), longestKeep)
-	j.run.Keep = int64(j.c.Keep)
+	if d = min(d, longestKeep); d <= j.c.Keep {
+		j.mu.Unlock()
+		return nil
+	}
+	j.c.Keep, j.run.Keep = d, int64(d)
+	return j.oneLocked(dated{record: j.run})
 }
 
 // Kept is how far back sends are kept: as far as any run has asked for.

@@ -44,8 +44,7 @@ func (s *Server) recall(limits []Limit) error {
 		}
 	}
 	if s.state != nil {
-		s.state.journal.KeepFor(keep)
-		return nil
+		return s.state.journal.KeepFor(keep)
 	}
 	lock, err := journal.Own(s.c.State)
 	if err != nil {

@@ -66,19 +66,3 @@ func size(t *testing.T, path string) int64 {
 	}
 	return at.Size()
 }
-
-// Requests for nonexistent paths do not take up memory.
-func TestNamesAreBounded(t *testing.T) {
-	s := open(t, filepath.Join(t.TempDir(), "proxy.state"))
-	for i := range 3 * mostNames {
-		p := place{"api", transport.Partition{Route: "GET /" + string(rune('a'+i%26)) + string(rune(0x4e00+i%20000)) + string(rune(0x4e00+i/20000))}}
-		if name := s.name(p); name != p.String() {
-			t.Fatal(name)
-		}
-	}
-	n := 0
-	s.names.Range(func(any, any) bool { n++; return true })
-	if n > mostNames {
-		t.Errorf("%d names are remembered", n)
-	}
-}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/sends"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -59,7 +60,7 @@ func wholePath(path string) string {
 func (s *state) follow(all []journal.Underway) error {
 	for i := range all {
 		u := &all[i]
-		p, err := parsePlace(u.Key)
+		p, err := sends.ParsePlace(u.Key)
 		if err != nil {
 			return err
 		}
@@ -91,7 +92,7 @@ func (l ledger) Underway(p transport.Partition, admit func(limit.Cost) func(limi
 // counts reports whether a request of an earlier process counts in p. A client's own limit counts its
 // requests to all upstreams, also to removed ones.
 func (l ledger) counts(e *place, p transport.Partition) bool {
-	return (e.upstream == l.upstream || p.Scope == transport.ScopeClient) && e.In(p)
+	return (e.Owner == l.upstream || p.Scope == transport.ScopeClient) && e.In(p)
 }
 
 // inherit takes in the outcome of a request of the process before.
@@ -109,11 +110,12 @@ func (s *state) inherit(entry int64, o limit.Outcome) {
 	delete(s.open, entry)
 	s.ended = append(s.ended, endedInFlight{e, o})
 	if s.latest = time.Now(); o.Result != limit.Unsent {
-		past := earlier{e.place, journal.AnswerOf(&o).Counts, e.went, limit.Past{Cost: e.cost, Result: o.Result}}
+		past := sends.Earlier{Place: e.place, Counts: journal.AnswerOf(&o).Counts, Went: e.went,
+			Past: limit.Past{Cost: e.cost, Result: o.Result}}
 		if o.Metered {
 			past.Cost = o.Actual
 		}
-		i := sort.Search(len(s.earlier), func(i int) bool { return s.earlier[i].at.After(past.at) })
+		i := sort.Search(len(s.earlier), func(i int) bool { return s.earlier[i].Counts.After(past.Counts) })
 		s.earlier = slices.Insert(s.earlier, i, past)
 	}
 	s.mu.Unlock()

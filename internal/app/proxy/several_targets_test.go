@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/sends"
 	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -356,11 +357,11 @@ func TestTargetsChange(t *testing.T) {
 // The place of a request in the state file names its target, and older files have none.
 func TestPlacesOfTargets(t *testing.T) {
 	for _, p := range []place{
-		{"llm", transport.Partition{Target: "a|b", Host: "h", Key: "k"}},
-		{"llm", transport.Partition{Host: "h", Resource: "search"}},
-		{"llm", transport.Partition{Host: "h", Route: "GET /"}},
+		{Owner: "llm", Partition: transport.Partition{Target: "a|b", Host: "h", Key: "k"}},
+		{Owner: "llm", Partition: transport.Partition{Host: "h", Resource: "search"}},
+		{Owner: "llm", Partition: transport.Partition{Host: "h", Route: "GET /"}},
 	} {
-		again, err := parsePlace(p.String())
+		again, err := sends.ParsePlace(p.String())
 		if err != nil || !reflect.DeepEqual(again, p) {
 			t.Errorf("%v is read as %v: %v", p, again, err)
 		}

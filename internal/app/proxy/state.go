@@ -2,18 +2,12 @@ package proxy
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/sends"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -37,36 +32,21 @@ type state struct {
 	keep    time.Duration
 	all     bool // the file has everything that was sent
 	lost    bool // there was a file, and it is gone
-	salt    []byte
+	salt    sends.Salt
 	log     *slog.Logger
-	names   sync.Map // the name in the file of each place
-	named   atomic.Int64
+	names   sends.Names
 
 	door  sync.RWMutex                             // held by each record, and guards the next two
 	held  chan struct{}                            // nothing is recorded until it is closed; nil: all is
 	heirs func(entry int64, o limit.Outcome) error // gets the outcomes; nil: no process has taken over
 
 	mu      sync.Mutex
-	earlier []earlier                   // in the order of at; nil once none counts any more
+	earlier []sends.Earlier             // in the order of at; nil once none counts any more
 	latest  time.Time                   // when the latest of them came in
 	open    map[int64]*inFlight         // requests in flight of the process before, by their number in the file
 	ended   []endedInFlight             // those that have ended by now
 	seen    map[transport.Partition]int // how many of ended are in what Earlier returned
 	failed  atomic.Bool
-}
-
-// place is the partition and the client of a request: it counts there.
-type place struct {
-	upstream string
-	transport.Partition
-}
-
-// earlier is a request that an earlier process sent.
-type earlier struct {
-	place
-	at   time.Time // the latest instant at which the server counts it
-	went time.Time
-	limit.Past
 }
 
 // compactFrom is the size from which the file is compacted. A file of this size is read quickly
@@ -83,7 +63,7 @@ func openState(path string, keep, timeout time.Duration, from *daemon.Predecesso
 		return nil, err
 	}
 	_, missing := os.Stat(path + ".salt")
-	salt, err := saltOf(path + ".salt")
+	salt, err := sends.SaltOf(path + ".salt")
 	if err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}
@@ -101,7 +81,7 @@ func openState(path string, keep, timeout time.Duration, from *daemon.Predecesso
 	for i := range h.Sends {
 		// No request arrives later than this. If the clock was set back, the file may name a later
 		// time.
-		e, err := s.earlierOf(&h.Sends[i], s.began.Add(journal.Late+timeout))
+		e, err := sends.EarlierOf(&h.Sends[i], s.began, s.began.Add(journal.Late+timeout))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), j.Close())
 		}
@@ -113,31 +93,19 @@ func openState(path string, keep, timeout time.Duration, from *daemon.Predecesso
 	return s, nil
 }
 
-// earlierOf is a request in the file, which counts at the latest at most.
-func (s *state) earlierOf(sent *journal.Sent, most time.Time) (e earlier, err error) {
-	at := s.began.Add(time.Duration(sent.Counts - s.began.UnixNano()))
-	if at.After(most) {
-		at = most
-	}
-	e = earlier{at: at, went: s.began.Add(time.Duration(sent.Sent - s.began.UnixNano())),
-		Past: limit.Past{Cost: sent.Cost, Result: sent.Result}}
-	e.place, err = parsePlace(sent.Key)
-	return e, err
-}
-
 // recall reads what was sent to an upstream, also by this process, for limits there that begin anew.
 func (s *state) recall(upstream string) {
 	now := time.Now()
-	sends, err := s.journal.Sends(now)
+	sent, err := s.journal.Sends(now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.open) > 0 { // the process before still has requests in flight, which are kept apart
 		return
 	}
-	all := slices.DeleteFunc(slices.Clone(s.earlier), func(e earlier) bool { return e.upstream == upstream })
-	for i := range sends {
-		e, bad := s.earlierOf(&sends[i], now.Add(journal.Late))
-		if err = errors.Join(err, bad); bad == nil && e.upstream == upstream {
+	all := slices.DeleteFunc(slices.Clone(s.earlier), func(e sends.Earlier) bool { return e.Owner == upstream })
+	for i := range sent {
+		e, bad := sends.EarlierOf(&sent[i], s.began, now.Add(journal.Late))
+		if err = errors.Join(err, bad); bad == nil && e.Owner == upstream {
 			all = append(all, e)
 		}
 	}
@@ -145,93 +113,15 @@ func (s *state) recall(upstream string) {
 		s.log.Error("what was sent before a limit began anew is not known", "upstream", upstream, "err", err)
 		return
 	}
-	slices.SortStableFunc(all, func(a, b earlier) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(all, func(a, b sends.Earlier) int { return a.Counts.Compare(b.Counts) })
 	s.earlier, s.latest = all, now
 }
 
-// saltOf reads the salt for the names of credentials in the file, or makes it.
-func saltOf(path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		salt := make([]byte, sha256.Size)
-		_, _ = rand.Read(salt)
-		return salt, os.WriteFile(path, []byte(hex.EncodeToString(salt)), 0o600)
-	}
-	if err != nil {
-		return nil, err
-	}
-	salt, err := hex.DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(salt) != sha256.Size {
-		return nil, fmt.Errorf("%s: expected %d hexadecimal digits; without it, what was sent with clients' own keys is "+
-			"not known again", path, 2*sha256.Size)
-	}
-	return salt, nil
-}
+// place is where a request counts. Its owner is the upstream.
+type place = sends.Place
 
-// String writes a place as parsePlace reads it.
-func (p place) String() string {
-	fields := []string{p.upstream, p.Host, p.Key, p.Model, p.Route, p.Client, p.Resource, p.Target}
-	for len(fields) > leastFields && fields[len(fields)-1] == "" { // as earlier versions write it
-		fields = fields[:len(fields)-1]
-	}
-	for i := range fields {
-		fields[i] = url.QueryEscape(fields[i])
-	}
-	return strings.Join(fields, separator)
-}
-
-// leastFields is how many fields the place of a request has in the file of any version.
-const leastFields = 6
-
-// separator is escaped in fields. It needs no escape in JSON, so the journal writes lines by hand.
-// Older files have & instead.
-const separator = "|"
-
-func parsePlace(s string) (p place, err error) {
-	fields := strings.Split(s, separator)
-	if len(fields) == 1 {
-		fields = strings.Split(s, "&")
-	}
-	to := [...]*string{&p.upstream, &p.Host, &p.Key, &p.Model, &p.Route, &p.Client, &p.Resource, &p.Target}
-	if len(fields) < leastFields || len(fields) > len(to) {
-		return p, fmt.Errorf("%q was not written by a proxy: expected %d to %d fields", s, leastFields, len(to))
-	}
-	for i, f := range fields {
-		if *to[i], err = url.QueryUnescape(f); err != nil {
-			return p, fmt.Errorf("%q: %w", s, err)
-		}
-	}
-	return p, nil
-}
-
-// mostNames is how many names are remembered. A client that asks for nonexistent paths makes more
-// places than are worth remembering.
-const mostNames = 1 << 10
-
-// name is the name of a place in the file, computed once for each place.
-func (s *state) name(p place) string {
-	if name, ok := s.names.Load(p); ok {
-		return name.(string)
-	}
-	name := p.String()
-	if s.named.Add(1) > mostNames {
-		s.named.Store(1)
-		s.names.Clear()
-	}
-	s.names.Store(p, name)
-	return name
-}
-
-// keyName is the name of a credential. It is the same after a restart, and useless to a reader of
-// the file.
-func (s *state) keyName(credential string) string {
-	if credential == "" {
-		return ""
-	}
-	h := hmac.New(sha256.New, s.salt)
-	h.Write([]byte(credential))
-	return hex.EncodeToString(h.Sum(nil)[:8])
-}
+// keyName is the name of a credential. It is the same after a restart.
+func (s *state) keyName(credential string) string { return s.salt.KeyName(credential) }
 
 // partition is partitionOf, with names of credentials that outlive the process.
 func (s *state) partition(r *http.Request) transport.Partition {
@@ -241,7 +131,11 @@ func (s *state) partition(r *http.Request) transport.Partition {
 }
 
 // keepFor keeps sent requests for at least d.
-func (s *state) keepFor(d time.Duration) { s.journal.KeepFor(d) }
+func (s *state) keepFor(d time.Duration) {
+	if err := s.journal.KeepFor(d); err != nil {
+		s.unwritten(err)
+	}
+}
 
 // close is called after the last request.
 func (s *state) close() {
@@ -276,7 +170,7 @@ func (l ledger) send(p transport.Partition, cost limit.Cost, held bool) (int64, 
 	if l.heirs != nil {
 		return 0, transport.ErrTakenOver
 	}
-	return l.journal.Send(journal.Send{Key: l.name(place{l.upstream, p}), Cost: cost, Held: held}, time.Now())
+	return l.journal.Send(journal.Send{Key: l.names.Of(place{Owner: l.upstream, Partition: p}), Cost: cost, Held: held}, time.Now())
 }
 
 // Settle implements transport.Recorder. After a failed write the attempt counts until the end of
@@ -300,7 +194,7 @@ func (s *state) unwritten(err error) {
 // finds keeps in the file what a finds of a partition's limit. It continues from the findings of an
 // earlier process.
 func (l ledger) finds(p transport.Partition, a *fairshare.Auto) limit.Limiter {
-	return l.book.Limiter(l.name(place{l.upstream, p}), a, func(text string, sure bool) {
+	return l.book.Limiter(l.names.Of(place{Owner: l.upstream, Partition: p}), a, func(text string, sure bool) {
 		level := slog.LevelInfo
 		if !sure {
 			level = slog.LevelWarn
@@ -343,12 +237,5 @@ func (l ledger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past
 	if len(l.open) > 0 {
 		l.seen[p] = len(l.ended)
 	}
-	for i := range l.earlier {
-		if e := &l.earlier[i]; l.counts(&e.place, p) {
-			past := e.Past
-			past.At, past.Sent = mono.Of(zero, e.at), mono.Of(zero, e.went)
-			all = append(all, past)
-		}
-	}
-	return all, since
+	return sends.In(l.earlier, zero, func(e *place) bool { return l.counts(e, p) }), since
 }

@@ -1,0 +1,41 @@
+package sends
+
+import (
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+)
+
+// Earlier is a request that an earlier process sent.
+type Earlier struct {
+	Place
+	Counts time.Time // the latest instant at which the server counts it
+	Went   time.Time
+	limit.Past
+}
+
+// EarlierOf is a request in the file, which counts at the latest at most. began is when the file was opened.
+func EarlierOf(sent *journal.Sent, began, most time.Time) (e Earlier, err error) {
+	counts := began.Add(time.Duration(sent.Counts - began.UnixNano()))
+	if counts.After(most) {
+		counts = most
+	}
+	e = Earlier{Counts: counts, Went: began.Add(time.Duration(sent.Sent - began.UnixNano())),
+		Past: limit.Past{Cost: sent.Cost, Result: sent.Result}}
+	e.Place, err = ParsePlace(sent.Key)
+	return e, err
+}
+
+// In returns those that count at a place, for limit.Replay: instant 0 is zero.
+func In(all []Earlier, zero time.Time, counts func(*Place) bool) (past []limit.Past) {
+	for i := range all {
+		if e := &all[i]; counts(&e.Place) {
+			p := e.Past
+			p.At, p.Sent = mono.Of(zero, e.Counts), mono.Of(zero, e.Went)
+			past = append(past, p)
+		}
+	}
+	return past
+}
