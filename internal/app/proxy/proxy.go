@@ -105,7 +105,7 @@ func (p *Proxy) visited(w http.ResponseWriter, r *http.Request, whole bool) *vis
 
 func (p *Proxy) visit(w http.ResponseWriter, v *visit) {
 	r, whole := v.in, v.whole
-	v.answer.ResponseWriter, v.w = w, &v.answer
+	v.answer.ResponseWriter, v.answer.asks, v.w = w, r.Header["Expect"] != nil, &v.answer
 	defer v.log()
 	v.closes = twoLengths(r)
 	if !whole && v.preflight() {

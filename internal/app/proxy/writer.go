@@ -19,7 +19,8 @@ const flushed = 20 * time.Millisecond
 // writer notes the status of the answer, and flushes each part in time.
 type writer struct {
 	http.ResponseWriter
-	status int // 0: nothing yet
+	asks   bool // the client waits for a 100 before it sends the body
+	status int  // 0: nothing yet
 	bytes  int64
 	over   *upgraded // nil: the answer is no upgrade
 
@@ -87,6 +88,9 @@ func (w *writer) Header() http.Header {
 
 // WriteHeader implements http.ResponseWriter.
 func (w *writer) WriteHeader(status int) {
+	if status == http.StatusContinue && w.asks {
+		return // net/http writes one when the upstream's makes the body be read, perhaps at this very moment
+	}
 	if status < 200 || w.status != 0 {
 		w.ResponseWriter.WriteHeader(status)
 		return
