@@ -49,7 +49,8 @@ type LimitState struct {
 	Window    time.Duration `json:"window_ns"`
 	PerWindow int64         `json:"per_window"`
 	// Total is all that was ever counted. Recent is the part of it in the last Window, or since the
-	// beginning if that was later.
+	// beginning if that was later. Of a limit that several processes share, the part of this process has
+	// the Total, and the whole has Recent: see share.Member.
 	Total  int64 `json:"total"`
 	Recent int64 `json:"recent"`
 	// Fits is the server's observed limit per Window, if it is less than PerWindow: see

@@ -313,9 +313,10 @@ func (m *Member) Rules() []limit.Rule {
 }
 
 // AppendUsage implements limit.Describer. It appends the usage of the whole limit as of the last turn,
-// under the Name. The usage is zero, since unknown, where this process has not used the limit for
-// long. Then it appends this process' part, under the Name and ", here": grants that it has not
-// sent, and requests in flight (Open).
+// under the Name. Grants for later count, too, up to what is Allowed. The usage is zero, since unknown,
+// where this process has not used the limit for long. Then it appends this process' part, under the
+// Name and ", here": grants that it has not sent, and requests in flight (Open). That alone has a
+// Total: what this process has settled.
 func (m *Member) AppendUsage(to []limit.Usage, _ mono.Time) []limit.Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()

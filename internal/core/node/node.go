@@ -102,6 +102,7 @@ type Node struct {
 	split    *split // nil: the store is there, as far as it knows
 	splits   uint64
 	flight   limit.Cost
+	total    limit.Cost // all that was ever settled
 	book     limit.Book[sent]
 	answers  []answer
 
@@ -274,7 +275,8 @@ func (n *Node) Room(p mono.Time, cost limit.Cost) mono.Time {
 func (n *Node) Limiter() limit.Limiter { return n.fresh }
 
 // AppendUsage appends the usage of the limit by all nodes, as of the last turn. The usage is zero
-// once all of that has passed. Then it appends the part of this node in the same form.
+// once all of that has passed. Then it appends the part of this node in the same form. That alone has a
+// Total.
 func (n *Node) AppendUsage(to []limit.Usage, p mono.Time) []limit.Usage {
 	now := mono.Min
 	if n.bounds.known {
@@ -284,7 +286,10 @@ func (n *Node) AppendUsage(to []limit.Usage, p mono.Time) []limit.Usage {
 	first := len(to)
 	to = limit.AppendUsage(to, n.fresh, now)
 	for i := range to[first:] {
-		to[first+i].Requests, to[first+i].Retreat = 0, limit.Retreat{}
+		u := &to[first+i]
+		u.Used = min(u.Used, u.Allowed)                        // the rest is grants for later
+		u.Open = min(u.Open, u.Used)                           // in the same way
+		u.Total, u.Requests, u.Retreat = 0, 0, limit.Retreat{} // a turn makes the limiter anew: it has no sum
 	}
 	// The others' usage since then is unknown.
 	if !n.in && max(p, n.last).Sub(n.put) > n.config.TTL+n.config.Late+limit.Span(n.fresh) {
@@ -295,7 +300,7 @@ func (n *Node) AppendUsage(to []limit.Usage, p mono.Time) []limit.Usage {
 	}
 	holds := n.holds()
 	for _, u := range to[first:] {
-		u.Used, u.Open, u.Total, u.Recent, u.Fits = holds[u.Unit], n.flight[u.Unit], 0, 0, 0
+		u.Used, u.Open, u.Total, u.Recent, u.Fits = holds[u.Unit], n.flight[u.Unit], n.total[u.Unit], 0, 0
 		to = append(to, u)
 	}
 	return to
@@ -326,6 +331,13 @@ func (n *Node) Settle(p mono.Time, r *limit.Sent, o *limit.Outcome) {
 			n.pool.add(part{s.from, s.Cost, s.yields})
 		}
 		return
+	}
+	used := &s.Cost
+	if o.Metered {
+		used = &o.Actual
+	}
+	for u, c := range used {
+		n.total[u] += c
 	}
 	n.trip += (n.last.Sub(s.At) - n.trip) / 8
 	n.answers = append(n.answers, answer{at: n.last, cost: s.Cost, outcome: *o})
