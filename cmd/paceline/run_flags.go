@@ -150,7 +150,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.Var(&f.maxHeader, "max-header", "largest headers of a request")
 	p.Var(&f.maxBody, "max-body", "largest body of a request")
 	p.Var(&f.maxResponse, "max-response", "longest part of an answer's body to keep")
-	p.StringVar(&f.progress, "progress", "auto", "auto: one line, rewritten, on a terminal; a time: a new line so often, without a terminal; off")
+	p.StringVar(&f.progress, "progress", "auto", "auto: one line, rewritten, on a terminal, and without one a new line after 30s, then ever more rarely; a time: a new line so often, without a terminal; off")
 	p.StringVar(&f.color, "color", "auto", "auto, always or never")
 	p.StringVar(&f.logLevel, "log-level", "warn", "level of standard error; debug has a line for each answer and expired request")
 	p.StringVar(&f.summary, "summary", "", "file to write the summary to, as JSON")

@@ -27,7 +27,9 @@ func newScreen(w io.Writer, f *runFlags) (*screen.Screen, error) {
 	case "off":
 		c.Plain = true
 	case "auto":
-		c.Plain = mixed
+		if c.Plain = mixed; !mixed && !f.console.quiet {
+			c.Every = screen.Rarely
+		}
 	default:
 		d, err := time.ParseDuration(f.progress)
 		if err != nil || d <= 0 {

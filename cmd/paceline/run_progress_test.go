@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run"
@@ -63,6 +65,33 @@ func TestRates(t *testing.T) {
 		if text, of := rates(c.rate, c.allowed); text+of != c.want {
 			t.Errorf("%v of %v: %s, want %s", c.rate, c.allowed, text+of, c.want)
 		}
+	}
+}
+
+// Without a terminal, as under nohup, systemd or in CI, a line comes now and then, and none if nobody wants one.
+func TestProgressWithoutTerminal(t *testing.T) {
+	for _, c := range []struct {
+		progress string
+		quiet    bool
+		want     int // lines within ten minutes
+	}{
+		{"auto", false, 10 + 5}, {"auto", true, 0}, {"off", false, 0}, {"2m", false, 5},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newRunFlags()
+			f.progress, f.console.quiet, f.out = c.progress, c.quiet, "results.jsonl"
+			s, err := newScreen(io.Discard, &f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			stop := s.Follow(runLines(func() run.Progress { n++; return run.Progress{} }))
+			time.Sleep(10*time.Minute + time.Second)
+			stop()
+			if n != c.want {
+				t.Errorf("--progress %s, quiet %v: %d lines, want %d", c.progress, c.quiet, n, c.want)
+			}
+		})
 	}
 }
 

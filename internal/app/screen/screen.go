@@ -16,9 +16,29 @@ import (
 // rewriteEvery is how often a terminal has its last lines rewritten: often enough to look alive, too rarely to flicker.
 const rewriteEvery = 200 * time.Millisecond
 
+// Rarely is the Config.Every of a log that somebody reads later, such as that of nohup, systemd or CI.
+const Rarely time.Duration = -1
+
+// rarely is the pause before the next line of such a log: a few lines show that all goes well, and a night has not
+// thousands of them.
+func rarely(elapsed time.Duration) time.Duration {
+	switch {
+	case elapsed < 5*time.Minute:
+		return 30 * time.Second
+	case elapsed < time.Hour:
+		return time.Minute
+	}
+	return 5 * time.Minute
+}
+
+func always(every time.Duration) func(time.Duration) time.Duration {
+	return func(time.Duration) time.Duration { return every }
+}
+
 // Config is what a Screen shows.
 type Config struct {
-	// Every is how often a line tells how far the verb is where no lines are rewritten. If zero, never.
+	// Every is how often a line tells how far the verb is where no lines are rewritten. If zero, never,
+	// and if Rarely, ever more rarely as the verb goes on: see rarely.
 	Every time.Duration
 	// Plain says that no lines are rewritten, not even on a terminal.
 	Plain bool
@@ -31,10 +51,11 @@ type Config struct {
 
 // Screen is standard error. Safe for concurrent use.
 type Screen struct {
-	every, after time.Duration
-	color        bool
-	size         func() (columns, rows int) // of the terminal; nil: there is none
-	rewrites     bool                       // whether lines are rewritten
+	pause    func(elapsed time.Duration) time.Duration // until Follow's next look; nil: it has none
+	after    time.Duration
+	color    bool
+	size     func() (columns, rows int) // of the terminal; nil: there is none
+	rewrites bool                       // whether lines are rewritten
 
 	mu     sync.Mutex
 	w      io.Writer
@@ -45,13 +66,19 @@ type Screen struct {
 
 // New returns a Screen that writes to w.
 func New(w io.Writer, c Config) *Screen {
-	s := &Screen{w: w, every: c.Every, after: c.After}
+	s := &Screen{w: w, after: c.After}
+	switch {
+	case c.Every == Rarely:
+		s.pause = rarely
+	case c.Every > 0:
+		s.pause = always(c.Every)
+	}
 	terminal := IsTerminal(w)
 	force := os.Getenv("CLICOLOR_FORCE")
 	s.color = c.Color == "always" || c.Color != "never" && os.Getenv("NO_COLOR") == "" &&
 		(terminal && os.Getenv("TERM") != "dumb" || force != "" && force != "0")
 	if s.rewrites = terminal && !c.Plain && os.Getenv("TERM") != "dumb"; s.rewrites {
-		s.every = rewriteEvery
+		s.pause = always(rewriteEvery)
 	}
 	if terminal {
 		fd := int(w.(*os.File).Fd())
@@ -124,14 +151,14 @@ func (s *Screen) wipeLocked() {
 // lines are not rewritten, the first is shown each time, and another only if it is new. One
 // goroutine at a time calls look.
 func (s *Screen) Follow(look func() []Line) (stop func()) {
-	if s.every == 0 {
+	if s.pause == nil {
 		return func() {}
 	}
 	done, finished := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(finished)
 		began := time.Now()
-		t := time.NewTicker(s.every)
+		t := time.NewTimer(s.pause(0))
 		defer t.Stop()
 		for {
 			select {
@@ -139,6 +166,7 @@ func (s *Screen) Follow(look func() []Line) (stop func()) {
 				if time.Since(began) >= s.after && !s.isFilled() {
 					s.show(look())
 				}
+				t.Reset(s.pause(time.Since(began)))
 			case <-done:
 				return
 			}

@@ -146,7 +146,7 @@ func (v *terminal) narrow(columns int) {
 }
 
 func onTerminal(v *terminal) *Screen {
-	return &Screen{w: v, every: rewriteEvery, rewrites: true, size: func() (int, int) { return v.columns, 24 }}
+	return &Screen{w: v, pause: always(rewriteEvery), rewrites: true, size: func() (int, int) { return v.columns, 24 }}
 }
 
 // Lines of a log stay above, what is rewritten is there once, also after the terminal has become narrower, and is gone at the end.
@@ -216,6 +216,26 @@ func TestScreenPiped(t *testing.T) {
 		line := strings.Repeat("x", 300) + "  n\n"
 		if got, want := b.String(), line+"last errors: 1\n"+line+line+"last errors: 2\n"+line; n != 4 || got != want {
 			t.Errorf("%d times: %q, want %q", n, got, want)
+		}
+	})
+}
+
+// A log of hours has a line soon, and fewer and fewer.
+func TestScreenRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		began := time.Now()
+		var at []time.Duration
+		stop := New(&b, Config{Every: Rarely}).Follow(func() []Line {
+			at = append(at, time.Since(began))
+			return []Line{{{Forms: []string{"x"}}}}
+		})
+		time.Sleep(2*time.Hour + time.Second)
+		stop()
+		const early, middle, late = 10, 55, 12 // lines of 5 minutes, of the rest of the hour, of the second hour
+		if len(at) != early+middle+late || at[0] != 30*time.Second || at[early] != 6*time.Minute ||
+			at[early+middle] != 65*time.Minute || b.String() != strings.Repeat("x\n", len(at)) {
+			t.Errorf("%d lines: %v", len(at), at)
 		}
 	})
 }
