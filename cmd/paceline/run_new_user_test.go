@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
@@ -72,13 +73,21 @@ func TestUsedOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		percent, ofLimit float64
+		gap              time.Duration
 		want             string
 	}{
-		{99.2, 99.2, "99.2 % of the limit"},
-		{99.2, 39, "39.0 % of the limit (bound by the order of nonces: see --nonce-gap)"},
-		{99.2, 0, "bound by the order of nonces"},
+		{99.2, 99.2, 0, "99.2 % of the limit"},
+		{99.2, 39, 0, "39.0 % of the limit (bound by the order of nonces: see --nonce-gap)"},
+		{99.2, 0, 0, "bound by the order of nonces"},
+		{99.2, 99.2, 50 * time.Millisecond, "99.2 % of the limit"},
+		{99.2, 39, 50 * time.Millisecond, "39.0 % of the limit (bound by --nonce-gap 50ms)"},
+		{99.2, 0, 50 * time.Millisecond, "bound by --nonce-gap 50ms"},
 	} {
-		if got := usedOf(c.percent, c.ofLimit, "the limit"); got != c.want {
+		if got := usedOf(c.percent, c.ofLimit, "the limit", c.gap); got != c.want {
+			t.Errorf("%v: %s", c, got)
+		}
+		k := tally.KeyTotals{Key: "A", Percent: c.percent, OfLimit: c.ofLimit}
+		if got := keyText(&k, c.gap); !strings.HasSuffix(got, strings.Replace(c.want, "the limit", "its limit", 1)) {
 			t.Errorf("%v: %s", c, got)
 		}
 	}

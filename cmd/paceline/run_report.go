@@ -198,7 +198,7 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 	if t.Rate > 0 {
 		about += fmt.Sprintf("; %.1f/s", t.Rate)
 		if t.Ceiling > 0 {
-			about += ", " + usedOf(t.Percent, t.OfLimit, f.sharing.ceiling())
+			about += ", " + usedOf(t.Percent, t.OfLimit, f.sharing.ceiling(), f.nonceGap)
 		}
 	}
 	about += roundsText(&t) + usedText(&t)
@@ -222,7 +222,7 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 	}
 	if len(t.Keys) > 1 {
 		for _, k := range t.Keys[:min(len(t.Keys), mostKeys)] {
-			s.Ours(keyText(&k))
+			s.Ours(keyText(&k, f.nonceGap))
 		}
 	}
 	s.Ours(fmt.Sprintf("%s; %v", about, wall.Round(10*time.Millisecond)))
@@ -237,15 +237,20 @@ func noun(n int, one, more string) string {
 	return more
 }
 
-// usedOf says how much of the limits was sent. percent is that of the ceiling, to which the order of nonces belongs.
-func usedOf(percent, ofLimit float64, limits string) string {
+// usedOf says how much of the limits was sent. percent is that of the ceiling, to which the order of nonces belongs:
+// one request at a time, or one each gap.
+func usedOf(percent, ofLimit float64, limits string, gap time.Duration) string {
+	bound, advice := "bound by the order of nonces", ": see --nonce-gap"
+	if gap > 0 {
+		bound, advice = fmt.Sprintf("bound by --nonce-gap %v", gap), ""
+	}
 	switch {
 	case percent <= ofLimit:
 		return fmt.Sprintf("%.1f %% of %s", ofLimit, limits)
 	case ofLimit == 0:
-		return "bound by the order of nonces"
+		return bound
 	}
-	return fmt.Sprintf("%.1f %% of %s (bound by the order of nonces: see --nonce-gap)", ofLimit, limits)
+	return fmt.Sprintf("%.1f %% of %s (%s%s)", ofLimit, limits, bound, advice)
 }
 
 // usedText writes the tokens of all models together. It is empty if they used none.
@@ -294,10 +299,10 @@ func foundText(f *tally.Found, named bool) string {
 }
 
 // keyText describes a key in figures.
-func keyText(k *tally.KeyTotals) string {
+func keyText(k *tally.KeyTotals, gap time.Duration) string {
 	text := fmt.Sprintf("key %s: %d sent, %d done, %d rejected", k.Key, k.Sends, k.Done, k.Rejected)
 	if k.Percent > 0 {
-		text += ", " + usedOf(k.Percent, k.OfLimit, "its limit")
+		text += ", " + usedOf(k.Percent, k.OfLimit, "its limit", gap)
 	}
 	if k.Latency.Mean > 0 {
 		text += "; answers in " + k.Latency.String()
