@@ -23,6 +23,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/permit"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
@@ -37,7 +38,8 @@ type limitFlags struct {
 	schema                                 bool
 	share                                  storeFlags
 
-	c permit.Config // what check reads
+	c   permit.Config // what check reads
+	key string        // the value of keyEnv, as check read it
 }
 
 // noState is the --state without a file.
@@ -162,9 +164,13 @@ func (f *limitFlags) checkPort() error {
 		return fmt.Errorf("--listen %s, expected an address of this machine such as 127.0.0.1:7881", f.listen)
 	case f.keyEnv == "":
 		return errors.New("--listen without --key-env, expected a variable with the key that programs send")
-	case len(os.Getenv(f.keyEnv)) < 16:
-		return fmt.Errorf("--key-env %s: the key has %d bytes, expected 16 or more that nobody guesses", f.keyEnv,
-			len(os.Getenv(f.keyEnv)))
+	}
+	keys, err := format.KeysFromEnv("key-env", []string{f.keyEnv}, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	if f.key = keys[0].Secret; len(f.key) < 16 {
+		return fmt.Errorf("--key-env %s: the key has %d bytes, expected 16 or more that nobody guesses", f.keyEnv, len(f.key))
 	}
 	return nil
 }
@@ -236,7 +242,7 @@ func (f *limitFlags) open(s *permit.Server) (shut func(), err error) {
 	}
 	mux := http.NewServeMux()
 	s.Mount(mux.Handle)
-	h := &http.Server{Handler: permit.Keyed(mux, os.Getenv(f.keyEnv)), ReadHeaderTimeout: 10 * time.Second}
+	h := &http.Server{Handler: permit.Keyed(mux, f.key), ReadHeaderTimeout: 10 * time.Second}
 	permit.Track(h)
 	served := make(chan struct{})
 	go func() {

@@ -21,6 +21,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/permit"
+	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
 const permitLong = `Wait for the turn at a limit of paceline daemon, run a command, and report how it ended.
@@ -101,9 +102,11 @@ func (f *permitFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	w := permit.Want{Limit: args[0], Cost: cost, Bounded: cmd.Flag("max-wait").Changed, MaxWait: f.maxWait}
 	if f.credentialEnv != "" {
-		if w.Credential = os.Getenv(f.credentialEnv); w.Credential == "" {
-			return cli.Exit(cli.ExitConfig, fmt.Errorf("--credential-env %s: it is not set or empty", f.credentialEnv))
+		keys, err := format.KeysFromEnv("credential-env", []string{f.credentialEnv}, os.LookupEnv)
+		if err != nil {
+			return cli.Exit(cli.ExitConfig, err)
 		}
+		w.Credential = keys[0].Secret
 	}
 	child := exec.Command(args[1], args[2:]...)
 	switch {

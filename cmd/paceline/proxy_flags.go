@@ -181,12 +181,12 @@ func (f *proxyFlags) config(cmd *cobra.Command) (c proxy.Config, err error) {
 	c.Share, c.MaxWait, c.Log, c.Access = shareBy(&f.store), orNone(f.maxWait), log, access
 	c.Bounds.Header, c.Bounds.Body, c.Bounds.Frozen = int(f.maxHeader), orAny(int64(f.maxBody)), int64(f.maxFrozen)
 	if c.Clients.List, err = f.clients(); err != nil {
-		return c, cli.Exit(cli.ExitConfig, fmt.Errorf("--client-key-env: %w", err))
+		return c, cli.Exit(cli.ExitConfig, err)
 	}
 	if f.metricsToken != "" {
-		keys, err := format.KeysFromEnv([]string{f.metricsToken}, f.lookup())
+		keys, err := format.KeysFromEnv("metrics-token-env", []string{f.metricsToken}, f.lookup())
 		if err != nil {
-			return c, cli.Exit(cli.ExitConfig, fmt.Errorf("--metrics-token-env: %w", err))
+			return c, cli.Exit(cli.ExitConfig, err)
 		}
 		token := proxy.HashKey(keys[0].Secret)
 		c.Metrics.Token = &token
@@ -264,7 +264,7 @@ func (f *proxyFlags) durations(cmd *cobra.Command) error {
 
 // clients returns the clients with keys in the flags.
 func (f *proxyFlags) clients() (all []proxy.Client, err error) {
-	keys, err := format.KeysFromEnv(f.clientKeyEnv, os.LookupEnv)
+	keys, err := format.KeysFromEnv("client-key-env", f.clientKeyEnv, os.LookupEnv)
 	for _, k := range keys {
 		all = append(all, proxy.Client{Name: k.Name, Keys: []proxy.KeyHash{proxy.HashKey(k.Secret)},
 			MaxWaiting: f.c.Clients.Default.MaxWaiting})
@@ -322,9 +322,9 @@ func (f *proxyFlags) upstream(cmd *cobra.Command) (u proxy.Upstream, err error) 
 	if u.KeyIn, err = proxy.ParseKeyIn(f.keyIn); err != nil {
 		return usage("--key-in %w", err)
 	}
-	keys, err := format.KeysFromEnv(f.keyEnv, f.lookup())
+	keys, err := format.KeysFromEnv("key-env", f.keyEnv, f.lookup())
 	if err != nil {
-		return u, cli.Exit(cli.ExitConfig, fmt.Errorf("--key-env: %w", err))
+		return u, cli.Exit(cli.ExitConfig, err)
 	}
 	for _, k := range keys {
 		u.Keys = append(u.Keys, proxy.Key{Name: k.Name, Secret: proxy.Secret(k.Secret)})

@@ -256,8 +256,8 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 		return usage("--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before")
 	}
 	if len(f.keyEnv) > 0 {
-		if c.Keys, err = format.KeysFromEnv(f.keyEnv, os.LookupEnv); err != nil {
-			return run.Config{}, cli.Exit(cli.ExitConfig, fmt.Errorf("--key-env: %w", err))
+		if c.Keys, err = format.KeysFromEnv("key-env", f.keyEnv, os.LookupEnv); err != nil {
+			return run.Config{}, cli.Exit(cli.ExitConfig, err)
 		}
 		c.BanStatus = f.banStatus
 	}

@@ -120,7 +120,7 @@ func TestRunRefuses(t *testing.T) {
 		{"--limit 20/s --out o --retry-dead outage,limited " + good, 2, "--retry-dead outage,limited, expected --retry-dead=outage,limited, with = in place of the space"},
 		{"--limit 20/s --key-env PL_TEST_KEY --header X:{id} " + good, 2, "--key-env without {key} in --header or --query: no request would have a key, expected such as --header 'Authorization: Bearer {key}'"},
 		{"--limit 20/s a b", 2, "2 files, expected one, or - for standard input; all of them: cat a b | paceline run … -"},
-		{"--limit 20/s --key-env PL_TEST_NONE " + good, 4, "--key-env: the environment variable PL_TEST_NONE is not set"},
+		{"--limit 20/s --key-env PL_TEST_NONE " + good, 4, "--key-env: the environment variable PL_TEST_NONE is not set; expected: export PL_TEST_NONE=…"},
 		{"--limit 20/s --key-env PL_TEST_EMPTY " + good, 4, "--key-env: the environment variable PL_TEST_EMPTY is empty"},
 		{"--limit 20/s --key-env PL_TEST_KEY,PL_TEST_SAME " + good, 4, "--key-env: PL_TEST_KEY and PL_TEST_SAME have the same value: as two keys they would be allowed twice the limit"},
 		{"--limit auto --key-env PL_TEST_KEY --header X:{key} --organization PL_TEST_KEY=a " + good, 2,

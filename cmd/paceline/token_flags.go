@@ -121,13 +121,13 @@ func (f *tokenFlags) client() (*auth.Client, error) {
 		}
 		params.Add(name, strings.TrimSpace(value))
 	}
-	id, err := format.KeysFromEnv([]string{f.idEnv}, os.LookupEnv)
+	id, err := format.KeysFromEnv("oauth-client-id-env", []string{f.idEnv}, os.LookupEnv)
 	if err != nil {
-		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--oauth-client-id-env: %w", err))
+		return nil, cli.Exit(cli.ExitConfig, err)
 	}
-	secret, err := format.KeysFromEnv([]string{f.secretEnv}, os.LookupEnv)
+	secret, err := format.KeysFromEnv("oauth-client-secret-env", []string{f.secretEnv}, os.LookupEnv)
 	if err != nil {
-		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("--oauth-client-secret-env: %w", err))
+		return nil, cli.Exit(cli.ExitConfig, err)
 	}
 	return &auth.Client{
 		TokenURL: u, ID: id[0].Secret, SecretName: secret[0].Name, Secret: secret[0].Secret, Scopes: f.scopes, Params: params,

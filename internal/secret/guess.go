@@ -16,6 +16,21 @@ const (
 // reasons.
 func Guessable(value string) bool { return len(value) < MinLen || Bits(value) < MinBits }
 
+// NamesVariable reports whether a text is plainly the name of an environment variable, such as
+// OPENAI_API_KEY. Other text that should be such a name may be the secret itself, and is not shown.
+func NamesVariable(text string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+	if text == "" || strings.Trim(text[:1], letters) != "" || strings.Trim(text, letters+"0123456789") != "" {
+		return false
+	}
+	for word := range strings.SplitSeq(text, "_") {
+		if !Guessable(word) {
+			return false
+		}
+	}
+	return true
+}
+
 // LooksRandom reports whether a part of a path is a token, as in the addresses of webhooks, and not
 // the name of a thing.
 func LooksRandom(segment string) bool {

@@ -44,6 +44,20 @@ func TestGuessable(t *testing.T) {
 	}
 }
 
+// Keys in place of a variable's name are not shown, however easy they are to guess.
+func TestNamesVariable(t *testing.T) {
+	for _, v := range []string{"OPENAI_API_KEY", "ANTHROPIC_KEY_2", "K1", "_KEY", "MY_COMPANYS_STAGING_OPENROUTER_API_KEY"} {
+		if !NamesVariable(v) {
+			t.Errorf("%q has %.1f bits: it would be taken for a key", v, Bits(v))
+		}
+	}
+	for _, v := range []string{"", "sk-abc", "sk_abc", "hunter2", "gsk_abc123DEF456ghi789", "AKIAIOSFODNN7EXAMPLE", "1234", "9F86D081884C7D659A2FEAA0C55AD015", "postgres://u:p@h/d"} {
+		if NamesVariable(v) {
+			t.Errorf("%q has %.1f bits: it would be shown", v, Bits(v))
+		}
+	}
+}
+
 // A token in a path is told from names, versions and dates.
 func TestLooksRandom(t *testing.T) {
 	for _, v := range []string{

@@ -214,6 +214,7 @@ func TestShare(t *testing.T) {
 	}
 	for was, c := range map[string][2]string{
 		"store: sqlite:limits.db":       {"env: NOT_SET", "proxy.yaml:3:14: env: NOT_SET is not set"},
+		"{store: sqlite:limits.db":      {"{env: postgres://u:hunter2@db/limits", "no variable of the environment has this name"},
 		"fallback: split":               {"fallback: go", `proxy.yaml:3:55: fallback: "go" is none of wait, split`},
 		"weight: 2.5":                   {"weight: 0", `proxy.yaml:3:70: weight: "0" is not above 0`},
 		"weight: 2.5, ":                 {"weight: 1001, ", "1001 is not between 0.001 and 1000"},
@@ -222,7 +223,7 @@ func TestShare(t *testing.T) {
 		"store: sqlite:limits.db, name": {"name", "there is no store"},
 		"limits: [20/s]":                {"limits: auto", "limits that are to be found out cannot be shared by a store"},
 	} {
-		if _, err := read(strings.Replace(sharing, was, c[0], 1)); err == nil || !strings.Contains(err.Error(), c[1]) {
+		if _, err := read(strings.Replace(sharing, was, c[0], 1)); err == nil || !strings.Contains(err.Error(), c[1]) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want %s", c[0], err, c[1])
 		}
 	}

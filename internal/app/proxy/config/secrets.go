@@ -66,8 +66,12 @@ func (r *reader) value(n *node, w *written) (value, from string) {
 // storeFromEnv reads the address of a store.
 func (r *reader) storeFromEnv(n *node, what string) string {
 	value, ok := r.source.Env(r.Text(n, what))
-	if !ok || value == "" {
+	switch {
+	case ok && value != "":
+	case secret.NamesVariable(n.Value):
 		r.Refuse(n, "env: %s is not set, expected the address of a store in it", n.Value)
+	default:
+		r.Refuse(n, "env: no variable of the environment has this name, expected one with the address of a store in it")
 	}
 	return value
 }
@@ -86,7 +90,7 @@ func (r *reader) fromEnv(n *node) (value, from string) {
 		value, ok = r.source.Env(name)
 	}
 	if !ok {
-		if secret.Guessable(name) {
+		if secret.NamesVariable(name) {
 			r.Refuse(n, "env: the variable %s is not set in the environment", name)
 		} else {
 			r.Refuse(n, "env: this variable is not set in the environment; if it is the key itself: want the name of a "+

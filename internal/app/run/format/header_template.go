@@ -18,9 +18,18 @@ type Key struct {
 	Secret string
 }
 
-// KeysFromEnv reads the secret of each key from the environment variable with its name. Errors name
-// the variable, but never show its value.
-func KeysFromEnv(names []string, lookup func(string) (string, bool)) ([]Key, error) {
+// KeysFromEnv reads the secret of each key from the environment variable with its name, as a flag
+// has them. Errors name the flag and the variable, but never show a value. This holds too if the
+// flag has the key itself in place of the variable's name.
+func KeysFromEnv(flag string, names []string, lookup func(string) (string, bool)) ([]Key, error) {
+	keys, err := keysFromEnv(flag, names, lookup)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return keys, nil
+}
+
+func keysFromEnv(flag string, names []string, lookup func(string) (string, bool)) ([]Key, error) {
 	var keys []Key
 	for _, name := range names {
 		name = strings.TrimSpace(name)
@@ -29,8 +38,11 @@ func KeysFromEnv(names []string, lookup func(string) (string, bool)) ([]Key, err
 		}
 		value, set := lookup(name)
 		switch {
+		case !set && !secret.NamesVariable(name):
+			return nil, fmt.Errorf("no environment variable has this name, which is not shown: it looks like a key; expected "+
+				"the name of a variable, such as: export NAME=…; --%s NAME", flag)
 		case !set:
-			return nil, fmt.Errorf("the environment variable %s is not set", secret.SanitizeText(name))
+			return nil, fmt.Errorf("the environment variable %s is not set; expected: export %s=…", name, name)
 		case value == "":
 			return nil, fmt.Errorf("the environment variable %s is empty", name)
 		case !send.IsFieldValue(value) || strings.TrimSpace(value) != value:
