@@ -27,6 +27,32 @@ func TestSaysBanned(t *testing.T) {
 	}
 }
 
+// A key is out of use if the message says it of the key, and of all that the key may do.
+func TestSaysKeyOut(t *testing.T) {
+	for message, want := range map[string]bool{
+		"api_key is banned":                                                    true,
+		"Your API key has been revoked.":                                       true,
+		"This API key was permanently disabled; contact us":                    true,
+		"API key expired. Please renew the API key.":                           true,
+		"The key you provided is suspended":                                    true,
+		"Key banned for abuse":                                                 true,
+		"the key is not banned":                                                false,
+		"An API key may be blocked":                                            false,
+		"the key is blocked from accessing gpt-4":                              false,
+		"API key is disabled for this endpoint":                                false,
+		"This key is suspended until tomorrow":                                 false,
+		"access token is expired":                                              false,
+		"Sorry, you have been blocked":                                         false,
+		"user is banned":                                                       false,
+		"the key is wrong, and nobody knows why it was not rejected or banned": false,
+		"": false,
+	} {
+		if got := provider.SaysKeyOut(message); got != want {
+			t.Errorf("%q: %v", message, got)
+		}
+	}
+}
+
 // A refusal that says in words until when somebody is banned is a ban, and that instant is obeyed. Without
 // an end, and by other statuses, words are not enough.
 func TestBannedUntil(t *testing.T) {

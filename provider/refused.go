@@ -45,6 +45,40 @@ func SaysBanned(message string) bool {
 		slices.Contains(words, "blocked") && slices.ContainsFunc(words, isOne)
 }
 
+// out are what becomes of a key that is out of use for good. An expired one is out, too, unless it is a token, which
+// is renewed.
+var out = []string{"banned", "blacklisted", "blocked", "revoked", "suspended", "deactivated", "disabled", "expired"}
+
+// SaysKeyOut reports whether the message of a refusal says that the key itself is out of use: "api_key is banned",
+// "Your API key has been revoked". A message about a part of the API, a time or a condition does not: "the key is
+// blocked from this model", "the key may be disabled". Nor does one about accounts and addresses.
+func SaysKeyOut(message string) bool {
+	const far = 5 // words between the key and what became of it
+	words := strings.FieldsFunc(strings.ToLower(message), func(c rune) bool { return !unicode.IsLetter(c) })
+	for i, word := range words {
+		if word != "key" && word != "apikey" {
+			continue
+		}
+		for j, fate := range words[i+1 : min(i+1+far, len(words))] {
+			switch {
+			case slices.Contains([]string{"not", "may", "can", "if", "or", "will", "when", "unless"}, fate):
+			case !slices.Contains(out, fate):
+				continue
+			default:
+				return !bounds(words[i+1+j+1:])
+			}
+			break
+		}
+	}
+	return false
+}
+
+// bounds reports whether words after what became of a key say where, or until when.
+func bounds(words []string) bool {
+	return len(words) > 0 && (slices.Contains([]string{"from", "to", "in", "on", "until", "or", "if"}, words[0]) ||
+		words[0] == "for" && len(words) > 1 && slices.Contains([]string{"this", "that", "the", "model", "models"}, words[1]))
+}
+
 // served is the status of providers that refuse with 200.
 var served = []int{http.StatusOK}
 

@@ -58,7 +58,7 @@ It says: api_key is banned
   The response says nothing of limits.
 
 It is a ban, by its words: stop using this key or address, since more requests may make it longer.
-  With --ban-status 401,403, paceline run takes such a key of --key-env out of use.
+  paceline run takes such a key of --key-env out of use.
 `},
 		{"nothing said", "HTTP/1.0 200 OK\n\n", "--at 2026-01-15T12:00:00Z --provider stripe", `200 OK, read as stripe at 2026-01-15 12:00:00 UTC
 

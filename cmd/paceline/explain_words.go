@@ -70,8 +70,9 @@ func (s *saying) advice() string {
 		return classify.Advice(s.now, s.answer.Status, s.o)
 	}
 	const stop = "It is a ban, by its words: stop using this key or address, since more requests may make it longer. "
+	keyOut := provider.SaysKeyOut(provider.Message(s.answer.Body))
 	switch status := s.answer.Status; {
-	case status == http.StatusUnauthorized || status == http.StatusTeapot:
+	case status == http.StatusUnauthorized || status == http.StatusTeapot || status == http.StatusForbidden && keyOut:
 		return stop + "paceline run takes such a key of --key-env out of use."
 	case !s.answer.Said:
 		return stop + "The flag --ban-status of paceline run, such as 401,403, takes such a key out of use."

@@ -14,8 +14,13 @@ import (
 // that may be a refusal, and for answers of servers that refuse with status 200. It is not needed
 // for an event stream, nor for a stream of documents that was not refused.
 func (p *Policy) NeedsBody(a *Evidence) bool {
-	return p.looks(a) && !strings.HasPrefix(contentType(a.Header), "text/event-stream")
+	return p.limitsInBody(a) || saysWhy(a.Status) && !isEvents(a)
 }
+
+// limitsInBody reports whether the body may speak of limits.
+func (p *Policy) limitsInBody(a *Evidence) bool { return p.looks(a) && !isEvents(a) }
+
+func isEvents(a *Evidence) bool { return strings.HasPrefix(contentType(a.Header), "text/event-stream") }
 
 // Glances reports whether to read what comes at once of the body of a served answer: a refusal, or
 // one of its parts, may be in it. It is cheap: Of reads no more where provider.MayRefuse is false.
@@ -89,7 +94,7 @@ func (p *Policy) read(a *Evidence, v *Verdict) {
 	}
 	v.now = nowOf(a)
 	r := provider.Response{Status: a.Status, Header: a.Header}
-	needs := p.NeedsBody(a)
+	needs := p.limitsInBody(a)
 	if needs || refuses {
 		r.Body = a.Body
 	}

@@ -148,6 +148,7 @@ const (
 	whyResends  = "its client tries again by itself"
 	whyDoubt    = "it may have been processed, and is neither idempotent nor has an Idempotency-Key"
 	whyUnpaid   = "there is no credit: waiting does not help"
+	whyKeyOut   = "waiting does not help"
 	whyTooLarge = "it is larger than the limit: it never fits"
 	whyNonce    = "its nonce is used up"
 	whyBanned   = "it is banned"
@@ -270,6 +271,9 @@ func (p *Policy) failed(a *Evidence, v *Verdict) {
 	case why == provider.Unpaid:
 		v.Why, v.Banned = whyUnpaid, true
 		return
+	case keyOut(a, why):
+		v.Why, v.Banned = whyKeyOut, true
+		return
 	case why == provider.TooLarge:
 		v.Why, v.Invalid = whyTooLarge, true
 		return
@@ -332,6 +336,16 @@ func mayHaveServed(a *Evidence, v *Verdict) bool {
 	default:
 		return mayPass(a, why) || switched(a)
 	}
+}
+
+// keyOut reports whether a denial says in words that the key is out of use, without an end. Another one may be served.
+func keyOut(a *Evidence, why provider.Refusal) bool {
+	return why == provider.None && saysWhy(a.Status) && provider.SaysKeyOut(provider.Message(a.Body))
+}
+
+// saysWhy reports whether a status is that of a denial, of which the body may tell what became of the key.
+func saysWhy(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
 // switched reports whether the server changed the protocol though the request did not ask for it.

@@ -53,6 +53,7 @@ func TestVerdicts(t *testing.T) {
 	broken := errors.New("connection reset")
 	refusedDial := fmt.Errorf("Get: %w", &net.OpError{Op: "dial", Err: errors.New("refused")})
 	unpaid := []byte(`{"error":{"code":"insufficient_quota"}}`)
+	keyOut := []byte(`{"error_msg":"api_key is banned"}`)
 	lock := []byte(`{"error":{"code":"lock_timeout"}}`)
 	for _, c := range []struct {
 		name    string
@@ -75,6 +76,10 @@ func TestVerdicts(t *testing.T) {
 		{"its client tries again", classify.Policy{}, classify.Evidence{Err: broken, Idempotent: true, Resends: true}, limit.Unknown, "its client", nil},
 
 		{"served", classify.Policy{}, classify.Evidence{Status: 200}, limit.Accepted, "", nil},
+		{"a key that is banned", classify.Policy{}, classify.Evidence{Status: 403, Body: keyOut}, limit.Failed, "waiting does not help", func(v classify.Verdict) bool { return v.Banned && !v.Invalid }},
+		{"a key that is not known any more", classify.Policy{}, classify.Evidence{Status: 401, Body: keyOut}, limit.Failed, "waiting does not help", func(v classify.Verdict) bool { return v.Banned }},
+		{"such words beside another status", classify.Policy{}, classify.Evidence{Status: 404, Body: keyOut}, limit.Failed, "", func(v classify.Verdict) bool { return !v.Banned && v.Invalid }},
+		{"denied", classify.Policy{}, classify.Evidence{Status: 403, Body: []byte(`{"message":"forbidden"}`)}, limit.Failed, "", func(v classify.Verdict) bool { return !v.Banned && v.Invalid }},
 		{"served, and asks to wait", classify.Policy{}, classify.Evidence{Status: 204, Header: header("Retry-After", "3")}, limit.Accepted, "", func(v classify.Verdict) bool { return v.RetryAfter == 0 }},
 		{"served by half", classify.Policy{}, classify.Evidence{Status: 200, Err: io.ErrUnexpectedEOF, Idempotent: true}, limit.Failed, again, nil},
 		{"served by half, not idempotent", classify.Policy{}, classify.Evidence{Status: 200, Err: io.ErrUnexpectedEOF}, limit.Failed, "may have been processed", func(v classify.Verdict) bool { return v.Invalid }},
@@ -354,7 +359,7 @@ func TestNeedsBody(t *testing.T) {
 		{429, "", "text/event-stream", false},
 		{400, "", "", true}, {402, "", "", true}, {403, "", "", true}, {409, "", "", true}, {413, "", "", true}, {418, "", "", true},
 		{423, "", "", true}, {430, "", "", true}, {498, "", "", true}, {503, "", "", true}, {529, "", "", true},
-		{401, "", "", false}, {404, "", "", false}, {500, "", "", false},
+		{401, "", "", true}, {401, "", "text/event-stream", false}, {404, "", "", false}, {500, "", "", false},
 	} {
 		var p classify.Policy
 		a := classify.Evidence{Status: c.status, Header: header("Content-Type", c.kind), Provider: dialect(c.provider)}

@@ -38,6 +38,7 @@ type job struct {
 	noModel  bool             // there is no such model, as its answer says
 	spared   bool             // its Pool counts an attempt that was not made, since its model or its address is wrong
 	unpaid   bool             // the key has no credit, as its answer says
+	keyOut   bool             // the key is out of use, as its answer says in words
 	noQuota  bool             // the key may not use the model, since its limit is 0
 	unlike   bool             // Config.Success refused its answer
 	misfit   string           // why Config.Shape fails on its answer; empty: it does not

@@ -59,14 +59,15 @@ func (r *judge) deniedItself(j *job) bool {
 	return r.c.keyless && served || r.tally.WasRefused(j.r.ID)
 }
 
-// paysFor reports whether the account without credit, of which an answer speaks, is that of all
-// requests. Where the run knows no key, it is if the requests carry a credential and go to one host.
-// Otherwise the answer is about one page or one host, and others may be served.
-func (r *judge) paysFor(j *job) bool {
+// isForAll reports whether the account without credit, or the key out of use, of which an answer speaks, is that of
+// all requests. Where the run knows no key, it is if the requests carry a credential and go to one host. Otherwise the
+// answer is about one page or one host, and others may be served.
+func (r *judge) isForAll(j *job) bool {
 	if !r.c.keyless {
 		return true
 	}
-	private := slices.ContainsFunc(r.c.Header, func(t format.Template) bool { return secret.PrivateField(t.Name()) })
+	private := slices.ContainsFunc(r.c.Header, func(t format.Template) bool { return secret.PrivateField(t.Name()) }) ||
+		slices.ContainsFunc(r.c.Query, func(t format.Template) bool { return secret.PrivateParameter(t.Name(), "") })
 	for name := range j.r.Header {
 		private = private || secret.PrivateField(name)
 	}

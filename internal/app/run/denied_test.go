@@ -24,8 +24,8 @@ func TestOnlyKeyDenies(t *testing.T) {
 	}{
 		{"A", "", "key A is denied all requests (401, 403), 3 in a row now; one request at a time tests it, more and more rarely, and tests do not count in --attempts",
 			"key A denies all for 1m3s: answered 403 Forbidden"},
-		{"A", `{"error_msg":"api_key is banned"}`, "3 in a row now: answered 403 Forbidden: api_key is banned; one request at a time tests it, more and more rarely, and tests do not count " +
-			"in --attempts; if this is a ban, --ban-status 401,403 takes the key out of use at its first such answer", "key A denies all for 1m3s: answered 403 Forbidden: api_key is banned"},
+		{"A", `{"error_msg":"your IP is banned"}`, "3 in a row now: answered 403 Forbidden: your IP is banned; one request at a time tests it, more and more rarely, and tests do not count " +
+			"in --attempts; if this is a ban, --ban-status 401,403 takes the key out of use at its first such answer", "key A denies all for 1m3s: answered 403 Forbidden: your IP is banned"},
 		{"", "", "the server denies all requests (401, 403), 3 in a row now; one request at a time tests it", "the server denies all for 1m3s: answered 403 Forbidden"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -59,6 +59,78 @@ func TestOnlyKeyDenies(t *testing.T) {
 			v.config.RetryDead = format.AllDead
 			if got = v.run(lines); got.err != nil || got.Done != n || strings.Contains(got.notices, "not answered") {
 				t.Errorf("again: %+v, %v: %s", got.Totals, got.err, got.notices)
+			}
+		})
+	}
+}
+
+// keysOut are denials that say in words that the key is out of use, without an end.
+var keysOut = []struct {
+	status     int
+	body, says string
+}{
+	{403, `{"error_msg":"api_key is banned"}`, "is banned: answered 403 Forbidden: api_key is banned; waiting does not help"},
+	{403, `{"error":{"message":"Your API key has been revoked."}}`, "is banned: answered 403 Forbidden: Your API key has been revoked.; waiting does not help"},
+	{401, `{"error":{"message":"Your API key has been revoked."}}`, "is not accepted: answered 401 Unauthorized: Your API key has been revoked."},
+}
+
+// A key that is out of use by the words of an answer gets nothing more, and no request is lost for it. With 403 each
+// of its requests was asked again and again.
+func TestKeyOutInWords(t *testing.T) {
+	for _, c := range keysOut {
+		for _, names := range [][]string{{"A"}, {"A", "B"}} {
+			synctest.Test(t, func(t *testing.T) {
+				refused := 0
+				v := newInTime(t, oneByOne(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Query().Get("api_key") == "A" {
+						refused++
+						w.WriteHeader(c.status)
+						fmt.Fprint(w, c.body)
+					}
+				}), perSecond(20))
+				v.keys(names...)
+				const n, together = 60, 20
+				got := v.run(requests(n, "http://server/"))
+				done := n * (len(names) - 1)
+				if got.Done != done || got.Left != n-done || got.Dead != 0 || refused > together || len(got.OutOfUse) != 1 ||
+					errors.Is(got.err, pool.ErrExhausted) != (done == 0) {
+					t.Errorf("%d %s of %v: %+v, %v; refused %d times", c.status, c.body, names, got.Totals, got.err, refused)
+				}
+				if strings.Count(got.notices, "key A "+c.says) != 1 {
+					t.Errorf("%d of %v: %s", c.status, names, got.notices)
+				}
+			})
+		}
+	}
+}
+
+// Where the run knows no key, such words end it if its requests carry a credential. Otherwise they may be about one
+// page, and end it as 403 does.
+func TestOwnKeyOutInWords(t *testing.T) {
+	for _, c := range []struct {
+		header, query string
+		ends          bool
+	}{
+		{"X-Api-Key: b", "", true}, {"", "api_key=b", true}, {"", "page=2", false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			v := newInTime(t, oneByOne(func(w http.ResponseWriter, _ *http.Request) {
+				if asked++; asked > 5 {
+					w.WriteHeader(http.StatusForbidden)
+					fmt.Fprint(w, keysOut[0].body)
+				}
+			}), perSecond(20))
+			if c.header != "" {
+				v.config.Header, _ = format.ParseHeaders([]string{c.header})
+			}
+			if c.query != "" {
+				v.config.Query, _ = format.ParseQuery([]string{c.query})
+			}
+			got := v.run(requests(60, "http://server/"))
+			if errors.Is(got.err, pool.ErrExhausted) != c.ends || got.Done != 5 || (got.Dead == 0) != c.ends ||
+				strings.Contains(got.notices, "nothing more is sent") != c.ends {
+				t.Errorf("%s%s: %+v, %v: %s", c.header, c.query, got.Totals, got.err, got.notices)
 			}
 		})
 	}

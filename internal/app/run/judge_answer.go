@@ -104,7 +104,7 @@ func (r *judge) of(j *job) (ans pool.Answer, final bool) {
 	if j.astray = r.hosts.isAstray(j, &ans); j.astray {
 		r.hosts.blame(j, &ans, r.secrets)
 	}
-	if ans.Banned && j.unpaid && !r.paysFor(j) {
+	if ans.Banned && (j.unpaid || j.keyOut) && !r.isForAll(j) {
 		ans.Banned, ans.Invalid, ans.Denied = false, true, true
 	}
 	if ans.Banned {
@@ -165,6 +165,7 @@ func (r *judge) judged(j *job, v *classify.Verdict) (ans pool.Answer) {
 	}
 	ans.Reason = statusText(res.Status)
 	j.unpaid, j.noQuota = v.Said.Refusal == provider.Unpaid, v.Said.Refusal == provider.NoQuota
+	j.keyOut = v.Banned && v.Said.Refusal == provider.None
 	switch s := res.Status; {
 	case v.Result == limit.Unsent:
 		ans.Reason, ans.Returned = res.Err.Error(), r.c.Base != nil // the way to the host is the Base's affair
