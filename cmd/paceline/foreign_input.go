@@ -162,8 +162,12 @@ func (f *runFlags) take(cmd *cobra.Command, in *runInput, c *run.Config) (taken 
 	if isTable && !g.isRows() {
 		return false, g.needsURL(in, head, read, f)
 	}
+	var shown []string
+	if c.Shape != nil {
+		shown = c.Shape.RowColumns()
+	}
 	h, err := format.NewItems(format.ItemsConfig{
-		Read: read, URL: g.url, Operation: g.api.made,
+		Read: read, Shown: shown, URL: g.url, Operation: g.api.made,
 		Body: body, HasBody: g.hasBody || cmd.Flag("body").Changed, NotEmpty: f.prompt.column,
 		ID: g.id, Method: g.method, Header: c.Header, Query: c.Query,
 	})

@@ -94,6 +94,9 @@ func TestRunGiven(t *testing.T) {
 		{"rows.jsonl", `{"email":"ann@x.org","n":1.50,"tags":["a"]}` + "\n", `--url|URL/{row.email}|--body|{"n":{row.n},"t":{row.tags}}`,
 			[]string{`POST /ann@x.org Content-Type: application/json {"n":1.50,"t":["a"]}`}},
 		{"rows.json", "[{\"id\":1},\n {\"id\":2}]", "--url|URL/{row.id}", []string{"GET /1", "GET /2"}},
+		{"rows.jsonl", "{\"id\":1,\"n\":3}\n{\"id\":2,\"nick\":\"y\"}\n", "--url|URL/{row.id}|--select|a=.row.nick,n=.row.n", []string{"GET /1", "GET /2"}},
+		{"few.jsonl", "{\"id\":1}\n{\"id\":2,\"nick\":\"y\"}\n", "--url|URL/{row.id}|--first|1|--select|a=.row.nick", []string{"GET /1"}},
+		{"bare2.csv", "17,x\n", "--no-header|--url|URL/{row.1}|--select|a=.row[\"2\"]", []string{"GET /17"}},
 		{"whole.json", "[{\"url\":\"URL/1\"}, \"URL/2\", {\"url\":\"URL/3\",\n\"method\":\"POST\",\"body\":{\"a\":1}}]", "", []string{"GET /1", "GET /2", `POST /3 Content-Type: application/json {"a":1}`}},
 		{"c.sh", "#!/bin/sh\ncurl 'URL/1' \\\n  -H 'authorization: Bearer abc' \\\n  --data-raw $'{key}=\\'\\u0021' --compressed\n\ncurl -b s=1 URL/2", "", []string{"GET /2 Cookie: s=1", "POST /1 Authorization: Bearer abc" + form + " {key}='!"}},
 		{"c.har", `{"log": {"version": "1.2", "pages": [{"title": "]}, \"entries\": ["}], "entries": [
@@ -116,8 +119,8 @@ func TestRunGiven(t *testing.T) {
 			stdin := ""
 			if piped {
 				stdin, args = text, append(args, "-")
-				if c.name == "ids.txt" || c.name == "bare.csv" {
-					args = append(args, "--input-format", map[string]string{"ids.txt": "lines", "bare.csv": "csv"}[c.name])
+				if form := map[string]string{"ids.txt": "lines", "bare.csv": "csv", "bare2.csv": "csv"}[c.name]; form != "" {
+					args = append(args, "--input-format", form)
 				}
 			} else {
 				args = append(args, write(t, c.name, text))
@@ -148,6 +151,11 @@ func TestRunGivenRefuses(t *testing.T) {
 		{"c.cmd", "curl ^\"https://h^\"\n", "--curl", 4, "FILE: a curl command for cmd.exe, with ^ before its quotes; expected it as for bash"},
 		{"people.csv", people, "--url|https://h/{row.emial}", 2, `FILE:1:1: {row.emial}: there is no column "emial", expected one of id, Full Name, e-mail`},
 		{"people.csv", people, "--url|https://h/{row.id}|--header|X: {row.nme}", 2, `FILE:1:1: {row.nme}: there is no column "nme", expected one of id, Full Name, e-mail`},
+		{"people.csv", people, "--url|https://h/{row.id}|--select|m=.row.idd", 2, `FILE:1:1: --select .row.idd: there is no column "idd", expected one of id, Full Name, e-mail; did you mean id?`},
+		{"people.csv", people, "--url|https://h/{row.id}|--select|m=.row.ID", 2, `FILE:1:1: --select .row.ID: there is no column "ID", expected one of id, Full Name, e-mail; did you mean id?`},
+		{"rows.jsonl", "{\"id\":1,\"name\":\"x\"}\n{\"id\":2,\"nick\":\"y\"}\n", "--url|https://h/{row.id}|--select|a=.row.nick,b=.row.nmae", 4,
+			`invalid input: FILE: --select .row.nmae: there is no column "nmae", expected one of id, name; did you mean name?; nothing was sent`},
+		{"whole.jsonl", `{"url":"https://h/1"}`, "--select|m=.row.id", 4, "invalid input: FILE: --select .row.id: this input has no rows, but whole requests; nothing was sent"},
 		{"people.csv", people, "--url|https://h/{row.e-mail}/{row.full name}", 4, `:2:0`},
 		{"people.csv", people, "--url|https://h/{key}", 2, "--url: {key} is filled in for each attempt, in --header and --query alone"},
 		{"people.csv", people, "--url|https://h/{row.id}|--body|@gone", 2, "--body: open gone: no such file or directory"},

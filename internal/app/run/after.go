@@ -8,6 +8,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
@@ -169,14 +170,14 @@ func (at *attempt) shape() {
 	if r.c.Shape == nil || !endsWell(&at.ans) {
 		return
 	}
-	row, err := r.c.Shape.Row(nil, at.selectable())
-	text := string(row)
-	j.row, j.res.Body = &text, nil
+	v := at.selectable()
+	row, null, err := r.c.Shape.Row(nil, v)
+	line := string(row)
+	j.row, j.res.Body = &line, nil
 	r.sender.Memory.Free(&j.res.Share)
 	if err == nil {
-		if n := r.selected.add(r.c.Shape.IsBlank(row)); n > 0 {
-			r.Say("--select has found nothing in the first %d answers: every field is null; "+
-				"expected such as .body.name for the field name of an answer", n)
+		if r.selected.add(null, v) == fewRows {
+			r.tellNulls(fewRows)
 		}
 		return
 	}
@@ -223,21 +224,31 @@ func (at *attempt) selectable() map[string]any {
 	return v
 }
 
-// fewRows is how many answers show that a selection finds nothing.
+// fewRows is how many answers show that a column of a selection is null in all of them. It may be so for good reason,
+// so that is a notice and ends nothing. An expression that fails is wrong: see trials.compare.
 const fewRows = 20
 
-// selected counts the answers from which a selection made a row, and the rows in which all is null. Safe for
+// selected counts the answers from which a selection made a row, and notes the columns that had a value. Safe for
 // concurrent use.
-type selected struct{ all, blank atomic.Int64 }
+type selected struct {
+	rows   atomic.Int64
+	found  atomic.Uint64
+	sample atomic.Pointer[map[string]any] // the first answer of which a column was null
+}
 
-// add takes in a row. It returns how many rows there are, once, if there are a few and all are blank.
-func (s *selected) add(blank bool) int64 {
-	if !blank {
-		s.all.Add(1)
-		return 0
+// add takes in the mask of a row, and what the row was made of. It returns how many rows there are by now.
+func (s *selected) add(null uint64, of map[string]any) int64 {
+	s.found.Or(^null)
+	if null != 0 {
+		s.sample.CompareAndSwap(nil, &of)
 	}
-	if n := s.blank.Add(1); s.all.Add(1) == fewRows && n == fewRows {
-		return n
+	return s.rows.Add(1)
+}
+
+// tellNulls names the columns that were null in all rows so far.
+func (r *Run) tellNulls(rows int64) {
+	if null, sample := ^r.selected.found.Load(), r.selected.sample.Load(); null != 0 && sample != nil {
+		r.Say("--select has found nothing in %s: %s", text.Count(int(rows), "answer", "answers"),
+			r.c.Shape.Nulls(null, *sample))
 	}
-	return 0
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -67,6 +68,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 	r.planning.again = takesTurns(in)
 	began := time.Now()
 	before, told, wrong := int64(0), reading{c: &r.c, say: r.Say, said: began}, wrongLines{c: &r.c}
+	shown := r.c.shownColumns()
 	for {
 		q, err := r.intake.read(reader)
 		lines, read := reader.Read()
@@ -88,11 +90,15 @@ func (r *Run) Check(name string, in io.Reader) error {
 			return err
 		}
 		t.Totals.Input++
+		shown.see(q)
 		tally.Add(&t.Uses[0].Remaining, q.Cost, 1)
 		r.starts.add(q, (r.c.Decay > 0 || r.c.lasts(q) > 0) && q.Created.IsZero())
 		r.planning.add(q, size)
 	}
 	wrong.end(name)
+	if err := shown.err(name); err != nil {
+		return err
+	}
 	t.Checked = true
 	r.organizations = newOrganizations(&r.c, r.intake.homes) // the first line names the host, and so the provider
 	r.planning.apart = r.c.prices.usual(r.intake.homes) != ""
@@ -119,6 +125,34 @@ func (r *Run) Check(name string, in io.Reader) error {
 		return err
 	}
 	return r.planning.tellModels(r.Teller)
+}
+
+// shownColumns are the columns of rows that --select reads. A row of JSON may lack one; if all do, it is misspelt.
+type shownColumns struct {
+	missing []string        // the columns that no row has had
+	first   *format.Request // the first of the input
+}
+
+func (c *Config) shownColumns() (s shownColumns) {
+	if c.Shape != nil && c.Input.First == 0 { // of the first rows all may lack one
+		s.missing = c.Shape.RowColumns()
+	}
+	return s
+}
+
+// see takes in the row of a request.
+func (s *shownColumns) see(q *format.Request) {
+	s.missing = slices.DeleteFunc(s.missing, q.Shows)
+	if s.first == nil {
+		s.first = q
+	}
+}
+
+func (s *shownColumns) err(input string) error {
+	if s.first == nil || len(s.missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %w; %w", ErrInput, input, s.first.Hidden(s.missing[0]), ErrUnsent)
 }
 
 // changed is the error about a request whose id has ended with other content. dead says that it is a dead letter.

@@ -108,19 +108,42 @@ func TestReasonHasTheWordsOfTheServer(t *testing.T) {
 	}
 }
 
-// A selection that finds nothing in the first answers is said once. One that finds something is not.
+// A column that is null in the first answers, or in all of a few, is said once, with what is there in its place.
 func TestSelectionThatFindsNothing(t *testing.T) {
-	for selection, want := range map[string]int{"name=.json.name": 1, "name=.body.name": 0, ".json.name": 1, ".body.name": 0, "name=.json.name, id=.id": 0} {
+	const body = "name=.body.nmae (.body has no nmae, but n, name; did you mean name?)"
+	for _, c := range []struct {
+		selection string
+		rows      int
+		want      string // empty: nothing is said
+	}{
+		{"name=.body.nmae", 3 * fewRows, "--select has found nothing in 20 answers: " + body},
+		{"name=.body.nmae, id=.id", 3 * fewRows, "--select has found nothing in 20 answers: " + body},
+		{"name=.body.nmae, id=.id", 3, "--select has found nothing in 3 answers: " + body},
+		{"name=.body.nmae", 1, "--select has found nothing in 1 answer: " + body},
+		{".body.nmae", 3 * fewRows, "--select has found nothing in 20 answers: .body.nmae (.body has no nmae, but n, name; did you mean name?)"},
+		{"n=.body.n", fewRows, "--select has found nothing in 20 answers: n=.body.n"},
+		{"name=.body.name", 3 * fewRows, ""},
+		{".body.name", 3, ""},
+		{"late=.body.late", 3 * fewRows, ""},
+		{"late=.body.late", fewRows, ""}, // the latest has it
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			b, url, _ := virtualBench(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"name":"x"}`) })
+			var asked atomic.Int64
+			b, url, _ := virtualBench(t, func(w http.ResponseWriter, _ *http.Request) {
+				late := ""
+				if asked.Add(1) == fewRows {
+					late = `,"late":1`
+				}
+				fmt.Fprintf(w, `{"name":"x","n":null%s}`, late)
+			})
 			var err error
-			if b.config.Shape, err = output.CompileShape(selection, output.JSONL); err != nil {
+			if b.config.Shape, err = output.CompileShape(c.selection, output.JSONL); err != nil {
 				t.Fatal(err)
 			}
 			var told lockedBuffer
 			b.config.Notice = func(s string) { fmt.Fprintln(&told, s) }
 			r := b.made(b.config)
-			text := strings.Join(requests(3*fewRows, url), "\n")
+			text := strings.Join(requests(c.rows, url), "\n")
 			if err := r.Check("in", strings.NewReader(text)); err != nil {
 				t.Fatal(err)
 			}
@@ -133,8 +156,9 @@ func TestSelectionThatFindsNothing(t *testing.T) {
 			if _, err := r.Close(); err != nil {
 				t.Error(err)
 			}
-			if got := strings.Count(told.String(), "--select has found nothing in the first 20 answers"); got != want {
-				t.Errorf("%s: said %d times, want %d: %s", selection, got, want, told.String())
+			said := strings.Count(told.String(), "--select")
+			if c.want == "" && said > 0 || c.want != "" && (said != 1 || !strings.Contains(told.String(), c.want+"\n")) {
+				t.Errorf("%s, %d rows: %s, want %s", c.selection, c.rows, told.String(), c.want)
 			}
 		})
 	}

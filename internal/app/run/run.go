@@ -299,6 +299,9 @@ func (r *Run) Close() (t tally.Totals, err error) {
 	t.Failed, t.Latency = r.tally.Failed.All(), r.tally.Figures.All()
 	r.TellPartly(t.Partly)
 	r.TellCut(t.Length)
+	if rows := r.selected.rows.Load(); rows < fewRows {
+		r.tellNulls(rows)
+	}
 	r.TellUnselected(t.SelectFailed, r.c.Success != nil)
 	err = errors.Join(err, lost, r.store.Close())
 	r.endNote()

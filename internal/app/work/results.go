@@ -57,7 +57,7 @@ func (r *Results) Write(ctx context.Context) (n int, err error) {
 		}
 		switch {
 		case r.Shape != nil && !isDead:
-			if line, err = r.Shape.Row(nil, answer(line)); err != nil {
+			if line, _, err = r.Shape.Row(nil, answer(line)); err != nil {
 				if r.failed++; r.failed == 1 && r.Failed != nil {
 					r.Failed(one.ID, err)
 				}

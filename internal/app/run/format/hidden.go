@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -360,6 +361,17 @@ func (q *Request) Columns(hide Finder) any {
 		}
 	}
 	return all
+}
+
+// Shows reports whether expressions find a column of that name in the row of the request.
+func (q *Request) Shows(name string) bool { return q.row != nil && q.row.Shows(name) }
+
+// Hidden is the error if they do not.
+func (q *Request) Hidden(name string) error {
+	if q.row == nil {
+		return fmt.Errorf("--select .row.%s: this input has no rows, but whole requests", name)
+	}
+	return q.row.Hidden(name)
 }
 
 // Cell returns the row's value in a column.

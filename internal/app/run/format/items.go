@@ -31,6 +31,8 @@ type ItemsConfig struct {
 	Method string
 	// Header and Query are the run's.
 	Header, Query []Template
+	// Shown are columns that a table has to have for the results.
+	Shown []string
 }
 
 // Items is the format of other forms of input: lists of URLs, tables, arrays, curl commands. Its
@@ -67,7 +69,7 @@ func NewItems(c ItemsConfig) (*Items, error) {
 	if !isRows {
 		return h, nil
 	}
-	h.maker = &input.Maker{More: more, Operation: c.Operation}
+	h.maker = &input.Maker{More: more, Operation: c.Operation, Shown: c.Shown}
 	var err error
 	if c.Operation != nil {
 		h.c.Method = c.Operation.Method

@@ -15,6 +15,8 @@ type Maker struct {
 	Operation *Operation
 	// More names further columns, for templates that the sender of the request fills in.
 	More []string
+	// Shown names columns that results show, by their exact names.
+	Shown []string
 }
 
 // Made is a request made from a row.
@@ -39,6 +41,11 @@ func (m *Maker) Check(r *Reader) error {
 	for _, ref := range m.refs() {
 		if _, err := c.find(ref); err != nil {
 			return &Unreadable{r.Errorf(1, 1, "{row.%s}: %v", ref, err)}
+		}
+	}
+	for _, name := range m.Shown {
+		if !c.shows(name) {
+			return &Unreadable{r.Errorf(1, 1, "%v", c.hidden(name))}
 		}
 	}
 	return nil

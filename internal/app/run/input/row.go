@@ -73,6 +73,32 @@ func (c *columns) find(ref string) (int, error) {
 	return 0, noColumn("column", ref, c.names)
 }
 
+// shown are the names under which results show columns: that of a column without a name is its number.
+func (c *columns) shown() []string {
+	names := slices.Clone(c.names)
+	for i, name := range names {
+		if name == "" {
+			names[i] = strconv.Itoa(i + 1)
+		}
+	}
+	return names
+}
+
+// shows reports whether results show a column of that name.
+func (c *columns) shows(name string) bool {
+	_, ok := c.at[name]
+	return ok && name != "" || slices.Contains(c.shown(), name)
+}
+
+// hidden is the error for a column of --select that results do not show.
+func (c *columns) hidden(name string) error {
+	return fmt.Errorf("--select .row.%s: %w", name, noColumn("column", name, c.shown()))
+}
+
+// Shows reports whether results show a column of that name for the row. If not, Hidden is the error.
+func (r *Row) Shows(name string) bool   { return r.of.shows(name) }
+func (r *Row) Hidden(name string) error { return r.of.hidden(name) }
+
 // noColumn is the error for a column that does not exist. It names the existing ones.
 func noColumn(what, ref string, names []string) error {
 	const most = 30
@@ -104,10 +130,7 @@ func (r *Row) First() Cell { return r.cells[0] }
 // its name.
 func (r *Row) All() iter.Seq2[string, Cell] {
 	return func(yield func(string, Cell) bool) {
-		for i, name := range r.of.names {
-			if name == "" {
-				name = strconv.Itoa(i + 1)
-			}
+		for i, name := range r.of.shown() {
 			if !yield(name, r.cells[i]) {
 				return
 			}

@@ -19,6 +19,7 @@
 //	selection.go      --select, compiled: the columns of CSV in their order; quotes of cells,
 //	                  line breaks
 //	select_list.go    NAME=EXPRESSION,…: the columns of --select, split at commas
+//	select_paths.go   which fields an expression reads for sure; what an answer has in their place
 //	order.go          --ordered: results in the order of the input; what waits behind a slow
 //	                  request
 //	bodies.go         --out-dir: a file for each answer; unfinished files; --max-file; its name is by

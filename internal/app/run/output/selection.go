@@ -1,10 +1,10 @@
 package output
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,13 +36,15 @@ type Shape struct {
 	format  RowFormat
 	columns []column
 	whole   *gojq.Code // the expression, if there are no columns
+	reads   [][]string // the paths of whole
 	text    string
 }
 
 type column struct {
-	name string
-	text string
-	code *gojq.Code
+	name  string
+	text  string
+	code  *gojq.Code
+	reads [][]string // see paths
 }
 
 // CompileShape reads a selection. Its errors name the mistake and what was expected, but no flag.
@@ -65,6 +67,7 @@ func CompileShape(selection string, format RowFormat) (*Shape, error) {
 				return nil,
 					fmt.Errorf("%q has no columns, expected such as 'id=.id, name=.body.name' or '{id, name: .body.name}'", selection)
 			}
+			s.reads = paths(query)
 			s.whole, err = compileJQ(selection, query)
 			return s, err
 		}
@@ -84,7 +87,7 @@ func CompileShape(selection string, format RowFormat) (*Shape, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := column{name: p.name, text: query.String()}
+		c := column{name: p.name, text: query.String(), reads: paths(query)}
 		if c.code, err = compileJQ(p.text, query); err != nil {
 			return nil, err
 		}
@@ -133,26 +136,19 @@ func (s *Shape) Head() []byte {
 	return s.record(nil, cells)
 }
 
+// maxMask is how many columns the mask of Row has.
+const maxMask = 64
+
 // Row appends the selection from v, a value as encoding/json reads it into an any. That is one
 // line, or several if an expression has several outputs. A failed expression, or one without
-// output, is null in its column. The error is that of the first failed expression; the row is
-// appended all the same.
-func (s *Shape) Row(b []byte, v any) ([]byte, error) {
+// output, is null in its column. null has a bit for each of the first maxMask columns that is null
+// in all lines. Without columns it is 1 if the only line is null. The error is that of the first
+// failed expression; the row is appended all the same.
+func (s *Shape) Row(b []byte, v any) (row []byte, null uint64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), selectionTakes)
 	defer cancel()
 	if s.whole != nil {
-		all, err := selectionOutputs(ctx, s.whole, v)
-		if err != nil {
-			return append(b, "null\n"...), fmt.Errorf("%s: %w", s.text, err)
-		}
-		from := len(b)
-		for _, one := range all {
-			if b = append(appendJSON(b, one), '\n'); len(b)-from > mostBytes {
-				return append(b[:from], "null\n"...), fmt.Errorf("%s: more than %d bytes of one answer", s.text,
-					mostBytes)
-			}
-		}
-		return b, nil
+		return s.wholeRow(ctx, b, v)
 	}
 	var failed error
 	rows := 1
@@ -163,34 +159,47 @@ func (s *Shape) Row(b []byte, v any) ([]byte, error) {
 			err = fmt.Errorf("more than %d rows of one answer", mostRows)
 		}
 		if err != nil && failed == nil {
-			failed = fmt.Errorf("%s=%s: %w", c.name, c.text, err)
+			failed = fmt.Errorf("%s: %w", c.said(), err)
 		}
 		if err != nil || len(all) == 0 {
 			all = []any{nil}
 		}
+		if i < maxMask && !slices.ContainsFunc(all, func(v any) bool { return v != nil }) {
+			null |= 1 << i
+		}
 		cells[i] = all
 		rows *= len(all)
 	}
-	from, row := len(b), make([]any, len(cells))
+	from, line := len(b), make([]any, len(cells))
 	for n := range rows { // the first column changes fastest, as in jq
 		for i, all := range cells {
-			row[i] = all[n%len(all)]
+			line[i] = all[n%len(all)]
 			n /= len(all)
 		}
-		if b = s.record(b, row); len(b)-from > mostBytes {
-			clear(row)
-			return s.record(b[:from], row), fmt.Errorf("more than %d bytes of one answer", mostBytes)
+		if b = s.record(b, line); len(b)-from > mostBytes {
+			clear(line)
+			return s.record(b[:from], line), null, fmt.Errorf("more than %d bytes of one answer", mostBytes)
 		}
 	}
-	return b, failed
+	return b, null, failed
 }
 
-// IsBlank reports whether a row of Row is one line in which all is null.
-func (s *Shape) IsBlank(row []byte) bool {
-	if s.whole != nil {
-		return string(row) == "null\n"
+// wholeRow is Row without columns.
+func (s *Shape) wholeRow(ctx context.Context, b []byte, v any) (row []byte, null uint64, err error) {
+	all, err := selectionOutputs(ctx, s.whole, v)
+	if err != nil {
+		return append(b, "null\n"...), 1, fmt.Errorf("%s: %w", s.text, err)
 	}
-	return bytes.Equal(row, s.record(nil, make([]any, len(s.columns))))
+	if len(all) == 1 && all[0] == nil {
+		null = 1
+	}
+	from := len(b)
+	for _, one := range all {
+		if b = append(appendJSON(b, one), '\n'); len(b)-from > mostBytes {
+			return append(b[:from], "null\n"...), 1, fmt.Errorf("%s: more than %d bytes of one answer", s.text, mostBytes)
+		}
+	}
+	return b, null, nil
 }
 
 // selectionOutputs returns all outputs of an expression.

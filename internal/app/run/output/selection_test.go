@@ -60,7 +60,7 @@ func TestRow(t *testing.T) {
 			t.Errorf("%s: %v", c.selection, err)
 			continue
 		}
-		got, err := s.Row(s.Head(), value(t, answer))
+		got, _, err := s.Row(s.Head(), value(t, answer))
 		if string(got) != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
 			t.Errorf("%s\n got %q %v\nwant %q %s", c.selection, got, err, c.want, c.fails)
 		}
@@ -79,7 +79,7 @@ func TestRowsOfTooManyBytes(t *testing.T) {
 		fails bool
 	}{{mostBytes/2 - 2, len(",\n"), true}, {mostBytes/2 - 3, mostBytes, false}} { // each is "a,xxx" and the end of the line
 		head := s.Head() // which does not count
-		got, err := s.Row(head, map[string]any{"id": "a", "body": strings.Repeat("x", c.long)})
+		got, _, err := s.Row(head, map[string]any{"id": "a", "body": strings.Repeat("x", c.long)})
 		if len(got)-len(head) != c.want || (err != nil) != c.fails || err != nil && !strings.Contains(err.Error(), "more than 67108864 bytes of one answer") {
 			t.Errorf("two of %d bytes: %d bytes, %v", c.long, len(got), err)
 		}
@@ -96,7 +96,7 @@ func TestOutputsOfTooManyBytes(t *testing.T) {
 		long, want int
 		fails      bool
 	}{{mostBytes/2 - 2, len("null\n"), true}, {mostBytes/2 - 3, mostBytes, false}} { // each is in quotes, and ends a line
-		got, err := s.Row([]byte("before\n"), map[string]any{"body": strings.Repeat("x", c.long)})
+		got, _, err := s.Row([]byte("before\n"), map[string]any{"body": strings.Repeat("x", c.long)})
 		if len(got)-len("before\n") != c.want || (err != nil) != c.fails || c.fails && string(got) != "before\nnull\n" {
 			t.Errorf("two of %d bytes: %d bytes, %v", c.long, len(got), err)
 		}
@@ -181,7 +181,7 @@ func FuzzRow(f *testing.F) {
 			if err == nil && again.String() != s.String() {
 				t.Fatalf("%q is %q, and that %q", selection, s, again)
 			}
-			row, _ := s.Row(nil, v)
+			row, _, _ := s.Row(nil, v)
 			if format == JSONL {
 				for line := range bytes.Lines(row) {
 					if !json.Valid(line) {
