@@ -30,7 +30,7 @@ func openBacklogs(ctx context.Context, address string, existing bool) (backlog.S
 	case errors.Is(err, backlog.ErrNoStore):
 		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w: paceline enqueue FILE --backlog %s makes one", shown, err, shown))
 	case err != nil:
-		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", shown, err))
+		return nil, cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", shown, silent(ctx, err, reach)))
 	}
 	return s, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
@@ -31,7 +32,11 @@ func (f *runFlags) writeBatch(in *runInput, c run.Config, signals <-chan os.Sign
 		return err
 	}
 	file, err := os.OpenFile(f.via.file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil { // another file is not overwritten
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return cli.Exit(cli.ExitConfig,
+			fmt.Errorf("--batch-file %s is there already, and is not overwritten: remove it, or choose another name", f.via.file))
+	case err != nil:
 		return cli.Exit(cli.ExitConfig, fmt.Errorf("--batch-file: %w", err))
 	}
 	n, to := 0, bufio.NewWriter(file)

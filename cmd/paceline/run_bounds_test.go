@@ -65,7 +65,7 @@ func TestRunRetryDeadFlag(t *testing.T) {
 	}
 	away = false
 	if code, _, stderr = paceline("", append(args, "--retry-dead=outage")...); code != 3 || !strings.Contains(stderr, "2 to send, 2 done") ||
-		!strings.HasSuffix(stderr, "\n1 dead: 1 invalid; --retry-dead=invalid sends those again, once that is mended\n") {
+		!strings.HasSuffix(stderr, "\n1 dead: 1 invalid; --retry-dead=invalid sends those again, once the cause that their errors name is gone\n") {
 		t.Errorf("exit %d\n%s", code, stderr)
 	}
 	if code, _, stderr = paceline("", append(args, "--retry-dead", "-o", "json")...); code != 3 || !strings.HasSuffix(stderr, "}\n") || !strings.Contains(stderr, `"offered":1`) {

@@ -231,7 +231,7 @@ func TestRunWrongModel(t *testing.T) {
 		}
 		unsent := fmt.Sprintf("model gpt-9: %d requests were not sent", 400-first)
 		if code != 3 || strings.Count(stderr, "model gpt-9: answered ") != 1 || !strings.Contains(stderr, unsent) ||
-			!strings.Contains(stderr, "100 done") || !strings.Contains(stderr, "400 dead: 400 model; --retry-dead=model sends those again, once that is mended") {
+			!strings.Contains(stderr, "100 done") || !strings.Contains(stderr, "400 dead: 400 model; --retry-dead=model sends those again, once the cause that their errors name is gone") {
 			t.Errorf("%s: exit %d, asked %d times\n%s", c.name, code, asked, stderr)
 		}
 		if n := bytes.Count(errs, []byte(`"response":null,"error":{"code":"model","message":"not sent: answered `)); n != 400-first {

@@ -325,7 +325,7 @@ func TestRunAnswersAsTheyCame(t *testing.T) {
 			t.Errorf("%s with a placeholder: %d hidden in %q and %v, want %q", name, r.Hidden, body, r.Headers, want)
 		}
 	}
-	if strings.Count(stderr, "if an answer repeats the value of PL_PLACEHOLDER, the results show it: a key so short or so simple cannot be told from other text") != 1 {
+	if strings.Contains(stderr, "if an answer repeats the value") { // it is plainly none, and the server is on this machine
 		t.Errorf("said about the placeholder: %s", stderr)
 	}
 }

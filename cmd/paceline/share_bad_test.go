@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/crc32"
 	"net/http"
 	"os"
@@ -116,4 +119,24 @@ func proxyLogging(t *testing.T, log string, flags ...string) (addr string, c *ex
 	text, _ := os.ReadFile(log)
 	t.Fatalf("the proxy says %q", text)
 	return "", nil
+}
+
+// A store that is silent is an error in plain words. Other errors stay as they are.
+func TestSilentStore(t *testing.T) {
+	t.Parallel()
+	over, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	late, other := fmt.Errorf("share/postgres: %w", context.DeadlineExceeded), errors.New("other")
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		want string
+	}{
+		{over, late, "no answer within 10s: expected the address of a server that runs"},
+		{over, other, "other"}, {t.Context(), late, late.Error()},
+	} {
+		if got := silent(c.ctx, c.err, 10*time.Second); got.Error() != c.want {
+			t.Errorf("%v, want %s", got, c.want)
+		}
+	}
 }

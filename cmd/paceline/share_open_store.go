@@ -90,13 +90,22 @@ func openStore(ctx context.Context, address string) (shareStore, error) {
 			return nil, fmt.Errorf("%s: %w", redactedStore(address), err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	const within = 10 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	s, err := open(ctx, scheme+":"+rest)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", redactedStore(address), err)
+		return nil, fmt.Errorf("%s: %w", redactedStore(address), silent(ctx, err, within))
 	}
 	return s, nil
+}
+
+// silent is the error of opening a store, in words if its server did not answer within the time of ctx.
+func silent(ctx context.Context, err error, within time.Duration) error {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+		return fmt.Errorf("no answer within %v: expected the address of a server that runs", within)
+	}
+	return err
 }
 
 // redactedStore is an address without its password.

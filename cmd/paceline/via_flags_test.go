@@ -146,7 +146,7 @@ func TestRunBatchFile(t *testing.T) {
 		if code != 0 || stdout != "" || stderr != "2 prompts are in "+file+"; --via batch with this file sends them at half the price\n" {
 			t.Errorf("%s: exit %d: %s%s", preset, code, stdout, stderr)
 		}
-		if code, _, stderr := paceline("", args...); code != cli.ExitConfig || !strings.Contains(stderr, "file exists") {
+		if code, _, stderr := paceline("", args...); code != cli.ExitConfig || !strings.Contains(stderr, "--batch-file "+file+" is there already, and is not overwritten") {
 			t.Errorf("%s, again: exit %d: %s", preset, code, stderr)
 		}
 		if n := len(server.Report().Verdicts); n != 0 {

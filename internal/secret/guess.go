@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -15,6 +16,17 @@ const (
 // "ollama", "test", "EMPTY" or "sk-no-key-required". Such text may stand in an answer for other
 // reasons.
 func Guessable(value string) bool { return len(value) < MinLen || Bits(value) < MinBits }
+
+// placeholders are words of keys that are no secrets.
+var placeholders = []string{"test", "demo", "dummy", "fake", "example", "placeholder", "changeme", "none", "null", "empty",
+	"no", "not", "your", "any", "anything", "local", "ollama"}
+
+// Placeholder reports whether a value that is easy to guess is plainly no secret, such as "test",
+// "sk-no-key-required" or "ollama", as local servers and examples have it.
+func Placeholder(value string) bool {
+	words := strings.FieldsFunc(strings.ToLower(value), func(c rune) bool { return !unicode.IsLetter(c) })
+	return Guessable(value) && slices.ContainsFunc(words, func(w string) bool { return slices.Contains(placeholders, w) })
+}
 
 // NamesVariable reports whether a text is plainly the name of an environment variable, such as
 // OPENAI_API_KEY. Other text that should be such a name may be the secret itself, and is not shown.

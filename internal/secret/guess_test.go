@@ -44,6 +44,18 @@ func TestGuessable(t *testing.T) {
 	}
 }
 
+// A weak key that is plainly no secret is none to warn about.
+func TestPlaceholder(t *testing.T) {
+	for v, want := range map[string]bool{
+		"test": true, "EMPTY": true, "sk-no-key-required": true, "your-api-key": true, "ollama": true, "test-key-1": true, "not-needed": true,
+		"hunter2": false, "key1": false, "contest": false, "secret": false, "test-h8Zl2Vq0TnXw5KbYcR7m": false, "": false,
+	} {
+		if got := Placeholder(v); got != want {
+			t.Errorf("%q: %v", v, got)
+		}
+	}
+}
+
 // Keys in place of a variable's name are not shown, however easy they are to guess.
 func TestNamesVariable(t *testing.T) {
 	for _, v := range []string{"OPENAI_API_KEY", "ANTHROPIC_KEY_2", "K1", "_KEY", "MY_COMPANYS_STAGING_OPENROUTER_API_KEY"} {

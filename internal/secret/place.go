@@ -35,6 +35,9 @@ func ParsePlace(s string) (Place, error) {
 // Host returns the name or the address of the place, without its port.
 func (p Place) Host() string { return p.host }
 
+// IsLoopback reports whether the place is on this machine.
+func (p Place) IsLoopback() bool { return p.host == "localhost" || net.ParseIP(p.host).IsLoopback() }
+
 // PlaceOf returns the place of a URL that has a scheme and a host.
 func PlaceOf(u *url.URL) Place { return Place{u.Scheme, hostOf(u), portOf(u)} }
 

@@ -76,10 +76,13 @@ func (s *Set) add(p pattern) {
 	}
 }
 
-// Weak returns the names of the keys that New left out, in their order.
+// Weak returns the names of the keys that New left out, in their order. It has none whose value says
+// that it is no secret: see Placeholder.
 func (s *Set) Weak() (names []string) {
 	for _, k := range s.weak {
-		names = append(names, k.Name)
+		if !Placeholder(k.Value) {
+			names = append(names, k.Name)
+		}
 	}
 	return names
 }

@@ -49,10 +49,22 @@ func Open(path string) (*File, error) {
 	}
 	if err := lock(f); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("%s is in use by another run: %w", path, err)
+		return nil, inUse{path, err}
 	}
 	return &File{name: path, regular: true, file: f, isNew: errors.Is(before, os.ErrNotExist), h: locked{f}}, nil
 }
+
+// inUse says that another process has locked a file. The text of the system's error says less.
+type inUse struct {
+	path string
+	err  error
+}
+
+func (e inUse) Error() string {
+	return e.path + " is in use by another run: wait for its end, or choose another file"
+}
+
+func (e inUse) Unwrap() error { return e.err }
 
 // Reopen opens a file that Replace made, to append to it.
 func Reopen(path string) (*File, error) {

@@ -73,7 +73,7 @@ func TestLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "is in use by another run") {
+	if _, err := Open(path); err == nil || err.Error() != path+" is in use by another run: wait for its end, or choose another file" {
 		t.Errorf("a second run on the same file: %v", err)
 	}
 	l.Close()

@@ -77,8 +77,8 @@ func TestRetryDeadOfAClass(t *testing.T) {
 		{"", "a503 b404 c429", 0, 3, 0, "outage invalid limited: 3 dead: 1 outage, 1 limited, 1 invalid; --retry-dead=outage,limited sends those again", "1 1 1"},
 		{"", "a200 b200 c200", 0, 0, 3, "outage invalid limited: 3 dead: 1 outage, 1 limited, 1 invalid; --retry-dead=outage,limited sends those again", "1 1 1"},
 		{"refused", "a200 b200 c200", 0, 0, 3, "outage invalid limited: 3 dead: 1 outage, 1 limited, 1 invalid; --retry-dead=outage,limited sends those again", "1 1 1"},
-		{"outage,limited", "a404 b200 c401", 0, 2, 1, "invalid invalid refused: 3 dead: 1 refused, 2 invalid; --retry-dead=refused,invalid sends those again, once that is mended (refused: 1 had no credential; --key-env NAME and --header 'Authorization: Bearer {key}' send one)", "2 1 2"},
-		{"outage,limited", "a200 b200 c200", 0, 0, 3, "invalid invalid refused: 3 dead: 1 refused, 2 invalid; --retry-dead=refused,invalid sends those again, once that is mended", "2 1 2"},
+		{"outage,limited", "a404 b200 c401", 0, 2, 1, "invalid invalid refused: 3 dead: 1 refused, 2 invalid; --retry-dead=refused,invalid sends those again, once the cause that their errors name is gone (refused: 1 had no credential; --key-env NAME and --header 'Authorization: Bearer {key}' send one)", "2 1 2"},
+		{"outage,limited", "a200 b200 c200", 0, 0, 3, "invalid invalid refused: 3 dead: 1 refused, 2 invalid; --retry-dead=refused,invalid sends those again, once the cause that their errors name is gone", "2 1 2"},
 		{"all", "a200 b500 c200", 2, 1, 0, "invalid failed refused: 1 dead: 1 failed; --retry-dead=failed sends those again", "3 2 3"},
 	} {
 		for w := range strings.FieldsSeq(c.answers) {

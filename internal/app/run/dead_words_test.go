@@ -59,7 +59,7 @@ func TestWordsAboutTheExpired(t *testing.T) {
 	srv, _ := counting(t, func(w http.ResponseWriter, q *http.Request) { w.WriteHeader(http.StatusNotFound) })
 	for out, want := range map[string]string{
 		"":  "1 dead: 1 invalid; 1 expired; --retry-dead=expired --renew sends those again",
-		"-": "1 dead: 1 invalid; --retry-dead=invalid sends those again, once that is mended",
+		"-": "1 dead: 1 invalid; --retry-dead=invalid sends those again, once the cause that their errors name is gone",
 	} {
 		b := newBench(t)
 		dead := output.DeadBeside(b.config.Out)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -161,5 +162,36 @@ func TestSelectionThatFindsNothing(t *testing.T) {
 				t.Errorf("%s, %d rows: %s, want %s", c.selection, c.rows, told.String(), c.want)
 			}
 		})
+	}
+}
+
+// A weak key is worth a notice, unless it is plainly no secret, or its server is on this machine.
+func TestWeakKeys(t *testing.T) {
+	for _, c := range []struct {
+		key, home string
+		want      bool
+	}{
+		{"hunter2", "https://api.example.com", true}, {"ollama", "https://api.example.com", false},
+		{"hunter2", "http://127.0.0.1:9999", false}, {"hunter2", "http://localhost", false}, {"hunter2", "http://[::1]:1", false},
+		{"hunter2", "http://10.0.0.1", true}, {"hunter2", "http://localhost.example.com", true},
+	} {
+		b := newBench(t)
+		b.config.Keys = []format.Key{{Name: "A", Secret: c.key}}
+		var err error
+		if b.config.Header, err = format.ParseHeaders([]string{"X-Key: {key}"}); err != nil {
+			t.Fatal(err)
+		}
+		var told lockedBuffer
+		b.config.Notice = func(s string) { fmt.Fprintln(&told, s) }
+		r := b.made(b.config)
+		if err := errors.Join(r.Check("in", strings.NewReader(request("a", c.home+"/"))), r.Open()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Contains(told.String(), "if an answer repeats the value of A"); got != c.want {
+			t.Errorf("%s at %s: %s", c.key, c.home, told.String())
+		}
 	}
 }

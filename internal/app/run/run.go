@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send/outgoing"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/pool"
@@ -163,9 +165,8 @@ func (r *Run) Open() error {
 	if r.tally.Checked { // counted here, so that a run that ends at once has these figures, too
 		r.tally.Skipped()
 	}
-	if weak := r.secrets.Weak(); len(weak) > 0 && !r.tally.Resumes() {
-		r.Say("if an answer repeats the value of %s, the results show it: a key so short or so simple cannot be told "+
-			"from other text", strings.Join(weak, " or "))
+	if !r.tally.Resumes() {
+		r.tellWeak()
 	}
 	if open := r.store.History.Doubts; len(open) > 0 { // a second Ctrl-C, too, leaves some that may have been served
 		r.TellOpen(open, r.store.Journal.Path())
@@ -183,6 +184,16 @@ func (r *Run) Open() error {
 	}
 	r.course.ahead(len(r.groups)*r.c.Queue, len(r.groups)*r.flights.most())
 	return nil
+}
+
+// tellWeak names the keys that results may show. Those of servers on this machine are of tests.
+func (r *Run) tellWeak() {
+	isLocal := len(r.intake.homes) > 0 && !slices.ContainsFunc(r.intake.homes,
+		func(p secret.Place) bool { return !p.IsLoopback() })
+	if weak := r.secrets.Weak(); len(weak) > 0 && !isLocal {
+		r.Say("if an answer repeats the value of %s, the results show it: a key so short or so simple cannot be told "+
+			"from other text", strings.Join(weak, " or "))
+	}
 }
 
 // Send reads the input and sends its requests. It returns nil if every request that was read has

@@ -319,6 +319,9 @@ func (l *Limits) compare(ctx context.Context, name, here string) (wrong, err err
 	if err == nil || errors.Is(err, errSeen) {
 		return wrong, nil
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %v", reach)
+	}
 	return nil, fmt.Errorf("%w: %w", failed, err)
 }
 

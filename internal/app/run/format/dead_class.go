@@ -161,7 +161,7 @@ func (e *DeadEnds) String() string {
 	case set == 1<<DeadHeld:
 		again += ", although the server may have served them: they were sent, and no answer came"
 	default:
-		again += ", once that is mended"
+		again += ", once the cause that their errors name is gone"
 		if set.Has(DeadHeld) {
 			again += " (held: the server may have served them, and no answer came)"
 		}

@@ -19,11 +19,11 @@ func TestEndsInWords(t *testing.T) {
 			Dead: of(DeadOutage, DeadFailed, DeadLimited, DeadMisnumbered), Again: true},
 		"1 dead: 1 expired; --retry-dead=expired sends those again": {Dead: of(DeadExpired), Again: true},
 		"1 dead: 1 refused": {Dead: of(DeadRefused)},
-		"3 expired; --retry-dead=expired --renew sends those again":                                                                                                                         {Lapsed: 3, Again: true},
-		"2 dead: 1 outage, 1 invalid; 3 expired; --retry-dead=outage,expired --renew sends those again":                                                                                     {Dead: of(DeadOutage, DeadInvalid), Lapsed: 3, Again: true},
-		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once that is mended (redirect: --key-host)":                                                                           {Dead: of(DeadRedirected), KeyHost: 1, Again: true},
-		"1 dead: 1 refused; --retry-dead=refused sends those again, once that is mended (refused: 1 had no credential; --key-env NAME and --header 'Authorization: Bearer {key}' send one)": {Dead: of(DeadRefused), Bare: 1, Again: true},
-		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once that is mended":                                                                                                  {Dead: of(DeadRedirected), Again: true},
+		"3 expired; --retry-dead=expired --renew sends those again":                                                                                                                                                   {Lapsed: 3, Again: true},
+		"2 dead: 1 outage, 1 invalid; 3 expired; --retry-dead=outage,expired --renew sends those again":                                                                                                               {Dead: of(DeadOutage, DeadInvalid), Lapsed: 3, Again: true},
+		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once the cause that their errors name is gone (redirect: --key-host)":                                                                           {Dead: of(DeadRedirected), KeyHost: 1, Again: true},
+		"1 dead: 1 refused; --retry-dead=refused sends those again, once the cause that their errors name is gone (refused: 1 had no credential; --key-env NAME and --header 'Authorization: Bearer {key}' send one)": {Dead: of(DeadRefused), Bare: 1, Again: true},
+		"1 dead: 1 redirect; --retry-dead=redirect sends those again, once the cause that their errors name is gone":                                                                                                  {Dead: of(DeadRedirected), Again: true},
 	} {
 		if got := e.String(); got != want {
 			t.Errorf("%s\nwant %s", got, want)

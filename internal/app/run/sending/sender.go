@@ -235,6 +235,9 @@ func (s *Sender) reason(ctx context.Context, hide format.Finder, err error) erro
 		err = e.Err
 	}
 	msg := withoutAddresses(err.Error())
+	if errors.Is(err, context.Canceled) {
+		msg = "the run broke it off before its answer"
+	}
 	msg = strings.TrimPrefix(msg, "net/http: ")
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		msg = "the connection was closed before the whole answer was read"

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 )
 
@@ -33,5 +34,15 @@ func TestWhyUnanswered(t *testing.T) {
 				t.Errorf("%v: %q, want %q", res.Err, got, want)
 			}
 		}
+	}
+}
+
+// What the user broke off says so, and not how the program knows it.
+func TestBrokenOffInWords(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := (&Sender{}).reason(ctx, secret.New(nil), fmt.Errorf("Get: %w", context.Canceled))
+	if err.Error() != "the run broke it off before its answer" || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }
