@@ -166,7 +166,12 @@ func (p part) Earlier(in transport.Partition, zero time.Time) (all []limit.Past,
 		f.earlier, f.all = nil, true
 		return nil, mono.Min
 	}
-	return sends.In(f.earlier, zero, func(e *sends.Place) bool { return e.Owner == p.name && e.In(in) }), since
+	for i := range f.earlier {
+		if e := &f.earlier[i]; e.Owner == p.name && e.In(in) {
+			all = append(all, e.From(zero))
+		}
+	}
+	return all, since
 }
 
 // KeepFor implements transport.Lasting.

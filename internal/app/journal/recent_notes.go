@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,20 +21,36 @@ import (
 // with which keys. So one counts what another sent with the same key a moment ago, whichever files these have.
 type Note struct {
 	PID     int
+	Door    string // the command of the process: run, exec or proxy
+	Began   int64  // ns since 1970
 	Journal string // the path of what it sends
 	Copied  bool   // what still counts of Journal is in the folder, too
+	Follows bool   // Journal has what earlier processes wrote there, too
+	Places  bool   // the keys in Journal are Places
+	Idle    bool   // the process waits for programs, and sends for none
+	Led     bool   // paceline exec leads the requests of the process, and notes those to its own servers
 	// Keys are the names of its keys in Journal, by DigestOf of their values.
 	Keys map[string]string
 	// Servers are those that get its requests. If empty, they are not known.
 	Servers []string
 	Keep    time.Duration // how far back its sends matter
+	// Way says for each of its servers how another program sends there by this one, so that both count
+	// together. Without it, that program cannot.
+	Way map[string]string
+
+	// AnyKey means that every key may be one of the process: its clients bring keys.
+	AnyKey bool `json:"-"`
 
 	path string
 	lock *Lock
 }
 
-// DigestOf stands for the value of a key in a file. For requests without a key, it stands for their server.
+// DigestOf stands for a credential in a file, as secret.Credential finds it: for the key without the word in
+// front, such as Bearer. For requests without a key, it stands for their server.
 func DigestOf(value string) string {
+	if _, key, is := strings.Cut(value, " "); is {
+		value = key
+	}
 	sum := sha256.Sum256([]byte("paceline: " + value))
 	return hex.EncodeToString(sum[:16])
 }
@@ -46,20 +63,22 @@ func (s *Note) Begin(folder string, now time.Time) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	s.path = filepath.Join(folder, fmt.Sprintf("%d-%d.json", s.PID, now.UnixNano()))
+	s.Began = now.UnixNano()
+	s.path = filepath.Join(folder, fmt.Sprintf("%d-%d.json", s.PID, s.Began))
 	s.Journal = cmp.Or(s.Journal, s.own())
 	lock, err := Own(s.path)
 	if err != nil {
 		return err
 	}
 	s.lock = lock
-	return s.write()
+	return s.Write()
 }
 
 // own is the path of a journal beside the note.
 func (s *Note) own() string { return strings.TrimSuffix(s.path, ".json") + ".journal" }
 
-func (s *Note) write() error {
+// Write writes s again, after a change of its fields.
+func (s *Note) Write() error {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -72,7 +91,7 @@ func (s *Note) write() error {
 }
 
 // End notes that the process has ended. It copies what still counts to the folder, since a user may remove the
-// files of a process at any time. c is that of its Journal, which is closed.
+// files of a process at any time. c is that of its Journal, which is closed, without its path.
 func (s *Note) End(c Config, now time.Time) error {
 	if s == nil || s.lock == nil {
 		return nil
@@ -81,6 +100,7 @@ func (s *Note) End(c Config, now time.Time) error {
 	if s.Journal == s.own() {
 		return nil
 	}
+	c.Path = s.Journal
 	h, err := Recall(c, now)
 	if err != nil {
 		return err
@@ -96,13 +116,27 @@ func (s *Note) End(c Config, now time.Time) error {
 	if s.Copied = err == nil; !s.Copied {
 		return err
 	}
-	return s.write()
+	return s.Write()
+}
+
+// Drop removes s: another process goes on with its Journal, and has a note of its own.
+func (s *Note) Drop() {
+	s.remove()
+	s.lock.Remove()
+}
+
+func (s *Note) remove() {
+	for _, end := range []string{"", ".lock", ".salt"} { // those of a proxy
+		_ = os.Remove(s.own() + end)
+	}
+	_ = os.Remove(s.path)
 }
 
 // Others returns the notes of processes that have a key of s, and may have sent to its servers: of those that
-// have ended, and of those that send at this moment. It removes what nobody needs any more.
-func (s *Note) Others(folder string, now time.Time) (ended, sending []*Note) {
-	notes, _ := filepath.Glob(filepath.Join(folder, "*.json"))
+// have ended, and of those that live. A note of requests that another one or s has, too, is not
+// among them. Others removes what nobody needs any more.
+func (s *Note) Others(now time.Time) (ended, living []*Note) {
+	notes, _ := filepath.Glob(filepath.Join(filepath.Dir(s.path), "*.json"))
 	for _, path := range notes {
 		o := &Note{path: path}
 		text, err := os.ReadFile(path)
@@ -120,18 +154,26 @@ func (s *Note) Others(folder string, now time.Time) (ended, sending []*Note) {
 		switch _, used := errors.AsType[*InUseError](err); {
 		case used:
 			if o.isLike(s) {
-				sending = append(sending, o)
+				living = append(living, o)
 			}
 		case err != nil:
 		case old:
-			_, _ = os.Remove(o.own()), os.Remove(path)
+			o.remove()
 			lock.Remove()
 		default:
 			ended = append(ended, o)
 		}
 		_ = lock.Release()
 	}
-	return ended, sending
+	all := slices.Concat(ended, living, []*Note{s})
+	twice := func(o *Note) bool {
+		return slices.ContainsFunc(all, func(n *Note) bool {
+			later := n == s || n.Began > o.Began
+			return n != o && (n.Follows && n.Journal == o.Journal && later || n.Door == "exec" && o.Led ||
+				n == s && n.Led && o.Door == "exec")
+		})
+	}
+	return slices.DeleteFunc(ended, twice), slices.DeleteFunc(living, twice)
 }
 
 // written is when the process was last seen to write.
@@ -146,16 +188,26 @@ func (s *Note) written() (at time.Time) {
 
 // isLike reports whether a server may take the requests of both for those of one key.
 func (s *Note) isLike(o *Note) bool {
-	both := false
-	for k := range s.Keys {
-		_, theirs := o.Keys[k]
-		both = both || theirs
-	}
-	return both && (len(s.Servers) == 0 || len(o.Servers) == 0 ||
+	return (s.AnyKey || o.AnyKey || s.SharesKey(o)) && (len(s.Servers) == 0 || len(o.Servers) == 0 ||
 		slices.ContainsFunc(s.Servers, func(at string) bool { return slices.Contains(o.Servers, at) }))
 }
 
-// Recall reads what s sent with keys of o, under their names in o. c is that of the journal of o.
+// SharesKey reports whether both have a key.
+func (s *Note) SharesKey(o *Note) bool {
+	for k := range s.Keys {
+		if _, both := o.Keys[k]; both {
+			return true
+		}
+	}
+	return false
+}
+
+// Path is that of the note.
+func (s *Note) Path() string { return s.path }
+
+// Recall reads what s sent with keys of o to servers of o, under their names in o. If o has AnyKey, it is
+// under the digests of the keys, with + between. What s sent for a model has / and the model behind the
+// name. c is that of the journal of o.
 func (s *Note) Recall(o *Note, c Config, began time.Time) (*History, error) {
 	if c.Path, c.Full = s.Journal, nil; s.Copied {
 		c.Path = s.own()
@@ -164,16 +216,10 @@ func (s *Note) Recall(o *Note, c Config, began time.Time) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]string{}
-	for digest, name := range s.Keys {
-		if ours, both := o.Keys[digest]; both {
-			names[name] = ours
-		}
-	}
+	names := s.namesIn(o)
 	all := newHistory()
 	for _, sent := range h.Sends {
-		if ours, both := names[sent.Key]; both {
-			sent.Key = ours
+		if sent.Key = s.keyIn(o, names, sent.Key); sent.Key != "" {
 			all.Sends = append(all.Sends, sent)
 		}
 	}
@@ -186,6 +232,46 @@ func (s *Note) Recall(o *Note, c Config, began time.Time) (*History, error) {
 		}
 	}
 	return all, nil
+}
+
+// namesIn are the names in o of the keys of s, by their names in s.
+func (s *Note) namesIn(o *Note) map[string]string {
+	names := map[string]string{}
+	for _, digest := range slices.Sorted(maps.Keys(s.Keys)) {
+		name := s.Keys[digest]
+		switch ours, both := o.Keys[digest]; {
+		case o.AnyKey && names[name] != "":
+			names[name] += "+" + digest
+		case o.AnyKey:
+			names[name] = digest
+		case both:
+			names[name] = ours
+		}
+	}
+	return names
+}
+
+// keyIn is the name in o of a send's key; empty: o has no such key, or nothing to do with its server.
+func (s *Note) keyIn(o *Note, names map[string]string, key string) string {
+	ours, both := names[key]
+	model := ""
+	if s.Places {
+		p, err := ParsePlace(key)
+		if err != nil || len(o.Servers) > 0 && !slices.ContainsFunc(o.Servers, func(at string) bool {
+			return strings.HasSuffix(at, "://"+p.Host)
+		}) {
+			return ""
+		}
+		ours, both = names[p.Key]
+		model = p.Model
+	} else if !both {
+		key, model, _ = strings.Cut(key, "/")
+		ours, both = names[key]
+	}
+	if both && model != "" {
+		ours += "/" + model
+	}
+	return ours
 }
 
 // Join adds the sends, nonces and pauses of other histories.

@@ -57,7 +57,7 @@ func TestNotes(t *testing.T) {
 		t.Errorf("the folder of notes is open to others: %v, %v", info.Mode(), err)
 	}
 	me := begin("", "http://a", map[string]string{"mine": "1"})
-	if ended, sending := me.Others(folder, now); len(ended) != 0 || len(sending) != 2 {
+	if ended, sending := me.Others(now); len(ended) != 0 || len(sending) != 2 {
 		t.Errorf("while two send, %d have ended and %d send", len(ended), len(sending))
 	}
 	for _, s := range []*journal.Note{filed, bare, elsewhere} {
@@ -70,7 +70,7 @@ func TestNotes(t *testing.T) {
 	}
 	counted := func() int {
 		all := &journal.History{}
-		ended, sending := me.Others(folder, now)
+		ended, sending := me.Others(now)
 		for _, o := range ended {
 			h, err := o.Recall(me, config(me), now)
 			if err != nil {

@@ -41,7 +41,23 @@ type Keeper struct {
 func New(c proxy.Config) *Keeper {
 	c.Listen, c.Admin, c.Open, c.TLS = "127.0.0.1:0", proxy.Off, false, nil
 	c.Forward, c.Bounds.Stall = proxy.Forward{}, Forever
-	return &Keeper{base: c}
+	k := &Keeper{}
+	c.Beside.Warn = k.warn
+	k.base = c
+	return k
+}
+
+// warn tells the programs that call a server of another one there.
+func (k *Keeper) warn(server, line string) {
+	go func() { // of a request, or within Join
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		for _, r := range k.runs {
+			if slices.ContainsFunc(r.Upstreams, func(u proxy.Upstream) bool { return u.IsAt(server) }) {
+				r.Log.Warn(line)
+			}
+		}
+	}()
 }
 
 // Join opens an entrance for a run, and makes its files. The error is a *ConflictError if another run
@@ -61,6 +77,7 @@ func (k *Keeper) Join(r *Run) error {
 		return err
 	}
 	k.upstreams, k.runs = upstreams, append(k.runs, r)
+	k.proxy.SetIdle(false)
 	if err := r.open(k.server); err != nil {
 		r.close(context.Background())
 		k.partLocked(r)
@@ -82,6 +99,7 @@ func (k *Keeper) Leave(ctx context.Context, r *Run) Figures {
 
 func (k *Keeper) partLocked(r *Run) {
 	k.runs = slices.DeleteFunc(k.runs, func(o *Run) bool { return o == r })
+	k.proxy.SetIdle(len(k.runs) == 0)
 	if !k.base.Live {
 		return
 	}

@@ -268,6 +268,7 @@ func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err err
 		}
 	}
 	if kept := common.state; kept != nil {
+		kept.beside.knows(u)
 		l := ledger{kept, u.Name}
 		t.Recorder, t.Partition = limitedLedger{l, w.governed}, kept.partition
 		if w.auto {

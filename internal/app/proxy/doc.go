@@ -63,6 +63,7 @@
 //	state.go            the state file: sends before a restart count on (how far back: proxy.go);
 //	                    limits that were found
 //	                    out
+//	beside.go           what other programs of the user sent, and notes for these
 //	inherit.go          at a takeover: the file, and requests in flight of the process before
 //	handover.go         at a takeover: listeners go over, and the former process ends
 //	hand_on.go          at a takeover: requests that come here and the next process answers

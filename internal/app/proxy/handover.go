@@ -134,7 +134,7 @@ func (s *Server) offer() (o daemon.Offer, sockets []syscall.Conn) {
 		o.Refused = "it is stopping"
 	case len(s.proxy.batches) > 0:
 		o.Refused = "it keeps batches, whose folders only one process may use; expected a stop and a start"
-	case s.proxy.state == nil && s.proxy.config.Shared == nil:
+	case s.proxy.config.State == "" && s.proxy.config.Shared == nil:
 		o.Refused = "it has no state file and no store, so nobody else knows what it sent; expected --state"
 	}
 	if o.Refused != "" {

@@ -75,14 +75,14 @@ func (l ledger) Underway(p transport.Partition, admit func(limit.Cost) func(limi
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.open {
-		if l.counts(&e.place, p) {
+		if l.counts(&earlier{Earlier: sends.Earlier{Place: e.place}}, p) {
 			e.settle = append(e.settle, admit(e.cost))
 		}
 	}
 	if since, asked := l.seen[p]; asked {
 		delete(l.seen, p)
 		for _, e := range l.ended[since:] { // after Earlier
-			if l.counts(&e.place, p) {
+			if l.counts(&earlier{Earlier: sends.Earlier{Place: e.place}}, p) {
 				admit(e.cost)(e.outcome)
 			}
 		}
@@ -91,7 +91,10 @@ func (l ledger) Underway(p transport.Partition, admit func(limit.Cost) func(limi
 
 // counts reports whether a request of an earlier process counts in p. A client's own limit counts its
 // requests to all upstreams, also to removed ones.
-func (l ledger) counts(e *place, p transport.Partition) bool {
+func (l ledger) counts(e *earlier, p transport.Partition) bool {
+	if e.keys != nil {
+		return l.beside.counts(l.upstream, e, p)
+	}
 	return (e.Owner == l.upstream || p.Scope == transport.ScopeClient) && e.In(p)
 }
 
@@ -110,8 +113,8 @@ func (s *state) inherit(entry int64, o limit.Outcome) {
 	delete(s.open, entry)
 	s.ended = append(s.ended, endedInFlight{e, o})
 	if s.latest = time.Now(); o.Result != limit.Unsent {
-		past := sends.Earlier{Place: e.place, Counts: journal.AnswerOf(&o).Counts, Went: e.went,
-			Past: limit.Past{Cost: e.cost, Result: o.Result}}
+		past := earlier{Earlier: sends.Earlier{Place: e.place, Counts: journal.AnswerOf(&o).Counts, Went: e.went,
+			Past: limit.Past{Cost: e.cost, Result: o.Result}}}
 		if o.Metered {
 			past.Cost = o.Actual
 		}

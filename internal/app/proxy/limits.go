@@ -186,10 +186,15 @@ func count(now mono.Time, made limit.Limiter, u limit.Unit, had []limit.Limiter)
 		}
 	}
 	if cost[u] > 0 {
-		sent := &limit.Sent{At: now, Cost: cost}
-		made.Admit(sent)
-		made.Settle(now, sent, &limit.Outcome{Result: limit.Accepted})
+		countNow(now, made, cost)
 	}
+}
+
+// countNow makes a limiter count what was sent before, at some time.
+func countNow(now mono.Time, l limit.Limiter, cost limit.Cost) {
+	sent := &limit.Sent{At: now, Cost: cost}
+	l.Admit(sent)
+	l.Settle(now, sent, &limit.Outcome{Result: limit.Accepted})
 }
 
 // automatic makes a limiter that finds out the server's limits.

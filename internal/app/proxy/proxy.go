@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -59,10 +60,13 @@ func New(c Config) (*Proxy, error) {
 		common: &common{clientele: all, flushes: send.NewWatch(flushed), interims: send.NewWatch(interimEvery), mounts: map[string]http.Handler{},
 			batches: map[string]*jobs.Store{}}}
 	p.keepable.Store(c.Bounds.KeptInAll)
-	if c.State != "" {
-		if p.state, err = openState(c.State, c.kept(), c.slowest(), c.Taken, c.Log, c.clock); err != nil {
+	if note := newBeside(&c); c.State != "" || note != nil {
+		path := cmp.Or(c.State, note.path())
+		if p.state, err = openState(path, c.kept(), c.slowest(), c.Taken, c.Log, c.clock); err != nil {
+			note.drop()
 			return nil, &ConfigError{Field: "State", Err: err}
 		}
+		note.of(p.common)
 		all.keyName = func(r *http.Request) string { return p.state.keyName(transport.CredentialOf(r)) }
 	}
 	err = p.build(nil)
@@ -76,6 +80,9 @@ func New(c Config) (*Proxy, error) {
 	}
 	p.turns.base = p.config
 	p.latest.Store(p)
+	if p.state != nil {
+		p.state.beside.look(time.Now())
+	}
 	return p, nil
 }
 

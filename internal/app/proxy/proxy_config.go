@@ -82,7 +82,9 @@ type Config struct {
 	// Taken is the process before, if this one takes over from it (see Server.Handover). If nil, the
 	// process begins alone.
 	Taken *daemon.Predecessor
-	clock func() (time.Time, boottime.Reading) // nil: the machine's; for the state file
+	// Beside says where other programs of the user learn what is sent, and what they sent. If zero, nowhere.
+	Beside Beside
+	clock  func() (time.Time, boottime.Reading) // nil: the machine's; for the state file
 
 	atHand  int               // how many partitions, clients and names are at hand, of each; 0: 4096
 	proxies *outgoing.Proxies // of the environment: on the way out

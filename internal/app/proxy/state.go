@@ -41,12 +41,22 @@ type state struct {
 	heirs func(entry int64, o limit.Outcome) error // gets the outcomes; nil: no process has taken over
 
 	mu      sync.Mutex
-	earlier []sends.Earlier             // in the order of at; nil once none counts any more
+	earlier []earlier                   // in the order of at; nil once none counts any more
 	latest  time.Time                   // when the latest of them came in
 	open    map[int64]*inFlight         // requests in flight of the process before, by their number in the file
 	ended   []endedInFlight             // those that have ended by now
 	seen    map[transport.Partition]int // how many of ended are in what Earlier returned
 	failed  atomic.Bool
+
+	beside *beside // nil: other programs of the user learn nothing
+}
+
+// earlier is a request that an earlier process sent, or another program.
+type earlier struct {
+	sends.Earlier
+
+	// Of a request of another program: the digests of its key, and the program's servers. There is no owner.
+	keys, servers []string
 }
 
 // compactFrom is the size from which the file is compacted. A file of this size is read quickly
@@ -85,7 +95,7 @@ func openState(path string, keep, timeout time.Duration, from *daemon.Predecesso
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), j.Close())
 		}
-		s.earlier = append(s.earlier, e)
+		s.earlier = append(s.earlier, earlier{Earlier: e})
 	}
 	if err := s.follow(h.Underway()); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), j.Close())
@@ -102,18 +112,18 @@ func (s *state) recall(upstream string) {
 	if len(s.open) > 0 { // the process before still has requests in flight, which are kept apart
 		return
 	}
-	all := slices.DeleteFunc(slices.Clone(s.earlier), func(e sends.Earlier) bool { return e.Owner == upstream })
+	all := slices.DeleteFunc(slices.Clone(s.earlier), func(e earlier) bool { return e.Owner == upstream && e.keys == nil })
 	for i := range sent {
 		e, bad := sends.EarlierOf(&sent[i], s.began, now.Add(journal.Late))
 		if err = errors.Join(err, bad); bad == nil && e.Owner == upstream {
-			all = append(all, e)
+			all = append(all, earlier{Earlier: e})
 		}
 	}
 	if err != nil {
 		s.log.Error("what was sent before a limit began anew is not known", "upstream", upstream, "err", err)
 		return
 	}
-	slices.SortStableFunc(all, func(a, b sends.Earlier) int { return a.Counts.Compare(b.Counts) })
+	slices.SortStableFunc(all, func(a, b earlier) int { return a.Counts.Compare(b.Counts) })
 	s.earlier, s.latest = all, now
 }
 
@@ -126,7 +136,9 @@ func (s *state) keyName(credential string) string { return s.salt.KeyName(creden
 // partition is partitionOf, with names of credentials that outlive the process.
 func (s *state) partition(r *http.Request) transport.Partition {
 	p := partitionBy(r, "")
-	p.Key = s.keyName(credentialOf(r))
+	credential := credentialOf(r)
+	p.Key = s.keyName(credential)
+	s.beside.meets(r, p.Key, credential)
 	return p
 }
 
@@ -141,11 +153,13 @@ func (s *state) keepFor(d time.Duration) {
 func (s *state) close() {
 	s.book.Flush()
 	if s.isHanded() {
+		s.beside.drop()
 		return
 	}
 	if err := s.journal.Close(); err != nil {
 		s.log.Error("the state file", "err", err)
 	}
+	s.beside.end()
 }
 
 // ledger is the part of the state for one upstream.
@@ -170,7 +184,12 @@ func (l ledger) send(p transport.Partition, cost limit.Cost, held bool) (int64, 
 	if l.heirs != nil {
 		return 0, transport.ErrTakenOver
 	}
-	return l.journal.Send(journal.Send{Key: l.names.Of(place{Owner: l.upstream, Partition: p}), Cost: cost, Held: held}, time.Now())
+	entry, err := l.journal.Send(journal.Send{Key: l.names.Of(place{Owner: l.upstream, Partition: p}), Cost: cost, Held: held}, time.Now())
+	if err != nil && l.beside.alone() { // nobody asked for a file
+		l.unwritten(err)
+		return max(entry, 1), nil
+	}
+	return entry, err
 }
 
 // Settle implements transport.Recorder. After a failed write the attempt counts until the end of
@@ -237,5 +256,10 @@ func (l ledger) Earlier(p transport.Partition, zero time.Time) (all []limit.Past
 	if len(l.open) > 0 {
 		l.seen[p] = len(l.ended)
 	}
-	return sends.In(l.earlier, zero, func(e *place) bool { return l.counts(e, p) }), since
+	for i := range l.earlier {
+		if e := &l.earlier[i]; l.counts(e, p) {
+			all = append(all, e.From(zero))
+		}
+	}
+	return all, since
 }

@@ -289,6 +289,8 @@ type intake struct {
 	prices *charging
 	homes  secret.Places // the servers of the keys, known once the first line is read
 	first  *secret.Place // the server of the first request, with keys or without; nil: not read yet
+	// credential is that of the first request, without the keys of the run; empty: none that is known.
+	credential string
 }
 
 // read returns the next request. It fails if an earlier line has the same id. It also fails if the
@@ -304,6 +306,7 @@ func (k *intake) read(from *format.Reader) (*format.Request, error) {
 	if k.first == nil && q.URL != nil {
 		at := secret.PlaceOf(q.URL)
 		k.first = &at
+		k.credential = k.c.credentialOf(q)
 	}
 	if k.prices.some || q.URL != nil && k.prices.of(q.URL.Host) != nil {
 		k.prices.charge(q)

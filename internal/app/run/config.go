@@ -202,6 +202,7 @@ type Config struct {
 	// Recent, if not empty, is a folder in which the runs of a user note what they send. So what one sent
 	// a moment ago counts in the next, whatever their Out is.
 	Recent         string
+	Led            bool // paceline exec leads the requests of this process
 	HoldUnanswered bool // a request that may have been served becomes a dead letter, and is not sent again
 	Partly         Partly
 

@@ -4,13 +4,18 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -139,7 +144,8 @@ func (r *Run) note(journalPath string) {
 	if c.Recent == "" || c.Share != nil || c.Strangers != nil || len(c.Limits)+len(c.Resources) == 0 && c.Auto == nil {
 		return // nothing that others sent counts here, or a store counts it
 	}
-	s := journal.Note{PID: os.Getpid(), Keys: map[string]string{}, Keep: r.keep}
+	s := journal.Note{PID: os.Getpid(), Door: "run", Led: c.Led, Keys: map[string]string{}, Keep: r.keep,
+		Follows: journalPath != "" && r.store.History.Gone == ""}
 	for _, at := range r.intake.homes {
 		s.Servers = append(s.Servers, at.String())
 	}
@@ -150,6 +156,9 @@ func (r *Run) note(journalPath string) {
 		switch {
 		case !c.keyless:
 			s.Keys[journal.DigestOf(k.Secret)] = k.Name
+		case r.intake.credential != "":
+			s.Keys[journal.DigestOf(r.intake.credential)] = k.Name
+			fallthrough // of another run, which knows the key of no request
 		case len(s.Servers) > 0:
 			s.Keys[journal.DigestOf(s.Servers[0])] = k.Name
 		}
@@ -168,17 +177,31 @@ func (r *Run) note(journalPath string) {
 	r.noted = s
 }
 
-// join takes in what other runs of this user sent a moment ago.
+// credentialOf is the credential of a request with the fixed fields of the run.
+func (c *Config) credentialOf(q *format.Request) string {
+	header, u := http.Header{}, *q.URL
+	maps.Copy(header, q.Header)
+	for _, t := range c.Header {
+		if text, fixed := t.Fixed(); fixed {
+			header.Set(t.Name(), text)
+		}
+	}
+	for _, t := range c.Query {
+		if text, fixed := t.Fixed(); fixed {
+			u.RawQuery += "&" + url.Values{t.Name(): {text}}.Encode()
+		}
+	}
+	return secret.Credential(header, &u)
+}
+
+// join takes in what other programs of this user sent a moment ago.
 func (r *Run) join() {
 	if r.noted.Journal == "" {
 		return
 	}
-	ended, sending := r.noted.Others(r.c.Recent, time.Now())
+	ended, living := r.noted.Others(time.Now())
 	var all []*journal.History
-	for _, o := range ended {
-		if o.Journal == r.noted.Journal && r.store.History.Gone == "" {
-			continue // it is the run before, with the same files
-		}
+	for _, o := range slices.Concat(ended, living) {
 		h, err := o.Recall(&r.noted, r.journal(), r.epoch)
 		if err != nil {
 			r.Say("what process %d sent before does not count: %v", o.PID, err)
@@ -188,9 +211,10 @@ func (r *Run) join() {
 		r.others = r.others || len(h.Sends) > 0
 	}
 	r.store.History.Join(all...)
-	for _, o := range sending {
-		r.Say("process %d sends with the same key to the same server at this moment, and the two do not count together: "+
-			"expect refusals; with one paceline proxy for both, or --share sqlite:FILE for each, they do", o.PID)
+	for _, o := range living {
+		if !o.Idle {
+			r.Say("%s", r.noted.Beside(o))
+		}
 	}
 }
 
@@ -206,7 +230,7 @@ func (r *Run) tellOthers() {
 		}
 	}
 	if at > mono.Time(time.Second) && at < limit.AfterSettle {
-		r.Say("what an earlier run sent with the same keys still counts: the first request goes at %s (--recent=false: it goes now)",
+		r.Say("what other programs sent with the same keys still counts: the first request goes at %s (--recent=false: it goes now)",
 			r.epoch.Add(time.Duration(at)).Local().Format(time.DateTime))
 	}
 }

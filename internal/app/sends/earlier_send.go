@@ -28,14 +28,9 @@ func EarlierOf(sent *journal.Sent, began, most time.Time) (e Earlier, err error)
 	return e, err
 }
 
-// In returns those that count at a place, for limit.Replay: instant 0 is zero.
-func In(all []Earlier, zero time.Time, counts func(*Place) bool) (past []limit.Past) {
-	for i := range all {
-		if e := &all[i]; counts(&e.Place) {
-			p := e.Past
-			p.At, p.Sent = mono.Of(zero, e.Counts), mono.Of(zero, e.Went)
-			past = append(past, p)
-		}
-	}
+// From is the request for limit.Replay: instant 0 is zero.
+func (e *Earlier) From(zero time.Time) limit.Past {
+	past := e.Past
+	past.At, past.Sent = mono.Of(zero, e.Counts), mono.Of(zero, e.Went)
 	return past
 }

@@ -1,12 +1,10 @@
 package sends
 
 import (
-	"fmt"
-	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -16,41 +14,17 @@ type Place struct {
 	transport.Partition
 }
 
-// leastFields is how many fields the place of a request has in the file of any version.
-const leastFields = 6
-
-// separator is escaped in fields. It needs no escape in JSON, so the journal writes lines by hand.
-// Older files have & instead.
-const separator = "|"
-
 // String writes a place as ParsePlace reads it.
 func (p Place) String() string {
-	fields := []string{p.Owner, p.Host, p.Key, p.Model, p.Route, p.Client, p.Resource, p.Target}
-	for len(fields) > leastFields && fields[len(fields)-1] == "" { // as earlier versions write it
-		fields = fields[:len(fields)-1]
-	}
-	for i := range fields {
-		fields[i] = url.QueryEscape(fields[i])
-	}
-	return strings.Join(fields, separator)
+	return journal.Place{Upstream: p.Owner, Host: p.Host, Key: p.Key, Model: p.Model, Route: p.Route, Client: p.Client,
+		Resource: p.Resource, Target: p.Target}.String()
 }
 
 // ParsePlace reads a place of a file.
-func ParsePlace(s string) (p Place, err error) {
-	fields := strings.Split(s, separator)
-	if len(fields) == 1 {
-		fields = strings.Split(s, "&")
-	}
-	to := [...]*string{&p.Owner, &p.Host, &p.Key, &p.Model, &p.Route, &p.Client, &p.Resource, &p.Target}
-	if len(fields) < leastFields || len(fields) > len(to) {
-		return p, fmt.Errorf("%q names no partition of a Transport: expected %d to %d fields", s, leastFields, len(to))
-	}
-	for i, f := range fields {
-		if *to[i], err = url.QueryUnescape(f); err != nil {
-			return p, fmt.Errorf("%q: %w", s, err)
-		}
-	}
-	return p, nil
+func ParsePlace(s string) (Place, error) {
+	p, err := journal.ParsePlace(s)
+	return Place{p.Upstream, transport.Partition{Host: p.Host, Key: p.Key, Model: p.Model, Route: p.Route, Client: p.Client,
+		Resource: p.Resource, Target: p.Target}}, err
 }
 
 // Names remembers the names of places in a file. The zero Names are ready. Safe for concurrent use.
