@@ -179,6 +179,9 @@ func (d *daemonFlags) status(cmd *cobra.Command) error {
 	return nil
 }
 
+// leads is set for the programs of paceline exec.
+const leads = launch.Leads
+
 // recentFolder is where runs note what they send. It is empty if there is no such folder.
 func recentFolder() string {
 	place, err := daemon.Find()

@@ -19,5 +19,8 @@ func newDaemon() *cobra.Command {
 	}
 }
 
+// leads is no variable here: there is no exec.
+const leads = "PACELINE_EXEC"
+
 // recentFolder is empty: runs note nothing here.
 func recentFolder() string { return "" }

@@ -8,18 +8,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/keeper"
 	"github.com/paceline-go/paceline/internal/app/launch"
 	"github.com/paceline-go/paceline/internal/app/permit"
 	"github.com/paceline-go/paceline/internal/app/proxy"
+	"github.com/paceline-go/paceline/provider"
 )
 
 // daemonBounds are those of paceline exec without other flags.
@@ -46,11 +50,41 @@ func (p *served) counts() time.Duration { return max(p.keeper.Counts(), p.permit
 // mountRuns lets runs join. Until over ends, each is watched.
 func mountRuns(over context.Context, s *daemon.Server, c proxy.Config) *served {
 	c.Live, c.State, c.MaxWait = true, filepath.Join(s.Place().State, "daemon.state"), keeper.Forever
-	c.Bounds = daemonBounds()
+	c.Bounds, c.Beside = daemonBounds(), besideExec()
 	p := &served{server: s, keeper: keeper.New(c), over: over}
 	s.Handle("POST /v1/runs", http.HandlerFunc(p.join))
 	s.Report("runs", func() any { return p.keeper.Names() })
 	return p
+}
+
+// besideExec is what other programs of the user learn of exec.
+func besideExec() (b proxy.Beside) {
+	if notesSends {
+		b = proxy.Beside{Folder: recentFolder(), Door: "exec", Way: throughExec}
+	}
+	return b
+}
+
+// throughExec says how a run sends to an upstream of exec. With fields or keys of its own, only whoever started
+// exec knows.
+func throughExec(u *proxy.Upstream) string {
+	unnamed := func(l proxy.Limit) bool { return l.Text == "" || l.Only != "" || l.Scope != provider.Key }
+	if len(u.Limits) == 0 && u.Preset == "" || slices.ContainsFunc(u.Limits, unnamed) ||
+		len(u.Header)+len(u.Query)+len(u.Keys)+len(u.Charges)+len(u.Targets) > 0 {
+		return ""
+	}
+	line := []string{"paceline exec"}
+	if ip := net.ParseIP(u.To.Hostname()); ip.IsLoopback() || u.To.Hostname() == "localhost" {
+		line = append(line, "--capture") // a run uses no proxy to this machine
+	}
+	line = append(line, "--to", cli.Quoted(u.To.String()))
+	if u.Preset != "" {
+		line = append(line, "--preset", u.Preset)
+	}
+	for _, l := range u.Limits {
+		line = append(line, "--limit", cli.Quoted(l.Text))
+	}
+	return fmt.Sprintf("with this in front of the command, they do: %s --", strings.Join(line, " "))
 }
 
 // close ends all runs, after over has ended.

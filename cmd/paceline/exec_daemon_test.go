@@ -25,7 +25,7 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
-func init() { daemonEnvironment = append(daemonEnvironment, asProgram) }
+func init() { daemonEnvironment = append(daemonEnvironment, asProgram, "PACELINE_TEST_RECENT") }
 
 // ownDaemon are variables that give a test a daemon of its own. The daemon ends with the test.
 func ownDaemon(t *testing.T) []string {

@@ -33,6 +33,10 @@ func (x *execFlags) keep(cmd *cobra.Command) error {
 	if err == nil {
 		err = openProxyShare(cmd.Context(), &c)
 	}
+	if err == nil && !x.apart {
+		c.Beside = besideExec()
+		c.Beside.Way = nil // it serves this run alone
+	}
 	if err == nil {
 		k, r = keeper.New(c), x.runOf(c, "program", x.keeper)
 		if err = k.Join(r); err != nil {

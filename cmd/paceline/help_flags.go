@@ -120,7 +120,7 @@ var groupTable = cli.Groups{
 			max-wait         longest wait for a turn; if more is expected, 429 at once
 			timeout
 			grace            waiting requests may go on for so long after a stop`,
-			`takeover handover=SOCKET final-only attempts max-waiting max-outage max-pause`},
+			`takeover recent handover=SOCKET final-only attempts max-waiting max-outage max-pause`},
 		{"Clients", `
 			listen=HOST:PORT address for clients; beyond this machine: --client-key-env or --open
 			client-key-env=A,B  environment variables, each with a key that a client sends

@@ -114,6 +114,7 @@ func (f *proxyFlags) open(cmd *cobra.Command, c *proxy.Config, inWords func(erro
 		l, err = openListeners(c)
 	}
 	if err == nil {
+		c.Beside = proxy.Beside{Folder: notesIn(cmd, f.recent), Door: "proxy", Way: throughProxy(c, l.main.Addr().String())}
 		if p, err = proxy.New(*c); err == nil {
 			return p, l, nil
 		}
@@ -127,6 +128,18 @@ func (f *proxyFlags) open(cmd *cobra.Command, c *proxy.Config, inWords func(erro
 	}
 	c.Shared.Close()
 	return nil, l, err
+}
+
+// throughProxy says how other programs send to an upstream by a proxy.
+func throughProxy(c *proxy.Config, at string) func(*proxy.Upstream) string {
+	scheme := "http://"
+	if c.TLS != nil {
+		scheme = "https://"
+	}
+	return func(u *proxy.Upstream) string {
+		return fmt.Sprintf("with %s in place of %s in its requests, they do", reachable(scheme+at+u.Path),
+			secret.SanitizeAddress(u.To.String()))
+	}
 }
 
 // inUse is the error of a proxy that does not begin. A state file of another process is a matter of what runs, and

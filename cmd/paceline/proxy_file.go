@@ -23,7 +23,7 @@ import (
 
 // runFile runs a proxy from a configuration file.
 func (f *proxyFlags) runFile(cmd *cobra.Command) error {
-	if err := besideConfig(cmd, "log", "log-level", "takeover", "env"); err != nil {
+	if err := besideConfig(cmd, "log", "log-level", "takeover", "recent", "env"); err != nil {
 		return err
 	}
 	log, access, err := f.logs(cmd)

@@ -41,7 +41,7 @@ type proxyFlags struct {
 	tlsCert, tlsKey, caFile       string
 	log, logLevel                 string
 	store                         storeFlags
-	takeover                      bool
+	takeover, recent              bool
 	metricsToken                  string
 	getenv                        func(string) (string, bool) // nil: that of this process
 }

@@ -139,7 +139,7 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.StringVar(&f.unanswered, "unanswered", "resend", "a request without an answer that may have been served: resend it, or hold it as a dead letter")
 	p.StringVar(&f.partly, "partly", "done", "a request that a limit refused in part: done, with a note in its result (it goes again if it only reads); again; or hold it as a dead letter")
 	p.StringVar(&f.sync, "sync", "group", "group: write to the disk within 100 ms, sooner at 64 lines; always: also before each send, safe even in a power cut")
-	p.BoolVar(&f.recent, "recent", true, "count what other runs of this user sent a moment ago with the same keys to the same servers, "+
+	p.BoolVar(&f.recent, "recent", true, "count what other runs, exec and proxies of this user sent a moment ago with the same keys to the same servers, "+
 		"whatever their files are. A store, of --share, counts it anyway")
 	p.BoolVar(&f.trustClock, "trust-clock", false, "measure the time since the run before by the wall clock, also over a reboot. Use it only if nobody set that clock")
 	p.IntVar(&f.first, "first", 0, "send only the first so many requests of the input, as a trial. The "+
@@ -236,7 +236,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	}
 	c.HoldUnanswered, c.Partly = f.unanswered == "hold", run.Partly(slices.Index(run.PartlyNames, f.partly))
 	c.SyncAlways = f.sync == "always"
-	c.TrustClock, c.Recent = f.trustClock, f.notesIn(cmd)
+	c.TrustClock, c.Recent, c.Led = f.trustClock, notesIn(cmd, f.recent), os.Getenv(leads) != ""
 	if !(f.price >= 0 && f.price < 1e9) {
 		return usage("--price %v, expected USD per attempt", f.price)
 	}
@@ -581,14 +581,14 @@ func (d *deadSet) Set(s string) error {
 	return err
 }
 
-// notesIn is the folder in which the run notes what it sends, or is empty.
-func (f *runFlags) notesIn(cmd *cobra.Command) string {
-	if f.recent && (notesSends || cmd.Flags().Changed("recent")) {
+// notesIn is the folder in which a command with --recent notes what it sends, or is empty.
+func notesIn(cmd *cobra.Command, recent bool) string {
+	if recent && (notesSends || cmd.Flags().Changed("recent")) {
 		return recentFolder()
 	}
 	return ""
 }
 
-// notesSends is whether runs count what others of this user sent, without --recent. Most tests use
+// notesSends is whether commands count what others of this user sent, without --recent. Most tests use
 // servers at random ports, one of which may be that of a test before.
 var notesSends = true

@@ -88,7 +88,7 @@ func TestRunsBesideAndKilled(t *testing.T) {
 		}
 	}
 	_, _, stderr := paceline("", args("beside.jsonl", 1)...)
-	want := fmt.Sprintf("process %d sends with the same key to the same server at this moment", first.Process.Pid)
+	want := fmt.Sprintf("process %d (paceline run) sends with the same key to the same server at this moment", first.Process.Pid)
 	if !strings.Contains(stderr, want) {
 		t.Errorf("beside a run: %s", stderr)
 	}

@@ -28,6 +28,9 @@ func (f *proxyFlags) addService(p *pflag.FlagSet) {
 		"environment variable with the token that readers of /metrics send there: Authorization: Bearer TOKEN")
 	p.StringVar(&f.c.Handover, "handover", "",
 		"Unix socket by which the next process takes over without a drop (default: --state and .sock); off: none")
+	p.BoolVar(&f.recent, "recent", true,
+		"count what runs and exec of this user sent a moment ago with the same keys to the same servers, and note for them what "+
+			"the proxy sends. A store, of --share, counts it anyway")
 	p.BoolVar(&f.takeover, "takeover", false, "take over from the process that runs with the same settings, without a drop")
 }
 
