@@ -22,25 +22,21 @@ type doors struct {
 	t     *testing.T
 	x     *ratetest.Exchange
 	at    string
+	limit string
 	env   []string
 	proxy *passing
 	sent  int
 }
 
-const (
-	doorsWindow = 1500 * time.Millisecond
-	doorsLimit  = "10/1500ms"
-)
-
-func newDoors(t *testing.T, banAfter int) *doors {
+func newDoors(t *testing.T, banAfter int, window time.Duration) *doors {
 	x, err := ratetest.NewExchange(ratetest.Config{Keys: []string{"key-of-doors-7Qz4"}, AnyNonce: true, BanAfter: banAfter, Limit: 10,
-		Window: doorsWindow})
+		Window: window})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := httptest.NewServer(x)
 	t.Cleanup(s.Close)
-	return &doors{t: t, x: x, at: s.URL, env: append(ownDaemon(t), "PACELINE_TEST_RECENT=1", "K=key-of-doors-7Qz4", "HOME="+t.TempDir())}
+	return &doors{t: t, x: x, at: s.URL, limit: fmt.Sprintf("10/%dms", window.Milliseconds()), env: append(ownDaemon(t), "PACELINE_TEST_RECENT=1", "K=key-of-doors-7Qz4", "HOME="+t.TempDir())}
 }
 
 // does runs a command, and returns what it says.
@@ -60,7 +56,7 @@ func (d *doors) run(flags ...string) string {
 	d.t.Helper()
 	in := write(d.t, "in.txt", strings.Repeat(d.at+ratetest.Path+"\n", 8))
 	d.sent += 8
-	return d.does(append([]string{"run", in, "--limit", doorsLimit, "--key-env", "K", "--query", "api_key={key}", "--ban-status", "403", "--progress", "off"}, flags...)...)
+	return d.does(append([]string{"run", in, "--limit", d.limit, "--key-env", "K", "--query", "api_key={key}", "--ban-status", "403", "--progress", "off"}, flags...)...)
 }
 
 // asks are arguments of a shell in which curl sends eight requests, with the key of the bot itself.
@@ -71,7 +67,7 @@ func (d *doors) asks(at string) []string {
 func (d *doors) exec() string {
 	d.t.Helper()
 	d.sent += 8
-	return d.does(append([]string{"exec", "--quiet", "--to", d.at, "--limit", doorsLimit, "--max-wait", "5s", "--"}, d.asks(d.at)...)...)
+	return d.does(append([]string{"exec", "--quiet", "--to", d.at, "--limit", d.limit, "--max-wait", "5s", "--"}, d.asks(d.at)...)...)
 }
 
 // says checks what a command says of those beside it; empty: nothing.
@@ -85,7 +81,7 @@ func (d *doors) says(out, want string) {
 // starts starts a proxy for the exchange, if there is none.
 func (d *doors) starts(flags ...string) {
 	if d.proxy == nil {
-		d.proxy = newPassing(d.t, nil, append([]string{"--to", d.at, "--limit", doorsLimit, "--max-wait", "5s", "--log", "off"}, flags...)...)
+		d.proxy = newPassing(d.t, nil, append([]string{"--to", d.at, "--limit", d.limit, "--max-wait", "5s", "--log", "off"}, flags...)...)
 		d.proxy.env = d.env
 		d.proxy.begin()
 	}
@@ -125,7 +121,7 @@ func TestDoorsCountTogether(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := newDoors(t, 1)
+			d := newDoors(t, 1, 1500*time.Millisecond)
 			does(d)
 			if total := d.x.Report().Judge.Total; total.Accepted != d.sent || total.Total() != d.sent {
 				t.Errorf("of %d requests: %v", d.sent, total)
@@ -140,8 +136,8 @@ func TestDoorsBeside(t *testing.T) {
 	t.Parallel()
 	race.Without(t)
 	need.Program(t, "curl")
-	d := newDoors(t, -1)
-	c := program(t, append([]string{"exec", "--quiet", "--to", d.at, "--limit", doorsLimit, "--", "sh", "-c", `eval "$0"; echo ready; cat`},
+	d := newDoors(t, -1, 50*time.Millisecond)
+	c := program(t, append([]string{"exec", "--quiet", "--to", d.at, "--limit", d.limit, "--", "sh", "-c", `eval "$0"; echo ready; cat`},
 		d.asks(d.at)[2])...)
 	c.Env = append(c.Env, d.env...)
 	in, err := c.StdinPipe()
@@ -159,15 +155,21 @@ func TestDoorsBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.says(d.run(), fmt.Sprintf("(paceline exec) sends with the same key to the same server at this moment, and the two do not count "+
-		"together: expect refusals; with this in front of the command, they do: paceline exec --capture --to '%s' --limit %s --", d.at, doorsLimit))
+		"together: expect refusals; with this in front of the command, they do: paceline exec --capture --to '%s' --limit %s --", d.at, d.limit))
 	in.Close()
 	if err := c.Wait(); err != nil {
 		t.Error(err)
 	}
-	if d.says(d.run(), ""); t.Failed() {
-		return
+	for len(daemonStatus(t, d.env).Held) > 0 { // until the daemon has seen the end of the program
 	}
-	beside := program(t, "run", write(t, "in.txt", strings.Repeat(d.at+ratetest.Path+"\n", 1000)), "--limit", doorsLimit, "--key-env", "K",
+	d.says(d.run(), "")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.says(d.does("exec", "--to", d.at, "--limit", d.limit, "--", self, "run", write(t, "in.txt", d.at+ratetest.Path+"\n"), "--limit",
+		d.limit, "--key-env", "K", "--query", "api_key={key}", "--progress", "off"), "")
+	beside := program(t, "run", write(t, "in.txt", strings.Repeat(d.at+ratetest.Path+"\n", 1000)), "--limit", d.limit, "--key-env", "K",
 		"--query", "api_key={key}", "--progress", "off")
 	beside.Env = append(beside.Env, d.env...)
 	results, err := beside.StdoutPipe()

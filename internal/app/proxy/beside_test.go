@@ -1,0 +1,104 @@
+package proxy
+
+import (
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/transport"
+)
+
+// noting is a proxy that has a note for other programs.
+func noting(t *testing.T, state string) (p *Proxy, notes func() int) {
+	t.Helper()
+	l, err := rate.ParseLimit("10/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	p, err = New(Config{State: state, Beside: Beside{Folder: folder, Door: "proxy"}, Upstreams: []Upstream{{
+		Name: "u", To: &url.URL{Scheme: "https", Host: "api.test"}, Limits: []Limit{{Limit: l}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p, func() int {
+		all, err := filepath.Glob(filepath.Join(folder, "*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+}
+
+// At a takeover the next process has a note of the same file. With that of the former one, too, a run would count
+// twice what was sent.
+func TestNoteAtATakeover(t *testing.T) {
+	p, notes := noting(t, filepath.Join(t.TempDir(), "state"))
+	if n := notes(); n != 1 {
+		t.Errorf("%d notes of a proxy", n)
+	}
+	if err := p.state.suspend(); err != nil {
+		t.Fatal(err)
+	}
+	p.state.handOver(func(int64, limit.Outcome) error { return nil })
+	p.Close()
+	if n := notes(); n != 0 {
+		t.Errorf("%d notes after another process took over, want none", n)
+	}
+}
+
+// A file that nobody asked for may fail, and requests go on. A state file may not.
+func TestNoteThatCannotBeWritten(t *testing.T) {
+	for state, fails := range map[string]bool{"": false, filepath.Join(t.TempDir(), "state"): true} {
+		p, _ := noting(t, state)
+		if err := p.state.journal.Suspend(); err != nil { // from here on each record fails
+			t.Fatal(err)
+		}
+		n, err := (ledger{p.state, "u"}).Send(transport.Partition{Host: "api.test"}, limit.One)
+		if (err != nil) != fails || !fails && n == 0 {
+			t.Errorf("with the state %q: entry %d, %v", state, n, err)
+		}
+		if err := p.state.journal.Resume(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A limit that is there counts what others sent within its window with its key to its server, and no more than it
+// lets go at once.
+func TestLately(t *testing.T) {
+	p, _ := noting(t, "")
+	b, now := p.state.beside, time.Now()
+	b.meetsNew("k", "Bearer secret")
+	key := []string{journal.DigestOf("secret")}
+	sent := func(n int, ago time.Duration, keys []string, servers ...string) (all []earlier) {
+		for range n {
+			all = append(all, earlier{at: now.Add(-ago), Past: limit.Past{Cost: limit.One}, keys: keys, servers: servers})
+		}
+		return all
+	}
+	all := append(sent(4, time.Second/2, key, "https://api.test"), sent(30, 30*time.Second, key, "https://api.test")...)
+	all = append(all, sent(100, 0, key, "https://other.test")...)
+	all = append(all, sent(7, 0, []string{"another"}, "https://api.test")...)
+	at := transport.Partition{Scope: provider.Key, Host: "api.test", Key: "k"}
+	for _, c := range []struct {
+		p    transport.Partition
+		most int64
+		per  time.Duration
+		want int64
+	}{
+		{at, 10, time.Second, 4}, {at, 3, time.Second, 3}, {at, 100, time.Minute, 34}, {at, 20, time.Minute, 20},
+		{transport.Partition{Scope: provider.IP, Host: "api.test"}, 100, time.Second, 11},
+		{transport.Partition{Scope: transport.ScopeClient, Client: "c"}, 100, time.Second, 0},
+	} {
+		if got := b.lately("u", all, c.p, limit.MustRolling(c.most, c.per), now)[limit.Requests]; got != c.want {
+			t.Errorf("%d/%v at %v: %d, want %d", c.most, c.per, c.p.Scope, got, c.want)
+		}
+	}
+}
