@@ -79,7 +79,9 @@ func TestLately(t *testing.T) {
 	key := []string{journal.DigestOf("secret")}
 	sent := func(n int, ago time.Duration, keys []string, servers ...string) (all []earlier) {
 		for range n {
-			all = append(all, earlier{at: now.Add(-ago), Past: limit.Past{Cost: limit.One}, keys: keys, servers: servers})
+			e := earlier{keys: keys, servers: servers}
+			e.Counts, e.Cost = now.Add(-ago), limit.One
+			all = append(all, e)
 		}
 		return all
 	}

@@ -114,8 +114,9 @@ func TestOutcomeWhileAPartitionIsMade(t *testing.T) {
 		t.Errorf("then %d earlier and %d settled, expected 1 and 1", n, settled)
 	}
 	if former.close(); !former.door.TryLock() {
-		t.Error("a process that has ended holds its door")
+		t.Fatal("a process that has ended holds its door")
 	}
+	former.door.Unlock()
 }
 
 // If no process takes over, the former one goes on: its requests wait for no longer than that takes,
