@@ -40,14 +40,10 @@ func (f *runFlags) writeBatch(in *runInput, c run.Config, signals <-chan os.Sign
 		return cli.Exit(cli.ExitConfig, fmt.Errorf("--batch-file: %w", err))
 	}
 	n, to := 0, bufio.NewWriter(file)
-	of := format.OpenAI
-	if f.prompt.api == tokens.Messages {
-		of = format.Anthropic
-	}
 	err = interruptible(signals, func() error {
 		return r.Each(in.name, in.reader, func(q *format.Request) error {
 			n++
-			_, err := to.Write(append(viabatch.Line(of, q), '\n'))
+			_, err := to.Write(append(viabatch.Line(f.prompt.format(), q), '\n'))
 			return err
 		})
 	})

@@ -248,16 +248,22 @@ func (p *promptFlags) note(plan *run.Plan, c *run.Config) {
 	}
 }
 
+// format is the form of batches that the API of the prompts takes.
+func (p *promptFlags) format() format.Provider {
+	if p.api == tokens.Messages {
+		return format.Anthropic
+	}
+	return format.OpenAI
+}
+
 // config completes a run of prompts: the field with the key, and the version that Anthropic's API asks for.
 func (p *promptFlags) config(f *runFlags, c *run.Config) error {
 	if p.api == tokens.NoAPI {
 		return nil
 	}
-	of := format.OpenAI
-	if p.api == tokens.Messages {
-		of = format.Anthropic
-	}
-	if len(c.Keys) == 0 && len(c.Header) == 0 && strings.HasPrefix(f.given.url, of.BaseURL()) && !f.llm.dryRun && !f.llm.stores {
+	of := p.format()
+	if len(c.Keys) == 0 && len(c.Header) == 0 && strings.HasPrefix(f.given.url, of.BaseURL()) && !f.llm.dryRun &&
+		!f.llm.stores && f.via.file == "" {
 		return cli.Exit(cli.ExitConfig,
 			fmt.Errorf("%s asks for a key: name its environment variable with --key-env", of.BaseURL()))
 	}

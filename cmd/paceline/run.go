@@ -182,7 +182,7 @@ func (f *runFlags) otherwise(cmd *cobra.Command, in *runInput, c *run.Config, si
 	case f.via.file != "":
 		return true, f.writeBatch(in, *c, signals, errs)
 	}
-	return false, f.via.run(cmd.Context(), f, in, c, signals)
+	return false, f.via.run(cmd, f, in, c, signals, errs)
 }
 
 // withoutFile adds to an error that names no flag, such as a missing key, that the input is missing as well.
@@ -302,7 +302,7 @@ func (f *runFlags) suits(cmd *cobra.Command, in *runInput, c *run.Config) error 
 			return err
 		}
 	}
-	if len(f.keyEnv) > 0 && !format.Uses(c.Header, "key") && !format.Uses(c.Query, "key") {
+	if len(c.Keys) > 0 && !format.Uses(c.Header, "key") && !format.Uses(c.Query, "key") {
 		return cli.Usage(errors.New("--key-env without {key} in --header or --query: no request would have a key, " +
 			"expected such as --header 'Authorization: Bearer {key}'"))
 	}
@@ -353,6 +353,7 @@ func (f *runFlags) send(ctx context.Context, r *run.Run, in *runInput, signals <
 	close(done)
 	wasInterrupted := <-interrupted
 	totals, cerr := r.Close()
+	totals.SelectFailed += f.via.brought.Unselected
 	because := r.DeadBecause()
 	if because != "" {
 		errs.Line(because)

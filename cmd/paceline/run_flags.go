@@ -255,7 +255,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	if f.retryDead != 0 && f.out == "-" && (f.dead == "" || f.dead == "-") {
 		return usage("--retry-dead without --out FILE or --dead FILE: there are no dead letters of a run before")
 	}
-	if len(f.keyEnv) > 0 {
+	if len(f.keyEnv) > 0 && f.via.file == "" { // a batch file has no key in it
 		if c.Keys, err = format.KeysFromEnv("key-env", f.keyEnv, os.LookupEnv); err != nil {
 			return run.Config{}, cli.Exit(cli.ExitConfig, err)
 		}

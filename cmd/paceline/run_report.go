@@ -155,7 +155,7 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 		_, err := fmt.Fprintln(s, text.Sanitize(string(line)))
 		return err
 	}
-	if f.via.told && t.Input == t.Before() && t.Invalid == 0 { // their summary is the whole story
+	if f.via.brought.Told && t.Input == t.Before() && t.Invalid == 0 { // their summary is the whole story
 		return nil
 	}
 	var parts []string

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/viabatch"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
 
@@ -122,6 +124,91 @@ func TestViaBatchJudgesAlike(t *testing.T) {
 	}
 }
 
+// Rows go to the provider's batches in one command. Its table, with --select and the columns of the rows, and its dead
+// letters are those of single requests. What is wrong in the rows is said before anything is sent.
+func TestRunRowsViaBatch(t *testing.T) {
+	server, url := batchServer(t)
+	rows := "id,model,text\n1,gpt-4o,\"Why \"\"so\"\"?\"\n2,gpt-0,How?\n3,gpt-4o-mini,Who?\n4,gpt-4o,When?\n"
+	for name, text := range map[string]string{"rows.csv": rows, "bad.csv": rows + "5,gpt-4o,\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(more ...string) (code int, stderr string) {
+		code, _, stderr = paceline("", append([]string{"run", "--prompt-column", "text", "--model", "{row.model}", "--max-tokens", "9", "--id", "{row.id}",
+			"--preset", "openai:tier1", "--base-url", url, "--key-env", "KEY", "--ordered",
+			"--select", "id=.id, asked=.row.text, by=.body.model, role=.body.choices[0].message.role, end=.finish"}, more...)...)
+		return code, stderr
+	}
+	if code, stderr := run("bad.csv", "--via", "batch", "--out", "bad.out.csv"); code != cli.ExitConfig || !strings.Contains(stderr, `column text of id "5" is empty`) {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	tables, letters := map[string]string{}, map[string]string{}
+	for via, more := range map[string][]string{"batch": {"--poll", "5ms"}, "requests": {"--attempts", "1"}} {
+		file := via + ".csv"
+		if code, stderr := run(append(more, "rows.csv", "--via", via, "--out", file)...); code != cli.ExitSomeFailed || strings.Contains(stderr, "lost its end") {
+			t.Errorf("%s: exit %d: %s", via, code, stderr)
+		}
+		table, _ := os.ReadFile(file)
+		dead, _ := os.ReadFile(file + ".dead.jsonl")
+		var letter struct{ ID, Class, Request, Columns any }
+		if err := json.Unmarshal(dead, &letter); err != nil {
+			t.Errorf("%s: %v: %s", via, err, dead)
+		}
+		tables[via], letters[via] = string(table), fmt.Sprint(letter)
+		if via == "batch" && len(server.Report().Verdicts) > 0 && len(tables) == 1 {
+			t.Errorf("%v were sent one by one", server.Report().Verdicts)
+		}
+	}
+	const want = "id,asked,by,role,end\n1,\"Why \"\"so\"\"?\",gpt-4o,assistant,length\n3,Who?,gpt-4o-mini,assistant,length\n4,When?,gpt-4o,assistant,length\n"
+	if tables["batch"] != want || tables["requests"] != want || letters["batch"] != letters["requests"] || !strings.HasPrefix(letters["batch"], "{2 model map[") {
+		t.Errorf("%q\n%q", tables, letters)
+	}
+	code, stderr := run("rows.csv", "--via", "batch", "--out", "batch.csv")
+	if code != cli.ExitSomeFailed || strings.Contains(stderr, "went to the provider") || !strings.Contains(stderr, "3 done before") {
+		t.Errorf("again: exit %d: %s", code, stderr)
+	}
+	// A field that cannot be selected is as bad as without batches.
+	if code, stderr := run("rows.csv", "--via", "batch", "--poll", "5ms", "--first", "1", "--out", "miss.csv", "--select", "x=.body.model.name"); code != cli.ExitSomeFailed ||
+		!strings.Contains(stderr, "the field is empty") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// A key that is refused has an exit code and a way on of its own. How far the batches are is shown without a terminal,
+// too.
+func TestViaBatchTells(t *testing.T) {
+	server, _ := batchServer(t)
+	refuses := true
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refuses {
+			http.Error(w, `{"error":{"message":"Incorrect API key"}}`, http.StatusUnauthorized)
+			return
+		}
+		server.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	if err := os.WriteFile("in.jsonl", []byte(chatLine("a", `"model":"gpt-4o","max_tokens":9`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"run", "--via", "batch", "--preset", "openai:tier1", "--poll", "100ms", "--progress", "40ms", "--base-url", s.URL,
+		"--key-env", "KEY", "--out", "out.jsonl", "in.jsonl"}
+	code, _, stderr := paceline("", args...)
+	if code != cli.ExitExhausted || !strings.Contains(stderr, "answered 401: Incorrect API key; expected another key in KEY. With that, the same command goes on") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	refuses = false
+	code, _, stderr = paceline("", args...)
+	if code != 0 || !strings.Contains(stderr, "0 of 1 request in 1 batch done, as the provider counts  next look at ") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	plain := func(_, text string) string { return text }
+	silent := viabatch.Progress{Silent: "answered 502", Next: time.Date(2026, 11, 30, 9, 5, 7, 0, time.Local)}
+	if line := batchLine(&silent).Fit(0, plain); line != "no service: answered 502  next look at 09:05:07" {
+		t.Errorf("%q", line)
+	}
+}
+
 // Rows become a batch file, which the provider's batches take, and whose results have the ids of the rows.
 func TestRunBatchFile(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -159,6 +246,15 @@ func TestRunBatchFile(t *testing.T) {
 		}
 		s.Close()
 	}
+	// It needs no key, at the provider's own address, too.
+	t.Setenv("KEY", "")
+	for _, more := range [][]string{{"--key-env", "KEY"}, nil} {
+		file := fmt.Sprint("own", len(more), ".jsonl")
+		args := append(more, "run", "rows.csv", "--prompt-column", "text", "--model", "gpt-4o", "--preset", "openai:tier1", "--batch-file", file)
+		if code, _, stderr := paceline("", args...); code != 0 || !strings.Contains(stderr, "2 prompts are in "+file) {
+			t.Errorf("exit %d: %s", code, stderr)
+		}
+	}
 	for args, says := range map[string]string{"rows.csv --url http://127.0.0.1:1/{row.id}": "expected --prompt-column", "- --prompt-column text --model m --base-url http://127.0.0.1:1": "expected a file",
 		"rows.csv --dry-run": "--batch-file with --dry-run"} {
 		if code, _, stderr := paceline("text\nx\n", append([]string{"run", "--limit", "none", "--batch-file", "x.jsonl"}, strings.Fields(args)...)...); code != cli.ExitUsage || !strings.Contains(stderr, says) {
@@ -176,7 +272,7 @@ func TestRunViaBatchRefuses(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("K1", "sk-viabatch-0123456789")
 	t.Setenv("K2", "sk-viabatch-9876543210")
-	for name, text := range map[string]string{"urls.txt": "http://127.0.0.1:1/\n",
+	for name, text := range map[string]string{"urls.txt": "http://127.0.0.1:1/\n", "rows.csv": "url,n\na,1\n",
 		"in.jsonl": `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","messages":[]}}` + "\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -189,14 +285,18 @@ func TestRunViaBatchRefuses(t *testing.T) {
 		"--via batch --poll 0s --limit none --out o.jsonl in.jsonl":       "--poll 0s",
 		"--via batch --limit none in.jsonl":                               "expected --out FILE",
 		"--via batch --budget 5USD --limit none --out o.jsonl in.jsonl":   "--budget with --via batch",
-		"--via batch --ordered --limit none --out o.jsonl in.jsonl":       "--ordered with --via batch",
+		"--via batch --query a=b --limit none --out o.jsonl in.jsonl":     "--query with --via batch",
 		"--via batch --limit none --out o.jsonl urls.txt":                 "--via batch is for batch files",
 		"--via batch --key-env K1,K2 --limit none --out o.jsonl in.jsonl": "--via batch with 2 keys",
-		"--via batch --select id=.id --limit none --out o.jsonl in.jsonl": "after it jq for columns",
+		"--via batch --out-dir d --limit none in.jsonl":                   "--out-dir with --via batch",
 	} {
 		if code, _, stderr := paceline("", append([]string{"run"}, strings.Fields(args)...)...); code != cli.ExitUsage || !strings.Contains(stderr, says) {
 			t.Errorf("%s: exit %d: %s", args, code, stderr)
 		}
+	}
+	if code, _, stderr := paceline("", "run", "rows.csv", "--via", "batch", "--limit", "none", "--out", "o.jsonl", "--prompt-column", "n",
+		"--model", "m", "--url", "http://127.0.0.1:1/chat/completions"); code != cli.ExitUsage || !strings.Contains(stderr, "expected /v1/ in its path") {
+		t.Errorf("exit %d: %s", code, stderr)
 	}
 	// The plan of a run has what its batches cost.
 	code, stdout, stderr := paceline("", "run", "--via", "batch", "--dry-run", "--preset", "openai:tier1", "--key-env", "K1", "--out", "o.jsonl", "in.jsonl")

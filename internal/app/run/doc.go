@@ -22,6 +22,7 @@
 //	                 --select
 //	ended.go         writes results together, or singly on a full disk; fields of a result;
 //	                 journal
+//	outside.go       answers that came another way, such as by batches of the provider: judged and written alike
 //	bearer.go        the {token} of an attempt; after a 401 another one, from package auth
 //	judge_answer.go  what an answer proves: served, again, dead, key banned; --success, --partly;
 //	                 --unanswered hold within a run; failures in words

@@ -47,13 +47,7 @@ func (r *Run) open() (err error) {
 		return err
 	}
 	s.History = &journal.History{}
-	for _, l := range r.c.Limits {
-		r.keep = max(r.keep, l.Remembers())
-	}
-	if r.c.Auto != nil {
-		r.keep = max(r.keep, time.Minute)
-	}
-	r.keep += r.keep/1000 + journal.Late + time.Second
+	r.keep = r.c.remembers()
 	if !s.Out.Regular() {
 		r.note("")
 		if r.noted.Journal != "" {
@@ -63,13 +57,7 @@ func (r *Run) open() (err error) {
 		return err
 	}
 	s.Lost.Tails(s.Out, s.Dead)
-	c := r.journal()
-	c.Path, c.SyncSends, c.Full = output.JournalOf(r.c.Out), r.c.SyncAlways, r.full()
-	c.Forget = func(id string) bool {
-		s.Lost.Knows(id)
-		return r.tally.HasResult(id)
-	}
-	c.Before = func() error { return errors.Join(s.Out.Sync(1), s.Dead.Sync(1)) }
+	c := r.besideOut()
 	if s.Journal, s.History, err = journal.Open(c, r.epoch); err == nil {
 		r.note(c.Path)
 		r.join()
@@ -82,6 +70,29 @@ func (r *Run) open() (err error) {
 			s.Journal.Path(), s.History.Gone, map[bool]string{true: " when they were written"}[r.c.TrustClock])
 	}
 	return err
+}
+
+// remembers is how far back sends matter.
+func (c *Config) remembers() (d time.Duration) {
+	for _, l := range c.Limits {
+		d = max(d, l.Remembers())
+	}
+	if c.Auto != nil {
+		d = max(d, time.Minute)
+	}
+	return d + d/1000 + journal.Late + time.Second
+}
+
+// besideOut describes the journal beside a file of results.
+func (r *Run) besideOut() journal.Config {
+	c, s := r.journal(), r.store
+	c.Path, c.SyncSends, c.Full = output.JournalOf(r.c.Out), r.c.SyncAlways, r.full()
+	c.Forget = func(id string) bool {
+		s.Lost.Knows(id)
+		return r.tally.HasResult(id)
+	}
+	c.Before = func() error { return errors.Join(s.Out.Sync(1), s.Dead.Sync(1)) }
+	return c
 }
 
 // full returns the most that may have been sent, if only the results exist. Without results that is

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/paceline-go/paceline/internal/app/auth"
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -121,23 +120,6 @@ func (r *judge) of(j *job) (ans pool.Answer, final bool) {
 		ans.Denied = false
 	}
 	return ans, ans.Invalid && !ans.Denied || ans.Result == limit.Accepted
-}
-
-// Judged is what the answer to a request proves that another way brought, such as a batch of the provider.
-type Judged struct {
-	Done, Dead bool // neither: another attempt may be served
-	Cut        bool // at the bound of its output
-	Class      format.DeadClass
-	Reason     string
-}
-
-// Judge judges such an answer as the run judges its own. That one was paid, so what Config.Success refuses is dead at
-// once: another attempt is up to the user.
-func (r *Run) Judge(q *format.Request, status int, body []byte) Judged {
-	j := &job{r: q, res: sending.Response{Status: status, Body: body, Written: true, Ended: time.Now()}}
-	ans := r.judge.answer(j)
-	return Judged{Done: endsWell(&ans), Dead: ans.Invalid && !ans.Denied || j.unlike, Cut: j.cut, Class: classOf(j, &ans),
-		Reason: ans.Reason}
 }
 
 // answer is the part of judge that does not depend on the host of the answer.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -32,6 +33,7 @@ type api interface {
 // state is the state of a batch at the provider.
 type state struct {
 	ended   bool
+	done    int      // requests, as the provider counts
 	results []string // paths of the files with results
 	why     string   // why it failed as a whole
 	isFull  bool     // it failed since too much is enqueued
@@ -42,6 +44,23 @@ func apiOf(r *remote, p format.Provider) api {
 		return anthropic{r}
 	}
 	return openAI{r}
+}
+
+// Before is the address of the API of which u is an endpoint, before /v1. nil: u has no version.
+func Before(u *url.URL) *url.URL {
+	before, endpoint := split(u.Path)
+	if !strings.HasPrefix(endpoint, version) {
+		return nil
+	}
+	return &url.URL{Scheme: u.Scheme, Host: u.Host, Path: before}
+}
+
+const version = "/v1/"
+
+// split splits the path of a request into what is before the version, and the endpoint.
+func split(path string) (before, endpoint string) {
+	i := max(strings.LastIndex(path, version), 0)
+	return path[:i], path[i:]
 }
 
 // Line is a request as a line of a batch file of the provider, without its line break.
@@ -65,9 +84,16 @@ type made struct {
 	Counts     countsOf `json:"request_counts"`
 }
 
-type countsOf struct{ Processing, Succeeded, Errored, Canceled, Expired int }
+// countsOf are the counts of Anthropic, and those of OpenAI.
+type countsOf struct {
+	Processing, Succeeded, Errored, Canceled, Expired int
+	Completed, Failed                                 int
+}
 
-func (n countsOf) all() int { return n.Processing + n.Succeeded + n.Errored + n.Canceled + n.Expired }
+func (n countsOf) all() int { return n.Processing + n.done() }
+func (n countsOf) done() int {
+	return n.Succeeded + n.Errored + n.Canceled + n.Expired + n.Completed + n.Failed
+}
 
 // list reads the newest batches, page after page, until f returns true.
 func (r *remote) list(ctx context.Context, path, after string, f func(m *made) bool) error {
@@ -112,7 +138,8 @@ func (openAI) head(name string) []byte {
 }
 
 func (openAI) line(q *format.Request) []byte {
-	return fmt.Appendf(nil, `{"custom_id":%s,"method":"POST","url":%s,"body":%s}`, quoted(q.ID), quoted(q.URL.Path),
+	_, endpoint := split(q.URL.Path)
+	return fmt.Appendf(nil, `{"custom_id":%s,"method":"POST","url":%s,"body":%s}`, quoted(q.ID), quoted(endpoint),
 		q.Body)
 }
 
@@ -149,7 +176,7 @@ func (a openAI) look(ctx context.Context, id string) (s state, err error) {
 	if err := a.get(ctx, "/v1/batches/"+url.PathEscape(id), &m); err != nil {
 		return s, err
 	}
-	switch m.Status {
+	switch s.done = m.Counts.done(); m.Status {
 	case "failed":
 		s.ended, s.why = true, "the provider does not say why"
 		for i, e := range m.Mistakes.Data {
@@ -212,6 +239,7 @@ func (a anthropic) look(ctx context.Context, id string) (s state, err error) {
 	if err := a.get(ctx, "/v1/messages/batches/"+url.PathEscape(id), &m); err != nil {
 		return s, err
 	}
+	s.done = m.Counts.done()
 	if s.ended = m.Processing == "ended"; s.ended {
 		s.results = []string{"/v1/messages/batches/" + url.PathEscape(id) + "/results"}
 	}

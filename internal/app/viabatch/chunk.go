@@ -26,7 +26,8 @@ func newChunk(a api, q *format.Request) (*chunk, error) {
 		return nil, err
 	}
 	_ = os.Remove(f.Name()) // where that fails, drop removes it
-	e := entry{Name: rand.Text(), Model: q.Estimate.Model, Path: q.URL.Path, Began: time.Now()}
+	_, endpoint := split(q.URL.Path)
+	e := entry{Name: rand.Text(), Model: q.Estimate.Model, Path: endpoint, Began: time.Now()}
 	c := &chunk{entry: e, api: a, file: f, w: bufio.NewWriterSize(f, 256<<10)}
 	return c, c.write(a.head(c.Name))
 }

@@ -2,6 +2,7 @@ package viabatch
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
@@ -39,18 +40,29 @@ type ledger struct {
 	later   bool            // some requests go into a batch later
 }
 
+// openLedger opens the file, and reads what earlier commands left. It cuts off half a line, which a crash left.
 func openLedger(path string) (*ledger, error) {
 	l := &ledger{byName: map[string]*entry{}, taken: map[string]bool{}}
 	var err error
-	l.file, err = opened(path, func(line []byte) error {
+	if l.file, err = durable.Open(path); err != nil {
+		return nil, err
+	}
+	end, err := durable.Lines(l.file.Reader(), path, func(line []byte, end durable.End) error {
 		var e entry
 		if err := json.Unmarshal(line, &e); err != nil {
-			return err
+			return fmt.Errorf("%s:%d: %w, expected the record of a batch", path, end.Lines, err)
 		}
 		l.read(e)
 		return nil
 	})
-	return l, err
+	if err == nil {
+		err = l.file.SetSize(end.Size)
+	}
+	if err != nil {
+		l.file.Discard()
+		return nil, err
+	}
+	return l, nil
 }
 
 // read takes in a line.

@@ -3,10 +3,8 @@ package viabatch
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/run/format"
@@ -61,9 +59,12 @@ func (l *line) answer() (status int, body json.RawMessage, requestID string) {
 
 // merge writes the results of a batch that has ended. What it did not serve is left to the run.
 func (b *batches) merge(ctx context.Context, e *entry, s state) error {
-	digests := map[string]format.Digest{}
-	for _, q := range e.Requests {
-		digests[q.ID] = q.Digest
+	waiting, err := b.requests(e)
+	if err == nil {
+		err = b.results.Begin()
+	}
+	if err != nil {
+		return err
 	}
 	for _, path := range s.results {
 		resp, err := b.remote.ask(ctx, &call{method: http.MethodGet, path: path})
@@ -71,68 +72,75 @@ func (b *batches) merge(ctx context.Context, e *entry, s state) error {
 			return err
 		}
 		end, err := durable.Lines(resp.Body, path, func(text []byte, _ durable.End) error {
-			return b.take(e, text, digests)
+			return b.take(text, waiting)
 		})
 		resp.Body.Close()
 		if err == nil && len(end.Rest) > 0 { // the last line needs no line break
-			err = b.take(e, end.Rest, digests)
+			err = b.take(end.Rest, waiting)
 		}
 		if err != nil {
 			return fmt.Errorf("the results of %s: %w", e.Batch, err)
 		}
 	}
-	b.served.open += len(digests)
-	return errors.Join(b.out.Sync(1), b.dead.Sync(1))
+	b.served.open += len(waiting)
+	return b.results.Sync()
+}
+
+// requests are those of a batch by their ids, as the input has them. One that the input lacks by now, or has with
+// other content, was paid all the same: its result has what the ledger knows.
+func (b *batches) requests(e *entry) (map[string]*format.Request, error) {
+	all := map[string]*format.Request{}
+	for _, q := range e.Requests {
+		at := *b.API
+		at.Path += e.Path
+		all[q.ID] = &format.Request{ID: q.ID, Hash: format.HashOf(q.ID), Method: http.MethodPost, URL: &at,
+			Digest: q.Digest, Estimate: tokens.Estimate{API: tokens.APIOf(e.Path), Model: e.Model}}
+	}
+	return all, b.Each(func(q *format.Request) error {
+		if was := all[q.ID]; was != nil && was.Digest == q.Digest {
+			all[q.ID] = q
+		}
+		return nil
+	})
 }
 
 // take writes one result.
-func (b *batches) take(e *entry, text []byte, digests map[string]format.Digest) error {
+func (b *batches) take(text []byte, waiting map[string]*format.Request) error {
 	var l line
 	if err := json.Unmarshal(text, &l); err != nil {
 		return fmt.Errorf("what is no line of JSON: %w", err)
 	}
-	digest, is := digests[l.ID]
+	q := waiting[l.ID]
 	status, body, requestID := l.answer()
-	if !is || status == 0 || len(body) == 0 {
+	if q == nil || status == 0 || len(body) == 0 {
 		return nil
 	}
-	at := *b.Format.Base()
-	at.Path = e.Path
-	q := &format.Request{ID: l.ID, Method: http.MethodPost, URL: &at, Digest: digest,
-		Estimate: tokens.Estimate{API: tokens.APIOf(e.Path), Model: e.Model}}
-	v := b.Judge(q, status, body)
-	if !v.Done && !v.Dead {
-		return nil
+	was := b.results.Has(l.ID) // taken in before a crash
+	v, err := b.results.Take(q, status, http.Header{"X-Request-Id": {requestID}}, body)
+	if err != nil || !v.Done && !v.Dead {
+		return err
 	}
-	delete(digests, l.ID)
-	if b.done[l.ID] { // taken in before a crash
+	delete(waiting, l.ID)
+	switch n := &b.served; {
+	case was:
 		return nil
-	}
-	shown, hidden := b.remote.secrets.HideIn(string(body))
-	r := format.Result{ID: l.ID, State: "done", Status: status, Attempts: 1, At: format.Stamp(time.Now()), Digest: digest,
-		Hidden: hidden, Key: b.Key.Name, Body: &shown, Headers: map[string]string{"x-request-id": requestID}}
-	to := b.out
-	if v.Dead {
-		to = b.dead
-		r.State, r.Class, r.Error = "dead", v.Class.String(), b.remote.shown(v.Reason)
-		b.served.dead++
-	} else {
-		b.served.done++
-		if v.Cut {
-			b.served.cut++
+	case v.Dead:
+		n.dead++
+	default:
+		if n.done++; v.Cut {
+			n.cut++
 		}
 	}
 	if status == http.StatusOK { // paid, whatever it says
-		b.pays(e, body)
+		b.pays(q, body)
 	}
-	b.done[l.ID] = true
-	return to.Append(b.Format.Line(nil, &r))
+	return nil
 }
 
 // pays adds half the price of an answer.
-func (b *batches) pays(e *entry, body []byte) {
-	api := tokens.APIOf(e.Path)
-	m, known := provider.PriceOf(b.Format.Seller(), e.Model)
+func (b *batches) pays(q *format.Request, body []byte) {
+	api := q.Estimate.API
+	m, known := provider.PriceOf(b.Seller, q.Estimate.Model)
 	u, err := tokens.ParseUsage(api, body)
 	if !known || err != nil {
 		b.served.unpriced = true

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/provider"
@@ -20,32 +20,29 @@ import (
 
 // remote sends requests to the provider.
 type remote struct {
-	c      *Config
+	b      *batches
 	base   string
 	client *http.Client
-	// secrets finds the key in what the provider says. Nothing shows it.
-	secrets *format.Secrets
 }
 
-func newRemote(c *Config) *remote {
-	u := *c.Format.Base()
-	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1")
-	base := c.Base
+func newRemote(b *batches) *remote {
+	base := b.Base
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	secrets := format.NewSecrets([]secret.Key{{Name: c.Key.Name, Value: c.Key.Secret}}, c.Header, nil, c.Format)
-	return &remote{c: c, base: u.String(), secrets: secrets, client: &http.Client{Transport: base,
+	return &remote{b: b, base: b.API.String(), client: &http.Client{Transport: base,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// refusal is an answer that says no.
-type refusal struct {
-	status  int
-	message string
+// Refusal is an answer that says no.
+type Refusal struct {
+	Status  int
+	Message string
 }
 
-func (r *refusal) Error() string { return fmt.Sprintf("answered %d: %s", r.status, r.message) }
+func (r *Refusal) Error() string {
+	return strings.TrimSuffix(fmt.Sprintf("answered %d: %s", r.Status, r.Message), ": ")
+}
 
 // errUnclear says that a request may have been served.
 var errUnclear = errors.New("no answer")
@@ -70,6 +67,7 @@ type call struct {
 func (r *remote) ask(ctx context.Context, c *call) (*http.Response, error) {
 	for rest := firstRest; ; rest = min(2*rest, mostRest) {
 		resp, err := r.try(ctx, c)
+		why := ""
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
@@ -77,33 +75,62 @@ func (r *remote) ask(ctx context.Context, c *call) (*http.Response, error) {
 			}
 			return nil, context.Cause(ctx)
 		case err == nil && resp.StatusCode/100 == 2:
+			r.silent("")
 			return resp, nil
 		case err != nil && c.once:
+			r.silent(bare(err).Error())
 			return nil, fmt.Errorf("%w: %w", errUnclear, err)
-		case err == nil:
+		case err != nil:
+			why = bare(err).Error()
+		default:
 			text, _ := io.ReadAll(io.LimitReader(resp.Body, mostRefusal))
 			resp.Body.Close()
+			no := &Refusal{resp.StatusCode, r.shown(provider.Message(text))}
+			why = no.Error()
 			limited := resp.StatusCode == http.StatusTooManyRequests
 			if resp.StatusCode >= http.StatusInternalServerError && c.once {
+				r.silent(why)
 				return nil, fmt.Errorf("%w: %d", errUnclear, resp.StatusCode)
 			}
 			if !limited && resp.StatusCode < http.StatusInternalServerError {
-				return nil, &refusal{resp.StatusCode, r.shown(provider.Message(text))}
+				return nil, no
 			}
 			if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
 				rest = max(rest, min(time.Duration(n)*time.Second, mostRest))
 			}
 		}
-		if err := sleep(ctx, rest); err != nil {
+		r.silent(why)
+		if err := r.b.rest(ctx, rest); err != nil {
 			return nil, err
 		}
 	}
 }
 
+// silent notes why the provider gives no answer; empty: it has given one. The first and the last of each silence are
+// said.
+func (r *remote) silent(why string) {
+	was := r.b.progress.Silent
+	r.b.progress.Silent = r.shown(why)
+	switch {
+	case was == "" && why != "":
+		r.b.Notice(fmt.Sprintf("%s does not serve (%s); it is asked again until it does, at least once in %v",
+			r.b.API.Host, r.b.progress.Silent, mostRest))
+	case was != "" && why == "":
+		r.b.Notice(r.b.API.Host + " serves again")
+	}
+}
+
+// bare is the error of a request without its method and URL.
+func bare(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
 // shown is a text without keys, on one line.
 func (r *remote) shown(line string) string {
-	line, _ = r.secrets.HideIn(line)
-	return text.Sanitize(line)
+	return text.Sanitize(r.b.results.Sanitized(line))
 }
 
 func (r *remote) try(ctx context.Context, c *call) (*http.Response, error) {
@@ -115,13 +142,13 @@ func (r *remote) try(ctx context.Context, c *call) (*http.Response, error) {
 		q.Body, q.ContentLength = c.body()
 		q.Header.Set("Content-Type", c.kind)
 	}
-	if r.c.Format.Form() == format.Anthropic {
+	if r.b.Provider == format.Anthropic {
 		q.Header.Set("Anthropic-Version", "2023-06-01")
 	}
 	q.Header.Set("User-Agent", "paceline")
-	for _, t := range r.c.Header {
+	for _, t := range r.b.Header {
 		if send.IsFieldName(t.Name()) {
-			q.Header.Set(t.Name(), t.Fill(&format.Values{Key: r.c.Key.Secret}))
+			q.Header.Set(t.Name(), t.Fill(&format.Values{Key: r.b.Key.Secret}))
 		}
 	}
 	return r.client.Do(q)
@@ -147,7 +174,7 @@ func (r *remote) get(ctx context.Context, path string, to any) error {
 		if !errors.Is(err, errUnclear) {
 			return err
 		}
-		if err := sleep(ctx, firstRest); err != nil {
+		if err := r.b.rest(ctx, firstRest); err != nil {
 			return err
 		}
 	}

@@ -5,28 +5,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
+	"net/url"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/durable"
-	"github.com/paceline-go/paceline/internal/app/journal"
+	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
-	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/text"
 )
 
 // Config describes the batches of one input.
 type Config struct {
-	// Format is the form of the input and of the results.
-	Format *format.LLM
-	// Input is the path of the input. It must be a file, since it is read more than once.
-	Input string
-	// Limits bound the lines of the input.
-	Limits format.InputLimits
-	// Out and Dead are the files of the run that follows.
-	Out, Dead string
+	// Run has checked the input, and is not open. It judges answers, and writes their results.
+	Run *run.Run
+	// Each passes the requests of the input, from the first one on. It is called more than once.
+	Each func(func(*format.Request) error) error
+	// Provider is the one whose batch API takes the requests, at API: the address before /v1.
+	Provider format.Provider
+	API      *url.URL
+	// Seller names the provider whose prices apply.
+	Seller string
+	// Ledger is the path of the record of all batches.
+	Ledger string
 	// Key and Header are for each request to the provider.
 	Key    format.Key
 	Header []format.Template
@@ -40,18 +40,23 @@ type Config struct {
 	Poll time.Duration
 	// Base sends the requests. If nil, an http.Transport does.
 	Base http.RoundTripper
-	// Judge judges the answer to a request, of which it knows the id, the model and the address.
-	Judge func(q *format.Request, status int, body []byte) Verdict
-	// Notice gets a line at a time for the user. If nil, none does.
-	Notice func(string)
+	// Notice gets a line at a time for the user, and Progress how far the batches are. If nil, none does.
+	Notice   func(string)
+	Progress func(Progress)
 }
 
-// Verdict is what an answer proves. If it is neither done nor dead, its request is left to the run.
-type Verdict struct {
-	Done, Dead bool
-	Cut        bool // at the bound of its output
-	Class      format.DeadClass
-	Reason     string
+// Progress is how far the batches are that have not ended.
+type Progress struct {
+	Batches, Requests int
+	Done              int       // of the requests, as the provider counts
+	Next              time.Time // of the next question to the provider; zero: one is under way
+	Silent            string    // why the provider does not answer; empty: it does
+}
+
+// Brought is what the batches have brought.
+type Brought struct {
+	Told       bool // Notice got a summary of it
+	Unselected int  // answers of which --select could not make a whole row
 }
 
 // ErrRefused says that the provider refuses batches. Nothing more can be done without a change.
@@ -60,105 +65,40 @@ var ErrRefused = errors.New("the provider takes no batch")
 // batches is one Run.
 type batches struct {
 	Config
-	api    api
-	remote *remote
-	ledger *ledger
-	done   map[string]bool // requests with a result
-	out    *durable.File
-	dead   *durable.File
-	served served
+	api      api
+	remote   *remote
+	ledger   *ledger
+	results  *run.Outside
+	served   served
+	progress Progress
+	done     map[*entry]int // of the requests of each batch, at the last look
 }
 
 // Run makes batches of all requests without a result, waits for their ends, and writes their results.
-// The error is nil if no batch is left; told says that Notice got a summary. After any error, also that of ctx, the
-// same Config goes on.
-func Run(ctx context.Context, c Config) (told bool, err error) {
+// The error is nil if no batch is left. After any error, also that of ctx, the same Config goes on.
+func Run(ctx context.Context, c Config) (is Brought, err error) {
 	c.Poll = cmp.Or(c.Poll, 30*time.Second)
 	if c.Notice == nil {
 		c.Notice = func(string) {}
 	}
-	b := &batches{Config: c, done: map[string]bool{}}
-	b.remote = newRemote(&b.Config)
-	b.api = apiOf(b.remote, c.Format.Form())
+	if c.Progress == nil {
+		c.Progress = func(Progress) {}
+	}
+	b := &batches{Config: c, done: map[*entry]int{}}
+	b.remote = newRemote(b)
+	b.api = apiOf(b.remote, c.Provider)
 	most, size := b.api.bounds()
 	b.MostLines, b.MostBytes = cmp.Or(c.MostLines, most), cmp.Or(c.MostBytes, size)
-	if err := b.open(); err != nil {
-		return false, err
+	if b.results, err = c.Run.Outside(); err != nil {
+		return is, err
 	}
-	told, err = b.run(ctx)
-	return told, errors.Join(err, b.close())
-}
-
-// open opens the files, and reads what earlier commands left.
-func (b *batches) open() (err error) {
-	for _, f := range []struct {
-		path   string
-		isDead bool
-		to     **durable.File
-	}{{b.Out, false, &b.out}, {b.Dead, true, &b.dead}} {
-		if *f.to, err = opened(f.path, func(line []byte) error {
-			e, ok := b.Format.Entry(line, f.isDead)
-			if !ok {
-				return errors.New("not a result of paceline: is this the right file?")
-			}
-			b.done[e.ID] = true
-			return nil
-		}); err != nil {
-			return errors.Join(err, b.close())
-		}
-	}
-	// Without a journal the run would take every window to be full, since there are results. It is written under
-	// the lock of the results.
-	j, _, err := journal.Open(journal.Config{Path: output.JournalOf(b.Out), Keep: time.Minute}, time.Now())
-	if err == nil {
-		err = j.Close()
-	}
-	if err != nil {
-		return errors.Join(err, b.close())
-	}
-	b.ledger, err = openLedger(b.Out + ".batches")
-	if err != nil {
-		return errors.Join(err, b.close())
-	}
-	return nil
-}
-
-// opened opens a file of lines, and passes those that are there. It cuts off half a line, which a
-// crash left.
-func opened(path string, each func(line []byte) error) (*durable.File, error) {
-	f, err := durable.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	end, err := durable.Lines(f.Reader(), path, func(line []byte, end durable.End) error {
-		if err := each(line); err != nil {
-			return fmt.Errorf("%s:%d: %w", path, end.Lines, err)
-		}
-		return nil
-	})
-	if err == nil {
-		err = f.SetSize(end.Size)
-	}
-	if err != nil {
-		f.Discard()
-		return nil, err
-	}
-	return f, nil
-}
-
-func (b *batches) close() (err error) {
-	for _, f := range []*durable.File{b.out, b.dead} {
-		if f != nil {
-			err = errors.Join(err, f.Close())
-		}
-	}
-	if b.ledger != nil {
+	if b.ledger, err = openLedger(c.Ledger); err == nil {
+		is.Told, err = b.run(ctx)
 		err = errors.Join(err, b.ledger.file.Close())
 	}
-	if b.dead != nil && b.dead.Size() == 0 { // the run makes it when there is something to write
-		_ = os.Remove(b.Dead)
-	}
-	return err
+	unselected, cerr := b.results.Close()
+	is.Unselected = unselected
+	return is, errors.Join(err, cerr)
 }
 
 // run gives requests away until each has been in a batch that has ended.
@@ -180,7 +120,7 @@ func (b *batches) run(ctx context.Context) (told bool, err error) {
 		}
 		b.ledger.later = false
 		const rests = 10 // of looks: what was enqueued elsewhere has to end
-		if err := sleep(ctx, rests*b.Poll); err != nil {
+		if err := b.rest(ctx, rests*b.Poll); err != nil {
 			return false, err
 		}
 	}
@@ -189,32 +129,15 @@ func (b *batches) run(ctx context.Context) (told bool, err error) {
 
 // give reads the input, and makes batches of all that has neither a result nor a batch.
 func (b *batches) give(ctx context.Context) error {
-	in, err := os.Open(b.Input)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	r := format.NewReader(b.Format, b.Input, in, b.Limits)
-	r.Pass = format.Checking // an estimate of the tokens is enough
 	parts := map[string]*chunk{}
 	defer func() {
 		for _, c := range parts {
 			c.drop()
 		}
 	}()
-	for {
-		q, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if _, invalid := errors.AsType[*format.InputError](err); invalid {
-			continue // the run names it
-		}
-		if err != nil {
-			return err
-		}
-		if b.done[q.ID] || b.ledger.taken[q.ID] {
-			continue
+	if err := b.Each(func(q *format.Request) error {
+		if b.results.Has(q.ID) || b.ledger.taken[q.ID] {
+			return context.Cause(ctx)
 		}
 		kind := q.Estimate.Model + " " + q.URL.Path
 		if c := parts[kind]; c != nil && c.isFull(&b.Config, q) {
@@ -223,16 +146,16 @@ func (b *batches) give(ctx context.Context) error {
 				return err
 			}
 		}
-		c := parts[kind]
-		if c == nil {
-			if c, err = newChunk(b.api, q); err != nil {
+		if parts[kind] == nil {
+			c, err := newChunk(b.api, q)
+			if err != nil {
 				return err
 			}
 			parts[kind] = c
 		}
-		if err := c.add(q); err != nil {
-			return err
-		}
+		return parts[kind].add(q)
+	}); err != nil {
+		return err
 	}
 	for kind, c := range parts {
 		delete(parts, kind)
@@ -259,14 +182,14 @@ func (b *batches) submit(ctx context.Context, c *chunk) error {
 	}
 	id, err := b.api.create(ctx, c)
 	for errors.Is(err, errUnclear) { // it may have been made: only the provider knows
-		if err = sleep(ctx, b.Poll); err == nil {
+		if err = b.rest(ctx, b.Poll); err == nil {
 			if id, err = b.api.find(ctx, &c.entry, b.ledger); err == nil && id == "" {
 				id, err = b.api.create(ctx, c)
 			}
 		}
 	}
 	if err != nil {
-		if _, refused := errors.AsType[*refusal](err); refused {
+		if _, refused := errors.AsType[*Refusal](err); refused {
 			err = errors.Join(b.ledger.over(&c.entry, true), fmt.Errorf("%w: %w", ErrRefused, err))
 		}
 		return err
@@ -302,7 +225,7 @@ func (b *batches) adopt(ctx context.Context) error {
 // look looks at all batches that have not ended, and takes in those that have by now. It begins with
 // a rest.
 func (b *batches) look(ctx context.Context) error {
-	if err := sleep(ctx, b.Poll); err != nil {
+	if err := b.rest(ctx, b.Poll); err != nil {
 		return err
 	}
 	for _, e := range b.ledger.open() {
@@ -310,7 +233,7 @@ func (b *batches) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		switch {
+		switch b.done[e] = s.done; {
 		case s.isFull:
 			b.ledger.later = true
 			b.Notice(fmt.Sprintf("%s waits for others: %s", text.Sanitize(e.Batch), b.remote.shown(s.why)))
@@ -331,11 +254,25 @@ func (b *batches) look(ctx context.Context) error {
 	return nil
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// rest waits before the next question to the provider.
+func (b *batches) rest(ctx context.Context, d time.Duration) error {
+	p := &b.progress
+	p.Batches, p.Requests, p.Done = 0, 0, 0
+	if b.ledger != nil {
+		for _, e := range b.ledger.open() {
+			p.Batches++
+			p.Requests += len(e.Requests)
+			p.Done += min(b.done[e], len(e.Requests))
+		}
+	}
+	p.Next = time.Now().Add(d)
+	b.Progress(*p)
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+		p.Next = time.Time{}
+		b.Progress(*p)
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -21,6 +21,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/ratetest/llm"
 )
@@ -59,10 +60,18 @@ func (b *base) serve(r *http.Request) *http.Response {
 
 // bench is an input, and where its results go.
 type bench struct {
-	t      *testing.T
-	base   *base
-	config Config
-	said   []string
+	t         *testing.T
+	base      *base
+	form      *format.LLM
+	of        run.Config
+	config    Config // but Run and Each
+	input     string
+	out, dead string
+	results   string          // the file of the results
+	start     string          // the beginning of a result
+	ended     func() []string // the ids of all results and dead letters, sorted
+	said      []string
+	at        []Progress
 }
 
 func newBench(t *testing.T, p format.Provider, c llm.Config, text string) *bench {
@@ -82,40 +91,123 @@ func newBench(t *testing.T, p format.Provider, c llm.Config, text string) *bench
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	b := &bench{t: t, base: &base{server: server, seen: map[string]int{}}}
-	b.config = Config{Format: l, Input: filepath.Join(dir, "in.jsonl"), Out: filepath.Join(dir, "out.jsonl"), Dead: filepath.Join(dir, "out.errors.jsonl"),
-		Key: format.Key{Name: "K", Secret: "sk-Zq81kdTTw0pXv27LmAa93bYcQ"}, Header: header, Base: b.base, Notice: func(s string) { b.said = append(b.said, s) }}
-	b.config.Judge = judging(t, l)
-	if err := os.WriteFile(b.config.Input, []byte(text), 0o600); err != nil {
+	b := &bench{t: t, base: &base{server: server, seen: map[string]int{}}, form: l, input: filepath.Join(dir, "in.jsonl"),
+		out: filepath.Join(dir, "out.jsonl"), dead: filepath.Join(dir, "out.errors.jsonl")}
+	b.of = run.Config{Format: l, Keys: []format.Key{{Name: "K", Secret: secretKey}}, Header: header, Notice: b.says, Out: b.out}
+	b.config = Config{Provider: p, API: l.Base(), Seller: l.Seller(), Ledger: b.out + ".batches", Key: b.of.Keys[0],
+		Header: header, Base: b.base, Notice: b.says, Progress: func(p Progress) { b.at = append(b.at, p) }}
+	b.results, b.start = b.out, l.Start()[:5]
+	b.ended = func() []string {
+		all := append(b.read(b.out, false), b.read(b.dead, true)...)
+		slices.Sort(all)
+		return all
+	}
+	if err := os.WriteFile(b.input, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// judging judges as a run does.
-func judging(t testing.TB, l *format.LLM) func(*format.Request, int, []byte) Verdict {
-	t.Helper()
-	r, err := run.New(run.Config{Format: l, Out: "-", Stdout: io.Discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func(q *format.Request, status int, body []byte) Verdict { return Verdict(r.Judge(q, status, body)) }
-}
+const secretKey = "sk-Zq81kdTTw0pXv27LmAa93bYcQ"
 
-func (b *bench) run() error {
-	_, err := Run(b.t.Context(), b.config)
+func (b *bench) says(line string) { b.said = append(b.said, line) }
+
+// run is a command with the input of the bench.
+func (b *bench) run() error { return b.until(b.t.Context()) }
+
+func (b *bench) until(ctx context.Context) error {
+	b.t.Helper()
+	r, err := run.New(b.of)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	each := func(read func(io.Reader) error) error {
+		in, err := os.Open(b.input)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		return read(in)
+	}
+	c := b.config
+	c.Run, c.Each = r, func(f func(*format.Request) error) error {
+		return each(func(in io.Reader) error { return r.Each("in", in, f) })
+	}
+	if err := each(func(in io.Reader) error { return r.Check("in", in) }); err != nil {
+		return err
+	}
+	_, err = Run(ctx, c)
 	return err
 }
 
-// results are the ids of a file of results, sorted, as the run that follows reads them.
-func (b *bench) results(path string, isDead bool) (ids []string) {
+// each runs a part of a test in virtual time, beside other parts: most of the time is the disk's.
+func each(t *testing.T, f func(t *testing.T)) {
+	t.Run("", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, f)
+	})
+}
+
+// rowsBench is a bench whose input is rows with a wrong temperature here and there, and whose results are a table.
+func rowsBench(t *testing.T, p format.Provider, c llm.Config, text string) *bench {
+	b := newBench(t, p, c, "id,temperature\n"+text)
+	items, err := format.NewItems(format.ItemsConfig{Read: input.Config{Form: input.CSV, Comma: ','}, URL: "http://llm.test/v1/chat/completions",
+		ID: "{row.id}", HasBody: true, Body: `{"model":"gpt-4o","max_tokens":9,"temperature":{row.temperature},"messages":[{"role":"user","content":"Why?"}]}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape, err := output.CompileShape("id=.id, was=.row.id, role=.body.choices[0].message.role", output.CSV)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.of.Format, b.of.Meter, b.of.Shape, b.of.Out = items, b.form.Meter, shape, b.out+".csv"
+	b.results, b.dead, b.start = output.RowsOf(b.of.Out), b.of.Out+".dead.jsonl", `{"id":"p`
+	b.ended = func() (ids []string) {
+		rows, err := os.ReadFile(b.of.Out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for row := range strings.Lines(strings.TrimPrefix(string(rows), "id,was,role\n")) {
+			id, rest, _ := strings.Cut(row, ",")
+			if rest != id+",assistant\n" {
+				t.Errorf("%q is no row of %s", row, id)
+			}
+			ids = append(ids, id)
+		}
+		letters, err := os.ReadFile(b.dead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(letters) {
+			e, ok := format.Plain{}.Entry(line, true)
+			if !ok || !bytes.Contains(line, []byte(`"columns":{"id":"`+e.ID+`","temperature":"5"}`)) {
+				t.Errorf("%s is no dead letter of a row", line)
+			}
+			ids = append(ids, e.ID)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	return b
+}
+
+func rowLine(id, _, more string) string {
+	_, wrong, is := strings.Cut(more, ":")
+	if !is {
+		wrong = "1"
+	}
+	return id + "," + wrong + "\n"
+}
+
+// read returns the ids of a file of results, sorted, as the run that follows reads them.
+func (b *bench) read(path string, isDead bool) (ids []string) {
 	b.t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {
 		b.t.Fatal(err)
 	}
 	for line := range bytes.Lines(text) {
-		e, ok := b.config.Format.Entry(line, isDead)
+		e, ok := b.form.Entry(line, isDead)
 		if !ok || e.Digest == "" {
 			b.t.Errorf("%s is no result", line)
 		}
@@ -128,12 +220,12 @@ func (b *bench) results(path string, isDead bool) (ids []string) {
 // rest runs what the batches left, and returns how many were sent, and the totals.
 func (b *bench) rest() (sent, done, dead int) {
 	b.t.Helper()
-	in, err := os.Open(b.config.Input)
+	in, err := os.Open(b.input)
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	defer in.Close()
-	r, err := run.New(run.Config{Format: b.config.Format, Base: b.base, Out: b.config.Out, Notice: func(s string) { b.said = append(b.said, s) }})
+	r, err := run.New(run.Config{Format: b.form, Base: b.base, Out: b.out, Notice: func(s string) { b.said = append(b.said, s) }})
 	if err == nil {
 		err = r.Check("in", in)
 	}
@@ -196,11 +288,11 @@ func TestBatches(t *testing.T) {
 			if n := b.base.seen[c.create]; n != 4 { // 35 of each model, by 20
 				t.Errorf("%v: %d batches: %v", c.p, n, b.base.seen)
 			}
-			done, dead := b.results(b.config.Out, false), b.results(b.config.Dead, true)
+			done, dead := b.read(b.out, false), b.read(b.dead, true)
 			if len(done) != 60 || len(dead) != 10 || len(slices.Compact(append(done, dead...))) != 70 {
 				t.Errorf("%v: %d done, %d dead", c.p, len(done), len(dead))
 			}
-			if last := b.said[len(b.said)-1]; !strings.Contains(last, "60 requests are done, 60 of them cut (--retry-dead=length), 10 dead, 0 left") || !strings.Contains(last, "at half the price they cost 0.") {
+			if last := strings.Join(b.said[4:], "\n"); !strings.Contains(last, "60 requests are done, 60 of them cut (--retry-dead=length), 10 dead, 0 left") || !strings.Contains(last, "at half the price they cost 0.") {
 				t.Errorf("%q", b.said)
 			}
 			if sent, done, dead := b.rest(); sent != 0 || done != 60 || dead != 10 {
@@ -214,19 +306,22 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// Wherever a command is killed, the next one goes on: each request is in one batch, and has one result.
+// Wherever a command is killed, the next one goes on: each request is in one batch, and has one result. Rows whose
+// results are a table do so, too.
 func TestGoesOn(t *testing.T) {
 	for _, c := range []struct {
 		p      format.Provider
 		text   string
 		create string
+		make   func(*testing.T, format.Provider, llm.Config, string) *bench
 	}{
-		{format.OpenAI, many(30, openAILine, "gpt-4o"), "/v1/batches"},
-		{format.Anthropic, many(30, anthropicLine, "claude-sonnet-5"), "/v1/messages/batches"},
+		{format.OpenAI, many(20, openAILine, "gpt-4o"), "/v1/batches", newBench},
+		{format.Anthropic, many(20, anthropicLine, "claude-sonnet-5"), "/v1/messages/batches", newBench},
+		{format.OpenAI, many(20, rowLine, "gpt-4o"), "/v1/batches", rowsBench},
 	} {
-		for stop := range 14 {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, c.p, llm.Config{BatchPace: 10 * time.Second}, c.text)
+		for stop := range 12 {
+			each(t, func(t *testing.T) {
+				b := c.make(t, c.p, llm.Config{BatchPace: time.Second}, c.text)
 				b.config.MostLines = 10
 				n, made := 0, 0
 				ctx, kill := context.WithCancel(t.Context())
@@ -241,24 +336,24 @@ func TestGoesOn(t *testing.T) {
 					}
 					return served, nil
 				}
-				if _, err := Run(ctx, b.config); err == nil && stop < 6 {
+				if err := b.until(ctx); err == nil && stop < 4 {
 					t.Fatalf("stop %d: it was not stopped", stop)
 				}
-				for _, path := range []string{b.config.Out, b.config.Out + ".batches"} { // half a line, as a kill leaves it
+				for path, half := range map[string]string{b.results: b.start, b.config.Ledger: `{"na`} { // half a line, as a kill leaves it
 					f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 					if err != nil {
 						t.Fatal(err)
 					}
-					_, _ = f.WriteString(c.p.BaseURL()[:5])
+					_, _ = f.WriteString(half)
 					f.Close()
 				}
 				time.Sleep(time.Second)
 				if err := b.run(); err != nil {
 					t.Fatalf("stop %d: %v", stop, err)
 				}
-				done, dead := b.results(b.config.Out, false), b.results(b.config.Dead, true)
-				if all := append(done, dead...); len(all) != 30 || len(slices.Compact(slices.Sorted(slices.Values(all)))) != 30 || made != 3 {
-					t.Errorf("%v, stop %d: %d results of 30, %d batches", c.p, stop, len(all), made)
+				all := b.ended()
+				if len(all) != 20 || len(slices.Compact(all)) != 20 || made != 2 {
+					t.Errorf("%v, stop %d: %d results of 20, %d batches: %q", c.p, stop, len(all), made, b.said)
 				}
 			})
 		}
@@ -273,13 +368,13 @@ func TestExpired(t *testing.T) {
 		if err := b.run(); err != nil {
 			t.Fatal(err)
 		}
-		done, dead := b.results(b.config.Out, false), b.results(b.config.Dead, true)
+		done, dead := b.read(b.out, false), b.read(b.dead, true)
 		if len(done) < 15 || len(done)+len(dead) != 24 {
 			t.Errorf("%d, %d", len(done), len(dead))
 		}
 		b.config.Key.Secret = ""
 		b.base.hook = func(r *http.Request) (*http.Response, error) {
-			r.Header.Set("Authorization", "Bearer sk-Zq81kdTTw0pXv27LmAa93bYcQ")
+			r.Header.Set("Authorization", "Bearer "+secretKey)
 			return nil, nil
 		}
 		if sent, before, _ := b.rest(); sent != 40-len(done)-len(dead) || before != len(done) {
@@ -321,7 +416,7 @@ func TestEnqueued(t *testing.T) {
 		if err := b.run(); err != nil {
 			t.Fatal(err)
 		}
-		if done, dead := b.results(b.config.Out, false), b.results(b.config.Dead, true); len(done)+len(dead) != 40 || most != 1 || refused != 1 {
+		if done, dead := b.read(b.out, false), b.read(b.dead, true); len(done)+len(dead) != 40 || most != 1 || refused != 1 {
 			t.Errorf("%d, %d; %d at once", len(done), len(dead), most)
 		}
 	})
@@ -332,7 +427,7 @@ func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, format.OpenAI, llm.Config{}, many(3, openAILine, "gpt-4o"))
 		b.base.hook = func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 401, Body: io.NopCloser(strings.NewReader(`{"error":{"message":"Incorrect API key sk-Zq81kdTTw0pXv27LmAa93bYcQ"}}`))}, nil
+			return &http.Response{StatusCode: 401, Body: io.NopCloser(strings.NewReader(`{"error":{"message":"Incorrect API key ` + secretKey + `"}}`))}, nil
 		}
 		if err := b.run(); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "answered 401: Incorrect API key [K]") {
 			t.Errorf("%v", err)
@@ -347,10 +442,18 @@ func TestRefused(t *testing.T) {
 		if err := b.run(); err != nil {
 			t.Error(err)
 		}
-		if done := b.results(b.config.Out, false); len(done) != 3 {
+		if done := b.read(b.out, false); len(done) != 3 {
 			t.Errorf("%v", done)
 		}
-		if _, err := os.Stat(output.JournalOf(b.config.Out)); err != nil {
+		if said := strings.Join(b.said, "\n"); strings.Count(said, "llm.test does not serve (answered 429); it is asked again until it does") != 1 ||
+			strings.Count(said, "does not serve") != 1 || strings.Count(said, "serves again") != 1 {
+			t.Errorf("%q", b.said)
+		}
+		waits := slices.ContainsFunc(b.at, func(p Progress) bool { return p.Silent == "answered 503" && time.Until(p.Next) < 0 && !p.Next.IsZero() })
+		if last := b.at[len(b.at)-1]; !waits || last.Silent != "" || last.Batches != 1 || last.Requests != 3 {
+			t.Errorf("%+v", b.at)
+		}
+		if _, err := os.Stat(output.JournalOf(b.out)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -369,7 +472,7 @@ func TestFailed(t *testing.T) {
 		if err := b.run(); err != nil || !strings.Contains(strings.Join(b.said, "\n"), "failed: no such endpoint (line 2); its requests are sent one by one") {
 			t.Errorf("%v %q", err, b.said)
 		}
-		if n := b.results(b.config.Out, false); len(n) != 0 {
+		if n := b.read(b.out, false); len(n) != 0 {
 			t.Errorf("%v", n)
 		}
 	})
@@ -378,13 +481,13 @@ func TestFailed(t *testing.T) {
 // A file that is none of ours is left alone.
 func TestForeignFiles(t *testing.T) {
 	b := newBench(t, format.OpenAI, llm.Config{}, many(3, openAILine, "gpt-4o"))
-	if err := os.WriteFile(b.config.Out, []byte("a letter\n"), 0o600); err != nil {
+	if err := os.WriteFile(b.out, []byte("a letter\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.run(); err == nil || !strings.Contains(err.Error(), "out.jsonl:1: not a result of paceline") {
 		t.Error(err)
 	}
-	if text, _ := os.ReadFile(b.config.Out); string(text) != "a letter\n" {
+	if text, _ := os.ReadFile(b.out); string(text) != "a letter\n" {
 		t.Errorf("%q", text)
 	}
 }
@@ -392,7 +495,7 @@ func TestForeignFiles(t *testing.T) {
 // The journal of a run that goes on is left alone: its lock is that of the results.
 func TestBesideARun(t *testing.T) {
 	b := newBench(t, format.OpenAI, llm.Config{}, many(3, openAILine, "gpt-4o"))
-	run, err := durable.Open(b.config.Out)
+	run, err := durable.Open(b.out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +503,7 @@ func TestBesideARun(t *testing.T) {
 	if err := b.run(); err == nil || !strings.Contains(err.Error(), "is in use by another run") {
 		t.Error(err)
 	}
-	if _, err := os.Stat(output.JournalOf(b.config.Out)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(output.JournalOf(b.out)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the journal was written: %v", err)
 	}
 }
@@ -412,35 +515,37 @@ func FuzzTake(f *testing.F) {
 	f.Add(`{"custom_id":"a","result":{"type":"errored","error":{"type":"error","error":{"type":"not_found_error"}}}}`)
 	f.Add(`{"custom_id":"c","response":{"status_code":200,"body":1}}`)
 	f.Add("{\n")
-	forms, judges := map[bool]*format.LLM{}, map[*format.LLM]func(*format.Request, int, []byte) Verdict{}
-	for _, p := range []format.Provider{format.OpenAI, format.Anthropic} {
-		l, err := format.NewLLM(format.LLMConfig{Provider: p, BaseURL: "http://llm.test"})
-		if err != nil {
-			f.Fatal(err)
-		}
-		forms[p == format.OpenAI], judges[l] = l, judging(f, l)
-	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, l := range forms {
-			var out, dead bytes.Buffer
-			b := &batches{Config: Config{Format: l, Judge: judges[l]}, done: map[string]bool{}, out: durable.Stream("out", &out), dead: durable.Stream("dead", &dead)}
-			b.remote = newRemote(&b.Config)
-			e := &entry{Name: "n", Model: "m", Path: "/v1/chat/completions"}
-			digests := map[string]format.Digest{"a": "0123456789abcdef", "b": "0123456789abcdee"}
-			for range 2 {
-				_ = b.take(e, []byte(text), digests) // a wrong line is the provider's fault, and said
+		for _, p := range []format.Provider{format.OpenAI, format.Anthropic} {
+			b := newBench(t, p, llm.Config{}, "")
+			r, err := run.New(run.Config{Format: b.form, Out: b.out})
+			if err != nil {
+				t.Fatal(err)
 			}
-			n := 0
-			for isDead, lines := range map[bool][]byte{false: out.Bytes(), true: dead.Bytes()} {
-				for line := range bytes.Lines(lines) {
-					r, ok := l.Entry(line, isDead)
-					if n++; !ok || r.ID != "a" && r.ID != "b" || !b.done[r.ID] || (r.State == "done") == isDead {
-						t.Fatalf("%q became %q", text, line)
-					}
+			o, err := r.Outside()
+			if err != nil {
+				t.Fatal(err)
+			}
+			of := &batches{Config: b.config, results: o}
+			waiting := map[string]*format.Request{}
+			for _, id := range []string{"a", "b"} {
+				waiting[id] = &format.Request{ID: id, Method: http.MethodPost, URL: b.form.Base().JoinPath("/v1/chat/completions"), Digest: "0123456789abcdef"}
+			}
+			for range 2 {
+				_ = o.Begin()
+				_ = of.take([]byte(text), waiting) // a wrong line is the provider's fault, and said
+			}
+			if _, err := o.Close(); err != nil {
+				t.Fatal(err)
+			}
+			done, dead := b.read(b.out, false), b.read(b.dead, true)
+			for _, id := range append(done, dead...) {
+				if id != "a" && id != "b" {
+					t.Fatalf("%q became a result of %q", text, id)
 				}
 			}
-			if n > 1 || n != 2-len(digests) {
-				t.Fatalf("%q: %d results, %d left", text, n, len(digests))
+			if n := len(done) + len(dead); n > 1 || n != 2-len(waiting) {
+				t.Fatalf("%q: %d results, %d left", text, n, len(waiting))
 			}
 		}
 	})

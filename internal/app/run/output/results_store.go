@@ -387,6 +387,9 @@ func (s *Store) Syncer(done chan struct{}, failed func(error)) {
 
 func (s *Store) syncOut() error { return s.Out.Sync(1) }
 
+// SyncAll syncs whatever was written, and shows it.
+func (s *Store) SyncAll() error { return s.sync(1) }
+
 // sync syncs the results before the journal. If a power cut leaves an answer in the journal but not
 // its result, the request is in doubt. Of several errors it returns the first: a full disk or a
 // lost folder fails for all files.
