@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,8 +74,35 @@ func (f *llmFlags) plan(r *run.Run) run.Plan {
 		if m.Note != "" {
 			note("%s: %s", m.Model, m.Note)
 		}
+		if m.TooLong > 0 {
+			note("%s longer than %s takes, and it refuses such a prompt: more than its %s tokens, by the estimate. The first is "+
+				"%q on line %d", text.Count(m.TooLong, "request is", "requests are"), m.Model, text.Thousands(m.Context),
+				m.First.ID, m.First.Line)
+		}
 	}
 	return p
+}
+
+// ownLimits says how to find the limits of an account, where those of the preset are not known to be its own; empty:
+// the preset is not of tokens, its answers do not state them, or flags give other limits.
+func (f *llmFlags) ownLimits() string {
+	who, known := provider.Publisher(f.preset)
+	given := slices.ContainsFunc(f.all(), func(m minute) bool { return m.n > 0 })
+	if !known || given || len(f.bounded) == 0 {
+		return ""
+	}
+	var fields []string
+	for _, name := range provider.Fields(who.Name) {
+		name = strings.ToLower(name)
+		if strings.Contains(name+"-", "-limit-") {
+			fields = append(fields, name)
+		}
+	}
+	if len(fields) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("these limits are published ones, and your account may have others: any answer states them (%s). "+
+		"--rpm, --tpm and the like set them", text.Some(fields, 4))
 }
 
 // printPlan prints the plan of --dry-run.

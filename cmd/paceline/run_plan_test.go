@@ -60,3 +60,24 @@ func TestAPlanSaysWhatIsWaitedForFirst(t *testing.T) {
 		}
 	}
 }
+
+// A plan says which prompts are longer than their model takes, and where an account's own limits stand.
+func TestAPlanNamesBoundsOfOthers(t *testing.T) {
+	words := strings.Repeat("one two three four ", 3000)
+	in := write(t, "in.csv", "id,text\na,Why?\nb,"+words+"\nc,"+words+"\n")
+	args := []string{"run", "--dry-run", "--prompt-column", "text", "--id", "{row.id}", "--max-tokens", "9", in}
+	const tooLong = `2 requests are longer than gpt-4 takes, and it refuses such a prompt: more than its 8,192 tokens, by the estimate. The first is "b" on line 3`
+	const own = "your account may have others: any answer states them (x-ratelimit-limit-*)"
+	for flags, want := range map[string][2]bool{
+		"--model gpt-4 --preset openai:tier1":                          {true, true},
+		"--model gpt-4o --preset openai:tier1":                         {false, true},
+		"--model gpt-4o --preset openai:tier1 --tpm 30000":             {false, false},
+		"--model gpt-4 --tpm 30000 --url http://h/v1/chat/completions": {true, false},
+	} {
+		code, stdout, stderr := paceline("", append(args, strings.Fields(flags)...)...)
+		said := strings.Join(strings.Fields(stdout), " ")
+		if is := [2]bool{strings.Contains(said, tooLong), strings.Contains(said, own)}; code != cli.ExitOK || is != want {
+			t.Errorf("%s: exit code %d, %v, expected %v:\n%.3000s%s", flags, code, is, want, stdout, stderr)
+		}
+	}
+}

@@ -142,6 +142,9 @@ func (f *sharingFlags) sharing(cmd *cobra.Command, limits []format.Rate, auto bo
 func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 	p := f.llm.plan(r)
 	f.countingNotes(&p, c)
+	if note := f.llm.ownLimits(); note != "" {
+		p.Notes = append(p.Notes, note)
+	}
 	if c.Every > 0 {
 		p.Notes = append(p.Notes, roundsNote(&p, c.Every))
 	}

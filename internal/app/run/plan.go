@@ -120,6 +120,13 @@ type PlanModel struct {
 	// Note names what the prices leave out.
 	Note string `json:"note,omitempty"`
 
+	// TooLong is how many requests have more tokens of input than the Context of the model, as published; it
+	// refuses them. First is the first one.
+	TooLong int      `json:"too_long,omitempty"`
+	Context int64    `json:"context_tokens,omitempty"`
+	First   *PlanOne `json:"too_long_first,omitempty"`
+
+	takes    int64 // tokens of input and output; 0: not known
 	expected int64 // tokens of output
 	bytes    int64 // the size of the model's lines
 	cost     limit.Cost
@@ -252,10 +259,16 @@ func (p *planning) add(q *format.Request, size int64) {
 	}
 	m := p.models[name]
 	if m == nil {
-		m = &PlanModel{Model: name}
+		about, _ := provider.LookupModel(p.c.Meter.Seller(), name)
+		m = &PlanModel{Model: name, takes: about.Context}
 		p.models[name] = m
 	}
 	m.Requests++
+	if m.takes > 0 && e.Input > m.takes {
+		if m.TooLong++; m.First == nil {
+			m.Context, m.First = m.takes, &PlanOne{q.ID, q.Line, e.Input}
+		}
+	}
 	m.Input += e.Input
 	m.Output += e.MaxOutput
 	m.expected += expected
