@@ -3,10 +3,12 @@ package viabatch
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -19,7 +21,9 @@ type api interface {
 	bounds() (lines int, bytes int64)
 	// head, line, between and foot make the body that has the requests.
 	head(name string) []byte
-	line(q *format.Request) []byte
+	line(id string, q *format.Request) []byte
+	// wire is an id as the API takes it. The same id is always the same there.
+	wire(id string) string
 	between() []byte
 	foot(name string) []byte
 	// create makes a batch. It fails with errUnclear if that may have been done.
@@ -64,7 +68,7 @@ func split(path string) (before, endpoint string) {
 }
 
 // Line is a request as a line of a batch file of the provider, without its line break.
-func Line(of format.Provider, q *format.Request) []byte { return apiOf(nil, of).line(q) }
+func Line(of format.Provider, q *format.Request) []byte { return apiOf(nil, of).line(q.ID, q) }
 
 // made is a batch as either API shows it, as far as it matters here.
 type made struct {
@@ -137,12 +141,13 @@ func (openAI) head(name string) []byte {
 		boundary(name), name)
 }
 
-func (openAI) line(q *format.Request) []byte {
+func (openAI) line(id string, q *format.Request) []byte {
 	_, endpoint := split(q.URL.Path)
-	return fmt.Appendf(nil, `{"custom_id":%s,"method":"POST","url":%s,"body":%s}`, quoted(q.ID), quoted(endpoint),
+	return fmt.Appendf(nil, `{"custom_id":%s,"method":"POST","url":%s,"body":%s}`, quoted(id), quoted(endpoint),
 		q.Body)
 }
 
+func (openAI) wire(id string) string   { return id }
 func (openAI) between() []byte         { return []byte("\n") }
 func (openAI) foot(name string) []byte { return fmt.Appendf(nil, "\n\r\n--%s--\r\n", boundary(name)) }
 
@@ -203,8 +208,18 @@ func (anthropic) bounds() (lines int, bytes int64) { return 100_000, 250 << 20 }
 
 func (anthropic) head(string) []byte { return []byte(`{"requests":[`) }
 
-func (anthropic) line(q *format.Request) []byte {
-	return fmt.Appendf(nil, `{"custom_id":%s,"params":%s}`, quoted(q.ID), q.Body)
+func (anthropic) line(id string, q *format.Request) []byte {
+	return fmt.Appendf(nil, `{"custom_id":%s,"params":%s}`, quoted(id), q.Body)
+}
+
+// ids are those that Anthropic takes. One other makes it refuse the whole batch.
+var ids = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+func (anthropic) wire(id string) string {
+	if ids.MatchString(id) {
+		return id
+	}
+	return fmt.Sprintf("hash-%x", sha256.Sum256([]byte(id)))[:64]
 }
 
 func (anthropic) between() []byte    { return []byte(",") }

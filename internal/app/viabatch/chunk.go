@@ -46,7 +46,7 @@ func (c *chunk) isFull(b *Config, q *format.Request) bool {
 
 // add adds a request.
 func (c *chunk) add(q *format.Request) error {
-	text := c.api.line(q)
+	text := c.api.line(c.api.wire(q.ID), q)
 	if len(c.Requests) > 0 {
 		text = append(c.api.between(), text...)
 	}

@@ -86,19 +86,20 @@ func (b *batches) merge(ctx context.Context, e *entry, s state) error {
 	return b.results.Sync()
 }
 
-// requests are those of a batch by their ids, as the input has them. One that the input lacks by now, or has with
+// requests are those of a batch by their ids at the provider, as the input has them. One that the input lacks by now, or has with
 // other content, was paid all the same: its result has what the ledger knows.
 func (b *batches) requests(e *entry) (map[string]*format.Request, error) {
 	all := map[string]*format.Request{}
 	for _, q := range e.Requests {
 		at := *b.API
 		at.Path += e.Path
-		all[q.ID] = &format.Request{ID: q.ID, Hash: format.HashOf(q.ID), Method: http.MethodPost, URL: &at,
+		all[b.api.wire(q.ID)] = &format.Request{ID: q.ID, Hash: format.HashOf(q.ID), Method: http.MethodPost, URL: &at,
 			Digest: q.Digest, Estimate: tokens.Estimate{API: tokens.APIOf(e.Path), Model: e.Model}}
 	}
 	return all, b.Each(func(q *format.Request) error {
-		if was := all[q.ID]; was != nil && was.Digest == q.Digest {
-			all[q.ID] = q
+		id := b.api.wire(q.ID)
+		if was := all[id]; was != nil && was.Digest == q.Digest {
+			all[id] = q
 		}
 		return nil
 	})
@@ -115,7 +116,7 @@ func (b *batches) take(text []byte, waiting map[string]*format.Request) error {
 	if q == nil || status == 0 || len(body) == 0 {
 		return nil
 	}
-	was := b.results.Has(l.ID) // taken in before a crash
+	was := b.results.Has(q.ID) // taken in before a crash
 	v, err := b.results.Take(q, status, http.Header{"X-Request-Id": {requestID}}, body)
 	if err != nil || !v.Done && !v.Dead {
 		return err

@@ -360,6 +360,38 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
+// Ids of any form go to Anthropic, which takes only short ones of letters, digits, _ and -. The results have them.
+func TestAnyID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := []string{"a@example.com", "ok_1-", strings.Repeat("x", 65), "Ä"}
+		var text strings.Builder
+		for _, id := range all {
+			text.WriteString(anthropicLine(id, "claude-sonnet-5", ""))
+		}
+		b := newBench(t, format.Anthropic, llm.Config{}, text.String())
+		took := ""
+		b.base.hook = func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost {
+				sent, _ := io.ReadAll(r.Body)
+				took, r.Body = string(sent), io.NopCloser(bytes.NewReader(sent))
+			}
+			return nil, nil
+		}
+		if err := b.run(); err != nil {
+			t.Fatal(err)
+		}
+		for id := range strings.SplitSeq(took, `"custom_id":"`) {
+			if id, _, is := strings.Cut(id, `"`); is && id != `{` && !ids.MatchString(id) {
+				t.Errorf("%q went to the provider", id)
+			}
+		}
+		slices.Sort(all)
+		if done := b.read(b.out, false); !slices.Equal(done, all) || !strings.Contains(took, `"ok_1-"`) {
+			t.Errorf("%q are done, %s: %q", done, took, b.said)
+		}
+	})
+}
+
 // What a batch did not serve in its time goes the ordinary way.
 func TestExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
