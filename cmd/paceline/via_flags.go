@@ -162,8 +162,8 @@ func (f *viaFlags) config(of *runFlags, in *runInput, c *run.Config) (b viabatch
 		return b, cli.Usage(errors.New("--via batch with {row.COLUMN} in --header: a request of a batch has no header " +
 			"of its own"))
 	}
-	b = viabatch.Config{Ledger: of.out + ".batches", Header: c.Header, Enqueued: f.enqueued, Poll: f.poll,
-		Notice: c.Notice}
+	b = viabatch.Config{Rows: !isBatch, Ledger: of.out + ".batches", Header: c.Header, Enqueued: f.enqueued,
+		Poll: f.poll, Notice: c.Notice}
 	if len(c.Keys) == 1 {
 		b.Key = c.Keys[0]
 	}

@@ -86,8 +86,8 @@ func (b *batches) merge(ctx context.Context, e *entry, s state) error {
 	return b.results.Sync()
 }
 
-// requests are those of a batch by their ids at the provider, as the input has them. One that the input lacks by now, or has with
-// other content, was paid all the same: its result has what the ledger knows.
+// requests are those of a batch by their ids at the provider. Rows are as the input has them. One that the input lacks
+// by now, or has with other content, was paid all the same: its result has what the ledger knows.
 func (b *batches) requests(e *entry) (map[string]*format.Request, error) {
 	all := map[string]*format.Request{}
 	for _, q := range e.Requests {
@@ -95,6 +95,9 @@ func (b *batches) requests(e *entry) (map[string]*format.Request, error) {
 		at.Path += e.Path
 		all[b.api.wire(q.ID)] = &format.Request{ID: q.ID, Hash: format.HashOf(q.ID), Method: http.MethodPost, URL: &at,
 			Digest: q.Digest, Estimate: tokens.Estimate{API: tokens.APIOf(e.Path), Model: e.Model}}
+	}
+	if !b.Rows {
+		return all, nil
 	}
 	return all, b.Each(func(q *format.Request) error {
 		id := b.api.wire(q.ID)

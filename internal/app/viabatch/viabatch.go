@@ -20,6 +20,8 @@ type Config struct {
 	Run *run.Run
 	// Each passes the requests of the input, from the first one on. It is called more than once.
 	Each func(func(*format.Request) error) error
+	// Rows says that results have parts of the requests, which are then read once more for each batch.
+	Rows bool
 	// Provider is the one whose batch API takes the requests, at API: the address before /v1.
 	Provider format.Provider
 	API      *url.URL

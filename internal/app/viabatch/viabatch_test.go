@@ -161,6 +161,7 @@ func rowsBench(t *testing.T, p format.Provider, c llm.Config, text string) *benc
 		t.Fatal(err)
 	}
 	b.of.Format, b.of.Meter, b.of.Shape, b.of.Out = items, b.form.Meter, shape, b.out+".csv"
+	b.config.Rows = true
 	b.results, b.dead, b.start = output.RowsOf(b.of.Out), b.of.Out+".dead.jsonl", `{"id":"p`
 	b.ended = func() (ids []string) {
 		rows, err := os.ReadFile(b.of.Out)
