@@ -31,6 +31,10 @@ type chargedRoute struct {
 	Body   map[string]string `json:"body,omitempty"`
 	Answer map[string]string `json:"answer,omitempty"`
 	Limits []publishedRow    `json:"limits"`
+	// First means that the request goes before others of its client. A proxy file alone says so. Otherwise Leaves
+	// is the part of each limit that it leaves for such requests.
+	First  bool    `json:"-"`
+	Leaves float64 `json:"-"`
 }
 
 // routeOf reads "GET /path?query", or a URL in place of the path.
@@ -142,6 +146,12 @@ func (v *chargedRoute) write(out io.Writer, to string) error {
 	}
 	if len(v.Limits) == 0 {
 		line(what, "no limit that is known")
+	}
+	switch {
+	case v.First:
+		line("goes", "first: before other requests of its client")
+	case v.Leaves > 0:
+		line("leaves", fmt.Sprintf("%g %% of each limit, for requests that go first", v.Leaves*100))
 	}
 	return t.Write(out, screen.TableWidth)
 }

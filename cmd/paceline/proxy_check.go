@@ -95,6 +95,9 @@ func checkRoute(out io.Writer, c *proxy.Config, route string) error {
 			v.counts([]provider.Preset{preset}, time.Now())
 		}
 	}
+	if v.First = u.GoesFirst(r); !v.First {
+		v.Leaves = max(u.FirstFree, 0)
+	}
 	return v.write(out, u.Name)
 }
 
@@ -415,6 +418,17 @@ func (w *proxyWords) charges(u *proxy.Upstream) {
 	for _, c := range u.Charges {
 		w.line("  charge: %s %s", c.On, chargeInWords(c))
 	}
+	if len(u.First) > 0 {
+		w.line("  first: %s go before other requests of the same client%s", strings.Join(u.First, ", "), freeInWords(u))
+	}
+}
+
+// freeInWords says what other requests leave free for those that go first.
+func freeInWords(u *proxy.Upstream) string {
+	if u.FirstFree <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("; these leave %g %% of each limit free", u.FirstFree*100)
 }
 
 // chargeInWords says what a charge is.

@@ -260,3 +260,22 @@ func TestScopesOfLimitsInWords(t *testing.T) {
 		}
 	}
 }
+
+// The words for a file have what goes first, and --route says it of a request at its path of the server.
+func TestProxyCheckSaysWhatGoesFirst(t *testing.T) {
+	t.Chdir(t.TempDir())
+	file := "version: 1\nupstreams: [{to: 'https://api.example.com/v1', path: /x, limits: [20/s], first: [POST /v1/order], first_free: 25%}]\n"
+	if err := os.WriteFile("p.yaml", []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"first: POST /v1/order go before other requests of the same client; these leave 25 % of each limit free": nil,
+		"first: before other requests of its client":                                                             {"--route", "POST /x/order"},
+		"25 % of each limit, for requests that go first":                                                         {"--route", "GET /x/order"},
+	} {
+		code, stdout, stderr := paceline("", append([]string{"proxy", "check", "p.yaml"}, args...)...)
+		if code != cli.ExitOK || !strings.Contains(strings.Join(strings.Fields(stdout), " "), want) {
+			t.Errorf("exit %d without %q:\n%s%s", code, want, stdout, stderr)
+		}
+	}
+}

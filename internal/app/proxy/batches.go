@@ -60,7 +60,7 @@ func (b *Batches) check(u *Upstream) *ConfigError {
 	return nil
 }
 
-// checkBatches finds two upstreams with one folder, and names of clients that batches need.
+// checkBatches finds two upstreams with one folder.
 func (c *Config) checkBatches() error {
 	folders := map[string]string{}
 	for i := range c.Upstreams {
@@ -70,15 +70,6 @@ func (c *Config) checkBatches() error {
 			return wrong(fmt.Sprintf("Upstreams[%d].Batches.Folder", i), "%s is that of %s, too; expected one for each", f, who)
 		}
 		folders[f] = u.Name
-	}
-	if len(folders) == 1 && folders[""] != "" {
-		return nil
-	}
-	for i, k := range c.Clients.List {
-		if strings.HasSuffix(k.Name, inBulk) {
-			return wrong(fmt.Sprintf("Clients.List[%d].Name", i), "%q is what the batches of another client are called; "+
-				"expected another name", k.Name)
-		}
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (c Config) Checked() (Config, error) {
 	if err := c.checkShare(); err != nil {
 		return c, err
 	}
-	if err := c.checkBatches(); err != nil {
+	if err := cmp.Or(c.checkBatches(), c.checkNames()); err != nil {
 		return c, err
 	}
 	if err := c.checkNumbers(); err != nil {
@@ -242,7 +242,7 @@ func (u *Upstream) check(c *Config) *ConfigError {
 	if err := u.checkCharges(c); err != nil {
 		return err
 	}
-	if err := u.checkKeys(); err != nil {
+	if err := cmp.Or(u.checkFirst(), u.checkKeys()); err != nil {
 		return err
 	}
 	if err := u.checkPrices(); err != nil {

@@ -232,7 +232,7 @@ const mostName = 64
 // byName returns the client of a name that a request states. A client with keys is found by its
 // keys alone.
 func (c *clients) byName(name string) *client {
-	name = strings.TrimSuffix(shortened(name), inBulk) // the line of another's batches
+	name = ownName(shortened(name)) // not a further line of another
 	for _, k := range c.listed {
 		switch {
 		case k.Name != name:

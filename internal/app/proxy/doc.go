@@ -55,6 +55,7 @@
 //	upstream_keys.go    {key} and {nonce} in header fields; banned keys that come back into use
 //	limits.go           the limits of a key, model or client; what counts on after a changed
 //	                    number
+//	goes_first.go       requests that go before others of their client
 //	allowed_models.go   models that a client may use, also within batches
 //	stated_cost.go      a client's field Paceline-Cost; charges, as proxy check tells them
 //	                    (of requests: transport/host_charges.go)

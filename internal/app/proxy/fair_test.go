@@ -33,7 +33,12 @@ func newCrowd(t *testing.T, p *Proxy) *crowd {
 
 // ask is one request of a client, and how long it waited by what its answer says.
 func (c *crowd) ask(who, path string) (waited time.Duration, ok bool) {
-	r := httptest.NewRequestWithContext(c.ctx, "GET", path, nil)
+	return c.asks("GET", who, path)
+}
+
+// asks is ask with another method.
+func (c *crowd) asks(method, who, path string) (waited time.Duration, ok bool) {
+	r := httptest.NewRequestWithContext(c.ctx, method, path, nil)
 	r.Header.Set("X-Who", who)
 	w := httptest.NewRecorder()
 	defer func() {

@@ -262,6 +262,13 @@ type Upstream struct {
 	// Charges are what requests cost, and the resources in which they count. The first that fits a
 	// request holds. They go before the rows of the provider. Their paths are those at the server.
 	Charges []provider.Charge
+	// First are requests that go before others of the same client, each as in a Charge.On: POST /order.
+	// They wait in a second line of the client, which has the client's weight and a head start of a
+	// minute. If empty, none.
+	First []string
+	// FirstFree is the part of each limit that other requests leave free for those of First, below 1. If
+	// zero, 0.1; negative: none.
+	FirstFree float64
 	// Auto finds out the server's limits that are not known. The Preset and Limits hold as they are.
 	Auto bool
 	// Strangers says that others use the limits that Auto finds out. The proxy then takes a fair

@@ -25,9 +25,11 @@ type upstream struct {
 	*way
 	proxy   *httputil.ReverseProxy
 	secrets *secret.Set
-	spends  bool        // requests get a secret here, which a foreign page must not use
-	pages   []string    // the fields of bodies with addresses of further pages
-	told    atomic.Bool // that clients may leave by them
+	first   *provider.Charges // the requests of First; nil: none
+	apart   bool              // other upstreams have another FirstFree
+	spends  bool              // requests get a secret here, which a foreign page must not use
+	pages   []string          // the fields of bodies with addresses of further pages
+	told    atomic.Bool       // that clients may leave by them
 	mixture mixture
 	lag     lag
 }
@@ -39,6 +41,10 @@ func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstr
 	if who, ok := provider.LookupProvider(u.Seller()); ok {
 		x.pages = who.Pages
 	}
+	if x.first, err = u.firsts(); err != nil {
+		return nil, err
+	}
+	x.apart = slices.ContainsFunc(c.Upstreams, func(o Upstream) bool { return o.FirstFree != u.FirstFree })
 	if x.way, err = before.wayOf(&u, c, common); err != nil {
 		return nil, err
 	}
@@ -242,7 +248,10 @@ func again(ctx context.Context, a transport.Attempt, _ *http.Response) (bool, er
 func maxWait(r *http.Request) time.Duration { return max(visitOf(r.Context()).patience.most, 1) }
 
 // asker is the client of a request, in transport's form.
-func asker(r *http.Request) transport.Client { return visitOf(r.Context()).client.asker }
+func asker(r *http.Request) transport.Client {
+	v := visitOf(r.Context())
+	return v.upstream.lineOf(r, v.client.asker)
+}
 
 // begins notes that a request is not in line any more.
 func begins(r *http.Request) { visitOf(r.Context()).begins() }

@@ -94,6 +94,8 @@ upstreams:
       - {on: "GET /depth?limit>1000", cost: 250 weight, resource: "{path}"}
       - {on: "POST /graphql", cost: {weight: .variables.first, orders: 2}, else: 100 weight, answer: {weight: .cost}, learn: true}
       - {on: "* /search/*", resource: search, cost: {input: .n}}
+    first: [POST /order, "DELETE /order/*"]
+    first_free: 20%
     rejects_free: true
     latency_max: 300ms
     in_flight: 8
@@ -125,7 +127,7 @@ upstreams:
     keep_host: true
     keep_links: true
     batches: {folder: kept, keep: 2d, most: 10GiB, weight: 0.5, head_start: 1s, reserve: 0.1, concurrency: 8}
-  - {name: rest, to: "http://127.0.0.1:9000", host: rest.local, h2c: true, limits: auto, strangers: true, key_in: [header x-account, parameter Account], answer_timeout: 1m, max_pause: 10m, max_outage: 30s}
+  - {name: rest, to: "http://127.0.0.1:9000", host: rest.local, first: [POST /x], first_free: 0, h2c: true, limits: auto, strangers: true, key_in: [header x-account, parameter Account], answer_timeout: 1m, max_pause: 10m, max_outage: 30s}
 `
 
 func TestEverything(t *testing.T) {
@@ -160,6 +162,7 @@ func TestEverything(t *testing.T) {
 				{On: "POST /graphql", Cost: map[provider.Unit]int64{provider.Weight: 100, provider.Orders: 2}, Learns: true},
 				{On: "* /search/*", Resource: "search", Cost: map[provider.Unit]int64{provider.Input: 1}},
 			},
+			First: []string{"POST /order", "DELETE /order/*"}, FirstFree: 0.2,
 			Arrivals: limit.Arrivals{RejectsFree: true, OneWayMax: 300 * time.Millisecond}, InFlight: 8, Use: 0.75, Ramp: 2 * time.Minute, Tokens: true, Counting: tokens.Used, Provider: dialect,
 			Prices: []proxy.Price{{Model: "gpt-4o", Input: 2.5, Output: 10, Cached: 1.25}, {Input: 1}}, RequestPrice: 0.005,
 			Keys:   []proxy.Key{{Name: "A", Secret: provided}, {Name: "B", Secret: "sk-file-9f8g7h6j5k4l3", Limits: []rate.Limit{{N: 100, Per: time.Minute, Text: "100/m"}}}},
@@ -168,7 +171,7 @@ func TestEverything(t *testing.T) {
 			Attempts: 5, Backoff: backoff.Policy{Base: time.Second, Max: 10 * time.Second}, AnswerTimeout: -1, ConnectTimeout: 3 * time.Second, MaxPause: -1, MaxOutage: -1,
 			Forwarded: true, KeepHost: true, KeepLinks: true,
 			Batches: proxy.Batches{Folder: "kept", Keep: 48 * time.Hour, Most: 10 << 30, Weight: 0.5, HeadStart: time.Second, Reserve: 0.1, Concurrency: 8},
-		}, {Name: "rest", Host: "rest.local", H2C: true, Auto: true, Strangers: true, KeyIn: &secret.Where{Fields: []string{"X-Account"}, Parameters: []string{"account"}}, AnswerTimeout: time.Minute, MaxPause: 10 * time.Minute, MaxOutage: 30 * time.Second}},
+		}, {Name: "rest", Host: "rest.local", First: []string{"POST /x"}, FirstFree: -1, H2C: true, Auto: true, Strangers: true, KeyIn: &secret.Where{Fields: []string{"X-Account"}, Parameters: []string{"account"}}, AnswerTimeout: time.Minute, MaxPause: 10 * time.Minute, MaxOutage: 30 * time.Second}},
 	}
 	if a, b := got.Config.Upstreams[0].To.String(), got.Config.Upstreams[1].To.String(); a != "https://api.openai.com/v1" || b != "http://127.0.0.1:9000" {
 		t.Error(a, b)

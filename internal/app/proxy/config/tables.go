@@ -19,8 +19,9 @@ var (
 	aText, yes, count, span, itself = yamlfile.Text, yamlfile.Yes, yamlfile.Count, yamlfile.Span, yamlfile.Itself
 
 	amount = yamlfile.Value(form{"type": "number", "minimum": 0}, (*reader).Number)
-	part   = yamlfile.Value(form{"type": []string{"string", "number"}, "pattern": `^[0-9.]+ *%?$`, "minimum": 0,
-		"maximum": 1, "examples": []string{"75%"}}, (*reader).part)
+	aPart  = form{"type": []string{"string", "number"}, "pattern": `^[0-9.]+ *%?$`, "minimum": 0, "maximum": 1,
+		"examples": []string{"75%"}}
+	part       = yamlfile.Value(aPart, (*reader).part)
 	positive   = yamlfile.Value(yamlfile.ANumber, (*reader).positive)
 	above      = yamlfile.Value(yamlfile.ASpan, (*reader).above)
 	spanOrZero = yamlfile.Value(yamlfile.ASpan, (*reader).spanOrZero)
@@ -153,6 +154,11 @@ func upstreamFields() []yamlfile.Field {
 			"what the server allows; none: nothing is known but what it says; auto: it is found out, also in the list"),
 		key("charges", yamlfile.Value(yamlfile.ListOf(yamlfile.Object(chargeFields)), (*reader).charges),
 			"what requests cost, and in which resource: the first that fits holds, before the provider's own"),
+		key("first", yamlfile.Value(yamlfile.ListOf(form{"type": "string", "pattern": "^[^ ]+ [/*]",
+			"examples": []string{"POST /order", "DELETE /order*"}}), (*reader).texts),
+			"requests that go before others of the same client: a method or *, and a path with * for any text"),
+		key("first_free", yamlfile.Value(aPart, (*reader).partOrZero),
+			"the part of each limit that other requests leave free for those of first (default 10%); 0: none"),
 		key("strangers", yes, "others use these limits, too: with limits: auto, the proxy takes a fair share"),
 		key("rejects_free", yes.In("Arrivals.RejectsFree"), "the server does not count what it refuses"),
 		key("latency_max", span.In("Arrivals.OneWayMax"),

@@ -73,6 +73,21 @@ func (r *reader) part(n *node, what string) float64 {
 	return v
 }
 
+func (r *reader) partOrZero(n *node, what string) float64 {
+	if v := r.part(n, what); v != 0 {
+		return v
+	}
+	return -1
+}
+
+// texts reads a list of texts.
+func (r *reader) texts(n *node, what string) (all []string) {
+	for item := range yamlfile.Items(r, n, what) {
+		all = append(all, r.Text(item, what))
+	}
+	return all
+}
+
 func (r *reader) above(n *node, what string) time.Duration {
 	d := r.Duration(n, what)
 	if n.Kind == yaml.ScalarNode && d == 0 && strings.Trim(n.Value, "+0.smhdnuµμ") == "" && n.Value != "" {
@@ -166,11 +181,7 @@ func (r *reader) modelNames(n *node, what string) (all []string) {
 
 // keyIn reads the places of clients' keys.
 func (r *reader) keyIn(n *node, what string) *secret.Where {
-	var texts []string
-	for item := range yamlfile.Items(r, n, what) {
-		texts = append(texts, r.Text(item, what))
-	}
-	w, err := proxy.ParseKeyIn(texts)
+	w, err := proxy.ParseKeyIn(r.texts(n, what))
 	if err != nil {
 		r.Refuse(n, "key_in: %v", err)
 	}
