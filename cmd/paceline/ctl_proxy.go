@@ -44,7 +44,7 @@ func (c *controlledProxy) State() any {
 		all = append(all, one)
 	}
 	s.Keys = keysOf(all)
-	s.Idle = len(all) == 0
+	s.Idle = len(all) == 0 && len(set.Limits) == 0
 	return s
 }
 

@@ -71,6 +71,7 @@
 //	exec_awaited.go       exec: --summary, which waits for the figures of the end
 //	exec_keeper.go        exec: the proxy of one run, in a process of its own; figures at its end
 //	daemon.go             daemon: the verb; what status and stop print
+//	daemon_knobs.go     paceline ctl at a daemon: limits with names, and those of paceline exec
 //	daemon_limits.go      daemon: --limit, --client, --state, --listen and other flags of permits
 //	daemon_join.go        daemon: a second `paceline daemon`, whose limits the first one takes
 //	daemon_runs.go        daemon: runs of exec that join it, and leave

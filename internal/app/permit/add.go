@@ -41,7 +41,7 @@ func (s *Server) Add(limits []Limit, clients []ClientConfig) error {
 		case err != nil:
 		case was == nil:
 			fresh = append(fresh, l)
-		case was.text() != l.text() || was.Provider != l.Provider:
+		case was.text() != l.text() && was.began.text() != l.text() || was.Provider != l.Provider:
 			err = fmt.Errorf("it is %s at the daemon already, and %s here; expected the same, or paceline daemon stop before",
 				was.words(), l.words())
 		}

@@ -15,6 +15,7 @@
 //	named_limit.go    a named limit: its limiter, a line for each client, head starts
 //	add.go            limits and clients that come while the server runs; contradictions with
 //	                  those there
+//	changes.go        a rate that a user changes; pauses by a user
 //	upstream.go       permits in the line of an upstream of the proxy
 //	grant.go          POST /v1/acquire: waits for the turn; several permits at once
 //	settlement.go     POST /v1/settle and /v1/renew: outcomes, unknown ids

@@ -47,6 +47,10 @@ type namedLimit struct {
 	limit   *paceline.Limit
 	stack   *stack.Stack
 	lanes   map[string]*lane // by client; guarded by the Server's lock
+	// limiters are those of Rates, each; began is the Limit of the start. Another namedLimit takes its place
+	// when a user changes a rate.
+	limiters []limit.Limiter
+	began    Limit
 }
 
 // lane is the line of a client.
@@ -57,21 +61,22 @@ type lane struct {
 
 // named makes a limit. known is what an earlier process granted.
 func (s *Server) named(c Limit, known *known) (*namedLimit, error) {
-	l := &namedLimit{Limit: c, lanes: map[string]*lane{}}
+	l := &namedLimit{Limit: c, began: c, lanes: map[string]*lane{}}
 	if c.Provider != "" {
 		l.dialect, _ = provider.Lookup(c.Provider) // it was checked
 	}
-	made, err := c.limiter(s.c.Late)
-	if err != nil {
+	var err error
+	if l.limiters, err = c.made(s.c.Late); err != nil {
 		return nil, err
 	}
+	made := together(l.limiters)
 	if s.c.Share != nil {
 		if made, err = s.c.Share(c.Name, func() limit.Limiter {
-			own, err := c.limiter(s.c.Late)
+			own, err := c.made(s.c.Late)
 			if err != nil {
 				panic(err) // it was made before
 			}
-			return own
+			return together(own)
 		}); err != nil {
 			return nil, err
 		}
@@ -86,9 +91,13 @@ func (s *Server) named(c Limit, known *known) (*namedLimit, error) {
 	whose := observe.Whose{Resource: c.Name}
 	l.limit = s.group.Limit(paceline.LimitConfig{Limiter: l.stack, Fair: true, Unit: c.Rates[0].Unit, Whose: whose,
 		Paused: func(now mono.Time) (p observe.PauseState, on bool) {
+			time := s.group.Time
 			at, on := l.stack.Paused(now)
-			if on {
-				time := s.group.Time
+			switch rest, by := l.rested(now, time); {
+			case by:
+				on, p = true, rest
+				p.Whose = whose
+			case on:
 				p = observe.PauseState{Whose: whose, Since: time(at.Since), Until: time(at.Until), Next: time(at.Next)}
 			}
 			return p, on
@@ -109,12 +118,12 @@ func (c *Limit) check(late time.Duration) error {
 	if _, ok := provider.Lookup(c.Provider); c.Provider != "" && !ok {
 		return fmt.Errorf("provider %q is not known, expected one of %s", c.Provider, strings.Join(provider.Names(), ", "))
 	}
-	_, err := c.limiter(late)
+	_, err := c.made(late)
 	return err
 }
 
-// limiter makes the limiter of all rates.
-func (c *Limit) limiter(late time.Duration) (limit.Limiter, error) {
+// made makes the limiters of all rates.
+func (c *Limit) made(late time.Duration) ([]limit.Limiter, error) {
 	if len(c.Rates) == 0 {
 		return nil, errors.New("there is no rate")
 	}
@@ -125,10 +134,15 @@ func (c *Limit) limiter(late time.Duration) (limit.Limiter, error) {
 			return nil, err
 		}
 	}
+	return all, nil
+}
+
+// together is one limiter of all.
+func together(all []limit.Limiter) limit.Limiter {
 	if len(all) == 1 {
-		return all[0], nil
+		return all[0]
 	}
-	return limit.NewAll(all...), nil
+	return limit.NewAll(all...)
 }
 
 // text is the rates, as their user wrote them.

@@ -76,6 +76,7 @@ type Server struct {
 	book    *heldPermits[grant]
 	random  [len(permitID{}) * mostRandom]byte
 	watched map[*connection]bool // whose end is awaited
+	said    []string             // changes by a user
 	timer   *time.Timer          // for the next permit that lapses
 	armed   mono.Time
 }

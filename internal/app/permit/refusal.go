@@ -134,6 +134,9 @@ func (s *Server) noTurn(ctx context.Context, l *namedLimit, client string, err e
 		x = refuse(http.StatusTooManyRequests, "line-full", "%d calls wait already", s.c.MaxWaiting)
 	case !errors.Is(e, paceline.ErrDeadline):
 		return &refusal{gone: true}
+	case s.restsNow(l):
+		x = refuse(http.StatusTooManyRequests, "paused", "%s is paused by paceline ctl; the call would wait %s at most",
+			l.Name, text.Span(most))
 	case e.Rule.Name == "pause" || e.Rule.Name == "hint":
 		x = refuse(http.StatusTooManyRequests, "paused", "%s is paused for %s more, as an answer asked for; the call "+
 			"would wait %s at most", l.Name, text.Span(wait), text.Span(most))
