@@ -161,6 +161,15 @@ func TestMembers(t *testing.T) {
 			members = append(members, m)
 			send(ctx, &wg, gate, s, 30, &counts[i])
 		}
+		for ctx.Err() == nil { // grants that hold from later on are not used now
+			for _, u := range limit.AppendUsage(nil, members[0], 0) {
+				if u.Used > u.Allowed || u.Open > u.Used {
+					t.Errorf("%d of %d used, %d open", u.Used, u.Allowed, u.Open)
+					cancel()
+				}
+			}
+			time.Sleep(100 * ms)
+		}
 		wg.Wait()
 		if s.refused > 0 {
 			t.Errorf("%d of %d refused", s.refused, s.sent)

@@ -32,6 +32,8 @@ func helmOf(*proxy.Proxy, string, string, func(string)) *helm { return nil }
 
 func (*helm) serves(string) http.Handler { return http.NotFoundHandler() }
 
+func (*helm) reaches(*http.Request) bool { return false }
+
 func (*helm) open(func(error)) (close func()) { return func() {} }
 
 func settingLines(*proxy.Proxy) []string { return nil }

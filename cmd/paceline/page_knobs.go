@@ -47,6 +47,9 @@ func (h *helm) serves(address string) http.Handler {
 	return &h.forms
 }
 
+// reaches reports whether a viewer of the page can use the forms. Without h, nobody can.
+func (h *helm) reaches(r *http.Request) bool { return h != nil && h.forms.Serves(r) }
+
 // open lets paceline ctl change the program until close is called. Without a socket it goes on all the same.
 func (h *helm) open(failed func(error)) (close func()) {
 	c, err := daemon.Controlled(h)

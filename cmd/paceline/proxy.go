@@ -249,14 +249,14 @@ func (f *proxyFlags) attend(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, 
 
 // mountPage mounts the page, the numbers, and the forms that change the proxy.
 func mountPage(p *proxy.Proxy, l listeners, r *reload, tell func(string)) (*dashboard.Page, *helm, error) {
-	watched, err := dashboard.New(dashboard.Config{Live: p.Sources, Title: "paceline proxy",
+	h := helmOf(p, "proxy", l.main.Addr().String(), tell)
+	watched, err := dashboard.New(dashboard.Config{Live: p.Sources, Title: "paceline proxy", Forms: h.reaches,
 		Beside: func() []string { return append(r.lines(), settingLines(p)...) }})
 	if err != nil {
 		return nil, nil, err
 	}
 	p.Mount("/", watched)
 	p.Mount("/metrics", proxyMetrics(p, r))
-	h := helmOf(p, "proxy", l.main.Addr().String(), tell)
 	if l.admin != nil {
 		p.MountForms(knobsPath, h.serves("http://"+l.admin.Addr().String()))
 	}

@@ -147,8 +147,9 @@ func runLine(p *run.Progress) (l screen.Line) {
 	} else {
 		keep(rankDone, "", done+" done, of how many is not known yet", done+" of ?", fmt.Sprintf("%d/?", p.Done))
 	}
-	rate, of := rates(p.Lasting, p.Allowed)
-	keep(rankRate, "", rate+of, rate+of, rate)
+	if rate, of := rates(p.Lasting, p.Allowed); rate != "" {
+		keep(rankRate, "", rate+of, rate+of, rate)
+	}
 	color := screen.Green
 	if p.Rejected > 0 {
 		color = screen.Red
@@ -203,7 +204,7 @@ func waitText(p *run.Progress) string {
 }
 
 // rates writes how many requests end and, if a limit binds, how many it allows in the long run, by the second, minute or
-// hour. A window that began full may be ahead of that for a while; then nothing is beside the rate.
+// hour. A window that began full may be ahead of that for a while, and no rate lasts then: the texts are empty.
 func rates(rate, allowed float64) (text, of string) {
 	each, unit := 1.0, "/s"
 	switch slow := cmp.Or(allowed, rate); {
@@ -215,8 +216,11 @@ func rates(rate, allowed float64) (text, of string) {
 	}
 	text = strconv.FormatFloat(rate*each, 'f', 1, 64) + unit
 	const ahead = 1.02
-	if allowed == 0 || rate > allowed*ahead {
+	switch {
+	case allowed == 0:
 		return text, ""
+	case rate > allowed*ahead:
+		return "", ""
 	}
 	return text, " of " + strconv.FormatFloat(math.Round(allowed*each*10)/10, 'f', -1, 64)
 }

@@ -60,7 +60,7 @@ func TestRates(t *testing.T) {
 		want          string
 	}{
 		{9.92, 10, "9.9/s of 10"}, {4.9, 5, "4.9/s of 5"}, {16.5, 1000. / 60, "16.5/s of 16.7"}, {0.05, 1. / 15, "3.0/min of 4"},
-		{0.0010, 4. / 3600, "3.6/h of 4"}, {64, 5000. / 3600, "64.0/s"}, {3, 0, "3.0/s"}, {0, 0, "0.0/s"}, {0.5, 0, "30.0/min"},
+		{0.0010, 4. / 3600, "3.6/h of 4"}, {64, 5000. / 3600, ""}, {3, 0, "3.0/s"}, {0, 0, "0.0/s"}, {0.5, 0, "30.0/min"},
 	} {
 		if text, of := rates(c.rate, c.allowed); text+of != c.want {
 			t.Errorf("%v of %v: %s, want %s", c.rate, c.allowed, text+of, c.want)

@@ -76,7 +76,8 @@ func (w *watching) serve(title string, r *run.Run, beside func() []string, tell 
 		return nil
 	}
 	var err error
-	w.page, err = dashboard.New(dashboard.Config{Sources: r.Sources(), Beside: beside, Title: title, Hosts: w.hosts})
+	w.page, err = dashboard.New(dashboard.Config{Sources: r.Sources(), Beside: beside, Title: title, Hosts: w.hosts,
+		Forms: h.reaches})
 	if err != nil {
 		return cli.Usage(fmt.Errorf("--page: %w", err))
 	}

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"encoding/json"
 	"math"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,6 +133,7 @@ type pastJSON struct {
 	Title   string           `json:"title"`
 	Version string           `json:"version"` // of the files of the page
 	SlotMS  int64            `json:"slot_ms"`
+	Forms   bool             `json:"forms,omitempty"` // this viewer can use them
 	Sources []pastSourceJSON `json:"sources"`
 }
 
@@ -142,12 +144,14 @@ type pastSourceJSON struct {
 	Events  []observe.Event `json:"events"`
 }
 
-// past returns the history up to the latest frame.
-func (p *Page) past() []byte {
+// past returns the history up to the latest frame, for the viewer who sent r.
+func (p *Page) past(r *http.Request) []byte {
 	p.look()
+	forms := p.config.Forms != nil && p.config.Forms(r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	told := pastJSON{Title: p.config.Title, Version: version(), SlotMS: slot.Milliseconds(), Sources: []pastSourceJSON{}}
+	told := pastJSON{Title: p.config.Title, Version: version(), SlotMS: slot.Milliseconds(), Forms: forms,
+		Sources: []pastSourceJSON{}}
 	for i := range p.snapshots {
 		s := &p.snapshots[i]
 		told.Sources = append(told.Sources,

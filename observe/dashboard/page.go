@@ -28,6 +28,9 @@ type Config struct {
 	// Hosts are the names that the page answers to besides localhost and addresses, without ports:
 	// "metrics.example.com".
 	Hosts []string
+	// Forms, if not nil, reports whether the sender of a request can use forms that change the program, at
+	// "knobs" beside the page. The page then links to them.
+	Forms func(r *http.Request) bool
 }
 
 // Page is the page, as an http.Handler. Its methods are safe for concurrent use.

@@ -57,7 +57,7 @@ func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 		f, next := p.look()
 		for seen < 0 || f.number > seen+int(slot/every) || f.sources != sources {
 			sources = f.sources
-			if send("past", p.past()) != nil {
+			if send("past", p.past(r)) != nil {
 				return
 			}
 			f, next = p.look()

@@ -33,6 +33,8 @@ type sourceJSON struct {
 	Waits   []waitJSON      `json:"waits"`
 	Verdict verdict         `json:"verdict"`
 	Point   point           `json:"point"`
+	// Allowed is how many requests a second the limits allow in the long run; 0: not known.
+	Allowed float64 `json:"allowed,omitempty"`
 	// All has the full length of each list.
 	All struct {
 		Limits  int `json:"limits"`
@@ -56,7 +58,7 @@ type waitJSON struct {
 
 // view makes the page's data from a Snapshot.
 func view(s observe.Snapshot, p point) sourceJSON {
-	v := sourceJSON{Snapshot: s, Point: p, Verdict: judge(&s), Waits: waits(&s)}
+	v := sourceJSON{Snapshot: s, Point: p, Verdict: judge(&s), Waits: waits(&s), Allowed: allowed(s.Limits)}
 	v.All.Limits, v.All.Clients, v.All.Keys, v.All.Paused, v.All.Hosts = len(s.Limits), len(s.Clients), len(s.Keys),
 		len(s.Paused), len(s.Upstream)
 	clients := ranked(s.Clients, clientsFirst)
@@ -84,6 +86,25 @@ func view(s observe.Snapshot, p point) sourceJSON {
 	}
 	v.Snapshot.Waits, v.Snapshot.Bounds = nil, nil
 	return v
+}
+
+// allowed adds up how many requests a second the limits allow, of each key, model and the like. Requests that
+// count in two of these count twice, so it is at least what may go.
+func allowed(all []observe.LimitState) (perSecond float64) {
+	of := map[observe.Whose]float64{}
+	for _, l := range all {
+		if l.Unit != "requests" || l.Window <= 0 || l.PerWindow <= 0 {
+			continue
+		}
+		each := float64(l.PerWindow) / l.Window.Seconds()
+		if least, is := of[l.Whose]; !is || each < least {
+			of[l.Whose] = each
+		}
+	}
+	for _, each := range of {
+		perSecond += each
+	}
+	return perSecond
 }
 
 // ranked returns a sorted copy; equal ones stay in order.

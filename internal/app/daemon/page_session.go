@@ -125,6 +125,9 @@ func (f *PageForms) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// Serves reports whether the sender of r could use the forms, with a token.
+func (*PageForms) Serves(r *http.Request) bool { return barred(r) == "" }
+
 // barred says why a request changes nothing, whatever it brings. Beyond loopback a cookie needs TLS. A foreign
 // site may have a name that leads here.
 func barred(r *http.Request) string {

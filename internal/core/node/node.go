@@ -303,6 +303,11 @@ func (n *Node) AppendUsage(to []limit.Usage, p mono.Time) []limit.Usage {
 		u.Used, u.Open, u.Total, u.Recent, u.Fits = holds[u.Unit], n.flight[u.Unit], n.total[u.Unit], 0, 0
 		to = append(to, u)
 	}
+	for i := range to[first:] { // grants that hold only later are open, and are not used yet
+		u := &to[first+i]
+		later := min(max(u.Used-u.Allowed, 0), u.Open)
+		u.Used, u.Open = u.Used-later, u.Open-later
+	}
 	return to
 }
 

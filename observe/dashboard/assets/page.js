@@ -48,6 +48,7 @@
     version = p.version;
     slot = p.slot_ms;
     $("title").textContent = p.title;
+    $("forms").hidden = !p.forms;
     // Sources come and go: what is looked at is still looked at, and what is known of the others is not mixed up.
     const was = new Map(pasts.map(q => [q.name, q]));
     const at = pasts[chosen] ? p.sources.findIndex(s => s.name === pasts[chosen].name) : -1;
@@ -511,7 +512,9 @@
     text($("tile-longest"), s.waiting ? "the first for " + ns(s.longest_wait_ns) : "nobody waits");
     text($("tile-flight"), number(s.in_flight));
     text($("tile-sent"), number(s.sent) + " sent in all");
-    text($("tile-rate"), number(grown(points, "sent", 10e3).per(1000)) + "/s");
+    // More than the limits allow is a window that began empty: it lasts for no rate.
+    const going = grown(points, "sent", 10e3).per(1000);
+    text($("tile-rate"), s.allowed > 0 && going > s.allowed * 1.02 ? "–" : number(going) + "/s");
     text($("tile-share"), s.point.share === null ? "no limit is known" : percent(s.point.share) + " of the ceiling");
     text($("tile-refused"), number(grown(points, "refused", kept).sum));
     text($("tile-refused-all"), "in 15 min, " + number(s.limited) + " in all");
