@@ -10,6 +10,7 @@ const (
 	EventRefused = "refused" // the server refused requests because of a limit
 	EventPaused  = "paused"  // requests stay away because of that
 	EventBanned  = "banned"  // a key, or an address, was refused for good or for long
+	EventDenied  = "denied"  // each of several requests in a row is not permitted, with a key or with all of them
 	EventDown    = "down"    // nothing arrives at a host, or at the store of a shared limit
 	EventAlone   = "alone"   // the store of a shared limit is away, and a process goes on with its part
 	EventSlow    = "slow"    // the answers of a host take longer than requests may wait

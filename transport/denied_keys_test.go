@@ -221,6 +221,51 @@ func TestDeniedRequestsAmongServed(t *testing.T) {
 	})
 }
 
+// A client's own key is wrong. The log says so once, with the answer and without the key, and the events have it.
+// Another client whose requests are served is not named, nor one that is denied now and then.
+func TestOwnKeyIsDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		b := newKeyed()
+		b.answers["a"] = always(401, `{"error":"bad key secret-of-a"}`)
+		b.answers["c"] = always(403, "not this")
+		tr := mustNew(t, transport.Config{Base: b, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		ask := func(key string) {
+			r := get(t, "http://a.test/")
+			r.Header.Set("Authorization", "Bearer secret-of-"+key)
+			if _, _, err := do(t, tr, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range 12 {
+			ask("a")
+			ask("b")
+			if ask("c"); n%2 == 1 {
+				b.answers["c"] = always(403, "not this")
+			} else {
+				b.answers["c"] = nil
+			}
+			if told := strings.Contains(log.String(), "level=WARN"); told != (n >= 2) {
+				t.Fatalf("after %d requests: %s", n+1, log.String())
+			}
+		}
+		got := log.String()
+		for _, want := range []string{`msg="requests are denied, each of the last ones with this key" host=a.test key=`, " status=401 ",
+			`answer="401 Unauthorized: {\"error\":\"bad key …\"}" helps="a key that the server knows`} {
+			if strings.Count(got, want) != 1 || strings.Count(got, "level=WARN") != 1 || strings.Contains(got, "secret-of") {
+				t.Errorf("want one line with %s in\n%s", want, got)
+			}
+		}
+		var kinds []string
+		for _, e := range tr.Snapshot().Events {
+			kinds = append(kinds, e.Kind)
+		}
+		if strings.Join(kinds, " ") != observe.EventDenied {
+			t.Errorf("the events are %v", kinds)
+		}
+	})
+}
+
 // Requests that a key denied wait for another key, each in a lane of its own. Their waits are not logged one
 // by one. A lane of two keys names the limit with its window, and says that there are two.
 func TestWaitsOfDeniedRequestsAreNotAFlood(t *testing.T) {

@@ -97,6 +97,7 @@
 //	                       deadlines
 //	send.go                one attempt: sent once per permit, with the key's credential;
 //	                       AttemptTimeout
+//	denied.go              requests that are denied in a row, with all keys or their own
 //	judge.go               what an answer proves: repeat or not, key at fault, resource;
 //	                       CheckRetry
 //	settle.go              what each limit learns of an answer; a 503's Retry-After keeps its host

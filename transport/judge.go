@@ -3,7 +3,6 @@ package transport
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -11,9 +10,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/internal/send"
-	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
-	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
@@ -186,6 +183,8 @@ func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Res
 	c.heed(s, a.Number)
 	if s.key != nil {
 		c.judgeKey(s, denied, last)
+	} else {
+		c.judgeOwn(s, in, *resp)
 	}
 	if s.way.target != nil {
 		c.judgeTarget(s, last)
@@ -247,87 +246,6 @@ func (c *call) judgeKey(s *sent, denied, last bool) {
 
 // ofKey reports whether another key may do better.
 func ofKey(v *classify.Verdict) bool { return v.Scope != provider.IP && v.Scope != provider.All }
-
-// notesDenial notes that a key was denied. If the request can ask no other key, all were.
-func (c *call) notesDenial(s *sent, in *classify.Evidence, resp *http.Response, last bool) {
-	c.blame(s, &s.verdict)
-	for k := range c.leaf.ways() {
-		w := c.leaf.by(k)
-		if !last && c.getBody != nil && c.ctx.Err() == nil && w.account != nil && c.isOpen(w) {
-			return
-		}
-	}
-	if in.Body == nil { // a 401 is known by its status alone
-		in.Body = c.words(s, resp)
-	}
-	c.t.deniedByAll(s, in)
-}
-
-// deniedByAll takes in that the server of an attempt denied its request with every key. After too many in a row
-// no request waits for this server's keys, until a request may try them again: see keyring.Row.
-func (t *Transport) deniedByAll(s *sent, in *classify.Evidence) {
-	_, sent, _ := s.wire.Times(s.headed)
-	n := s.way.server
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, again := n.row.Away()
-	away := n.row.Denied(t.at(), mono.Of(t.group.Time(0), sent))
-	if away == 0 {
-		return
-	}
-	n.denial = fmt.Sprintf("%d %s", in.Status, http.StatusText(in.Status))
-	if words := strings.TrimSpace(string(in.Body[:min(len(in.Body), 200)])); words != "" {
-		n.denial += ": " + text.Sanitize(words)
-	}
-	t.group.Update(func(now mono.Time) {
-		n.stack.Begin(now) // after the pause one request goes alone
-		n.denies = true
-		n.shutIf(true)
-	}, n.limit)
-	if !again {
-		t.log.Warn("all keys are denied", "host", n.partition.Host, "status", in.Status, "answer", n.denial,
-			"asked again in", away)
-		t.note(observe.EventPaused, n.partition, "no request goes with any key, which the server denied: "+n.denial)
-	}
-}
-
-// keysServe ends what deniedByAll began: a key was served, or somebody says that the keys are in order.
-func (n *node) keysServe(ended bool) {
-	if !ended {
-		return
-	}
-	n.t.group.Update(func(now mono.Time) {
-		n.denies = false
-		n.shutIf(false)
-	}, n.limit)
-	n.t.note(observe.EventBack, n.partition, "requests go with the keys again")
-}
-
-// deniedUntil reports whether the server of a node denies requests with every key, and when one of them asks again.
-func (n *node) deniedUntil() (err *Error) {
-	n.t.mu.Lock()
-	defer n.t.mu.Unlock()
-	until, on := n.row.Away()
-	if !on || until <= n.t.at() {
-		return nil
-	}
-	return &Error{Partition: n.partition, Ready: n.t.group.Time(until),
-		Err: fmt.Errorf("%w: the server denied requests with every key (%s); one asks again in %s", ErrKeys, n.denial,
-			text.Span(until.Sub(n.t.at()).Round(time.Millisecond)))}
-}
-
-// shown is the state of a key, with the servers that deny requests with every key.
-func (t *Transport) shown(k observe.KeyState, a *account) observe.KeyState {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for p, n := range t.nodes {
-		if until, on := n.row.Away(); on && k.State == observe.KeyOK && (a.target == "" || a.target == p.Target) {
-			k.State, k.Until = observe.KeyDenied, t.group.Time(until)
-			k.Why = p.Host + " denies requests with every key: " + n.denial
-		}
-	}
-	return k
-}
 
 // blame takes in what an attempt shows of its key, and of those that denied the request before.
 func (c *call) blame(s *sent, v *classify.Verdict) {

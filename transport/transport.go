@@ -426,6 +426,7 @@ type state struct {
 	keyless  bool // a path has no account
 	sessions sessions
 	ring     *keyring.Ring // of keys; the lock guards it
+	own      ownDenials
 
 	mu      sync.Mutex // guards the partitions, and the states of keys
 	leaves  map[Partition]*leaf

@@ -409,7 +409,7 @@
     nothing: ["none", "nothing yet"], idle: ["none", "idle"], free: ["ok", "nobody waits"], full: ["ok", "as fast as allowed"],
     waiting: ["wait", "waiting"], paused: ["stop", "staying away"], down: ["stop", "server away"],
   };
-  const happened = {refused: "stop", paused: "wait", banned: "stop", down: "stop", alone: "wait", back: "ok", wrong: "wait"};
+  const happened = {refused: "stop", paused: "wait", banned: "stop", denied: "stop", down: "stop", alone: "wait", back: "ok", wrong: "wait"};
 
   // Lines about what no source knows.
   function showBeside(lines) {
