@@ -131,6 +131,9 @@ type LogLine struct {
 	ReqID    string `json:"req_id,omitempty"`
 	Verdict  string `json:"verdict"` // "malformed", or the Verdict of a Record
 	Status   int    `json:"status"`
+	// At is the time of day of the check, to compare with other logs. With VirtualClients, it is when the
+	// server began and the time since then by its clock.
+	At time.Time `json:"at"`
 }
 
 // Report sums up the requests that reached an Exchange.
@@ -345,7 +348,7 @@ func (x *Exchange) check(q question, rec *Record, malformed error) (int, error) 
 	}
 	if x.log.To != nil {
 		line := LogLine{int64(rec.Received), int64(rec.Checked), int64(rec.Before), int64(rec.After), "", q.nonce, q.reqID,
-			verdict, status}
+			verdict, status, x.clock.Base().Add(time.Duration(rec.Checked)).UTC()}
 		if rec.Key >= 0 {
 			line.Key = x.config.Keys[rec.Key]
 		}

@@ -210,7 +210,7 @@ func checkLog(t *testing.T, log io.Reader, want int) {
 	lines := json.NewDecoder(log)
 	lines.DisallowUnknownFields()
 	last, n, accepted := int64(0), 0, 0
-	ids := map[string]bool{}
+	ids, began := map[string]bool{}, time.Time{}
 	for {
 		var line ratetest.LogLine
 		if err := lines.Decode(&line); errors.Is(err, io.EOF) {
@@ -220,6 +220,11 @@ func checkLog(t *testing.T, log io.Reader, want int) {
 		}
 		if line.Checked < last || line.Checked != line.Received+line.Before {
 			t.Fatalf("line %d: %+v after an instant of %d", n, line, last)
+		}
+		if base := line.At.Add(-time.Duration(line.Checked)); n > 0 && !base.Equal(began) {
+			t.Errorf("line %d: at %v, of a server that began at %v", n, line.At, began)
+		} else {
+			began = base
 		}
 		if (line.Key == "") != (line.Status == 401) {
 			t.Errorf("line %d: %+v", n, line)

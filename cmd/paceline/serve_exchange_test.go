@@ -114,7 +114,7 @@ func TestServeExchange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := bytes.Count(lines, []byte("\n")); n != len(queries) || !bytes.Contains(lines, []byte(`"key":"alice","nonce":"5","req_id":"1","verdict":"accepted","status":200}`)) {
+	if n := bytes.Count(lines, []byte("\n")); n != len(queries) || !bytes.Contains(lines, []byte(`"key":"alice","nonce":"5","req_id":"1","verdict":"accepted","status":200,"at":"20`)) {
 		t.Errorf("%d lines:\n%s", n, lines)
 	}
 	if bytes.Contains(lines, []byte("eve")) {

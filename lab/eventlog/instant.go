@@ -22,6 +22,10 @@ type clock struct {
 	guessed bool   // the size of the first number has shown the unit
 }
 
+// ParseInstant reads an instant as a log has it, in nanoseconds of Unix time. unit is that of a number; empty: its
+// size shows it.
+func ParseInstant(s, unit string) (int64, error) { return (&clock{unit: unit}).read(s) }
+
 // read returns an instant in nanoseconds of Unix time. Digits below a nanosecond are dropped.
 func (c *clock) read(s string) (int64, error) {
 	if strings.Trim(s, "0123456789.+-") == "" && s != "" && strings.LastIndexAny(s, "+-") < 1 {

@@ -26,7 +26,29 @@ type Format struct {
 	// Unit is the unit of numbers, one of Units. Empty: the name of the Column or Field says it, as in
 	// checked_ns, or else the size of the first number.
 	Unit string
+	// Where are conditions that each event meets. Other lines are no events.
+	Where []Condition
 }
+
+// Condition is on a column or a field: its text is Value, or with Not another one. A field that is missing
+// has another one.
+type Condition struct {
+	Name, Value string
+	Not         bool
+}
+
+// ParseCondition reads NAME=VALUE or NAME!=VALUE.
+func ParseCondition(s string) (c Condition, err error) {
+	name, value, ok := strings.Cut(s, "=")
+	c.Name, c.Not = strings.CutSuffix(name, "!")
+	if c.Value = value; !ok || c.Name == "" {
+		return c, fmt.Errorf("%s: expected NAME=VALUE or NAME!=VALUE, such as status=200", shown(s))
+	}
+	return c, nil
+}
+
+// UnitOf is the unit of numbers; empty: their size shows it.
+func (f *Format) UnitOf() string { return cmp.Or(f.Unit, unitIn(f.Column), unitIn(f.Field)) }
 
 // Event is one event of a log.
 type Event struct {
@@ -41,7 +63,7 @@ const longestLine = 1 << 20
 // Read calls f for each event, in the order of the log. It stops at the first error, of the log or
 // of f. Its own errors name the line. It keeps one line in memory, for CSV one record.
 func Read(r io.Reader, format Format, f func(Event) error) error {
-	c := clock{unit: cmp.Or(format.Unit, unitIn(format.Column), unitIn(format.Field))}
+	c := clock{unit: format.UnitOf()}
 	buffered := bufio.NewReader(r)
 	if mark, _ := buffered.Peek(3); string(mark) == "\ufeff" {
 		_, _ = buffered.Discard(3)
@@ -59,9 +81,12 @@ func Read(r io.Reader, format Format, f func(Event) error) error {
 			continue
 		}
 		e := Event{Line: number}
-		instant, err := string(text), error(nil)
+		instant, counts, err := string(text), true, error(nil)
 		if format.Field != "" {
-			instant, e.Key, err = fieldsOf(text, format)
+			instant, e.Key, counts, err = fieldsOf(text, format)
+		}
+		if err == nil && !counts {
+			continue
 		}
 		if err == nil {
 			e.At, err = c.read(instant)
@@ -83,11 +108,11 @@ func Read(r io.Reader, format Format, f func(Event) error) error {
 
 func atLine(line int, err error) error { return fmt.Errorf("line %d: %w", line, err) }
 
-// fieldsOf returns the instant and the key of a line of JSON.
-func fieldsOf(line []byte, format Format) (instant, key string, err error) {
+// fieldsOf returns the instant and the key of a line of JSON, and whether it meets the conditions.
+func fieldsOf(line []byte, format Format) (instant, key string, counts bool, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil || fields == nil {
-		return "", "", fmt.Errorf("%s is no JSON object: expected one per line", shown(string(line)))
+		return "", "", false, fmt.Errorf("%s is no JSON object: expected one per line", shown(string(line)))
 	}
 	value := func(name string) (string, error) {
 		raw, ok := fields[name]
@@ -100,10 +125,15 @@ func fieldsOf(line []byte, format Format) (instant, key string, err error) {
 		}
 		return string(raw), nil
 	}
+	for _, c := range format.Where {
+		if is, err := value(c.Name); (err == nil && is == c.Value) == c.Not {
+			return "", "", false, nil
+		}
+	}
 	if instant, err = value(format.Field); err == nil && format.Key != "" {
 		key, err = value(format.Key)
 	}
-	return instant, key, err
+	return instant, key, true, err
 }
 
 // someOf lists the first names.
@@ -122,6 +152,7 @@ func readCSV(r io.Reader, format Format, c *clock, f func(Event) error) error {
 	records := csv.NewReader(r)
 	records.FieldsPerRecord, records.ReuseRecord = -1, true
 	instant, key := -1, -1
+	where := make([]int, len(format.Where)) // their columns
 	for {
 		record, err := records.Read()
 		if err == io.EOF {
@@ -138,6 +169,9 @@ func readCSV(r io.Reader, format Format, c *clock, f func(Event) error) error {
 			if instant, named, err = column(record, format.Column); err == nil && format.Key != "" {
 				key, alsoNamed, err = column(record, format.Key)
 			}
+			for i := 0; i < len(where) && err == nil; i++ {
+				where[i], _, err = column(record, format.Where[i].Name)
+			}
 			if err != nil {
 				return atLine(line, err)
 			}
@@ -148,6 +182,12 @@ func readCSV(r io.Reader, format Format, c *clock, f func(Event) error) error {
 		e := Event{Line: line}
 		if most := max(instant, key); most >= len(record) {
 			return atLine(line, fmt.Errorf("%d columns: expected %d or more", len(record), most+1))
+		}
+		if slices.ContainsFunc(format.Where, func(c Condition) bool {
+			at := where[slices.Index(format.Where, c)]
+			return (at < len(record) && record[at] == c.Value) == c.Not
+		}) {
+			continue
 		}
 		if key >= 0 {
 			e.Key = record[key]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -31,9 +32,12 @@ Exit codes: 0 the limit is kept; 3 it is not; 4 a line cannot be read, or events
 type checkLog struct {
 	format eventlog.Format
 	limit  string
+	since  string
+	where  []string
 	sort   bool
 	output string
 	rate   rate.Rate
+	from   int64 // of since
 }
 
 func newCheckLog() *cobra.Command {
@@ -44,7 +48,8 @@ func newCheckLog() *cobra.Command {
 		Long:  checkLogLong,
 		Example: `  paceline-lab check-log orders.txt --limit 300/s
   paceline-lab check-log orders.csv --column time --key symbol --limit 50/100ms
-  paceline-lab check-log results.jsonl --field at --sort --limit 100/min -o json`,
+  paceline-lab check-log results.jsonl --field at --sort --limit 100/min -o json
+  paceline-lab check-log arrivals.jsonl --field at --where status=200 --limit 20/s`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return cli.Usage(fmt.Errorf("want one log of events, got %d arguments", len(args)))
@@ -68,6 +73,9 @@ func newCheckLog() *cobra.Command {
 		"column or field with the symbol or account of an event: each has windows of its own")
 	f.StringVar(&l.format.Unit, "unit", "",
 		"unit of numbers: "+strings.Join(eventlog.Units, ", ")+"; if not given, the name (checked_ns) or the first number shows it")
+	f.StringVar(&l.since, "since", "", "leave out the events before this instant, which has the form of those in the log")
+	f.StringArrayVar(&l.where, "where", nil, "NAME=VALUE or NAME!=VALUE, such as status=200: only events whose column or "+
+		"field is so; several hold together")
 	f.BoolVar(&l.sort, "sort", false, "read all events into memory, and order them by their instants")
 	cli.OutputFlag(c, &l.output, "text", "json")
 	return c
@@ -82,10 +90,24 @@ func (l *checkLog) check() (*eventlog.Check, error) {
 		return nil, errors.New("--column is for CSV and --field for JSON lines: expected one of them")
 	case l.format.Key != "" && l.format.Column == "" && l.format.Field == "":
 		return nil, errors.New("--key is a column or a field: expected --column or --field beside it")
+	case len(l.where) > 0 && l.format.Column == "" && l.format.Field == "":
+		return nil, errors.New("--where is of a column or a field: expected --column or --field beside it")
 	case l.format.Unit != "" && !slices.Contains(eventlog.Units, l.format.Unit):
 		return nil, fmt.Errorf("--unit %q: expected %s", l.format.Unit, strings.Join(eventlog.Units, ", "))
 	}
 	var err error
+	for _, text := range l.where {
+		c, err := eventlog.ParseCondition(text)
+		if err != nil {
+			return nil, fmt.Errorf("--where %w", err)
+		}
+		l.format.Where = append(l.format.Where, c)
+	}
+	if l.from = math.MinInt64; l.since != "" {
+		if l.from, err = eventlog.ParseInstant(l.since, l.format.UnitOf()); err != nil {
+			return nil, fmt.Errorf("--since %w", err)
+		}
+	}
 	if l.rate, err = rate.Parse(l.limit); err != nil {
 		return nil, fmt.Errorf("--limit: %w", err)
 	}
@@ -137,6 +159,9 @@ func (l *checkLog) read(ctx context.Context, file io.Reader, check *eventlog.Che
 	err := eventlog.Read(file, l.format, func(e eventlog.Event) error {
 		if e.Line%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if e.At < l.from {
+			return nil
 		}
 		return add(e)
 	})
