@@ -48,7 +48,8 @@ func TestAPlanSaysWhatIsWaitedForFirst(t *testing.T) {
 	dir := t.TempDir()
 	in := write(t, "in.jsonl", `{"url":"http://127.0.0.1:1/"}`)
 	for _, c := range []struct{ args, want, not string }{
-		{"--limit 5000/h --limit 20/s --share sqlite:" + filepath.Join(dir, "new.db"), "lets nothing go for 7 s and 1 h first", ""},
+		{"--limit 5000/h --limit 20/s --share sqlite:" + filepath.Join(dir, "new.db"), "lets nothing go for 7 s and 1 h first, since nobody can tell it from one that has lost them (--share). If no process has sent anything for so long, paceline share new STORE default lets the limits begin", ""},
+		{"--limit 20/s --share-name orders --share sqlite:" + filepath.Join(dir, "new.db"), "for so long, paceline share new STORE orders lets the limits begin at once", ""},
 		{"--limit 5000/h", "the limits let all of it go at once", "first"},
 		{"--limit none", "there is no limit", "first"},
 		{"--limit auto", "nobody knows the limit: the run finds it out", "there is no limit"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/run"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/text"
 )
 
@@ -161,7 +163,8 @@ func (f *runFlags) plan(r *run.Run, c *run.Config) run.Plan {
 	if isStoreAddress(f.sharing.store.Address) && longest > 0 {
 		p.Notes = append(p.Notes,
 			fmt.Sprintf("a store that does not have these limits yet lets nothing go for 7 s and %s first, since nobody can "+
-				"tell it from one that has lost them (--share)", text.Span(longest)))
+				"tell it from one that has lost them (--share). If no process has sent anything for so long, "+
+				"paceline share new STORE %s lets the limits begin at once", text.Span(longest), text.Sanitize(cmp.Or(f.sharing.store.Name, sharestore.DefaultName))))
 	}
 	return p
 }

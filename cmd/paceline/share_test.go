@@ -392,7 +392,7 @@ func TestShareVerbs(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"show " + db + " api", 0, []string{"  limit: 20/s (Rolling: 20 requests per 1s", "turns: ", "which nobody can set", "node\n    …", "long/7:\n", "its grants end in ", "granted in the last"}},
+		{"show " + db + " api", 0, []string{"  limit: 20/s (Rolling: 20 requests per 1s", "turns: ", "which nobody can set", "node\n    …", "long/7:\n", "/s in the last 1", "granted in the last"}},
 		{"show " + db, 0, []string{"api\n", "broken\n", "nothing is granted for a while once"}},
 		{"show " + db + " broken", 0, []string{"broken\n", "damaged"}},
 		{"show " + db + " newer", 0, []string{"is kept in version 8", "; who is not of that", "refused"}},

@@ -159,7 +159,12 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 	}
 	parts := node.Parts(b.Nodes, s.now)
 	for i := range b.Nodes {
-		say("node %s: %s", b.Nodes[i].Name, s.node(&b.Nodes[i], parts[i]))
+		e := &b.Nodes[i]
+		about := s.node(e, parts[i])
+		if rate, ok := s.rateOf(e, later); ok {
+			about = fmt.Sprintf("%.3g/s in the last %s, %s", rate, span(later.now.Sub(s.now)), about)
+		}
+		say("node %s: %s", e.Name, about)
 	}
 	return lines
 }
@@ -205,20 +210,24 @@ func costWords(c *limit.Cost) string {
 
 // rate is the rate of grants to the nodes that are in both states, in requests of mean cost a
 // second.
-func (s *Seen) rate(later *Seen) (float64, bool) {
-	d := later.now.Sub(s.now).Seconds()
-	if d <= 0 || s.book.Era != later.book.Era {
-		return 0, false
-	}
-	sum, any := 0.0, false
+func (s *Seen) rate(later *Seen) (sum float64, any bool) {
 	for i := range s.book.Nodes {
-		e := &s.book.Nodes[i]
-		for j := range later.book.Nodes {
-			if l := &later.book.Nodes[j]; l.ID == e.ID && l.Served >= e.Served {
-				sum += float64(l.Served-e.Served) * float64(l.Counts) / 1e6
-				any = true
-			}
+		if rate, ok := s.rateOf(&s.book.Nodes[i], later); ok {
+			sum, any = sum+rate, true
 		}
 	}
-	return sum / d, any
+	return sum, any
+}
+
+// rateOf is rate of one node. later may be nil.
+func (s *Seen) rateOf(e *node.Entry, later *Seen) (float64, bool) {
+	if later == nil || later.Err != nil || later.now <= s.now || s.book.Era != later.book.Era {
+		return 0, false
+	}
+	for j := range later.book.Nodes {
+		if l := &later.book.Nodes[j]; l.ID == e.ID && l.Served >= e.Served {
+			return float64(l.Served-e.Served) * float64(l.Counts) / 1e6 / later.now.Sub(s.now).Seconds(), true
+		}
+	}
+	return 0, false
 }

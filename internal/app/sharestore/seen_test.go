@@ -1,6 +1,7 @@
 package sharestore
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,13 +28,22 @@ func TestSeenInWords(t *testing.T) {
 		"limit: 600/m (Rolling: 600 requests per 1m0s, margin 7.1ms)",
 		"turns: 1,556, the last 40 ms ago",
 		"clock: the store's",
-		"node a: 12 requests granted or in flight, wants 1,000 more, and gets 50 % of the limit, without another turn its grants end in 1.5 s",
-		"node b: nothing granted or in flight, wants 7 more, and gets 50 % of the limit, at least 50 % if it wants that, without another turn its grants end in 1.5 s",
-		"node idle: nothing granted or in flight, without another turn its grants end in 1.5 s",
+		"node a: 0/s in the last 1 s, 12 requests granted or in flight, wants 1,000 more, and gets 50 % of the limit, without another turn its grants end in 1.5 s",
+		"node b: 0/s in the last 1 s, nothing granted or in flight, wants 7 more, and gets 50 % of the limit, at least 50 % if it wants that, without another turn its grants end in 1.5 s",
+		"node idle: 0/s in the last 1 s, nothing granted or in flight, without another turn its grants end in 1.5 s",
 		"nothing was granted in the last 1 s",
 	}
 	if got := s.Words(later); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("it says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	served := *book
+	served.Nodes = slices.Clone(book.Nodes[:2]) // idle has left
+	served.Nodes[0].Served, served.Nodes[0].Counts = 6, 1e6
+	served.Nodes[1].Served, served.Nodes[1].Counts = 2, 2e6
+	got := s.Words(&Seen{Name: "api", book: &served, now: at.Add(2 * time.Second)})
+	if !strings.HasPrefix(got[3], "node a: 3/s in the last 2 s, ") || !strings.HasPrefix(got[4], "node b: 2/s in the last 2 s, ") ||
+		!strings.HasPrefix(got[5], "node idle: nothing granted") || got[6] != "rate: 5 requests a second were granted in the last 2 s" {
+		t.Errorf("it says\n%s", strings.Join(got, "\n"))
 	}
 	book.Nodes[1].Least = 750
 	if got := s.Words(nil); !strings.Contains(got[3], "gets 25 %") || !strings.Contains(got[4], "gets 75 %") {
