@@ -23,7 +23,8 @@ import (
 type client struct {
 	Client
 	asker transport.Client
-	owner string // whose files and batches it has
+	owner string       // whose files and batches it has
+	seen  *atomic.Bool // a request was of it
 }
 
 // mostWaiting is the default of Client.MaxWaiting.
@@ -71,7 +72,7 @@ func (k *clientele) change() {
 func (k *clientele) client(c Client) *client {
 	own := func() limit.Limiter { return k.limiter(c.Name) }
 	return &client{c, transport.Client{Name: c.Name, Weight: c.Weight, HeadStart: c.HeadStart, Reserve: c.Reserve,
-		MaxWaiting: cmp.Or(c.MaxWaiting, mostWaiting), Limit: own}, c.Name}
+		MaxWaiting: cmp.Or(c.MaxWaiting, mostWaiting), Limit: own}, c.Name, new(atomic.Bool)}
 }
 
 // clients finds the client of a request.
@@ -82,6 +83,8 @@ type clients struct {
 	atHand int       // see Config
 	keyed  bool      // some clients have keys
 	listed []*client // in the order of the List
+	began  time.Time
+	told   atomic.Bool // what was never used
 
 	rest   *client // all clients beyond Most
 	mu     sync.Mutex
@@ -90,7 +93,7 @@ type clients struct {
 }
 
 func newClients(c *Config, all *clientele) *clients {
-	k := &clients{Clients: c.Clients, clientele: all, open: c.Open, atHand: c.atHand, keyed: c.Clients.HasKeys(),
+	k := &clients{began: time.Now(), Clients: c.Clients, clientele: all, open: c.Open, atHand: c.atHand, keyed: c.Clients.HasKeys(),
 		others: map[string]*list.Element{}, rest: all.client(named(c.Clients.Default, "others"))}
 	for _, each := range c.Clients.List {
 		k.listed = append(k.listed, all.client(each))

@@ -34,6 +34,7 @@
 //	foreign_pages.go    requests that foreign web pages make in a browser; CORS and preflights
 //	withhold.go         what of a request the upstream must not get: keys of clients, credentials
 //	clientele.go        whose a request is: key, name, address, program; a client's own limits
+//	never_used.go       clients and limits of the configuration that no request was of
 //	route.go            the upstream of a request, by host and path
 //	patience.go         how long a request waits: fields of clients, grpc-timeout
 //	interim.go          100 or 102 to a request that waits, so that its client does not give up

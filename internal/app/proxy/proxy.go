@@ -149,6 +149,8 @@ func (v *visit) enter() *refusal {
 		return noKey()
 	}
 	v.client, v.clientKey = who, key
+	who.seen.Store(true)
+	p.tellNeverUsed(v.came)
 	if bad := v.find(); bad != nil {
 		return bad
 	}

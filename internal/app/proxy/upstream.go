@@ -32,6 +32,7 @@ type upstream struct {
 	told    atomic.Bool       // that clients may leave by them
 	mixture mixture
 	lag     lag
+	usage   usage
 }
 
 // newUpstream returns an Upstream with a way to its server. It keeps an earlier way if that leads
@@ -44,6 +45,7 @@ func newUpstream(u Upstream, c *Config, before routes, common *common) (x *upstr
 	if x.first, err = u.firsts(); err != nil {
 		return nil, err
 	}
+	x.usage.begin(u.Limits)
 	x.apart = slices.ContainsFunc(c.Upstreams, func(o Upstream) bool { return o.FirstFree != u.FirstFree })
 	if x.way, err = before.wayOf(&u, c, common); err != nil {
 		return nil, err

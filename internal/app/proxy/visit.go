@@ -242,6 +242,7 @@ func (v *visit) ended(a transport.Attempt) {
 		}
 		v.line.enter(v)
 	}
+	v.upstream.note(func(l *Limit) bool { return l.applies(a.Partition, v.upstream.Limits) })
 	v.unsent, v.partly = a.Result == limit.Unsent, ""
 	v.upstream.lag.note(v, &a)
 	v.banned = a.Said.Refusal == provider.Banned
