@@ -48,7 +48,7 @@ func TestSharePart(t *testing.T) {
 			if e := storeBook(t, address, "api").Nodes[0]; e.Weight != 2500 || e.Least != 200 {
 				t.Errorf("the store has weight %d and least %d, in thousandths", e.Weight, e.Least)
 			}
-			if says := sharePrints(t, "show", address, "api"); !strings.Contains(says, "weight 2.5") || !strings.Contains(says, "at least 20 %") {
+			if says := strings.Join(strings.Fields(sharePrints(t, "show", address, "api")), " "); !strings.Contains(says, "weight 2.5") || !strings.Contains(says, "at least 20 %") {
 				t.Error(says)
 			}
 		})
