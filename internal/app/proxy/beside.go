@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"log/slog"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -225,9 +226,7 @@ func (b *beside) look(now time.Time) {
 	b.mu.Lock()
 	me := b.note
 	me.Keys, me.Servers = map[string]string{}, slices.Clone(b.note.Servers)
-	for digest, name := range b.note.Keys {
-		me.Keys[digest] = name
-	}
+	maps.Copy(me.Keys, b.note.Keys)
 	b.mu.Unlock()
 	ended, living := me.Others(now)
 	seen := map[string]sight{}
