@@ -99,6 +99,7 @@
 //	                       AttemptTimeout
 //	judge.go               what an answer proves: repeat or not, key at fault, resource;
 //	                       CheckRetry
+//	denied.go              requests that are denied in a row, with all keys or their own
 //	settle.go              what each limit learns of an answer; a 503's Retry-After keeps its host
 //	                       alone away
 //	price.go               limits of money: the cost of a request by Config.Price, before and
@@ -121,7 +122,6 @@
 //	frozen.go              idle partitions in a few bytes each; ErrFull
 //	node.go                limits of one scope: statements, pauses, outages and misfits; lines of
 //	                       the log
-//	denied.go              requests that are denied in a row, with all keys or their own
 //	adaptive_room.go       Config.Adaptive: how many requests of a model a host handles at once
 //	provider.go            which provider runs a host; Published: limits of a preset as limiters
 //	errors.go              Error and its text: ErrPaused, ErrOutage, ErrPrice, ErrModel,
