@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,13 +87,14 @@ func TestAllKeysAreDenied(t *testing.T) {
 func TestOneServerDeniesAllKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newKeyed()
-		deny, asked := true, 0
+		var asked atomic.Int64
+		deny := true
 		b.answers["a"] = func(r *http.Request) *http.Response {
 			time.Sleep(100 * time.Millisecond)
 			if r.Host == "b.test" {
 				return reply(200, "")
 			}
-			if asked++; deny {
+			if asked.Add(1); deny {
 				return reply(401, "who?")
 			}
 			return reply(200, "")
@@ -116,16 +118,16 @@ func TestOneServerDeniesAllKeys(t *testing.T) {
 			return out
 		}
 		began := time.Now()
-		if out := crowd(); out["ErrKeys"]+out["401"] != 50 || asked > 4 || time.Since(began) > 2*time.Second {
-			t.Errorf("%v, %d asked, after %v", out, asked, time.Since(began))
+		if out := crowd(); out["ErrKeys"]+out["401"] != 50 || asked.Load() > 4 || time.Since(began) > 2*time.Second {
+			t.Errorf("%v, %d asked, after %v", out, asked.Load(), time.Since(began))
 		}
 		if status, _, err := do(t, tr, get(t, "http://b.test/")); status != 200 || err != nil {
 			t.Errorf("elsewhere: %d, %v", status, err)
 		}
 		time.Sleep(2 * time.Second)
-		asked = 0
-		if out := crowd(); out["ErrKeys"] != 49 || asked != 1 {
-			t.Errorf("after the pause: %v, %d asked", out, asked)
+		asked.Store(0)
+		if out := crowd(); out["ErrKeys"] != 49 || asked.Load() != 1 {
+			t.Errorf("after the pause: %v, %d asked", out, asked.Load())
 		}
 		time.Sleep(4 * time.Second)
 		deny = false

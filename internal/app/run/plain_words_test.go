@@ -141,6 +141,7 @@ func TestSelectionThatFindsNothing(t *testing.T) {
 			if b.config.Shape, err = output.CompileShape(c.selection, output.JSONL); err != nil {
 				t.Fatal(err)
 			}
+			b.config.Concurrency = 1 // answers side by side are judged in any order
 			var told lockedBuffer
 			b.config.Notice = func(s string) { fmt.Fprintln(&told, s) }
 			r := b.made(b.config)
