@@ -51,7 +51,8 @@ func change(j *paceline.Group, f func(now mono.Time, p Partition, l limit.Limite
 // pauses, known facts about servers. So a configuration changes while requests are under way.
 // Requests of t end by the old configuration, and both together stay within the limits.
 //
-// Some settings stay as in t. c.Limiter must be nil, and c.Keys must have the same names.
+// Some settings stay as in t. c.Limiter must be nil, and c.Keys must have the same names. From now on each
+// attempt has the credential of c.Keys, also one of a request of t.
 // c.Adaptive, c.Fill, c.MaxWaiting, c.Clients and c.Client must not change. c.Limit makes the
 // limiters of new partitions alone. Change changes the existing limiters, which keep their Backoff
 // and MaxPause.

@@ -140,7 +140,7 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 		r = clean(r)
 	}
 	if s.key != nil {
-		s.key.Apply(r)
+		c.t.latest.Load().config.Keys[s.key.in].Apply(r) // With may have brought a new secret
 	}
 	late := c.t.late
 	if noTimeout {

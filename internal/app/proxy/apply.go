@@ -194,14 +194,14 @@ type route struct {
 	to, preset                    string
 	h2c, perSecond, limited, auto bool
 	arrivals                      limit.Arrivals
-	keys                          KeyHash // and the fields for them: transport gets each key at its beginning
+	keys                          KeyHash // their names, and the fields for them: transport gets each key at its beginning
 	targets                       KeyHash // and all of them but their limits
 }
 
 func (u *Upstream) route() route {
 	var keys strings.Builder
 	for _, k := range u.Keys {
-		keys.WriteString(k.Name + "\n" + string(k.Secret) + "\n")
+		keys.WriteString(k.Name + "\n")
 	}
 	for _, f := range slices.Concat(u.Header, u.Query) {
 		if f.perKey() {
@@ -216,6 +216,48 @@ func (u *Upstream) route() route {
 	}
 }
 
+// ownKey is a key of an upstream. Without targets, target is empty.
+type ownKey struct{ target, key string }
+
+// secrets are those of the keys, also of the targets'.
+func (u *Upstream) secrets() map[ownKey]Secret {
+	all := map[ownKey]Secret{}
+	for i, g := range u.Targets {
+		for _, k := range u.at(i).Keys {
+			all[ownKey{g.Name, k.Name}] = k.Secret
+		}
+	}
+	for _, k := range u.Keys {
+		all[ownKey{"", k.Name}] = k.Secret
+	}
+	return all
+}
+
+// renamesKeys reports whether next has a secret of u under another name. Limits go by the name. A new secret in place of
+// one that is gone takes over its limits, which count too much then, and never too little.
+func (u *Upstream) renamesKeys(next *Upstream) bool {
+	was := map[Secret]ownKey{}
+	for name, secret := range u.secrets() {
+		was[secret] = name
+	}
+	for name, secret := range next.secrets() {
+		if before, known := was[secret]; known && before != name {
+			return true
+		}
+	}
+	return false
+}
+
+// readmit puts keys back into use whose secret is another one than in u.
+func (w *way) readmit(u, next *Upstream) {
+	now := next.secrets()
+	for name, secret := range u.secrets() {
+		if now[name] != secret {
+			w.transport.Readmit(name.key)
+		}
+	}
+}
+
 // limited reports whether limits other than those of a Preset are configured.
 func (u *Upstream) limited() bool {
 	return len(u.Limits) > 0 || u.InFlight > 0 || u.Auto ||
@@ -226,20 +268,20 @@ func (u *Upstream) limited() bool {
 // the same name to the same server.
 func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err error) {
 	w = &way{route: u.route()}
-	var was *way
+	var was, of = (*way)(nil), (*Upstream)(nil)
 	var latest *upstream // of this name
 	for _, each := range all {
 		if each.Name == u.Name {
 			latest = each
 		}
 	}
-	if latest != nil && common.state != nil && latest.way.route != w.route { // what was sent by any of its ways counts
+	if latest != nil && common.state != nil && (latest.way.route != w.route || latest.renamesKeys(u)) { // what was sent by any of its ways counts
 		common.state.recall(u.Name)
 		all = nil
 	}
 	for _, each := range all {
-		if each.Name == u.Name && each.way.route == w.route {
-			was = each.way
+		if each.Name == u.Name && each.way.route == w.route && !each.renamesKeys(u) {
+			was, of = each.way, &each.Upstream
 			if SameTLS(each.TLS, u.TLS) && each.ConnectTimeout == u.ConnectTimeout {
 				w.base = was.base
 			}
@@ -282,7 +324,9 @@ func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err err
 	if was == nil {
 		w.transport, err = transport.New(t)
 	} else {
-		w.transport, err = was.transport.With(t)
+		if w.transport, err = was.transport.With(t); err == nil {
+			w.readmit(of, u)
+		}
 	}
 	return w, err
 }
