@@ -179,8 +179,8 @@ func (d *daemonFlags) status(cmd *cobra.Command) error {
 	return nil
 }
 
-// leads is set for the programs of paceline exec.
-const leads = launch.Leads
+// leads is set for the programs of paceline exec: to captures if also connections to this machine are led.
+const leads, captures = launch.Leads, launch.Captures
 
 // recentFolder is where runs note what they send. It is empty if there is no such folder.
 func recentFolder() string {

@@ -20,7 +20,7 @@ func newDaemon() *cobra.Command {
 }
 
 // leads is no variable here: there is no exec.
-const leads = "PACELINE_EXEC"
+const leads, captures = "PACELINE_EXEC", "capture"
 
 // recentFolder is empty: runs note nothing here.
 func recentFolder() string { return "" }

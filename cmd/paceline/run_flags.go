@@ -163,6 +163,15 @@ func (f *runFlags) add(c *cobra.Command) {
 	f.watch.add(p)
 }
 
+// beside sets what is of other programs of the user: their notes, and a paceline exec that leads this run.
+func (f *runFlags) beside(cmd *cobra.Command, c *run.Config) {
+	by := os.Getenv(leads)
+	c.TrustClock, c.Recent, c.Led, c.Captured = f.trustClock, notesIn(cmd, f.recent), by != "", by == captures
+	if c.Led && !isGiven(cmd, "timeout") {
+		c.Timeout = 10 * time.Minute // the wait for a turn in exec is a part of each attempt
+	}
+}
+
 // config checks the flags.
 func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	usage := func(format string, args ...any) (run.Config, error) {
@@ -236,7 +245,7 @@ func (f *runFlags) config(cmd *cobra.Command) (run.Config, error) {
 	}
 	c.HoldUnanswered, c.Partly = f.unanswered == "hold", run.Partly(slices.Index(run.PartlyNames, f.partly))
 	c.SyncAlways = f.sync == "always"
-	c.TrustClock, c.Recent, c.Led = f.trustClock, notesIn(cmd, f.recent), os.Getenv(leads) != ""
+	f.beside(cmd, &c)
 	if !(f.price >= 0 && f.price < 1e9) {
 		return usage("--price %v, expected USD per attempt", f.price)
 	}

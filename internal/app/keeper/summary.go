@@ -36,7 +36,7 @@ func (r *Run) figures(p *proxy.Proxy) (f Figures) {
 	var sum observe.Counts
 	for _, source := range p.Sources() {
 		for _, c := range source.Snapshot().Clients {
-			if c.Name == r.client.Name {
+			if proxy.IsLineOf(c.Name, r.client.Name) {
 				observe.AddCounts(&sum, &c.Counts)
 			}
 		}

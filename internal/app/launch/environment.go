@@ -29,6 +29,9 @@ type Made struct {
 // Leads is the variable by which paceline, as a program or below one, learns that exec leads its requests.
 const Leads = "PACELINE_EXEC"
 
+// Captures is its value where connections are captured, also those to this machine.
+const Captures = "capture"
+
 // Environment returns the variables that lead a program to the keeper, as NAME=VALUE, and writes
 // the files that some of them name. It is was, with these variables set. Variables that the keeper
 // alone needs are in hidden, and taken out.
@@ -54,7 +57,9 @@ func Environment(was []string, m Made, hidden []string) ([]string, error) {
 			set[v.name] = value
 		}
 	}
-	set[Leads] = "1"
+	if set[Leads] = "1"; m.Socket != "" {
+		set[Leads] = Captures
+	}
 	all := slices.DeleteFunc(slices.Clone(was), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		_, ours := set[name]

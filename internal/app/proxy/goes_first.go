@@ -67,6 +67,12 @@ func (u *Upstream) GoesFirst(r *http.Request) bool {
 	return c != nil
 }
 
+// IsLineOf reports whether a name in Snapshots is of a client, or of one of its lines for First.
+func IsLineOf(name, client string) bool {
+	end, is := strings.CutPrefix(name, client)
+	return is && (end == "" || end == goesFirst || strings.HasPrefix(end, besideFirst))
+}
+
 // lineOf returns the line in which a request of a client waits. A client has a second one for requests of
 // First. Its other requests leave FirstFree. Where other upstreams leave another part, they are a line of
 // their own, since a line has one part.

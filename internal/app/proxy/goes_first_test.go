@@ -141,3 +141,11 @@ func TestFirstIsChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestIsLineOf(t *testing.T) {
+	for name, want := range map[string]bool{"bot": true, "bot (first)": true, "bot (beside first at api)": true, "bots": false, "bot (batch)": false, "b": false} {
+		if got := IsLineOf(name, "bot"); got != want {
+			t.Errorf("%q is a line of bot: %v", name, got)
+		}
+	}
+}

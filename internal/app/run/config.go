@@ -203,6 +203,7 @@ type Config struct {
 	// a moment ago counts in the next, whatever their Out is.
 	Recent         string
 	Led            bool // paceline exec leads the requests of this process
+	Captured       bool // also those to this machine, to which programs of Go take no proxy
 	HoldUnanswered bool // a request that may have been served becomes a dead letter, and is not sent again
 	Partly         Partly
 

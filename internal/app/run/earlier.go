@@ -42,6 +42,9 @@ func (r *Run) Peek() error {
 
 // open opens the files and reads the output of earlier runs.
 func (r *Run) open() (err error) {
+	if err := r.goesPast(); err != nil {
+		return err
+	}
 	s := r.store
 	if err := s.Open(r.takeIn, r.Say); err != nil {
 		return err
@@ -147,6 +150,25 @@ func (r *Run) tellLost() {
 func (r *Run) journal() journal.Config {
 	return journal.Config{Path: r.noted.Journal, Keep: r.keep, Timeout: r.c.Timeout, TrustClock: r.c.TrustClock,
 		Clock: r.c.clock, Forget: func(string) bool { return true }}
+}
+
+// goesPast finds that paceline exec does not lead this run, whose server is on this machine.
+func (r *Run) goesPast() error {
+	c, at := &r.c, slices.Clone(r.intake.homes)
+	if first := r.intake.first; first != nil && len(at) == 0 {
+		at = append(at, *first)
+	}
+	i := slices.IndexFunc(at, secret.Place.IsLoopback)
+	if !c.Led || c.Captured || i < 0 {
+		return nil
+	}
+	why := fmt.Sprintf("%s is on this machine, so requests go past paceline exec", at[i])
+	if len(c.Limits)+len(c.Resources) == 0 && c.Auto == nil && c.Share == nil {
+		return fmt.Errorf("%s, and nothing limits them; expected --limit, or paceline proxy and its address", why)
+	}
+	c.Led = false
+	r.Say("%s: they count by the limits of this run alone", why)
+	return nil
 }
 
 // note tells later runs of this user which keys this run sends with. It sets r.noted, if that is of use.
