@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -87,5 +88,47 @@ func TestRunAnswersThatAreCut(t *testing.T) {
 		step("after that", 0, 0, "4 done before", cut)
 		step("with more", 0, 1, "1 to send, 1 done", whole, "--retry-dead=length", "--max-tokens", "500")
 		step("once more", 0, 0, "4 done before", whole, "--retry-dead=length", "--max-tokens", "500")
+	}
+}
+
+// An answer that is cut and is no success is not asked for again with the same bound: it would be cut again, and paid
+// again. Its dead letter names the bound. One that is cut and has all that --success asks for is not told as cut.
+func TestRunCutAnswersAndSuccess(t *testing.T) {
+	t.Parallel()
+	asked := atomic.Int32{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		asked.Add(1)
+		raw, _ := io.ReadAll(q.Body)
+		text := `{"label":1,"why":"Bec`
+		switch {
+		case bytes.Contains(raw, []byte(`"max_tokens":500`)):
+			text += `ause."}`
+		case bytes.Contains(raw, []byte("2?")):
+			text = `{"label":1}`
+		}
+		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q},"finish_reason":"length"}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, text)
+	}))
+	defer srv.Close()
+	out := filepath.Join(t.TempDir(), "out.csv")
+	file := write(t, "q.csv", "id,text\np1,Why 1?\np2,Why 2?\n")
+	for _, c := range []struct {
+		what        string
+		code, sends int
+		says        string
+		args        []string
+	}{
+		{"at first", 3, 2, "1 dead", []string{"--max-tokens", "20"}},
+		{"with more", 0, 1, "1 to send, 1 done", []string{"--max-tokens", "500", "--retry-dead=invalid"}},
+	} {
+		before := asked.Load()
+		code, _, stderr := paceline("", append([]string{"run", "--rpm", "60000", "--out", out, "--prompt-column", "text", "--model", "gpt-4o",
+			"--url", srv.URL + "/v1/chat/completions", "--id", "{row.id}", "--success", `.choices[0].message.content|fromjson|has("label")`,
+			file}, c.args...)...)
+		if n := int(asked.Load() - before); code != c.code || n != c.sends || !strings.Contains(stderr, c.says) || strings.Contains(stderr, "retry-dead=length") {
+			t.Errorf("%s: exit %d, %d sends, want %d and %d, %q:\n%s", c.what, code, n, c.code, c.sends, c.says, stderr)
+		}
+		if dead := read(t, out+".dead.jsonl"); !strings.Contains(dead, "cut at the most tokens that the request allows (--max-tokens)") {
+			t.Errorf("%s: the dead letters are %s", c.what, dead)
+		}
 	}
 }

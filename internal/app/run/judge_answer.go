@@ -208,6 +208,10 @@ func (r *judge) read(j *job, v *classify.Verdict, ans *pool.Answer) {
 	if err == nil && endsWell(ans) {
 		err = r.findNext(j)
 	}
+	if err != nil && j.cut { // another answer would be cut at the same place, and cost as much
+		ans.Invalid, err = true, fmt.Errorf("cut at the most tokens that the request allows (--max-tokens): %w", err)
+	}
+	j.cut = j.cut && (r.c.Success == nil || err != nil) // what has all that was asked for is not asked for again
 	if err != nil {
 		j.unlike = true
 		ans.Result, ans.Reason = limit.Failed, said(ans.Reason+", "+err.Error(), res.Body, r.secrets.Of(j.r))
