@@ -168,7 +168,8 @@ func TestDoorsBeside(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.says(d.does("exec", "--to", d.at, "--limit", d.limit, "--", self, "run", write(t, "in.txt", d.at+ratetest.Path+"\n"), "--limit",
-		d.limit, "--key-env", "K", "--query", "api_key={key}", "--progress", "off"), "")
+		d.limit, "--key-env", "K", "--query", "api_key={key}", "--progress", "off"),
+		"so requests go past paceline exec: they count by the limits of this run alone")
 	beside := program(t, "run", write(t, "in.txt", strings.Repeat(d.at+ratetest.Path+"\n", 1000)), "--limit", d.limit, "--key-env", "K",
 		"--query", "api_key={key}", "--progress", "off")
 	beside.Env = append(beside.Env, d.env...)
