@@ -35,15 +35,20 @@ const mostDenied = 64
 // helps is what ends such a row.
 const helps = "a key that the server knows, and that may send such requests"
 
-// deniedWords are an answer, without the request's credential. Its body is still to be read by the client.
+// deniedWords are an answer, without the credential of the request, as it came and as it was sent. Its body is still to be read by the client.
 func (c *call) deniedWords(s *sent, in *classify.Evidence, resp *http.Response) string {
 	said, body := fmt.Sprintf("%d %s", in.Status, http.StatusText(in.Status)), in.Body
-	if len(body) == 0 && resp != nil && resp.Body != nil { // a verdict does not need that of a 401
+	if len(body) == 0 && resp.Body != nil { // a verdict does not need that of a 401
 		body = c.words(s, resp)
 	}
 	words := string(body[:min(len(body), 200)])
-	if own := CredentialOf(c.req); own != "" {
-		words = strings.ReplaceAll(words, own[strings.LastIndexByte(own, ' ')+1:], "…")
+	for _, r := range []*http.Request{c.req, s.went} {
+		if r == nil {
+			continue
+		}
+		if own := CredentialOf(r); own != "" {
+			words = strings.ReplaceAll(words, own[strings.LastIndexByte(own, ' ')+1:], "…")
+		}
 	}
 	if words = strings.TrimSpace(words); words != "" {
 		said += ": " + text.Sanitize(words)

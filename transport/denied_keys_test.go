@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -133,6 +134,26 @@ func TestOneServerDeniesAllKeys(t *testing.T) {
 		deny = false
 		if out := crowd(); out["200"] != 50 {
 			t.Errorf("served again: %v", out)
+		}
+	})
+}
+
+// A server that repeats the key which it denies does not bring it into the log, the events or the error.
+func TestDeniedKeyIsNotShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		b := newKeyed()
+		b.answers["a"] = always(401, "unknown key secret-of-a")
+		tr := mustNew(t, transport.Config{Base: b, Keys: keys(t, 1000, "a"), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for range 3 {
+			do(t, tr, get(t, "http://a.test/"))
+		}
+		_, _, err := do(t, tr, get(t, "http://a.test/"))
+		if err == nil || !strings.Contains(err.Error(), "unknown key …") || !strings.Contains(log.String(), "unknown key …") {
+			t.Errorf("%v, %s", err, log.String())
+		}
+		if all := fmt.Sprint(err, log.String(), tr.Snapshot().Events, tr.Snapshot().Keys); strings.Contains(all, "secret-of") {
+			t.Errorf("the key is shown: %s", all)
 		}
 	})
 }

@@ -26,6 +26,7 @@ type sent struct {
 	era     uint64 // of key
 	permit  paceline.Permit
 	wire    send.Exchange
+	went    *http.Request // as it was sent, with the credential of key
 	late    *send.Watched // of the Transport's late, until Send returns; nil: it is not watched
 	headed  time.Time     // when the header of the answer was there
 	verdict classify.Verdict
@@ -142,6 +143,7 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 	if s.key != nil {
 		c.t.latest.Load().config.Keys[s.key.in].Apply(r) // With may have brought a new secret
 	}
+	s.went = r
 	late := c.t.late
 	if noTimeout {
 		late = nil
