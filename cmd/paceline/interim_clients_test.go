@@ -90,24 +90,31 @@ func TestExecPatience(t *testing.T) {
 			if p.long {
 				need.WholeOnly(t, "a crowd of each client")
 			}
-			s, ca := strictTLSOf(t, limit)
-			s.anyURL()
-			s.more = func(w http.ResponseWriter, _ *http.Request, id int) bool {
-				w.Header().Set("Content-Type", "application/json")
-				fmt.Fprintf(w, `{"id": %d}`, id)
-				return true
+			for tries := 1; ; tries++ {
+				s, ca := strictTLSOf(t, limit)
+				s.anyURL()
+				s.more = func(w http.ResponseWriter, _ *http.Request, id int) bool {
+					w.Header().Set("Content-Type", "application/json")
+					fmt.Fprintf(w, `{"id": %d}`, id)
+					return true
+				}
+				script := strings.NewReplacer("COUNT", fmt.Sprint(count), "TIMEOUT", fmt.Sprint(timeout), "WHERE", s.URL+"/?id=").Replace(p.script)
+				args := append([]string{"--"}, commandOf(t, t.TempDir(), p.needs, script)...)
+				began := time.Now()
+				_, stderr, err := execsAt(t, s, ca, fmt.Sprintf("%d/s", limit), args...)
+				refused, passed := s.told()
+				if len(refused) > 0 {
+					t.Fatalf("refused: %v", refused)
+				}
+				if err == nil && passed == count {
+					t.Logf("%d served in %v, timeouts of %d s", passed, time.Since(began).Round(time.Millisecond), timeout)
+					break
+				}
+				// A busy machine may stop a client for as long as its timeout. Without interim answers each try fails.
+				if tries == 3 || need.Long() {
+					t.Fatalf("try %d: %d of %d served in %v: %v\n%s", tries, passed, count, time.Since(began), err, stderr)
+				}
 			}
-			script := strings.NewReplacer("COUNT", fmt.Sprint(count), "TIMEOUT", fmt.Sprint(timeout), "WHERE", s.URL+"/?id=").Replace(p.script)
-			args := append([]string{"--"}, commandOf(t, t.TempDir(), p.needs, script)...)
-			began := time.Now()
-			if _, stderr, err := execsAt(t, s, ca, fmt.Sprintf("%d/s", limit), args...); err != nil {
-				t.Errorf("%v after %v\n%s", err, time.Since(began), stderr)
-			}
-			refused, passed := s.told()
-			if len(refused) > 0 || passed != count {
-				t.Errorf("%d of %d served, refused: %v", passed, count, refused)
-			}
-			t.Logf("%d of %d served in %v, timeouts of %d s", passed, count, time.Since(began).Round(time.Millisecond), timeout)
 		})
 	}
 }
