@@ -230,11 +230,13 @@ func TestHeadroomSet(t *testing.T) {
 		t.Errorf("what is used was forgotten: ready at %v, and then at %v", before, at)
 	}
 	_, missing := limit.NewHeadroom(limit.HeadroomConfig{})
+	_, tooMuch := limit.NewHeadroom(limit.HeadroomConfig{Limiter: limit.MustRolling(1, time.Second), Use: 2})
 	for want, err := range map[string]error{
 		"Use 1.5 is not between 0 and 1": h.Set(0, 1.5, 0),
 		"Use NaN is not between 0 and 1": h.Set(0, math.NaN(), 0),
 		"Ramp -1s is negative":           h.Set(0, 0.5, -time.Second),
 		"the Limiter is nil":             missing,
+		"Use 2 is not between 0 and 1":   tooMuch,
 	} {
 		if !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -17,10 +17,6 @@ type rtts struct {
 const rttHistory = 2000
 
 func (r *rtts) add(rtt time.Duration) {
-	if r.ring == nil {
-		r.ring = make([]time.Duration, 0, rttHistory)
-		r.sorted = make([]time.Duration, 0, rttHistory)
-	}
 	if len(r.ring) < rttHistory {
 		r.ring = append(r.ring, rtt)
 	} else {

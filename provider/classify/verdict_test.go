@@ -601,6 +601,8 @@ func TestStated(t *testing.T) {
 		{Name: "e", Unit: provider.Requests, Limit: 50, Window: time.Hour},
 		{Name: "concurrent", Unit: provider.Concurrent, Limit: 10, Window: time.Hour},
 		{Name: "no window", Unit: provider.Requests, Limit: 10},
+		{Name: "one", Unit: provider.Requests, Limit: 1},
+		{Name: "nothing", Unit: provider.Requests},
 		{Name: "inferred", Unit: provider.Requests, Limit: 10, Window: time.Hour, WindowSource: provider.Inferred},
 	})
 	want := []limit.Rule{
@@ -610,6 +612,7 @@ func TestStated(t *testing.T) {
 		{Name: "d", N: 40, Per: time.Hour, Counts: limit.CountsWindow},
 		{Name: "e", N: 50, Per: time.Hour},
 		{Name: "no window", N: 10},
+		{Name: "one", N: 1},
 		{Name: "inferred", N: 10},
 	}
 	if !slices.Equal(got, want) {

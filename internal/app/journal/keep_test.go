@@ -28,6 +28,9 @@ func TestKeepFor(t *testing.T) {
 	one("first", 0)
 	j.KeepFor(time.Hour)
 	j.KeepFor(time.Minute)
+	if kept := j.Kept(); kept != time.Hour {
+		t.Errorf("kept for %v, want the longer of both, an hour", kept)
+	}
 	j.compact = 1
 	one("second", 10*time.Minute) // compacts before it
 	if err := j.Close(); err != nil {

@@ -98,4 +98,8 @@ func TestNotes(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 2 { // its own note and lock
 		t.Errorf("there are %q, want what is of the present process alone", left)
 	}
+	me.Drop()
+	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 0 {
+		t.Errorf("without a process there are %q, want nothing", left)
+	}
 }

@@ -167,10 +167,10 @@ func TestTooManyResources(t *testing.T) {
 	sent, now := 0, time.Duration(0)
 	for sent < n && now < time.Hour {
 		a, wake, ok := r.Next(at(now))
+		if r.Parts() > 256 {
+			t.Fatalf("%d resources are kept", r.Parts())
+		}
 		if !ok {
-			if r.Parts() > 256 {
-				t.Fatalf("%d resources are kept", r.Parts())
-			}
 			if now = time.Duration(wake); wake >= limit.AfterSettle {
 				t.Fatalf("%d are sent, and none goes ever", sent)
 			}
