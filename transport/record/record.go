@@ -23,7 +23,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/durable"
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/app/sends"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -37,16 +36,16 @@ const compactFrom = 8 << 20
 type File struct {
 	part
 	journal *journal.Journal
-	salt    sends.Salt
+	salt    journal.Salt
 	began   time.Time
 	all     bool          // the file has everything that was sent
 	keep    time.Duration // how far back it has everything
-	names   sends.Names
+	names   journal.Names
 
 	mu      sync.Mutex
 	failed  error // the first failure to write, besides those that a Send returns
 	parts   map[string]bool
-	earlier []sends.Earlier // in the order of their instants; nil once none counts any more
+	earlier []journal.Earlier // in the order of their instants; nil once none counts any more
 }
 
 // InUseError means that another process has the file, or a File of this one.
@@ -64,7 +63,7 @@ func open(path string, clock func() (time.Time, boottime.Reading)) (*File, error
 	}
 	f := &File{began: time.Now(), parts: map[string]bool{"": true}}
 	f.part = part{file: f}
-	if f.salt, err = sends.SaltOf(path + ".salt"); err != nil {
+	if f.salt, err = journal.SaltOf(path + ".salt"); err != nil {
 		return nil, fmt.Errorf("record: %w", errors.Join(err, lock.Release()))
 	}
 	j, h, err := journal.Open(journal.Config{Path: path, Lock: lock, CompactFrom: compactFrom, Clock: clock,
@@ -75,7 +74,7 @@ func open(path string, clock func() (time.Time, boottime.Reading)) (*File, error
 	f.journal, f.all, f.keep = j, h.Last == 0, j.Kept()
 	for i := range h.Sends {
 		// No request arrives later than this, whatever a clock that was set back says.
-		e, err := sends.EarlierOf(&h.Sends[i], f.began, f.began.Add(journal.Late))
+		e, err := journal.EarlierOf(&h.Sends[i], f.began, f.began.Add(journal.Late))
 		if err != nil {
 			return nil, fmt.Errorf("record: %s: %w", path, errors.Join(err, j.Close()))
 		}
@@ -131,7 +130,7 @@ func (p part) SendLong(in transport.Partition, cost limit.Cost) (int64, error) {
 }
 
 func (p part) send(in transport.Partition, cost limit.Cost, long bool) (int64, error) {
-	name := p.file.names.Of(sends.Place{Owner: p.name, Partition: in})
+	name := p.file.names.Of(journal.Place{Owner: p.name, Partition: in})
 	return p.file.journal.Send(journal.Send{Key: name, Cost: cost, Held: long}, time.Now())
 }
 

@@ -12,7 +12,9 @@
 //	encode.go          writes the lines of sends and answers without encoding/json, which is slower
 //	decode_record.go   reads the lines of sends and answers in the same way
 //	suspend.go         another process goes on with the file
-//	sent_place.go      where a request of a proxy counts, as the file names it
+//	sent_place.go      where a request counts, as the file names it
+//	earlier_send.go    a request that an earlier process sent, for the limits of a Transport
+//	salt.go            names of credentials that a reader of the file cannot use
 //	recent_notes.go    what other processes of the user sent a moment ago, with the same keys
 //	beside_words.go    the warning of a process that sends with the same key at this moment
 //	findings.go        limits that a run found out, for the time after a restart

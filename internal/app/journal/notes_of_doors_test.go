@@ -8,6 +8,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/transport"
 )
 
 // noted is a note with a journal of sends, as they are named in it.
@@ -59,7 +60,7 @@ func TestNotesOfDoors(t *testing.T) {
 	folder := t.TempDir()
 	ours := map[string]string{journal.DigestOf("secret"): "K", journal.DigestOf("https://api.test"): "K"}
 	place := func(host, key, model string) string {
-		return journal.Place{Upstream: "u", Host: host, Key: key, Model: model}.String()
+		return journal.Place{Owner: "u", Partition: transport.Partition{Host: host, Key: key, Model: model}}.String()
 	}
 	noted(t, folder, journal.Note{PID: 1, Door: "run", Keys: ours}, "K", "K/m/1", "other")
 	theirs := noted(t, folder, journal.Note{PID: 2, Door: "exec", Places: true, AnyKey: true,
@@ -94,7 +95,7 @@ func TestNotesCountOnce(t *testing.T) {
 
 	folder = t.TempDir()
 	exec := journal.Note{PID: 1, Door: "exec", Places: true, AnyKey: true, Keys: map[string]string{journal.DigestOf("secret"): "4f"}}
-	daemon := noted(t, folder, exec, journal.Place{Host: "api.test", Key: "4f"}.String())
+	daemon := noted(t, folder, exec, journal.Place{Partition: transport.Partition{Host: "api.test", Key: "4f"}}.String())
 	led := noted(t, folder, journal.Note{PID: 2, Door: "run", Led: true, Keys: keys}, "K")
 	me = noted(t, folder, journal.Note{PID: 3, Door: "run", Keys: keys})
 	if got := counted(t, me); got != "K" {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/app/sends"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -278,7 +277,7 @@ func (b *beside) recall(me, o *journal.Note, after int64, now time.Time) (all []
 		}
 		keys, model, _ := strings.Cut(sent.Key, "/")
 		at := func(ns int64) time.Time { return now.Add(time.Duration(ns - now.UnixNano())) }
-		e := earlier{Earlier: sends.Earlier{Counts: at(sent.Counts), Went: at(sent.Sent),
+		e := earlier{Earlier: journal.Earlier{Counts: at(sent.Counts), Went: at(sent.Sent),
 			Past: limit.Past{Cost: sent.Cost, Result: sent.Result}}, keys: strings.Split(keys, "+"), servers: o.Servers}
 		e.Model = model
 		all = append(all, e)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/app/sends"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/transport"
 )
@@ -60,7 +59,7 @@ func wholePath(path string) string {
 func (s *state) follow(all []journal.Underway) error {
 	for i := range all {
 		u := &all[i]
-		p, err := sends.ParsePlace(u.Key)
+		p, err := journal.ParsePlace(u.Key)
 		if err != nil {
 			return err
 		}
@@ -75,14 +74,14 @@ func (l ledger) Underway(p transport.Partition, admit func(limit.Cost) func(limi
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.open {
-		if l.counts(&earlier{Earlier: sends.Earlier{Place: e.place}}, p) {
+		if l.counts(&earlier{Earlier: journal.Earlier{Place: e.place}}, p) {
 			e.settle = append(e.settle, admit(e.cost))
 		}
 	}
 	if since, asked := l.seen[p]; asked {
 		delete(l.seen, p)
 		for _, e := range l.ended[since:] { // after Earlier
-			if l.counts(&earlier{Earlier: sends.Earlier{Place: e.place}}, p) {
+			if l.counts(&earlier{Earlier: journal.Earlier{Place: e.place}}, p) {
 				admit(e.cost)(e.outcome)
 			}
 		}
@@ -113,7 +112,7 @@ func (s *state) inherit(entry int64, o limit.Outcome) {
 	delete(s.open, entry)
 	s.ended = append(s.ended, endedInFlight{e, o})
 	if s.latest = time.Now(); o.Result != limit.Unsent {
-		past := earlier{Earlier: sends.Earlier{Place: e.place, Counts: journal.AnswerOf(&o).Counts, Went: e.went,
+		past := earlier{Earlier: journal.Earlier{Place: e.place, Counts: journal.AnswerOf(&o).Counts, Went: e.went,
 			Past: limit.Past{Cost: e.cost, Result: o.Result}}}
 		if o.Metered {
 			past.Cost = o.Actual

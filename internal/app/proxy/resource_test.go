@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/paceline-go/paceline/internal/app/sends"
+	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
@@ -13,7 +13,7 @@ import (
 // Files and stores of earlier versions know no resources. A request in such a file counts in each
 // resource of its key. A store has the limits of most requests under the name of the key.
 func TestResourcesOfEarlierVersions(t *testing.T) {
-	p, err := sends.ParsePlace("api|api.github.com|k||GET+%2Fuser|c")
+	p, err := journal.ParsePlace("api|api.github.com|k||GET+%2Fuser|c")
 	if err != nil || p.Resource != "" || p.Client != "c" {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -22,7 +22,7 @@ func TestResourcesOfEarlierVersions(t *testing.T) {
 		t.Errorf("%q counts in core: %t", p, p.In(core))
 	}
 	p.Resource = "search"
-	if back, err := sends.ParsePlace(p.String()); err != nil || back != p || p.In(core) {
+	if back, err := journal.ParsePlace(p.String()); err != nil || back != p || p.In(core) {
 		t.Errorf("%q, %v", back, err)
 	}
 

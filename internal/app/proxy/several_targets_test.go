@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/sends"
+	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -361,7 +361,7 @@ func TestPlacesOfTargets(t *testing.T) {
 		{Owner: "llm", Partition: transport.Partition{Host: "h", Resource: "search"}},
 		{Owner: "llm", Partition: transport.Partition{Host: "h", Route: "GET /"}},
 	} {
-		again, err := sends.ParsePlace(p.String())
+		again, err := journal.ParsePlace(p.String())
 		if err != nil || !reflect.DeepEqual(again, p) {
 			t.Errorf("%v is read as %v: %v", p, again, err)
 		}

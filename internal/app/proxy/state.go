@@ -15,7 +15,6 @@ import (
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/app/sends"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -32,9 +31,9 @@ type state struct {
 	keep    time.Duration
 	all     bool // the file has everything that was sent
 	lost    bool // there was a file, and it is gone
-	salt    sends.Salt
+	salt    journal.Salt
 	log     *slog.Logger
-	names   sends.Names
+	names   journal.Names
 
 	door  sync.RWMutex                             // held by each record, and guards the next two
 	held  chan struct{}                            // nothing is recorded until it is closed; nil: all is
@@ -53,7 +52,7 @@ type state struct {
 
 // earlier is a request that an earlier process sent, or another program.
 type earlier struct {
-	sends.Earlier
+	journal.Earlier
 
 	// Of a request of another program: the digests of its key, and the program's servers. There is no owner.
 	keys, servers []string
@@ -73,7 +72,7 @@ func openState(path string, keep, timeout time.Duration, from *daemon.Predecesso
 		return nil, err
 	}
 	_, missing := os.Stat(path + ".salt")
-	salt, err := sends.SaltOf(path + ".salt")
+	salt, err := journal.SaltOf(path + ".salt")
 	if err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}
@@ -91,7 +90,7 @@ func openState(path string, keep, timeout time.Duration, from *daemon.Predecesso
 	for i := range h.Sends {
 		// No request arrives later than this. If the clock was set back, the file may name a later
 		// time.
-		e, err := sends.EarlierOf(&h.Sends[i], s.began, s.began.Add(journal.Late+timeout))
+		e, err := journal.EarlierOf(&h.Sends[i], s.began, s.began.Add(journal.Late+timeout))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), j.Close())
 		}
@@ -114,7 +113,7 @@ func (s *state) recall(upstream string) {
 	}
 	all := slices.DeleteFunc(slices.Clone(s.earlier), func(e earlier) bool { return e.Owner == upstream && e.keys == nil })
 	for i := range sent {
-		e, bad := sends.EarlierOf(&sent[i], s.began, now.Add(journal.Late))
+		e, bad := journal.EarlierOf(&sent[i], s.began, now.Add(journal.Late))
 		if err = errors.Join(err, bad); bad == nil && e.Owner == upstream {
 			all = append(all, earlier{Earlier: e})
 		}
@@ -128,7 +127,7 @@ func (s *state) recall(upstream string) {
 }
 
 // place is where a request counts. Its owner is the upstream.
-type place = sends.Place
+type place = journal.Place
 
 // keyName is the name of a credential. It is the same after a restart.
 func (s *state) keyName(credential string) string { return s.salt.KeyName(credential) }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
-	"github.com/paceline-go/paceline/internal/app/sends"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -209,14 +208,14 @@ func TestStateNamesCredentials(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	if err := quick.Check(func(upstream, host, key, model, route, client string) bool {
 		p := place{Owner: upstream, Partition: transport.Partition{Host: host, Key: key, Model: model, Route: route, Client: client, Resource: model}}
-		back, err := sends.ParsePlace(p.String())
-		old, err2 := sends.ParsePlace(strings.ReplaceAll(p.String(), "|", "&"))
+		back, err := journal.ParsePlace(p.String())
+		old, err2 := journal.ParsePlace(strings.ReplaceAll(p.String(), "|", "&"))
 		return err == nil && back == p && err2 == nil && old == p
 	}, nil); err != nil {
 		t.Error(err)
 	}
 	for _, bad := range []string{"", "key", "a&b&c&d&e", "a&b&c&d&e&%zz", "a|b|c|d|e", "a|b|c|d|e|f|g|h|i", "a|b|c|d|e|%zz"} {
-		if _, err := sends.ParsePlace(bad); err == nil {
+		if _, err := journal.ParsePlace(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}

@@ -1,9 +1,8 @@
-package sends
+package journal
 
 import (
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -17,7 +16,7 @@ type Earlier struct {
 }
 
 // EarlierOf is a request in the file, which counts at the latest at most. began is when the file was opened.
-func EarlierOf(sent *journal.Sent, began, most time.Time) (e Earlier, err error) {
+func EarlierOf(sent *Sent, began, most time.Time) (e Earlier, err error) {
 	counts := began.Add(time.Duration(sent.Counts - began.UnixNano()))
 	if counts.After(most) {
 		counts = most

@@ -1,4 +1,4 @@
-package sends
+package journal
 
 import (
 	"os"
