@@ -11,6 +11,7 @@
 //	record_group.go    many records in one write; the instants in them after a sleep
 //	encode.go          writes the lines of sends and answers without encoding/json, which is slower
 //	decode_record.go   reads the lines of sends and answers in the same way
+//	starts.go          when the durations of an input's lines begin
 //	suspend.go         another process goes on with the file
 //	sent_place.go      where a request counts, as the file names it
 //	earlier_send.go    a request that an earlier process sent, for the limits of a Transport

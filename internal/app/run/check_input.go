@@ -92,7 +92,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 		t.Totals.Input++
 		shown.see(q)
 		tally.Add(&t.Uses[0].Remaining, q.Cost, 1)
-		r.starts.add(q, (r.c.Decay > 0 || r.c.lasts(q) > 0) && q.Created.IsZero())
+		r.starts.Add(q.ID, q.Line, (r.c.Decay > 0 || r.c.lasts(q) > 0) && q.Created.IsZero())
 		r.planning.add(q, size)
 	}
 	wrong.end(name)

@@ -451,3 +451,42 @@ func (c *Config) isBatch() bool {
 func (c *Config) uses(word string) bool {
 	return format.Uses(c.Header, word) || format.Uses(c.Query, word)
 }
+
+const (
+	// AtFirst is how many attempts may be in flight before it is known how long answers take.
+	AtFirst = 64
+	// mostInFlight bounds the memory: the buffers and goroutines of an attempt take up to 64 KiB, and 256 MiB
+	// hold so many. Bodies of answers have a bound of their own.
+	mostInFlight = 256 << 20 / (64 << 10)
+)
+
+// mostEver is how many attempts may be in flight at most, whatever a user wants while the run goes on.
+func (c *Config) mostEver() int {
+	free := *c
+	free.Concurrency, free.MostInFlight, free.Backlog, free.Limits = 0, 0, nil, []format.Rate{{}}
+	own, _ := free.bounds()
+	return max(own.Most, c.inFlight.Most)
+}
+
+// bounds returns the bounds of the attempts in flight, and what the larger one is for.
+func (c *Config) bounds() (bounds ceiling.InFlight, for_ string) {
+	if c.Concurrency > 0 {
+		return ceiling.InFlight{Least: c.Concurrency, Most: c.Concurrency}, "that --concurrency allows"
+	}
+	most, for_ := mostInFlight, "that is kept in memory; --concurrency allows more"
+	each := 1
+	if c.OutDir != "" {
+		each = 2 // the connection, and the file of the answer
+	}
+	if files, known := sending.OpenFiles(); known && files/each < most {
+		most, for_ = max(files/each, 1), "for which this process may open files (ulimit -n)"
+	}
+	if most > AtFirst && (len(c.Limits)+len(c.Servers) == 0 || c.Backlog != nil) {
+		// Without a limit, no rate is to be reached. Other workers of a backlog are there for what is slow.
+		most, for_ = AtFirst, "unless --concurrency allows more"
+	}
+	if c.MostInFlight > 0 && c.MostInFlight <= most {
+		most, for_ = c.MostInFlight, "that the server's limits allow"
+	}
+	return ceiling.InFlight{Least: min(AtFirst, most), Most: most}, for_
+}

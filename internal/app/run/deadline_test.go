@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
 )
@@ -171,43 +170,6 @@ func TestRenew(t *testing.T) {
 			t.Errorf("%s: %+v", got.states("second"), got.dead["second"])
 		}
 	})
-}
-
-// A checksum stands for all lines of a file, in their order.
-func TestStarts(t *testing.T) {
-	input := func(ids string) *starts {
-		s := &starts{}
-		for i, id := range strings.Fields(ids) {
-			s.add(&format.Request{ID: id, Line: 2*i + 1}, i >= 1)
-		}
-		return s
-	}
-	at := time.Unix(1_800_000_000, 0)
-	began := func(s *starts, line int) int {
-		when, ok := s.at(line)
-		if !ok {
-			return -1
-		}
-		return int(when.Sub(at) / time.Hour)
-	}
-	var known []journal.Start
-	for run, c := range []struct {
-		ids  string
-		want string // hours after at when lines 3, 5, 7 began
-		news bool
-	}{
-		{"a b c", "0 0 -1", true}, {"a b c", "0 0 -1", false}, {"a b c d", "0 0 2", true}, {"a b c d", "0 0 2", false},
-		{"a b d", "4 4 -1", true}, {"x b c", "5 5 -1", true}, {"ab c d", "6 6 -1", true}, {"a b", "7 -1 -1", true}, {"a b c", "0 0 -1", false}, {"a", "-1 -1 -1", false},
-	} {
-		s := input(c.ids)
-		news, isNews := s.open(known, at.Add(time.Duration(run)*time.Hour))
-		if isNews {
-			known = append(known, news)
-		}
-		if got := fmt.Sprint(began(s, 3), began(s, 5), began(s, 7)); got != c.want || isNews != c.news {
-			t.Errorf("run %d, %s: %s %v, expected %s %v", run, c.ids, got, isNews, c.want, c.news)
-		}
-	}
 }
 
 // due returns how long a request may wait first, and how long each of its retries.

@@ -198,7 +198,7 @@ func (s *gauge) byAnswers(keys []serving, left float64) time.Duration {
 	if s.tally.Totals.Sends == 0 || left == 0 {
 		return 0
 	}
-	flights := s.flights.most()
+	flights := s.flights.Most()
 	if s.c.Gap == 0 && s.c.nonces {
 		flights = min(flights, len(keys))
 	}

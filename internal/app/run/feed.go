@@ -13,8 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
@@ -344,4 +347,64 @@ func takesTurns(in io.Reader) bool {
 	}
 	_, err := s.Seek(0, io.SeekCurrent) // a pipe has the methods of a file, but fails here
 	return err == nil
+}
+
+// starts keeps when the durations of the input's lines begin. If an input cannot be read twice, the duration of a
+// line begins when the line is read. The journal keeps that time.
+type starts struct {
+	journal.Starts
+	c      *Config
+	tally  *tally.Tally
+	store  *output.Store
+	course *course
+}
+
+// lasts returns the duration within which a request must be sent; 0: there is none.
+func (c *Config) lasts(q *format.Request) time.Duration {
+	if !q.At.IsZero() {
+		return 0
+	}
+	return cmp.Or(q.TTL, c.TTL)
+}
+
+// due returns how long a request may still wait (0: for ever; negative: it has expired). renewal is
+// how long each of its retries may wait (negative: no longer).
+func (s *starts) due(q *format.Request) (ttl, renewal time.Duration) {
+	d := s.c.lasts(q)
+	switch {
+	case !q.At.IsZero():
+		return expiring(q.At), -1
+	case d == 0:
+		return 0, 0
+	}
+	ttl = expiring(s.start(q).Add(d))
+	// If another run sends a request again, that is a retry, too.
+	if s.c.Renew && (ttl < 0 || s.tally.IsAgain(q.ID)) {
+		ttl = d
+	}
+	return ttl, d
+}
+
+// expiring returns the time until an instant: never 0.
+func expiring(at time.Time) time.Duration {
+	return cmp.Or(time.Until(at), -1)
+}
+
+// start is when the duration of a request begins.
+func (s *starts) start(q *format.Request) time.Time {
+	if !q.Created.IsZero() {
+		return q.Created
+	}
+	if at, ok := s.store.History.Reads[q.ID]; ok {
+		return time.Unix(0, at)
+	}
+	if at, ok := s.At(q.Line); ok {
+		return at
+	}
+	if s.store.Journal != nil {
+		if err := s.store.Journal.Read(q.ID, q.ReadAt); err != nil {
+			s.course.fail(err)
+		}
+	}
+	return q.ReadAt
 }

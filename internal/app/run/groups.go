@@ -13,6 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/secret"
@@ -216,7 +217,11 @@ func (r *Run) divide() error {
 			r.tally.Uses[i].Remaining = *costs[name]
 		}
 	}
-	r.flights = newFlights(&r.c, len(names))
+	ever := 0
+	if len(names) > 1 {
+		ever = r.c.mostEver()
+	}
+	r.flights = sending.NewFlights(r.c.inFlight, r.c.inFlightFor, len(r.c.Keys), ever)
 	for i, name := range names {
 		g := &group{r: r, index: i, model: name, served: make([]telling.Servings, len(r.c.Keys))}
 		g.begin(rate.OfModel(r.c.Limits, name))
@@ -333,7 +338,7 @@ func (g *group) banned(key int, reason string) {
 	if len(g.r.groups) == 1 {
 		return
 	}
-	g.r.flights.bans[key].Store(true)
+	g.r.flights.Ban(key)
 	for _, other := range g.r.groups {
 		if other != g {
 			other.pool.Update(func(_ mono.Time, _ *pool.Queue, d *pool.Dispatcher) { d.Ban(key, reason) })

@@ -230,11 +230,10 @@ func (r *Run) SetConcurrency(n int) error {
 		return fmt.Errorf("%d in flight, expected 1 to %d, as %s; or 0 for as many as at the start", n, most, why)
 	}
 	r.writer.roomFor(max(n, r.c.inFlight.Most))
-	r.flights.fixed.Store(int64(n))
-	r.flights.hold()
+	r.flights.Fix(n)
 	r.flies()
 	return nil
 }
 
 // InFlight is how many attempts may be in flight now.
-func (r *Run) InFlight() int { return r.flights.most() }
+func (r *Run) InFlight() int { return r.flights.Most() }

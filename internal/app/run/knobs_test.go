@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/rule"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -309,19 +310,18 @@ func TestSetConcurrency(t *testing.T) {
 func TestSetConcurrencyOfGroups(t *testing.T) {
 	c := Config{Keys: make([]format.Key, 1), Concurrency: 3}
 	c.inFlight, c.inFlightFor = c.bounds()
-	f := newFlights(&c, 2)
+	f := sending.NewFlights(c.inFlight, c.inFlightFor, 1, c.mostEver())
 	var landed []func()
-	for _, n := range []int64{0, 100, 7, 2, 50} {
-		f.fixed.Store(n)
-		f.hold()
-		want := max(int(n), 3)
-		if n > 0 {
-			want = int(n)
+	for _, n := range []int{0, 100, 7, 2, 50} {
+		f.Fix(n)
+		want := n
+		if n == 0 {
+			want = 3
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		for range 1000 { // a full slot and an ended context are both ready: one of them is drawn
-			if land, ok := f.takeOff(ctx, 0); ok {
+			if land, ok := f.TakeOff(ctx, 0); ok {
 				landed = append(landed, land)
 			}
 		}

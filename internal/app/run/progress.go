@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
@@ -22,7 +24,7 @@ type gauge struct {
 	c             *Config
 	tally         *tally.Tally
 	groups        pools
-	flights       *flights
+	flights       *sending.Flights
 	organizations *organizations
 	epoch         time.Time
 }
@@ -146,7 +148,7 @@ func (s *gauge) progress() Progress {
 			keys[i] = s.serves(now, d)
 		})
 	}
-	p.InFlight = min(p.InFlight, s.flights.most())
+	p.InFlight = min(p.InFlight, s.flights.Most())
 	windows := s.windows(keys, p.InFlight)
 	s.tally.Mu.Lock()
 	defer s.tally.Mu.Unlock()
@@ -252,8 +254,8 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 	if r.tokens != nil && r.tokens.Waits() {
 		return now, "token", "a token that is accepted"
 	}
-	if most := r.flights.most(); c.InFlight >= most {
-		return now, "concurrency", r.flights.reason(c.InFlight)
+	if most := r.flights.Most(); c.InFlight >= most {
+		return now, "concurrency", r.flights.Reason(c.InFlight)
 	}
 	_, head, ok := q.Head(now)
 	if !ok {
@@ -394,4 +396,40 @@ func (s *gauge) sustained() float64 {
 		return 0
 	}
 	return math.Round(all*digits) / digits
+}
+
+// DeadBecause names the file of this run's dead letters and their most frequent reason. It is empty
+// if there are none.
+func (r *Run) DeadBecause() string {
+	most, n, all := r.tally.DeadBecause()
+	if most == "" {
+		return ""
+	}
+	where := ""
+	if dead := r.store.Dead; dead != nil && dead != r.store.Out {
+		where = " in " + dead.Name()
+	}
+	if all == 1 {
+		return fmt.Sprintf("1 dead letter%s, because: %s", where, most)
+	}
+	return fmt.Sprintf("%d dead letters%s, %d of them because: %s", all, where, n, most)
+}
+
+// DeadAgain says how many requests of the input are dead or expired, why, and how to send them
+// again. It is empty if there are none. It says how only if another run can know of them.
+func (r *Run) DeadAgain() string {
+	r.tally.Mu.Lock()
+	defer r.tally.Mu.Unlock()
+	e := r.tally.Bad
+	switch e.Again = r.c.Out != "-"; {
+	case !e.Again:
+		e.Lapsed, e.Again = 0, r.c.Dead != "-" && !output.IsNowhere(r.c.Dead)
+	case output.IsNowhere(r.c.Dead):
+		e.Again = false // no file keeps them, so another run sends them again in any case
+	}
+	text := e.String()
+	if t := &r.tally.Totals; text == "" && r.c.RetryDead != 0 && t.Done > 0 && t.NotEnded() == 0 && r.store.Dead.Began() {
+		return fmt.Sprintf("no dead letters are left: all of %s are done now, and it keeps their lines", r.store.Dead.Name())
+	}
+	return text
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/boottime"
+	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
@@ -90,7 +91,9 @@ func (r *Run) watch(done <-chan struct{}) {
 				next = min(next, g.look())
 			}
 			due = now.Add(max(every, next))
-			r.follow()
+			if r.flights.Follow(r.gauge.needs) {
+				r.flies()
+			}
 		}
 		pause := due.Sub(now)
 		if midnights.read != nil {
@@ -188,4 +191,25 @@ func (p pools) moveMidnights(epoch time.Time) {
 			}
 		})
 	}
+}
+
+// flies tells the groups how many attempts may be in flight.
+func (r *Run) flies() {
+	bound := r.flights.Most()
+	r.course.ahead(len(r.groups)*r.c.Queue, len(r.groups)*bound)
+	for _, g := range r.groups {
+		g.pool.SetInFlight(bound)
+	}
+}
+
+// needs returns how many requests per second the limits allow, infinite if there are none, and how long the latest
+// answers took.
+func (s *gauge) needs() (perSecond float64, answer time.Duration) {
+	s.tally.Mu.Lock()
+	defer s.tally.Mu.Unlock()
+	perSecond = s.allowed(0, true) / s.tally.CostOfOne()
+	if len(s.c.Servers) > 0 {
+		perSecond = rate.SpeedAtServers(s.costOf(1000), s.c.Servers)
+	}
+	return perSecond, rate.Lasting(s.tally.Took.Seconds())
 }

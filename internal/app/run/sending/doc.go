@@ -21,6 +21,7 @@
 //	next.go     finds the next page in an answer, and builds its request
 //	pointer.go  reads the address of the next page in JSON
 //	weblink.go  reads the address of the next page in the header field Link
+//	flights.go  how many attempts are in flight, by limits, answers and --concurrency
 //	memory.go   bounds the memory for bodies; shortens those that wait to be written
 //	open_files.go  how many connections the process may open; by system in open_files_unix.go and
 //	            open_files_other.go
