@@ -407,6 +407,9 @@ func TestPlantedSizes(t *testing.T) {
 		{"eight, and tests", append(files(8, "limit/llm_%c.go"), files(8, "limit/llm_%c_test.go")...), "package p", ""},
 		{"words that begin alike", append(files(8, "limit/llm_%c.go"), "limit/llms.go"), "package p", ""},
 		{"two folders", append(files(8, "limit/llm_%c.go"), files(8, "internal/core/queue/llm_%c.go")...), "package p", ""},
+		{"25 files", files(25, "share/%c.go"), "package p", ""},
+		{"26 files", files(26, "share/%c.go"), "package p", "1: share has 26 files, more than 25"},
+		{"26 files and their tests, where more are known", append(files(26, "provider/%c.go"), files(26, "provider/%c_test.go")...), "package p", ""},
 		{"in the root", files(9, "gate_%c.go"), "package p", "1: 9 files of paceline begin with gate"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -19,12 +19,17 @@ const (
 	mostLines = 100
 	// mostSiblings is how many files of a folder may begin with the same word: more are a package of their own.
 	mostSiblings = 8
+	// mostFiles is how many files without tests a package may have. Those of large have had more, and get no further one.
+	mostFiles = 25
 	// mostColumns is the width of a line, a tab being one. Of a thousand lines wideLines may have more:
 	// a text for people that reads worse in two halves.
 	mostColumns, wideLines = 120, 5
 	// mostShared is how many names of files may be in several folders. A reader is to guess the file from its name.
 	mostShared = 40
 )
+
+// large are the packages of more than mostFiles files, and how many these have: docs/decisions/0102-packages-of-many-files.md.
+var large = map[string]int{"cmd/paceline": 93, "fairshare": 33, "internal/app/proxy": 48, "limit": 40, "provider": 29, "transport": 36}
 
 // SharedNames returns the names that files of several folders have, each with its files. Not counted are tests, doc.go,
 // main.go, and the file that is named like its folder.
@@ -68,6 +73,7 @@ func Sizes(fsys fs.FS) ([]Violation, error) {
 	var found []Violation
 	var errs []error
 	siblings := map[string][]string{} // by folder and first word
+	files := map[string][]string{}    // by folder
 	err := goFiles(fsys, true, func(name string) error {
 		if isTest(name) {
 			return nil
@@ -75,6 +81,7 @@ func Sizes(fsys fs.FS) ([]Violation, error) {
 		word, _, _ := strings.Cut(strings.TrimSuffix(path.Base(name), ".go"), "_")
 		word = path.Join(path.Dir(name), word)
 		siblings[word] = append(siblings[word], name)
+		files[path.Dir(name)] = append(files[path.Dir(name)], name)
 		long, err := longFunctions(fsys, name)
 		found = append(found, long...)
 		errs = append(errs, err)
@@ -86,6 +93,13 @@ func Sizes(fsys fs.FS) ([]Violation, error) {
 				Violation{names[0], 1,
 					fmt.Sprintf("%d files of %s begin with %s, more than %d: make them a package in a folder of their own",
 						len(names), packageOf(word), path.Base(word), mostSiblings)})
+		}
+	}
+	for folder, names := range files {
+		if most := max(mostFiles, large[folder]); len(names) > most {
+			found = append(found, Violation{slices.Min(names), 1,
+				fmt.Sprintf("%s has %d files, more than %d: join those that tell one story, or make a package of what needs no other",
+					packageOf(names[0]), len(names), most)})
 		}
 	}
 	return sorted(found), errors.Join(append(errs, err)...)
