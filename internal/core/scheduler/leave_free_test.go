@@ -542,3 +542,37 @@ func FuzzReserves(f *testing.F) {
 		}
 	})
 }
+
+// A limit tells how many wait for it, and the part that all of them leave free: the least that one of them does.
+func TestWaitingLeavesFree(t *testing.T) {
+	l := scheduler.New(scheduler.Config{})
+	m := l.Limit(rolling(t, 4, time.Second), scheduler.Sharing{})
+	lanes := []*scheduler.Lane{
+		l.Lane(scheduler.LaneConfig{Share: l.Share(scheduler.ShareConfig{Reserve: 0.5})}, []*scheduler.Limit{m}),
+		l.Lane(scheduler.LaneConfig{Share: l.Share(scheduler.ShareConfig{Reserve: 0.25})}, []*scheduler.Limit{m}),
+		l.Lane(scheduler.LaneConfig{}, []*scheduler.Limit{m}),
+	}
+	waiting := func(n int, free float64) {
+		t.Helper()
+		if gotN, gotFree := m.Waiting(); gotN != n || gotFree != free {
+			t.Errorf("%d wait, who leave %v free; want %d and %v", gotN, gotFree, n, free)
+		}
+	}
+	enter := func(a *scheduler.Lane, want scheduler.State) {
+		t.Helper()
+		if s := l.Enter(0, a, &scheduler.Ticket{Cost: limit.One, Deadline: limit.Never}); s != want {
+			t.Fatalf("%v, want %v", s, want)
+		}
+	}
+	waiting(0, 0)
+	enter(lanes[0], scheduler.Granted)
+	enter(lanes[0], scheduler.Granted)
+	enter(lanes[0], scheduler.Waiting)
+	waiting(1, 0.5)
+	enter(lanes[1], scheduler.Granted)
+	enter(lanes[1], scheduler.Waiting)
+	waiting(2, 0.25)
+	enter(lanes[2], scheduler.Granted)
+	enter(lanes[2], scheduler.Waiting)
+	waiting(3, 0)
+}
