@@ -109,7 +109,7 @@ func Restore(l Limiter, state []byte) error {
 
 // Configuration returns the present configuration of l as a line: "Rolling: 20 requests per 1s,
 // margin 1.2ms". Keepers of this package with equal configurations have equal lines, and others have
-// other lines. Of any other part it is the type.
+// other lines. A Concurrency has its number. Of any other part it is the type.
 func Configuration(l Limiter) string {
 	switch l := l.(type) {
 	case *named:
@@ -145,6 +145,8 @@ func Configuration(l Limiter) string {
 			fmt.Sprintf(", burst %d, margin %v, %d per second, within %v", l.burst, l.margin, l.speed, l.within)
 	case *Cooldown:
 		return fmt.Sprintf("Cooldown: pause %v", l.pause)
+	case *Concurrency:
+		return fmt.Sprintf("Concurrency: %d requests at once", l.limit)
 	}
 	return fmt.Sprintf("%T", l)
 }

@@ -2,6 +2,7 @@ package nodesim_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/lab/nodesim"
@@ -124,7 +125,7 @@ var faults = []planted{
 	{
 		name:  "given up early",
 		means: "the units of a silent node are given up at the end of its grants",
-		edits: []edit{{"turn.go", "e.Until.Add(t.config.Late); end <= t.now", "e.Until; end <= t.now"}},
+		edits: []edit{{"turn.go", "t.givenUp(&e); end <= t.now", "e.Until; end <= t.now"}},
 		aims: []aim{func(c *nodesim.Config) {
 			c.Way, c.Length = slow, 240*time.Second
 			c.Trouble = nodesim.Trouble{Pause: 4 * time.Second}
@@ -374,6 +375,60 @@ var faults = []planted{
 			c.Trouble, c.Length = nodesim.Trouble{Stall: 0.01, Slow: 200 * ms}, 480*time.Second
 		}},
 	},
+	{
+		name:  "places given up early",
+		means: "others take the places of a node that cannot reach the store while its requests go on",
+		edits: []edit{{"places.go", "return e.Until.Add(PlacesKept - n.config.TTL)", "return e.Until.Add(n.config.Late)"}},
+		aims:  []aim{atOnce(nodesim.Trouble{Apart: 20 * time.Second})},
+	},
+	{
+		name:  "places used for ever",
+		late:  true,
+		means: "a node that cannot reach the store begins requests after it was given up",
+		edits: []edit{{"places.go", "return placesHold", "return 2 * PlacesKept"}},
+		aims: []aim{func(c *nodesim.Config) {
+			atOnce(nodesim.Trouble{Cut: 1, CutFrom: 10 * time.Second})(c)
+			c.Length = 720 * time.Second
+		}},
+	},
+	{
+		name:  "the living seen as ended",
+		means: "a process that is stopped is taken for one that has ended",
+		edits: []edit{{"places.go", "n.config.Ended != nil && n.config.Ended(e.ID)", "true"}},
+		aims:  []aim{atOnce(nodesim.Trouble{Pause: 4 * time.Second, Short: true})},
+	},
+	{
+		name:  "unknown and free",
+		means: "the place of a request that may still arrive is used for the next",
+		edits: []edit{{"node.go", "n.places != nil && o.Result != limit.Unknown", "n.places != nil"}},
+		aims:  []aim{atOnce(nodesim.Trouble{Mute: 0.05})},
+	},
+	{
+		name:  "unknown and told",
+		means: "a request that may still arrive is reported as ended at a store whose clock nobody can set",
+		edits: []edit{{"may_hold.go", "t.steady && t.places == nil", "t.steady"}},
+		aims:  []aim{atOnce(nodesim.Trouble{Mute: 0.05, Steady: true})},
+	},
+	{
+		name:  "places kept from others",
+		means: "a node that always has requests in line gives no place up while others wait",
+		edits: []edit{{"places.go", "n.hasPlaces() >= l.most[0]", "false"}},
+		aims:  []aim{atOnce(nodesim.Trouble{})},
+		wrong: func(r *nodesim.Report) bool {
+			return r.Refused > 0 || r.Ended > 59*time.Second && slices.Min(r.InFlight) < time.Second
+		},
+	},
+}
+
+// atOnce has nodes share four places, one of which comes after the others.
+func atOnce(trouble nodesim.Trouble) aim {
+	return func(c *nodesim.Config) {
+		*c = places(4, c.Nodes, 10*time.Second, c.Seed)
+		c.Trouble, c.Later, c.LaterAt = trouble, 1, time.Second
+		if trouble.Mute > 0 {
+			c.Holds = nil // many requests, all of which may be mute
+		}
+	}
 }
 
 // slow is a path on which one in thirty takes up to 4.9 s: less than Late.

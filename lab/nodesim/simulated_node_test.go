@@ -30,6 +30,7 @@ type member struct {
 	on     bool
 	doomed func(told int) // what befalls after a turn that was put
 	mute   bool           // as by Trouble.Mute
+	open   int64          // requests in flight, with Places
 	late   bool           // it came later, or took another's place, and nothing of it has arrived
 }
 
@@ -46,6 +47,12 @@ func (w *world) start(place int) {
 		n.rate = 1 + (w.rng.Float64()-0.5)*1e-4
 	}
 	c := node.Config{New: w.Limit, ID: n.id, Poll: w.Poll, Split: w.Split && place >= w.Wait}
+	if w.ever[n.id] = n; w.Seen {
+		c.Ended = func(id string) bool {
+			of := w.ever[id]
+			return of != nil && of.dead
+		}
+	}
 	if w.Weights != nil {
 		c.Weight = w.Weights[place]
 	}
@@ -204,7 +211,7 @@ func (n *member) write(s *limit.Sent) {
 		return
 	}
 	way, mute := n.Way(n.rng), n.mute || n.Mute > 0 && n.rng.Float64() < n.Mute
-	way = max(way, n.jammed.Sub(n.now()))
+	way, ends := max(way, n.jammed.Sub(n.now())), n.opens()
 	if mute {
 		way = 4500 * time.Millisecond
 		n.core.Settle(n.p(), s, &limit.Outcome{Result: limit.Unknown})
@@ -233,11 +240,16 @@ func (n *member) write(s *limit.Sent) {
 		}
 		if mute {
 			n.report.Answered++
+			ends()
 			return
 		}
-		n.later(n.Way(n.rng), func() {
+		n.later(n.works()+n.Way(n.rng), func() {
 			n.report.Answered++
+			ends()
 			n.core.Settle(n.p(), s, &limit.Outcome{Result: limit.Accepted})
+			if n.Places > 0 { // its place may serve the next
+				n.serve()
+			}
 			n.plan()
 		})
 	})

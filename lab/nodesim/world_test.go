@@ -20,6 +20,12 @@ type Config struct {
 	Server func() map[limit.Unit]rule.Server
 	// Cost draws what a request costs. If nil, limit.One.
 	Cost func(rng *rand.Rand) limit.Cost
+	// Places is how many requests the server takes at once; 0: any number. Holds draws how long it works on one. If nil, no
+	// time.
+	Places int64
+	// Seen says that nodes see that one was killed.
+	Seen  bool
+	Holds func(rng *rand.Rand) time.Duration
 	// Way draws the latency of a request or answer one way, and StoreWay that of a message to or from the store.
 	Way, StoreWay func(rng *rand.Rand) time.Duration
 	// Work draws how long the store takes for a turn. If nil, no time.
@@ -60,8 +66,10 @@ type Config struct {
 // Trouble is what befalls nodes and the store: each every so often on average, never if zero.
 type Trouble struct {
 	Kill   time.Duration // of a node; another takes its place a second later
+	Dies   time.Duration // when the last node is killed, and no other takes its place
 	Pause  time.Duration // of a node, for 6 to 14 s, or Short: up to 4 s
 	Outage time.Duration // of the way from a node to the store, for up to 6 s
+	Apart  time.Duration // the same, for up to two minutes
 	Lose   float64       // so many of the store's answers are lost, and as many puts are delivered again later
 	Set    time.Duration // the store's clock is set by up to 5 s, either way
 	Forget time.Duration // the store loses all that it had, and says so by its incarnation
@@ -108,6 +116,7 @@ type Report struct {
 	ByNode                []float64 // how many each place of a node sent, after Warm
 	Rate                  float64   // requests sent in a second, after Warm
 	Units                 limit.Cost
+	InFlight              []time.Duration // of each place, with Places: the sum of its requests, after Warm
 	Restarts              int
 	Turns                 int             // that were put, after Warm
 	Tries                 int             // of those; each is two statements
@@ -148,6 +157,7 @@ type world struct {
 	rng    *rand.Rand
 	loop   sim.Loop[func()]
 	nodes  []*member
+	ever   map[string]*member // by ID
 	server map[limit.Unit]rule.Server
 	store  Store
 	away   mono.Time // the store, from all until then
@@ -167,7 +177,7 @@ type world struct {
 // Run simulates.
 func Run(c Config) *Report {
 	w := &world{Config: c, rng: rand.New(rand.NewPCG(c.Seed, 17)), server: c.Server()}
-	w.report.Errors = map[string]int{}
+	w.report.Errors, w.ever = map[string]int{}, map[string]*member{}
 	w.store.accept, w.store.undo, w.store.steady = w.accept, w.undo, c.Steady
 	if c.Rested {
 		w.store.Rest(node.Config{New: c.Limit})
@@ -175,7 +185,7 @@ func Run(c Config) *Report {
 	if w.Cost == nil {
 		w.Cost = func(*rand.Rand) limit.Cost { return limit.One }
 	}
-	w.report.ByNode = make([]float64, c.Nodes)
+	w.report.ByNode, w.report.InFlight = make([]float64, c.Nodes), make([]time.Duration, c.Nodes)
 	w.report.Seconds = make([]int, c.Length/time.Second+1)
 	w.report.BySecond = make([][]int, c.Nodes)
 	for i := range w.report.BySecond {
@@ -232,6 +242,9 @@ func (w *world) trouble() {
 		w.nodes[i].dead = true
 		w.after(time.Second, func() { w.start(i) })
 	})
+	if w.Dies > 0 {
+		w.after(w.Dies, func() { w.nodes[w.Nodes-1].dead = true })
+	}
 	w.every(w.Pause, func() {
 		w.fault()
 		d := 6*time.Second + w.upTo(8*time.Second)
@@ -244,6 +257,10 @@ func (w *world) trouble() {
 	w.every(w.Outage, func() {
 		n := w.nodes[w.rng.IntN(w.Nodes)]
 		n.cut = max(n.cut, w.now().Add(w.upTo(6*time.Second)))
+	})
+	w.every(w.Apart, func() {
+		n := w.nodes[w.rng.IntN(w.Nodes)]
+		n.cut = max(n.cut, w.now().Add(w.upTo(2*time.Minute)))
 	})
 	w.every(w.Away, func() {
 		if w.now() > w.away.Add(4*time.Second) {

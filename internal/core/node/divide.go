@@ -23,6 +23,10 @@ func (t *pending) divide() {
 		t.wantsNow, t.heirs = true, 1
 		return
 	}
+	if t.places != nil {
+		t.dividePlaces()
+		return
+	}
 	t.unstick()
 	plain, yielding := t.wants(false), t.wants(true)
 	t.mine.Want = plain + yielding
@@ -504,6 +508,9 @@ func (t *pending) wants(yields bool) int64 {
 
 // trimPool gives back grants beyond the desired number, and tokens without a request for them.
 func (t *pending) trimPool() {
+	if t.places != nil { // dividePlaces does it
+		return
+	}
 	for _, yields := range []bool{false, true} {
 		most, n := t.mean(), min(t.desired(yields), t.stock(yields)+1)
 		for u := range most {
@@ -569,13 +576,16 @@ func (n *Node) Next() mono.Time {
 	// The time counts from the try that was put, and not from the turn's beginning. Otherwise the
 	// quicker node of two would keep that instant, and be quicker the next time.
 	soon := n.put.Add(n.poll(n.rivals+1) + n.shift)
-	if n.gathers() { // it is over any moment, and nobody has grants
+	if n.gathers() || n.places != nil && n.hastes() { // the gathering is over any moment, and nobody has grants
 		soon = n.put.Add(n.poll(n.rivals+1) / 4)
 	}
 	if quiet := n.view.Quiet.For; quiet > 0 && !n.closed { // only to be there, for others to see
 		soon = max(soon, min(n.put.Add(quiet+n.took), n.began.Add(n.config.TTL/2)))
 	}
 	switch {
+	case n.places != nil && !n.hurries() && len(n.changes) == 0:
+	case n.places != nil:
+		return soon
 	case len(n.changes) > 0, n.asksNow() && n.stock(n.leaves > 0) < int64(max(n.waiting, 1)):
 		return soon
 	case n.rivals > 0 && len(n.answers) > 0:

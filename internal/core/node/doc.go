@@ -14,6 +14,10 @@
 //	divide.go       how much each process gets by weight and demand; when its next turn is
 //	newcomers.go    what stays free, so that a new process need not wait
 //	left_free.go    what some requests leave free for others
+//	places.go       a bound on requests in flight: places, who gives some up, for how long others
+//	                leave a silent node its places
+//	place_parts.go  how many places are a node's part
+//	place_limit.go  the limiter of a turn for places
 //	granted.go      amounts that are granted and not used yet
 //	store_clock.go  what time it is at the store; a clock that was set
 //	may_hold.go     the most that a process may hold, announced before it takes it

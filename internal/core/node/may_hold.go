@@ -201,7 +201,7 @@ func (t *pending) ripe() int {
 	if t.book.From != 0 {
 		return 0
 	}
-	if t.steady {
+	if t.steady && t.places == nil {
 		return len(t.answers)
 	}
 	left, bounded := t.mayTell()
@@ -214,7 +214,7 @@ func (t *pending) ripe() int {
 		case a.told > 0: // reported in a turn that may have been put
 			minus(&left, &a.cost)
 			ripe = append(ripe, a)
-		case bounded && !within(&a.cost, &left):
+		case bounded && t.places == nil && !within(&a.cost, &left):
 			rest, t.holdsBack = append(rest, a), true
 		default:
 			minus(&left, &a.cost)

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -40,6 +41,9 @@ type Config struct {
 	Poll, TTL, Late time.Duration
 	// Split makes the node send its part of the limit by itself while the store is away: see split.
 	Split bool
+	// Ended, if not nil, reports whether the process of a node with that ID has certainly ended, and its requests
+	// with it. It is asked about nodes that have places and no turns.
+	Ended func(id string) bool
 }
 
 // CheckName reports why a text cannot be the name of a limit, such as one that some database would refuse. It is
@@ -106,6 +110,7 @@ type Node struct {
 	book     limit.Book[sent]
 	answers  []answer
 
+	places *places // nil: its limit is of windows
 	demand
 	pace
 	pending *pending // of the turn under way
@@ -139,17 +144,24 @@ type sight struct {
 	era, turn   uint64
 }
 
-// DefaultLate is the default of Config.Late. Only the proof configures another.
-const DefaultLate = 5 * time.Second
+// The defaults of Config.TTL and Config.Late. Only the proof configures others.
+const (
+	DefaultTTL  = 2 * time.Second
+	DefaultLate = 5 * time.Second
+)
 
 // New returns a node that knows nothing and holds nothing.
 func New(c Config) *Node {
 	c.Weight = cmp.Or(c.Weight, 1)
 	c.Poll = cmp.Or(c.Poll, 250*time.Millisecond)
-	c.TTL = cmp.Or(c.TTL, 2*time.Second)
+	c.TTL = cmp.Or(c.TTL, DefaultTTL)
 	c.Late = cmp.Or(c.Late, DefaultLate)
-	n := &Node{config: c, fresh: c.New(), last: mono.Min, until: mono.Min, began: mono.Min, since: mono.Max}
-	n.says = limit.Configuration(n.fresh)
+	var s *places
+	if c.ofPlaces() {
+		s = &places{mark: mono.Min, most: [2]int64{math.MaxInt64, math.MaxInt64}}
+	}
+	n := &Node{config: c, fresh: c.New(), places: s, last: mono.Min, until: mono.Min, began: mono.Min, since: mono.Max}
+	n.says = limit.Configuration(configured(n.fresh))
 	n.pace.reset()
 	n.grain = max(limit.Span(n.fresh)/2000, 1)
 	return n
@@ -160,7 +172,7 @@ func (n *Node) Ready(p mono.Time, cost limit.Cost) mono.Time { return n.ReadyLea
 
 // ReadyLeaving is Ready for a cost that leaves a part of each limit free, from 0 to 1.
 func (n *Node) ReadyLeaving(p mono.Time, cost limit.Cost, free float64) mono.Time {
-	p = max(p, n.last)
+	p, cost = max(p, n.last), n.counted(cost)
 	if cost == (limit.Cost{}) {
 		return p
 	}
@@ -192,7 +204,7 @@ func (n *Node) Asked(cost limit.Cost, free float64) {
 	case !n.asks, free < n.leaves:
 		n.leaves = free
 	}
-	n.head, n.asks = cost, !n.closed
+	n.head, n.asks = n.counted(cost), !n.closed
 	if free > 0 {
 		n.yielded = free
 	}
@@ -221,15 +233,16 @@ func (n *Node) process(p, l mono.Time) mono.Time {
 func (n *Node) Admit(r *limit.Sent) {
 	n.last = max(r.At, n.last)
 	s := n.book.Take(r.Number)
-	*s = sent{Sent: limit.Sent{At: n.last, Number: r.Number, Cost: r.Cost}, pieces: n.pieces,
+	*s = sent{Sent: limit.Sent{At: n.last, Number: r.Number, Cost: n.counted(r.Cost)}, pieces: n.pieces,
 		yields: r.Leaves > 0 && n.yielded > 0} // what is the driver's own is asked for without a part
 	if n.goesAlone(n.last) {
 		s.alone = n.admitAlone(&s.Sent)
 	} else {
 		lo, _ := n.bounds.by(n.last)
-		s.from, s.taken = n.pool.take(r.Cost, s.yields, n.last.Add(lo))
+		s.from, s.taken = n.pool.take(s.Cost, s.yields, n.last.Add(lo))
 	}
-	plus(&n.flight, &r.Cost)
+	plus(&n.flight, &s.Cost)
+	n.places.moved(s.yields, 1)
 	n.asks = false
 	if n.waiting > 0 {
 		n.waiting--
@@ -272,7 +285,7 @@ func (n *Node) Room(p mono.Time, cost limit.Cost) mono.Time {
 }
 
 // Limiter returns the limiter as of the last turn, for reading only.
-func (n *Node) Limiter() limit.Limiter { return n.fresh }
+func (n *Node) Limiter() limit.Limiter { return configured(n.fresh) }
 
 // AppendUsage appends the usage of the limit by all nodes, as of the last turn. The usage is zero
 // once all of that has passed. Then it appends the part of this node in the same form. That alone has a
@@ -330,10 +343,11 @@ func (n *Node) Settle(p mono.Time, r *limit.Sent, o *limit.Outcome) {
 	s := n.book.Return(r.Number)
 	n.last = max(p, n.last)
 	n.settleAlone(s, o)
-	if o.Result == limit.Unsent {
+	n.places.moved(s.yields, -1)
+	if o.Result == limit.Unsent || n.places != nil && o.Result != limit.Unknown {
 		minus(&n.flight, &s.Cost)
 		if s.taken && s.pieces == n.pieces {
-			n.pool.add(part{s.from, s.Cost, s.yields})
+			n.leave(s)
 		}
 		return
 	}
@@ -342,7 +356,9 @@ func (n *Node) Settle(p mono.Time, r *limit.Sent, o *limit.Outcome) {
 		used = &o.Actual
 	}
 	for u, c := range used {
-		n.total[u] += c
+		if n.places == nil {
+			n.total[u] += c
+		}
 	}
 	n.trip += (n.last.Sub(s.At) - n.trip) / 8
 	n.answers = append(n.answers, answer{at: n.last, cost: s.Cost, outcome: *o})

@@ -113,7 +113,9 @@ func (n *Node) recalled(came *Book, r *Reading, p mono.Time) *Book {
 			// nobody.
 			c.Want = 0
 		}
-		c.At = 0 // it has not seen the content of b
+		if c.At != nobody {
+			c.At = 0 // it has not seen the content of b
+		}
 		if i >= 0 {
 			b.Nodes[i] = c
 		} else {
@@ -168,6 +170,9 @@ func toldMost(l limit.Limiter, now mono.Time, d time.Duration) (told limit.Cost)
 	var passes limit.Cost
 	for _, part := range limit.Parts(l) {
 		for _, u := range limit.AppendUsage(nil, part, now) {
+			if u.InFlight { // a place is reported by nobody
+				continue
+			}
 			if _, ok := part.(*limit.Weighted); ok {
 				u.Used = 0
 			}

@@ -56,6 +56,7 @@ func (n *Node) Begin(p mono.Time) {
 	n.last = max(p, n.last)
 	n.pace.elapsed = n.last.Sub(max(n.began, n.last.Add(-time.Minute)))
 	n.began = n.last
+	n.places.age(n.last)
 	n.pending = nil
 }
 
@@ -308,7 +309,7 @@ func (t *pending) settle() error {
 	var dead []gone
 	left := t.others[:0]
 	for _, e := range t.others {
-		if end := e.Until.Add(t.config.Late); end <= t.now {
+		if end := t.givenUp(&e); end <= t.now {
 			dead = append(dead, gone{t.admit(mono.Min, e.Open), end})
 			continue
 		}
@@ -342,7 +343,7 @@ func (t *pending) settle() error {
 		t.limiter.Settle(t.now, s, new(t.outcome(&t.answers[i])))
 	}
 	for _, f := range t.changes {
-		if t.book.From == 0 && f(t.limiter, t.now) == nil {
+		if t.book.From == 0 && f(configured(t.limiter), t.now) == nil {
 			t.changed++
 		}
 	}
@@ -415,7 +416,7 @@ func (t *pending) write() {
 			plus(&e.Keeps, &t.granted[i].cost)
 		}
 	}
-	e.Until = t.now.Add(t.config.TTL)
+	e.Until = t.now.Add(t.config.TTL - t.leavesSooner())
 	poll := t.poll(t.heirs)
 	t.shift = t.apart(poll)
 	e.Next = t.now.Add(poll + t.shift + t.took)
@@ -467,7 +468,7 @@ func (n *Node) commit(t *pending) {
 	}
 	n.in, n.wanted = !t.goes, t.wantsNow
 	n.came, n.heldBack = min(t.came, t.book.Turn), t.holdsBack
-	n.until = t.began.Add(n.config.TTL)
+	n.until = t.began.Add(n.holding())
 	n.served = t.mine.Served
 	n.fresh = t.limiter
 	n.knows, n.latest, n.mayHold, n.doubts = t.book, t.book.stage(), t.mine.Most, false
