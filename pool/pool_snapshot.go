@@ -67,6 +67,9 @@ func (v *look) answered(now mono.Time, p *Pool, a *Attempt, ans *Answer) {
 	switch {
 	case ans.Banned:
 		e.Kind, e.Text = observe.EventBanned, because("the key is out of use", ans.Reason)
+		if ans.Out == observe.KeyDenied {
+			e.Kind = observe.EventDenied
+		}
 	case ans.Result == limit.Limited:
 		e.Kind, e.Text = observe.EventRefused, because("the server refused a request", ans.Reason)
 		if ans.RetryAfter > 0 {
@@ -156,7 +159,7 @@ func (p *Pool) keysLocked(now mono.Time, s *observe.Snapshot) {
 		pause := observe.PauseState{Whose: observe.Whose{Key: k.Name}}
 		switch {
 		case k.Banned():
-			key.State, key.Why = observe.KeyBanned, k.Reason
+			key.State, key.Why = cmp.Or(k.Out, observe.KeyBanned), k.Reason
 		case k.Rests:
 			if key.State = observe.KeyPaused; k.Until < limit.AfterSettle {
 				key.Until = p.time(k.Until)

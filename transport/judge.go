@@ -258,10 +258,8 @@ func (c *call) blame(s *sent, v *classify.Verdict) {
 		for _, in := range t.ring.Served(s.key.in, &c.denied) {
 			t.outLocked(t.keys[in], t.ring.Era(in), observe.KeyDenied)
 		}
-	case v.Banned && v.Said.Refusal == provider.Unpaid:
-		t.outLocked(s.key, s.era, observe.KeyNoCredit)
 	case v.Banned:
-		t.outLocked(s.key, s.era, observe.KeyBanned)
+		t.outLocked(s.key, s.era, v.Out)
 	default:
 		t.ring.Noted(s.key.in, &c.denied)
 	}

@@ -185,7 +185,7 @@ func (t *Transport) keyState(k *key) observe.KeyState {
 func (k *key) why(out string) string {
 	return map[string]string{
 		observe.KeyBanned: "the server has banned it", observe.KeyNoCredit: "it has no credit",
-		observe.KeyDenied: "it is denied what other keys are not",
+		observe.KeyDenied: "the server denies it",
 	}[out] + ", since " + k.since.Format(time.RFC3339)
 }
 
@@ -224,7 +224,11 @@ func (t *Transport) outLocked(k *key, era uint64, why string) {
 	k.since = time.Now()
 	t.closeAccountLocked(k.account)
 	t.log.Warn("key is out", "key", k.Name, "why", why)
-	t.note(observe.EventBanned, Partition{Key: k.Name}, "no request goes with the key any more: "+k.why(why))
+	kind := observe.EventBanned
+	if why == observe.KeyDenied {
+		kind = observe.EventDenied
+	}
+	t.note(kind, Partition{Key: k.Name}, "no request goes with the key any more: "+k.why(why))
 }
 
 // closeAccountLocked closes or opens the limits of an account at all hosts.

@@ -203,7 +203,7 @@ func TestKeyIsOut(t *testing.T) {
 		"budget": {always(400, `{"error":{"message":"Budget has been exceeded!","type":"budget_exceeded"}}`), observe.KeyNoCredit, "it has no credit"},
 		"403":    {always(403, `{"error":{"message":"no","code":"insufficient_user_quota"}}`), observe.KeyNoCredit, "it has no credit"},
 		"words":  {always(403, `{"error_msg":"api_key is banned"}`), observe.KeyBanned, "the server has banned it"},
-		"401":    {always(401, `{"message":"This API key has been revoked"}`), observe.KeyBanned, "the server has banned it"},
+		"401":    {always(401, `{"message":"This API key has been revoked"}`), observe.KeyDenied, "the server denies it"},
 		"banned": {always(429, `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected"}`, "Content-Type", "application/problem+json"), observe.KeyBanned, "the server has banned it"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -195,7 +195,7 @@ func TestRunBatchAnswers(t *testing.T) {
 		{"a typing error in the model", 404, [2]string{}, `{"error":{"message":"The model 'gpt-9'\n does not exist"}}`, 3,
 			"3 dead letters in DIR/out.errors.jsonl, 2 of them because: not sent: answered 404 Not Found: The model 'gpt-9' does not exist, to another request of model gpt-4o\n", "", `"status_code":404,`},
 		{"a wrong key", 401, [2]string{}, `{"error":{"message":"Incorrect API key provided: h1dden-Va7ueQ9"}}`, 6,
-			"key A_KEY is not accepted: answered 401 Unauthorized: Incorrect API key provided: [A_KEY]; it is not used any more\n", "", ""},
+			"key A_KEY is denied: answered 401 Unauthorized: Incorrect API key provided: [A_KEY]; it is not used any more\n", "", ""},
 		{"a wrong key in a long text", 401, [2]string{}, `{"error":{"message":"` + strings.Repeat("x", 192) + `h1dden-Va7ueQ9"}}`, 6,
 			"xxx[A_KEY]; it is", "", ""},
 		{"a wrong address", 302, [2]string{"Location", "http://elsewhere.example/?k=h1dden-Va7ueQ9"}, "", 3,

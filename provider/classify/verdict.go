@@ -124,8 +124,11 @@ type Verdict struct {
 	// Invalid means that no later attempt may be made, with this or another key. The result would
 	// be the same, the request may have been processed, or the server forbids it.
 	Invalid bool
-	// Banned means that the key was refused for good; another key may do better.
+	// Banned means that the key was refused for good; another key may do better. Out is then its state, a
+	// constant of package observe: a ban may end, a key without credit needs money, and one that is denied has
+	// to be replaced.
 	Banned bool
+	Out    string
 	// Doubt means that the server may have processed the request, though no whole answer shows it.
 	// Another attempt may be a repeat. The verdict says so whatever the request is: see Again.
 	Doubt bool
@@ -141,6 +144,13 @@ type Verdict struct {
 
 	now time.Time
 }
+
+// The values of Out, as in package observe.
+const (
+	banned   = "banned"
+	noCredit = "no credit"
+	denied   = "denied"
+)
 
 // The values of Why.
 const (
@@ -229,7 +239,9 @@ func (p *Policy) refused(a *Evidence, v *Verdict) {
 	v.RetryAfter = p.bounded(v.Asked, v.Sure)
 	switch {
 	case v.Said.Refusal == provider.Banned:
-		v.Why, v.Banned = whyBanned, v.Asked == 0
+		if v.Why, v.Banned = whyBanned, v.Asked == 0; v.Banned {
+			v.Out = banned
+		}
 	case p.MaxRetryAfter < 0 || v.Asked > p.patience():
 		v.Why, v.Invalid = p.tooLong(v.Asked), true
 	case forbids(a.Header):
@@ -269,10 +281,13 @@ func (p *Policy) failed(a *Evidence, v *Verdict) {
 	v.Doubt = mayHaveServed(a, v)
 	switch {
 	case why == provider.Unpaid:
-		v.Why, v.Banned = whyUnpaid, true
+		v.Why, v.Banned, v.Out = whyUnpaid, true, noCredit
 		return
 	case keyOut(a, why):
-		v.Why, v.Banned = whyKeyOut, true
+		v.Why, v.Banned, v.Out = whyKeyOut, true, denied
+		if provider.SaysBanned(provider.Message(a.Body)) {
+			v.Out = banned
+		}
 		return
 	case why == provider.TooLarge:
 		v.Why, v.Invalid = whyTooLarge, true
@@ -407,7 +422,8 @@ func (v *Verdict) InTime(wait, left time.Duration) {
 // 403.
 func (v Verdict) Answer() dispatch.Answer {
 	policies, capacity := v.Policies(everybody)
-	return dispatch.Answer{Outcome: v.Outcome, Capacity: capacity, Stated: Stated(policies), Invalid: v.Invalid, Banned: v.Banned, Denied: v.denied(), Reason: v.reason()}
+	return dispatch.Answer{Outcome: v.Outcome, Capacity: capacity, Stated: Stated(policies), Invalid: v.Invalid,
+		Banned: v.Banned, Out: v.Out, Denied: v.denied(), Reason: v.reason()}
 }
 
 // denied reports whether the key, or the way to the server, may be at fault and not the request.

@@ -70,8 +70,8 @@ var keysOut = []struct {
 	body, says string
 }{
 	{403, `{"error_msg":"api_key is banned"}`, "is banned: answered 403 Forbidden: api_key is banned; waiting does not help"},
-	{403, `{"error":{"message":"Your API key has been revoked."}}`, "is banned: answered 403 Forbidden: Your API key has been revoked.; waiting does not help"},
-	{401, `{"error":{"message":"Your API key has been revoked."}}`, "is not accepted: answered 401 Unauthorized: Your API key has been revoked."},
+	{403, `{"error":{"message":"Your API key has been revoked."}}`, "is denied: answered 403 Forbidden: Your API key has been revoked.; waiting does not help"},
+	{401, `{"error":{"message":"Your API key has been revoked."}}`, "is denied: answered 401 Unauthorized: Your API key has been revoked."},
 }
 
 // A key that is out of use by the words of an answer gets nothing more, and no request is lost for it. With 403 each

@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/pool"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
@@ -107,20 +108,20 @@ func (r *judge) of(j *job) (ans pool.Answer, final bool) {
 		ans.Banned, ans.Invalid, ans.Denied = false, true, true
 	}
 	if ans.Banned {
-		is := "is banned"
-		switch {
-		case j.unpaid:
-			is = "has no credit"
-		case j.res.Status == http.StatusUnauthorized: // the server may never have known it
-			is = "is not accepted"
+		if j.res.Status == http.StatusUnauthorized && !j.unpaid { // the server may never have known it
+			ans.Out = observe.KeyDenied
 		}
-		r.teller.TellBan(j.key, is, ans.Reason)
+		r.teller.TellBan(j.key, outWords[ans.Out], ans.Reason)
 	}
 	if ans.Invalid && ans.Denied && r.deniedItself(j) {
 		ans.Denied = false
 	}
 	return ans, ans.Invalid && !ans.Denied || ans.Result == limit.Accepted
 }
+
+// outWords say that a key is out of use, by pool.Answer.Out.
+var outWords = map[string]string{"": "is banned", observe.KeyBanned: "is banned", observe.KeyNoCredit: "has no credit",
+	observe.KeyDenied: "is denied"}
 
 // answer is the part of judge that does not depend on the host of the answer.
 func (r *judge) answer(j *job) (ans pool.Answer) {

@@ -200,7 +200,7 @@ func TestBannedKeys(t *testing.T) {
 	b.config.BanStatus = []int{401}
 	b.config.Header, _ = format.ParseHeaders([]string{"Key: {key}"})
 	got := b.run(requests(20, srv.URL)...)
-	if got.err != nil || got.Done != 20 || got.Dead != 0 || !strings.Contains(got.notices, "key A is not accepted: answered 401 Unauthorized") || strings.Count(got.notices, "not accepted") != 1 || !slices.Equal(got.OutOfUse, []string{"A"}) {
+	if got.err != nil || got.Done != 20 || got.Dead != 0 || !strings.Contains(got.notices, "key A is denied: answered 401 Unauthorized") || strings.Count(got.notices, "A is denied") != 1 || !slices.Equal(got.OutOfUse, []string{"A"}) {
 		t.Fatalf("%+v, %v, %s", got.Totals, got.err, got.notices)
 	}
 	for id, r := range got.results {

@@ -191,6 +191,8 @@ type Answer struct {
 	Resource *limit.Outcome
 	// Reason is for the dead letter, or for the state of the key. If empty, the Result's name.
 	Reason string
+	// Out is the state of a Banned key: a constant of package observe. If empty, observe.KeyBanned.
+	Out string
 }
 
 // Dispatcher is several keys behind one queue. A driver calls Next until there is nothing to send,
@@ -234,6 +236,7 @@ type key struct {
 	pauses   bool // whether the key stays away after refusals without a stated time
 	tally    limit.Tally
 	learned  uint64 // how many lessons of its stack were passed to Config.Learned
+	out      string // its state, if it is banned; empty: observe.KeyBanned
 }
 
 // New checks the configuration and returns a Dispatcher that has sent nothing. An error names the
@@ -440,6 +443,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) (e queue.Ended) 
 	}
 	free := d.hosts.settle(now, &a, sent, &ans)
 	if ans.Banned {
+		k.out = ans.Out
 		d.ban(a.Key, a.era, ans.Reason)
 	}
 	blamed := d.isToBlame(now, &a, &ans)
@@ -518,7 +522,10 @@ func (d *Dispatcher) isBanned(key int) bool {
 }
 
 // Ban takes a key out of use. Its attempts in flight are settled as they come.
-func (d *Dispatcher) Ban(key int, reason string) { d.ban(key, d.ring.Era(keyring.Key(key)), reason) }
+func (d *Dispatcher) Ban(key int, reason string) {
+	d.keys[key].out = ""
+	d.ban(key, d.ring.Era(keyring.Key(key)), reason)
+}
 
 // Resume brings a banned key back, and forgets its denials: somebody says that it is in order.
 func (d *Dispatcher) Resume(key int) {
@@ -570,6 +577,7 @@ type KeyInfo struct {
 	Until  mono.Time // while Cooling
 	Next   mono.Time // while Cooling: when a probe may go; at the latest Until
 	Reason string    // of a ban
+	Out    string    // of a ban: see Answer.Out
 	// Rests says that a user stopped the key until Until: see Rest. limit.AfterSettle: without an end.
 	Rests    bool
 	InFlight int
@@ -611,7 +619,7 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 	info.Refusals = k.stack.Refusals()
 	info.Denials, info.Nonces = d.ring.InARow(keyring.Key(key))
 	if why, out := d.ring.Out(keyring.Key(key)); out {
-		info.State, info.Reason = Banned, why
+		info.State, info.Reason, info.Out = Banned, why, k.out
 	} else if p, ok := k.paused(now); ok {
 		info.State, info.Until, info.Next = Cooling, p.Until, p.Next
 	}
