@@ -20,21 +20,21 @@ func (at *attempt) steps() {
 	r, j := at.r, at.j
 	r.TellCoded(&j.res)
 	at.ans, at.final = r.judge.of(j)
-	at.file()                                    // the body gets a file of its own
-	at.shape()                                   // or a row
-	r.denials.heard(j.res.Ended, &at.ans)        // does the server deny all?
-	r.trials.answered(j, &at.ans)                // is there such a model?
-	r.named(j, &at.ans)                          // whose limits does the key have?
-	at.served()                                  // what would fit, if no limit was given?
-	at.ban()                                     // a key is out of use everywhere
-	at.class()                                   // if it becomes a dead letter
-	at.fail()                                    // how did it fail?
-	r.purse.pay(j, at.ans.Result, at.price)      // what does it cost?
-	at.count()                                   // and how much of the limits?
-	r.hosts.answers(at.went, &j.res)             // the host is there
-	r.denials.tell(at.g.pool, at.a.Key, &at.ans) // what do refusals prove?
-	at.hold()                                    // until when does the key stay away?
-	at.record()                                  // the journal has all of that
+	at.file()                                            // the body gets a file of its own
+	at.shape()                                           // or a row
+	r.denials.heard(j.res.Ended, &at.ans)                // does the server deny all?
+	r.trials.answered(j, &at.ans)                        // is there such a model?
+	r.organizations.named(r.groups, r.epoch, j, &at.ans) // whose limits does the key have?
+	at.served()                                          // what would fit, if no limit was given?
+	at.ban()                                             // a key is out of use everywhere
+	at.class()                                           // if it becomes a dead letter
+	at.fail()                                            // how did it fail?
+	r.purse.pay(j, at.ans.Result, at.price)              // what does it cost?
+	at.count()                                           // and how much of the limits?
+	r.hosts.answers(at.went, &j.res)                     // the host is there
+	r.denials.tell(at.g.pool, at.a.Key, &at.ans)         // what do refusals prove?
+	at.hold()                                            // until when does the key stay away?
+	at.record()                                          // the journal has all of that
 }
 
 // file puts the body into a file, if the run has files of bodies and the answer ends its request well.
@@ -110,7 +110,7 @@ func (at *attempt) hold() {
 	if at.ans.Resource != nil && at.j.r.Apart() == "" {
 		own = at.ans.Resource
 	}
-	if d := at.g.holds(at.a.Key, &at.ans, own); d > 0 {
+	if d := at.holds(own); d > 0 {
 		at.j.hold = at.j.res.Ended.Add(d)
 		at.r.TellHold(at.g.called(at.a.Key), at.j.hold, at.ans.Reason)
 	} else if o := at.ans.Resource; o != nil && holds(o, &at.ans.Capacity) > 0 {
@@ -140,14 +140,15 @@ func (at *attempt) record() {
 
 // holds returns how long an answer keeps its key away: as long as the answer asks, or until a
 // used-up quota has more. The next run keeps to that, too.
-func (g *group) holds(key int, ans *pool.Answer, own *limit.Outcome) time.Duration {
+func (at *attempt) holds(own *limit.Outcome) time.Duration {
+	g, ans := at.g, &at.ans
 	d := holds(own, &ans.Capacity)
 	if d == 0 || g.r.c.Strangers == nil && g.r.c.Auto == nil { // others know only what answers state
 		return d
 	}
 	o, units := *own, uint8(0)
 	g.pool.Update(func(_ mono.Time, _ *pool.Queue, d *pool.Dispatcher) {
-		units = d.Refills(key, ans)
+		units = d.Refills(at.a.Key, ans)
 	})
 	o.Refilled(units)
 	return holds(&o, &ans.Capacity)

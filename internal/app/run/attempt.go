@@ -127,7 +127,7 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	before := j.res // of the attempt before
 	r.sender.Send(ctx, j.r, j.hop,
 		&format.Values{Key: key.Secret, Token: j.token.Value, ID: j.r.ID, Nonce: a.Nonce, Attempt: a.Number, Cells: j.r.Cell},
-		g.leave(&at.a), &j.res)
+		at.leave(), &j.res)
 	if j.res.Lapsed {
 		j.res = before
 		return at.takeBack()
@@ -188,12 +188,12 @@ func (at *attempt) mayGo(ctx context.Context) (ok bool) {
 }
 
 // leave decides, right before an attempt is written, whether it may go. Nil: it may.
-func (g *group) leave(a *pool.Attempt) sending.Fresh {
-	c := &g.r.c
+func (at *attempt) leave() sending.Fresh {
+	g, c := at.g, &at.r.c
 	if c.Share == nil && c.Backlog == nil {
 		return nil
 	}
-	of := *a // without a share and a backlog, the attempt then needs no place in memory
+	of := at.a // without a share and a backlog, the attempt then needs no place in memory
 	return func() bool { return g.pool.Fresh(&of) && (c.Backlog == nil || c.Backlog.Fresh(of.Request.ID)) }
 }
 

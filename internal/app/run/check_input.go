@@ -100,7 +100,7 @@ func (r *Run) Check(name string, in io.Reader) error {
 		return err
 	}
 	t.Checked = true
-	r.organizations = newOrganizations(&r.c, r.intake.homes) // the first line names the host, and so the provider
+	r.organizations = newOrganizations(r, r.intake.homes) // the first line names the host, and so the provider
 	r.planning.apart = r.c.prices.usual(r.intake.homes) != ""
 	t.Resources = map[string]limit.Cost{}
 	for name, cost := range r.planning.resources {

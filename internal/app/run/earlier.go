@@ -15,6 +15,8 @@ import (
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -40,9 +42,24 @@ func (r *Run) Peek() error {
 	return nil
 }
 
+// earlier is what was sent before this run: by earlier runs with its files, and by other programs of the user.
+type earlier struct {
+	c      *Config
+	store  *output.Store
+	tally  *tally.Tally
+	intake *intake
+	teller *telling.Teller
+
+	epoch  time.Time
+	keep   time.Duration // how far back the journal goes
+	noted  journal.Note
+	others bool // what others sent a moment ago still counts
+}
+
 // open opens the files and reads the output of earlier runs.
 func (r *Run) open() (err error) {
-	if err := r.goesPast(); err != nil {
+	of := &r.earlier
+	if err := of.goesPast(); err != nil {
 		return err
 	}
 	s := r.store
@@ -50,20 +67,20 @@ func (r *Run) open() (err error) {
 		return err
 	}
 	s.History = &journal.History{}
-	r.keep = r.c.remembers()
+	of.keep = r.c.remembers()
 	if !s.Out.Regular() {
-		r.note("")
-		if r.noted.Journal != "" {
-			s.Journal, _, err = journal.Open(r.journal(), r.epoch)
-			r.join()
+		of.note("")
+		if of.noted.Journal != "" {
+			s.Journal, _, err = journal.Open(of.journal(), r.epoch)
+			of.join()
 		}
 		return err
 	}
 	s.Lost.Tails(s.Out, s.Dead)
-	c := r.besideOut()
+	c := of.besideOut()
 	if s.Journal, s.History, err = journal.Open(c, r.epoch); err == nil {
-		r.note(c.Path)
-		r.join()
+		of.note(c.Path)
+		of.join()
 		s.Book = journal.NewFindings(s.Journal, s.History, r.epoch, r.course.fail)
 		s.Lost.Look(s.History)
 	}
@@ -87,7 +104,7 @@ func (c *Config) remembers() (d time.Duration) {
 }
 
 // besideOut describes the journal beside a file of results.
-func (r *Run) besideOut() journal.Config {
+func (r *earlier) besideOut() journal.Config {
 	c, s := r.journal(), r.store
 	c.Path, c.SyncSends, c.Full = output.JournalOf(r.c.Out), r.c.SyncAlways, r.full()
 	c.Forget = func(id string) bool {
@@ -101,7 +118,7 @@ func (r *Run) besideOut() journal.Config {
 // full returns the most that may have been sent, if only the results exist. Without results that is
 // nothing, and otherwise all that the limits allow. It counts as sent just now. If the clock is
 // trusted, it counts as sent when the results were written.
-func (r *Run) full() []journal.Sent {
+func (r *earlier) full() []journal.Sent {
 	last := r.store.LastWrite()
 	if last.IsZero() {
 		return nil
@@ -134,7 +151,7 @@ func (r *Run) takeIn(e format.Entry) {
 }
 
 // tellLost reports that the journal has lost its end.
-func (r *Run) tellLost() {
+func (r *earlier) tellLost() {
 	if !r.store.Lost.Found {
 		return
 	}
@@ -142,19 +159,19 @@ func (r *Run) tellLost() {
 	if r.c.HoldUnanswered {
 		what = "become dead letters (--unanswered hold)"
 	}
-	r.Say("%s has lost its end, as after a power cut, and does not know all that was sent: up to %d requests behind "+
+	r.teller.Say("%s has lost its end, as after a power cut, and does not know all that was sent: up to %d requests behind "+
 		"those that it knows %s", r.store.Journal.Path(), output.MostLost, what)
 }
 
 // journal describes a journal of what is sent, without a file of results.
-func (r *Run) journal() journal.Config {
+func (r *earlier) journal() journal.Config {
 	return journal.Config{Path: r.noted.Journal, Keep: r.keep, Timeout: r.c.Timeout, TrustClock: r.c.TrustClock,
 		Clock: r.c.clock, Forget: func(string) bool { return true }}
 }
 
 // goesPast finds that paceline exec does not lead this run, whose server is on this machine.
-func (r *Run) goesPast() error {
-	c, at := &r.c, slices.Clone(r.intake.homes)
+func (r *earlier) goesPast() error {
+	c, at := r.c, slices.Clone(r.intake.homes)
 	if first := r.intake.first; first != nil && len(at) == 0 {
 		at = append(at, *first)
 	}
@@ -167,13 +184,13 @@ func (r *Run) goesPast() error {
 		return fmt.Errorf("%s, and nothing limits them; expected --limit, or paceline proxy and its address", why)
 	}
 	c.Led = false
-	r.Say("%s: they count by the limits of this run alone", why)
+	r.teller.Say("%s: they count by the limits of this run alone", why)
 	return nil
 }
 
-// note tells later runs of this user which keys this run sends with. It sets r.noted, if that is of use.
-func (r *Run) note(journalPath string) {
-	c := &r.c
+// note tells later runs of this user which keys this run sends with. It sets noted, if that is of use.
+func (r *earlier) note(journalPath string) {
+	c := r.c
 	if c.Recent == "" || c.Share != nil || c.Strangers != nil || len(c.Limits)+len(c.Resources) == 0 && c.Auto == nil {
 		return // nothing that others sent counts here, or a store counts it
 	}
@@ -204,7 +221,7 @@ func (r *Run) note(journalPath string) {
 		s.Journal, err = filepath.Abs(journalPath)
 	}
 	if err = cmp.Or(err, s.Begin(c.Recent, time.Now())); err != nil {
-		r.Say("what this run sends is not noted for later runs, which may be refused: %v", err)
+		r.teller.Say("what this run sends is not noted for later runs, which may be refused: %v", err)
 		return
 	}
 	r.noted = s
@@ -228,7 +245,7 @@ func (c *Config) credentialOf(q *format.Request) string {
 }
 
 // join takes in what other programs of this user sent a moment ago.
-func (r *Run) join() {
+func (r *earlier) join() {
 	if r.noted.Journal == "" {
 		return
 	}
@@ -237,7 +254,7 @@ func (r *Run) join() {
 	for _, o := range slices.Concat(ended, living) {
 		h, err := o.Recall(&r.noted, r.journal(), r.epoch)
 		if err != nil {
-			r.Say("what process %d sent before does not count: %v", o.PID, err)
+			r.teller.Say("what process %d sent before does not count: %v", o.PID, err)
 			continue
 		}
 		all = append(all, h)
@@ -246,31 +263,31 @@ func (r *Run) join() {
 	r.store.History.Join(all...)
 	for _, o := range living {
 		if !o.Idle {
-			r.Say("%s", r.noted.Beside(o))
+			r.teller.Say("%s", r.noted.Beside(o))
 		}
 	}
 }
 
 // tellOthers reports that the first request waits for what other runs sent.
-func (r *Run) tellOthers() {
+func (r *earlier) tellOthers(groups pools) {
 	if !r.others {
 		return
 	}
 	at := limit.Never
-	for _, g := range r.groups {
+	for _, g := range groups {
 		for _, of := range g.allowances {
 			at = min(at, of.fitted.Ready(0, limit.One))
 		}
 	}
 	if at > mono.Time(time.Second) && at < limit.AfterSettle {
-		r.Say("what other programs sent with the same keys still counts: the first request goes at %s (--recent=false: it goes now)",
+		r.teller.Say("what other programs sent with the same keys still counts: the first request goes at %s (--recent=false: it goes now)",
 			r.epoch.Add(time.Duration(at)).Local().Format(time.DateTime))
 	}
 }
 
 // endNote notes that this run has ended.
-func (r *Run) endNote() {
+func (r *earlier) endNote() {
 	if err := r.noted.End(r.journal(), time.Now()); err != nil {
-		r.Say("what this run sent is not noted for later runs, which may be refused: %v", err)
+		r.teller.Say("what this run sent is not noted for later runs, which may be refused: %v", err)
 	}
 }

@@ -82,10 +82,10 @@ func (r *judge) isForAll(j *job) bool {
 
 // excluded judges an answer that says that the key's limit for the model is 0. It is as if there was
 // no such model. Where there are several keys, another may have one.
-func (c *Config) excluded(j *job, ans *pool.Answer) {
+func (r *judge) excluded(j *job, ans *pool.Answer) {
 	ans.Outcome = limit.Outcome{Result: limit.Failed, Link: ans.Link, ArrivedAgo: ans.ArrivedAgo, RTT: ans.RTT}
 	ans.Invalid, ans.Returned = true, false
-	ans.Denied = len(c.Keys) > 1 || j.r.Estimate.Model == ""
+	ans.Denied = len(r.c.Keys) > 1 || j.r.Estimate.Model == ""
 	j.noModel = !ans.Denied
 }
 
@@ -154,32 +154,32 @@ func (d *denials) tell(of *pool.Pool, key int, ans *pool.Answer) {
 		for _, retreat := range k.Retreats {
 			at := d.epoch.Add(time.Duration(retreat.Until))
 			if d.teller.IsNews(retreat.Option+retreat.Limit+k.Name, at, 0) {
-				d.teller.Tell(d.c.retreatText(k.Name, &retreat, at.Format("15:04:05")))
+				d.teller.Tell(d.retreatText(k.Name, &retreat, at.Format("15:04:05")))
 			}
 		}
 	}
 }
 
 // retreatText says that a promise of the user proved wrong, what follows until then, and what to change.
-func (c *Config) retreatText(key string, of *limit.Retreat, until string) string {
+func (d *denials) retreatText(key string, of *limit.Retreat, until string) string {
 	whose := " of key " + key
-	if c.keyless {
+	if d.c.keyless {
 		whose = ""
 	}
 	if of.Option == "Gap" {
 		return fmt.Sprintf("--nonce-gap %v is too short: a request%s overtook the one before it, and a nonce was refused. "+
-			"Until %s one request%s is in flight at a time; expected a longer --nonce-gap, or none", c.Gap, whose, until, whose)
+			"Until %s one request%s is in flight at a time; expected a longer --nonce-gap, or none", d.c.Gap, whose, until, whose)
 	}
 	return fmt.Sprintf("--latency-max %v is too short: requests%s were refused that keep to it and to the limit. "+
-		"Until %s the limit counts without it; expected a longer --latency-max, or none", c.Arrivals.OneWayMax, whose, until)
+		"Until %s the limit counts without it; expected a longer --latency-max, or none", d.c.Arrivals.OneWayMax, whose, until)
 }
 
 // outOfUse are the names of the keys that the server refused for good.
-func (r *Run) outOfUse() (names []string) {
-	if r.c.keyless {
+func (p pools) outOfUse() (names []string) {
+	if p[0].r.c.keyless {
 		return nil
 	}
-	for _, k := range r.groups[0].pool.Keys() {
+	for _, k := range p[0].pool.Keys() {
 		if k.Banned() {
 			names = append(names, k.Name)
 		}

@@ -178,7 +178,7 @@ func (r *judge) judged(j *job, v *classify.Verdict) (ans pool.Answer) {
 	default:
 		r.read(j, v, &ans)
 	}
-	r.c.doubts(j, &ans)
+	r.doubts(j, &ans)
 	return ans
 }
 
@@ -193,19 +193,19 @@ func (r *judge) read(j *job, v *classify.Verdict, ans *pool.Answer) {
 		ans.Reason = said(bare, res.Body, r.secrets.Of(j.r))
 	}
 	if j.noQuota {
-		r.c.excluded(j, ans)
+		r.excluded(j, ans)
 	}
 	if res.TooLong && ans.Result == limit.Accepted {
 		ans.Result, ans.Invalid, ans.Reason = limit.Failed, true,
 			fmt.Sprintf("%s, with a body of more than %d bytes (--max-file)", ans.Reason, r.c.MaxFile)
 	}
 	if j.parts != nil && ans.Result == limit.Accepted {
-		r.c.partly(j, v, ans)
+		r.partly(j, v, ans)
 	}
 	if j.r != nil && j.r.Charge != nil {
 		r.states(j, ans)
 	}
-	err := r.c.succeeds(res, ans)
+	err := r.succeeds(res, ans)
 	if err == nil && endsWell(ans) {
 		err = r.findNext(j)
 	}
@@ -226,9 +226,9 @@ func (r *judge) read(j *job, v *classify.Verdict, ans *pool.Answer) {
 
 // doubts notes that another attempt may be a repeat: by classify's law, or since Config.Success
 // refused an answer. What has no whole answer is held back, if the user wants that.
-func (c *Config) doubts(j *job, ans *pool.Answer) {
+func (r *judge) doubts(j *job, ans *pool.Answer) {
 	j.doubt = j.doubt || j.unsure || j.unlike
-	if j.held = j.unsure && j.parts == nil && c.HoldUnanswered && ans.Result != limit.Accepted; j.held {
+	if j.held = j.unsure && j.parts == nil && r.c.HoldUnanswered && ans.Result != limit.Accepted; j.held {
 		ans.Invalid, ans.Denied = true, false
 		ans.Reason += ": it may have been served, and is held back (--unanswered hold)"
 	}
@@ -246,14 +246,14 @@ func aside(ans pool.Answer) pool.Answer {
 }
 
 // succeeds returns an error if an answer with a status of success is no success by Config.Success.
-func (c *Config) succeeds(res *sending.Response, ans *pool.Answer) error {
-	if c.Success == nil || !endsWell(ans) || res.Status/100 != 2 {
+func (r *judge) succeeds(res *sending.Response, ans *pool.Answer) error {
+	if r.c.Success == nil || !endsWell(ans) || res.Status/100 != 2 {
 		return nil
 	}
 	if res.Cut {
 		return errors.New("of which the end is missing (--max-response)")
 	}
-	return c.Success(res.Body)
+	return r.c.Success(res.Body)
 }
 
 func statusText(status int) string {
@@ -410,12 +410,12 @@ func idempotent(j *job) bool {
 
 // partly decides about an answer that was served in part. It counts in full, so whatever becomes of
 // its request, the limits learn of an answer and of a pause.
-func (c *Config) partly(j *job, v *classify.Verdict, ans *pool.Answer) {
+func (r *judge) partly(j *job, v *classify.Verdict, ans *pool.Answer) {
 	ans.Reason += fmt.Sprintf(", served in part (%v)", *j.parts)
 	switch {
-	case v.Again && j.number < c.Attempts && c.Partly != PartlyHold:
+	case v.Again && j.number < r.c.Attempts && r.c.Partly != PartlyHold:
 		ans.Result = limit.Failed // it counts as one that was served
-	case c.Partly == PartlyHold:
+	case r.c.Partly == PartlyHold:
 		ans.Invalid, ans.Reason = true, ans.Reason+": it is held back (--partly hold)"
 	default:
 		j.unsure = false // its answer is its result

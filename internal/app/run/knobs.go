@@ -65,8 +65,10 @@ func (p pools) allowed(from time.Time, d time.Duration) (all [][]tally.Allowed) 
 }
 
 // Limits are the limits of a key now, as they were given. Models with the same limit have it once.
-func (r *Run) Limits() (all []string) {
-	for _, g := range r.groups {
+func (r *Run) Limits() []string { return r.groups.limits() }
+
+func (p pools) limits() (all []string) {
+	for _, g := range p {
 		for _, l := range g.limits() {
 			if !slices.Contains(all, l.Text) {
 				all = append(all, l.Text)
@@ -81,7 +83,7 @@ func (r *Run) Limits() (all []string) {
 func (r *Run) SetLimit(name, to string) (was, is string, err error) {
 	r.knobs.mu.Lock()
 	defer r.knobs.mu.Unlock()
-	if err := r.fixedLimits(); err != nil {
+	if err := r.groups.fixed(&r.c); err != nil {
 		return "", "", err
 	}
 	if name == "" {
@@ -115,7 +117,7 @@ func (r *Run) SetLimit(name, to string) (was, is string, err error) {
 	r.organizations.mu.Lock()
 	defer r.organizations.mu.Unlock()
 	for i, g := range r.groups {
-		if err := g.change(next[i]); err != nil {
+		if err := r.knobs.change(g, next[i]); err != nil {
 			return "", "", err // all limiters of a limit are of one kind, so this is the first
 		}
 	}
@@ -124,22 +126,21 @@ func (r *Run) SetLimit(name, to string) (was, is string, err error) {
 	return was, is, nil
 }
 
-// fixedLimits says why no limit can change; nil: each can.
-func (r *Run) fixedLimits() error {
-	c := &r.c
+// fixed says why no limit can change; nil: each can.
+func (p pools) fixed(c *Config) error {
 	switch {
 	case c.Share != nil:
 		return errors.New("the limits of --share belong to all its processes; expected a new start of all of them")
 	case len(c.Servers) > 0:
 		return errors.New("the limits are those of the file of --upstream; expected a new start with another file")
-	case len(r.Limits()) == 0:
+	case len(p.limits()) == 0:
 		return errors.New("there is no limit; expected a new start with --limit")
 	}
 	return nil
 }
 
 // change gives all limiters of the group other limits.
-func (g *group) change(to []format.Rate) (err error) {
+func (*knobs) change(g *group, to []format.Rate) (err error) {
 	was := g.limits()
 	g.pool.Update(func(now mono.Time, _ *pool.Queue, _ *pool.Dispatcher) {
 		for n, l := range to {
@@ -206,12 +207,12 @@ func (r *Run) rest(name string, t mono.Time) error {
 }
 
 // restText says that a user has paused a key.
-func (g *group) restText(k *pool.KeyInfo) string {
+func restText(k *pool.KeyInfo, keyless bool) string {
 	text := "paceline ctl resume"
 	if k.Until < limit.AfterSettle {
 		text = "the end of its pause by paceline ctl"
 	}
-	if g.r.c.keyless {
+	if keyless {
 		return text
 	}
 	return text + ", of key " + k.Name
@@ -231,7 +232,7 @@ func (r *Run) SetConcurrency(n int) error {
 	}
 	r.writer.roomFor(max(n, r.c.inFlight.Most))
 	r.flights.Fix(n)
-	r.flies()
+	r.groups.fly(r.course, r.flights.Most(), r.c.Queue)
 	return nil
 }
 

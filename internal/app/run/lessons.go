@@ -93,7 +93,7 @@ func which(key string, m *limit.Misfit) string { return fmt.Sprintf("%s %v", key
 // tellMisfit reports a wrong limit to the user: first that it is wrong, and later which limit would
 // fit. known says that this is known, or that no more will become known.
 func (s *lessons) tellMisfit(key string, m *limit.Misfit, known bool, when string) {
-	kept, accepted, would := s.c.wouldFit(m)
+	kept, accepted, would := s.wouldFit(m)
 	cause, others := "the true limit is smaller, or ", "others use the key, too"
 	if m.Fits >= m.N && m.Gap == 0 { // the server has accepted as much as the limit allows
 		cause, would = "the limit changed in the run, or ", "the limit"
@@ -118,11 +118,11 @@ func (s *lessons) tellMisfit(key string, m *limit.Misfit, known bool, when strin
 
 // wouldFit puts into words the limit that was kept, the requests that were accepted, and the limit
 // that would fit.
-func (c *Config) wouldFit(m *limit.Misfit) (kept, accepted, would string) {
+func (s *lessons) wouldFit(m *limit.Misfit) (kept, accepted, would string) {
 	fits := m.Rule
 	fits.N, fits.Per = m.Fits, max(m.Per, m.Gap)
 	kept, would = m.Rule.String(), fits.String()
-	for _, l := range c.Limits {
+	for _, l := range s.c.Limits {
 		_, per, is := strings.Cut(l.Text, "/")
 		if is && l.N == m.N && l.Per == m.Per && l.Unit == m.Unit {
 			kept = l.Text

@@ -7,10 +7,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/core/keyring"
 	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
@@ -27,6 +30,9 @@ import (
 // longer change then.
 type organizations struct {
 	c        *Config
+	store    *output.Store
+	teller   *telling.Teller
+	course   *course
 	field    string            // header field of answers that names the organization; empty: none does
 	learns   bool              // from answers
 	said     map[string]string // by the user; nil if keys have no limits to share
@@ -55,13 +61,13 @@ type allowance struct {
 
 // newOrganizations finds out whether keys may have limits together, and takes in the user's own
 // assignment. homes are the servers of the keys, as far as they are known.
-func newOrganizations(c *Config, homes secret.Places) *organizations {
-	o := &organizations{c: c, pasts: make([]keyring.Past, len(c.Keys)), heard: make([]string, len(c.Keys))}
-	if len(c.Keys) > 1 && len(c.Limits)+len(c.Resources) > 0 {
-		o.field = fieldOf(c, homes)
+func newOrganizations(r *Run, homes secret.Places) *organizations {
+	o := &organizations{c: &r.c, store: r.store, teller: r.Teller, course: r.course,
+		pasts: make([]keyring.Past, len(r.c.Keys)), heard: make([]string, len(r.c.Keys))}
+	if len(r.c.Keys) > 1 && len(r.c.Limits)+len(r.c.Resources) > 0 {
+		o.field = fieldOf(&r.c, homes)
 		// The names of limits in a store do not change while processes share them.
-		o.learns = o.field != "" && c.Share == nil
-		o.said = c.Organizations
+		o.learns, o.said = o.field != "" && r.c.Share == nil, r.c.Organizations
 		o.together = o.learns || len(o.said) > 0
 	}
 	o.assign(nil)
@@ -127,30 +133,28 @@ func (o *organizations) count() (least int, sure bool) {
 }
 
 // apart reports once that keys share limits while the store has these limits for each key.
-func (r *Run) apart(j *job, name string) {
-	o := r.organizations
-	if r.c.Share == nil || name == "" || r.c.Organizations[r.c.Keys[j.keyIndex].Name] != "" {
+func (o *organizations) apart(j *job, name string) {
+	if o.c.Share == nil || name == "" || o.c.Organizations[o.c.Keys[j.keyIndex].Name] != "" {
 		return
 	}
 	o.mu.Lock()
 	other := slices.Index(o.heard, name)
 	o.heard[j.keyIndex] = name
 	o.mu.Unlock()
-	if other >= 0 && other != j.keyIndex && r.IsFirst("apart") {
-		a, b := r.c.Keys[other].Name, r.c.Keys[j.keyIndex].Name
-		r.Say("keys %s and %s belong to one organization (%s), and in the store each has all of its limits: "+
+	if other >= 0 && other != j.keyIndex && o.teller.IsFirst("apart") {
+		a, b := o.c.Keys[other].Name, o.c.Keys[j.keyIndex].Name
+		o.teller.Say("keys %s and %s belong to one organization (%s), and in the store each has all of its limits: "+
 			"--organization %s=NAME,%s=NAME has them share", a, b, o.field, a, b)
 	}
 }
 
 // named takes in the organization that an answer names for its key. The attempt is still in flight.
-func (r *Run) named(j *job, ans *pool.Answer) {
-	o := r.organizations
+func (o *organizations) named(groups pools, epoch time.Time, j *job, ans *pool.Answer) {
 	name := strings.TrimSpace(j.res.Header.Get(o.field))
-	if r.apart(j, name); !o.together {
+	if o.apart(j, name); !o.together {
 		return
 	}
-	key := r.c.Keys[j.keyIndex].Name
+	key := o.c.Keys[j.keyIndex].Name
 	o.mu.Lock()
 	var moves []string
 	switch {
@@ -166,36 +170,36 @@ func (r *Run) named(j *job, ans *pool.Answer) {
 			if ans.Result == limit.Unknown {
 				at = at.Add(journal.Late)
 			}
-			o.pasts[j.keyIndex].Add(limit.Past{At: mono.Time(at.Sub(r.epoch)), Cost: j.r.Cost, Result: ans.Result,
+			o.pasts[j.keyIndex].Add(limit.Past{At: mono.Time(at.Sub(epoch)), Cost: j.r.Cost, Result: ans.Result,
 				Sent: j.at})
 		}
 		o.mu.Unlock()
 		return
 	}
 	var err error
-	for _, g := range r.groups {
+	for _, g := range groups {
 		err = cmp.Or(err, g.follow())
 	}
 	o.pasts[j.keyIndex] = nil
 	o.counted()
 	var all []string
-	for _, k := range r.c.Keys {
+	for _, k := range o.c.Keys {
 		if in := o.owner.Known(k.Name); in != nil && name != "" && in.Name == name {
 			all = append(all, k.Name)
 		}
 	}
 	o.mu.Unlock()
 	if last := len(all) - 1; last > 0 {
-		r.Say("keys %s and %s belong to one organization (%s): they share its limits", strings.Join(all[:last], ", "),
+		o.teller.Say("keys %s and %s belong to one organization (%s): they share its limits", strings.Join(all[:last], ", "),
 			all[last], o.field)
 	}
-	if name != "" && r.store.Journal != nil && err == nil {
-		if err = r.store.Journal.Belongs(key, name); err == nil {
-			r.store.Wake()
+	if name != "" && o.store.Journal != nil && err == nil {
+		if err = o.store.Journal.Belongs(key, name); err == nil {
+			o.store.Wake()
 		}
 	}
 	if err != nil {
-		r.course.fail(err)
+		o.course.fail(err)
 	}
 }
 
@@ -230,15 +234,15 @@ func (g *group) allowance(a *keyring.Account) (*allowance, error) {
 }
 
 // countsIn reports whether the sends of a key count in an allowance, as far as that is known.
-func (g *group) countsIn(key int, of *allowance) bool {
-	return slices.Contains(g.r.organizations.owner.CountsIn(g.r.c.Keys[key].Name), of.account)
+func (o *organizations) countsIn(key int, of *allowance) bool {
+	return slices.Contains(o.owner.CountsIn(o.c.Keys[key].Name), of.account)
 }
 
 // shares returns the limits in which a key counts: those of its organization, or all in which it may
 // count.
 func (g *group) shares(key int) (all []*pool.Shared) {
 	for _, of := range g.allowances {
-		if g.countsIn(key, of) {
+		if g.r.organizations.countsIn(key, of) {
 			all = append(all, of.shared)
 		}
 	}
@@ -269,9 +273,9 @@ func (g *group) replay(now mono.Time, of *allowance) {
 	if g.r.c.Strangers != nil || g.r.c.Share != nil {
 		return
 	}
-	all, since := g.history(func(key int) bool { return g.countsIn(key, of) })
+	all, since := g.history(func(key int) bool { return g.r.organizations.countsIn(key, of) })
 	for i, past := range g.r.organizations.pasts {
-		if g.countsIn(i, of) {
+		if g.r.organizations.countsIn(i, of) {
 			all = append(all, past...)
 		}
 	}

@@ -358,7 +358,7 @@ func TestPastOfAnOrganization(t *testing.T) {
 		if result != limit.Unknown {
 			j.res.Status = 400
 		}
-		r.named(j, &pool.Answer{Outcome: limit.Outcome{Result: result}, Denied: true})
+		r.organizations.named(r.groups, r.epoch, j, &pool.Answer{Outcome: limit.Outcome{Result: result}, Denied: true})
 		switch result {
 		case limit.Unknown:
 			want = append(want, ends.Add(journal.Late))

@@ -46,7 +46,7 @@ func TestWordsOfARetreat(t *testing.T) {
 		{false, limit.Retreat{Limit: "20/s", Option: "OneWayMax"}, "--latency-max 50ms is too short: requests of key A were refused that keep to it and to the limit. Until 21:01:34 the limit counts without it; expected a longer --latency-max, or none"},
 	} {
 		c.keyless = w.keyless
-		if got := c.retreatText("A", &w.of, "21:01:34"); got != w.want {
+		if got := (&denials{c: &c}).retreatText("A", &w.of, "21:01:34"); got != w.want {
 			t.Errorf("%s", got)
 		}
 	}

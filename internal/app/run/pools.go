@@ -93,14 +93,14 @@ func (g *group) history(counts func(key int) bool) (sends []limit.Past, since mo
 		// No request arrives later than this after the epoch. If the clock was set back, the
 		// journal may have a later time.
 		at := mono.Time(min(s.Counts-r.epoch.UnixNano(), int64(journal.Late+r.c.Timeout)))
-		if !ours || !counts(i) || at < mono.Time(-r.keep) {
+		if !ours || !counts(i) || at < mono.Time(-r.earlier.keep) {
 			continue // no limit of this run counts so far back
 		}
 		sends = append(sends, limit.Past{At: at, Cost: s.Cost, Result: s.Result,
 			Sent: mono.Time(s.Sent - r.epoch.UnixNano())})
 	}
-	if r.store.History.Last > 0 || r.others {
-		return sends, mono.Time(-r.keep)
+	if r.store.History.Last > 0 || r.earlier.others {
+		return sends, mono.Time(-r.earlier.keep)
 	}
 	return sends, mono.Min
 }

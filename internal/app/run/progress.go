@@ -290,7 +290,7 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 	r := g.r
 	at = now
 	if info.Rests {
-		return max(at, info.Until), "rest", g.restText(info)
+		return max(at, info.Until), "rest", restText(info, g.r.c.keyless)
 	}
 	if info.Cooling() {
 		at, short, text = info.Until, "pause of "+info.Name, fmt.Sprintf("the pause of key %s that the server asked for", info.Name)

@@ -37,7 +37,7 @@ func TestReplayBucket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.epoch, r.keep = time.Unix(1e9, 0), 126*time.Second
+		r.epoch, r.earlier.keep = time.Unix(1e9, 0), 126*time.Second
 		r.store.History = &journal.History{Last: c.last, Sends: c.sends}
 		for i := range c.sends {
 			c.sends[i].Counts += r.epoch.UnixNano()
@@ -64,7 +64,7 @@ func TestReplayBucketLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.epoch, r.keep = time.Unix(1e9, 0), 126*time.Second
+	r.epoch, r.earlier.keep = time.Unix(1e9, 0), 126*time.Second
 	r.store.History = &journal.History{Last: 64}
 	for range 64 {
 		r.store.History.Sends = append(r.store.History.Sends, journal.Sent{Key: "A", Cost: limit.Cost{limit.Tokens: 4000}, Counts: r.epoch.Add(journal.Late).UnixNano(), Result: limit.Unknown})

@@ -49,16 +49,14 @@ var (
 // Progress may be called at any time after Open.
 type Run struct {
 	c          Config
-	epoch      time.Time     // the zero of the Pool's clock
-	keep       time.Duration // how far back the journal goes
-	noted      journal.Note
-	others     bool         // what other runs sent a moment ago still counts
+	epoch      time.Time    // the zero of the Pool's clock
 	unselected atomic.Int64 // answers from which Config.Shape could not make a whole row
 	selected   selected
 
 	// Each of these has its own lock, and none is held while another is taken.
 	*telling.Teller
 	course        *course
+	earlier       earlier
 	store         *output.Store
 	tally         *tally.Tally
 	secrets       *format.Secrets
@@ -128,7 +126,7 @@ func (r *Run) assemble() {
 	r.purse = purse{c, r.tally, r.course, c.budget()}
 	r.denials.c, r.denials.teller, r.denials.course = c, r.Teller, r.course
 	r.lessons.c, r.lessons.teller = c, r.Teller
-	r.organizations = newOrganizations(c, c.KeyHosts)
+	r.organizations = newOrganizations(r, c.KeyHosts)
 	r.secrets = c.secrets()
 	r.trials = newTrials(r.Teller, r.secrets, c.SameErrors, r.tally.Served)
 	r.sender = sending.New(c.sending(r.secrets, r.store.Files))
@@ -144,16 +142,18 @@ func (r *Run) assemble() {
 	r.chains.c, r.chains.tally, r.chains.judge, r.chains.teller = c, r.tally, j, r.Teller
 	r.planning = planning{c: c, tally: r.tally, secrets: r.secrets, sender: r.sender, models: c.ofBacklog()}
 	r.intake = intake{c: c, prices: c.prices, tally: r.tally, store: r.store, chains: &r.chains, homes: c.KeyHosts}
+	r.earlier = earlier{c: c, store: r.store, tally: r.tally, intake: &r.intake, teller: r.Teller}
 }
 
 // Open opens the files, reads the results of earlier runs, and prepares the Pools. It sends
 // nothing.
 func (r *Run) Open() error {
 	r.epoch = time.Now()
+	r.earlier.epoch = r.epoch
 	r.tally.Pace.Begin(r.epoch, r.c.each())
 	if err := r.open(); err != nil {
 		r.store.Undo()
-		r.endNote()
+		r.earlier.endNote()
 		return noStart{err}
 	}
 	if s, isNews := r.starts.Open(r.store.History.Starts, r.epoch); isNews && r.store.Journal != nil {
@@ -172,13 +172,13 @@ func (r *Run) Open() error {
 	if open := r.store.History.Doubts; len(open) > 0 { // a second Ctrl-C, too, leaves some that may have been served
 		r.TellOpen(open, r.store.Journal.Path())
 	}
-	r.tellLost()
+	r.earlier.tellLost()
 	r.organizations.assign(r.store.History.Whose)
 	if err := r.newPools(); err != nil {
 		r.store.Close()
 		return err
 	}
-	r.tellOthers()
+	r.earlier.tellOthers(r.groups)
 	if r.polls != nil {
 		r.polls.checked = r.tally.Checked
 		r.tally.Polls()
@@ -306,7 +306,7 @@ func (r *Run) Close() (t tally.Totals, err error) {
 		t.Percent, t.OfLimit = r.gauge.percent(d, false), r.gauge.ofLimits(d, false)
 		t.Keys = r.tally.Figures.Totals(r.groups.allowed(r.tally.First, d), d)
 	}
-	t.Found, t.OutOfUse = r.groups.found(), r.outOfUse()
+	t.Found, t.OutOfUse = r.groups.found(), r.groups.outOfUse()
 	r.purse.totals(&t)
 	t.Failed, t.Latency = r.tally.Failed.All(), r.tally.Figures.All()
 	r.TellPartly(t.Partly)
@@ -316,7 +316,7 @@ func (r *Run) Close() (t tally.Totals, err error) {
 	}
 	r.TellUnselected(t.SelectFailed, r.c.Success != nil)
 	err = errors.Join(err, lost, r.store.Close())
-	r.endNote()
+	r.earlier.endNote()
 	return t, err
 }
 
@@ -334,8 +334,9 @@ type Outside struct {
 // read then.
 func (r *Run) Outside() (*Outside, error) {
 	r.epoch = time.Now()
+	r.earlier.epoch = r.epoch
 	r.tally.Pace.Begin(r.epoch, r.c.each())
-	r.keep = r.c.remembers()
+	r.earlier.keep = r.c.remembers()
 	if err := r.store.Open(r.takeIn, r.Say); err != nil {
 		r.store.Undo()
 		return nil, err
@@ -347,7 +348,7 @@ func (r *Run) Outside() (*Outside, error) {
 // have lost the sends of these results, and all windows to be full.
 func (o *Outside) Begin() error {
 	o.at = time.Now()
-	j, _, err := journal.Open(o.r.besideOut(), o.at)
+	j, _, err := journal.Open(o.r.earlier.besideOut(), o.at)
 	if err != nil {
 		return err
 	}

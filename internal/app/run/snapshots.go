@@ -92,7 +92,7 @@ func (r *Run) watch(done <-chan struct{}) {
 			}
 			due = now.Add(max(every, next))
 			if r.flights.Follow(r.gauge.needs) {
-				r.flies()
+				r.groups.fly(r.course, r.flights.Most(), r.c.Queue)
 			}
 		}
 		pause := due.Sub(now)
@@ -193,12 +193,11 @@ func (p pools) moveMidnights(epoch time.Time) {
 	}
 }
 
-// flies tells the groups how many attempts may be in flight.
-func (r *Run) flies() {
-	bound := r.flights.Most()
-	r.course.ahead(len(r.groups)*r.c.Queue, len(r.groups)*bound)
-	for _, g := range r.groups {
-		g.pool.SetInFlight(bound)
+// fly tells the groups how many attempts may be in flight, over all of them.
+func (p pools) fly(course *course, inFlight, queue int) {
+	course.ahead(len(p)*queue, len(p)*inFlight)
+	for _, g := range p {
+		g.pool.SetInFlight(inFlight)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestReplay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.epoch, r.keep = epoch, time.Hour
+		r.epoch, r.earlier.keep = epoch, time.Hour
 		r.store.History = &journal.History{Sends: slices.Clone(c.sends)}
 		for i := range r.store.History.Sends {
 			r.store.History.Sends[i].Counts += epoch.UnixNano()
