@@ -18,6 +18,7 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool/backoff"
 	"github.com/paceline-go/paceline/provider"
+	"github.com/paceline-go/paceline/tokens"
 	"github.com/paceline-go/paceline/transport"
 )
 
@@ -290,6 +291,49 @@ func TestRetriesAreSpread(t *testing.T) {
 		}
 		if len(took) < 10 {
 			t.Errorf("20 were sent again after %v", took)
+		}
+	})
+}
+
+// Settled gets each attempt once, when its cost is final: a refused one with its answer, and a served one at the
+// end of its body, with the usage that the body states.
+func TestSettledHasTheFinalCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type told struct {
+			number, status int
+			hedged         bool
+			sent           time.Duration
+			tokens         int64
+		}
+		began, n := time.Now(), 0
+		var all []told
+		tr := mustNew(t, transport.Config{
+			Tokens: estimator(t), Counting: tokens.Used, Limiter: rolling(t, 1000, time.Minute, limit.Tokens),
+			Base: roundTripper(func(*http.Request) (*http.Response, error) {
+				if n++; n == 1 {
+					return reply(429, "", "Retry-After", "2"), nil
+				}
+				time.Sleep(time.Second)
+				return reply(200, `{"object":"chat.completion","usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12}}`,
+					"Content-Type", "application/json"), nil
+			}),
+			Settled: func(a transport.Attempt, o limit.Outcome) {
+				all = append(all, told{a.Number, a.Status, a.Hedged, a.Sent.Sub(began), o.Actual[limit.Tokens]})
+			},
+		})
+		q := request(t, http.MethodPost, "https://api.openai.com/v1/chat/completions",
+			`{"model":"gpt-4o","max_tokens":50,"messages":[{"role":"user","content":"hello"}]}`)
+		resp, err := tr.RoundTrip(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) != 1 || all[0] != (told{number: 1, status: 429}) {
+			t.Errorf("before the end of the body: %+v, want the refused attempt", all)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if len(all) != 2 || all[1] != (told{number: 2, status: 200, sent: 2 * time.Second, tokens: 12}) {
+			t.Errorf("at the end of the body: %+v, want the second attempt with its 12 tokens", all)
 		}
 	})
 }

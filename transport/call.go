@@ -162,9 +162,7 @@ func (c *call) attempt(number int, last bool) (resp *http.Response, a Attempt, w
 	}
 	c.strand(s, in.Wrote)
 	wait, err = c.judge(s, &a, &in, &resp, in.Last && !(in.Patient && s.verdict.Result == limit.Limited))
-	if c.t.config.Ended != nil {
-		c.t.config.Ended(a)
-	}
+	s.reports(&a)
 	returns = true
 	return resp, a, wait, err
 }

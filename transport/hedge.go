@@ -407,12 +407,12 @@ func (p *pair) lose(l *leg, a Attempt) {
 	}
 	v := &l.sent.verdict
 	l.sent.settle(v.Outcome)
-	if t.config.Ended == nil {
+	if t.config.Ended == nil && t.config.Settled == nil {
 		return
 	}
 	a.Partition, a.Key = l.sent.partition()
 	a.Request, a.Number, a.Cost = p.req, p.number, l.sent.cost
 	a.tell(&l.in, v)
 	a.Again, a.Why = false, errLost.Error()
-	t.config.Ended(a)
+	l.sent.reports(&a)
 }

@@ -148,9 +148,10 @@ func TestHedge(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, told := lagging(c.answers...), new(ends)
+				b, told, settled := lagging(c.answers...), new(ends), new(ends)
 				tr := mustNew(t, transport.Config{
 					Base: b, Attempts: max(c.attempts, 1), Hedge: transport.Hedge{After: s, Share: 1}, Ended: told.add,
+					Settled: func(a transport.Attempt, _ limit.Outcome) { settled.add(a) },
 					Backoff: backoff.Policy{Jitter: -1}, Limiter: rolling(t, 10, time.Minute, limit.Requests),
 				})
 				r := request(t, c.method, "http://a.test/", c.body, c.fields...)
@@ -168,6 +169,9 @@ func TestHedge(t *testing.T) {
 				}
 				if want := slices.Repeat([]string{c.body}, len(c.sent)); !slices.Equal(b.bodies, want) {
 					t.Errorf("bodies %q", b.bodies)
+				}
+				if len(settled.all) != len(told.all) {
+					t.Errorf("%d attempts are settled, and %d have ended", len(settled.all), len(told.all))
 				}
 				var got []string
 				for _, a := range told.all {

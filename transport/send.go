@@ -32,6 +32,7 @@ type sent struct {
 	verdict classify.Verdict
 	wait    time.Duration // its request's wait before the next attempt, as heed found
 	entry   int64         // in Config.Recorder
+	end     *end          // for Config.Settled; nil: nobody asks
 	req     *http.Request
 	seen    costs.Seen
 	settled atomic.Bool
@@ -43,7 +44,7 @@ type sent struct {
 	used *tokens.Usage // as stated in its answer; nil: not stated
 }
 
-// begin makes an attempt of the acquired permit. began is when, if Config.Ended is told.
+// begin makes an attempt of the acquired permit. began is when, if Config.Ended or Settled is told.
 func (c *call) begin(number int) (s *sent, began time.Time) {
 	s = &sent{t: c.t, leaf: c.leaf, way: c.way, permit: c.permit, priced: c.priced, req: c.req}
 	if g := c.way.target; g != nil {
@@ -67,7 +68,10 @@ func (c *call) begin(number int) (s *sent, began time.Time) {
 	if number > 1 {
 		c.t.resent.Add(1)
 	}
-	if c.t.config.Ended != nil {
+	if c.t.config.Settled != nil {
+		s.end = &end{}
+	}
+	if c.t.config.Ended != nil || s.end != nil {
 		began = time.Now()
 	}
 	return s, began

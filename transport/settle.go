@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline"
@@ -36,6 +37,9 @@ func (s *sent) settle(o limit.Outcome) {
 	}
 	if s.entry != 0 {
 		s.t.config.Recorder.Settle(s.entry, s.cost, billed)
+	}
+	if s.end != nil {
+		s.end.comes(s.t, func(e *end) { e.outcome = billed })
 	}
 	if s.key != nil {
 		s.t.settled(s.key, &o)
@@ -202,4 +206,34 @@ func (t *Transport) settled(k *key, o *limit.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k.tally.Settled(o)
+}
+
+// end is the end of an attempt, for Config.Settled. Its two halves come in any order, on two goroutines.
+type end struct {
+	mu      sync.Mutex
+	half    bool // one of them has come
+	attempt Attempt
+	outcome limit.Outcome
+}
+
+// comes takes in a half. The second one makes the end whole.
+func (e *end) comes(t *Transport, half func(*end)) {
+	e.mu.Lock()
+	half(e)
+	whole := e.half
+	e.half = true
+	e.mu.Unlock()
+	if whole {
+		t.config.Settled(e.attempt, e.outcome)
+	}
+}
+
+// reports tells of an attempt whose header or error has come.
+func (s *sent) reports(a *Attempt) {
+	if f := s.t.config.Ended; f != nil {
+		f(*a)
+	}
+	if s.end != nil {
+		s.end.comes(s.t, func(e *end) { e.attempt = *a })
+	}
 }

@@ -37,7 +37,7 @@ import (
 //	attempts  Base, Attempts, AttemptTimeout, NoTimeout, Backoff, CheckRetry, Hedge
 //	answers   Provider, Scope
 //	memory    MaxPartitions, Idle, MaxFrozen, Recorder, StartFull
-//	reports   Begins, Ended, Logger
+//	reports   Begins, Ended, Settled, Logger
 type Config struct {
 	// Limiter is one limit for all requests, to any host. It belongs to the Transport from now on: two
 	// Transports, or a Transport and a Gate, with one limiter would be a data race, and are an error
@@ -300,6 +300,10 @@ type Config struct {
 	// RoundTrip. The losing one of two copies (see Hedge) is reported on another goroutine. If nil,
 	// none.
 	Ended func(Attempt)
+	// Settled is called once for each attempt that has Ended and whose cost is final: with the usage that
+	// its answer states, at the end of the body. The Outcome's Actual is that cost if it is Metered;
+	// otherwise the Attempt's Cost stands. It may run on any goroutine. If nil, none.
+	Settled func(Attempt, limit.Outcome)
 	// Logger gets lines at three levels. Info: pauses and waits (see paceline.GateConfig). Debug:
 	// requests that are not sent again. Warn: facts that contradict the configuration, such as a model
 	// that Preset does not have, and routes whose answers cannot be decoded. If nil, there is no log.
@@ -316,7 +320,7 @@ type Attempt struct {
 	Hedged    bool      // whether it is the second copy: see Hedge
 	Cost      limit.Cost
 	Waits     paceline.WaitStats // for its turn, by limit
-	Sent      time.Time          // when the Base got it, after the wait; for Ended alone
+	Sent      time.Time          // when the Base got it, after the wait; for Ended and Settled alone
 	RTT       time.Duration      // from the end of the write to the answer's header; 0: unknown
 	Status    int                // 0: no answer
 	Err       error

@@ -70,14 +70,18 @@ type usedAt struct {
 }
 
 // Seen is an attempt as the Notices see it: among those of its key, and among all at its host.
-type Seen [2]struct {
-	of    *steps // nil: it is not looked at, or over
-	seq   uint64
-	alone bool
+type Seen struct {
+	by    [2]seenBy
+	alone [2]bool // beside by, where it takes less memory of each attempt
+}
+
+type seenBy struct {
+	of  *steps // nil: it is not looked at, or over
+	seq uint64
 }
 
 // IsOpen reports whether the attempt began, and did not end.
-func (s *Seen) IsOpen() bool { return s[0].of != nil }
+func (s *Seen) IsOpen() bool { return s.by[0].of != nil }
 
 // Began notes an attempt with a key at a host that has charges. Pass the result to Answered or Ends. most
 // bounds the keys, and the hosts, that are kept in mind.
@@ -97,7 +101,7 @@ func (n *Notices) Began(host, key string, most int) (seen Seen) {
 	for i, k := range [...]*steps{ofKey, ofHost} {
 		k.inFlight++
 		k.began++
-		seen[i].of, seen[i].seq, seen[i].alone = k, k.began, k.inFlight == 1
+		seen.by[i], seen.alone[i] = seenBy{k, k.began}, k.inFlight == 1
 	}
 	return seen
 }
@@ -129,9 +133,9 @@ func (n *Notices) Ends(seen *Seen) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for i := range seen {
-		seen[i].of.inFlight--
-		seen[i].of = nil
+	for i := range seen.by {
+		seen.by[i].of.inFlight--
+		seen.by[i].of = nil
 	}
 }
 
@@ -186,25 +190,25 @@ func (n *Notices) steps(seen *Seen, host string, v *classify.Verdict) (found [le
 				continue
 			}
 		}
-		at := &seen[0]
+		at, alone := &seen.by[0], seen.alone[0]
 		if l.Scope == provider.IP || provider.OfAddress(l.Resource) {
-			at = &seen[1]
+			at, alone = &seen.by[1], seen.alone[1]
 		}
 		is := statement{l.Unit, strings.Clone(l.Policy), l.Resource}
 		was, known := at.of.last[is]
 		if len(at.of.last) < mostStatements || known {
 			at.of.last[is] = usedAt{used, at.seq}
 		}
-		if !known || was.at != at.seq-1 || !at.alone || at.of.began != at.seq {
+		if !known || was.at != at.seq-1 || !alone || at.of.began != at.seq {
 			continue
 		}
 		if !found[u] || used-was.n < step[u] {
 			found[u], step[u] = true, used-was.n
 		}
 	}
-	for i := range seen {
-		k := &seen[i]
-		if !k.alone || k.of.began != k.seq || v.Result != limit.Accepted {
+	for i := range seen.by {
+		k := &seen.by[i]
+		if !seen.alone[i] || k.of.began != k.seq || v.Result != limit.Accepted {
 			clear(k.of.last) // others may have been counted between this answer and the next
 		}
 		k.of.inFlight--
