@@ -12,15 +12,16 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// Check finds out whether a closed window of a log held more events than the limit. Each key has
-// windows of its own. Its memory is bounded by the events of two windows, and by the last events of
-// each key in them, one more than the limit. Use NewCheck. Not safe for concurrent use.
+// Check finds out whether a closed window of a log held more than the limit: more events, or more of their
+// amounts. Each key has windows of its own. Its memory is bounded by the events of two windows, and by the last events of
+// each key in them, as many as exceed the limit. Use NewCheck. Not safe for concurrent use.
 type Check struct {
 	limit  rule.RollingConfig
 	keys   map[string]*windows
 	sweep  int // with so many keys, those with empty windows are forgotten
 	last   Event
 	first  int64
+	began  bool
 	result Result
 }
 
@@ -29,15 +30,16 @@ type windows struct {
 	witness rule.Witness
 	key     string
 	last    int64   // the instant of the last event
-	recent  []Event // a ring of the last events, one more than the limit; not kept after a breach
-	oldest  int     // its place in a full ring
+	recent  []Event // the last events, no more than it takes to exceed the limit; not kept after a breach
+	sum     int64   // their amounts
 }
 
 // Result is what a Check found.
 type Result struct {
-	// Events is the number of events.
+	// Events is the number of events that count, and Amount how much they count in all.
 	Events int
-	// Fullest is the most events in any window. FullestAt is the event at which such a window first
+	Amount int64
+	// Fullest is the most in any window. FullestAt is the event at which such a window first
 	// ended.
 	Fullest   int64
 	FullestAt Event
@@ -49,7 +51,7 @@ type Result struct {
 // farthest is the longest log that package rule can judge: 73 years.
 const farthest = 1 << 61
 
-// NewCheck returns a Check of an empty log, for at most limit events in any window.
+// NewCheck returns a Check of an empty log, for at most so much in any window.
 func NewCheck(limit int64, window time.Duration) (*Check, error) {
 	c := rule.RollingConfig{Limit: limit, Window: window, Tick: -1}
 	if _, err := c.Witness(); err != nil {
@@ -61,8 +63,8 @@ func NewCheck(limit int64, window time.Duration) (*Check, error) {
 // Add counts the next event. Events that are not in order are an error.
 func (c *Check) Add(e Event) error {
 	switch {
-	case c.result.Events == 0:
-		c.first = e.At
+	case !c.began:
+		c.first, c.began = e.At, true
 	case e.At < c.last.At:
 		return atLine(e.Line, fmt.Errorf("%s is before line %d, %s: expected events in order (--sort orders them)",
 			Instant(e.At), c.last.Line, Instant(c.last.At)))
@@ -71,13 +73,17 @@ func (c *Check) Add(e Event) error {
 			Instant(c.first)))
 	}
 	c.last = e
+	if e.Amount == 0 {
+		return nil
+	}
 	c.result.Events++
+	c.result.Amount += e.Amount
 	w, err := c.of(e)
 	if err != nil {
 		return err
 	}
 	e.Key = w.key // which does not hold on to the line of the log
-	w.witness.Hear(mono.Time(e.At-c.first), 1, true)
+	w.witness.Hear(mono.Time(e.At-c.first), e.Amount, true)
 	found := w.witness.Finding()
 	if found.Most > c.result.Fullest {
 		c.result.Fullest, c.result.FullestAt = found.Most, e
@@ -85,9 +91,9 @@ func (c *Check) Add(e Event) error {
 	if c.result.Breach != nil {
 		return nil
 	}
-	w.keep(e, c.limit.Limit+1)
+	w.keep(e, c.limit.Limit)
 	if !found.Kept() {
-		c.result.Breach = &[2]Event{w.recent[w.oldest], e}
+		c.result.Breach = &[2]Event{w.recent[0], e}
 	}
 	return nil
 }
@@ -115,22 +121,18 @@ func (c *Check) of(e Event) (*windows, error) {
 	return w, nil
 }
 
-// keep keeps the last n events.
-func (w *windows) keep(e Event, n int64) {
-	if int64(len(w.recent)) < n {
-		w.recent = append(w.recent, e)
-		return
-	}
-	w.recent[w.oldest] = e
-	if w.oldest++; w.oldest == len(w.recent) {
-		w.oldest = 0
+// keep keeps the last events: one less would be within the limit.
+func (w *windows) keep(e Event, limit int64) {
+	w.recent = append(w.recent, e)
+	for w.sum += e.Amount; w.sum-w.recent[0].Amount > limit; w.recent = w.recent[1:] {
+		w.sum -= w.recent[0].Amount
 	}
 }
 
 // Result returns what was found. A log without events is an error: it proves nothing.
 func (c *Check) Result() (Result, error) {
 	if c.result.Events == 0 {
-		return Result{}, errors.New("no events: expected one or more")
+		return Result{}, errors.New("no events that count: expected one or more")
 	}
 	return c.result, nil
 }

@@ -68,7 +68,7 @@ func TestInstants(t *testing.T) {
 
 // An error names the line and what was expected.
 func TestBadLines(t *testing.T) {
-	csv, fields := eventlog.Format{Column: "time", Unit: "s"}, eventlog.Format{Field: "at", Key: "id", Unit: "s"}
+	csv, fields := eventlog.Format{Column: "time", Unit: "s"}, eventlog.Format{Field: "at", By: []string{"id"}, Unit: "s"}
 	for _, c := range []struct {
 		text   string
 		format eventlog.Format
@@ -116,12 +116,12 @@ type readerOf struct{ err error }
 func (r readerOf) Read([]byte) (int, error) { return 0, r.err }
 
 func TestFormats(t *testing.T) {
-	want := []eventlog.Event{{Line: 2, At: 1e9, Key: "a"}, {Line: 4, At: 2e9, Key: "b"}}
+	want := []eventlog.Event{{Line: 2, At: 1e9, Key: "a", Amount: 1}, {Line: 4, At: 2e9, Key: "b", Amount: 1}}
 	for text, format := range map[string]eventlog.Format{
-		"k,t\na,1\n\nb,2\n":     {Column: "t", Key: "k"},
-		"\nx,1,a\n\nx,2,b,c\n":  {Column: "2", Key: "3"},
-		"k,t\r\na,1\r\n\r\nb,2": {Column: "2", Key: "k"},
-		"\n" + `{"t":1,"k":"a"}` + "\n \n" + `{"k":"b","t":"2","z":[{}]}`: {Field: "t", Key: "k"},
+		"k,t\na,1\n\nb,2\n":     {Column: "t", By: []string{"k"}},
+		"\nx,1,a\n\nx,2,b,c\n":  {Column: "2", By: []string{"3"}},
+		"k,t\r\na,1\r\n\r\nb,2": {Column: "2", By: []string{"k"}},
+		"\n" + `{"t":1,"k":"a"}` + "\n \n" + `{"k":"b","t":"2","z":[{}]}`: {Field: "t", By: []string{"k"}},
 	} {
 		format.Unit = "s"
 		if got, err := read(text, format); err != nil || !slices.Equal(got, want) {
@@ -149,15 +149,24 @@ func TestCheckIsTheDefinition(t *testing.T) {
 		at := int64(17e17)
 		for line := range 100 {
 			at += random.Int64N(12)
-			e := eventlog.Event{Line: line, At: at, Key: fmt.Sprint(random.IntN(keys))}
-			events = append(events, e)
+			e := eventlog.Event{Line: line, At: at, Key: fmt.Sprint(random.IntN(keys)), Amount: 1}
+			if seed%2 == 0 { // events with amounts
+				e.Amount = random.Int64N(4)
+			}
 			if err := c.Add(e); err != nil {
 				t.Fatal(err)
 			}
+			if e.Amount == 0 {
+				continue
+			}
+			events = append(events, e)
 			held, from := int64(0), e
 			for _, before := range slices.Backward(events) {
 				if before.Key == e.Key && before.At >= at-span {
-					held, from = held+1, before
+					if held <= limit { // the shortest way to more than the limit
+						from = before
+					}
+					held += before.Amount
 				}
 			}
 			if held > want.Fullest {
@@ -168,7 +177,7 @@ func TestCheckIsTheDefinition(t *testing.T) {
 			}
 		}
 		got, err := c.Result()
-		if err != nil || got.Events != 100 || got.Fullest != want.Fullest || got.FullestAt != want.FullestAt ||
+		if err != nil || got.Events != len(events) || got.Fullest != want.Fullest || got.FullestAt != want.FullestAt ||
 			fmt.Sprint(got.Breach) != fmt.Sprint(want.Breach) {
 			t.Fatalf("seed %d: %d in %d: %+v, %v; want %+v", seed, limit, span, got, err, want)
 		}
@@ -184,7 +193,7 @@ func TestCheckForgetsKeys(t *testing.T) {
 	const n = 50_000
 	for i := range n {
 		for _, key := range []string{fmt.Sprint(i), fmt.Sprint("again", i%10_001)} {
-			if err := c.Add(eventlog.Event{Line: i, At: int64(i), Key: key}); err != nil {
+			if err := c.Add(eventlog.Event{Line: i, At: int64(i), Key: key, Amount: 1}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -192,7 +201,7 @@ func TestCheckForgetsKeys(t *testing.T) {
 	if r, err := c.Result(); err != nil || r.Fullest != 1 || r.Breach != nil || r.Events != 2*n {
 		t.Errorf("%+v, %v: a key comes again after 10,001 ns", r, err)
 	}
-	if err := c.Add(eventlog.Event{Line: n, At: n, Key: fmt.Sprint("again", (n-10_000)%10_001)}); err != nil {
+	if err := c.Add(eventlog.Event{Line: n, At: n, Key: fmt.Sprint("again", (n-10_000)%10_001), Amount: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if r, _ := c.Result(); r.Breach == nil || r.Breach[0].Line != n-10_000 || r.Breach[1].Line != n {
@@ -208,11 +217,11 @@ func TestCheckKeepsTheEdge(t *testing.T) {
 	}
 	for i := range 5000 { // so many keys that some are forgotten
 		at := int64(i / 2500 * 100)
-		if err := c.Add(eventlog.Event{Line: i + 1, At: at, Key: fmt.Sprint(i)}); err != nil {
+		if err := c.Add(eventlog.Event{Line: i + 1, At: at, Key: fmt.Sprint(i), Amount: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := c.Add(eventlog.Event{Line: 5001, At: 100, Key: "7"}); err != nil {
+	if err := c.Add(eventlog.Event{Line: 5001, At: 100, Key: "7", Amount: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if r, _ := c.Result(); r.Breach == nil || r.Breach[0].Line != 8 || r.Fullest != 2 {
@@ -240,7 +249,7 @@ func TestCheckRefuses(t *testing.T) {
 		at   int64
 		want string
 	}{{-1 << 62, ""}, {-1<<62 - 1, "line 3: "}, {-1 << 61, "is not within 73 years"}, {-1<<61 - 1, ""}} {
-		if err := c.Add(eventlog.Event{Line: 3, At: e.at}); (err == nil) != (e.want == "") || err != nil && !strings.Contains(err.Error(), e.want) {
+		if err := c.Add(eventlog.Event{Line: 3, At: e.at, Amount: 1}); (err == nil) != (e.want == "") || err != nil && !strings.Contains(err.Error(), e.want) {
 			t.Errorf("at %d: %v, want %q", e.at, err, e.want)
 		}
 	}
@@ -256,7 +265,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, log []byte, kind uint8) {
 		format := []eventlog.Format{
-			{}, {Unit: "ms"}, {Column: "1", Key: "2"}, {Column: "t", Key: "k"}, {Field: "t", Key: "k"}, {Field: "t", Unit: "ns"},
+			{}, {Unit: "ms"}, {Column: "1", By: []string{"2"}}, {Column: "t", By: []string{"k"}}, {Field: "t", By: []string{"k"}}, {Field: "t", Unit: "ns"},
 		}[kind%6]
 		lines := bytes.Count(log, []byte("\n")) + 1
 		var plain strings.Builder
@@ -298,7 +307,7 @@ func BenchmarkCheck(b *testing.B) {
 	for name, c := range map[string]struct {
 		log    []byte
 		format eventlog.Format
-	}{"lines": {plain.Bytes(), eventlog.Format{}}, "JSON with keys": {fields.Bytes(), eventlog.Format{Field: "at", Key: "symbol"}}} {
+	}{"lines": {plain.Bytes(), eventlog.Format{}}, "JSON with keys": {fields.Bytes(), eventlog.Format{Field: "at", By: []string{"symbol"}}}} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(c.log)))
 			for b.Loop() {

@@ -21,8 +21,12 @@ type Format struct {
 	// Column is a column of CSV: its name in the first line, or its number, from 1, if the first
 	// line is an event. Field is a field of JSON lines. One of them at most is set.
 	Column, Field string
-	// Key is the column or field that parts events. Each key has windows of its own. Empty: one key.
-	Key string
+	// By are the columns or fields that part events. Each combination has windows of its own. Empty: all events
+	// are together.
+	By []string
+	// Amount is the column or field with how much an event counts, a whole number. Where it is missing or empty, the
+	// event does not count. Empty: each event counts as one.
+	Amount string
 	// Unit is the unit of numbers, one of Units. Empty: the name of the Column or Field says it, as in
 	// checked_ns, or else the size of the first number.
 	Unit string
@@ -55,6 +59,23 @@ type Event struct {
 	Line int
 	At   int64 // nanoseconds of Unix time
 	Key  string
+	// Amount is how much it counts, 0 or more.
+	Amount int64
+}
+
+// mostAmount keeps sums of half a million amounts within an int64, and is exact in JSON.
+const mostAmount = 1 << 44
+
+// amountOf reads how much an event counts.
+func amountOf(name, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > mostAmount {
+		return 0, fmt.Errorf("%s %s: expected a whole number from 0 to %d", name, shown(text), int64(mostAmount))
+	}
+	return n, nil
 }
 
 // longestLine is the longest line in bytes.
@@ -80,10 +101,10 @@ func Read(r io.Reader, format Format, f func(Event) error) error {
 		if len(text) == 0 {
 			continue
 		}
-		e := Event{Line: number}
+		e := Event{Line: number, Amount: 1}
 		instant, counts, err := string(text), true, error(nil)
 		if format.Field != "" {
-			instant, e.Key, counts, err = fieldsOf(text, format)
+			instant, counts, err = e.fields(text, format)
 		}
 		if err == nil && !counts {
 			continue
@@ -108,11 +129,11 @@ func Read(r io.Reader, format Format, f func(Event) error) error {
 
 func atLine(line int, err error) error { return fmt.Errorf("line %d: %w", line, err) }
 
-// fieldsOf returns the instant and the key of a line of JSON, and whether it meets the conditions.
-func fieldsOf(line []byte, format Format) (instant, key string, counts bool, err error) {
+// fields takes in a line of JSON. It returns the instant, and whether the line meets the conditions.
+func (e *Event) fields(line []byte, format Format) (instant string, counts bool, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil || fields == nil {
-		return "", "", false, fmt.Errorf("%s is no JSON object: expected one per line", shown(string(line)))
+		return "", false, fmt.Errorf("%s is no JSON object: expected one per line", shown(string(line)))
 	}
 	value := func(name string) (string, error) {
 		raw, ok := fields[name]
@@ -127,13 +148,28 @@ func fieldsOf(line []byte, format Format) (instant, key string, counts bool, err
 	}
 	for _, c := range format.Where {
 		if is, err := value(c.Name); (err == nil && is == c.Value) == c.Not {
-			return "", "", false, nil
+			return "", false, nil
 		}
 	}
-	if instant, err = value(format.Field); err == nil && format.Key != "" {
-		key, err = value(format.Key)
+	instant, err = value(format.Field)
+	for i := 0; i < len(format.By) && err == nil; i++ {
+		var part string
+		part, err = value(format.By[i])
+		e.part(i, part)
 	}
-	return instant, key, true, err
+	if err == nil && format.Amount != "" {
+		text, _ := value(format.Amount) // a record leaves out an amount of 0
+		e.Amount, err = amountOf(format.Amount, text)
+	}
+	return instant, true, err
+}
+
+// part adds a part to the key.
+func (e *Event) part(i int, part string) {
+	if i > 0 {
+		part = e.Key + "," + part
+	}
+	e.Key = part
 }
 
 // someOf lists the first names.
@@ -151,8 +187,12 @@ func someOf(names []string) string {
 func readCSV(r io.Reader, format Format, c *clock, f func(Event) error) error {
 	records := csv.NewReader(r)
 	records.FieldsPerRecord, records.ReuseRecord = -1, true
-	instant, key := -1, -1
-	where := make([]int, len(format.Where)) // their columns
+	names := slices.Concat([]string{format.Column}, format.By)
+	if format.Amount != "" {
+		names = append(names, format.Amount)
+	}
+	var columns []int                       // of names
+	where := make([]int, len(format.Where)) // of the conditions
 	for {
 		record, err := records.Read()
 		if err == io.EOF {
@@ -164,23 +204,16 @@ func readCSV(r io.Reader, format Format, c *clock, f func(Event) error) error {
 			return err
 		}
 		line, _ := records.FieldPos(0)
-		if instant < 0 {
-			var named, alsoNamed bool
-			if instant, named, err = column(record, format.Column); err == nil && format.Key != "" {
-				key, alsoNamed, err = column(record, format.Key)
-			}
-			for i := 0; i < len(where) && err == nil; i++ {
-				where[i], _, err = column(record, format.Where[i].Name)
-			}
-			if err != nil {
+		if columns == nil {
+			var header bool
+			if columns, header, err = columnsOf(record, names, format.Where, where); err != nil {
 				return atLine(line, err)
 			}
-			if named || alsoNamed {
+			if header {
 				continue
 			}
 		}
-		e := Event{Line: line}
-		if most := max(instant, key); most >= len(record) {
+		if most := slices.Max(columns); most >= len(record) {
 			return atLine(line, fmt.Errorf("%d columns: expected %d or more", len(record), most+1))
 		}
 		if slices.ContainsFunc(format.Where, func(c Condition) bool {
@@ -189,16 +222,39 @@ func readCSV(r io.Reader, format Format, c *clock, f func(Event) error) error {
 		}) {
 			continue
 		}
-		if key >= 0 {
-			e.Key = record[key]
+		e := Event{Line: line, Amount: 1}
+		for i := range format.By {
+			e.part(i, record[columns[1+i]])
 		}
-		if e.At, err = c.read(strings.TrimSpace(record[instant])); err != nil {
+		if format.Amount != "" {
+			if e.Amount, err = amountOf(format.Amount, strings.TrimSpace(record[columns[len(columns)-1]])); err != nil {
+				return atLine(line, err)
+			}
+		}
+		if e.At, err = c.read(strings.TrimSpace(record[columns[0]])); err != nil {
 			return atLine(line, err)
 		}
 		if err := f(e); err != nil {
 			return err
 		}
 	}
+}
+
+// columnsOf finds the columns of names, and those of the conditions. header says that the record has the names.
+func columnsOf(record, names []string, where []Condition, at []int) (columns []int, header bool, err error) {
+	for _, name := range names {
+		index, named, err := column(record, name)
+		if err != nil {
+			return nil, false, err
+		}
+		columns, header = append(columns, index), header || named
+	}
+	for i := range where {
+		if at[i], _, err = column(record, where[i].Name); err != nil {
+			return nil, false, err
+		}
+	}
+	return columns, header, nil
 }
 
 // column returns the index of a column that a flag names, and whether it is a name of the header.

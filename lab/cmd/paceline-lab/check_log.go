@@ -19,7 +19,7 @@ import (
 )
 
 const checkLogLong = `Prove of a log of events that no window held more than a limit, or show the first window that did.
-An event exactly as old as the window still counts. The judge of the laboratory's proofs counts: it shares no code with
+With --amount, events count by a column or field, such as their weight. An event exactly as old as the window still counts. The judge of the laboratory's proofs counts: it shares no code with
 the limiters.
 
 FILE is a log, or - for standard input. Without --column and --field it has an instant per line. An instant is RFC 3339,
@@ -47,7 +47,8 @@ func newCheckLog() *cobra.Command {
 		Short: "Prove of a log of events that no window held more than a limit",
 		Long:  checkLogLong,
 		Example: `  paceline-lab check-log orders.txt --limit 300/s
-  paceline-lab check-log orders.csv --column time --key symbol --limit 50/100ms
+  paceline-lab check-log orders.csv --column time --by symbol --limit 50/100ms
+  paceline-lab check-log sent.jsonl --field at --sort --by key --amount weight --limit 6000/m
   paceline-lab check-log results.jsonl --field at --sort --limit 100/min -o json
   paceline-lab check-log arrivals.jsonl --field at --where status=200 --limit 20/s`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -69,8 +70,10 @@ func newCheckLog() *cobra.Command {
 	f.StringVar(&l.format.Column, "column", "",
 		"column of CSV with the instant: its name in the first line, or its number if the first line is an event")
 	f.StringVar(&l.format.Field, "field", "", "field of JSON lines with the instant")
-	f.StringVar(&l.format.Key, "key", "",
-		"column or field with the symbol or account of an event: each has windows of its own")
+	f.StringSliceVar(&l.format.By, "by", nil,
+		"columns or fields with the key, symbol or account of an event, A,B: each combination has windows of its own")
+	f.StringVar(&l.format.Amount, "amount", "",
+		"column or field with how much an event counts, such as weight; if not given, each counts as one")
 	f.StringVar(&l.format.Unit, "unit", "",
 		"unit of numbers: "+strings.Join(eventlog.Units, ", ")+"; if not given, the name (checked_ns) or the first number shows it")
 	f.StringVar(&l.since, "since", "", "leave out the events before this instant, which has the form of those in the log")
@@ -88,8 +91,10 @@ func (l *checkLog) check() (*eventlog.Check, error) {
 		return nil, errors.New("--limit is missing: expected the most events in any window, such as --limit 300/s")
 	case l.format.Column != "" && l.format.Field != "":
 		return nil, errors.New("--column is for CSV and --field for JSON lines: expected one of them")
-	case l.format.Key != "" && l.format.Column == "" && l.format.Field == "":
-		return nil, errors.New("--key is a column or a field: expected --column or --field beside it")
+	case len(l.format.By) > 0 && l.format.Column == "" && l.format.Field == "":
+		return nil, errors.New("--by is a column or a field: expected --column or --field beside it")
+	case l.format.Amount != "" && l.format.Column == "" && l.format.Field == "":
+		return nil, errors.New("--amount is a column or a field: expected --column or --field beside it")
 	case len(l.where) > 0 && l.format.Column == "" && l.format.Field == "":
 		return nil, errors.New("--where is of a column or a field: expected --column or --field beside it")
 	case l.format.Unit != "" && !slices.Contains(eventlog.Units, l.format.Unit):
@@ -179,20 +184,32 @@ func (l *checkLog) read(ctx context.Context, file io.Reader, check *eventlog.Che
 
 func (l *checkLog) text(r eventlog.Result) string {
 	key := func(e eventlog.Event) string {
-		if l.format.Key == "" {
+		if len(l.format.By) == 0 {
 			return ""
 		}
-		return fmt.Sprintf(", %s %q", l.format.Key, e.Key)
+		return fmt.Sprintf(", %s %q", strings.Join(l.format.By, ","), e.Key)
+	}
+	unit := "events"
+	if l.format.Amount != "" {
+		unit = l.format.Amount
 	}
 	place := func(e eventlog.Event) string { return fmt.Sprintf("line %d (%s)", e.Line, eventlog.Instant(e.At)) }
 	fullest := place(r.FullestAt) + key(r.FullestAt)
 	if b := r.Breach; b != nil {
-		return fmt.Sprintf("does not hold: %s events within %v, of %s: %s to %s%s\nThe fullest window of all held %s "+
-			"events. It ended at %s.\n", text.Thousands(l.rate.N+1), l.rate.Per, text.Thousands(l.rate.N),
-			place(b[0]), place(b[1]), key(b[1]), text.Thousands(r.Fullest), fullest)
+		held := text.Thousands(l.rate.N + 1)
+		if l.format.Amount != "" {
+			held = "more than " + text.Thousands(l.rate.N)
+		}
+		return fmt.Sprintf("does not hold: %s %s within %v, of %s: %s to %s%s\nThe fullest window of all held %s "+
+			"%s. It ended at %s.\n", held, unit, l.rate.Per, text.Thousands(l.rate.N),
+			place(b[0]), place(b[1]), key(b[1]), text.Thousands(r.Fullest), unit, fullest)
 	}
-	return fmt.Sprintf("holds: %s events; no window of %v held more than %s events, of %s\nThe first window with so many "+
-		"ended at %s.\n", text.Thousands(int64(r.Events)), l.rate.Per, text.Thousands(r.Fullest),
+	all := text.Thousands(int64(r.Events)) + " events"
+	if l.format.Amount != "" {
+		all += " with " + text.Thousands(r.Amount) + " " + unit
+	}
+	return fmt.Sprintf("holds: %s; no window of %v held more than %s %s, of %s\nThe first window with so many "+
+		"ended at %s.\n", all, l.rate.Per, text.Thousands(r.Fullest), unit,
 		text.Thousands(l.rate.N), fullest)
 }
 
@@ -200,6 +217,7 @@ func (l *checkLog) text(r eventlog.Result) string {
 type checkLogReport struct {
 	Holds   bool         `json:"holds"`
 	Events  int          `json:"events"`
+	Amount  int64        `json:"amount"`
 	Limit   int64        `json:"limit"`
 	Window  float64      `json:"window_s"`
 	Fullest int64        `json:"fullest"`
@@ -216,7 +234,7 @@ type loggedEvent struct {
 
 func (l *checkLog) report(r eventlog.Result) checkLogReport {
 	event := func(e eventlog.Event) loggedEvent { return loggedEvent{e.Line, eventlog.Instant(e.At), e.Key} }
-	report := checkLogReport{Holds: r.Breach == nil, Events: r.Events, Limit: l.rate.N, Window: l.rate.Per.Seconds(),
+	report := checkLogReport{Holds: r.Breach == nil, Events: r.Events, Amount: r.Amount, Limit: l.rate.N, Window: l.rate.Per.Seconds(),
 		Fullest: r.Fullest, At: event(r.FullestAt)}
 	if r.Breach != nil {
 		from, to := event(r.Breach[0]), event(r.Breach[1])

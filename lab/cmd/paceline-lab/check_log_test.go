@@ -17,6 +17,13 @@ func TestCheckLog(t *testing.T) {
 {"checked_ns":100000000}
 {"checked_ns":150000000}
 `)
+	sent := write(t, "sent.jsonl", `{"at":"2026-11-23T14:30:00Z","upstream":"market","key":"A","weight":50}
+{"at":"2026-11-23T14:30:01Z","upstream":"market","key":"B","weight":70}
+{"at":"2026-11-23T14:30:02Z","upstream":"market","key":"B"}
+{"at":"2026-11-23T14:30:09Z","upstream":"market","key":"A","weight":50}
+{"at":"2026-11-23T14:30:10Z","upstream":"other","key":"A","weight":0}
+`)
+	weights := write(t, "weights.csv", "at,weight\n1,2\n2,5\n2,0\n2,\n")
 	for _, c := range []struct {
 		args string
 		code int
@@ -24,8 +31,8 @@ func TestCheckLog(t *testing.T) {
 	}{
 		{orders + " --column time --limit 3/2s", cli.ExitSomeFailed, "does not hold: 4 events within 2s, of 3: line 2 (2023-11-14T22:13:20Z) to line 5 (2023-11-14T22:13:22Z)\n"},
 		{orders + " --column time --limit 3/1.999s", cli.ExitOK, "holds: 4 events; no window of 1.999s held more than 3 events, of 3\nThe first window with so many ended at line 4 "},
-		{orders + " --column time --key symbol --limit 3/2s", cli.ExitOK, `ended at line 5 (2023-11-14T22:13:22Z), symbol "A".`},
-		{orders + " --column time --key symbol --limit 1/1.5s", cli.ExitSomeFailed, `line 2 (2023-11-14T22:13:20Z) to line 4 (2023-11-14T22:13:21.5Z), symbol "A"`},
+		{orders + " --column time --by symbol --limit 3/2s", cli.ExitOK, `ended at line 5 (2023-11-14T22:13:22Z), symbol "A".`},
+		{orders + " --column time --by symbol --limit 1/1.5s", cli.ExitSomeFailed, `line 2 (2023-11-14T22:13:20Z) to line 4 (2023-11-14T22:13:21.5Z), symbol "A"`},
 		{orders + " --column 1 --limit 3/s", cli.ExitConfig, `line 1: "time" is no instant: want RFC 3339`},
 		{orders + " --column when --limit 3/s", cli.ExitConfig, `line 1: no column "when": expected one of "time", "symbol"`},
 		{lines + " --field at --limit 1/s", cli.ExitConfig, "line 2: 2026-11-23T14:30:00Z is before line 1, 2026-11-23T14:30:01Z: expected events in order"},
@@ -34,7 +41,7 @@ func TestCheckLog(t *testing.T) {
 		{lines + " --field when --limit 1/s", cli.ExitConfig, `line 1: no field "when": expected one of "at", "n"`},
 		{lines + " --field at --limit 1/s --where n=1", cli.ExitOK, "holds: 1 events"},
 		{lines + " --field at --limit 1/s --where n!=1", cli.ExitOK, "ended at line 2 "},
-		{lines + " --field at --limit 1/s --where n!=1 --where m!=3 --where n=1", cli.ExitConfig, "no events"},
+		{lines + " --field at --limit 1/s --where n!=1 --where m!=3 --where n=1", cli.ExitConfig, "no events that count"},
 		{lines + " --field at --limit 1/s --sort --since 2026-11-23T14:30:00.5Z", cli.ExitOK, "holds: 1 events"},
 		{orders + " --column time --limit 2/2s --where symbol=A", cli.ExitSomeFailed, "3 events within 2s, of 2: line 2 (2023-11-14T22:13:20Z) to line 5 "},
 		{orders + " --column time --limit 2/2s --where symbol!=A", cli.ExitOK, "holds: 1 events"},
@@ -51,10 +58,19 @@ func TestCheckLog(t *testing.T) {
 		{served + " --field checked_ns --limit 2/99ms", cli.ExitOK, "holds: 3 events"},
 		{served + " --field checked_ns --limit 2/s --unit s", cli.ExitOK, "holds: 3 events"},
 		{served + " --field checked --limit 2/s", cli.ExitConfig, `line 1: "50000000" is no Unix time since 1973, and its size does not show its unit: expected --unit s, ms`},
-		{write(t, "empty.txt", "\n\n") + " --limit 1/s", cli.ExitConfig, "no events"},
+		{sent + " --field at --by upstream,key --amount weight --limit 100/10s", cli.ExitOK, "holds: 3 events with 170 weight; no window of 10s held more than 100 weight, of 100\nThe first window with so many ended at line 4 (2026-11-23T14:30:09Z), upstream,key \"market,A\""},
+		{sent + " --field at --by upstream --amount weight --limit 100/10s", cli.ExitSomeFailed, "does not hold: more than 100 weight within 10s, of 100: line 1 (2026-11-23T14:30:00Z) to line 2 (2026-11-23T14:30:01Z), upstream \"market\"\nThe fullest window of all held 170 weight. "},
+		{sent + " --field at --limit 4/10s", cli.ExitSomeFailed, "does not hold: 5 events within 10s, of 4"},
+		{sent + " --field at --amount key --limit 4/10s", cli.ExitConfig, `line 1: key "A": expected a whole number from 0 to 17592186044416`},
+		{sent + " --field at --amount orders --limit 4/10s", cli.ExitConfig, "no events that count"},
+		{sent + " --field at --by upstream,account --limit 4/10s", cli.ExitConfig, `no field "account"`},
+		{weights + " --column at --unit s --amount weight --limit 6/s", cli.ExitSomeFailed, "more than 6 weight within 1s, of 6: line 2 (1970-01-01T00:00:01Z) to line 3 "},
+		{weights + " --column at --unit s --amount weight --limit 7/s", cli.ExitOK, "holds: 2 events with 7 weight"},
+		{plain + " --limit 2/s --amount weight", cli.ExitUsage, "--amount is a column or a field"},
+		{write(t, "empty.txt", "\n\n") + " --limit 1/s", cli.ExitConfig, "no events that count"},
 		{plain, cli.ExitUsage, "--limit is missing"},
 		{plain + " --limit 300", cli.ExitUsage, `--limit: "300" does not say per what time`},
-		{plain + " --limit 1/s --key symbol", cli.ExitUsage, "--key is a column or a field"},
+		{plain + " --limit 1/s --by symbol", cli.ExitUsage, "--by is a column or a field"},
 		{plain + " --limit 1/s --field a --column b", cli.ExitUsage, "expected one of them"},
 		{plain + " --limit 1/s --unit h", cli.ExitUsage, `--unit "h": expected s, ms, us, ns`},
 		{"--limit 1/s", cli.ExitUsage, "want one log of events, got 0"},
@@ -85,7 +101,7 @@ func TestCheckLogOfStandardInput(t *testing.T) {
 func TestCheckLogJSON(t *testing.T) {
 	t.Parallel()
 	log := write(t, "orders.csv", "1,\x1b[2J\n1.25,\x1b[2J\n9,b\n")
-	args := []string{"check-log", log, "--column", "1", "--key", "2", "--limit", "1/s", "--unit", "s"}
+	args := []string{"check-log", log, "--column", "1", "--by", "2", "--limit", "1/s", "--unit", "s"}
 	code, out, errs := command(append(args, "-o", "json")...)
 	var r checkLogReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != cli.ExitSomeFailed {
