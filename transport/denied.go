@@ -88,7 +88,7 @@ func (t *Transport) deniedByAll(s *sent, status int, said string) {
 	}, n.limit)
 	if !again {
 		t.log.Warn("all keys are denied", "host", n.partition.Host, "status", status, "answer", n.denial,
-			"asked again in", away)
+			"asked_again_in", away)
 		t.note(observe.EventPaused, n.partition, "no request goes with any key, which the server denied: "+n.denial)
 	}
 }

@@ -59,7 +59,7 @@ func TestAllKeysAreDenied(t *testing.T) {
 					t.Errorf("%d keys, step %d: %+v", len(names), n, k)
 				}
 			}
-			line := `level=WARN msg="all keys are denied" host=a.test status=403 answer=` + strconv.Quote(why) + ` "asked again in"=1s`
+			line := `level=WARN msg="all keys are denied" host=a.test status=403 answer=` + strconv.Quote(why) + ` asked_again_in=1s`
 			if strings.Count(log.String(), line) != 1 || strings.Count(log.String(), "level=WARN") != 1 {
 				t.Errorf("%d keys: want one line\n%s\nin\n%s", len(names), line, log.String())
 			}

@@ -234,7 +234,7 @@ func (c *call) uncounted(p *Partition, bytes int64, why string) {
 func (c *call) blind(p *Partition, why string) {
 	route := Partition{Host: p.Host, Route: routeOf(c.req)}.bounded()
 	if c.t.first("request", route) {
-		c.t.log.Warn("tokens cannot be counted", "partition", route, "why", why, "at least", c.t.config.Uncounted)
+		c.t.log.Warn("tokens cannot be counted", "partition", route, "why", why, "at_least", c.t.config.Uncounted)
 	}
 }
 

@@ -64,7 +64,7 @@ func (s *sent) tell(on string, worth, cost limit.Cost) {
 		line += fmt.Sprintf(", resource: %q", s.row.Resource)
 	}
 	s.t.log.Warn("a request costs more than its charge says", "request", on, "costs", is, "not", not,
-		"put into charges", line+"}")
+		"add_to_charges", line+"}")
 }
 
 // elsewhere moves the route to the resource that its answer names in place of its own.
@@ -73,6 +73,6 @@ func (s *sent) elsewhere(resource string) {
 	if !s.rows || s.stated || !s.t.notices.Moves(is, resource) {
 		return
 	}
-	s.t.log.Warn("a request counts in another resource than its charge says", "request", is.Route, "counts in", resource, "not",
-		s.leaf.partition.Resource, "put into charges", fmt.Sprintf("{on: %q, resource: %q}", is.Mends(), resource))
+	s.t.log.Warn("a request counts in another resource than its charge says", "request", is.Route, "counts_in", resource,
+		"not", s.leaf.partition.Resource, "add_to_charges", fmt.Sprintf("{on: %q, resource: %q}", is.Mends(), resource))
 }

@@ -74,7 +74,7 @@ func TestWrongCostsAreNoticed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			costs, log := weighing(t, &spender{cost: c.cost}, c.charges, c.paths...)
-			if !slices.Equal(costs, c.want) || strings.Contains(log, "put into charges") != (c.says != "") || !strings.Contains(log, c.says) {
+			if !slices.Equal(costs, c.want) || strings.Contains(log, "add_to_charges") != (c.says != "") || !strings.Contains(log, c.says) {
 				t.Errorf("costs %v, want %v; log\n%s", costs, c.want, log)
 			}
 			if strings.Count(log, "level=WARN") > 2 {
@@ -166,7 +166,7 @@ func TestAnswersCorrectCharges(t *testing.T) {
 	for range 4 {
 		do(t, tr, request(t, http.MethodPost, "http://a.test/x", "{}"))
 	}
-	if !slices.Equal(costs, []int64{10, 25, 25, 25}) || strings.Count(b.String(), `costs="25 weight" not="10 weight" "put into charges"="{on: \"POST *\", cost: \"25 weight\"}"`) != 1 {
+	if !slices.Equal(costs, []int64{10, 25, 25, 25}) || strings.Count(b.String(), `costs="25 weight" not="10 weight" add_to_charges="{on: \"POST *\", cost: \"25 weight\"}"`) != 1 {
 		t.Errorf("%v\n%s", costs, b.String())
 	}
 }
@@ -214,7 +214,7 @@ func TestUnknownRoutes(t *testing.T) {
 func TestFirstStepsOfStrangers(t *testing.T) {
 	s := &spender{cost: map[string]int64{"/a": 1, "/b": 5}}
 	costs, log := weighing(t, s, nil, "/a", "/b", "/b", "/b")
-	if !slices.Equal(costs, []int64{0, 0, 5, 5}) || strings.Count(log, "put into charges") != 1 {
+	if !slices.Equal(costs, []int64{0, 0, 5, 5}) || strings.Count(log, "add_to_charges") != 1 {
 		t.Errorf("%v %s", costs, log)
 	}
 	s = &spender{cost: map[string]int64{"/a": 1, "/b": 5}, stranger: 2}

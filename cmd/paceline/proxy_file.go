@@ -197,7 +197,7 @@ func (r *reload) again(asked bool) {
 	changes := file.Changes(&r.last)
 	r.last, r.stamp = file, stampOf(file.Names)
 	r.ended(nil, fmt.Sprintf("%s: the configuration is applied; changed: %s", time.Now().Format(time.TimeOnly), changes))
-	r.told.Info("the configuration is applied", "file", r.name, "changed", changes)
+	r.told.Info("the configuration is applied", "file", r.name, "changed_keys", changes)
 }
 
 // stampOf describes the files by their sizes and times. It changes when one of the files does.

@@ -97,7 +97,7 @@ func TestReload(t *testing.T) {
 		expect("written again", 1, "")
 		write("a.key", "secret-2\n")
 		expect("a key in its file", 2, "")
-		if !strings.Contains(told.String(), "changed=upstreams.1.limits\n") || strings.Contains(told.String(), "secret-") {
+		if !strings.Contains(told.String(), "changed_keys=upstreams.1.limits\n") || strings.Contains(told.String(), "secret-") {
 			t.Error(told.String())
 		}
 		write("p.yaml", with("2"))

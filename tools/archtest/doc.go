@@ -28,6 +28,7 @@
 //	examples_test.go    how many exported names an Example or page shows
 //	shown_test.go       which names an Example or page shows
 //	assertions_test.go  assertions on interfaces of package limit, in place of limit.Ask
+//	logkeys_test.go     keys of log lines: snake_case
 //	keys_test.go        how many lines decide about keys
 //	sequential_test.go  packages that start nothing, and are tested without the race detector
 package archtest

@@ -113,6 +113,7 @@ func (c *checker) file(name string, file *ast.File) {
 	}
 	row := c.table[i]
 	c.asserts(pkg, file)
+	c.logKeys(file)
 	for _, spec := range file.Imports {
 		c.imported(row, spec)
 	}
