@@ -170,8 +170,8 @@ func (x *execFlags) settings(j joining) string {
 	b.WriteString(x.sum + "\n")
 	for _, f := range j.Flags {
 		switch name, _, _ := strings.Cut(f, "="); name {
-		case "--weight", "--head-start", "--quiet", "--summary", "--awaited", "--log-level", "--max-wait", "--capture",
-			"--allow-local":
+		case "--weight", "--head-start", "--quiet", "--summary", "--sent", "--awaited", "--log-level", "--max-wait",
+			"--capture", "--allow-local":
 		default:
 			fmt.Fprintf(&b, "%q\n", f)
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -54,6 +55,7 @@ type execFlags struct {
 	client   proxy.Client
 	quiet    bool
 	summary  string // a file
+	sent     string // a file
 	printEnv bool
 	sum      string // of the file of --config
 }
@@ -143,7 +145,7 @@ func (x *execFlags) configured(cmd *cobra.Command) (c proxy.Config, err error) {
 		}
 	} else {
 		if err := besideConfig(cmd, "apart", "capture", "allow-local", "weight", "head-start", "keeper", "awaited", "quiet",
-			"summary", "log-level"); err != nil {
+			"summary", "sent", "log-level"); err != nil {
 			return c, err
 		}
 		file, err := loadProxy(x.file, x.lookup())
@@ -161,6 +163,7 @@ func (x *execFlags) configured(cmd *cobra.Command) (c proxy.Config, err error) {
 		}
 		c.MaxWait = max(c.MaxWait, keeper.Forever)
 	}
+	x.sent, c.Sent = cmp.Or(x.c.Sent, c.Sent), "" // it is of this run alone
 	c.Listen, c.Admin, c.Open, c.TLS = "127.0.0.1:0", proxy.Off, false, nil
 	c.Forward, c.Clients, c.Bounds.Stall = proxy.Forward{}, proxy.Clients{}, keeper.Forever
 	if !(x.client.Weight > 0 && x.client.Weight <= 1e6) || x.client.HeadStart < 0 {

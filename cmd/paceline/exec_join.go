@@ -56,7 +56,12 @@ func (x *execFlags) alone(c *proxy.Config) bool {
 func (x *execFlags) join(cmd *cobra.Command, self, program string) (made launch.Made, err error) {
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), joinsIn, errors.New("the daemon of this user does not take the run"))
 	defer cancel()
-	for _, name := range []string{"config", "ca-file", "summary"} { // the daemon is in another folder
+	if x.sent != "" { // of the file of --config, perhaps
+		if err := cmd.Flags().Set("sent", x.sent); err != nil {
+			return made, err
+		}
+	}
+	for _, name := range []string{"config", "ca-file", "summary", "sent"} { // the daemon is in another folder
 		if f := cmd.Flag(name); f.Changed && f.Value.String() != "" {
 			path, err := filepath.Abs(f.Value.String())
 			if err == nil {

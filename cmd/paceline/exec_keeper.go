@@ -64,7 +64,8 @@ func (x *execFlags) keep(cmd *cobra.Command) error {
 
 // runOf is the run of a configuration.
 func (x *execFlags) runOf(c proxy.Config, program string, pid int) *keeper.Run {
-	r := &keeper.Run{Program: program, PID: pid, Upstreams: c.Upstreams, Client: x.client, Log: c.Log, Temp: os.TempDir()}
+	r := &keeper.Run{Program: program, PID: pid, Upstreams: c.Upstreams, Client: x.client, Log: c.Log,
+		Temp: os.TempDir(), Sent: x.sent}
 	r.Client.MaxWait, r.Capture = c.MaxWait, x.capture
 	for _, port := range x.local {
 		r.Local = append(r.Local, uint16(port))

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,40 @@ func TestExecIsTheProgram(t *testing.T) {
 	stdout, _, err := execs(t, s, ca, "--quiet", "--summary", filepath.Join(t.TempDir(), "s.json"), "--", "sh", "-c", "echo $$; echo $PACELINE_TEST")
 	if err != nil || stdout == "" {
 		t.Error(stdout, err)
+	}
+}
+
+// Each run has a file of its own with the attempts of its program, in the folder where it was started: one of the
+// daemon, one of the same daemon, and one apart.
+func TestExecSent(t *testing.T) {
+	t.Parallel()
+	race.Without(t)
+	need.Program(t, "curl")
+	s, ca := strictTLS(t)
+	env := ownDaemon(t)
+	for n, flags := range [][]string{nil, nil, {"--apart"}} {
+		dir := t.TempDir()
+		args := slices.Concat([]string{"exec", "--to", s.URL, "--limit", "20/s", "--ca-file", ca, "--quiet", "--sent", "sent.jsonl"}, flags,
+			[]string{"--", "sh", "-c", `for i in $(seq ` + strconv.Itoa(n+1) + `); do curl -sS -o /dev/null "$0/?id=$i&key=secret-9f8e7d" || exit 1; done`, s.URL})
+		c := program(t, args...)
+		c.Dir, c.Env = dir, append(c.Env, env...)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "sent.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		if len(lines) != n+1 {
+			t.Errorf("run %d: %d lines, want %d", n, len(lines), n+1)
+		}
+		for _, line := range lines {
+			if strings.Contains(line, "secret") || !strings.Contains(line, `"method":"GET","path":"/","attempt":1,"status":200,"result":"accepted","requests":1}`) ||
+				!strings.Contains(line, `"client":"`) {
+				t.Error(line)
+			}
+		}
 	}
 }
 

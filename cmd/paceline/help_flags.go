@@ -132,7 +132,7 @@ var groupTable = cli.Groups{
 			admin=HOST:PORT  the page, /metrics, /livez and /readyz
 			metrics=HOST:PORT  the numbers alone, for other machines
 			log=text|json|off  a line per request on standard error`,
-			`metrics-names metrics-token-env=NAME log-level=LEVEL`},
+			`sent=FILE metrics-names metrics-token-env=NAME log-level=LEVEL`},
 	},
 	"paceline exec": {
 		{"Where requests go", `
@@ -157,7 +157,7 @@ var groupTable = cli.Groups{
 			quiet            no line at the end
 			summary=FILE     the figures of the end, as JSON
 			print-env        print the variables that are set for a program`,
-			`log-level=LEVEL`},
+			`sent=FILE log-level=LEVEL`},
 	},
 	"paceline daemon": {
 		{"Permits", `

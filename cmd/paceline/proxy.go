@@ -360,7 +360,8 @@ func inFlags(err error) error {
 // proxyFields maps fields of the configuration to their flags.
 var proxyFields = map[string]string{
 	"Listen": "listen", "Forward.Listen": "forward", "Forward.Bundle": "forward-bundle", "Forward.Tunnels": "tunnels",
-	"State": "state", "Handover": "handover", "Metrics.Listen": "metrics", "Auto": "limit", "Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to",
+	"State": "state", "Sent": "sent", "Handover": "handover", "Metrics.Listen": "metrics", "Auto": "limit",
+	"Admin": "admin", "Grace": "grace", "To": "to", "H2C": "to",
 	"Preset": "preset", "PerSecond": "per-second", "Limits": "limit", "Use": "use",
 	"Ramp": "ramp", "Strangers": "strangers", "InFlight": "in-flight",
 	"Share": "share", "Arrivals": "latency-max", "Keys": "key-env", "Header": "header", "Query": "query",

@@ -105,6 +105,8 @@ func (f *proxyFlags) add(c *cobra.Command) {
 		"at the end of the proxy, waiting requests may go on for so long; requests in flight are always finished")
 	p.StringVar(&f.c.State, "state", "",
 		"file for sent requests that may still count, so that a restart forgets no window (default: none)")
+	p.StringVar(&f.c.Sent, "sent", "",
+		"file that gets a line of each attempt, to prove afterwards that each limit was kept (default: none)")
 	f.store.Add(p, "")
 	f.store.AddPart(p)
 	p.DurationVar(&f.timeout, "timeout", 10*time.Minute, "longest time until the header of an answer; 0s: any")

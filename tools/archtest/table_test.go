@@ -142,7 +142,7 @@ var Table = []Package{
 	{Name: "internal/app/capture", Std: "any", Modules: "github.com/google/nftables github.com/google/nftables/binaryutil github.com/google/nftables/expr github.com/mdlayher/netlink github.com/miekg/dns golang.org/x/sys/unix"},
 	{Name: "internal/app/forward", Ours: "internal/send/outgoing", Std: "any", Modules: "golang.org/x/net/proxy"},
 	{Name: "internal/app/daemon", Ours: "internal/app/cli internal/app/durable", Std: "any", Modules: "golang.org/x/sys/unix"},
-	{Name: "internal/app/keeper", Ours: "internal/app/capture internal/app/daemon internal/app/forward internal/app/launch internal/app/proxy internal/text observe", Std: "any"},
+	{Name: "internal/app/keeper", Ours: "internal/app/capture internal/app/daemon internal/app/forward internal/app/launch internal/app/proxy internal/app/journal internal/text observe", Std: "any"},
 	{Name: "internal/app/launch", Ours: "internal/app/capture internal/app/forward internal/app/durable", Std: "any", Modules: "golang.org/x/sys/unix"},
 	{Name: "internal/app/permit", Ours: "internal/app/journal internal/app/proxy internal/boottime internal/core/stack internal/text internal/text/rate limit limit/mono observe paceline provider provider/classify", Std: "any"},
 	{Name: "internal/app/viabatch", Ours: "internal/app/durable internal/app/run internal/app/run/format internal/send internal/text provider tokens", Std: "any"},

@@ -15,6 +15,7 @@
 //	suspend.go         another process goes on with the file
 //	sent_place.go      where a request counts, as the file names it
 //	earlier_send.go    a request that an earlier process sent, for the limits of a Transport
+//	sent_log.go        a file with a line of each attempt, for an audit
 //	salt.go            names of credentials that a reader of the file cannot use
 //	recent_notes.go    what other processes of the user sent a moment ago, with the same keys
 //	beside_words.go    the warning of a process that sends with the same key at this moment

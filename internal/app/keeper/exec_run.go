@@ -18,6 +18,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/capture"
 	"github.com/paceline-go/paceline/internal/app/forward"
+	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/launch"
 	"github.com/paceline-go/paceline/internal/app/proxy"
 	"github.com/paceline-go/paceline/internal/text"
@@ -41,6 +42,8 @@ type Run struct {
 	Getenv func(string) string
 	// Temp is its temporary folder, for the run's files.
 	Temp string
+	// Sent is the file that gets a line of each attempt: see journal.SentLog. If empty, none.
+	Sent string
 	// Capture leads all of its connections here, and not its environment. Local are the ports of this
 	// machine that it then reaches.
 	Capture bool
@@ -58,11 +61,16 @@ type Run struct {
 // Made is what the program needs, after Join.
 func (r *Run) Made() launch.Made { return r.made }
 
-func (r *Run) begin(number int) {
+func (r *Run) begin(number int) (err error) {
 	r.key = rand.Text()
 	r.client = r.Client
 	r.client.Name = fmt.Sprintf("%s (process %d, run %d)", text.Sanitize(r.Program), r.PID, number)
 	r.client.Keys = []proxy.KeyHash{proxy.HashKey(r.key)}
+	if r.Sent == "" {
+		return nil
+	}
+	r.client.Sent, err = journal.OpenSentLog(r.Sent, r.Log)
+	return err
 }
 
 // open opens the entrance to the program alone: by a token, which is in the program's environment.
@@ -170,6 +178,7 @@ func (r *Run) forget() {
 // close closes the ports at once, and breaks off at the end of ctx what is still under way.
 func (r *Run) close(ctx context.Context) {
 	r.forget()
+	defer r.client.Sent.Close()
 	if r.captured != nil {
 		r.captured()
 	}

@@ -40,7 +40,7 @@ type Keeper struct {
 // than one run may join.
 func New(c proxy.Config) *Keeper {
 	c.Listen, c.Admin, c.Open, c.TLS = "127.0.0.1:0", proxy.Off, false, nil
-	c.Forward, c.Bounds.Stall = proxy.Forward{}, Forever
+	c.Forward, c.Bounds.Stall, c.SentOfClients = proxy.Forward{}, Forever, true
 	k := &Keeper{}
 	c.Beside.Warn = k.warn
 	k.base = c
@@ -71,9 +71,12 @@ func (k *Keeper) Join(r *Run) error {
 		}
 	}
 	k.number++
-	r.begin(k.number)
+	if err := r.begin(k.number); err != nil {
+		return err
+	}
 	upstreams := k.with(r.Upstreams)
 	if err := k.applyLocked(append(slices.Clone(k.runs), r), upstreams); err != nil {
+		r.client.Sent.Close()
 		return err
 	}
 	k.upstreams, k.runs = upstreams, append(k.runs, r)

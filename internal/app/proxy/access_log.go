@@ -6,7 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/transport"
 )
 
 // log writes the line of a request. It leaves out the query and the header: both may have keys in
@@ -62,6 +65,31 @@ func (v *visit) causes() (all []slog.Attr) {
 		}
 	}
 	return all
+}
+
+// openSent opens the file of attempts.
+func (p *Proxy) openSent() (err error) {
+	c := &p.config
+	if c.Sent == "" {
+		return nil
+	}
+	if p.sent, err = journal.OpenSentLog(c.Sent, c.Log); err != nil {
+		return &ConfigError{Field: "Sent", Err: err}
+	}
+	return nil
+}
+
+// settled writes the line of an attempt for an audit.
+func settled(a transport.Attempt, o limit.Outcome) {
+	v := visitOf(a.Request.Context())
+	ofProxy, ofClient := v.proxy.sent, v.client.Sent
+	if ofProxy == nil && ofClient == nil {
+		return
+	}
+	line := journal.SentLine{Upstream: v.upstream.Name, Client: v.client.Name, Method: shortened(v.in.Method),
+		Path: v.path()}
+	ofProxy.Add(line, &a, &o)
+	ofClient.Add(line, &a, &o)
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

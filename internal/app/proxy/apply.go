@@ -52,7 +52,7 @@ func (p *Proxy) applyLocked(c Config) error {
 		return errors.New("this proxy is not Live: its configuration cannot be changed")
 	}
 	c.Live, c.Flags, c.Log, c.Access = true, was.config.Flags, was.config.Log, was.config.Access
-	c.Dial, c.Shared = was.config.Dial, was.config.Shared
+	c.Dial, c.Shared, c.SentOfClients = was.config.Dial, was.config.Shared, was.config.SentOfClients
 	c, err := c.Checked()
 	if err == nil {
 		err = was.config.fixed(&c)
@@ -130,6 +130,7 @@ func (c *Config) fixed(next *Config) error {
 		was, now any
 	}{
 		{"Listen", c.Listen, next.Listen}, {"Admin", c.Admin, next.Admin}, {"State", c.State, next.State},
+		{"Sent", c.Sent, next.Sent},
 		{"Handover", c.Handover, next.Handover},
 		{"Forward", c.Forward, next.Forward},
 		{"Metrics.Listen", c.Metrics.Listen, next.Metrics.Listen}, {"Metrics.Names", c.Metrics.Names, next.Metrics.Names},

@@ -31,8 +31,9 @@ type common struct {
 	former    []former // under applying
 	turns     turns
 	clientele *clientele
-	state     *state       // nil: no state file
-	keepable  atomic.Int64 // how many more bytes of bodies may be kept
+	state     *state           // nil: no state file
+	sent      *journal.SentLog // nil: no file of attempts
+	keepable  atomic.Int64     // how many more bytes of bodies may be kept
 	stopping  atomic.Bool
 	heir      atomic.Pointer[heir] // the next process, if that has taken over
 	drained   atomic.Bool          // no request waits any more
@@ -60,10 +61,14 @@ func New(c Config) (*Proxy, error) {
 		common: &common{clientele: all, flushes: send.NewWatch(flushed), interims: send.NewWatch(interimEvery), mounts: map[string]http.Handler{},
 			batches: map[string]*jobs.Store{}}}
 	p.keepable.Store(c.Bounds.KeptInAll)
+	if err := p.openSent(); err != nil {
+		return nil, err
+	}
 	if note := newBeside(&c); c.State != "" || note != nil {
 		path := cmp.Or(c.State, note.path())
 		if p.state, err = openState(path, c.kept(), c.slowest(), c.Taken, c.Log, c.clock); err != nil {
 			note.drop()
+			p.sent.Close()
 			return nil, &ConfigError{Field: "State", Err: err}
 		}
 		note.of(p.common)
@@ -214,6 +219,7 @@ func (p *Proxy) close() {
 	if p.state != nil {
 		p.state.close()
 	}
+	p.sent.Close()
 }
 
 // kept is how long the state file keeps a sent request. A live configuration may later get a longer

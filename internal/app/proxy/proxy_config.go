@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/daemon"
+	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/app/sharestore"
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/secret"
@@ -76,6 +77,10 @@ type Config struct {
 	// State is the file for sent requests that may still count, so that a restart forgets no
 	// window. If empty, none.
 	State string
+	// Sent is the file that gets a line of each attempt: see journal.SentLog. If empty, none.
+	Sent string
+	// SentOfClients says that clients have a Sent of their own, or will have one by Apply.
+	SentOfClients bool
 	// Handover is the path of the Unix socket by which the next process takes over without a drop. If
 	// empty, State and .sock; without State, there is none. "off": none.
 	Handover string
@@ -201,6 +206,8 @@ type Client struct {
 	// Models are the models that the client may use, as requests name them. A * stands for any text.
 	// If nil, all.
 	Models []string
+	// Sent gets the attempts of the client's requests, beside the file Config.Sent. If nil, none.
+	Sent *journal.SentLog
 	// MaySayCost lets the client choose the resource of its requests, and lower their cost, with
 	// FieldCost. Every client may raise a cost.
 	MaySayCost bool

@@ -94,6 +94,9 @@ func (u *Upstream) settings(c *Config) transport.Config {
 		CheckRetry: again, Begins: begins, Ended: ended, MaxWait: maxWait, Client: asker,
 		Partition: partitionOf,
 	}
+	if c.Sent != "" || c.SentOfClients {
+		t.Settled = settled
+	}
 	for i := range u.Targets {
 		t.Targets = append(t.Targets, u.target(i))
 	}

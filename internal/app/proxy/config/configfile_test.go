@@ -58,6 +58,7 @@ final_only: true
 grace: 1m
 state: proxy.state
 handover: proxy.sock
+sent: sent.jsonl
 bounds: {header: 32KiB, body: none, kept: 1MiB, kept_in_all: 64MiB, frozen: 8MiB, connections: 100, header_timeout: 5s, idle_timeout: 1m, stall: 20s}
 clients:
   header: X-Client
@@ -141,7 +142,7 @@ func TestEverything(t *testing.T) {
 	want := proxy.Config{
 		Listen: "127.0.0.1:7000", Forward: proxy.Forward{Listen: "127.0.0.1:7002", Bundle: "ca.pem", Tunnels: "none"},
 		Metrics: proxy.Metrics{Listen: "127.0.0.1:7003", Names: true, Token: &abc},
-		Admin:   proxy.Off, Open: true, MaxWait: 30 * time.Second, FinalOnly: true, Grace: time.Minute, State: "proxy.state", Handover: "proxy.sock",
+		Admin:   proxy.Off, Open: true, MaxWait: 30 * time.Second, FinalOnly: true, Grace: time.Minute, State: "proxy.state", Handover: "proxy.sock", Sent: "sent.jsonl",
 		Bounds: proxy.Bounds{Header: 32 << 10, Body: -1, Kept: 1 << 20, KeptInAll: 64 << 20, Frozen: 8 << 20, Connections: 100, HeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, Stall: 20 * time.Second},
 		Clients: proxy.Clients{Header: "X-Client", Most: 50, Default: proxy.Client{Weight: 0.5, MaxWaiting: 10}, List: []proxy.Client{
 			{Name: "alice", Keys: []proxy.KeyHash{proxy.HashKey(clients), abc}, Weight: 2, HeadStart: 10 * time.Second, Reserve: 0.25, InFlight: 4, Models: []string{"gpt-4o", "claude-*"}, MaxWaiting: 500, MaxWait: -1, Limits: []rate.Limit{
@@ -352,7 +353,7 @@ func TestErrors(t *testing.T) {
 		{one + "metrics: 127.0.0.1\n", []string{`metrics.listen: "127.0.0.1", expected HOST:PORT`}},
 		{one + "metrics: {names: true}\n", []string{"listen is missing in metrics"}},
 		{one + "metrics: {listen: \"127.0.0.1:7003\", token: hunter2}\n", []string{"expected sha256:"}},
-		{one + "lisen: x\n", []string{`proxy.yaml:4:1: "lisen" is not known: want version, listen, admin, metrics, forward, open, tls, max_wait, final_only, grace, state, handover, share, bounds, clients, upstreams; did you mean listen?`}},
+		{one + "lisen: x\n", []string{`proxy.yaml:4:1: "lisen" is not known: want version, listen, admin, metrics, forward, open, tls, max_wait, final_only, grace, state, sent, handover, share, bounds, clients, upstreams; did you mean listen?`}},
 		{one + "listen: 7878\n", []string{`proxy.yaml:4:9: listen: "7878", expected HOST:PORT such as 127.0.0.1:7878`}},
 		{one + "listen: 0.0.0.0:7878\n", []string{`proxy.yaml:4:9: listen: 0.0.0.0:7878 can be reached from other machines`}},
 		{one + "admin: 0.0.0.0:7879\n", []string{`proxy.yaml:4:8: admin: 0.0.0.0:7879 can be reached from other machines`}},

@@ -52,6 +52,7 @@ func configFields() []yamlfile.Field {
 		key("final_only", yes, "no interim answers (1xx) to clients in line, since a server in front does not pass them on"),
 		key("grace", span, "how long those that wait may go on when the proxy stops (default 0)"),
 		key("state", aText, "a file for what was sent and still counts, so that a restart forgets no window"),
+		key("sent", aText, "a file that gets a line of each attempt, to prove afterwards that each limit was kept"),
 		key("handover", aText, "a Unix socket by which the next process takes over without a drop (default: state and .sock); "+
 			"off: none"),
 		key("share", yamlfile.Struct(storeFields), "limits are shared with other proxies, and runs, by a store"),
