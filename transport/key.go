@@ -224,10 +224,7 @@ func (t *Transport) outLocked(k *key, era uint64, why string) {
 	k.since = time.Now()
 	t.closeAccountLocked(k.account)
 	t.log.Warn("key is out", "key", k.Name, "why", why)
-	kind := observe.EventBanned
-	if why == observe.KeyDenied {
-		kind = observe.EventDenied
-	}
+	kind := map[bool]string{true: observe.EventDenied, false: observe.EventBanned}[why == observe.KeyDenied]
 	t.note(kind, Partition{Key: k.Name}, "no request goes with the key any more: "+k.why(why))
 }
 
