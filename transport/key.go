@@ -123,8 +123,7 @@ func (t *Transport) takeKeys(keys []Key) error {
 			a.limit = k.Limit
 		}
 		a.ordered, a.alone, a.gap = a.ordered || k.Ordered, a.alone || k.Ordered && k.Gap == 0, max(a.gap, k.Gap)
-		in := keyring.Key(i)
-		a.keys, t.keys = append(a.keys, in), append(t.keys, &key{Key: k, in: in, account: a})
+		a.keys, t.keys = append(a.keys, keyring.Key(i)), append(t.keys, &key{Key: k, in: keyring.Key(i), account: a})
 	}
 	if len(keys) > 0 && t.config.Organization != nil {
 		return errors.New("transport: Keys and Organization are set: whose a key is says its Account")
