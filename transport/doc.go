@@ -89,8 +89,6 @@
 //	prepare.go             which limits a request counts in; its tokens, or why none are counted;
 //	                       an SDK's retries
 //	host_charges.go        what a request costs by the charges of its host, and in which resource
-//	wrong_charges.go       a charge that answers show to be wrong: the log line; what waiting ones
-//	                       cost
 //	shape.go               costs that only answers tell, as of GraphQL: by shape of request, and
 //	                       who waits for the first
 //	acquire.go             the wait for one permit of all limits; a cost too large is lowered;
@@ -100,6 +98,8 @@
 //	judge.go               what an answer proves: repeat or not, key at fault, resource;
 //	                       CheckRetry
 //	denied.go              requests that are denied in a row, with all keys or their own
+//	wrong_charges.go       a charge or a limit that answers show to be wrong: the log line; what
+//	                       waiting ones cost
 //	settle.go              what each limit learns of an answer; a 503's Retry-After keeps its host
 //	                       alone away
 //	price.go               limits of money: the cost of a request by Config.Price, before and

@@ -61,9 +61,7 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 			v.Outcome.Metered, v.Outcome.Actual = true, cost
 		}
 	}
-	if s.seen.IsOpen() {
-		s.notice()
-	}
+	s.notice()
 	s.ofOthers()
 	if v.Shown != nil {
 		s.way.server.dialect.Store(&v.Shown)

@@ -57,6 +57,7 @@ type node struct {
 	down   atomic.Bool     // the host was down at the latest look
 	heads  atomic.Bool     // it is down, and a HEAD may show that it is back: see headFirst
 	mute   atomic.Bool     // a HEAD got no answer in this outage
+	stated atomic.Int64    // which limits the latest answer stated, as one number
 	cause  error           // of the outage
 
 	// Of a host, guarded by the Transport's lock:

@@ -34,7 +34,7 @@ type sent struct {
 	entry   int64         // in Config.Recorder
 	end     *end          // for Config.Settled; nil: nobody asks
 	req     *http.Request
-	seen    costs.Seen
+	seen    *costs.Seen // nil: it did not begin, as most do not
 	settled atomic.Bool
 	heeded  bool
 	more    bool // it waited with more than its cost at its target
@@ -60,9 +60,9 @@ func (c *call) begin(number int) (s *sent, began time.Time) {
 	}
 	s.wire.Leave, c.begun = s, true
 	s.leaf.active.Add(1)
-	if s.rows {
-		p, _ := s.partition()
-		s.seen = s.t.notices.Began(p.Host, p.Key, s.t.config.MaxPartitions)
+	if p, _ := s.partition(); s.rows || s.t.notices.Reads(p.Host) {
+		seen := s.t.notices.Began(p.Host, p.Key, s.cost, s.t.config.MaxPartitions)
+		s.seen = &seen
 	}
 	c.t.attempts.Add(1)
 	if number > 1 {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/core/ability"
-	"github.com/paceline-go/paceline/internal/send/costs"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -25,9 +24,7 @@ func (s *sent) settle(o limit.Outcome) {
 	if s.finds != nil { // those that wait for its cost must find that in the limits: see TestUnknownRoutes
 		defer s.t.shapes.Ends(s.finds)
 	}
-	if s.seen != (costs.Seen{}) { // it began, as few do
-		s.t.notices.Ends(&s.seen)
-	}
+	s.t.notices.Ends(s.seen)
 	if s.more && o.Result == limit.Accepted && !o.Metered {
 		o.Metered, o.Actual = true, s.cost
 	}

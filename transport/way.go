@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"github.com/paceline-go/paceline"
+	"github.com/paceline-go/paceline/internal/send/costs"
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 )
 
@@ -170,4 +173,17 @@ func (l *leaf) distinct(yield func(*node) bool) {
 			}
 		}
 	}
+}
+
+// configured returns the configured limits of the server, by their scopes.
+func (w *way) configured() (all []costs.Configured) {
+	w.server.t.group.Update(func(mono.Time) {
+		for _, n := range w.nodes[:w.count] {
+			if own := n.stack.Own(); own != nil && n.partition.Scope != ScopeClient {
+				rules, _ := limit.Rates(own)
+				all = append(all, costs.Configured{Scope: n.partition.Scope, Rules: rules})
+			}
+		}
+	})
+	return all
 }

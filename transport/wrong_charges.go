@@ -2,9 +2,13 @@ package transport
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/send/costs"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
+	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
 )
@@ -12,11 +16,24 @@ import (
 // notice looks at what an answer states of the use of limits. A wrong charge is logged once, with the line of a
 // file that mends it.
 func (s *sent) notice() {
+	s.tellHigher()
+	slow := false
+	if s.seen.IsOpen() {
+		slow = s.compares()
+	} else {
+		slow = s.t.notices.FirstUse(s.leaf.partition.Host, &s.verdict)
+	}
+	if slow {
+		s.beginSlowly()
+	}
+	if !s.rows || !s.seen.IsOpen() {
+		return
+	}
 	if s.first && s.verdict.Result == limit.Accepted {
 		s.t.shapes.Learn(s.finds, s.cost)
 	}
 	is := s.charged()
-	if !s.t.notices.Answered(&s.seen, is, &s.verdict, &s.cost, s.first) {
+	if !s.t.notices.Answered(s.seen, is, &s.verdict, &s.cost, s.first) {
 		return
 	}
 	cost, _ := s.t.notices.Taught(is)
@@ -25,6 +42,65 @@ func (s *sent) notice() {
 		worth = classify.CostOf(s.row.Cost)
 	}
 	s.tell(is.Mends(), worth, cost)
+}
+
+// compares compares what the answer states as used with the configured limits. A limit that counts another
+// thing is logged once.
+func (s *sent) compares() (slow bool) {
+	if !slices.ContainsFunc(s.verdict.Said.Limits, func(l provider.ServiceLimit) bool { return l.Used.OK }) {
+		return false
+	}
+	wrong, slow := s.t.notices.Compares(s.seen, &s.verdict, s.cost, s.way.configured())
+	for i := range wrong {
+		w := &wrong[i]
+		said, charge := w.Says(), fmt.Sprintf("{on: %q, cost: %q}", s.charged().Mends(), w.Charge())
+		s.t.log.Warn("a limit counts another thing than its server", "partition", s.leaf.partition, "limit", w.Limit(),
+			"why", said, "put into limits", w.Mends(), "put into charges", charge,
+			"now", "no more goes than answers say is left")
+		s.t.note(observe.EventWrong, s.leaf.partition, said)
+	}
+	return slow
+}
+
+// tellHigher logs once that the server states a limit below a configured one. No more goes than answers say is left.
+func (s *sent) tellHigher() {
+	v := &s.verdict
+	if len(v.Said.Policies) == 0 {
+		return
+	}
+	news := int64(0) // what limits are stated, and whether their windows are known
+	for i := range v.Said.Policies {
+		p := &v.Said.Policies[i]
+		news = news*31 + p.Limit + min(int64(p.Window), 1)
+	}
+	if s.way.server.stated.Swap(news) == news {
+		return
+	}
+	for _, h := range costs.Highest(v, s.way.configured()) {
+		said := h.Says()
+		if p := s.leaf.partition; s.t.first(said, Partition{Host: p.Host, Key: p.Key}) {
+			s.t.log.Warn("the server states a lower limit", "partition", p, "why", said, "put into limits", h.Mends(), "now",
+				"no more goes than answers say is left")
+			s.t.note(observe.EventWrong, p, said)
+		}
+	}
+}
+
+// beginSlowly lets few requests be in flight at first: the server counts more than we do, and why is not known yet.
+func (s *sent) beginSlowly() {
+	var all []*paceline.Limit
+	for _, n := range s.way.nodes[:s.way.count] {
+		if n.partition.Scope != ScopeClient && n != s.t.shared {
+			all = append(all, n.limit)
+		}
+	}
+	s.t.group.Update(func(now mono.Time) {
+		for _, n := range s.way.nodes[:s.way.count] {
+			if own := n.stack.Own(); own != nil && n.partition.Scope != ScopeClient && n != s.t.shared {
+				n.stack.Begin(now)
+			}
+		}
+	}, all...)
 }
 
 // charged is the requests that have the charge of this one.

@@ -41,12 +41,23 @@ func (v *Verdict) OfResource(own string) (other string) {
 	if len(said.Limits) == limits {
 		return other
 	}
-	all := v.For(everybody)
-	v.Known, v.Remaining, v.Reset = all.Known, all.Remaining, all.Reset
+	v.rehint()
 	if v.Scope == provider.Resource {
 		v.Scope = provider.Route
 	}
 	return other
+}
+
+// Add lets the answer state a limit more.
+func (v *Verdict) Add(l provider.ServiceLimit) {
+	v.Said.Limits = append(v.Said.Limits, l)
+	v.rehint()
+}
+
+// rehint finds what is left from changed statements.
+func (v *Verdict) rehint() {
+	all := v.For(everybody)
+	v.Known, v.Remaining, v.Reset = all.Known, all.Remaining, all.Reset
 }
 
 // hints adds the remainders of limits to an outcome, for the scopes that has reports. For each unit

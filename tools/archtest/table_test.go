@@ -75,7 +75,7 @@ var Table = []Package{
 
 	// What an attempt proves. It is arithmetic like the core, but quota's words need modules of others.
 	{Name: "provider/classify", Ours: "limit internal/core/dispatch provider internal/text", Std: pure + " bytes context crypto/tls crypto/x509 net net/http syscall"},
-	{Name: "internal/send/costs", Ours: "limit provider provider/classify", Std: "container/list encoding/json fmt hash/maphash maps strings sync sync/atomic"},
+	{Name: "internal/send/costs", Ours: "internal/text/rate limit provider provider/classify", Std: "container/list encoding/json fmt hash/maphash maps strings sync sync/atomic time"},
 
 	// Text of strangers, and what is not for them.
 	{Name: "internal/secret", Core: true, Std: pure + " bytes encoding/base64 encoding/json html net net/url unicode unicode/utf8"},

@@ -120,8 +120,8 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 		patience := time.AfterFunc(trialPatience, func() { r.trials.set(j.r.Estimate.Model, right, "") })
 		defer patience.Stop()
 	}
-	if k := r.c.prices; k.any && j.hop.Count == 0 && !j.hop.Foreign {
-		j.seen = k.notices.Began(j.r.URL.Host, key.Name, mostNoticed)
+	if k := r.c.prices; (k.any || len(r.c.Limits) > 0) && j.hop.Count == 0 && !j.hop.Foreign {
+		j.seen = k.notices.Began(j.r.URL.Host, key.Name, j.r.Cost, mostNoticed)
 		defer k.notices.Ends(&j.seen)
 	}
 	before := j.res // of the attempt before

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
@@ -97,11 +98,44 @@ func (k *charging) lower(q *format.Request) {
 	}
 }
 
+// compares compares what an answer states as used with the limits of the run. A limit that counts another thing
+// is said once. It reports whether the load is to begin slowly.
+func (r *judge) compares(j *job, v *classify.Verdict) (slow bool) {
+	if len(v.Said.Limits) == 0 && len(v.Said.Policies) == 0 {
+		return false
+	}
+	own := costs.Configured{Scope: provider.Key}
+	for _, l := range j.group.limits() {
+		own.Rules = append(own.Rules, limit.Rule{Name: l.Text, Unit: l.Unit, N: l.N, Per: l.Per})
+	}
+	for _, h := range costs.Highest(v, []costs.Configured{own}) {
+		if says := h.Says(); r.teller.IsFirst(says) {
+			r.teller.Say("%s: %s. The run keeps to what answers say is left", says, r.c.flagOf(&h))
+		}
+	}
+	wrong, slow := r.c.prices.notices.Compares(&j.seen, v, j.r.Cost, []costs.Configured{own})
+	for i := range wrong {
+		w, on := &wrong[i], charged(j.r).Mends()
+		r.teller.Say("%s: --limit '%s' --charge '%s=%s' counts as it does. The run keeps to what answers state", w.Says(),
+			w.Mends(), on, w.Charge())
+	}
+	return slow
+}
+
+// flagOf returns the flag for a limit that the server states.
+func (c *Config) flagOf(h *costs.Higher) string {
+	words := map[limit.Unit]string{limit.Requests: "rpm", limit.Tokens: "tpm", limit.Input: "itpm", limit.Output: "otpm"}
+	if flag := words[h.Stated.Unit]; c.Meter != nil && flag != "" && h.Stated.Per == time.Minute {
+		return fmt.Sprintf("--%s %d", flag, h.Stated.N)
+	}
+	return fmt.Sprintf("--limit '%s'", h.Mends())
+}
+
 // noticed looks at what an answer states of the use of limits. A wrong charge is said once, and requests that
 // wait cost what was found.
 func (r *judge) noticed(j *job, v *classify.Verdict) {
 	is := charged(j.r)
-	if !r.c.prices.notices.Answered(&j.seen, is, v, &j.r.Cost, false) {
+	if !r.c.prices.any || !r.c.prices.notices.Answered(&j.seen, is, v, &j.r.Cost, false) {
 		return
 	}
 	cost, _ := r.c.prices.notices.Taught(is)

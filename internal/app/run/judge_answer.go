@@ -126,10 +126,13 @@ var outWords = map[string]string{"": "is banned", observe.KeyBanned: "is banned"
 // answer is the part of judge that does not depend on the host of the answer.
 func (r *judge) answer(j *job) (ans pool.Answer) {
 	v := r.verdict(j)
+	slow := false
 	if j.seen.IsOpen() {
+		slow = r.compares(j, &v)
 		r.noticed(j, &v)
 	}
 	ans = r.judged(j, &v)
+	ans.Slow = slow
 	if ans.Result == v.Result {
 		r.divide(j, &v, &ans)
 	}

@@ -34,6 +34,10 @@ func (r *Run) newPools() error {
 	return nil
 }
 
+// crowd is how many requests in flight may be sent at once before anything is known. If more may, the first goes alone:
+// its answer may show that the server counts more than the limit does, and a crowd would be refused together.
+const crowd = 32
+
 // newPool makes the group's Pool. It first replays the history into the limiters, since the sends
 // of an earlier process still count.
 func (g *group) newPool() error {
@@ -47,7 +51,7 @@ func (g *group) newPool() error {
 		if r.organizations.together || keys[i].Apart {
 			keys[i].Limiter, keys[i].Resource, keys[i].Shared = nil, nil, g.shares(i)
 		}
-		if len(keys) > 1 {
+		if len(keys) > 1 || r.flights.Most() > crowd && !g.knowsNothing() {
 			keys[i].Trial = trialPatience
 		}
 		if r.c.nonces {

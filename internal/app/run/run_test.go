@@ -323,6 +323,7 @@ func TestWhy(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) { <-release })
 	b := newBench(t)
 	b.config.Limits = []format.Rate{{N: 2, Per: time.Hour, Text: "2/h"}, {N: 1000, Per: time.Second, Text: "1000/s"}}
+	b.config.Concurrency = crowd // with more, the first answer would be waited for
 	b.drain = func(r *Run) {
 		wait := func(done int, want string) Progress {
 			for range 2000 {

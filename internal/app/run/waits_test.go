@@ -18,6 +18,7 @@ import (
 func TestResultsSayWhatWasWaitedFor(t *testing.T) {
 	srv, _ := counting(t, func(http.ResponseWriter, *http.Request) {})
 	b := newBench(t)
+	b.config.Concurrency = crowd // with more, the first answer would be waited for
 	b.config.Limits = []format.Rate{{N: 2, Per: 200 * time.Millisecond, Text: "2/200ms"}}
 	got := b.run(requests(4, srv.URL)...)
 	for id, waited := range map[string]bool{"r0": false, "r1": false, "r2": true, "r3": true} {

@@ -185,6 +185,9 @@ type Answer struct {
 	Capacity limit.Cost
 	// Stated is the answer's statements about limits, for a Limiter that learns from them: see ability.State.
 	Stated []limit.Rule
+	// Slow lets the limits of the key begin slowly: one request first, and each that is answered makes room for one
+	// more. It is for an answer that shows that the server counts more than was known.
+	Slow bool
 	// Resource is what the answer says to the limits of the request's resource; without one, to the Shared
 	// of a key that is Apart. The Outcome is then for the key alone. If nil, the Outcome is for the key
 	// and its Shared, and the answer says nothing of a resource.
@@ -417,6 +420,9 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) (e queue.Ended) 
 	sent := d.settle(now, k, &a, &ans)
 	learned, contains := uint64(0), ans.Capacity != limit.Cost{}
 	for _, g := range k.limits() {
+		if ans.Slow {
+			g.Begin(now)
+		}
 		switch {
 		case !contains:
 		case a.part.limits == nil:

@@ -23,7 +23,7 @@ func used(n int64) *classify.Verdict {
 // ask sends a request by itself, which counts with a weight of 1, and gets an answer.
 func ask(n *costs.Notices, v *classify.Verdict, first bool) (wrong bool) {
 	cost := limit.Cost{limit.Requests: 1, limit.Weight: 1}
-	seen := n.Began("api.test", "a", 10)
+	seen := n.Began("api.test", "a", limit.One, 10)
 	return n.Answered(&seen, depth, v, &cost, first)
 }
 
@@ -51,7 +51,7 @@ func TestTwoEqualStepsMend(t *testing.T) {
 func TestOthersInFlightProveNothing(t *testing.T) {
 	var n costs.Notices
 	ask(&n, used(5), false)
-	other := n.Began("api.test", "a", 10)
+	other := n.Began("api.test", "a", limit.One, 10)
 	for _, c := range []int64{10, 15, 20} {
 		if ask(&n, used(c), false) || weight(&n) != 0 {
 			t.Errorf("%d used: %d is believed", c, weight(&n))

@@ -55,6 +55,9 @@ type steps struct {
 	inFlight int
 	began    uint64 // how many attempts have begun
 	last     map[statement]usedAt
+	uses     map[statement]*use
+	counted  limit.Cost // of all that began
+	open     limit.Cost // of those in flight
 }
 
 // statement names what is stated: the usage of one limit.
@@ -73,6 +76,7 @@ type usedAt struct {
 type Seen struct {
 	by    [2]seenBy
 	alone [2]bool // beside by, where it takes less memory of each attempt
+	cost  limit.Cost
 }
 
 type seenBy struct {
@@ -80,12 +84,12 @@ type seenBy struct {
 	seq uint64
 }
 
-// IsOpen reports whether the attempt began, and did not end.
-func (s *Seen) IsOpen() bool { return s.by[0].of != nil }
+// IsOpen reports whether the attempt began, and did not end. A nil Seen never began.
+func (s *Seen) IsOpen() bool { return s != nil && s.by[0].of != nil }
 
 // Began notes an attempt with a key at a host that has charges. Pass the result to Answered or Ends. most
 // bounds the keys, and the hosts, that are kept in mind.
-func (n *Notices) Began(host, key string, most int) (seen Seen) {
+func (n *Notices) Began(host, key string, cost limit.Cost, most int) (seen Seen) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.keys == nil {
@@ -101,8 +105,12 @@ func (n *Notices) Began(host, key string, most int) (seen Seen) {
 	for i, k := range [...]*steps{ofKey, ofHost} {
 		k.inFlight++
 		k.began++
+		for u := range cost {
+			k.counted[u], k.open[u] = k.counted[u]+cost[u], k.open[u]+cost[u]
+		}
 		seen.by[i], seen.alone[i] = seenBy{k, k.began}, k.inFlight == 1
 	}
+	seen.cost = cost
 	return seen
 }
 
@@ -133,9 +141,18 @@ func (n *Notices) Ends(seen *Seen) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for i := range seen.by {
-		seen.by[i].of.inFlight--
-		seen.by[i].of = nil
+	seen.close()
+}
+
+// close notes the end of an attempt.
+func (s *Seen) close() {
+	for i := range s.by {
+		k := s.by[i].of
+		for u := range s.cost {
+			k.open[u] -= s.cost[u]
+		}
+		k.inFlight--
+		s.by[i].of = nil
 	}
 }
 
@@ -177,13 +194,7 @@ func (n *Notices) steps(seen *Seen, host string, v *classify.Verdict) (found [le
 		if !ok || u != limit.Weight && u != limit.Orders {
 			continue
 		}
-		if !n.states[host] && len(n.states) < mostLessons {
-			if n.states == nil {
-				n.states = map[string]bool{}
-			}
-			n.states[strings.Clone(host)] = true
-			n.read.Store(true)
-		}
+		n.reads(host)
 		used := l.Used.N
 		if !l.Used.OK {
 			if used = -l.Remaining.N; !l.Remaining.OK {
@@ -211,10 +222,22 @@ func (n *Notices) steps(seen *Seen, host string, v *classify.Verdict) (found [le
 		if !seen.alone[i] || k.of.began != k.seq || v.Result != limit.Accepted {
 			clear(k.of.last) // others may have been counted between this answer and the next
 		}
-		k.of.inFlight--
-		k.of = nil
 	}
+	seen.close()
 	return found, step
+}
+
+// reads notes that answers of a host state what is used, and reports whether that is new. The lock is held.
+func (n *Notices) reads(host string) bool {
+	if n.states[host] || len(n.states) >= mostLessons {
+		return false
+	}
+	if n.states == nil {
+		n.states = map[string]bool{}
+	}
+	n.states[strings.Clone(host)] = true
+	n.read.Store(true)
+	return true
 }
 
 // step takes in the step of a unit, with the lock held. It reports whether the cost was wrong, and was not
