@@ -300,6 +300,9 @@ func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Durati
 	at := s.way.nodes[s.way.at(v.Scope)]
 	t.noteRefused(s, v.Status, v.Said, at.partition)
 	pause := at.refused(&v.Said, v.Asked)
+	if v.Result == limit.Limited {
+		s.tellRefused(at, pause)
+	}
 	if pause > t.config.MaxRetryAfter {
 		v.Again = false
 		if v.Why == "" {

@@ -38,17 +38,18 @@ type node struct {
 	dialect   atomic.Pointer[provider.Dialect] // of any other host: the format of its answers
 	known     atomic.Pointer[known]            // the provider of the host; nil: unknown
 
-	pauses  int       // how many pauses have begun
-	retreat mono.Time // end of the latest logged retreat from an opt-in of the limit
-	misfit  mono.Time // end of the latest logged misfit of the limit
-	refusal provider.Refusal
-	out     bool // all keys of the account are out
-	denies  bool // the server denies requests with every key
-	said    []provider.Policy
-	takes   takes
-	least   float64     // the usage of a request that costs nothing in the counted units
-	money   atomic.Bool // it counts money
-	told    int         // what the log has of its money: 1: most is used, 2: all
+	pauses   int       // how many pauses have begun
+	retreat  mono.Time // end of the latest logged retreat from an opt-in of the limit
+	misfit   mono.Time // end of the latest logged misfit of the limit
+	refusal  provider.Refusal
+	refusals refusals // guarded by the Transport's lock
+	out      bool     // all keys of the account are out
+	denies   bool     // the server denies requests with every key
+	said     []provider.Policy
+	takes    takes
+	least    float64     // the usage of a request that costs nothing in the counted units
+	money    atomic.Bool // it counts money
+	told     int         // what the log has of its money: 1: most is used, 2: all
 
 	// Of a host:
 	rooms  map[string]*room // by model; guarded by the Transport's lock
