@@ -55,6 +55,12 @@ type WaitError struct {
 	Oldest    time.Duration
 }
 
+// InVain reports whether it waited for its turn until its deadline. No later instant was foreseen: others, whose
+// ends nobody knows, kept it from going.
+func (e *WaitError) InVain() bool {
+	return e.Waited > 0 && errors.Is(e.Reason, ErrDeadline) && !e.Ready.After(e.Deadline)
+}
+
 // refusedLocked returns the error of w, which was refused.
 func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *WaitError {
 	t := &w.ticket

@@ -94,6 +94,12 @@ type Error struct {
 	cause  string     // what stood in the way, if that is no limit: a host that is down, a store
 }
 
+// inVain reports whether it waited until its deadline, and no later instant was foreseen.
+func (e *Error) inVain() bool {
+	w, ok := errors.AsType[*paceline.WaitError](e.Err)
+	return ok && w.InVain()
+}
+
 // in is when the request could go, from the instant of its failure.
 func (e *Error) in() string {
 	if e.failed.IsZero() {
@@ -137,7 +143,7 @@ func (e *Error) Error() string {
 		if e.Name != "" && e.Name != e.Unit.String() {
 			s += " (" + e.Name + ")"
 		}
-	case e.MaxWait > 0 && !e.Ready.IsZero():
+	case e.MaxWait > 0 && !e.Ready.IsZero() && !e.inVain():
 		s += fmt.Sprintf(": its turn comes %s at the earliest%s, and it waits for %s at most", e.in(), e.of(), text.Span(e.MaxWait))
 	case e.MaxWait > 0:
 		s += fmt.Sprintf(": it had no turn%s, and waits for %s at most", e.of(), text.Span(e.MaxWait))

@@ -372,6 +372,20 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
+// A call that waits in vain for a permit to be settled says so. Before, its turn "would come in 0 s", and it would wait
+// longer than that.
+func TestSaysThatAWaitWasInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, Config{Limits: limitsOf(t, "orders=1/s"), TTL: time.Minute})
+		c := d.program()
+		d.granted(c, ordersOne)
+		got := d.says(c, "/v1/acquire", `{"limit":"orders","max_wait":20}`)
+		if says := "the call waited 20 s and had no turn at orders; 0 others"; got.kind() != "wait-too-long" || !strings.Contains(got.Detail, says) {
+			t.Errorf("%+v, want %q", got, says)
+		}
+	})
+}
+
 // No client settles, renews or frees another's permit.
 func TestIDsAreOfTheirClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

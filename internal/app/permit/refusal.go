@@ -140,6 +140,9 @@ func (s *Server) noTurn(ctx context.Context, l *namedLimit, client string, err e
 	case e.Rule.Name == "pause" || e.Rule.Name == "hint":
 		x = refuse(http.StatusTooManyRequests, "paused", "%s is paused for %s more, as an answer asked for; the call "+
 			"would wait %s at most", l.Name, text.Span(wait), text.Span(most))
+	case e.InVain():
+		x = refuse(http.StatusTooManyRequests, "wait-too-long", "the call waited %s and had no turn at %s; %d others were "+
+			"ahead when it came, and permits that are not settled keep their places", text.Span(e.Waited), l.Name, e.Ahead)
 	default:
 		x = refuse(http.StatusTooManyRequests, "wait-too-long", "the turn at %s would come in %s, behind %d others; the "+
 			"call would wait %s at most", l.Name, text.Span(wait), e.Ahead, text.Span(most))

@@ -257,7 +257,8 @@ func (v *visit) noTurn(e *transport.Error) *refusal {
 		x.wait = max(time.Until(e.Ready), time.Millisecond)
 	}
 	x.limit, x.ahead = e.Name, e.Ahead
-	if w, ok := errors.AsType[*paceline.WaitError](e.Err); ok {
+	w, ok := errors.AsType[*paceline.WaitError](e.Err)
+	if ok {
 		v.waitsMore(paceline.WaitStats{Waited: w.Waited})
 	}
 	switch name := v.upstream.Name; {
@@ -315,6 +316,11 @@ func (v *visit) noTurn(e *transport.Error) *refusal {
 				"others", v.whoseLimit(e), x.limit, inWords(x.wait), x.ahead)
 		}
 		x.detail += fmt.Sprintf("; it would wait %s at most", inWords(v.patience.most))
+		if w != nil && w.InVain() {
+			x.detail = fmt.Sprintf("the request waited %s and had no turn at %s, by the limit %s of %s; %d others were ahead when "+
+				"it came, and those in flight keep their places until they end", inWords(w.Waited), name, x.limit,
+				v.whoseLimit(e), x.ahead)
+		}
 	}
 	return x
 }

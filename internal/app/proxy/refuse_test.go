@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -87,6 +88,26 @@ func TestRefusesLongWaits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A request that waits in vain for another one to end says so. Before, its turn "would come in no time", and it would wait
+// longer than that.
+func TestSaysThatAWaitWasInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conf := to(mustURL(t, "http://server.test"))
+		conf.Upstreams[0].InFlight = 1
+		x := virtual(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Minute) }), conf)
+		var first sync.WaitGroup
+		first.Go(func() { x.do("GET", "/", "") })
+		synctest.Wait()
+		resp, body := x.do("GET", "/", "", FieldMaxWait, "20")
+		p := refused(t, resp, body)
+		if says := "the request waited 20s and had no turn at server.test, by the limit 1 in flight"; p.Type != Kinds+"wait-too-long" ||
+			!strings.Contains(p.Detail, says) || strings.Contains(p.Detail, "would come") {
+			t.Errorf("%s, want %q", body, says)
+		}
+		first.Wait()
+	})
 }
 
 // A bound that is long enough is waited for, and the answer says how long.
