@@ -80,8 +80,8 @@ func (n *news) turned(p mono.Time, of *node.Node, fallback Fallback, err error) 
 	}
 }
 
-// short is the longest silence at a new store that is no warning. It is that of a limit by the
-// second.
+// short is the longest silence that is no warning to a process that joins others. It is that of a
+// limit by the second.
 const short = 10 * time.Second
 
 // silent notes, at p, that nothing is granted for a while.
@@ -92,8 +92,9 @@ func (n *news) silent(p mono.Time, q node.Quiet) {
 		return
 	}
 	level := slog.LevelWarn
-	// Several processes that begin together find this, and nothing is wrong then.
-	if q.For < short && (errors.Is(q.Why, node.ErrNew) || q.Why == nil && newcomer) {
+	// Several processes that begin together find this, and nothing is wrong then. The first of them says how
+	// long, why, and how that is ended.
+	if q.For < short && q.Why == nil && newcomer {
 		level = slog.LevelInfo
 	}
 	if q.Why == nil {

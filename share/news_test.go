@@ -93,7 +93,7 @@ func TestSplitIsSaid(t *testing.T) {
 		first := join()
 		seen := gate
 		time.Sleep(20 * time.Second)
-		first.expect(t, "at first", "INFO nothing is sent for ")
+		first.expect(t, "at first", " nothing is sent for ") // a warning of the one that came first
 		store.set(func() { store.away = errors.New("the store is away") })
 		time.Sleep(5 * time.Second)
 		first.expect(t, "without the store", `WARN nothing is sent beyond what was granted for 8 s, and then 1/2 of the limit until it can" limit=it error="the store is away"`)
@@ -133,7 +133,7 @@ func TestAnotherReasonIsSaid(t *testing.T) {
 		m, gate := member(t, share.Config{Store: store, Name: "it", Own: twenty, Logger: j.logger()})
 		defer m.Close(context.Background())
 		p, _ := take(t, gate) // in flight, so that turns go on
-		j.expect(t, "at first", "INFO nothing is sent for ")
+		j.expect(t, "at first", "WARN nothing is sent for ")
 		for _, why := range []string{"connection refused", "no route to host"} {
 			store.set(func() { store.away = errors.New(why) })
 			time.Sleep(10 * time.Second)
