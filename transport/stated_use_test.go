@@ -45,17 +45,21 @@ func (s *banning) answer(int, *http.Request) *http.Response {
 // the server counts 1 for each, nothing is said, and the limit is used in full.
 func TestALimitOfRequestsAtAServerOfWeight(t *testing.T) {
 	says := regexp.MustCompile(`put into limits"="1200 weight/m" "put into charges"="{on: \\"GET /klines\\", cost: \\"(9|10) w`)
-	for _, c := range []struct{ weight, clients, refused, served int }{
-		{10, 1, 0, 360}, {10, 16, 1, 360}, {1, 16, 0, 1200},
+	for _, c := range []struct {
+		weight, clients, refused, served int
+		unit                             limit.Unit
+	}{
+		{10, 1, 0, 360, limit.Requests}, {10, 16, 1, 360, limit.Requests}, {1, 16, 0, 1200, limit.Requests},
+		{10, 16, 1, 360, limit.Weight}, // in weight, and no charge says that a request has any
 	} {
-		t.Run(fmt.Sprint(c.weight, c.clients), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.weight, c.clients, c.unit), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 				s := &banning{weight: c.weight, most: 1200, used: map[time.Time]int{}}
 				tr := mustNew(t, transport.Config{Base: newBase(50*time.Millisecond, s.answer),
 					Logger: slog.New(slog.NewTextHandler(&log, nil)), Limit: func(p transport.Partition) limit.Limiter {
 						if p.Scope == provider.Key {
-							return rolling(t, 1200, time.Minute, limit.Requests)
+							return rolling(t, 1200, time.Minute, c.unit)
 						}
 						return nil
 					}})

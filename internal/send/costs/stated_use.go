@@ -69,7 +69,8 @@ func upwards(a, b int64) int64 { return (a + b - 1) / b }
 type Remark struct {
 	Rule limit.Rule // as configured
 	Unit limit.Unit // what the server counts
-	// From and Each are about how much of it for one in the unit of the Rule: From, if the limit is of the address, and
+	For  limit.Unit // what it is compared with: requests, or the Unit
+	// From and Each are about how much of it for one of what it is compared with: From, if the limit is of the address, and
 	// Each, if it is of the key.
 	From, Each int64
 }
@@ -83,12 +84,16 @@ func (r *Remark) Says() string {
 	if r.From < r.Each {
 		about = fmt.Sprintf("%d to %d", r.From, r.Each)
 	}
-	if r.Unit == r.Rule.Unit {
+	if r.Unit == r.For {
 		return fmt.Sprintf("the server counts about %s times the %v that counts here, or others use it, too", about,
 			r.Unit)
 	}
-	return fmt.Sprintf("the server counts a %v of about %s for each request, and %s counts 1, or others use it, too",
-		r.Unit, about, r.Limit())
+	ours := 1
+	if r.Unit == r.Rule.Unit {
+		ours = 0
+	}
+	return fmt.Sprintf("the server counts a %v of about %s for each request, and %s counts %d, or others use it, too",
+		r.Unit, about, r.Limit(), ours)
 }
 
 // Mends returns the limit that counts as the server does, as users write it.
@@ -117,7 +122,7 @@ type Configured struct {
 // many requests at once might then be more than the server takes. Call it before Answered.
 //
 // A limit in requests is compared with the weight that is used, if no limit of the request is in weight and
-// the server counts more than 1 for a request. If it states what is left, that holds, and
+// the server counts more than 1 for a request. So is one in weight whose requests have no charge. If it states what is left, that holds, and
 // otherwise the number of the limit is believed to be one of weight.
 func (n *Notices) Compares(seen *Seen, v *classify.Verdict, cost limit.Cost, all []Configured) (wrong []Remark, slow bool) {
 	if !seen.IsOpen() || v.Result != limit.Accepted {
@@ -138,10 +143,14 @@ func (n *Notices) Compares(seen *Seen, v *classify.Verdict, cost limit.Cost, all
 			if rule == nil {
 				continue
 			}
-			each, remark, early := seen.uses(&l, policy.Window, rule.Unit, cost)
+			unit := rule.Unit
+			if u == limit.Weight && seen[0].of.counted[unit] == 0 { // no charge says what a request weighs
+				unit = limit.Requests
+			}
+			each, remark, early := seen.uses(&l, policy.Window, unit, cost)
 			slow = slow || early
 			if remark != nil {
-				remark.Rule, remark.Unit = *rule, u
+				remark.Rule, remark.Unit, remark.For = *rule, u, unit
 				wrong = append(wrong, *remark)
 			}
 			left := int64(float64(rule.N)*(float64(policy.Window)/float64(rule.Per))) - l.Used.N
@@ -151,7 +160,7 @@ func (n *Notices) Compares(seen *Seen, v *classify.Verdict, cost limit.Cost, all
 			case l.Remaining.OK:
 				left = l.Remaining.N
 			}
-			v.Add(provider.ServiceLimit{Policy: rule.Name, Unit: unitOf(rule.Unit, l.Unit), Scope: all[c].Scope,
+			v.Add(provider.ServiceLimit{Policy: rule.Name, Unit: unitOf(unit, l.Unit), Scope: all[c].Scope,
 				Remaining: provider.Count{N: max(left, 0) / each, OK: true}, Reset: l.Reset, Whole: l.Whole})
 		}
 	}
