@@ -61,8 +61,7 @@ func (c *call) begin(number int) (s *sent, began time.Time) {
 	s.wire.Leave, c.begun = s, true
 	s.leaf.active.Add(1)
 	if p, _ := s.partition(); s.rows || s.t.notices.Reads(p.Host) {
-		seen := s.t.notices.Began(p.Host, p.Key, s.cost, s.t.config.MaxPartitions)
-		s.seen = &seen
+		s.seen = s.t.notices.Began(p.Host, p.Key, s.cost, s.t.config.MaxPartitions)
 	}
 	c.t.attempts.Add(1)
 	if number > 1 {

@@ -50,7 +50,7 @@ func (s *sent) compares() (slow bool) {
 	if !slices.ContainsFunc(s.verdict.Said.Limits, func(l provider.ServiceLimit) bool { return l.Used.OK }) {
 		return false
 	}
-	wrong, slow := s.t.notices.Compares(s.seen, &s.verdict, s.cost, s.way.configured())
+	wrong, slow := s.t.notices.Compares(s.seen, &s.verdict, s.way.configured())
 	for i := range wrong {
 		w := &wrong[i]
 		said, charge := w.Says(), fmt.Sprintf("{on: %q, cost: %q}", s.charged().Mends(), w.Charge())

@@ -54,7 +54,7 @@ type job struct {
 	refusals telling.Refusals
 	n        int64 // number of its send in the journal; 0: the journal has its answer
 	at       mono.Time
-	seen     costs.Seen
+	seen     *costs.Seen
 	waited   [2][]time.Duration // time waited for each cause, until it was submitted and until it was sent
 	res      sending.Response
 	row      *string // the row that Config.Shape made of the answer
@@ -122,7 +122,7 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	}
 	if k := r.c.prices; (k.any || len(r.c.Limits) > 0) && j.hop.Count == 0 && !j.hop.Foreign {
 		j.seen = k.notices.Began(j.r.URL.Host, key.Name, j.r.Cost, mostNoticed)
-		defer k.notices.Ends(&j.seen)
+		defer k.notices.Ends(j.seen)
 	}
 	before := j.res // of the attempt before
 	r.sender.Send(ctx, j.r, j.hop,

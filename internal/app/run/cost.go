@@ -113,7 +113,7 @@ func (r *judge) compares(j *job, v *classify.Verdict) (slow bool) {
 			r.teller.Say("%s: %s. The run keeps to what answers say is left", says, r.c.flagOf(&h))
 		}
 	}
-	wrong, slow := r.c.prices.notices.Compares(&j.seen, v, j.r.Cost, []costs.Configured{own})
+	wrong, slow := r.c.prices.notices.Compares(j.seen, v, []costs.Configured{own})
 	for i := range wrong {
 		w, on := &wrong[i], charged(j.r).Mends()
 		r.teller.Say("%s: --limit '%s' --charge '%s=%s' counts as it does. The run keeps to what answers state", w.Says(),
@@ -135,7 +135,7 @@ func (c *Config) flagOf(h *costs.Higher) string {
 // wait cost what was found.
 func (r *judge) noticed(j *job, v *classify.Verdict) {
 	is := charged(j.r)
-	if !r.c.prices.any || !r.c.prices.notices.Answered(&j.seen, is, v, &j.r.Cost, false) {
+	if !r.c.prices.any || !r.c.prices.notices.Answered(j.seen, is, v, &j.r.Cost, false) {
 		return
 	}
 	cost, _ := r.c.prices.notices.Taught(is)

@@ -24,7 +24,7 @@ func used(n int64) *classify.Verdict {
 func ask(n *costs.Notices, v *classify.Verdict, first bool) (wrong bool) {
 	cost := limit.Cost{limit.Requests: 1, limit.Weight: 1}
 	seen := n.Began("api.test", "a", limit.One, 10)
-	return n.Answered(&seen, depth, v, &cost, first)
+	return n.Answered(seen, depth, v, &cost, first)
 }
 
 func weight(n *costs.Notices) int64 {
@@ -57,8 +57,8 @@ func TestOthersInFlightProveNothing(t *testing.T) {
 			t.Errorf("%d used: %d is believed", c, weight(&n))
 		}
 	}
-	n.Ends(&other)
-	if n.Ends(&other); other.IsOpen() {
+	n.Ends(other)
+	if n.Ends(other); other.IsOpen() {
 		t.Error("an attempt is open after its end")
 	}
 	for i, c := range []int64{25, 30, 35} {

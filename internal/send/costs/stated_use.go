@@ -12,22 +12,23 @@ import (
 )
 
 // use compares the use of one limit, as answers of a window state it, with what counted here since the first of
-// them. What was in flight then counts, too. So a server that counts as we do never states more.
+// them. What was in flight when its attempt began counts, too. So a server that counts as we do never states more.
 type use struct {
 	first  point
 	latest point // with the most use in this window
 	jump   int64 // the most by which the use rose from one answer to the next: it may be a stranger's
-	// How much the server counts for what counts as one here, rounded up: at least, without the jump; at least; and at
-	// most, as what is in flight may not be counted yet, and what was in flight at first may have been.
-	least, about, most int64
-	sure               bool // about is close
-	said               bool
+	// more says that the server counts at least half as much again, without the jump. about and most are how much it
+	// counts for what counts as one here, rounded up: at least, and at most. What is in flight may not be counted yet, and
+	// what was in flight at first may have been. If sure, the two are close.
+	more, sure, said bool
+	about, most      int64
 }
 
-// point is an answer, and what counted here when it came.
+// point is an answer. Its use is of some instant between the beginning of its attempt and its end.
 type point struct {
 	used          int64
-	counted, open limit.Cost // what had begun, and the part of it in flight
+	counted, open limit.Cost // when the attempt began: what had begun, and the part of it in flight, without its own
+	after         limit.Cost // what had begun when the answer came
 	reset         time.Time
 }
 
@@ -40,23 +41,23 @@ func (s *use) takes(now point, window time.Duration, u limit.Unit) {
 	case s.first.reset.IsZero() || now.reset.After(s.first.reset.Add(window/2)):
 		s.first, s.latest, s.jump = now, now, 0
 		return
-	case now.used <= s.latest.used:
+	case now.used <= s.latest.used, now.reset.Before(s.first.reset.Add(-window / 2)): // late, or of the window before
 		return
 	}
 	s.jump = max(s.jump, now.used-s.latest.used)
 	s.latest = now
-	begun := now.counted[u] - s.first.counted[u]
+	begun := now.after[u] - s.first.counted[u]
 	if begun < s.first.open[u] { // too much may have counted before
 		if 2*now.open[u] <= s.first.open[u] {
 			s.first, s.jump = now, 0
 		}
 		return
 	}
-	counted, rose := begun+s.first.open[u], now.used-s.first.used
-	sure := begun >= 8*(s.first.open[u]+now.open[u])
-	if settled := begun - now.open[u]; counted >= enough && settled > 0 && (sure || !s.sure) {
-		s.least, s.about, s.most = upwards(rose-s.jump, counted), upwards(rose, counted), upwards(rose, settled)
-		s.sure = sure
+	counted, rose := begun+s.first.open[u], now.used-s.first.used // at most
+	settled := now.counted[u] - now.open[u] - s.first.after[u]    // at least
+	if sure := 8*(counted-settled) <= counted; counted >= enough && settled > 0 && (sure || !s.sure) {
+		s.more, s.sure = 2*(rose-s.jump) >= 3*counted, sure
+		s.about, s.most = upwards(rose, counted), upwards(rose, settled)
 	}
 }
 
@@ -124,7 +125,7 @@ type Configured struct {
 // A limit in requests is compared with the weight that is used, if no limit of the request is in weight and
 // the server counts more than 1 for a request. So is one in weight whose requests have no charge. If it states what is left, that holds, and
 // otherwise the number of the limit is believed to be one of weight.
-func (n *Notices) Compares(seen *Seen, v *classify.Verdict, cost limit.Cost, all []Configured) (wrong []Remark, slow bool) {
+func (n *Notices) Compares(seen *Seen, v *classify.Verdict, all []Configured) (wrong []Remark, slow bool) {
 	if !seen.IsOpen() || v.Result != limit.Accepted {
 		return nil, false
 	}
@@ -147,7 +148,7 @@ func (n *Notices) Compares(seen *Seen, v *classify.Verdict, cost limit.Cost, all
 			if u == limit.Weight && seen[0].of.counted[unit] == 0 { // no charge says what a request weighs
 				unit = limit.Requests
 			}
-			each, remark, early := seen.uses(&l, policy.Window, unit, cost)
+			each, remark, early := seen.uses(&l, policy.Window, unit)
 			slow = slow || early
 			if remark != nil {
 				remark.Rule, remark.Unit, remark.For = *rule, u, unit
@@ -195,27 +196,24 @@ func unitOf(u limit.Unit, stated provider.Unit) provider.Unit {
 
 // uses takes in the stated use of a limit. It returns how much of that a unit is at most; 1: no more than one. It also
 // returns what is to be said of that, if that is news, and whether the first statement is more than what has counted.
-func (s *Seen) uses(l *provider.ServiceLimit, window time.Duration, u limit.Unit, cost limit.Cost) (each int64,
-	news *Remark, early bool) {
+func (s *Seen) uses(l *provider.ServiceLimit, window time.Duration, u limit.Unit) (each int64, news *Remark, early bool) {
 	is := statement{l.Unit, l.Policy, l.Resource}
 	var of [2]*use
 	for i := range of {
-		k := s.by[i].of
+		k := s[i].of
 		if of[i] = k.use(is); of[i] == nil {
 			return 1, nil, false
 		}
 		if i == 0 {
 			early = of[i].first.reset.IsZero() && l.Used.N > k.counted[u]
 		}
-		now := point{used: l.Used.N, counted: k.counted, open: k.open, reset: l.Reset}
-		now.open[u] -= cost[u]
-		of[i].takes(now, window, u)
+		of[i].takes(point{l.Used.N, s[i].counted, s[i].open, k.counted, l.Reset}, window, u)
 	}
 	whose := 0
 	if l.Scope == provider.IP || provider.OfAddress(l.Resource) {
 		whose = 1
 	}
-	if of[whose].least <= 1 {
+	if !of[whose].more {
 		return 1, nil, early
 	}
 	if !of[1].said && of[whose].sure {

@@ -73,23 +73,22 @@ type usedAt struct {
 }
 
 // Seen is an attempt as the Notices see it: among those of its key, and among all at its host.
-type Seen struct {
-	by    [2]seenBy
-	alone [2]bool // beside by, where it takes less memory of each attempt
+type Seen [2]struct {
+	of    *steps // nil: it is not looked at, or over
+	seq   uint64
+	alone bool
 	cost  limit.Cost
-}
-
-type seenBy struct {
-	of  *steps // nil: it is not looked at, or over
-	seq uint64
+	// What had begun when it began, with its own, and the part of it in flight, without its own.
+	counted, open limit.Cost
 }
 
 // IsOpen reports whether the attempt began, and did not end. A nil Seen never began.
-func (s *Seen) IsOpen() bool { return s != nil && s.by[0].of != nil }
+func (s *Seen) IsOpen() bool { return s != nil && s[0].of != nil }
 
 // Began notes an attempt with a key at a host that has charges. Pass the result to Answered or Ends. most
 // bounds the keys, and the hosts, that are kept in mind.
-func (n *Notices) Began(host, key string, cost limit.Cost, most int) (seen Seen) {
+func (n *Notices) Began(host, key string, cost limit.Cost, most int) *Seen {
+	seen := &Seen{}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.keys == nil {
@@ -105,12 +104,13 @@ func (n *Notices) Began(host, key string, cost limit.Cost, most int) (seen Seen)
 	for i, k := range [...]*steps{ofKey, ofHost} {
 		k.inFlight++
 		k.began++
+		seen[i].open = k.open
 		for u := range cost {
 			k.counted[u], k.open[u] = k.counted[u]+cost[u], k.open[u]+cost[u]
 		}
-		seen.by[i], seen.alone[i] = seenBy{k, k.began}, k.inFlight == 1
+		seen[i].of, seen[i].seq, seen[i].alone, seen[i].cost = k, k.began, k.inFlight == 1, cost
+		seen[i].counted = k.counted
 	}
-	seen.cost = cost
 	return seen
 }
 
@@ -146,13 +146,13 @@ func (n *Notices) Ends(seen *Seen) {
 
 // close notes the end of an attempt.
 func (s *Seen) close() {
-	for i := range s.by {
-		k := s.by[i].of
-		for u := range s.cost {
-			k.open[u] -= s.cost[u]
+	for i := range s {
+		k := s[i].of
+		for u := range s[i].cost {
+			k.open[u] -= s[i].cost[u]
 		}
 		k.inFlight--
-		s.by[i].of = nil
+		s[i].of = nil
 	}
 }
 
@@ -201,25 +201,25 @@ func (n *Notices) steps(seen *Seen, host string, v *classify.Verdict) (found [le
 				continue
 			}
 		}
-		at, alone := &seen.by[0], seen.alone[0]
+		at := &seen[0]
 		if l.Scope == provider.IP || provider.OfAddress(l.Resource) {
-			at, alone = &seen.by[1], seen.alone[1]
+			at = &seen[1]
 		}
 		is := statement{l.Unit, strings.Clone(l.Policy), l.Resource}
 		was, known := at.of.last[is]
 		if len(at.of.last) < mostStatements || known {
 			at.of.last[is] = usedAt{used, at.seq}
 		}
-		if !known || was.at != at.seq-1 || !alone || at.of.began != at.seq {
+		if !known || was.at != at.seq-1 || !at.alone || at.of.began != at.seq {
 			continue
 		}
 		if !found[u] || used-was.n < step[u] {
 			found[u], step[u] = true, used-was.n
 		}
 	}
-	for i := range seen.by {
-		k := &seen.by[i]
-		if !seen.alone[i] || k.of.began != k.seq || v.Result != limit.Accepted {
+	for i := range seen {
+		k := &seen[i]
+		if !k.alone || k.of.began != k.seq || v.Result != limit.Accepted {
 			clear(k.of.last) // others may have been counted between this answer and the next
 		}
 	}
