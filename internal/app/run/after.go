@@ -23,7 +23,10 @@ func (at *attempt) steps() {
 	at.file()                                            // the body gets a file of its own
 	at.shape()                                           // or a row
 	r.denials.heard(j.res.Ended, &at.ans)                // does the server deny all?
-	r.trials.answered(j, &at.ans)                        // is there such a model?
+	at.final = r.trials.answered(j, &at.ans) || at.final // is there such a model?
+	if r.trials.waiting.CompareAndSwap(true, false) {
+		r.trials.clear(r.groups)
+	}
 	r.organizations.named(r.groups, r.epoch, j, &at.ans) // whose limits does the key have?
 	at.served()                                          // what would fit, if no limit was given?
 	at.ban()                                             // a key is out of use everywhere

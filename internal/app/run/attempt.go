@@ -117,7 +117,7 @@ func (g *group) send(ctx context.Context, a pool.Attempt) pool.Answer {
 	j.waited[1] = g.waits.Until(time.Now())
 	at.went = j.hop.Host
 	if j.first {
-		patience := time.AfterFunc(trialPatience, func() { r.trials.set(j.r.Estimate.Model, right, "") })
+		patience := time.AfterFunc(trialPatience, func() { r.trials.set(j.r.Estimate.Model, right) })
 		defer patience.Stop()
 	}
 	if k := r.c.prices; (k.any || len(r.c.Limits) > 0) && j.hop.Count == 0 && !j.hop.Foreign {
@@ -145,19 +145,15 @@ func (at *attempt) isGone() bool {
 	j.told = true
 	r.tally.Gone()
 	if j.first {
-		r.trials.set(j.r.Estimate.Model, untried, "")
+		r.trials.set(j.r.Estimate.Model, untried)
 	}
 	return true
 }
 
 // isSpared reports whether a request was let in before an answer showed that its model or its address is wrong.
 func (at *attempt) isSpared() bool {
-	j := at.j
-	if j.number > 0 {
-		return false // it has an answer of its own
-	}
-	j.spared = at.r.trials.refuses(j)
-	return j.spared
+	at.j.spared = at.r.trials.refuses(at.j)
+	return at.j.spared
 }
 
 // mayGo gets all that an attempt needs beside its permit: room for its answer, money, a token, and
@@ -178,8 +174,8 @@ func (at *attempt) mayGo(ctx context.Context) (ok bool) {
 	if at.price, ok = r.purse.reserve(ctx, j.r); !ok {
 		return false
 	}
-	// The run may have stopped while the attempt waited for money.
-	ok = !r.course.isStopped() && r.judge.takeToken(ctx, j) && r.writer.sends(j, journal.Send{ID: j.r.ID,
+	// The run may have stopped while the attempt waited for money, and its model have proved wrong.
+	ok = !r.course.isStopped() && r.judge.takeToken(ctx, j) && !r.trials.isOver(j) && r.writer.sends(j, journal.Send{ID: j.r.ID,
 		Attempt: at.a.Number, Key: at.g.name(at.a.Key), Nonce: at.a.Nonce, Cost: j.r.Cost, Price: int64(at.price)})
 	if !ok {
 		r.purse.giveBack(at.price)

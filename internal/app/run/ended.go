@@ -222,7 +222,7 @@ func (w *endings) write() {
 			w.polls.ended(j.r, w.of[i].State == pool.Done)
 		}
 		if j.first {
-			w.trials.set(j.r.Estimate.Model, untried, "") // no effect if its answer has decided
+			w.trials.set(j.r.Estimate.Model, untried) // no effect if its answer has decided
 		}
 		w.release(j)
 		j.res.Body, j.r.Body, j.r.Raw = nil, nil, nil // the Pool and its queue remember a request for a while

@@ -264,6 +264,9 @@ func (f *feeder) submit(ctx context.Context, j *job, earlier int) error {
 	err := g.pool.Submit(ctx,
 		pool.Request{ID: turnOf(q), Cost: q.Cost, Free: q.Cost == limit.Cost{}, Priority: q.Priority, TTL: ttl, Renewal: renewal,
 			Resource: q.Apart(), Attempts: earlier, Created: f.created(g, q), Value: j})
+	if err == nil && f.trials.isOver(j) { // since it was let in
+		f.trials.clear(pools{g})
+	}
 	if err == nil && has && f.prices.lessons() != lessons {
 		f.prices.mend(pools{g}, 0)
 	}

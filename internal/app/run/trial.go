@@ -15,6 +15,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/pool"
 )
 
@@ -35,6 +36,8 @@ type trials struct {
 	changed *sync.Cond
 	of      map[string]*trial
 	stopped bool
+	tripped atomic.Bool // a model or the address is wrong
+	waiting atomic.Bool // and its requests still wait in the Pools
 
 	// The first answers are a trial of the address. It is over as soon as one of them differs.
 	most     int         // equal errors that show that the address is wrong
@@ -49,8 +52,9 @@ type trials struct {
 // trial is that of a model, or of an address.
 type trial struct {
 	state  trialState
-	why    string // why it is wrong
-	unsent int    // requests that were not sent, since it is wrong
+	class  format.DeadClass // of its requests, if it is wrong
+	why    string           // why it is wrong
+	unsent int              // requests that were not sent, since it is wrong
 }
 
 type trialState uint8
@@ -77,7 +81,7 @@ func (t *trials) enter(j *job, waits bool) (first, spared bool) {
 	model := j.r.Estimate.Model
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.isAstray(j) {
+	if t.spare(j) {
 		return false, true
 	}
 	if model == "" {
@@ -94,50 +98,76 @@ func (t *trials) enter(j *job, waits bool) (first, spared bool) {
 	for waits && m.state == asking && !t.stopped {
 		t.changed.Wait()
 	}
-	if t.isAstray(j) { // the answer for which it waited has shown that
+	if t.spare(j) { // the answer for which it waited has shown that
 		return false, true
 	}
-	switch m.state {
-	case untried:
-		m.state, first = asking, true
-	case wrong:
-		m.spare(j)
+	if first = m.state == untried; first {
+		m.state = asking
 	}
-	return first, m.state == wrong
+	return first, false
 }
 
-// refuses reports whether a request that was let in does not go: an answer has shown since that its model or its
-// address is wrong. That happens if the first answer took longer than trialPatience, or where enter does not wait.
+// refuses reports whether an attempt does not go: an answer has shown that its model or its address is wrong, since its
+// request was let in. The request is then a dead letter.
 func (t *trials) refuses(j *job) bool {
+	if !t.tripped.Load() {
+		return false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.isAstray(j) {
+	return t.spare(j)
+}
+
+// clear makes dead letters of all requests that wait in the Pools and do not go any more.
+func (t *trials) clear(groups pools) {
+	for _, g := range groups {
+		g.pool.Update(func(now mono.Time, q *pool.Queue, _ *pool.Dispatcher) {
+			for _, ticket := range q.Waiting() {
+				if j := q.Info(ticket).Request.Value.(*job); t.refuses(j) {
+					q.Kill(now, ticket, j.reason)
+				}
+			}
+		})
+	}
+}
+
+// isOver reports whether refuses would refuse an attempt, and changes nothing.
+func (t *trials) isOver(j *job) bool {
+	if !t.tripped.Load() {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.wrongOf(j) != nil
+}
+
+// spare makes a job a dead letter that is not sent, or not sent again, if its model or its address is wrong. t.mu is held.
+func (t *trials) spare(j *job) bool {
+	is := t.wrongOf(j)
+	if is == nil {
+		return false
+	}
+	if j.number > 0 { // it has an answer and a class of its own
+		j.reason = is.again(j.reason)
 		return true
 	}
-	m := t.of[j.r.Estimate.Model]
-	if m == nil || m.state != wrong {
-		return false
-	}
-	m.spare(j)
+	is.unsent++
+	j.class, j.reason = is.class, "not sent: "+is.why
 	return true
 }
 
-// spare makes a job a dead letter that is not sent, since its model is wrong.
-func (m *trial) spare(j *job) {
-	m.unsent++
-	j.class = format.DeadNoModel
-	j.reason = "not sent: " + strings.TrimSuffix(m.why, ".") + ", to another request of model " + j.r.Estimate.Model
-}
+// again is the reason of a request that has an answer, and is not sent again.
+func (is *trial) again(reason string) string { return reason + "; not sent again: " + is.why }
 
-// isAstray makes a job a dead letter if its address is wrong. t.mu is held.
-func (t *trials) isAstray(j *job) bool {
-	if t.astray.state != wrong || addressOf(j) != t.address {
-		return false
+// wrongOf returns the trial by which a request does not go; nil: it goes. t.mu is held.
+func (t *trials) wrongOf(j *job) *trial {
+	if t.astray.state == wrong && addressOf(j) == t.address {
+		return &t.astray
 	}
-	t.astray.unsent++
-	j.class = format.DeadInvalid
-	j.reason = "not sent: " + t.astray.why
-	return true
+	if m := t.of[j.r.Estimate.Model]; m != nil && m.state == wrong {
+		return m
+	}
+	return nil
 }
 
 // addressOf is the method and the address of a request, without its query.
@@ -188,8 +218,15 @@ func (t *trials) liken(address, words, culprit string, isWrong bool) (why string
 		return ""
 	}
 	t.compared.Store(true)
-	t.culprit, t.astray = culprit, trial{state: wrong, why: fmt.Sprintf("the first %d requests were all %s", t.alike, words)}
+	t.trip()
+	t.culprit, t.astray = culprit, trial{state: wrong, class: format.DeadInvalid, why: fmt.Sprintf("the first %d requests were all %s", t.alike, words)}
 	return t.astray.why
+}
+
+// trip notes that a model or the address is wrong.
+func (t *trials) trip() {
+	t.tripped.Store(true)
+	t.waiting.Store(true)
 }
 
 // saysWrong reports whether an answer may say that the address is wrong. A conflict is about the state of a thing, and
@@ -204,12 +241,12 @@ func saysWrong(j *job) bool {
 }
 
 // set ends a trial that is under way. If s is untried, another request will be the first.
-func (t *trials) set(model string, s trialState, why string) {
+func (t *trials) set(model string, s trialState) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m := t.of[model]
 	if m != nil && m.state == asking {
-		m.state, m.why = s, why
+		m.state = s
 		t.changed.Broadcast()
 	}
 }
@@ -223,14 +260,17 @@ func (t *trials) fail(model, why string) (changed bool) {
 	if m == nil || m.state == wrong {
 		return false
 	}
-	m.state, m.why = wrong, why
+	m.state, m.class = wrong, format.DeadNoModel
+	m.why = strings.TrimSuffix(why, ".") + ", to another request of model " + model
+	t.trip()
 	t.changed.Broadcast()
 	return true
 }
 
 // answered takes in an answer to a request: to the first one of its model, or one that says that there is
-// no such model for the key.
-func (t *trials) answered(j *job, ans *pool.Answer) {
+// no such model for the key. It reports whether the request ends here, since its
+// model or its address is wrong.
+func (t *trials) answered(j *job, ans *pool.Answer) (ends bool) {
 	t.compare(j, ans)
 	model := j.r.Estimate.Model
 	switch {
@@ -241,8 +281,24 @@ func (t *trials) answered(j *job, ans *pool.Answer) {
 		}
 	case ans.Denied, ans.Banned: // the key may be at fault and not the model; another attempt shows more
 	case ans.Result == limit.Accepted, ans.Result == limit.Limited, j.unlike: // the model answered
-		t.set(model, right, "")
+		t.set(model, right)
 	}
+	return t.endsNow(j, ans)
+}
+
+// endsNow ends a request whose other attempts would be answered alike.
+func (t *trials) endsNow(j *job, ans *pool.Answer) bool {
+	if !t.tripped.Load() || ans.Result != limit.Failed || ans.Invalid || ans.Denied || ans.Banned || ans.Returned {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	is := t.wrongOf(j)
+	if is == nil {
+		return false
+	}
+	ans.Invalid, ans.Reason = true, is.again(ans.Reason)
+	return true
 }
 
 // stop ends all waits in enter.

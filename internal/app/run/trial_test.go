@@ -164,14 +164,85 @@ func TestLateWrongModel(t *testing.T) {
 	})
 }
 
-// Only a request without an answer is spared. One that has an answer goes again, also where its model is wrong since.
-func TestAnsweredIsNotSpared(t *testing.T) {
-	for number, want := range []bool{true, false, false} {
-		r := &Run{trials: &trials{of: map[string]*trial{"m": {state: wrong, why: "no"}}}}
-		j := &job{r: &format.Request{Estimate: tokens.Estimate{Model: "m"}}, number: number}
-		if got := (&attempt{r: r, j: j}).isSpared(); got != want || j.spared != want {
-			t.Errorf("after attempt %d it is spared: %v", number, got)
+// Once a trial has shown that its model is wrong, no attempt goes, also not at a request that has an answer. Such a
+// request keeps its class and says why it is not sent again.
+func TestAnsweredIsSpared(t *testing.T) {
+	for number, want := range []string{"not sent: no", "answered 500; not sent again: no"} {
+		r := &Run{trials: &trials{of: map[string]*trial{"m": {state: wrong, class: format.DeadNoModel, why: "no"}}}}
+		r.trials.tripped.Store(true)
+		j := &job{r: &format.Request{Estimate: tokens.Estimate{Model: "m"}}, number: number, class: format.DeadFailed, reason: "answered 500"}
+		if over := r.trials.isOver(j); !over || !(&attempt{r: r, j: j}).isSpared() || j.reason != want || (j.class == format.DeadFailed) != (number > 0) {
+			t.Errorf("after attempt %d: over %v, %v, %s", number, over, j.class, j.reason)
 		}
+	}
+}
+
+// After a verdict nothing is sent: no request that waits, and no other attempt at one in flight. Those in flight end, and
+// what they bring is kept.
+func TestNothingIsSentAfterAVerdict(t *testing.T) {
+	const few, all, inFlight = 3, 40, 10
+	for _, c := range []struct {
+		name   string
+		status int // of an answer that is none
+	}{{"--success", http.StatusOK}, {"an address", http.StatusNotFound}, {"a server that fails, too", http.StatusInternalServerError}} {
+		out := filepath.Join(t.TempDir(), "out.jsonl")
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			sends, late, over := 0, 0, false
+			network := fakeconn.New()
+			srv, ended := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				mu.Lock()
+				sends++
+				n := sends
+				if over {
+					late++
+				}
+				mu.Unlock()
+				time.Sleep(time.Duration(n) * time.Second) // the first three end first
+				switch {
+				case n == inFlight:
+					_, _ = io.WriteString(w, `{"text":"a"}`)
+				case n > few && c.status == http.StatusInternalServerError:
+					w.WriteHeader(c.status)
+				case c.status != http.StatusInternalServerError:
+					w.WriteHeader(c.status)
+				}
+			})}, make(chan error, 1)
+			go func() { ended <- srv.Serve(network) }()
+			v := &virtually{t: t, lines: true, config: Config{Out: out, SameErrors: few, Concurrency: inFlight, Attempts: 9,
+				Limits: []format.Rate{{N: inFlight, Per: time.Minute, Text: "10/m"}},
+				Notice: func(s string) {
+					if strings.Contains(s, "its other requests are not sent") {
+						mu.Lock()
+						over = true
+						mu.Unlock()
+					}
+				},
+				Success: func(body []byte) error {
+					if bytes.Contains(body, []byte("text")) {
+						return nil
+					}
+					return errors.New("of which it is none")
+				}}}
+			var lines strings.Builder
+			for i := range all {
+				fmt.Fprintf(&lines, `{"id":"p%d","method":"POST","url":"http://server/v1","body":{}}`+"\n", i)
+			}
+			v.send(network, lines.String())
+			_ = srv.Close()
+			<-ended
+			dead, err := os.ReadFile(strings.TrimSuffix(out, ".jsonl") + ".dead.jsonl")
+			again, spared := bytes.Count(dead, []byte("; not sent again: the first 3 requests")), bytes.Count(dead, []byte(`"error":"not sent: the first 3 requests`))
+			if c.status == http.StatusNotFound {
+				again = inFlight - few - 1 // each is dead by its own answer
+			}
+			if err != nil || !over || late != 0 || v.totals.Done != 1 || v.totals.Dead != all-1 || spared < all-inFlight-few || again < inFlight-few-1 || v.totals.Lost != 0 {
+				t.Errorf("%s: %d sent, %d of them after the verdict; %d not sent, %d not sent again; %+v, %v\n%.900s", c.name, sends, late, spared, again, v.totals, err, dead)
+			}
+			if v.took > 11*time.Second {
+				t.Errorf("%s: it took %v", c.name, v.took)
+			}
+		})
 	}
 }
 
