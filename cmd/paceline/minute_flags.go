@@ -35,7 +35,7 @@ type minute struct {
 func (f *minuteFlags) add(p *pflag.FlagSet, only string) {
 	p.Var((*countValue)(&f.rpm), "rpm",
 		"most requests per minute. This and the next three are buckets, and replace those of the preset")
-	p.Var((*countValue)(&f.tpm), "tpm", "most tokens per minute, input and output, such as 30k"+only)
+	p.Var((*countValue)(&f.tpm), "tpm", "most tokens per minute, input and output, such as 30k or 1.5M"+only)
 	p.Var((*countValue)(&f.itpm), "itpm", "most input tokens per minute"+only)
 	p.Var((*countValue)(&f.otpm), "otpm", "most output tokens per minute"+only)
 	p.StringArrayVar(&f.each, "limit-model", nil,
@@ -59,7 +59,7 @@ func (v *countValue) Set(s string) error {
 }
 
 func (v *countValue) String() string { return strconv.FormatInt(int64(*v), 10) }
-func (v *countValue) Type() string   { return "int64" }
+func (v *countValue) Type() string   { return cli.Count }
 
 func (f *minuteFlags) all() []minute {
 	return []minute{{"rpm", f.rpm, limit.Requests}, {"tpm", f.tpm, limit.Tokens}, {"itpm", f.itpm, limit.Input},

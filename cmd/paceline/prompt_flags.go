@@ -39,7 +39,7 @@ func (f *promptFlags) add(p *pflag.FlagSet) {
 		"with --prompt-column: text before each prompt, or @FILE; nothing in it is filled in")
 	p.StringVar(&f.schema, "json-schema", "",
 		"with --prompt-column: FILE with the JSON schema of each answer, which the API then keeps to")
-	p.Int64Var(&f.maxTokens, "max-tokens", 0,
+	p.Var((*countValue)(&f.maxTokens), "max-tokens",
 		"most tokens of each answer, set in each request in place of its own bound. Another number does not make "+
 			"another request of it: with --retry-dead=length, those that were cut are sent again")
 }

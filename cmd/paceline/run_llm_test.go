@@ -74,6 +74,7 @@ func TestRunBatchRefuses(t *testing.T) {
 		{"--rpm 5 --per-second --rule rolling " + good, 2, "--per-second, expected limits per minute that are buckets: --preset, --rpm, --tpm, and not --rule rolling\n"},
 		{"--preset anthropic:start --per-second " + good, 2, "--per-second with --preset anthropic:start: Anthropic does not say that limits per minute also hold per second\n"},
 		{"--rpm 5 --errors e --dead d " + good, 2, "--errors and --dead are the same, expected one of them\n"},
+		{"--tpm 30x " + good, 2, `--tpm "30x", expected a whole number, such as 30000, 30k or 1.5M; see paceline run --help` + "\n"},
 		{"--tpm 5000 " + plain, 2, "--tpm: the tokens of GET / cannot be counted, expected POST to a path that ends in /chat/completions, /responses, "},
 		{"--rpm 5 " + good, 4, "https://api.openai.com asks for a key: name its environment variable with --key-env, or another server with --base-url\n"},
 		{"--tpm 30000 --base-url http://127.0.0.1:1 " + bad, 4, bad + `:2:14: id "p0" is already on line 1, expected each id once

@@ -36,7 +36,7 @@ func (f *viaFlags) add(p *pflag.FlagSet) {
 	p.StringVar(&f.via, "via", "requests", "how prompts go: requests, one by one; batch: through the provider's own batch API, at half the price, within a day. The same command again goes on with its batches. What they do not serve is sent one by one")
 	p.StringVar(&f.file, "batch-file", "", "with --prompt-column: FILE to write the prompts of rows to, as a batch file for "+
 		"--via batch; nothing is sent")
-	p.Int64Var(&f.enqueued, "enqueued", 0, "with --via batch: most tokens of input in batches of a model that have not ended (default: no bound)")
+	p.Var((*countValue)(&f.enqueued), "enqueued", "with --via batch: most tokens of input, such as 30M, in batches of a model that have not ended (default: no bound)")
 	p.DurationVar(&f.poll, "poll", 30*time.Second, "with --via batch: time between two looks at the batches")
 }
 

@@ -87,7 +87,7 @@ func valueName(f *pflag.Flag) string {
 		return "TEXT"
 	case "strings", "stringSlice", "ints", "intSlice":
 		return "A,B"
-	case "int", "int64", "uint", "uint64", "float", "float64":
+	case Count, "int", "int64", "uint", "uint64", "float", "float64":
 		return "N"
 	case "duration":
 		return "TIME"

@@ -116,6 +116,9 @@ func (p Program) otherFlag(c *cobra.Command, name string) string {
 	return said
 }
 
+// Count is the Type of a flag for a count, in the forms that rate.ParseCount reads.
+const Count = "number"
+
 // badValue describes the expected value of a flag. Its text follows the name of the flag.
 func badValue(e *pflag.InvalidValueError) error {
 	value, reason := e.GetValue(), e.Unwrap()
@@ -123,6 +126,8 @@ func badValue(e *pflag.InvalidValueError) error {
 	switch e.GetFlag().Value.Type() {
 	case "int", "int64":
 		expected = "a whole number"
+	case Count:
+		expected = "a whole number, such as 30000, 30k or 1.5M"
 	case "uint", "uint64":
 		expected = "a whole number of 0 or more"
 	case "float", "float64":

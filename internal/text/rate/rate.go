@@ -88,14 +88,24 @@ var things = map[string]bool{"requests": true, "request": true, "reqs": true, "r
 
 var errNumber = errors.New("no whole number")
 
-// ParseCount reads 20, 1,000, 1_000, 5k, and 20 requests.
+// ParseCount reads 20, 1,000, 1_000, 5k, 30M, 1.5M, and 20 requests. 30m is 30 million, too.
 func ParseCount(s string) (int64, error) {
 	if head, thing, ok := strings.Cut(s, " "); ok && things[strings.ToLower(strings.TrimSpace(thing))] {
 		s = head
 	}
 	times := int64(1)
-	if digits, ok := strings.CutSuffix(strings.ToLower(s), "k"); ok {
-		s, times = digits, 1000
+	for suffix, factor := range map[string]int64{"k": 1000, "m": 1_000_000} {
+		if digits, ok := strings.CutSuffix(strings.ToLower(s), suffix); ok {
+			s, times = digits, factor
+		}
+	}
+	if whole, part, ok := strings.Cut(s, "."); ok && times > 1 {
+		for range part {
+			times /= 10
+		}
+		if s = whole + part; times == 0 || part == "" {
+			return 0, errNumber
+		}
 	}
 	for _, separator := range []string{",", "_"} {
 		groups := strings.Split(s, separator)

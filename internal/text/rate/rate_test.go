@@ -23,6 +23,7 @@ func TestParse(t *testing.T) {
 		{"5 requests per second", 5, time.Second}, {"5 requests/second", 5, time.Second}, {"1 req every 2s", 1, 2 * time.Second}, {"20 in 10 secs", 20, 10 * time.Second},
 		{"10rps", 10, time.Second}, {"10 RPS", 10, time.Second}, {"600rpm", 600, time.Minute}, {"100rph", 100, time.Hour}, {"3qps", 3, time.Second},
 		{"1k/h", 1000, time.Hour}, {"10K per day", 10_000, 24 * time.Hour}, {"1,000/h", 1000, time.Hour}, {"1_000_000/d", 1_000_000, 24 * time.Hour},
+		{"30M/m", 30_000_000, time.Minute}, {"2m/h", 2_000_000, time.Hour}, {"1.5M/d", 1_500_000, 24 * time.Hour}, {"0.25k/s", 250, time.Second}, {".5k/s", 500, time.Second},
 		{"70/week", 70, 7 * 24 * time.Hour}, {"70/w", 70, 7 * 24 * time.Hour}, {"70/2 weeks", 70, 14 * 24 * time.Hour}, {"9/19 days", 9, 19 * 24 * time.Hour}, {"1/0.5h", 1, 30 * time.Minute},
 	} {
 		r, err := Parse(c.text)
@@ -52,6 +53,9 @@ func TestParse(t *testing.T) {
 		"per s":                               `"per s": "" is not a whole number`,
 		"rps":                                 `"rps": "" is not a whole number`,
 		"k/s":                                 `"k/s": "k" is not a whole number`,
+		"1.0005k/s":                           `"1.0005k/s": "1.0005k" is not a whole number`,
+		"1.k/s":                               `"1.k/s": "1.k" is not a whole number`,
+		"0.0M/s":                              `"0.0M/s": "0.0M" is not a whole number`,
 		"20/":                                 `"20/": "" is not a time up to a year`,
 		"20/x":                                `"20/x": "x" is not a time up to a year`,
 		"20/M":                                `"20/M": "M" is not a time up to a year`,
