@@ -238,8 +238,9 @@ func newBacklogRetry() *cobra.Command {
 	c := &cobra.Command{Use: "retry-dead STORE [NAME]", Short: "Send dead requests again", Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			set, err := format.ParseDead(classes)
-			if err != nil || set.Has(format.DeadLength) {
-				return cli.Usage(fmt.Errorf("--class %s, expected all, or some of %s", classes, strings.Join(format.AllDead.Names(), ", ")))
+			if err != nil || set.Has(format.DeadUnselected) {
+				all := (format.AllDead | 1<<format.DeadLength).Names()
+				return cli.Usage(fmt.Errorf("--class %s, expected all, or some of %s", classes, strings.Join(all, ", ")))
 			}
 			names := set.Names()
 			if classes == "all" {

@@ -109,26 +109,85 @@ func TestRunCutAnswersAndSuccess(t *testing.T) {
 		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q},"finish_reason":"length"}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, text)
 	}))
 	defer srv.Close()
-	out := filepath.Join(t.TempDir(), "out.csv")
 	file := write(t, "q.csv", "id,text\np1,Why 1?\np2,Why 2?\n")
+	batch := write(t, "b.jsonl", `{"custom_id":"p1","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","max_tokens":20,"messages":[{"role":"user","content":"Why 1?"}]}}`+"\n"+
+		`{"custom_id":"p2","method":"POST","url":"/v1/chat/completions","body":{"model":"gpt-4o","max_tokens":20,"messages":[{"role":"user","content":"Why 2?"}]}}`+"\n")
+	dir, out := t.TempDir(), ""
+	table := []string{"--prompt-column", "text", "--model", "gpt-4o", "--url", srv.URL + "/v1/chat/completions", "--id", "{row.id}", file}
+	lines := []string{"--base-url", srv.URL, batch}
+	const again = "1 dead: 1 length; --retry-dead=length sends those again, once the cause that their errors name is gone (length: with a larger --max-tokens)"
 	for _, c := range []struct {
 		what        string
+		out         string
+		in          []string
 		code, sends int
 		says        string
 		args        []string
 	}{
-		{"at first", 3, 2, "1 dead", []string{"--max-tokens", "20"}},
-		{"with more", 0, 1, "1 to send, 1 done", []string{"--max-tokens", "500", "--retry-dead=invalid"}},
+		{"at first", "a.csv", table, 3, 2, again, []string{"--max-tokens", "20"}},
+		{"not of that class", "a.csv", table, 3, 0, again, []string{"--max-tokens", "500", "--retry-dead=invalid"}},
+		{"with more", "a.csv", table, 0, 1, "1 to send, 1 done", []string{"--max-tokens", "500", "--retry-dead=length"}},
+		{"at first, as lines", "b.jsonl", lines, 3, 2, again, nil},
+		{"all dead letters, as lines", "b.jsonl", lines, 0, 1, "1 to send, 1 done", []string{"--max-tokens", "500", "--retry-dead"}},
 	} {
+		out = filepath.Join(dir, c.out)
 		before := asked.Load()
-		code, _, stderr := paceline("", append([]string{"run", "--rpm", "60000", "--out", out, "--prompt-column", "text", "--model", "gpt-4o",
-			"--url", srv.URL + "/v1/chat/completions", "--id", "{row.id}", "--success", `.choices[0].message.content|fromjson|has("label")`,
-			file}, c.args...)...)
-		if n := int(asked.Load() - before); code != c.code || n != c.sends || !strings.Contains(stderr, c.says) || strings.Contains(stderr, "retry-dead=length") {
+		code, _, stderr := paceline("", append(append([]string{"run", "--rpm", "60000", "--out", out,
+			"--success", `.choices[0].message.content|fromjson|has("label")`}, c.in...), c.args...)...)
+		if n := int(asked.Load() - before); code != c.code || n != c.sends || !strings.Contains(stderr, c.says) {
 			t.Errorf("%s: exit %d, %d sends, want %d and %d, %q:\n%s", c.what, code, n, c.code, c.sends, c.says, stderr)
 		}
-		if dead := read(t, out+".dead.jsonl"); !strings.Contains(dead, "cut at the most tokens that the request allows (--max-tokens)") {
+		name := out + ".dead.jsonl"
+		if c.out == "b.jsonl" {
+			name = filepath.Join(dir, "b.errors.jsonl")
+		}
+		if dead := read(t, name); !strings.Contains(dead, "cut at the most tokens that the request allows (--max-tokens)") {
 			t.Errorf("%s: the dead letters are %s", c.what, dead)
+		}
+	}
+}
+
+// --retry-dead=unselected asks again for the answers on which --select failed, and for no other. An answer that was cut, too,
+// also goes with --retry-dead=length.
+func TestRunAnswersOnWhichSelectFailed(t *testing.T) {
+	t.Parallel()
+	asked, mended := atomic.Int32{}, atomic.Bool{}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		asked.Add(1)
+		raw, _ := io.ReadAll(q.Body)
+		text, reason := `{"label":"good"}`, "stop"
+		switch {
+		case mended.Load():
+		case bytes.Contains(raw, []byte("Why 1?")):
+			text = "I think it is good."
+		case bytes.Contains(raw, []byte("Why 2?")):
+			text, reason = `{"label":"go`, "length"
+		}
+		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q},"finish_reason":%q}],"usage":{"prompt_tokens":5,"completion_tokens":2}}`, text, reason)
+	}))
+	defer srv.Close()
+	file := write(t, "q.csv", "id,text\np0,Why 0?\np1,Why 1?\np2,Why 2?\n")
+	for _, c := range []struct {
+		class string
+		sends int
+		table string
+	}{
+		{"unselected", 2, "id,label\np0,good\np1,good\np2,good\n"}, {"length", 1, "id,label\np0,good\np1,\np2,good\n"}, {"all", 0, "id,label\np0,good\np1,\np2,\n"},
+	} {
+		out := filepath.Join(t.TempDir(), "out.csv")
+		run := func(args ...string) (n, code int, stderr string) {
+			before := asked.Load()
+			code, _, stderr = paceline("", append([]string{"run", "--rpm", "60000", "--out", out, "--prompt-column", "text", "--model", "gpt-4o", "--max-tokens", "20",
+				"--url", srv.URL + "/v1/chat/completions", "--id", "{row.id}", "--ordered", "--select", "id=.id, label=(.body.choices[0].message.content|fromjson|.label)", file}, args...)...)
+			return int(asked.Load() - before), code, stderr
+		}
+		mended.Store(false)
+		if n, code, stderr := run(); n != 3 || code != 3 || !strings.Contains(stderr, "--select failed on 2 answers") || !strings.Contains(stderr, "--retry-dead=unselected asks for them again") {
+			t.Errorf("%s, at first: exit %d, %d sends:\n%s", c.class, code, n, stderr)
+		}
+		mended.Store(true)
+		if n, code, stderr := run("--retry-dead=" + c.class); n != c.sends || code != 0 || read(t, out) != c.table {
+			t.Errorf("%s: exit %d, %d sends, want %d:\n%s%s", c.class, code, n, c.sends, read(t, out), stderr)
 		}
 	}
 }

@@ -350,7 +350,7 @@ func (w *endings) result(j *job, e *pool.Ended) {
 		line.WaitedMS = format.Milliseconds(j.at.Sub(j.submitted(e.Submitted)) + j.res.InLine)
 		line.WaitedFor = j.group.waits.Between(j.waited[0], j.waited[1])
 		line.LatencyMS = format.Milliseconds(j.res.Ended.Sub(j.res.Began))
-		line.Row = j.row
+		line.Row, line.SelectFailed = j.row, j.misfit != ""
 		if j.row == nil {
 			line.SetHeaders(j.res.Header, &w.keep, w.secrets.Of(j.r))
 		}

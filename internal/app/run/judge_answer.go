@@ -286,7 +286,10 @@ func classOf(j *job, ans *pool.Answer) format.DeadClass {
 	case res.Cut, ans.Result == limit.Limited: // its answer, or the request itself, is too large
 		return format.DeadInvalid
 	}
-	if j.unlike {
+	switch {
+	case j.unlike && j.cut:
+		return format.DeadLength
+	case j.unlike:
 		return format.DeadInvalid
 	}
 	return format.DeadClassOfStatus(j.res.Status)

@@ -26,12 +26,13 @@ const (
 	DeadNoModel               // there is no such model
 	DeadLoop                  // its next page is one that was read before
 	DeadPartly                // a limit refused some parts of it (PartlyHold)
-	DeadLength                // its answer was cut at the bound of its output; it is done, and no dead letter
+	DeadLength                // its answer was cut at the bound of its output: most are done, and no dead letters
+	DeadUnselected            // --select failed on its answer; it is done, and no dead letter
 	deadClasses
 )
 
 var deadNames = [deadClasses]string{"", "outage", "failed", "limited", "nonce", "expired", "refused", "invalid",
-	"redirect", "held", "model", "loop", "partly", "length"}
+	"redirect", "held", "model", "loop", "partly", "length", "unselected"}
 
 func (c DeadClass) String() string { return deadNames[c] }
 
@@ -43,13 +44,13 @@ type DeadSet uint16
 
 const (
 	// AllDead are all dead letters.
-	AllDead DeadSet = 1<<deadClasses - 1 - 1<<DeadLength
+	AllDead DeadSet = 1<<DeadLength - 1
 	// TheExpired are the requests that expired, which are no dead letters.
 	TheExpired DeadSet = 1 << deadClasses
 )
 
 // ParseDead reads a set: "outage,limited", or "all". "expired" includes the requests that expired
-// without becoming dead letters. "length" are requests that are done, so "all" does not include them.
+// without becoming dead letters. "length" and "unselected" include requests that are done; "all" does not.
 func ParseDead(s string) (set DeadSet, err error) {
 	for name := range strings.SplitSeq(s, ",") {
 		c := slices.Index(deadNames[:], name)
@@ -78,6 +79,9 @@ func (d DeadSet) Names() (all []string) {
 }
 
 func (d DeadSet) Has(c DeadClass) bool { return d>>c&1 != 0 }
+
+// Takes reports whether the set has dead letters of a class. All of them include those whose answers were cut.
+func (d DeadSet) Takes(c DeadClass) bool { return d.Has(c) || c == DeadLength && d&AllDead == AllDead }
 
 // DeadClassOf is the class of a result: the one that it names, or else that of its status.
 func DeadClassOf(name string, status int) DeadClass {
@@ -164,6 +168,9 @@ func (e *DeadEnds) String() string {
 		again += ", once the cause that their errors name is gone"
 		if set.Has(DeadHeld) {
 			again += " (held: the server may have served them, and no answer came)"
+		}
+		if set.Has(DeadLength) {
+			again += " (length: with a larger --max-tokens)"
 		}
 		if e.KeyHost > 0 {
 			again += " (redirect: --key-host)"

@@ -25,6 +25,8 @@ type Entry struct {
 	Finish       string `json:"finish"`
 	OutputTokens int64  `json:"output_tokens"`
 
+	SelectFailed bool `json:"select_failed"`
+
 	Body []byte `json:"-"` // the answer of a language model
 	// Skipped says that it is a line of the input that was no request.
 	Skipped bool `json:"-"`
@@ -59,7 +61,7 @@ func (e *Entry) read(line []byte) bool {
 	}
 	for member := range bytes.SplitSeq(rest, []byte(`,"`)) { // a text has \" in place of "
 		switch name, _, _ := bytes.Cut(member, []byte{'"'}); string(name) {
-		case "page", "next", "round", "finish", "output_tokens":
+		case "page", "next", "round", "finish", "output_tokens", "select_failed":
 			return false
 		}
 	}

@@ -58,7 +58,7 @@ func TestParsedTemplates(t *testing.T) {
 			t.Errorf("%s is used: %v", word, !want)
 		}
 	}
-	if _, err := ParseDead("outage,none"); err == nil || err.Error() != `"none", expected all, or some of outage, failed, limited, nonce, expired, refused, invalid, redirect, held, model, loop, partly, length` {
+	if _, err := ParseDead("outage,none"); err == nil || err.Error() != `"none", expected all, or some of outage, failed, limited, nonce, expired, refused, invalid, redirect, held, model, loop, partly, length, unselected` {
 		t.Error(err)
 	}
 	if _, err := ParseDead(""); err == nil {

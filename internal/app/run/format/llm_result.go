@@ -117,6 +117,9 @@ func (l *LLM) Line(b []byte, r *Result) []byte {
 			if r.Class == DeadNoModel.String() {
 				kind, text = "not_found_error", "model: "+text // in the words of Anthropic's own API
 			}
+			if r.Class == DeadLength.String() {
+				kind = r.Class
+			}
 			o.Result.Error, _ = json.Marshal(map[string]any{"type": "error",
 				"error": map[string]string{"type": kind, "message": text}})
 		}
@@ -212,6 +215,8 @@ func (o *anthropicOutcome) class() string {
 		return DeadInvalid.String()
 	case "authentication_error", "permission_error", "billing_error":
 		return DeadRefused.String()
+	case DeadLength.String(): // of a run, and not of Anthropic
+		return DeadLength.String()
 	case "rate_limit_error":
 		return DeadLimited.String()
 	}

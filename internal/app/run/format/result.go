@@ -46,6 +46,8 @@ type Result struct {
 	InputTokens  int    `json:"input_tokens,omitempty"`
 	OutputTokens int    `json:"output_tokens,omitempty"`
 	Finish       string `json:"finish,omitempty"`
+	// SelectFailed says that Row has an empty field, since an expression of --select failed on the answer.
+	SelectFailed bool `json:"select_failed,omitempty"`
 
 	Headers    map[string]string `json:"headers,omitempty"`
 	Body       *string           `json:"body,omitempty"`

@@ -50,6 +50,7 @@ func (r *Result) Append(b []byte) []byte {
 	o.integer("input_tokens", int64(r.InputTokens), false)
 	o.integer("output_tokens", int64(r.OutputTokens), false)
 	o.some("finish", r.Finish)
+	o.truth("select_failed", r.SelectFailed)
 	if len(r.Headers) > 0 {
 		in := o.object("headers")
 		var room [16]string

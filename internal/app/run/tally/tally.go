@@ -129,8 +129,31 @@ func (s standing) dead(c format.DeadClass) standing {
 // class returns the class of the id's dead letter.
 func (s standing) class() format.DeadClass { return format.DeadClass(s & classMask >> classBit) }
 
-// isCut reports whether the id is done, with an answer that was cut at the bound of its output.
-func (s standing) isCut() bool { return s.has(inOut) && s.class() == format.DeadLength }
+// both is the class of an id that is done, and whose answer was cut, and --select failed on it.
+const both = format.DeadClass(classMask >> classBit)
+
+// done notes that the id is done. cut says that its answer was cut at the bound of its output, and unselected that
+// --select failed on it. The last answer of an id counts.
+func (s standing) done(cut, unselected bool) standing {
+	class := standing(0)
+	switch {
+	case cut && unselected:
+		class = standing(both)
+	case cut:
+		class = standing(format.DeadLength)
+	case unselected:
+		class = standing(format.DeadUnselected)
+	}
+	return s&^classMask | inOut | class<<classBit
+}
+
+// askedFor reports whether an id that is done is sent again, for its answer is not whole.
+func (s standing) askedFor(set format.DeadSet) bool {
+	if c := s.class(); c != both {
+		return c >= format.DeadLength && set.Has(c)
+	}
+	return set.Has(format.DeadLength) || set.Has(format.DeadUnselected)
+}
 
 // at notes the line of the input that has the id. line returns it, or 0 if there is none so far.
 func (s standing) at(line int) standing { return s&(1<<lineShift-1) | standing(line)<<lineShift }
@@ -252,13 +275,13 @@ func (t *Tally) Earlier(h format.Hash) *int {
 }
 
 // again reports whether a request that died or expired in an earlier run is sent again. If it did
-// both, the order is not known. Then it is sent again if either is asked for. A request whose answer was cut is
-// sent again, if that is asked for.
+// both, the order is not known. Then it is sent again if either is asked for. A request whose answer was cut, or of
+// which --select failed, is sent again, if that is asked for.
 func (t *Tally) again(s standing) bool {
 	if s.has(inOut) {
-		return s.isCut() && t.retry.Has(format.DeadLength)
+		return s.askedFor(t.retry)
 	}
-	return (s.has(inDead) && t.retry.Has(s.class()) || s.has(inExpired) && t.retry&format.TheExpired != 0)
+	return (s.has(inDead) && t.retry.Takes(s.class()) || s.has(inExpired) && t.retry&format.TheExpired != 0)
 }
 
 // WasRefused reports whether a request became a dead letter of class refused in an earlier run.
@@ -361,17 +384,15 @@ func (t *Tally) Note(e format.Entry) {
 	}
 	switch e.State {
 	case "dead":
-		if !is.isCut() { // otherwise it was sent again, in vain: its cut answer is still there
+		if is.has(inOut) { // it was sent again, in vain: its answer is still there
+			is |= inDead
+		} else {
 			is = is.dead(format.DeadClassOf(e.Class, e.Status))
 		}
 	case "expired":
 		is |= inExpired
-	default: // the last answer of an id counts
-		if is |= inOut; e.Finish == meter.Length {
-			is = is&^classMask | standing(format.DeadLength)<<classBit
-		} else if is.isCut() {
-			is &^= classMask
-		}
+	default:
+		is = is.done(e.Finish == meter.Length, e.SelectFailed)
 	}
 	t.ledger[h] = is
 }

@@ -171,8 +171,8 @@ func (n *Teller) TellUnselected(answers int, checked bool) {
 	if checked {
 		flag = "a stricter --success with another --out"
 	}
-	n.Say("--select failed on %s: the rows have empty fields, and the requests count as done; %s makes dead letters of "+
-		"such answers, which are asked for again", text.Count(answers, "answer", "answers"), flag)
+	n.Say("--select failed on %s: the rows have empty fields, and the requests count as done; --retry-dead=unselected asks for "+
+		"them again, and %s makes dead letters of such answers", text.Count(answers, "answer", "answers"), flag)
 }
 
 // TellPartly reports the results of requests that were served in part, at the end.
