@@ -36,6 +36,16 @@ func (v *visit) mayAsk() *refusal {
 	return v.client.mayUse(all)
 }
 
+// mayReach refuses a request to an upstream that its client may not use.
+func (k *client) mayReach(u *upstream) *refusal {
+	if k.Upstreams == nil || slices.Contains(k.Upstreams, u.Name) {
+		return nil
+	}
+	return &refusal{status: http.StatusForbidden, kind: "upstream-not-allowed", title: "The client may not use this upstream",
+		detail: fmt.Sprintf("the client %s may not use the upstream %s; expected one of %s", k.Name, u.Name,
+			strings.Join(k.Upstreams, ", ")), pointless: true}
+}
+
 // mayUse refuses models that the client may not use.
 func (k *client) mayUse(models []string) *refusal {
 	for _, name := range models {

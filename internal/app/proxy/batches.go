@@ -198,7 +198,11 @@ func (b *bulk) RoundTrip(q *http.Request) (*http.Response, error) {
 	for rest := first; ; rest = min(2*rest, most) {
 		v := b.visit(q)
 		if v != nil {
-			if x := v.client.mayBatch(q.URL, bodyOf(q)); x != nil { // the file has changed since the batch was checked
+			x := v.client.mayReach(v.upstream)
+			if x == nil {
+				x = v.client.mayBatch(q.URL, bodyOf(q))
+			}
+			if x != nil { // the file has changed since the batch was checked
 				return x.inBulk(q), nil
 			}
 			resp, x, err := v.sendsInBulk(b, q)

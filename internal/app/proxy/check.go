@@ -65,7 +65,7 @@ func (c Config) Checked() (Config, error) {
 			return c, err
 		}
 	}
-	if err := c.checkShare(); err != nil {
+	if err := cmp.Or(c.checkReach(), c.checkShare()); err != nil {
 		return c, err
 	}
 	if err := cmp.Or(c.checkBatches(), c.checkNames()); err != nil {
@@ -207,6 +207,30 @@ func checkRates(at string, all []rate.Limit) error {
 		}
 		if err := checkRate(l, limit.Arrivals{}); err != nil {
 			return wrong(fmt.Sprintf("%s[%d]", at, i), "%w", err)
+		}
+	}
+	return nil
+}
+
+// checkReach finds upstreams of clients that there are not.
+func (c *Config) checkReach() error {
+	var names []string
+	for i := range c.Upstreams {
+		names = append(names, c.Upstreams[i].Name)
+	}
+	all := append(slices.Clone(c.Clients.List), c.Clients.Default)
+	for i := range all {
+		at := "Clients.Default.Upstreams"
+		if i < len(c.Clients.List) {
+			at = fmt.Sprintf("Clients.List[%d].Upstreams", i)
+		}
+		if all[i].Upstreams != nil && len(all[i].Upstreams) == 0 {
+			return wrong(at, "none, expected one of %s, or no upstreams, for all", strings.Join(names, ", "))
+		}
+		for _, name := range all[i].Upstreams {
+			if !slices.Contains(names, name) {
+				return wrong(at, "there is no upstream %q, expected one of %s", name, strings.Join(names, ", "))
+			}
 		}
 	}
 	return nil

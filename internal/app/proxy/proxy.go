@@ -159,6 +159,9 @@ func (v *visit) enter() *refusal {
 	if bad := v.find(); bad != nil {
 		return bad
 	}
+	if bad := who.mayReach(v.upstream); bad != nil {
+		return bad
+	}
 	if most := p.config.Bounds.Body; most > 0 && r.ContentLength > most {
 		return tooLong(most)
 	}

@@ -206,6 +206,8 @@ type Client struct {
 	// Models are the models that the client may use, as requests name them. A * stands for any text.
 	// If nil, all.
 	Models []string
+	// Upstreams are the names of the upstreams that the client may use. If nil, all.
+	Upstreams []string
 	// Sent gets the attempts of the client's requests, beside the file Config.Sent. If nil, none.
 	Sent *journal.SentLog
 	// MaySayCost lets the client choose the resource of its requests, and lower their cost, with

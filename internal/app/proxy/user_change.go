@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -304,7 +305,7 @@ func (c Config) Turned(t daemon.Turn, base *Config) (next Config, made daemon.Tu
 	c.own()
 	switch t.Knob {
 	case daemon.Limit:
-		said, err = c.turnLimit(&t)
+		said, err = c.turnLimit(&t, base)
 	case daemon.Concurrency:
 		said, err = c.turnInFlight(&t, base)
 	case daemon.Share:
@@ -318,9 +319,14 @@ func (c Config) Turned(t daemon.Turn, base *Config) (next Config, made daemon.Tu
 // errShared says why a limit in a store cannot change.
 var errShared = errors.New("the limits of --share belong to all its processes; expected a new start of all of them")
 
-func (c *Config) turnLimit(t *daemon.Turn) (said string, err error) {
+func (c *Config) turnLimit(t *daemon.Turn, base *Config) (said string, err error) {
 	if c.Shared != nil {
 		return "", errShared
+	}
+	if name, is := strings.CutPrefix(t.Name, "client "); is {
+		if said, done, err := c.turnOwn(t, name, base); done || err != nil {
+			return said, err
+		}
 	}
 	found, err := c.meant(t.Name, t.Value)
 	if err != nil {
@@ -334,6 +340,79 @@ func (c *Config) turnLimit(t *daemon.Turn) (said string, err error) {
 	}
 	t.Name = whole
 	return fmt.Sprintf("limit %s is %s now", was, nameOf(*found[0].Limit)), nil
+}
+
+// NoLimit in place of a rate gives a client the limits of the configuration again, which may be none.
+const NoLimit = "none"
+
+// turnOwn gives a client a limit of its own, where it has none, or the limits of the configuration again. done is
+// false if the change is one of a limit that is there.
+func (c *Config) turnOwn(t *daemon.Turn, name string, base *Config) (said string, done bool, err error) {
+	client, _ := c.clientNamed(name)
+	if client == nil && t.Value != NoLimit {
+		client = c.addClient(name)
+	}
+	switch {
+	case client == nil && strings.Contains(name, ": "): // of one of its limits
+		return "", false, nil
+	case client == nil:
+		_, err := c.clientNamed(name)
+		return "", true, err
+	case t.Value == NoLimit:
+		client.Limits = nil
+		if was, _ := base.clientNamed(name); was != nil {
+			client.Limits = slices.Clone(was.Limits)
+		}
+		said = "client " + name + ": the limits of the configuration hold, which are "
+		for i, l := range client.Limits {
+			said += strings.Repeat(", ", min(i, 1)) + nameOf(l)
+		}
+		if len(client.Limits) == 0 {
+			said += NoLimit
+		}
+		return said, true, nil
+	case len(client.Limits) > 0:
+		return "", false, nil
+	}
+	l, err := rate.ParseCounted(t.Value)
+	if err != nil {
+		return "", true, err
+	}
+	client.Limits = []rate.Limit{l}
+	return fmt.Sprintf("client %s: its limit is %s now", name, nameOf(l)), true, nil
+}
+
+// clientNamed returns the settings of a client of the configuration, or an error that names all.
+func (c *Config) clientNamed(name string) (*Client, error) {
+	var names []string
+	for i := range c.Clients.List {
+		if c.Clients.List[i].Name == name {
+			return &c.Clients.List[i], nil
+		}
+		names = append(names, c.Clients.List[i].Name)
+	}
+	if name == otherClients {
+		return &c.Clients.Default, nil
+	}
+	return nil, fmt.Errorf("no client %q is in the configuration, expected %s", name,
+		strings.Join(append(names, otherClients+" for each other one"), " or "))
+}
+
+// addClient adds a client that has no settings but the default ones: one that is known by its address, or by the
+// field of Clients.Header. Others cannot be known: nil.
+func (c *Config) addClient(name string) *Client {
+	one := c.Clients.Default
+	one.Name, one.Limits = name, nil
+	if c.Clients.HasKeys() && !c.Open {
+		return nil
+	}
+	if at, err := netip.ParseAddr(name); err == nil {
+		one.Addresses = []netip.Prefix{netip.PrefixFrom(at, at.BitLen())}
+	} else if c.Clients.Header == "" || strings.Contains(name, ": ") {
+		return nil
+	}
+	c.Clients.List = append(c.Clients.List, one)
+	return &c.Clients.List[len(c.Clients.List)-1]
 }
 
 // meant returns the limits that a user means: those of one name. Without a name, a client's own limits are
@@ -432,16 +511,9 @@ func (c *Config) turnWeight(t *daemon.Turn) (said string, err error) {
 	if err != nil || !(weight > 0 && weight <= 1e6) {
 		return "", fmt.Errorf("a weight of %q, expected above 0 and up to a million", t.Value)
 	}
-	var names []string
-	to := &c.Clients.Default
-	for i := range c.Clients.List {
-		if names = append(names, c.Clients.List[i].Name); names[i] == t.Name {
-			to = &c.Clients.List[i]
-		}
-	}
-	if t.Name != otherClients && !slices.Contains(names, t.Name) {
-		return "", fmt.Errorf("no client %q is in the configuration, expected %s", t.Name,
-			strings.Join(append(names, otherClients+" for each other one"), " or "))
+	to, err := c.clientNamed(t.Name)
+	if err != nil {
+		return "", err
 	}
 	said = fmt.Sprintf("client %s: weight %g is %g now", t.Name, cmp.Or(to.Weight, 1), weight)
 	to.Weight = weight

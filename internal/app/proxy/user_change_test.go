@@ -295,3 +295,76 @@ func TestTurnRefuses(t *testing.T) {
 		x.turn(daemon.Turn{Knob: daemon.Limit, Value: "400/m"}, "400/m may be for each of several limits; expected the name of one before it: one: 9/s or one: 500/m or two: 600/m or two key K: 8/h")
 	})
 }
+
+// A client without a limit of its own gets one while the proxy runs, by its name in the file, in its field, or by its
+// address. Others go on as they did. With none, the limits of the configuration hold again.
+func TestTurnCurbsAClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := virtual(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), Config{Live: true, MaxWait: -1,
+			Clients:   Clients{Header: "Who", List: []Client{{Name: "listed"}, {Name: "bound", Limits: []rate.Limit{{N: 2, Per: time.Minute, Text: "2/m"}}}}},
+			Upstreams: []Upstream{{Name: "api", To: mustURL(t, "http://api.test/"), Limits: limitsOf("1000/s")}}})
+		served := func(who string) (n int) {
+			for range 4 {
+				if resp, _ := x.do("GET", "/", "", "Who", who); resp.StatusCode == 200 {
+					n++
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			return n
+		}
+		turn := func(name, value, want string) {
+			t.Helper()
+			said, err := x.proxy.Turn(daemon.Turn{Knob: daemon.Limit, Name: name, Value: value})
+			if text := said + fmt.Sprint(err); !strings.Contains(text, want) {
+				t.Errorf("%s %s: %s, want %s", name, value, text, want)
+			}
+		}
+		for _, c := range []struct{ who, value, said string }{
+			{"listed", "1/m", "client listed: its limit is 1/m now"}, {"stranger", "3/m", "client stranger: its limit is 3/m now"},
+			{"bound", "1/m", "limit client bound: 2/m is 1/m now"},
+		} {
+			before, other := served(c.who), served("other")
+			turn("client "+c.who, c.value, c.said)
+			if n := served(c.who); fmt.Sprintf("%d/m", n) != c.value || served("other") != other {
+				t.Errorf("%s: %d were served with %s", c.who, n, c.value)
+			}
+			turn("client "+c.who, NoLimit, "client "+c.who+": the limits of the configuration hold, which are "+map[string]string{"bound": "2/m"}[c.who])
+			if n := served(c.who); n != before {
+				t.Errorf("%s: %d were served as before, want %d", c.who, n, before)
+			}
+		}
+		turn("client 192.0.2.7", "1/m", "client 192.0.2.7: its limit is 1/m now")
+		turn("client nobody", NoLimit, `no client "nobody" is in the configuration, expected listed or bound or stranger`)
+		turn("client bound: 5/m", "1/m", "no limit")
+	})
+}
+
+// A client reaches the upstreams of its list alone. The answer names the client, the upstream and what is allowed.
+func TestUpstreamsOfAClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := func(name string) Upstream {
+			return Upstream{Name: name, Path: "/" + name, To: mustURL(t, "http://api.test/")}
+		}
+		c := Config{Clients: Clients{Header: "Who", List: []Client{{Name: "bot", Upstreams: []string{"market"}}, {Name: "desk"}},
+			Default: Client{Upstreams: []string{"news", "market"}}}, Upstreams: []Upstream{at("market"), at("orders"), at("news")}}
+		x := virtual(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), c)
+		for _, c := range []struct{ who, path, says string }{
+			{"bot", "/market/x", ""}, {"bot", "/orders/x", "the client bot may not use the upstream orders; expected one of market"},
+			{"desk", "/orders/x", ""}, {"another", "/orders", "the client another may not use the upstream orders; expected one of news, market"},
+			{"another", "/news", ""},
+		} {
+			resp, body := x.do("GET", c.path, "", "Who", c.who)
+			if status := map[bool]int{true: 200, false: 403}[c.says == ""]; resp.StatusCode != status || !strings.Contains(body, c.says) ||
+				c.says != "" && !strings.Contains(body, "upstream-not-allowed") {
+				t.Errorf("%s of %s: %d %s", c.path, c.who, resp.StatusCode, body)
+			}
+		}
+		for _, bad := range [][]string{{}, {"market", "shop"}} {
+			c.Clients.List[1].Upstreams = bad
+			if _, err := c.Checked(); err == nil || !strings.Contains(err.Error(), "Clients.List[1].Upstreams: ") ||
+				!strings.Contains(err.Error(), "expected one of market, orders, news") {
+				t.Errorf("%q: %v", bad, err)
+			}
+		}
+	})
+}

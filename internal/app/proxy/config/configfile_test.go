@@ -74,6 +74,7 @@ clients:
       reserve: 25%
       in_flight: 4
       models: [gpt-4o, "claude-*"]
+      upstreams: [rest, llm]
       limits: [1000/d, 200k tokens/d, 5USD/d]
     - name: batch
       addresses: [10.1.0.0/16, 192.0.2.7]
@@ -145,7 +146,7 @@ func TestEverything(t *testing.T) {
 		Admin:   proxy.Off, Open: true, MaxWait: 30 * time.Second, FinalOnly: true, Grace: time.Minute, State: "proxy.state", Handover: "proxy.sock", Sent: "sent.jsonl",
 		Bounds: proxy.Bounds{Header: 32 << 10, Body: -1, Kept: 1 << 20, KeptInAll: 64 << 20, Frozen: 8 << 20, Connections: 100, HeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, Stall: 20 * time.Second},
 		Clients: proxy.Clients{Header: "X-Client", Most: 50, Default: proxy.Client{Weight: 0.5, MaxWaiting: 10}, List: []proxy.Client{
-			{Name: "alice", Keys: []proxy.KeyHash{proxy.HashKey(clients), abc}, Weight: 2, HeadStart: 10 * time.Second, Reserve: 0.25, InFlight: 4, Models: []string{"gpt-4o", "claude-*"}, MaxWaiting: 500, MaxWait: -1, Limits: []rate.Limit{
+			{Name: "alice", Keys: []proxy.KeyHash{proxy.HashKey(clients), abc}, Weight: 2, HeadStart: 10 * time.Second, Reserve: 0.25, InFlight: 4, Models: []string{"gpt-4o", "claude-*"}, Upstreams: []string{"rest", "llm"}, MaxWaiting: 500, MaxWait: -1, Limits: []rate.Limit{
 				{N: 1000, Per: day, Text: "1000/d"}, {N: 200_000, Per: day, Unit: limit.Tokens, Text: "200000 tokens/d"}, {N: 5_000_000, Per: day, Unit: limit.Money, Text: "5USD/d"}}},
 			{Name: "batch", Addresses: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("192.0.2.7/32")}, MaxWait: 2 * time.Hour, MaySayCost: true},
 		}},

@@ -126,6 +126,8 @@ var shareFields = []yamlfile.Field{
 	key("limits", rates, "its own, of what it asks of all upstreams together: requests, tokens or money"),
 	key("models", yamlfile.Value(yamlfile.ListOf(form{"type": yamlfile.AText["type"], "examples": []string{"gpt-4o", "claude-*"}}),
 		(*reader).modelNames), "the models that it may use, as requests name them; * is any text (default: all)"),
+	key("upstreams", yamlfile.Value(yamlfile.ListOf(yamlfile.AText), (*reader).upstreamNames),
+		"the names of the upstreams that it may use (default: all)"),
 	key("may_say_cost", yes, "it may choose the resource of a request, and lower the cost, with Paceline-Cost"),
 }
 

@@ -179,6 +179,11 @@ func (r *reader) modelNames(n *node, what string) (all []string) {
 	return all
 }
 
+// upstreamNames are those of a client. An empty list is one, since it would be refused as none.
+func (r *reader) upstreamNames(n *node, what string) []string {
+	return append([]string{}, r.texts(n, what)...)
+}
+
 // keyIn reads the places of clients' keys.
 func (r *reader) keyIn(n *node, what string) *secret.Where {
 	w, err := proxy.ParseKeyIn(r.texts(n, what))
