@@ -27,7 +27,11 @@ requests in flight.
 A change holds until the program ends, or until a proxy applies its changed file. The program writes a line about each
 change on standard error.
 
-If several go on, --pid says which one is meant.`
+If several go on, --pid says which one is meant: by its number, its address or its file.
+
+A program and paceline ctl find one another in a folder: PACELINE_RUNTIME_DIR, RUNTIME_DIRECTORY (a service of systemd),
+XDG_RUNTIME_DIR, or the one for temporary files. In a container, set the first of them to a folder of a volume. Root
+reaches a service by --runtime-dir /run/paceline.`
 
 const ctlExample = `  paceline ctl
   paceline ctl show
@@ -38,11 +42,13 @@ const ctlExample = `  paceline ctl
   paceline ctl limit 500/m 300/m --pid 4711
   paceline ctl concurrency 20
   paceline ctl limit 'github: 20/s' 10/s
+  paceline ctl limit 'client nightly' 10/m
+  paceline ctl limit 'client nightly' none
   paceline ctl share nightly 5`
 
 // ctlFlags choose a program.
 type ctlFlags struct {
-	pid, output, until string
+	pid, dir, output, until string
 }
 
 func newCtl() *cobra.Command {
@@ -58,6 +64,8 @@ func newCtl() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.list(cmd) },
 	}
+	c.PersistentFlags().StringVar(&f.dir, "runtime-dir", "",
+		"the folder with the sockets of the programs, such as /run/paceline of a service (default: as for them)")
 	show := &cobra.Command{
 		Use: "show", Short: "Show the limits and keys of a program, and how far it is", Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.show(cmd) },
@@ -69,7 +77,8 @@ func newCtl() *cobra.Command {
 			if len(args) > 1 {
 				to.Name = args[0]
 			}
-			if _, err := rate.ParseCounted(to.Value); err != nil {
+			ofClient := strings.HasPrefix(to.Name, "client ") && to.Value == proxy.NoLimit
+			if _, err := rate.ParseCounted(to.Value); err != nil && !ofClient {
 				return cli.Usage(fmt.Errorf("RATE %w", err))
 			}
 			return f.turn(cmd, to)
@@ -106,7 +115,7 @@ func newCtl() *cobra.Command {
 	}
 	c.AddCommand(limit, concurrency, share, page)
 	c.PersistentFlags().StringVar(&f.pid, "pid", "",
-		"number of the program, as paceline ctl lists it, if several go on")
+		"number, address or file of the program, as paceline ctl lists it, if several go on")
 	for _, of := range []*cobra.Command{c, show} {
 		of.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
 	}
@@ -152,6 +161,11 @@ func first(args []string) string {
 
 // running returns the programs that go on, and what each says of itself.
 func (f *ctlFlags) running(ctx context.Context) (all []daemon.Program, states []ctlState, silent []string, err error) {
+	if f.dir != "" {
+		if err = daemon.InDir(f.dir); err != nil {
+			return nil, nil, nil, cli.Exit(cli.ExitFailure, fmt.Errorf("--runtime-dir %w", err))
+		}
+	}
 	if all, silent, err = daemon.Programs(ctx); err != nil {
 		return nil, nil, nil, cli.Exit(cli.ExitFailure, err)
 	}
@@ -176,7 +190,7 @@ func (f *ctlFlags) one(ctx context.Context) (p daemon.Program, s ctlState, err e
 	}
 	var names []string
 	for i, of := range states {
-		if f.pid == of.PID || f.pid == "" && len(all) == 1 {
+		if f.pid == of.PID || f.pid != "" && (f.pid == of.What || f.pid == of.File) || f.pid == "" && len(all) == 1 {
 			return all[i], of, nil
 		}
 		names = append(names, "--pid "+of.PID+" ("+of.title()+")")
@@ -207,7 +221,7 @@ func (f *ctlFlags) turn(cmd *cobra.Command, t daemon.Turn) error {
 	if err != nil {
 		return cli.Exit(cli.ExitConfig, err)
 	}
-	_, err = fmt.Fprintf(cli.Harmless(cmd.OutOrStdout(), "text"), "%s: %s\n", s.title(), said)
+	_, err = fmt.Fprintf(cli.Harmless(cmd.OutOrStdout(), "text"), "%s, process %s: %s\n", s.title(), s.PID, said)
 	return err
 }
 
@@ -216,7 +230,9 @@ type ctlState struct {
 	PID  string `json:"pid"`
 	Verb string `json:"verb"`
 	// What is the input of a run, or the address of a proxy.
-	What     string    `json:"what"`
+	What string `json:"what"`
+	// File is the configuration file of a proxy.
+	File     string    `json:"file,omitempty"`
 	Began    time.Time `json:"began"`
 	Progress string    `json:"progress,omitempty"`
 	Waiting  int       `json:"waiting"`
@@ -243,7 +259,12 @@ type ctlKey struct {
 	Why   string    `json:"why,omitempty"`
 }
 
-func (s *ctlState) title() string { return s.Verb + " " + s.What }
+func (s *ctlState) title() string {
+	if s.File != "" {
+		return s.Verb + " " + s.What + " of " + s.File
+	}
+	return s.Verb + " " + s.What
+}
 
 func (f *ctlFlags) checkOutput() error {
 	if f.output != "text" && f.output != "json" {

@@ -28,7 +28,7 @@ type helm struct{}
 
 const knobsPath = "/knobs"
 
-func helmOf(*proxy.Proxy, string, string, func(string)) *helm { return nil }
+func helmOf(*proxy.Proxy, string, string, string, func(string)) *helm { return nil }
 
 func (*helm) serves(string) http.Handler { return http.NotFoundHandler() }
 

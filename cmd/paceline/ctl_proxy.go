@@ -22,19 +22,20 @@ type adjustable interface {
 type controlledProxy struct {
 	adjustable
 	verb, what string
+	file       string // of its configuration; empty: it has none
 	began      time.Time
 	tell       func(string)
 }
 
 // helmOf is the helm of a proxy.
-func helmOf(p adjustable, verb, what string, tell func(string)) *helm {
-	return newHelm(&controlledProxy{p, verb, what, time.Now(), tell}, tell)
+func helmOf(p adjustable, verb, what, file string, tell func(string)) *helm {
+	return newHelm(&controlledProxy{p, verb, what, file, time.Now(), tell}, tell)
 }
 
 // State implements steered.
 func (c *controlledProxy) State() any {
 	set := c.Settings()
-	s := ctlState{Verb: c.verb, What: c.what, Began: c.began, Limits: set.Limits, Clients: set.Clients, Pauses: set.Pauses,
+	s := ctlState{Verb: c.verb, What: c.what, File: c.file, Began: c.began, Limits: set.Limits, Clients: set.Clients, Pauses: set.Pauses,
 		MostInFlight: set.InFlight, Changes: set.Changes}
 	var all []observe.Snapshot
 	for _, source := range c.Sources() {

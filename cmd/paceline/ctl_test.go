@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -94,6 +95,76 @@ func (s *steering) urls(n int, url string) string {
 		s.t.Fatal(err)
 	}
 	return file
+}
+
+// In a container without a folder for temporary files, a program and paceline ctl find one another in the folder of a
+// volume. Without one, both say what to set. Of several programs one is meant by its address or its file.
+func TestCtlWithoutTemporaryFolder(t *testing.T) {
+	t.Parallel()
+	dir := strings.TrimPrefix(ownDaemon(t)[0], "XDG_RUNTIME_DIR=")
+	s := &steering{t, []string{"XDG_RUNTIME_DIR=", "TMPDIR=/nonexistent", "XDG_STATE_HOME=" + dir}}
+	const says = "another folder that this user may write is named by PACELINE_RUNTIME_DIR"
+	s.says(cli.ExitFailure, says, "show")
+	file := write(t, "paceline.yaml", "version: 1\nlisten: 127.0.0.1:0\nadmin: \"off\"\nupstreams: [{to: \"http://127.0.0.1:1\", limits: [5/s]}]\n")
+	lost, errs := s.start("proxy", "--config", file, "--log", "json", "--recent=false")
+	lost.Env = append(lost.Env, "PATH=")
+	defer func() {
+		_ = lost.Process.Signal(os.Interrupt)
+		_ = lost.Wait()
+		if !strings.Contains(errs.String(), says) || !strings.Contains(errs.String(), `"level":"WARN","msg":"paceline ctl does not reach this proxy"`) {
+			t.Errorf("the proxy says\n%s", errs)
+		}
+	}()
+	s.env = append(s.env, "PACELINE_RUNTIME_DIR="+dir)
+	s.start("proxy", "--config", file, "--log", "off", "--recent=false")
+	s.until(1)
+	s.says(0, " of "+file+", process ", "show")
+	s.start("proxy", "--to", "http://127.0.0.1:1", "--limit", "7/s", "--listen", "127.0.0.1:0", "--admin", "off", "--log", "off", "--recent=false")
+	all := s.until(2)
+	if all[0].File == "" {
+		all[0], all[1] = all[1], all[0]
+	}
+	s.says(cli.ExitUsage, "2 programs go on, expected --pid ", "limit", "9/s")
+	s.says(0, "proxy "+all[0].What+" of "+file+", process "+all[0].PID+": limit 5/s is 9/s now", "limit", "9/s", "--pid", file)
+	s.says(0, "proxy "+all[1].What+", process "+all[1].PID+": limit 7/s is 9/s now", "limit", "9/s", "--pid", all[1].What)
+	s.says(cli.ExitUsage, "no such program", "limit", "9/s", "--pid", "127.0.0.1:1")
+}
+
+// Root reaches a service of another user by the service's own folder, as systemd makes it.
+func TestCtlOfService(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 || runtime.GOOS != "linux" {
+		t.Skip("only root reaches programs of another user")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := strings.TrimPrefix(ownDaemon(t)[0], "XDG_RUNTIME_DIR=")
+	own, bin := filepath.Join(dir, "own"), filepath.Join(dir, "bin") // where another user may run it
+	err = errors.Join(os.Chmod(dir, 0o755), os.Mkdir(own, 0o700), os.Chown(own, 65534, 65534), os.Link(self, bin))
+	if errors.Is(err, syscall.EXDEV) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(bin, "proxy", "--to", "http://127.0.0.1:1", "--limit", "7/s", "--listen", "127.0.0.1:0", "--admin", "off", "--log", "off",
+		"--recent=false")
+	c.Dir, c.Env = "/", []string{asProgram + "=1", "RUNTIME_DIRECTORY=" + own}
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	s := &steering{t, []string{"XDG_RUNTIME_DIR=" + dir}}
+	s.says(0, "no run or proxy of this user goes on")
+	for began := time.Now(); time.Since(began) < patient; time.Sleep(20 * time.Millisecond) {
+		if _, out, _ := s.ctl("--runtime-dir", own); strings.Contains(out, "7/s") {
+			break
+		}
+	}
+	s.says(0, "limit 7/s is 9/s now", "limit", "9/s", "--runtime-dir", own)
 }
 
 // paceline ctl lists runs, changes one, and says what is wrong with a change that cannot be made.

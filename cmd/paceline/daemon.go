@@ -140,7 +140,7 @@ func (d *daemonFlags) serve(cmd *cobra.Command, s *daemon.Server, log *slog.Logg
 	if err != nil {
 		return d.fails(err)
 	}
-	defer helmOf(daemonKnobs{runs.keeper, runs.permits}, "daemon", "of this user", func(said string) { log.Warn(said) }).open(
+	defer helmOf(daemonKnobs{runs.keeper, runs.permits}, "daemon", "of this user", "", func(said string) { log.Warn(said) }).open(
 		func(err error) { log.Info("paceline ctl does not reach this daemon", "err", err) })()
 	if d.forRuns {
 		s.EndIdle(runs.counts)

@@ -43,7 +43,7 @@ func TestDaemonKnobs(t *testing.T) {
 			t.Errorf("%+v: %q, %v", c.turn, said, err)
 		}
 	}
-	h := helmOf(d, "daemon", "of this user", func(string) {})
+	h := helmOf(d, "daemon", "of this user", "", func(string) {})
 	state, ok := h.State().(ctlState)
 	if !ok || state.Idle || strings.Join(state.Limits, "; ") != "orders: 40/s" || len(state.Pauses) != 1 || len(state.Changes) != 2 {
 		t.Errorf("it shows %+v", state)

@@ -42,7 +42,7 @@ var outward = []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy",
 	"no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 
 // daemonEnvironment are all variables that a daemon gets which a run starts.
-var daemonEnvironment = append([]string{"HOME", "TMPDIR", "TZ", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"}, outward...)
+var daemonEnvironment = append([]string{"HOME", "TMPDIR", "TZ", daemon.RuntimeDir, "XDG_RUNTIME_DIR", "XDG_STATE_HOME"}, outward...)
 
 // alone reports whether a run needs a proxy of its own: what it says holds for a whole proxy.
 func (x *execFlags) alone(c *proxy.Config) bool {

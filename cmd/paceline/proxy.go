@@ -183,7 +183,7 @@ func (f *proxyFlags) attend(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, 
 		go watched.Record(ctx)
 	}
 	s := p.Start(l.main, l.admin)
-	letGo := h.open(func(err error) { c.Log.Info("paceline ctl does not reach this proxy", "err", err) })
+	letGo := h.open(func(err error) { c.Log.Warn("paceline ctl does not reach this proxy", "err", err) })
 	defer letGo()
 	serveMetrics(&c, p, s, l.metrics, r)
 	var handed atomic.Bool
@@ -249,7 +249,7 @@ func (f *proxyFlags) attend(cmd *cobra.Command, p *proxy.Proxy, c proxy.Config, 
 
 // mountPage mounts the page, the numbers, and the forms that change the proxy.
 func mountPage(p *proxy.Proxy, l listeners, r *reload, tell func(string)) (*dashboard.Page, *helm, error) {
-	h := helmOf(p, "proxy", l.main.Addr().String(), tell)
+	h := helmOf(p, "proxy", l.main.Addr().String(), r.file(), tell)
 	watched, err := dashboard.New(dashboard.Config{Live: p.Sources, Title: "paceline proxy", Forms: h.reaches,
 		Beside: func() []string { return append(r.lines(), settingLines(p)...) }})
 	if err != nil {

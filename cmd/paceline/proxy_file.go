@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -104,6 +105,17 @@ func (r *reload) ended(err error, line string) {
 		r.applied = time.Now()
 	}
 	r.line = line
+}
+
+// file is the whole path of the file; empty without one. r may be nil.
+func (r *reload) file() string {
+	if r == nil {
+		return ""
+	}
+	if path, err := filepath.Abs(r.name); err == nil {
+		return path
+	}
+	return r.name
 }
 
 // lines are for the page. r may be nil.

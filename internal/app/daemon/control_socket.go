@@ -35,7 +35,7 @@ type Control struct {
 // Controlled opens the socket of this process, and serves p there until Close. Only processes of this
 // user are answered.
 func Controlled(p Controllable) (*Control, error) {
-	in, err := folder()
+	in, err := controlFolder()
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ type Program struct {
 // Programs returns the programs of this user that run and answer, in the order of their numbers. silent are the
 // numbers of those that do not answer.
 func Programs(ctx context.Context) (all []Program, silent []string, err error) {
-	in, err := folder()
+	in, err := controlFolder()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -39,8 +40,17 @@ func Find() (p Place, err error) {
 	return p, private(p.State)
 }
 
+// RuntimeDir is the variable that names the folder for sockets, where the other ones do not suit: in a container, say.
+const RuntimeDir = "PACELINE_RUNTIME_DIR"
+
 // folder returns the Folder of this user's Place, and makes it.
 func folder() (path string, err error) {
+	if dir := os.Getenv(RuntimeDir); dir != "" {
+		if path = filepath.Join(dir, "paceline"); !filepath.IsAbs(dir) {
+			return "", fmt.Errorf("%s=%s, expected the whole path of a folder", RuntimeDir, dir)
+		}
+		return path, inFolder(private(path))
+	}
 	path = filepath.Join(os.TempDir(), "paceline-"+strconv.Itoa(os.Getuid()))
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && isFolder(dir) {
 		if _, err := owned(dir); err != nil { // as after su, which keeps the variable
@@ -48,7 +58,46 @@ func folder() (path string, err error) {
 		}
 		path = filepath.Join(dir, "paceline")
 	}
-	return path, private(path)
+	return path, inFolder(private(path))
+}
+
+// inFolder says how another folder for sockets is named.
+func inFolder(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; another folder that this user may write is named by %s, the same for all programs", err, RuntimeDir)
+}
+
+// controlFolder is the folder of the sockets at which programs are controlled: that of a service of systemd, if it has
+// one of its own (RuntimeDirectory=), or else folder.
+func controlFolder() (string, error) {
+	dir, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":")
+	if os.Getenv(RuntimeDir) != "" || !filepath.IsAbs(dir) {
+		return folder()
+	}
+	path := filepath.Join(dir, "paceline")
+	return path, inFolder(private(path))
+}
+
+// InDir makes this process look for sockets in a folder. Root becomes the owner of the folder, whom programs there
+// answer.
+func InDir(dir string) error {
+	about, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if s, ok := about.Sys().(*syscall.Stat_t); ok && os.Getuid() == 0 && s.Uid != 0 {
+		for _, become := range []error{syscall.Setgroups(nil), syscall.Setgid(int(s.Gid)), syscall.Setuid(int(s.Uid))} {
+			if become != nil {
+				return become
+			}
+		}
+	}
+	if dir, err = filepath.Abs(dir); err == nil {
+		err = os.Setenv(RuntimeDir, dir)
+	}
+	return err
 }
 
 // Socket, Lock and Log are the files of the daemon.
