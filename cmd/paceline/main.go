@@ -23,6 +23,7 @@ func newProgram() cli.Program {
 		Root:   newProgramRoot,
 		Verbs:  verbs(),
 		Groups: groupTable, Values: completions, Meant: meant, Reads: "run", Alike: groupProviders,
+		AsJSON: logsJSON,
 	}
 }
 

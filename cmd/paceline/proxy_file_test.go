@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -123,4 +125,30 @@ func TestReload(t *testing.T) {
 		}
 		expect("gone", 4, "no such file")
 	})
+}
+
+// With --log json, an error of the start is one line of JSON, too: of a file with two mistakes, of a flag, and of an
+// address that is taken. The exit code is that of the text.
+func TestErrorsOfTheStartAsJSON(t *testing.T) {
+	t.Parallel()
+	wrong := write(t, "paceline.yaml", "version: 1\nlisen: x\nupstreams: [{to: \"http://127.0.0.1:1\", limit: 5/s}]\n")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, args := range [][]string{
+		{"--config", wrong}, {"--to", "http://127.0.0.1:1", "--limit", "5"}, {"--config", "gone.yaml"}, {"--to", "http://127.0.0.1:1", "--nosuch"},
+		{"--to", "http://127.0.0.1:1", "--limit", "5/s", "--listen", taken.Addr().String(), "--admin", "off", "--recent=false"},
+	} {
+		code, _, plain := command(append([]string{"proxy"}, args...)...)
+		got, stdout, stderr := command(append([]string{"proxy", "--log", "json"}, args...)...)
+		var line struct{ Level, Msg, Err string }
+		if err := json.Unmarshal([]byte(stderr), &line); err != nil || strings.Count(stderr, "\n") != 1 || stdout != "" {
+			t.Errorf("%q: %v, want one line of JSON:\n%s%s", args, err, stdout, stderr)
+		}
+		if got != code || code == 0 || line.Level != "ERROR" || "paceline: "+line.Err+"\n" != plain {
+			t.Errorf("%q: exit %d and %+v, want %d and %q", args, got, line, code, plain)
+		}
+	}
 }

@@ -227,6 +227,12 @@ func (f *proxyFlags) logs(cmd *cobra.Command) (log, access *slog.Logger, err err
 	return logOf(cmd, f.log, level), access, nil
 }
 
+// logsJSON reports whether a command is a proxy whose log is JSON.
+func logsJSON(c *cobra.Command) bool {
+	f := c.Flag("log")
+	return c.CommandPath() == "paceline proxy" && f != nil && f.Value.String() == "json"
+}
+
 // orNone and orAny translate the 0 of a flag into the value with the same meaning in a
 // configuration. There 0 stands for the default.
 func orNone(d time.Duration) time.Duration {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -34,6 +35,8 @@ type Program struct {
 	// Alike is a group of many commands with the same flags. Errors do not list them as commands
 	// that have a flag.
 	Alike string
+	// AsJSON reports whether a command writes its log as JSON, so that an error of its start is a line of that.
+	AsJSON func(*cobra.Command) bool
 }
 
 // Verb is a command below the root. A command line makes only its own verb, since each has flags,
@@ -86,7 +89,8 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 			return code
 		}
 	}
-	var set []string // flags that environment variables have set
+	var set []string       // flags that environment variables have set
+	var cmd *cobra.Command // that ran
 	run := func(root *cobra.Command) (began bool, err error) {
 		root.SetArgs(args)
 		root.SetIn(stdin)
@@ -99,7 +103,7 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 			began = true
 			return nil
 		}
-		err = root.ExecuteContext(ctx)
+		cmd, err = root.ExecuteContextC(ctx)
 		return began, err
 	}
 	var began bool
@@ -118,6 +122,9 @@ func (p Program) Execute(ctx context.Context, args []string, stdin io.Reader, st
 	switch {
 	case err == nil:
 		return ExitOK
+	case err.Error() != "" && p.AsJSON != nil && p.AsJSON(cmd):
+		log := slog.New(slog.NewJSONHandler(Harmless(stderr, "json"), nil))
+		log.Error(cmd.CommandPath()+" does not go on", "err", text.SanitizeLines(err.Error()+fromVariable(err, set)))
 	case err.Error() != "":
 		screen.New(stderr, screen.Config{}).Ours(p.Root().Name() + ": " + text.SanitizeLines(err.Error()+fromVariable(err, set)))
 	}
