@@ -137,7 +137,7 @@ func TestDoorsBeside(t *testing.T) {
 	race.Without(t)
 	need.Program(t, "curl")
 	d := newDoors(t, -1, 50*time.Millisecond)
-	c := program(t, append([]string{"exec", "--quiet", "--to", d.at, "--limit", d.limit, "--", "sh", "-c", `eval "$0"; echo ready; cat`},
+	c := program(t, append([]string{"exec", "--quiet", "--to", d.at, "--limit", d.limit, "--", "sh", "-c", `echo ready; read x; eval "$0"; echo ready; cat`},
 		d.asks(d.at)[2])...)
 	c.Env = append(c.Env, d.env...)
 	in, err := c.StdinPipe()
@@ -151,9 +151,15 @@ func TestDoorsBeside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
-		t.Fatal(err)
+	ready := func() {
+		if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
+			t.Fatal(err)
+		}
 	}
+	ready()
+	d.says(d.run(), "") // it has sent nothing yet
+	fmt.Fprintln(in)
+	ready()
 	d.says(d.run(), fmt.Sprintf("(paceline exec) sends with the same key to the same server at this moment, and the two do not count "+
 		"together: expect refusals; with this in front of the command, they do: paceline exec --capture --to '%s' --limit %s --", d.at, d.limit))
 	in.Close()

@@ -4,7 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"time"
 )
+
+// Lately is how long ago a process has sent at most that sends at this moment.
+const Lately = time.Minute
+
+// SentLately reports whether there is a send in the last minute. A process that only waits is beside nobody.
+func (h *History) SentLately(now time.Time) bool {
+	return slices.ContainsFunc(h.Sends, func(s Sent) bool { return s.Sent > now.Add(-Lately).UnixNano() })
+}
 
 // Beside warns the user of s of a process that sends at this moment, with the same key.
 func (s *Note) Beside(o *Note) string {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +29,11 @@ type Note struct {
 	Follows bool   // Journal has what earlier processes wrote there, too
 	Places  bool   // the keys in Journal are Places
 	Idle    bool   // the process waits for programs, and sends for none
-	Led     bool   // paceline exec leads the requests of the process, and notes those to its own servers
+	// Forward is where programs reach the process as their proxy, and Through the proxy by which the process sends.
+	// Both are HOST:PORT. If empty, there is none.
+	Forward, Through string
+
+	Led bool // paceline exec leads the requests of the process, and notes those to its own servers
 	// Keys are the names of its keys in Journal, by DigestOf of their values.
 	Keys map[string]string
 	// Servers are those that get its requests. If empty, they are not known.
@@ -146,7 +151,7 @@ func (s *Note) Others(now time.Time) (ended, living []*Note) {
 		if json.Unmarshal(text, o) != nil {
 			o.Journal = o.own() // of no use, and removed in its time
 		}
-		old := now.Sub(o.written()) > max(o.Keep, shortestStay)
+		old := now.Sub(o.Written()) > max(o.Keep, shortestStay)
 		if !old && !o.isLike(s) {
 			continue
 		}
@@ -170,20 +175,34 @@ func (s *Note) Others(now time.Time) (ended, living []*Note) {
 		return slices.ContainsFunc(all, func(n *Note) bool {
 			later := n == s || n.Began > o.Began
 			return n != o && (n.Follows && n.Journal == o.Journal && later || n.Door == "exec" && o.Led ||
-				n == s && n.Led && o.Door == "exec")
+				n == s && n.Led && o.Door == "exec" || n.leads(o) || n == s && o.leads(n))
 		})
 	}
 	return slices.DeleteFunc(ended, twice), slices.DeleteFunc(living, twice)
 }
 
-// written is when the process was last seen to write.
-func (s *Note) written() (at time.Time) {
+// Written is when the process was last seen to write.
+func (s *Note) Written() (at time.Time) {
 	for _, path := range []string{s.path, s.Journal} {
 		if info, err := os.Stat(path); err == nil && info.ModTime().After(at) {
 			at = info.ModTime()
 		}
 	}
 	return at
+}
+
+// leads reports whether o sends by the proxy that s is, which counts the requests.
+func (s *Note) leads(o *Note) bool {
+	return s.Forward != "" && o.Through != "" && onThisMachine(s.Forward) == onThisMachine(o.Through)
+}
+
+// onThisMachine has one name for all addresses of this machine that lead to a port.
+func onThisMachine(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && (host == "" || host == "localhost" || ip.IsLoopback() || ip.IsUnspecified()) {
+		return ":" + port
+	}
+	return address
 }
 
 // isLike reports whether a server may take the requests of both for those of one key.

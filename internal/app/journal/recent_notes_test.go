@@ -103,3 +103,28 @@ func TestNotes(t *testing.T) {
 		t.Errorf("without a process there are %q, want nothing", left)
 	}
 }
+
+// A run that sends by a proxy of this user is not beside it, and the proxy counts its requests: neither counts or warns of
+// the other. Another proxy is beside both.
+func TestNotesOfAForwardProxy(t *testing.T) {
+	folder, now := filepath.Join(t.TempDir(), "recent"), time.Now()
+	begin := func(forward, through string) *journal.Note {
+		s := &journal.Note{PID: 1, Keys: map[string]string{journal.DigestOf("1"): "K"}, Servers: []string{"http://a"}, Keep: time.Minute,
+			Forward: forward, Through: through}
+		now = now.Add(time.Millisecond)
+		if err := s.Begin(folder, now); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	proxy, run := begin("0.0.0.0:7900", ""), begin("", "localhost:7900")
+	other := begin("127.0.0.1:7901", "")
+	for name, c := range map[string]struct {
+		of   *journal.Note
+		want int
+	}{"the proxy": {proxy, 1}, "the run": {run, 1}, "another proxy, which counts the first alone": {other, 1}} {
+		if _, living := c.of.Others(now); len(living) != c.want {
+			t.Errorf("%s is beside %d, want %d", name, len(living), c.want)
+		}
+	}
+}

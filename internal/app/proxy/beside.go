@@ -77,7 +77,7 @@ func newBeside(c *Config) *beside {
 	}
 	b := &beside{Beside: c.Beside, log: c.Log, seen: map[string]sight{}}
 	b.note = journal.Note{PID: os.Getpid(), Door: b.Door, Places: true, AnyKey: true, Follows: c.State != "",
-		Keep: c.kept(), Keys: map[string]string{}, Way: map[string]string{}}
+		Forward: c.Forward.Listen, Keep: c.kept(), Keys: map[string]string{}, Way: map[string]string{}}
 	if c.State != "" {
 		b.note.Journal = wholePath(c.State)
 	}
@@ -241,7 +241,7 @@ func (b *beside) look(now time.Time) {
 				s.until = math.MaxInt64
 			}
 		}
-		if i >= len(ended) && !s.told && !o.Idle && me.SharesKey(o) {
+		if i >= len(ended) && !s.told && !o.Idle && me.SharesKey(o) && b.sentLately(&me, o, now) {
 			s.told = true
 			b.warn(&me, o)
 		}
@@ -249,6 +249,12 @@ func (b *beside) look(now time.Time) {
 	}
 	b.seen = seen
 	b.count(all, now)
+}
+
+// sentLately reports whether another program has sent something a moment ago. Its file is read only if it has changed.
+func (b *beside) sentLately(me, o *journal.Note, now time.Time) bool {
+	since := now.Add(-journal.Lately)
+	return o.Written().After(since) && len(b.recall(me, o, since.UnixNano(), now)) > 0
 }
 
 func (b *beside) warn(me, o *journal.Note) {

@@ -202,6 +202,13 @@ func (r *earlier) note(journalPath string) {
 	if first := r.intake.first; first != nil && len(s.Servers) == 0 {
 		s.Servers = []string{first.String()}
 	}
+	if len(s.Servers) > 0 {
+		if to, err := url.Parse(s.Servers[0]); err == nil {
+			if via := c.proxies.For(to); via != nil {
+				s.Through = via.Host
+			}
+		}
+	}
 	for _, k := range c.Keys {
 		switch {
 		case !c.keyless:
@@ -251,7 +258,8 @@ func (r *earlier) join() {
 	}
 	ended, living := r.noted.Others(time.Now())
 	var all []*journal.History
-	for _, o := range slices.Concat(ended, living) {
+	var beside []*journal.Note
+	for i, o := range slices.Concat(ended, living) {
 		h, err := o.Recall(&r.noted, r.journal(), r.epoch)
 		if err != nil {
 			r.teller.Say("what process %d sent before does not count: %v", o.PID, err)
@@ -259,12 +267,13 @@ func (r *earlier) join() {
 		}
 		all = append(all, h)
 		r.others = r.others || len(h.Sends) > 0
+		if i >= len(ended) && !o.Idle && h.SentLately(r.epoch) {
+			beside = append(beside, o)
+		}
 	}
 	r.store.History.Join(all...)
-	for _, o := range living {
-		if !o.Idle {
-			r.teller.Say("%s", r.noted.Beside(o))
-		}
+	for _, o := range beside {
+		r.teller.Say("%s", r.noted.Beside(o))
 	}
 }
 
