@@ -128,3 +128,17 @@ func TestNotesOfAForwardProxy(t *testing.T) {
 		}
 	}
 }
+
+// Only what was sent in the last minute makes a process one that sends at this moment.
+func TestSentLately(t *testing.T) {
+	now := time.Now()
+	for ago, want := range map[time.Duration]bool{0: true, 59 * time.Second: true, time.Minute: false, time.Hour: false} {
+		h := &journal.History{Sends: []journal.Sent{{Sent: now.Add(-time.Hour).UnixNano()}, {Sent: now.Add(-ago).UnixNano()}}}
+		if is := h.SentLately(now); is != want {
+			t.Errorf("sent %v ago: %v, want %v", ago, is, want)
+		}
+	}
+	if (&journal.History{}).SentLately(now) {
+		t.Error("nothing was sent")
+	}
+}
