@@ -143,10 +143,24 @@
 //   - The intervals of a Calendar are as right as the store's clock was when the first node came.
 //
 // These limiters of package limit can be shared by nodes: Rolling, Calendar, Bucket without Alone,
-// Weighted and Cooldown. An All, a Named, a Fitted and a Headroom of them can be shared. Other limiters
-// cannot be shared, for example Concurrency, Spacing, Sequence, Anchored and Produced, nor those
-// with a LearnLead or a OneWayMax. These must know each single request, and the state in the store
-// has only sums.
+// Weighted and Cooldown. An All, a Named, a Fitted and a Headroom of them can be shared. So can a
+// Concurrency, by a Member of its own. Other limiters cannot be shared, for example Spacing, Sequence,
+// Anchored and Produced, nor those with a LearnLead or a OneWayMax. These must know each single
+// request, and the state in the store has only sums.
+//
+// # Requests at once
+//
+// A limit.Concurrency of N is divided into places. A node has places as grants, and a request that
+// ended leaves its place to its node. The law is that all nodes together have at most N requests in
+// flight. It holds since the store names all places, and a place is granted only if less than N are
+// named. In place of properties 3 and 4 above:
+//  1. A node without turns uses its places for a minute after the beginning of its last turn. The
+//     other nodes give it up ten minutes after that. On Linux they do so two seconds after the last
+//     turn, if its process was on their machine and has ended.
+//  2. A place of a request of unknown outcome is kept for 5 s (Late) more.
+//
+// Two things are trusted in addition. No request of a node that cannot reach the store lasts for more
+// than ten minutes. And the store does not lose its state while a node cannot reach it for 7 s.
 //
 // # Files
 //

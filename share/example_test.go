@@ -48,8 +48,8 @@ func ExampleNew() {
 
 // Whether all processes can count a limit together is known before any store is open.
 func ExampleShareable() {
-	inFlight, _ := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 4})
-	fmt.Println(share.Shareable(limit.MustRolling(20, time.Second)), share.Shareable(inFlight) != nil)
+	steps, _ := limit.NewSequence(limit.SequenceConfig{})
+	fmt.Println(share.Shareable(limit.MustRolling(20, time.Second)), share.Shareable(steps) != nil)
 	// Output:
 	// <nil> true
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/core/node"
+	"github.com/paceline-go/paceline/internal/process"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
@@ -123,8 +125,22 @@ func New(c Config) (*Member, error) {
 
 // node is the configuration of a new node.
 func (c *Config) node() node.Config {
-	return node.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least, Poll: c.Poll,
+	n := node.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least, Poll: c.Poll,
 		Split: c.Fallback == Split}
+	if atOnce(c.Own()) {
+		n.ID += "@" + process.Here()
+		n.Ended = func(id string) bool {
+			_, name, _ := strings.Cut(id, "@")
+			return process.Ended(name)
+		}
+	}
+	return n
+}
+
+// atOnce reports whether a limit is a bound on requests in flight.
+func atOnce(l limit.Limiter) bool {
+	_, is := l.(*limit.Concurrency)
+	return is
 }
 
 // dated returns a function that makes limiters on the scale of the store.
@@ -138,6 +154,9 @@ func dated(own func() limit.Limiter) func() limit.Limiter {
 
 // Shareable reports which part of a limiter cannot be shared. It is nil if all parts can.
 func Shareable(l limit.Limiter) error {
+	if atOnce(l) {
+		return nil
+	}
 	for _, part := range limit.Parts(l) {
 		switch part := part.(type) {
 		case *limit.Rolling, *limit.Calendar, *limit.Weighted, *limit.Cooldown:
@@ -145,9 +164,12 @@ func Shareable(l limit.Limiter) error {
 			if part.Alone() {
 				return errors.New("share: a Bucket with Alone cannot be shared")
 			}
-		case *limit.Concurrency, *limit.Adaptive:
-			return fmt.Errorf("share: a %T cannot be shared, since it bounds requests in flight: leave it out here, and let each of n "+
-				"processes keep an nth of it, as Config.Limiter of a Transport or by a Gate of its own", part)
+		case *limit.Concurrency:
+			return errors.New("share: a *limit.Concurrency cannot be shared together with other limits, since its requests count " +
+				"until they end: leave it out here, and give it a Member of its own, under another Name")
+		case *limit.Adaptive:
+			return fmt.Errorf("share: a %T cannot be shared, since what it finds is of one process: leave it out here, and let each "+
+				"process keep its own, as Config.Limiter of a Transport or by a Gate of its own", part)
 		default:
 			return fmt.Errorf("share: a %T cannot be shared: leave it out here, and let each process keep its own", part)
 		}
@@ -300,14 +322,16 @@ func (m *Member) FreshFor(s *limit.Sent, d time.Duration) bool {
 	return m.node.Fresh(m.now().Add(d), s)
 }
 
-// Rules implements limit.Describer. Other processes use the rules, too. So their Counts is
-// CountsSomehow, and no Fitted tests them.
+// Rules implements limit.Describer. Other processes use the rules, too. So the Counts of those with a
+// window is CountsSomehow, and no Fitted tests them.
 func (m *Member) Rules() []limit.Rule {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all, _ := limit.Rules(m.node.Limiter())
 	for i := range all {
-		all[i].Name, all[i].Counts = m.config.Name, limit.CountsSomehow
+		if all[i].Name = m.config.Name; all[i].Counts != limit.CountsInFlight {
+			all[i].Counts = limit.CountsSomehow
+		}
 	}
 	return all
 }

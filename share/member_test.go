@@ -585,8 +585,8 @@ func TestClosedTakesNoMoreTurns(t *testing.T) {
 	})
 }
 
-// A bound on what is in flight is each process' own. The error says where it belongs.
-func TestInFlightIsNotShared(t *testing.T) {
+// A bound on requests in flight has a Member of its own. The error says so.
+func TestInFlightIsApart(t *testing.T) {
 	_, err := share.Limiter(newMemory(), "it", func() limit.Limiter {
 		five, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 5})
 		if err != nil {
@@ -594,7 +594,7 @@ func TestInFlightIsNotShared(t *testing.T) {
 		}
 		return limit.NewAll(limit.MustRolling(20, time.Second), limit.Named("at once", five))
 	})
-	if err == nil || !strings.HasPrefix(err.Error(), "share: a *limit.Concurrency cannot be shared, since it bounds requests in flight: leave it out here") {
+	if err == nil || !strings.HasPrefix(err.Error(), "share: a *limit.Concurrency cannot be shared together with other limits") {
 		t.Errorf("%v", err)
 	}
 }

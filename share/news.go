@@ -53,6 +53,8 @@ func (n *news) turned(p mono.Time, of *node.Node, fallback Fallback, err error) 
 	case err != nil && (was == nil || was.Error() != err.Error()):
 		text := "the shared limit cannot be fetched: nothing is sent beyond what was granted"
 		switch {
+		case atOnce(of.Limiter()):
+			text = "the shared limit cannot be fetched: this process goes on with the places that it has, for a minute"
 		case part > 0:
 			text += fmt.Sprintf(" for %s, and then 1/%d of the limit until it can", whole(from.Sub(p)), part)
 		case fallback == Split && node.Away(err):
