@@ -189,8 +189,8 @@ type Client struct {
 	// Reserve is the part of each limit that the client leaves free for others, from 0 to 1: see
 	// transport.Client.Reserve.
 	Reserve float64
-	// InFlight is how many of its requests may be in flight, until the end of their answers, in this
-	// proxy alone. If zero, any number.
+	// InFlight is how many of its requests may be in flight, until the end of their answers; with a Share, in
+	// all proxies together. If zero, any number.
 	InFlight int
 	// HeadStart lets the client's requests count as earlier by this span, for instance
 	// interactive before batch. A client with a smaller HeadStart still gets its turn.

@@ -315,6 +315,9 @@ func (v *visit) noTurn(e *transport.Error) *refusal {
 			x.detail = fmt.Sprintf("%s has used up its own limit, %s; the turn of this request would come in %s, behind %d "+
 				"others", v.whoseLimit(e), x.limit, inWords(x.wait), x.ahead)
 		}
+		if full, is := v.fullOf(e); is {
+			x.detail = full
+		}
 		x.detail += fmt.Sprintf("; it would wait %s at most", inWords(v.patience.most))
 		if w != nil && w.InVain() {
 			x.detail = fmt.Sprintf("the request waited %s and had no turn at %s, by the limit %s of %s; %d others were ahead when "+
@@ -331,6 +334,20 @@ func (v *visit) whoseLimit(e *transport.Error) string {
 		return "client " + e.Partition.Client
 	}
 	return v.upstream.Name
+}
+
+// fullOf says that as many requests are in flight as a limit allows, and where. is is false for another limit.
+func (v *visit) fullOf(e *transport.Error) (says string, is bool) {
+	w, ok := errors.AsType[*paceline.WaitError](e.Err)
+	if !ok || w.Rule.Counts != limit.CountsInFlight {
+		return "", false
+	}
+	at := ""
+	if v.proxy.config.Shared != nil {
+		at = ", here or in other processes of the store"
+	}
+	return fmt.Sprintf("as many requests of %s are in flight as the limit %s allows%s; the turn of this request would come when "+
+		"some have ended, behind %d others", v.whoseLimit(e), e.Name, at, e.Ahead), true
 }
 
 // amount writes an amount of a unit, with a verb after it. Money is in millionths of a dollar.

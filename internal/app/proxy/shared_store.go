@@ -159,11 +159,22 @@ func (u *Upstream) part(made func() limit.Limiter) func() limit.Limiter {
 
 // CheckShared reads the store. It checks that the limits that are known beforehand are the ones
 // that other processes have there. Those that the store does not have begin at once if that was stated
-// (sharestore.StateNew). Limits of clients' keys, models, routes and resources are not known beforehand.
+// (sharestore.StateNew). Limits of clients' keys, models, routes and resources are not known beforehand, and
+// of clients those in the list are.
 func (c *Config) CheckShared(ctx context.Context) error {
 	l := c.Shared
 	if l == nil {
 		return nil
+	}
+	for _, k := range c.Clients.List {
+		made := c.Clients.of(k.Name).limiter
+		if made() == nil {
+			continue
+		}
+		p := transport.Partition{Scope: transport.ScopeClient, Client: k.Name}
+		if err := l.Begin(ctx, l.Name(c.Upstreams[0].placeOf(l, p, false)), made); err != nil {
+			return err
+		}
 	}
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
@@ -197,7 +208,7 @@ func (c *Config) sameShared(next *Config) error {
 	if c.Shared == nil {
 		return nil
 	}
-	limits := func(k Client) any { return k.Limits }
+	limits := func(k Client) any { return limits{rates: k.Limits, inFlight: k.InFlight} }
 	for i := range next.Upstreams {
 		n := &next.Upstreams[i]
 		for j := range c.Upstreams {

@@ -7,10 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -147,12 +149,13 @@ func TestShared(t *testing.T) {
 				if s.sent != 61 || s.refused > 0 {
 					t.Errorf("%d of %d refused", s.refused, s.sent)
 				}
-				key := ""
-				if name != "no key" {
-					key = "/" + configs[0].Shared.Key("sk-secret")
+				names := []string{"default", "default/in flight"}
+				if name != "no key" { // what counts without a key is looked at, and has no request
+					key := "default/" + configs[0].Shared.Key("sk-secret")
+					names = []string{"default/in flight", key, key + "/in flight"}
 				}
-				if got, _ := store.Names(t.Context()); !slices.Equal(got, []string{"default" + key}) || strings.Contains(got[0], "sk-secret") {
-					t.Errorf("the limits are called %q", got)
+				if got, _ := store.Names(t.Context()); !slices.Equal(got, names) || strings.Contains(fmt.Sprint(got), "sk-secret") {
+					t.Errorf("the limits are called %q, want %q", got, names)
 				}
 				for i := range proxies {
 					configs[i].Shared.Close()
@@ -280,6 +283,8 @@ func TestSharedApply(t *testing.T) {
 			"where there are several upstr": func(c *Config) {
 				c.Upstreams = append(c.Upstreams, Upstream{Name: "b", Path: "/b", To: &url.URL{Scheme: "http", Host: "b"}})
 			},
+			"limits of clients change, which others": func(c *Config) { c.Clients.Default.InFlight = 3 },
+			"limits of server change, which others":  func(c *Config) { c.Upstreams[0].InFlight++ },
 		} {
 			next := sharingConfig(t, s, store, "20/s")
 			change(&next)
@@ -411,4 +416,84 @@ func TestSharedUse(t *testing.T) {
 			t.Errorf("%v, want that the limit in the store has no ramp", err)
 		}
 	})
+}
+
+// Two proxies have no more requests in flight together than one may have, of a client and of a key. One without a place
+// says so when it refuses. A client of the list need not wait at a store that is stated to be new.
+func TestSharedInFlight(t *testing.T) {
+	for _, c := range []struct {
+		whose, name string
+		bound       func(c *Config)
+	}{
+		{"of client crew", "default/client crew/in flight", func(c *Config) {
+			c.Clients.List = []Client{{Name: "crew", InFlight: 2, Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}}
+		}},
+		{"of server", "default/in flight", func(c *Config) { c.Upstreams[0].InFlight = 2 }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, store := newStrictServer(t, 1000, time.Second), new(sharetest.Memory)
+			if err := sharestore.StateNew(t.Context(), store, sharestore.DefaultName); err != nil {
+				t.Fatal(err)
+			}
+			var open, peak atomic.Int64
+			dial := func(context.Context, string, string) (net.Conn, error) {
+				return fakeconn.Conn(func() int {
+					peak.Store(max(peak.Load(), open.Add(1)))
+					time.Sleep(20 * time.Second)
+					open.Add(-1)
+					return http.StatusOK
+				}), nil
+			}
+			var proxies []*Proxy
+			for range 2 {
+				config := sharingConfig(t, s, store, "1000/s")
+				config.Dial, config.Upstreams[0].InFlight, config.MaxWait = dial, 0, time.Minute
+				c.bound(&config)
+				checked, err := config.Checked()
+				if err == nil {
+					err = checked.CheckShared(t.Context())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := New(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				proxies = append(proxies, p)
+			}
+			began := time.Now()
+			var wg sync.WaitGroup
+			for range 2 {
+				wg.Go(func() { ask(proxies[0], "") })
+			}
+			time.Sleep(5 * time.Second)
+			if open.Load() != 2 {
+				t.Errorf("%s: after %v %d are in flight, want 2", c.name, time.Since(began), open.Load())
+			}
+			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil)
+			r.RemoteAddr, r.Host = "127.0.0.1:1", "127.0.0.1:7878"
+			r.Header.Set("Paceline-Max-Wait", "2")
+			proxies[1].ServeHTTP(w, r)
+			says := "as many requests " + c.whose + " are in flight as the limit " + c.name + " allows, here or in other processes of the store; "
+			if w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), says) {
+				t.Errorf("%s: %d %s", c.name, w.Code, w.Body)
+			}
+			for range 4 {
+				wg.Go(func() {
+					if code := ask(proxies[1], ""); code != http.StatusOK {
+						t.Errorf("%s: status %d", c.name, code)
+					}
+				})
+			}
+			wg.Wait()
+			if took := time.Since(began); peak.Load() != 2 || took > 65*time.Second {
+				t.Errorf("%s: %d at once, want 2, and 6 requests of 20 s took %v", c.name, peak.Load(), took)
+			}
+			for _, p := range proxies {
+				p.config.Shared.Close()
+				p.close()
+			}
+		})
+	}
 }

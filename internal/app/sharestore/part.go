@@ -49,10 +49,10 @@ type rising struct {
 // Unwrap shows the limits in it.
 func (r *rising) Unwrap() []limit.Limiter { return []limit.Limiter{r.Limiter} }
 
-// shared returns the shared parts of l as one.
+// shared returns the shared limits of windows in l as one.
 func shared(l limit.Limiter) limit.Limiter {
-	all, _, _ := divided(l)
-	one := together(all)
+	d, _ := divided(l) // it was divided before
+	one := together(d.windows)
 	if r, ok := l.(*rising); ok {
 		h, err := limit.NewHeadroom(limit.HeadroomConfig{Limiter: one, Ramp: r.ramp})
 		if err != nil {
@@ -77,7 +77,7 @@ func shrink(l limit.Limiter, use float64) error {
 		sized, is := part.(interface {
 			SetLimit(now mono.Time, n int64) error
 		})
-		if _, own := part.(*limit.Concurrency); !is || own { // what each process has for itself is no part of a store
+		if _, own := part.(*limit.Concurrency); !is || own { // requests in flight are bounded as a whole
 			continue
 		}
 		u := limit.AppendUsage(nil, part, mono.Min)[0]

@@ -172,7 +172,10 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 // node writes the state of one node, and which part of the limit it gets.
 func (s *Seen) node(e *node.Entry, part float64) string {
 	parts := []string{costWords(&e.Open) + " granted or in flight"}
-	if e.Want > 0 {
+	switch {
+	case e.Want > 0 && s.book.OfPlaces():
+		parts = append(parts, fmt.Sprintf("waits for %s more", text.Thousands(e.Want)))
+	case e.Want > 0:
 		parts = append(parts, fmt.Sprintf("wants %s more, and gets %.3g %% of the limit", text.Thousands(e.Want), 100*part))
 	}
 	if e.Leaves > 0 {
@@ -184,11 +187,19 @@ func (s *Seen) node(e *node.Entry, part float64) string {
 	if e.Least > 0 {
 		parts = append(parts, fmt.Sprintf("at least %g %% if it wants that", float64(e.Least)/10))
 	}
+	kept := node.DefaultLate
+	if s.book.OfPlaces() {
+		kept = node.PlacesKept - node.DefaultTTL
+	}
 	switch left := e.Until.Sub(s.now); {
+	case left > 0 && s.book.OfPlaces():
+	case left > -kept && s.book.OfPlaces():
+		parts = append(parts, fmt.Sprintf("silent: its places stay its own for %s, unless it is seen that its process has ended",
+			span(left+kept)))
 	case left > 0:
 		parts = append(parts, fmt.Sprintf("without another turn its grants end in %s", span(left)))
-	case left > -node.DefaultLate:
-		parts = append(parts, fmt.Sprintf("silent: may not send, and is given up in %s", span(left+node.DefaultLate)))
+	case left > -kept:
+		parts = append(parts, fmt.Sprintf("silent: may not send, and is given up in %s", span(left+kept)))
 	default:
 		parts = append(parts, "silent: given up, and taken out at the next turn of another")
 	}
@@ -219,9 +230,9 @@ func (s *Seen) rate(later *Seen) (sum float64, any bool) {
 	return sum, any
 }
 
-// rateOf is rate of one node. later may be nil.
+// rateOf is rate of one node. later may be nil. Places are not granted by the second.
 func (s *Seen) rateOf(e *node.Entry, later *Seen) (float64, bool) {
-	if later == nil || later.Err != nil || later.now <= s.now || s.book.Era != later.book.Era {
+	if later == nil || later.Err != nil || s.book.OfPlaces() || later.now <= s.now || s.book.Era != later.book.Era {
 		return 0, false
 	}
 	for j := range later.book.Nodes {

@@ -63,3 +63,33 @@ func TestSeenInWords(t *testing.T) {
 		t.Errorf("two limits: %q", worded(both))
 	}
 }
+
+// Of requests at once the places of each node are written, and for how long those of a silent one stay its own.
+func TestSeenAtOnce(t *testing.T) {
+	at := mono.Time(time.Hour)
+	entry := func(name string, has, want int64, silent time.Duration) node.Entry {
+		e := node.Entry{ID: name, Name: name, Want: want, Weight: 1000, Until: at.Add(node.DefaultTTL - silent)}
+		e.Open[limit.Requests] = has
+		return e
+	}
+	four, err := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Seen{Name: "api/in flight", now: at, book: &node.Book{Configuration: limit.Configuration(four), Turn: 3, Latest: at}}
+	s.book.Nodes = []node.Entry{entry("a", 3, 0, 0), entry("b", 0, 5, 0), entry("c", 1, 0, time.Minute), entry("d", 1, 0, 12*time.Minute)}
+	later := *s
+	later.now = at.Add(time.Second)
+	want := []string{
+		"limit: Concurrency: 4 requests at once",
+		"turns: 3, the last 0 ms ago",
+		"clock: the store's",
+		"node a: 3 requests granted or in flight",
+		"node b: nothing granted or in flight, waits for 5 more",
+		"node c: 1 requests granted or in flight, silent: its places stay its own for 10 min, unless it is seen that its process has ended",
+		"node d: 1 requests granted or in flight, silent: given up, and taken out at the next turn of another",
+	}
+	if got := s.Words(&later); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("it says\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -105,6 +105,11 @@ func (l *Limits) Name(p Place) string {
 	if p.All {
 		name += "/all"
 	}
+	return fitting(name)
+}
+
+// fitting is a name, or a shorter or valid one in its place.
+func fitting(name string) string {
 	if len(name) > longest || node.CheckName(name) != nil { // clients choose the name of a model
 		h := sha256.Sum256([]byte(name))
 		start := strings.ReplaceAll(name[:min(len(name), longest-20)], "\x00", "")
@@ -139,25 +144,57 @@ func (l *Limits) KeyBy(header map[string][]string, key string) string {
 	return l.Key(key)
 }
 
-// divided splits a limiter into two lists. all are the shared parts, in an order that does not
-// depend on the configuration's. own are the parts that each process has for itself, such as a
-// bound on requests in flight.
-func divided(l limit.Limiter) (all []limit.Limiter, own []limit.Limiter, err error) {
+// division is the parts of a limiter.
+type division struct {
+	// windows are the shared limits of windows, in an order that does not depend on the configuration's.
+	windows []limit.Limiter
+	// atOnce is the shared bound on requests in flight, the least of several; nil: there is none.
+	atOnce *limit.Concurrency
+	own    []limit.Limiter // what each process has for itself
+}
+
+// divided divides a limiter.
+func divided(l limit.Limiter) (d division, err error) {
 	for _, part := range limit.Parts(l) {
-		switch part.(type) {
-		case *limit.Concurrency, *limit.Adaptive:
-			own = append(own, part)
+		switch part := part.(type) {
+		case *limit.Concurrency:
+			if d.atOnce == nil || part.Rules()[0].N < d.atOnce.Rules()[0].N {
+				d.atOnce = part
+			}
+		case *limit.Adaptive:
+			d.own = append(d.own, part)
 		default:
 			if err := share.Shareable(part); err != nil {
-				return nil, nil, err
+				return division{}, err
 			}
-			all = append(all, part)
+			d.windows = append(d.windows, part)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b limit.Limiter) int {
+	slices.SortStableFunc(d.windows, func(a, b limit.Limiter) int {
 		return strings.Compare(limit.Configuration(a), limit.Configuration(b))
 	})
-	return all, own, nil
+	return d, nil
+}
+
+// kept is a limit in the store.
+type kept struct {
+	name string
+	made func() limit.Limiter
+}
+
+// kept returns the limits of made that are in the store, under that name. A bound on requests in flight has a
+// name of its own, since its requests count for as long as they last.
+func (d *division) kept(name string, made func() limit.Limiter) (all []kept) {
+	if len(d.windows) > 0 {
+		all = append(all, kept{name, func() limit.Limiter { return shared(made()) }})
+	}
+	if d.atOnce != nil {
+		all = append(all, kept{fitting(name + "/in flight"), func() limit.Limiter {
+			d, _ := divided(made()) // it was divided before
+			return d.atOnce
+		}})
+	}
+	return all
 }
 
 func together(all []limit.Limiter) limit.Limiter {
@@ -169,40 +206,40 @@ func together(all []limit.Limiter) limit.Limiter {
 
 // Shareable says why a limiter cannot be shared; nil: it can, or there is nothing to share.
 func Shareable(l limit.Limiter) error {
-	_, _, err := divided(l)
+	_, err := divided(l)
 	return err
 }
 
-// Of returns the limiter under that name: a Member for the shared parts of made, and the parts that
+// Of returns the limiter under that name: Members for the shared parts of made, and the parts that
 // each process has for itself. made is called repeatedly. It must return the same limiter each
 // time, or nil: then there is no limit.
 func (l *Limits) Of(name string, made func() limit.Limiter) (limit.Limiter, error) {
-	all, own, err := divided(made())
+	d, err := divided(made())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if len(all) == 0 {
-		if len(own) == 0 {
-			return nil, nil
-		}
-		return together(own), nil
-	}
-	m, err := share.New(l.share(name, made))
-	if err != nil {
-		return nil, err
-	}
+	var all []limit.Limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.members = slices.DeleteFunc(l.members, func(p weak.Pointer[share.Member]) bool { return p.Value() == nil })
-	l.members = append(l.members, weak.Make(m))
-	return together(append([]limit.Limiter{m}, own...)), nil
+	for _, k := range d.kept(name, made) {
+		m, err := share.New(l.share(k))
+		if err != nil {
+			return nil, err
+		}
+		l.members = append(l.members, weak.Make(m))
+		all = append(all, m)
+	}
+	if all = append(all, d.own...); len(all) == 0 {
+		return nil, nil
+	}
+	return together(all), nil
 }
 
-func (l *Limits) share(name string, made func() limit.Limiter) share.Config {
+func (l *Limits) share(k kept) share.Config {
 	return share.Config{
-		Store: l.config.Store, Name: name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least,
-		Logger: l.config.Logger,
-		Own:    func() limit.Limiter { return shared(made()) },
+		Store: l.config.Store, Name: k.name, Fallback: l.config.Fallback, Weight: l.config.Weight, Least: l.config.Least,
+		Logger: l.config.Logger, Own: k.made,
 	}
 }
 
@@ -214,8 +251,11 @@ func (l *Limits) Begin(ctx context.Context, name string, made func() limit.Limit
 	}
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
-	if all, _, _ := divided(made()); len(all) > 0 && l.isNew(ctx) {
-		_, _ = share.Begin(ctx, l.share(name, made)) // an error shows at the first request, if it lasts
+	d, _ := divided(made()) // Check has divided it
+	for _, k := range d.kept(name, made) {
+		if l.isNew(ctx) {
+			_, _ = share.Begin(ctx, l.share(k)) // an error shows at the first request, if it lasts
+		}
 	}
 	return nil
 }
@@ -236,7 +276,7 @@ func (l *Limits) Join(ctx context.Context, name string, made func() limit.Limite
 		if m, ok := part.(*share.Member); ok {
 			var other *node.ConfigurationError
 			if err := m.Join(ctx); errors.As(err, &other) { // another error shows at the first request, if it lasts
-				return nil, l.wrong(name, other)
+				return nil, l.wrong(m.Rules()[0].Name, other)
 			}
 		}
 	}
@@ -251,17 +291,23 @@ var errSeen = errors.New("seen")
 // only reads. Otherwise it also writes back the same bytes, or no bytes if there are none, which
 // changes nothing. Without that write, a process that may read but not write would wait for ever.
 func (l *Limits) Check(ctx context.Context, name string, made func() limit.Limiter) error {
-	var here string
-	if made != nil {
-		l := made()
-		all, _, err := divided(l)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		if len(all) > 0 {
-			here = limit.Configuration(shared(l))
+	if made == nil {
+		return l.check(ctx, name, "")
+	}
+	d, err := divided(made())
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for _, k := range d.kept(name, made) {
+		if err := l.check(ctx, k.name, limit.Configuration(k.made())); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// check is Check of one limit in the store, with its configuration; "": there is none.
+func (l *Limits) check(ctx context.Context, name, here string) error {
 	ctx, cancel := context.WithTimeout(ctx, reach)
 	defer cancel()
 	var wrong, err error

@@ -44,17 +44,20 @@ func TestName(t *testing.T) {
 }
 
 // Equal limits are the same limit in any order and under any names of the configuration. A bound on
-// requests in flight stays with each process.
+// requests in flight is a limit of its own in the store, and the least of several holds.
 func TestSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := new(sharetest.Memory)
 		l := New(Config{Store: store})
-		concurrency, _ := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: 3})
+		atOnce := func(n int64) limit.Limiter {
+			c, _ := limit.NewConcurrency(limit.ConcurrencyConfig{Limit: n})
+			return c
+		}
 		a := func() limit.Limiter {
 			return limit.NewAll(limit.MustRolling(20, time.Second), limit.Named("500/m", limit.MustRolling(500, time.Minute)))
 		}
 		b := func() limit.Limiter {
-			return limit.NewVarying(limit.Named("x", limit.MustRolling(500, time.Minute)), concurrency, limit.MustRolling(20, time.Second))
+			return limit.NewVarying(limit.Named("x", limit.MustRolling(500, time.Minute)), atOnce(4), limit.MustRolling(20, time.Second), limit.Named("y", atOnce(3)))
 		}
 		if err := store.Turn(t.Context(), "it", func(r share.Reading) ([]byte, error) { return taken(t, r, a), nil }); err != nil {
 			t.Fatal(err)
@@ -67,11 +70,16 @@ func TestSame(t *testing.T) {
 		}
 		made, err := l.Of("it", b)
 		parts := limit.Parts(made)
-		if err != nil || len(parts) != 2 || parts[1] != limit.Limiter(concurrency) {
-			t.Errorf("%v: %v", parts, err)
+		if rules, _ := limit.Rules(made); err != nil || len(parts) != 2 || len(rules) != 3 || rules[2].String() != "3 requests at once" ||
+			rules[2].Name != "it/in flight" || rules[0].Name != "it" {
+			t.Errorf("%v, %v: %v", parts, rules, err)
 		}
-		if m, ok := parts[0].(*share.Member); !ok {
-			t.Errorf("%T is no Member", m)
+		if _, err := l.Join(t.Context(), "it", b); err != nil {
+			t.Error(err)
+		}
+		err = l.Check(t.Context(), "it", func() limit.Limiter { return limit.NewAll(a(), atOnce(5)) })
+		if err == nil || !strings.Contains(err.Error(), `it/in flight in`) || !strings.Contains(err.Error(), `"Concurrency: 5 requests at once" here`) {
+			t.Errorf("with another bound: %v", err)
 		}
 		if made, err := l.Of("none", func() limit.Limiter { return nil }); made != nil || err != nil {
 			t.Errorf("of no limit: %v, %v", made, err)
@@ -174,8 +182,8 @@ func TestJoinAtOnce(t *testing.T) {
 func taken(t *testing.T, r share.Reading, made func() limit.Limiter) []byte {
 	t.Helper()
 	n := node.New(node.Config{ID: "first", New: func() limit.Limiter {
-		all, _, _ := divided(made())
-		return together(all)
+		d, _ := divided(made())
+		return together(d.windows)
 	}})
 	n.Begin(0)
 	blob, err := n.Read(0, 0, r)

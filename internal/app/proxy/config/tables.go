@@ -118,7 +118,7 @@ var shareFields = []yamlfile.Field{
 	key("reserve", part,
 		"the part of each limit that it leaves free for others, so that these do not wait: 25% (default 0)"),
 	key("in_flight", count,
-		"how many of its requests may be in flight at this proxy, to the end of their answers (default: any number)"),
+		"how many of its requests may be in flight, to the end of their answers; with share, at all proxies together (default: any number)"),
 	key("head_start", span,
 		"how much earlier its requests count as having come: interactive before batch (default 0)"),
 	key("max_waiting", count, "how many of its requests may wait (default 10000)"),
