@@ -164,3 +164,25 @@ func TestAtOnceOfTheClosed(t *testing.T) {
 		})
 	}
 }
+
+// Requests that come at once have their places a quarter of the usual time between turns later.
+func TestAtOnceGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, gate := fourOf(t, newMemory(), new(journal))
+		s := new(atOnce)
+		if err := s.send(gate, time.Second, limit.Accepted); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Second)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { _ = s.send(gate, time.Second, limit.Accepted) })
+		}
+		time.Sleep(150 * time.Millisecond)
+		if open := s.count(0); open != 4 {
+			t.Errorf("%d are in flight, want 4", open)
+		}
+		wg.Wait()
+		m.Close(context.Background())
+	})
+}

@@ -40,6 +40,7 @@ type places struct {
 	mark    mono.Time
 	most    [2]int64 // it gives up places beyond these: of all, and of the second kind
 	wanted  bool     // other nodes wanted more at its last turn
+	lacks   bool     // the node itself did not have all that it wanted then
 	dropped bool     // it has given up a place since
 }
 
@@ -110,8 +111,8 @@ func (s *places) idle(yields bool) int64 {
 }
 
 // hastes reports whether the next turn is to be very soon: others wait for a place that was given up, or
-// requests wait that did not at the last turn.
-func (n *Node) hastes() bool { return n.places.wanted && n.places.dropped || n.asks && !n.wanted }
+// requests wait since a turn at which there were places for all.
+func (n *Node) hastes() bool { return n.places.wanted && n.places.dropped || n.asks && !n.places.lacks }
 
 // hurries reports whether the next turn is to be soon.
 func (n *Node) hurries() bool { return n.asks || n.places.wanted && n.hasPlaces() > 0 }
@@ -148,6 +149,7 @@ func (t *pending) dividePlaces() {
 	}
 	plain, yielding := t.wantsPlaces(false), t.wantsPlaces(true)
 	t.mine.Want, t.wantsNow = plain+yielding, plain+yielding > 0
+	s.lacks = t.wantsNow
 	t.catchUp()
 	t.mine.Served += placeSeconds(t.hasPlaces(), t.elapsed, &t.mine)
 	s.most = [2]int64{math.MaxInt64, math.MaxInt64}
@@ -171,6 +173,7 @@ func (t *pending) dividePlaces() {
 	taken += t.takePlaces(min(yielding, room-taken), true)
 	t.mine.Want -= taken
 	t.mine.Yielding = min(t.mine.Yielding, t.mine.Want)
+	s.lacks = t.mine.Want > 0
 	t.takePlaces(min(spare, room-taken), false)
 }
 
