@@ -13,7 +13,6 @@ import (
 
 	"github.com/paceline-go/paceline/internal/boottime"
 	"github.com/paceline-go/paceline/internal/core/node"
-	"github.com/paceline-go/paceline/internal/process"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
@@ -128,10 +127,10 @@ func (c *Config) node() node.Config {
 	n := node.Config{New: c.Own, ID: rand.Text(), Name: c.Who, Weight: c.Weight, Least: c.Least, Poll: c.Poll,
 		Split: c.Fallback == Split}
 	if atOnce(c.Own()) {
-		n.ID += "@" + process.Here()
+		n.ID += "@" + boottime.Process()
 		n.Ended = func(id string) bool {
 			_, name, _ := strings.Cut(id, "@")
-			return process.Ended(name)
+			return boottime.ProcessEnded(name)
 		}
 	}
 	return n

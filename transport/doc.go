@@ -98,9 +98,8 @@
 //	judge.go               what an answer proves: repeat or not, key at fault, resource;
 //	                       CheckRetry
 //	denied.go              requests that are denied in a row, with all keys or their own
-//	wrong_charges.go       a charge or a limit that answers show to be wrong: the log line; what
+//	wrong_charges.go       a charge or a limit that answers show to be wrong, and refusals: lines of the log; what
 //	                       waiting ones cost
-//	refusal_log.go         a line of the log at the first refusal, and then once a minute
 //	settle.go              what each limit learns of an answer; a 503's Retry-After keeps its host
 //	                       alone away
 //	price.go               limits of money: the cost of a request by Config.Price, before and

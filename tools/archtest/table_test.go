@@ -89,7 +89,7 @@ var Table = []Package{
 	{Name: "pool", Ours: "limit/mono limit observe pool/backoff internal/core/queue internal/core/dispatch internal/secret internal/text internal/core/ability", Std: pure + " context log/slog runtime sync"},
 	{Name: "contrib/xrate", Ours: "paceline limit/mono limit internal/core/ability", Std: pure + " context"},
 
-	{Name: "share", Ours: "observe limit/mono limit internal/core/node internal/text internal/boottime internal/process", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
+	{Name: "share", Ours: "observe limit/mono limit internal/core/node internal/text internal/boottime", Std: "context crypto/rand errors fmt log/slog math/rand/v2 os strings sync time"},
 	{Name: "internal/app/sharestore", Ours: "limit/mono limit share internal/core/node internal/secret internal/text internal/text/rate", Std: "context crypto/sha256 encoding/binary encoding/hex errors fmt io log/slog net/url slices strings sync time weak"},
 	{Name: "share/sharetest", Ours: "paceline internal/core/node limit share", Std: "any"},
 	{Name: "internal/sqlitefile", Std: "any", Modules: "modernc.org/sqlite"},
@@ -124,8 +124,7 @@ var Table = []Package{
 	{Name: "internal/app/cli/clitest", Ours: "internal/app/cli internal/app/screen", Std: "any", Modules: "github.com/spf13/cobra github.com/spf13/pflag"},
 	{Name: "internal/app/run/input", Ours: "internal/text internal/secret", Std: "bufio bytes compress/gzip crypto/sha256 encoding/base64 encoding/binary encoding/json encoding/xml errors fmt io iter net/http net/url path/filepath regexp slices strconv strings unicode unicode/utf16 unicode/utf8 cmp maps", Modules: "mvdan.cc/sh/v3/syntax go.yaml.in/yaml/v3"},
 	{Name: "internal/app/durable", Std: pure + " bufio bytes io os path/filepath runtime sync syscall crypto/sha256 encoding/base32 mime", Modules: "golang.org/x/sys"},
-	{Name: "internal/boottime", Std: "os strings sync time", Modules: "golang.org/x/sys"},
-	{Name: "internal/process", Ours: "internal/boottime", Std: "bytes fmt hash/fnv os strings sync syscall"},
+	{Name: "internal/boottime", Std: "bytes fmt hash/fnv os strings sync syscall time", Modules: "golang.org/x/sys"},
 	{Name: "internal/app/journal", Ours: "limit internal/app/durable internal/boottime limit/mono fairshare internal/text transport", Std: "any"},
 	{Name: "internal/app/journal/recalltest", Ours: "ratetest/latency ratetest ratetest/service internal/rule", Std: "net/http sync time"},
 	{Name: "transport/record", Ours: "internal/app/durable internal/app/journal internal/boottime limit limit/mono transport", Std: "any"},

@@ -1,4 +1,4 @@
-package process
+package boottime
 
 import (
 	"fmt"
@@ -6,13 +6,11 @@ import (
 	"os"
 	"strings"
 	"sync"
-
-	"github.com/paceline-go/paceline/internal/boottime"
 )
 
-// Here returns a name of this process that no other process has, on any machine. It is "" if Ended could
+// Process returns a name of this process that no other process has, on any machine. It is "" if ProcessEnded could
 // not judge it.
-var Here = sync.OnceValue(func() string {
+var Process = sync.OnceValue(func() string {
 	started, running := start(os.Getpid())
 	if machine() == "" || !running {
 		return ""
@@ -20,9 +18,9 @@ var Here = sync.OnceValue(func() string {
 	return fmt.Sprintf("%s-%d-%s", machine(), os.Getpid(), started)
 })
 
-// Ended reports whether the process with that name of Here has certainly ended. It is false for a process
+// ProcessEnded reports whether the process with that name of Process has certainly ended. It is false for a process
 // of another machine, container or boot, of which this process knows nothing.
-func Ended(name string) bool {
+func ProcessEnded(name string) bool {
 	var pid int
 	where, rest, _ := strings.Cut(name, "-")
 	number, started, _ := strings.Cut(rest, "-")
@@ -35,7 +33,7 @@ func Ended(name string) bool {
 
 // machine names the processes that see one another, since the machine was booted; "": it is not known.
 var machine = sync.OnceValue(func() string {
-	boot, space := boottime.Read().Boot, numbers()
+	boot, space := Read().Boot, numbers()
 	if boot == "" || space == "" {
 		return ""
 	}

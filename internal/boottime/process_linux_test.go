@@ -1,4 +1,4 @@
-package process_test
+package boottime_test
 
 import (
 	"bufio"
@@ -11,13 +11,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/paceline-go/paceline/internal/process"
+	"github.com/paceline-go/paceline/internal/boottime"
 )
 
 // TestMain is the child of TestEnded where the environment says so: it tells its name and waits.
 func TestMain(m *testing.M) {
 	if os.Getenv("PACELINE_TELL_NAME") != "" {
-		fmt.Println(process.Here())
+		fmt.Println(boottime.Process())
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
 	}
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 // A process has ended once it was killed, also while its parent has not waited for it. Its number is not its name.
 // Of other machines nothing is known.
-func TestEnded(t *testing.T) {
+func TestProcessEnded(t *testing.T) {
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), "PACELINE_TELL_NAME=1")
 	in, err := child.StdinPipe()
@@ -52,13 +52,13 @@ func TestEnded(t *testing.T) {
 	}
 	check := func(when, name string, want bool) {
 		t.Helper()
-		if got := process.Ended(name); got != want {
+		if got := boottime.ProcessEnded(name); got != want {
 			t.Errorf("%s, %q has ended: %v, want %v", when, name, got, want)
 		}
 	}
 	check("while it runs", name, false)
 	check("while it runs", parts[0]+"-"+parts[1]+"-1", true) // one that had its number before
-	check("while it runs", process.Here(), false)
+	check("while it runs", boottime.Process(), false)
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
