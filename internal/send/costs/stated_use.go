@@ -61,8 +61,13 @@ func (s *use) takes(now point, window time.Duration, u limit.Unit) {
 	}
 }
 
-// between is the middle of about and most.
-func (s *use) between() int64 { return upwards(s.about+s.most, 2) }
+// between is the middle of about and most, if it is sure, and otherwise what is proven.
+func (s *use) between() int64 {
+	if !s.sure {
+		return s.about
+	}
+	return upwards(s.about+s.most, 2)
+}
 
 func upwards(a, b int64) int64 { return (a + b - 1) / b }
 
@@ -71,7 +76,8 @@ type Remark struct {
 	Rule limit.Rule // as configured
 	Unit limit.Unit // what the server counts
 	For  limit.Unit // what it is compared with: requests, or the Unit
-	// From and Each are about how much of it for one of what it is compared with: From, if the limit is of the address, and
+	// From and Each are about how much of it for one of what it is compared with: From, if the limit is of the
+	// address, and
 	// Each, if it is of the key.
 	From, Each int64
 }
@@ -123,7 +129,8 @@ type Configured struct {
 // many requests at once might then be more than the server takes. Call it before Answered.
 //
 // A limit in requests is compared with the weight that is used, if no limit of the request is in weight and
-// the server counts more than 1 for a request. So is one in weight whose requests have no charge. If it states what is left, that holds, and
+// the server counts more than 1 for a request. So is one in weight whose requests have no charge. If it states
+// what is left, that holds, and
 // otherwise the number of the limit is believed to be one of weight.
 func (n *Notices) Compares(seen *Seen, v *classify.Verdict, all []Configured) (wrong []Remark, slow bool) {
 	if !seen.IsOpen() || v.Result != limit.Accepted {
@@ -148,13 +155,14 @@ func (n *Notices) Compares(seen *Seen, v *classify.Verdict, all []Configured) (w
 			if u == limit.Weight && seen[0].of.counted[unit] == 0 { // no charge says what a request weighs
 				unit = limit.Requests
 			}
-			each, remark, early := seen.uses(&l, policy.Window, unit)
+			most := int64(float64(rule.N) * (float64(policy.Window) / float64(rule.Per)))
+			each, remark, early := seen.uses(&l, policy.Window, unit, 2*l.Used.N >= most)
 			slow = slow || early
 			if remark != nil {
 				remark.Rule, remark.Unit, remark.For = *rule, u, unit
 				wrong = append(wrong, *remark)
 			}
-			left := int64(float64(rule.N)*(float64(policy.Window)/float64(rule.Per))) - l.Used.N
+			left := most - l.Used.N
 			switch {
 			case rule.Unit != u && each <= 1: // a limit of requests may be as large as it is
 				continue
@@ -195,8 +203,10 @@ func unitOf(u limit.Unit, stated provider.Unit) provider.Unit {
 }
 
 // uses takes in the stated use of a limit. It returns how much of that a unit is at most; 1: no more than one. It also
-// returns what is to be said of that, if that is news, and whether the first statement is more than what has counted.
-func (s *Seen) uses(l *provider.ServiceLimit, window time.Duration, u limit.Unit) (each int64, news *Remark, early bool) {
+// returns what is to be said of that, if that is news: once it is sure, or soon. And it
+// returns whether the first statement is more than what has counted.
+func (s *Seen) uses(l *provider.ServiceLimit, window time.Duration, u limit.Unit, soon bool) (each int64,
+	news *Remark, early bool) {
 	is := statement{l.Unit, l.Policy, l.Resource}
 	var of [2]*use
 	for i := range of {
@@ -216,7 +226,7 @@ func (s *Seen) uses(l *provider.ServiceLimit, window time.Duration, u limit.Unit
 	if !of[whose].more {
 		return 1, nil, early
 	}
-	if !of[1].said && of[whose].sure {
+	if !of[1].said && (of[whose].sure || soon) {
 		of[1].said = true
 		news = &Remark{From: of[whose].between(), Each: max(of[0].between(), of[whose].between())}
 	}
