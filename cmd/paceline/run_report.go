@@ -188,7 +188,10 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 		{t.Left, "left", screen.Red}, {t.Appended, "lines appended meanwhile", screen.Red},
 		{t.Unwritten, "of them answered but not written", screen.Red}, {t.Repeats, "possible repeats", screen.Red},
 		{t.Partly, "of them served in part (--partly)", screen.Red}, {t.Length, "of them cut (--retry-dead=length)", screen.Red},
-		{t.SelectFailed, "answers of which --select failed", screen.Red}, {t.ClientError, "other answers 4xx", screen.Red},
+		{t.SelectFailed, noun(t.SelectFailed, "answer", "answers") + " of which --select failed (--retry-dead=unselected)",
+			screen.Red},
+		{t.ClientError, noun(t.ClientError, "other answer", "other answers") + " 4xx: the server calls the request wrong",
+			screen.Red},
 	} {
 		if v.n > 0 {
 			add(v.n, v.what, v.color)

@@ -51,7 +51,7 @@ func TestRunSelect(t *testing.T) {
 	selects := append(slices.Clone(args), "--select", "id=.id, name=.body.name, n=.body.n")
 	code, stdout, stderr := paceline("", selects...)
 	const want = "id,name,n\n0,é,\n1,\"two\nlines, \"\"quoted\"\"\",12345678901234567890\n2,=1+1,\"{\"\"a\"\":[1]}\"\n3,,\n"
-	if got := read(t, at("p.csv")); code != 3 || stdout != "" || got != want || !strings.Contains(stderr, "1 answers of which --select failed") ||
+	if got := read(t, at("p.csv")); code != 3 || stdout != "" || got != want || !strings.Contains(stderr, "1 answer of which --select failed (--retry-dead=unselected)") ||
 		!strings.Contains(stderr, `--select name=.body.name: expected an object but got: string ("no JSON"), of the answer to "3": the field is empty`) {
 		t.Fatalf("%d %s%s\n%s", code, stdout, stderr, got)
 	}
