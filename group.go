@@ -162,6 +162,13 @@ func (j *Group) Limit(c LimitConfig) *Limit {
 	return m
 }
 
+// Rename changes LimitConfig.Whose.
+func (j *Group) Rename(m *Limit, whose observe.Whose) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	m.whose = whose
+}
+
 func (j *Group) noteLapsesLocked(m *Limit) {
 	if !j.lapses.Load() && ability.Lapses(m.limit.Limiter) {
 		j.lapses.Store(true)
@@ -199,6 +206,8 @@ type Lane struct {
 	waits  observe.Waits
 	waited int64 // admissions that had to wait
 	about  about
+
+	drained error // of Drain; the Group's lock guards it
 }
 
 // LaneConfig describes a Lane. The zero value is ready.
@@ -418,6 +427,9 @@ type Turn struct {
 	// MaxWait is the longest wait. A goroutine whose foreseen wait (see Expect) is longer fails at
 	// once with ErrDeadline. If zero, there is no bound.
 	MaxWait time.Duration
+	// Again means that the goroutine was in line before, in a lane that was drained (Lane.Drain). No
+	// MaxWaiting refuses it.
+	Again bool
 	// Homes are the ways that the goroutine prefers, as bits by their index, in a lane with
 	// LaneConfig.Homes. It goes by another only Hold after it came, or at once where those are shut (see
 	// LaneConfig.After). If zero, it prefers none.

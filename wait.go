@@ -103,8 +103,8 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, turn
 	j.mu.Lock()
 	defer j.unlock()
 	now := j.now()
-	if a.view.drained != nil {
-		return Permit{}, nil, a.drainedLocked(&WaitError{Cost: *cost})
+	if a.drainedLocked() != nil {
+		return Permit{}, nil, a.turnedAwayLocked(&WaitError{Cost: *cost})
 	}
 	if a.lane.Len() == 0 && !turn.chooses() { // a cost that can go at once needs no place in line
 		if pass, at := j.line.Try(now, a.lane, cost, nil); at <= now {
@@ -119,7 +119,7 @@ func (a *Lane) enter(ctx context.Context, cost *limit.Cost, came mono.Time, turn
 	if d, ok := ctx.Deadline(); ok {
 		t.Deadline = mono.Of(j.base, d)
 	}
-	t.Homes = 0
+	t.Homes, t.Again = 0, turn != nil && turn.Again
 	if turn.chooses() {
 		t.Homes, t.Hold = turn.Homes, turn.Hold
 		t.AskEach(cost, turn.Costs)
@@ -233,17 +233,38 @@ func (v *View) Drain(reason error) {
 	v.drained = reason
 	now := j.now()
 	for _, a := range v.look.lanes {
-		for t := a.lane.First(); t != nil; t = a.lane.First() {
-			w := t.Of.(*waiter)
-			j.line.Leave(now, t)
-			w.endLocked(now)
-			if j.spinner == w {
-				j.spinner = nil
-			}
-			w.nudge(true)
-		}
+		a.emptyLocked(now)
 	}
 	j.deliverLocked(now)
+}
+
+// Drain is View.Drain for one lane. It is for a lane whose limits are to be others: its goroutines wait in
+// another lane then, with Turn.Again.
+func (a *Lane) Drain(reason error) {
+	if reason == nil {
+		panic("paceline: Drain without a reason")
+	}
+	j := a.group
+	j.mu.Lock()
+	defer j.unlock()
+	a.drained = reason
+	now := j.now()
+	a.emptyLocked(now)
+	j.deliverLocked(now)
+}
+
+// emptyLocked refuses all that wait in a drained lane.
+func (a *Lane) emptyLocked(now mono.Time) {
+	j := a.group
+	for t := a.lane.First(); t != nil; t = a.lane.First() {
+		w := t.Of.(*waiter)
+		j.line.Leave(now, t)
+		w.endLocked(now)
+		if j.spinner == w {
+			j.spinner = nil
+		}
+		w.nudge(true)
+	}
 }
 
 // TryWait is Gate.TryWait, in this lane.

@@ -27,7 +27,8 @@ var (
 // stood in the way. A failed Wait admitted nothing, so there is nothing to settle. errors.Is finds
 // Reason and Cause.
 type WaitError struct {
-	// Reason is ErrNever, ErrDeadline, ErrFull, the error of the context, or that of View.Drain.
+	// Reason is ErrNever, ErrDeadline, ErrFull, the error of the context, or that of View.Drain or
+	// Lane.Drain.
 	Reason error
 	// Cause is the cause of the context's cancellation, if it differs from Reason; otherwise nil.
 	Cause error
@@ -73,7 +74,7 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 	}
 	switch t.State {
 	case scheduler.None:
-		return a.drainedLocked(e)
+		return a.turnedAwayLocked(e)
 	case scheduler.Never:
 		e.Reason = ErrNever
 		e.Limit, e.Rule, e.Cost = a.boundLocked(now, t)
@@ -93,10 +94,20 @@ func (a *Lane) refusedLocked(ctx context.Context, now mono.Time, w *waiter) *Wai
 	return e
 }
 
-// drainedLocked completes the error of a Wait in a lane of a drained View.
-func (a *Lane) drainedLocked(e *WaitError) *WaitError {
-	e.Reason = a.view.drained
-	a.counts.refused(e.Reason)
+// drainedLocked returns the reason of the latest Drain of the lane, or of its View; nil: there was none.
+func (a *Lane) drainedLocked() error {
+	if a.view.drained != nil {
+		return a.view.drained
+	}
+	return a.drained
+}
+
+// turnedAwayLocked completes the error of a Wait in a drained lane. A goroutine that goes on in another lane is
+// counted there.
+func (a *Lane) turnedAwayLocked(e *WaitError) *WaitError {
+	if e.Reason = a.drainedLocked(); a.view.drained != nil {
+		a.counts.refused(e.Reason)
+	}
 	return e
 }
 

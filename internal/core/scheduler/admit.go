@@ -104,8 +104,7 @@ func (l *Scheduler) Enter(now mono.Time, a *Lane, t *Ticket) State {
 		t.State = Never
 	case t.Deadline < limit.AfterSettle && l.late(now, a, t, n, ahead):
 		t.State = Late
-	case l.config.Size > 0 && l.waiting >= l.config.Size, a.config.Size > 0 && a.count >= a.config.Size,
-		a.share != nil && a.share.full():
+	case !t.Again && l.full(a):
 		t.State = Full
 	default:
 		t.State = Waiting
@@ -137,6 +136,12 @@ func (l *Scheduler) Enter(now mono.Time, a *Lane, t *Ticket) State {
 		l.refill(a)
 	}
 	return Waiting
+}
+
+// full reports whether as many wait as may, in all lanes, in this one, or in its Class.
+func (l *Scheduler) full(a *Lane) bool {
+	return l.config.Size > 0 && l.waiting >= l.config.Size || a.config.Size > 0 && a.count >= a.config.Size ||
+		a.share != nil && a.share.full()
 }
 
 // late reports whether t cannot go by its deadline, behind n tickets with the least use ahead.

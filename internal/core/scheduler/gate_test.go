@@ -266,6 +266,9 @@ func TestFull(t *testing.T) {
 	}
 	want(t, got.String(), fmt.Sprintf("%d %d %d %d %d %d ", scheduler.Granted, scheduler.Waiting, scheduler.Waiting, scheduler.Full, scheduler.Waiting, scheduler.Full))
 	want(t, l.Waiting(), 3)
+	again := ticket("", 0)
+	again.Again = true
+	want(t, fmt.Sprint(l.Enter(0, a, again)), fmt.Sprint(scheduler.Waiting))
 }
 
 // Lanes of weights 1, 2 and 5 that always have waiting tickets share a fair limit in these

@@ -88,8 +88,9 @@ type Ticket struct {
 	Pass     Pass  // Granted
 	Ahead    int   // how many tickets of its lane were before it when it came
 	// At belongs to Late: when it could go at the earliest; limit.AfterSettle: unknown.
-	At mono.Time
-	_  [8]byte // what follows is a cache line, too
+	At    mono.Time
+	Again bool    // it was in line before, in another lane: no bound on how many wait refuses it
+	_     [7]byte // what follows is a cache line, too
 
 	// Of belongs to the driver.
 	Of any
