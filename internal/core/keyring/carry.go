@@ -33,6 +33,17 @@ func Carry(now mono.Time, number func() uint64, from, to limit.Limiter) {
 	}
 }
 
+// Copy is Carry to a new limiter, whose memory is then that of the other one as far as that can be written.
+func Copy(now mono.Time, number func() uint64, from, fresh limit.Limiter) {
+	if limit.Keeps(from) != nil || limit.Configuration(from) != limit.Configuration(fresh) {
+		Carry(now, number, from, fresh)
+		return
+	}
+	if err := limit.Restore(fresh, limit.AppendState(nil, from)); err != nil {
+		panic("keyring: " + err.Error()) // cannot fail: it is of the same configuration
+	}
+}
+
 // Count makes usage count in a limiter as of now, as that of one request with this result.
 func Count(now mono.Time, number uint64, l limit.Limiter, used limit.Cost, as limit.Result) {
 	s := &limit.Sent{At: now, Number: number, Cost: used}

@@ -2,6 +2,7 @@ package keyring
 
 import (
 	"container/heap"
+	"maps"
 	"math"
 
 	"github.com/paceline-go/paceline/limit/mono"
@@ -167,6 +168,26 @@ func (s *FrozenStore[W]) Each(now mono.Time, change func(name string, m FrozenMe
 	s.all, s.counts.all, s.useful.all, s.bytes = map[string]*frozenEntry[W]{}, nil, nil, 0
 	for name, e := range was {
 		s.Put(now, name, change(name, e.FrozenMemory))
+	}
+}
+
+// Rename gives memories the names that f returns for them, no two the same.
+func (s *FrozenStore[W]) Rename(f func(name string, m *FrozenMemory[W]) string) {
+	was := s.all
+	s.all, s.bytes = map[string]*frozenEntry[W]{}, 0
+	for name, e := range was {
+		e.name = f(name, &e.FrozenMemory)
+		s.all[e.name] = e
+		s.bytes += e.size()
+	}
+}
+
+// Copy adds a copy of each memory for which f says so, by the name that f returns.
+func (s *FrozenStore[W]) Copy(now mono.Time, f func(name string, m *FrozenMemory[W]) (string, bool)) {
+	for name, e := range maps.Clone(s.all) {
+		if to, ok := f(name, &e.FrozenMemory); ok {
+			s.Put(now, to, e.FrozenMemory)
+		}
 	}
 }
 

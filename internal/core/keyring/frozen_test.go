@@ -104,3 +104,27 @@ func TestBytesAreThoseOfTheHeap(t *testing.T) {
 	}
 	runtime.KeepAlive(s)
 }
+
+// Under other names, memories are found, forgotten in their time, and counted as before; a copy is one more.
+func TestFrozenUnderOtherNames(t *testing.T) {
+	s := keyring.NewFrozenStore[int](4000)
+	for i, name := range []string{"a", "bb", "c"} {
+		s.Put(0, name, keyring.FrozenMemory[int]{State: name, Counts: mono.Time(10 * (i + 1))})
+	}
+	next := map[string]string{"a": "bb", "bb": "a longer name than before", "c": "c"}
+	s.Rename(func(name string, _ *keyring.FrozenMemory[int]) string { return next[name] })
+	s.Copy(0, func(name string, _ *keyring.FrozenMemory[int]) (string, bool) { return "d", name == "bb" })
+	for _, c := range []struct {
+		at   mono.Time
+		name string
+		want string // empty: it is forgotten
+	}{{9, "d", "a"}, {9, "a", ""}, {9, "bb", "a"}, {19, "a longer name than before", "bb"}, {29, "c", "c"}} {
+		s.Full(c.at)
+		if m, ok := s.Take(c.name); ok != (c.want != "") || m.State != c.want {
+			t.Errorf("at %d, %q is %+v, want %q", c.at, c.name, m, c.want)
+		}
+	}
+	if s.Len() != 0 || s.Bytes() != 0 {
+		t.Errorf("%d are left, with %d bytes", s.Len(), s.Bytes())
+	}
+}

@@ -42,6 +42,13 @@ type key struct {
 // New returns a Ring of n keys that are in use.
 func New(n int, pause Away) *Ring { return &Ring{pause: pause, keys: make([]key, n), in: n} }
 
+// Add adds a key that is in use.
+func (r *Ring) Add() Key {
+	r.keys = append(r.keys, key{})
+	r.in++
+	return Key(len(r.keys) - 1)
+}
+
 // InUse returns how many keys are in use.
 func (r *Ring) InUse() int { return r.in }
 
