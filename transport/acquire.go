@@ -16,6 +16,7 @@ type turn struct {
 	maxWait time.Duration // the bound of waited; 0: none
 	waited  time.Duration // for its turns, in all
 	waits   paceline.WaitStats
+	anew    bool           // it waited elsewhere, and moved
 	leads   bool           // it waits before all others of its key: see newcomer.go
 	lane    *paceline.Lane // a lane for this call alone, with the only ways left to it; nil: the leaf's lane
 	only    []*way
@@ -41,7 +42,7 @@ func (c *call) acquire() error {
 		if err := c.within(); err != nil {
 			return err
 		}
-		turn := paceline.Turn{Came: c.came, Costs: c.costs}
+		turn := paceline.Turn{Came: c.came, Costs: c.costs, Again: c.anew}
 		if c.maxWait > 0 {
 			turn.MaxWait = max(c.maxWait-c.waited, 1)
 		}
@@ -72,7 +73,7 @@ func (c *call) acquire() error {
 				c.way = c.only[p.Way()]
 				c.retire()
 			}
-			c.moves = false
+			c.moves, c.anew = false, false
 			return nil
 		case err == nil: // a call that is giving up, or whose key has joined another, may get a permit all the same
 			c.permit = p
@@ -119,16 +120,23 @@ func (c *call) refusal(err error) error {
 	return e
 }
 
-// move takes a call to the limits of the key that its own key has joined. Its place in line there
-// is by its arrival.
+// move takes a call to the limits of the key that its own key has joined, or to the ways of the latest Keys. Its
+// place in line there is by its arrival.
 func (c *call) move() error {
 	old := c.leaf
-	l, err := c.t.find(old.partition, &c.who)
+	l, err := c.t.latest.Load().find(old.partition, &c.who)
 	if err != nil {
 		return err
 	}
-	c.leaf = l
+	c.retire() // it is of ways from there
+	c.leaf, c.anew = l, true
 	old.release()
+	switch {
+	case c.moves:
+		c.moves = c.reroute(c.untried)
+	case c.denied.Any():
+		c.others()
+	}
 	return nil
 }
 
@@ -147,7 +155,7 @@ func (c *call) shrinks(n *node, cost, least *limit.Cost) (changed bool) {
 		var alone limit.Cost
 		alone[u] = cost[u]
 		if _, most, ok := n.most(alone); ok && cost[u] > least[u] {
-			c.t.log.Debug("a cost by estimate is more than the whole limit: it goes alone", "partition", n.partition,
+			c.t.log.Debug("a cost by estimate is more than the whole limit: it goes alone", "partition", *n.in(),
 				"unit", u.String(), "cost", cost[u], "limit", most)
 			cost[u] = max(most, least[u])
 			changed = true
@@ -195,6 +203,7 @@ func (c *call) others() bool { return c.reroute(func(w *way) bool { return w.acc
 // retire retires the lane that was made for this call alone.
 func (c *call) retire() {
 	if c.lane != nil {
+		c.leaf.asideEnds(c.lane)
 		c.lane.Retire()
 		c.lane = nil
 	}

@@ -29,7 +29,7 @@ func (t *Transport) enterLocked(l *leaf, w *way) {
 		}
 		r = &room{adaptive: a,
 			limit: t.group.Limit(paceline.LimitConfig{Limiter: a, Fair: t.config.Client != nil,
-				Logger: t.waits(&host.partition)})}
+				Logger: t.waits(host)})}
 		if host.rooms == nil {
 			host.rooms = map[string]*room{}
 		}

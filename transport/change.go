@@ -40,7 +40,7 @@ func (t *Transport) Change(f func(now mono.Time, p Partition, l limit.Limiter)) 
 func change(j *paceline.Group, f func(now mono.Time, p Partition, l limit.Limiter), changed []*node) {
 	update(j, func(now mono.Time) {
 		for _, n := range changed {
-			f(now, n.partition, n.stack.Own())
+			f(now, *n.in(), n.stack.Own())
 			n.stack.Follow(now)
 			n.weigh(n.stack.Own())
 		}
@@ -51,8 +51,10 @@ func change(j *paceline.Group, f func(now mono.Time, p Partition, l limit.Limite
 // pauses, known facts about servers. So a configuration changes while requests are under way.
 // Requests of t end by the old configuration, and both together stay within the limits.
 //
-// Some settings stay as in t. c.Limiter must be nil, and c.Keys must have the same names. From now on each
-// attempt has the credential of c.Keys, also one of a request of t.
+// Some settings stay as in t. c.Limiter must be nil. c.Keys may be others, if there were some and are some.
+// Requests of t that wait go with c.Keys, too, and keep their places. A key goes on as it was if it has the same Name,
+// or by Key.Was. If a key is gone, what it has sent still counts when the Name comes back. With Key.Away, it goes
+// on as it was then. A key stays Ordered or not, in its Account and for its Target.
 // c.Adaptive, c.Fill, c.MaxWaiting, c.Clients and c.Client must not change. c.Limit makes the
 // limiters of new partitions alone. Change changes the existing limiters, which keep their Backoff
 // and MaxPause.
@@ -69,9 +71,6 @@ func (t *Transport) With(c Config) (*Transport, error) {
 	if c.Clients != t.config.Clients {
 		return nil, errors.New("transport: With other Clients")
 	}
-	if !slices.EqualFunc(c.Keys, t.keys, func(k Key, was *key) bool { return k.Name == was.Name }) {
-		return nil, errors.New("transport: With other Keys than there are")
-	}
 	if !slices.EqualFunc(c.Targets, t.targets, func(g Target, was *target) bool { return g.Name == was.Name }) {
 		return nil, errors.New("transport: With other Targets than there are")
 	}
@@ -79,6 +78,12 @@ func (t *Transport) With(c Config) (*Transport, error) {
 		return nil, errors.New("transport: With or without Affinity, where it was the other")
 	}
 	next, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	keys, err := next.choice.Load().after(t.choice.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +95,8 @@ func (t *Transport) With(c Config) (*Transport, error) {
 	if c.Clients == nil {
 		t.clients.set(next.config.clients())
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.cold.Bound(next.config.MaxFrozen)
+	t.chooseLocked(keys, next)
 	return next, t.useLocked(&next.config)
 }
 

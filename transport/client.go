@@ -325,7 +325,7 @@ func (k *Clients) checkOwn(p Partition, own limit.Limiter) {
 
 func (k *Clients) checkOwnLocked(p Partition, own limit.Limiter) {
 	if canCompare(own) && k.owners[own] != nil {
-		panicOwned(k.owners[own].partition, p)
+		panicOwned(*k.owners[own].in(), p)
 	}
 }
 

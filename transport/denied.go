@@ -87,9 +87,9 @@ func (t *Transport) deniedByAll(s *sent, status int, said string) {
 		n.shutIf(true)
 	}, n.limit)
 	if !again {
-		t.log.Warn("all keys are denied", "host", n.partition.Host, "status", status, "answer", n.denial,
+		t.log.Warn("all keys are denied", "host", n.in().Host, "status", status, "answer", n.denial,
 			"asked_again_in", away)
-		t.note(observe.EventPaused, n.partition, "no request goes with any key, which the server denied: "+n.denial)
+		t.note(observe.EventPaused, *n.in(), "no request goes with any key, which the server denied: "+n.denial)
 	}
 }
 
@@ -102,7 +102,7 @@ func (n *node) keysServe(ended bool) {
 		n.denies = false
 		n.shutIf(false)
 	}, n.limit)
-	n.t.note(observe.EventBack, n.partition, "requests go with the keys again")
+	n.t.note(observe.EventBack, *n.in(), "requests go with the keys again")
 }
 
 // deniedUntil reports whether the server of a node denies requests with every key, and when one of them asks again.
@@ -113,7 +113,7 @@ func (n *node) deniedUntil() (err *Error) {
 	if !on || until <= n.t.at() {
 		return nil
 	}
-	return &Error{Partition: n.partition, Ready: n.t.group.Time(until),
+	return &Error{Partition: *n.in(), Ready: n.t.group.Time(until),
 		Err: fmt.Errorf("%w: the server denied requests with every key (%s); one asks again in %s", ErrKeys, n.denial,
 			text.Span(until.Sub(n.t.at()).Round(time.Millisecond)))}
 }

@@ -106,6 +106,7 @@
 //	                       after
 //	key_owners.go          in which organization's limits a key counts; its move to them
 //	newcomer.go            a new key goes alone until its first answer names its organization
+//	choice.go              other Keys while requests wait: names, keys that are gone or come back
 //	key.go                 Config.Keys: which key goes; nonces in order; banned keys, Readmit;
 //	                       redirects elsewhere
 //	target.go              Config.Targets: which server a request takes; when it goes to the next

@@ -77,7 +77,7 @@ func (t *Transport) at() mono.Time { return mono.Of(t.group.Time(0), time.Now())
 // freezeLocked keeps what the nodes of a leaf remember that no other leaf has.
 func (t *Transport) freezeLocked(l *leaf, n *node) {
 	// it counts elsewhere now
-	carried := l.moved.Load() != nil && n.partition.Key == l.partition.Key && n.partition.Key != ""
+	carried := l.joined() && n.in().Key == l.partition.Key && n.in().Key != ""
 	if !t.retired.Load() && !carried {
 		t.cold.put(n, nil)
 	}
@@ -95,7 +95,7 @@ func (c *cold) put(n *node, made func() limit.Limiter) {
 	if made != nil && m.Whole == nil {
 		m.Whole, m.Size = &remembered{client: t, made: made}, 32
 	}
-	c.Put(now, n.partition.packed(), m)
+	c.Put(now, n.in().packed(), m)
 	if c.Warns() {
 		t.log.Warn("what still counts of idle partitions takes most of MaxFrozen; beyond it, new partitions are refused",
 			"partitions", c.Len(), "bytes", c.Bytes(), "of", c.Most())
@@ -114,7 +114,11 @@ func (n *node) memory(now mono.Time) (m keyring.FrozenMemory[remembered]) {
 	} else if idle.Knows || n.said != nil && n.settings().Adopt != nil {
 		m.Useful = max(m.Counts, now.Add(n.settings().Idle))
 	}
-	if idle.State == nil {
+	away := n.t.choice.Load().isAway(*n.in())
+	if away { // another limit may need more than counts in that of today
+		m.Useful = max(m.Counts, now.Add(n.settings().Idle))
+	}
+	if idle.State == nil || away {
 		m.Whole, m.Size = &remembered{node: n}, wholeSize
 		return m
 	}

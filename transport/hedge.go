@@ -273,7 +273,7 @@ func (p *pair) second() {
 // begins returns the copy to send, or nil if there is none.
 func (p *pair) begins() *http.Request {
 	c := p.c
-	if c.leaf.look() != nil || !c.t.hedges.take() {
+	if c.leaf.moved.Load() != nil || c.leaf.look() != nil || !c.t.hedges.take() {
 		return nil
 	}
 	permit, ok := c.atOnce()

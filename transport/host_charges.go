@@ -72,7 +72,7 @@ func (c *Config) checkCharges() error {
 func (c *call) charge(p *Partition) error {
 	charges := c.t.chargesOf(p.Host)
 	of := charges.Of
-	if p.Key == "" && len(c.t.accounts) == 0 {
+	if p.Key == "" && len(c.t.config.Keys) == 0 {
 		of = charges.OfKeyless
 	}
 	var charge *provider.Charge

@@ -72,7 +72,7 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 		if s.leaf.partition.Key != "" {
 			t.belongs(s.leaf, resp)
 		}
-		if s.leaf.moved.Load() != nil {
+		if s.leaf.joined() {
 			s.follows()
 		}
 	}
@@ -172,6 +172,11 @@ func (c *call) strand(s *sent, wrote classify.Wrote) {
 func (c *call) judge(s *sent, a *Attempt, in *classify.Evidence, resp **http.Response, last bool) (wait time.Duration,
 	err error) {
 	v := &s.verdict
+	if c.leaf.moved.Load() != nil && c.leaf.rewayed { // it may go again with a key that was not there
+		if err := c.move(); err != nil {
+			c.t.log.Error("a request goes on with the keys of before", "partition", c.leaf.partition, "err", err)
+		}
+	}
 	c.theirs = c.theirs || v.Theirs
 	served := v.Result == limit.Accepted
 	denied := s.key != nil && v.Answer().Denied && v.Status != http.StatusProxyAuthRequired && !(v.Banned && ofKey(v))
@@ -254,7 +259,9 @@ func (c *call) blame(s *sent, v *classify.Verdict) {
 	case v.Result == limit.Accepted:
 		s.way.server.keysServe(s.way.server.row.Served())
 		for _, in := range t.ring.Served(s.key.in, &c.denied) {
-			t.outLocked(t.keys[in], t.ring.Era(in), observe.KeyDenied)
+			if k := t.choice.Load().at(in); k != nil {
+				t.outLocked(k, t.ring.Era(in), observe.KeyDenied)
+			}
 		}
 	case v.Banned:
 		t.outLocked(s.key, s.era, v.Out)
@@ -298,7 +305,7 @@ func (c *call) after(s *sent, v *classify.Verdict, number int) (wait time.Durati
 		t.refused.Add(1)
 	}
 	at := s.way.nodes[s.way.at(v.Scope)]
-	t.noteRefused(s, v.Status, v.Said, at.partition)
+	t.noteRefused(s, v.Status, v.Said, *at.in())
 	pause := at.refused(&v.Said, v.Asked)
 	if v.Result == limit.Limited {
 		s.tellRefused(at, pause)

@@ -1,12 +1,12 @@
 package transport
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/core/keyring"
@@ -31,6 +31,15 @@ type Key struct {
 	// provider.Route. If nil, Config.Limit. Of several keys of an account, the first key's Limit
 	// counts.
 	Limit func(p Partition) limit.Limiter
+	// Was is the Name that the key had before, for Transport.With: under its new Name it goes on as it was. If
+	// empty, the key had this Name before, or is new.
+	Was string
+	// Like is the Name of another of the Keys, for Transport.With with a new key: it may have sent with this
+	// credential, so what it has sent counts in the limits of both. If empty, nothing of the key counts yet.
+	Like string
+	// Away means that no request goes with the key, for Transport.With. What is known of it stays: whether it is
+	// out of use, and what it has sent. An Away key that comes back goes on with that. It needs no Apply.
+	Away bool
 	// Apply puts the credential on a request, which is a clone that only the Base sees. The
 	// request's own credential is sent too, unless Apply removes it. Several goroutines may call
 	// Apply at once.
@@ -55,14 +64,20 @@ var ErrKeys = errors.New("transport: no key is left")
 // errRedirect is the error of a request that a server redirected to another host.
 var errRedirect = errors.New("transport: redirected to another host, which is to have none of the Keys")
 
-// key is a Key and its counts, which the Transport's lock guards.
+// key is a Key as one configuration has it. The next one has another key of the same use.
 type key struct {
 	Key
-	in      keyring.Key // its place in the Ring, and in Transport.keys
-	account *account
-	since   time.Time // when it went out
-	sent    int64
-	tally   limit.Tally
+	*use
+	account *account // nil: it is Away
+}
+
+// use is the use of a key, under all its names. The Transport's lock guards it, but for puts.
+type use struct {
+	in    keyring.Key // its place in the Ring
+	since time.Time   // when it went out
+	sent  int64
+	tally limit.Tally
+	puts  atomic.Pointer[func(*http.Request)] // the latest Apply
 }
 
 // account is the keys that count in the same limits. Each leaf has one way for it.
@@ -70,7 +85,7 @@ type account struct {
 	name   string
 	target string // the only one that it is for; empty: all
 	limit  func(Partition) limit.Limiter
-	keys   []keyring.Key
+	keys   []*key
 	turn   int // see keyring.Ring.Pick
 
 	ordered bool          // see Key.Ordered
@@ -80,7 +95,7 @@ type account struct {
 
 // order returns the account whose requests at a partition must arrive in order; nil: there is none.
 func (t *Transport) order(p Partition) *account {
-	for _, a := range t.accounts {
+	for _, a := range t.choice.Load().accounts {
 		if p.Scope == provider.Key && a.ordered && a.owns(p) {
 			return a
 		}
@@ -93,49 +108,16 @@ func (a *account) owns(p Partition) bool {
 	return p.Key == a.name && (a.target == "" || a.target == p.Target)
 }
 
-// takeKeys groups the keys by account.
-func (t *Transport) takeKeys(keys []Key) error {
-	names := map[string]bool{}
-	for i, k := range keys {
-		switch {
-		case k.Name == "":
-			return fmt.Errorf("transport: Keys[%d] has no Name", i)
-		case names[k.Name]:
-			return fmt.Errorf("transport: Keys[%d]: another has the Name %q, too", i, k.Name)
-		case k.Apply == nil:
-			return fmt.Errorf("transport: Keys[%d]: %q has no Apply", i, k.Name)
-		case k.Gap < 0:
-			return fmt.Errorf("transport: Keys[%d]: Gap %v is negative", i, k.Gap)
-		case k.Gap > 0 && !k.Ordered:
-			return fmt.Errorf("transport: Keys[%d]: %q has a Gap and is not Ordered", i, k.Name)
-		case k.Gap > 0 && t.config.Fill > 0:
-			return fmt.Errorf("transport: Keys[%d]: Fill %d: a Gap does not foresee", i, t.config.Fill)
-		}
-		names[k.Name] = true
-		name := cmp.Or(k.Account, k.Name)
-		at := slices.IndexFunc(t.accounts, func(a *account) bool { return a.name == name && a.target == k.Target })
-		if at < 0 {
-			at = len(t.accounts)
-			t.accounts = append(t.accounts, &account{name: name, target: k.Target})
-		}
-		a := t.accounts[at]
-		if a.limit == nil {
-			a.limit = k.Limit
-		}
-		a.ordered, a.alone, a.gap = a.ordered || k.Ordered, a.alone || k.Ordered && k.Gap == 0, max(a.gap, k.Gap)
-		a.keys, t.keys = append(a.keys, keyring.Key(i)), append(t.keys, &key{Key: k, in: keyring.Key(i), account: a})
-	}
-	if len(keys) > 0 && t.config.Organization != nil {
-		return errors.New("transport: Keys and Organization are set: whose a key is says its Account")
-	}
-	return nil
-}
-
 // take returns the key for an attempt, and its era: see keyring.Ring.
 func (t *Transport) take(a *account, denied *keyring.Denials) (k *key, era uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k = t.keys[t.ring.Pick(a.keys, &a.turn, denied)]
+	all := make([]keyring.Key, 0, 8)
+	for _, k := range a.keys {
+		all = append(all, k.in)
+	}
+	in := t.ring.Pick(all, &a.turn, denied)
+	k = a.keys[slices.Index(all, in)]
 	k.sent++
 	return k, t.ring.Era(k.in)
 }
@@ -148,7 +130,7 @@ func (t *Transport) asks(a *account, denied *keyring.Denials) bool {
 }
 
 func (t *Transport) asksLocked(a *account, denied *keyring.Denials) bool {
-	return slices.ContainsFunc(a.keys, func(k keyring.Key) bool { return t.ring.Asks(k, denied) })
+	return slices.ContainsFunc(a.keys, func(k *key) bool { return t.ring.Asks(k.in, denied) })
 }
 
 // ownedLocked returns the limits of an account at all hosts.
@@ -194,25 +176,31 @@ func (k *key) why(out string) string {
 func (t *Transport) Readmit(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.keys, func(k *key) bool { return k.Name == name })
-	if i < 0 {
+	k := t.choice.Load().key(name)
+	if k == nil {
 		return false
 	}
-	denied := false
+	denied := t.keysServeLocked(k.Target)
+	if !t.ring.Return(k.in) {
+		return denied
+	}
+	t.closeAccountLocked(k.account)
+	t.log.Info("key is used again", "key", name)
+	t.note(observe.EventBack, Partition{Key: name}, "the key is used again, as told")
+	return true
+}
+
+// keysServeLocked ends the pauses of servers that deny requests with every key, and reports whether there was one. A
+// key for this Target, or for all, may serve them.
+func (t *Transport) keysServeLocked(target string) (denied bool) {
 	for p, n := range t.nodes {
-		if to := t.keys[i].account.target; to == "" || to == p.Target {
+		if target == "" || target == p.Target {
 			ended := n.row.Return()
 			n.keysServe(ended)
 			denied = denied || ended
 		}
 	}
-	if !t.ring.Return(t.keys[i].in) {
-		return denied
-	}
-	t.closeAccountLocked(t.keys[i].account)
-	t.log.Info("key is used again", "key", name)
-	t.note(observe.EventBack, Partition{Key: name}, "the key is used again, as told")
-	return true
+	return denied
 }
 
 // outLocked takes a key out of use until Readmit, by the answer to an attempt of that era.
@@ -229,6 +217,9 @@ func (t *Transport) outLocked(k *key, era uint64, why string) {
 
 // closeAccountLocked closes or opens the limits of an account at all hosts.
 func (t *Transport) closeAccountLocked(a *account) {
+	if a == nil { // of a key that is Away
+		return
+	}
 	for _, n := range t.ownedLocked(a) {
 		t.closeLocked(n, a)
 	}
@@ -250,8 +241,8 @@ func (t *Transport) noKeys() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var why []string
-	for _, k := range t.keys {
-		if out, ok := t.ring.Out(k.in); ok {
+	for _, k := range t.choice.Load().keys {
+		if out, ok := t.ring.Out(k.in); ok && !k.Away {
 			why = append(why, k.Name+": "+k.why(out))
 		}
 	}

@@ -25,14 +25,16 @@ type leaf struct {
 
 	other   atomic.Bool          // its model is not that of the preset, and that has not been logged yet
 	belongs atomic.Bool          // Organization, or an answer, has named the owner of this key
-	moved   atomic.Pointer[leaf] // where its key counts now; no request may wait here any more
+	moved   atomic.Pointer[leaf] // where its requests go on; none may wait here any more
+	rewayed bool                 // and only the ways to send are others; does not change after moved
 
 	// Guarded by the Transport's lock:
-	newcomer   *newcomer     // the newcomer, if its key is new here and may share limits of others; does not change
-	quiet      bool          // it has moved, and the last request from here has ended
-	past       keyring.Past  // requests of a newcomer in another key's limits that no answer names
-	used       time.Duration // when it was last looked up
-	prev, next *leaf         // in the ring
+	newcomer   *newcomer                   // the newcomer, if its key is new here and may share limits of others; does not change
+	quiet      bool                        // it has moved, and the last request from here has ended
+	past       keyring.Past                // requests of a newcomer in another key's limits that no answer names
+	used       time.Duration               // when it was last looked up
+	prev, next *leaf                       // in the ring
+	asides     map[*paceline.Lane]struct{} // lanes of one request each
 }
 
 // ring has the leaves in the order of their last use: the one after the root was used last.
@@ -110,7 +112,7 @@ func (t *Transport) newLeafLocked(p Partition, who *Client, full bool) (*leaf, e
 	for k := range ways {
 		if err := t.nodesLocked(l, k, p, full); err != nil {
 			for n := range l.partitions {
-				if t.nodes[n.partition] == nil {
+				if t.nodes[*n.in()] == nil {
 					t.freezeLocked(l, n)
 				}
 			}
@@ -122,7 +124,7 @@ func (t *Transport) newLeafLocked(p Partition, who *Client, full bool) (*leaf, e
 	}
 	for n := range l.partitions {
 		if n.leaves++; n.leaves == 1 {
-			t.nodes[n.partition] = n
+			t.nodes[*n.in()] = n
 			t.clients.own(n)
 		}
 	}
@@ -205,7 +207,7 @@ func (t *Transport) nodesLocked(l *leaf, k int, p Partition, full bool) error {
 // takePaths gives a leaf its ways: those that take requests of its model.
 func (l *leaf) takePaths(t *Transport) error {
 	first := true
-	for _, a := range t.paths {
+	for _, a := range t.choice.Load().paths {
 		switch {
 		case !a.target.takes(l.partition.Model):
 		case first:
@@ -224,7 +226,7 @@ func (l *leaf) takePaths(t *Transport) error {
 func (l *leaf) made(k int, p Partition) *node {
 	for i := range k {
 		w := l.by(i)
-		if at := slices.IndexFunc(w.nodes[:w.count], func(n *node) bool { return n.partition == p }); at >= 0 {
+		if at := slices.IndexFunc(w.nodes[:w.count], func(n *node) bool { return *n.in() == p }); at >= 0 {
 			return w.nodes[at]
 		}
 	}
@@ -273,7 +275,7 @@ func (t *Transport) checkOwnLocked(p Partition, own limit.Limiter, also *leaf) {
 	for k := range also.ways() { // a leaf in the making may not have all of its ways
 		for _, n := range also.by(k).nodes[:also.by(k).count] {
 			if n.stack.Own() == own {
-				panicOwned(n.partition, p)
+				panicOwned(*n.in(), p)
 			}
 		}
 	}
@@ -294,7 +296,7 @@ func (t *Transport) unlinkLocked(l *leaf) {
 	l.leaveLocked()
 	for n := range l.partitions {
 		if n.leaves--; n.leaves == 0 {
-			delete(t.nodes, n.partition)
+			delete(t.nodes, *n.in())
 			t.clients.disown(n)
 			t.freezeLocked(l, n)
 		}

@@ -58,7 +58,7 @@ func (d *door) Settle(mono.Time, *limit.Sent, *limit.Outcome) { d.open-- }
 // newcomerLocked returns the newcomer of a key, or nil if it is none, or if answers would not show
 // its organization.
 func (t *Transport) newcomerLocked(p Partition) *newcomer {
-	if p.Key == "" || t.config.Limit == nil || t.config.Organization != nil || len(t.keys) > 0 || len(t.targets) > 0 {
+	if p.Key == "" || t.config.Limit == nil || t.config.Organization != nil || len(t.config.Keys) > 0 || len(t.targets) > 0 {
 		return nil
 	}
 	o := t.owners[p.Host]
@@ -159,7 +159,7 @@ func (s *sent) follows() {
 // left reports whether an attempt counted in a limit that turned out not to be its key's.
 func (s *sent) left(m *paceline.Limit) bool {
 	l := s.leaf
-	if l.moved.Load() == nil || s.way.index(m) >= 0 || m == l.server.way || l.newcomer != nil && m == l.newcomer.limit {
+	if !l.joined() || s.way.index(m) >= 0 || m == l.server.way || l.newcomer != nil && m == l.newcomer.limit {
 		return false
 	}
 	return l.room == nil || m != l.room.limit

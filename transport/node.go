@@ -26,17 +26,17 @@ import (
 // node is the limits of one partition, and its server's statements about them. The Group guards all
 // but the atomic fields, provider and leaves.
 type node struct {
-	t         *Transport
-	partition Partition
-	stack     *stack.Stack
-	limit     *paceline.Limit
-	taught    bool                             // the limiter learns from the server's statements
-	leaves    int                              // guarded by the Transport's lock
-	follows   bool                             // requests of an earlier process may be in flight
-	shut      atomic.Bool                      // no request may wait in line, until look reports otherwise
-	provider  provider.Dialect                 // of a host in the table; otherwise nil
-	dialect   atomic.Pointer[provider.Dialect] // of any other host: the format of its answers
-	known     atomic.Pointer[known]            // the provider of the host; nil: unknown
+	t        *Transport
+	is       atomic.Pointer[Partition] // see in
+	stack    *stack.Stack
+	limit    *paceline.Limit
+	taught   bool                             // the limiter learns from the server's statements
+	leaves   int                              // guarded by the Transport's lock
+	follows  bool                             // requests of an earlier process may be in flight
+	shut     atomic.Bool                      // no request may wait in line, until look reports otherwise
+	provider provider.Dialect                 // of a host in the table; otherwise nil
+	dialect  atomic.Pointer[provider.Dialect] // of any other host: the format of its answers
+	known    atomic.Pointer[known]            // the provider of the host; nil: unknown
 
 	pauses   int       // how many pauses have begun
 	retreat  mono.Time // end of the latest logged retreat from an opt-in of the limit
@@ -65,6 +65,9 @@ type node struct {
 	row    keyring.Row
 	denial string // the answer by which row began its latest pause
 }
+
+// in returns the partition, which is not to be changed. Another name of a key is another partition.
+func (n *node) in() *Partition { return n.is.Load() }
 
 // newNode makes the node of a partition that has counted nothing in this process.
 func (t *Transport) newNode(p Partition, own limit.Limiter) (*node, error) {
@@ -96,7 +99,8 @@ func (t *Transport) bareNode(p Partition, own limit.Limiter) (*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("transport: %w", err)
 	}
-	n := &node{t: t, partition: p, stack: g, taught: ability.Learns(own)}
+	n := &node{t: t, stack: g, taught: ability.Learns(own)}
+	n.is.Store(&p)
 	n.weigh(own)
 	if p.Scope != provider.IP {
 		return n, nil
@@ -113,12 +117,12 @@ func (n *node) join() (err error) {
 	if n.limit != nil {
 		return nil
 	}
-	t, p := n.t, n.partition
+	t, p := n.t, *n.in()
 	if err := limit.Bind(n.stack, t.group); err != nil {
 		return fmt.Errorf("transport: %v: %w", p, err)
 	}
 	n.limit = t.group.Limit(n.looks(paceline.LimitConfig{Limiter: n.stack, Fair: t.config.Client != nil, Use: n.uses,
-		Logger: t.waits(&n.partition), Own: p.Scope == ScopeClient}))
+		Logger: t.waits(n), Own: p.Scope == ScopeClient}))
 	if n.follows {
 		n.follow()
 	}
@@ -130,7 +134,7 @@ func (n *node) join() (err error) {
 		return fmt.Errorf("transport: %w", err)
 	}
 	n.way = t.group.Limit(paceline.LimitConfig{Limiter: n.health, Fair: t.config.Client != nil,
-		Logger: t.waits(&n.partition), Paused: n.downs})
+		Logger: t.waits(n), Paused: n.downs})
 	return nil
 }
 
@@ -156,22 +160,22 @@ func (t *Transport) pause() backoff.Policy {
 }
 
 // waits returns the log for the waits of a partition; nil: none.
-func (t *Transport) waits(p *Partition) *slog.Logger {
+func (t *Transport) waits(n *node) *slog.Logger {
 	if t.config.Logger == nil {
 		return nil
 	}
-	return slog.New(&named{t.config.Logger.Handler(), p})
+	return slog.New(&named{t.config.Logger.Handler(), n})
 }
 
 // named is a slog.Handler whose lines name a partition. Logger.With would write the name before it
 // is needed, at a kilobyte for each partition.
 type named struct {
 	slog.Handler
-	partition *Partition
+	of *node
 }
 
 func (h *named) whole() slog.Handler {
-	return h.Handler.WithAttrs([]slog.Attr{slog.Any("partition", *h.partition)})
+	return h.Handler.WithAttrs([]slog.Attr{slog.Any("partition", *h.of.in())})
 }
 
 // Handle implements slog.Handler.
@@ -214,16 +218,16 @@ func (n *node) refused(said *provider.Observation, asked time.Duration) (pause t
 		}
 	}, n.limit)
 	if began {
-		n.t.notePaused(n.partition, pause, asked > 0)
-		n.t.log.Info("paused", "partition", n.partition, "for", pause, "refusal", string(why), "told", asked > 0)
+		n.t.notePaused(*n.in(), pause, asked > 0)
+		n.t.log.Info("paused", "partition", *n.in(), "for", pause, "refusal", string(why), "told", asked > 0)
 	}
 	for _, r := range retreats {
-		n.t.log.Warn("an opt-in of the limit is wrong, and not relied on for a while", "partition", n.partition, "limit",
+		n.t.log.Warn("an opt-in of the limit is wrong, and not relied on for a while", "partition", *n.in(), "limit",
 			r.Limit, "option", r.Option, "until", n.t.group.Time(r.Until))
 	}
 	for _, m := range misfits {
-		n.t.noteMisfit(n.partition, &m)
-		n.t.log.Warn("the limit is wrong, or others use it, too", "partition", n.partition, "limit", m.Rule.String(),
+		n.t.noteMisfit(*n.in(), &m)
+		n.t.log.Warn("the limit is wrong, or others use it, too", "partition", *n.in(), "limit", m.Rule.String(),
 			"fits", m.Fits, "until", n.t.group.Time(m.Until))
 	}
 	return pause
@@ -248,18 +252,18 @@ func (n *node) look() (err *Error) {
 	n.t.group.Update(func(now mono.Time) {
 		out, n.denies = n.out, false
 		if p, on := n.stack.Paused(now); on && p.Next.Sub(now) > n.settings().MaxRetryAfter {
-			err = &Error{Partition: n.partition, Ready: n.t.group.Time(p.Until), Refusal: n.refusal, Err: ErrPaused}
+			err = &Error{Partition: *n.in(), Ready: n.t.group.Time(p.Until), Refusal: n.refusal, Err: ErrPaused}
 			return
 		}
 		if s, over := n.outage(now); over && (s.Probing || s.Next > now) {
-			err = &Error{Partition: n.partition, Ready: n.t.group.Time(s.Next),
+			err = &Error{Partition: *n.in(), Ready: n.t.group.Time(s.Next),
 				Err: fmt.Errorf("%w for %v: %w", ErrOutage, now.Sub(s.Since).Round(time.Millisecond), n.cause)}
 			return
 		}
 		n.shutIf(false)
 	}, n.limit)
 	if out {
-		err = &Error{Partition: Partition{Scope: provider.IP, Host: n.partition.Host}, Err: n.t.noKeys()}
+		err = &Error{Partition: Partition{Scope: provider.IP, Host: n.in().Host}, Err: n.t.noKeys()}
 	}
 	return err
 }
@@ -296,8 +300,8 @@ func (n *node) failed(cause error) {
 		if s.Kind == limit.Away {
 			said = fmt.Sprintf("passed over while other targets are open (%v)", openly(cause))
 		}
-		n.t.note(observe.EventDown, n.partition, said)
-		n.t.log.Warn("host is down", "partition", n.partition, "kind", s.Kind.String(), "err", openly(cause))
+		n.t.note(observe.EventDown, *n.in(), said)
+		n.t.log.Warn("host is down", "partition", *n.in(), "kind", s.Kind.String(), "err", openly(cause))
 	}
 }
 
@@ -315,8 +319,8 @@ func (n *node) served() {
 		}
 	})
 	if news && !s.Down {
-		n.t.note(observe.EventBack, n.partition, "the host is back after "+text.Span(s.Lasted))
-		n.t.log.Info("host is back", "partition", n.partition, "after", s.Lasted)
+		n.t.note(observe.EventBack, *n.in(), "the host is back after "+text.Span(s.Lasted))
+		n.t.log.Info("host is back", "partition", *n.in(), "after", s.Lasted)
 	}
 }
 
@@ -330,7 +334,7 @@ func (n *node) hear(said []provider.Policy, capacity limit.Cost, o *limit.Outcom
 		n.said = said
 		n.stack.Contain(now, capacity, o)
 		if own := n.stack.Own(); own != nil && n.settings().Adopt != nil {
-			n.settings().Adopt(now, n.partition, own, said)
+			n.settings().Adopt(now, *n.in(), own, said)
 			n.weigh(own)
 		}
 	}, n.limit)
@@ -369,7 +373,7 @@ func (n *node) most(cost limit.Cost) (unit limit.Unit, most int64, found bool) {
 
 // refuse makes the error for a node that did not let a request go.
 func (n *node) refuse(err error, cost limit.Cost) *Error {
-	e := &Error{Partition: n.partition, Err: err, failed: time.Now()}
+	e := &Error{Partition: *n.in(), Err: err, failed: time.Now()}
 	if w, ok := errors.AsType[*paceline.WaitError](err); ok {
 		e.cause, e.rule = n.stands(w.Limit), w.Rule
 		e.Ready, e.Ahead, e.Name, e.Unit = w.Ready, w.Ahead, w.Rule.Name, w.Rule.Unit
@@ -443,7 +447,7 @@ func (n *node) follow() {
 	if !ok {
 		return
 	}
-	u.Underway(n.partition, func(cost limit.Cost) func(o limit.Outcome) {
+	u.Underway(*n.in(), func(cost limit.Cost) func(o limit.Outcome) {
 		s := &limit.Sent{Cost: cost}
 		n.t.group.Update(func(now mono.Time) {
 			s.At, s.Number = now, n.t.group.Number()

@@ -54,7 +54,7 @@ func (c *call) prepare() error {
 	if req.URL == nil {
 		return errNoURL
 	}
-	if (len(t.keys) > 0 || len(t.targets) > 0) && strays(req) {
+	if (len(t.config.Keys) > 0 || len(t.targets) > 0) && strays(req) {
 		return errRedirect
 	}
 	if c.body == nil || c.body == http.NoBody {
@@ -149,7 +149,7 @@ func (c *call) partition() (p Partition, said bool) {
 			p.Key, said = name, true
 		}
 	}
-	if len(t.keys) > 0 && !t.keyless {
+	if len(t.config.Keys) > 0 && !t.choice.Load().keyless {
 		p.Key = "" // the key is that of its way
 	}
 	p.Client = ""

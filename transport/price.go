@@ -69,7 +69,7 @@ func (c *call) unpriced(w *way) error {
 	}
 	for n := range c.leaf.distinct {
 		if n.money.Load() && (w.target == nil || slices.Contains(w.nodes[:w.count], n)) {
-			return &Error{Partition: n.partition, Client: c.leaf.partition.Client, Unit: limit.Money,
+			return &Error{Partition: *n.in(), Client: c.leaf.partition.Client, Unit: limit.Money,
 				Err: fmt.Errorf("%w: %s", ErrPrice, c.unknown)}
 		}
 	}
@@ -125,7 +125,7 @@ func (s *sent) bills(m *paceline.Limit, o, billed limit.Outcome) limit.Outcome {
 // spends lets the client's own limit of money tell how much is used.
 func (s *sent) spends() {
 	for _, n := range s.way.nodes[:s.way.count] {
-		if n.partition.Scope == ScopeClient && n.money.Load() {
+		if n.in().Scope == ScopeClient && n.money.Load() {
 			n.spent(s.cost[limit.Money])
 		}
 	}
@@ -170,6 +170,6 @@ func (n *node) spent(cost int64) {
 	if most.Used+cost > most.Allowed {
 		said = "a client has used its money: no other request of that cost fits"
 	}
-	n.t.log.Warn(said, "client", n.partition.Client, "limit", most.Limit, "used_usd", float64(most.Used)/1e6, "of_usd",
+	n.t.log.Warn(said, "client", n.in().Client, "limit", most.Limit, "used_usd", float64(most.Used)/1e6, "of_usd",
 		float64(most.Allowed)/1e6)
 }

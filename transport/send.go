@@ -144,7 +144,7 @@ func (c *call) trip(s *sent, r *http.Request) (resp *http.Response, err error) {
 		r = clean(r)
 	}
 	if s.key != nil {
-		c.t.latest.Load().config.Keys[s.key.in].Apply(r) // With may have brought a new secret
+		(*s.key.puts.Load())(r) // With may have brought a new secret
 	}
 	s.went = r
 	late := c.t.late

@@ -44,7 +44,7 @@ func (s *sent) settle(o limit.Outcome) {
 	if s.leaf.newcomer != nil {
 		s.unnamed(o.Result)
 	}
-	moved := s.leaf.moved.Load() != nil
+	moved := s.leaf.joined()
 	if moved {
 		s.follows()
 	}
@@ -111,7 +111,7 @@ func (s *sent) hears(m *paceline.Limit, o limit.Outcome) limit.Outcome {
 // of the host do. A limit that other hosts share goes on.
 func (s *sent) stays(m *paceline.Limit, o limit.Outcome) limit.Outcome {
 	i := s.way.index(m)
-	if i < 0 || s.way.nodes[i] == s.t.shared || s.way.nodes[i].partition.Scope == ScopeClient {
+	if i < 0 || s.way.nodes[i] == s.t.shared || s.way.nodes[i].in().Scope == ScopeClient {
 		o.RetryAfter = 0
 	}
 	return o

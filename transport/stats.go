@@ -108,14 +108,14 @@ func (t *Transport) pausesOf(l *leaf) (all []Pause) {
 	t.group.Update(func(now mono.Time) {
 		for n := range l.distinct {
 			if p, on := n.stack.Paused(now); on {
-				all = append(all, Pause{Partition: n.partition, Since: t.group.Time(p.Since), Until: t.group.Time(p.Until),
+				all = append(all, Pause{Partition: *n.in(), Since: t.group.Time(p.Since), Until: t.group.Time(p.Until),
 					Next: t.group.Time(p.Next), Refusal: n.refusal})
 			}
 			if n.health == nil {
 				continue
 			}
 			if s := n.health.State(now); s.Down {
-				all = append(all, Pause{Partition: n.partition, Since: t.group.Time(s.Since), Next: t.group.Time(s.Next),
+				all = append(all, Pause{Partition: *n.in(), Since: t.group.Time(s.Since), Next: t.group.Time(s.Next),
 					Down: true, Err: n.cause})
 			}
 		}

@@ -80,7 +80,8 @@ func (t *Transport) takeWays() error {
 	if err := t.takeTargets(t.config.Targets); err != nil {
 		return err
 	}
-	if err := t.takeKeys(t.config.Keys); err != nil {
+	ways := &choice{}
+	if err := ways.takeKeys(t.config.Keys, &t.config); err != nil {
 		return err
 	}
 	if len(t.targets) > 0 {
@@ -94,7 +95,11 @@ func (t *Transport) takeWays() error {
 	case len(t.targets) > 0:
 		t.charges = t.chargesWith(provider.Provider{})
 	}
-	return t.takePaths()
+	if err := ways.takePaths(t); err != nil {
+		return err
+	}
+	t.choice.Store(ways)
+	return nil
 }
 
 // takeTargets checks the Targets.
@@ -132,24 +137,24 @@ func (t *Transport) takeTargets(all []Target) error {
 }
 
 // takePaths lists the ways of requests: each Target, with each account that may go there.
-func (t *Transport) takePaths() error {
+func (c *choice) takePaths(t *Transport) error {
 	targets := t.targets
 	if len(targets) == 0 {
 		targets = []*target{nil}
 	}
 	for _, g := range targets {
-		before := len(t.paths)
-		for _, a := range t.accounts {
+		before := len(c.paths)
+		for _, a := range c.accounts {
 			if g == nil || a.target == "" || a.target == g.Name {
-				t.paths = append(t.paths, path{g, a})
+				c.paths = append(c.paths, path{g, a})
 			}
 		}
-		if len(t.paths) == before {
-			t.paths = append(t.paths, path{g, nil})
-			t.keyless = true
+		if len(c.paths) == before {
+			c.paths = append(c.paths, path{g, nil})
+			c.keyless = true
 		}
 	}
-	for _, k := range t.keys {
+	for _, k := range c.keys {
 		if k.Target != "" && t.target(k.Target) == nil {
 			return fmt.Errorf("transport: the Target of the key %q is %q, and there is none of that name", k.Name, k.Target)
 		}
@@ -308,6 +313,7 @@ func (c *call) reroute(goes func(w *way) bool) bool {
 	config.Quiet = true // it is for this call alone, and others log the same waits
 	config.After, config.Classes = afterOf(only), classesOf(only)
 	c.only, c.lane = only, c.t.group.Lane(config, ways...)
+	l.aside(c.lane)
 	return true
 }
 
@@ -327,13 +333,16 @@ func (c *call) judgeTarget(s *sent, last bool) {
 		return
 	}
 	c.failed |= 1 << s.way.target.in
-	if !c.reroute(func(w *way) bool { return c.failed>>w.target.in&1 == 0 && !w.server.down.Load() }) {
+	if !c.reroute(c.untried) {
 		c.failed = 1 << s.way.target.in // it failed everywhere: the next attempt goes where it may go soonest
 		return
 	}
 	c.moves = true
 	v.Again, v.Why, s.wait = true, "", 0
 }
+
+// untried reports whether no attempt of the request has failed at the Target of a way, as far as is known.
+func (c *call) untried(w *way) bool { return c.failed>>w.target.in&1 == 0 && !w.server.down.Load() }
 
 // anywhere ends the preference for some Targets, since the request has no turn there. It reports whether
 // there was one.
@@ -419,7 +428,7 @@ func (t *Transport) limitsAt(c *Config, p Partition) func(Partition) limit.Limit
 	if p.Scope == provider.IP {
 		return limits
 	}
-	for _, a := range t.accounts {
+	for _, a := range t.choice.Load().accounts {
 		if a.limit != nil && a.owns(p) {
 			return a.limit
 		}

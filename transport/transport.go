@@ -423,11 +423,8 @@ type state struct {
 	look    look
 	jitter  *rand.Rand // under the Group's lock
 
-	accounts []*account
-	keys     []*key
+	choice   atomic.Pointer[choice]
 	targets  []*target
-	paths    []path
-	keyless  bool // a path has no account
 	sessions sessions
 	ring     *keyring.Ring // of keys; the lock guards it
 	own      ownDenials

@@ -102,7 +102,7 @@ func (p Partition) whose() observe.Whose {
 
 // looks adds a node's description for Snapshots to the configuration of its limit.
 func (n *node) looks(c paceline.LimitConfig) paceline.LimitConfig {
-	c.Whose = n.partition.whose()
+	c.Whose = n.in().whose()
 	c.Paused = n.paused
 	return c
 }
@@ -117,7 +117,7 @@ func (n *node) paused(now mono.Time) (s observe.PauseState, on bool) {
 	if r, is := n.rested(now); is && (r.Until.IsZero() || r.Until.After(s.Until)) {
 		s, on = r, true
 	}
-	s.Whose = n.partition.whose()
+	s.Whose = n.in().whose()
 	return s, on
 }
 
@@ -127,7 +127,7 @@ func (n *node) downs(now mono.Time) (s observe.PauseState, on bool) {
 	if !st.Down {
 		return s, false
 	}
-	s = observe.PauseState{Whose: n.partition.whose(), Since: n.t.group.Time(st.Since), Next: n.t.group.Time(st.Next),
+	s = observe.PauseState{Whose: n.in().whose(), Since: n.t.group.Time(st.Since), Next: n.t.group.Time(st.Next),
 		Down: true}
 	s.Why = fmt.Sprintf("nothing arrives at the host (%v)", st.Kind)
 	return s, true
@@ -193,8 +193,10 @@ const maxGone = 1000
 func (t *Transport) Snapshot() observe.Snapshot {
 	s := t.view.Snapshot()
 	s.Pauses, s.Resent = t.pauses.Load(), t.resent.Load()
-	for _, k := range t.keys {
-		s.Keys = append(s.Keys, t.shown(t.rested(t.keyState(k), k.account.name), k.account))
+	for _, k := range t.choice.Load().keys {
+		if !k.Away {
+			s.Keys = append(s.Keys, t.shown(t.rested(t.keyState(k), k.account.name), k.account))
+		}
 	}
 	s.Keys = append(s.Keys, t.keyStates()...)
 	s.Frozen = t.frozenState()
@@ -263,7 +265,7 @@ func (t *Transport) keyStates() (all []observe.KeyState) {
 
 // tellState fills in why requests with a key stay away.
 func (t *Transport) tellState(k *observe.KeyState, n *node) {
-	if n.partition.Scope != provider.Key {
+	if n.in().Scope != provider.Key {
 		return
 	}
 	t.group.Update(func(now mono.Time) {

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"slices"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/text"
@@ -44,8 +43,8 @@ func (t *Transport) Resume(key string) {
 func (t *Transport) rest(name string, until mono.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := slices.IndexFunc(t.keys, func(k *key) bool { return k.Name == name }); i >= 0 {
-		name = t.keys[i].account.name
+	if k := t.choice.Load().key(name); k != nil {
+		name = k.Key.account()
 	}
 	if t.rests.any = true; t.rests.until == nil {
 		t.rests.until = map[string]mono.Time{}
@@ -68,13 +67,13 @@ func (t *Transport) rest(name string, until mono.Time) {
 
 // restLocked gives a node that has just come what a user wants of it.
 func (t *Transport) restLocked(n *node) {
-	key := n.partition.Key
+	key := n.in().Key
 	switch {
 	case !t.rests.any:
 		return
-	case n.partition.Scope == provider.IP:
+	case n.in().Scope == provider.IP:
 		key = ""
-	case n.partition.Scope != provider.Key:
+	case n.in().Scope != provider.Key:
 		return
 	}
 	until, on := t.rests.until[key]

@@ -43,7 +43,7 @@ func (w *way) at(s provider.Scope) int {
 	}
 	key := 0
 	for i, n := range w.nodes[:w.count] {
-		switch n.partition.Scope {
+		switch n.in().Scope {
 		case s:
 			return i
 		case provider.Key:
@@ -59,7 +59,7 @@ func (w *way) at(s provider.Scope) int {
 func (w *way) apart(usual bool) {
 	var own, there [len(scopes)]bool
 	for _, n := range w.nodes[:w.count] {
-		if i := slices.Index(scopes[:], n.partition.Scope); i >= 0 {
+		if i := slices.Index(scopes[:], n.in().Scope); i >= 0 {
 			own[i], there[i] = n.stack.Own() != nil, true
 		}
 	}
@@ -153,7 +153,7 @@ func (l *leaf) look() *Error {
 // partitions have too: that of a client, and that of all requests.
 func (l *leaf) partitions(yield func(*node) bool) {
 	for n := range l.distinct {
-		if s := n.partition.Scope; s != ScopeClient && s != provider.All && !yield(n) {
+		if s := n.in().Scope; s != ScopeClient && s != provider.All && !yield(n) {
 			return
 		}
 	}
@@ -179,9 +179,9 @@ func (l *leaf) distinct(yield func(*node) bool) {
 func (w *way) configured() (all []costs.Configured) {
 	w.server.t.group.Update(func(mono.Time) {
 		for _, n := range w.nodes[:w.count] {
-			if own := n.stack.Own(); own != nil && n.partition.Scope != ScopeClient {
+			if own := n.stack.Own(); own != nil && n.in().Scope != ScopeClient {
 				rules, _ := limit.Rates(own)
-				all = append(all, costs.Configured{Scope: n.partition.Scope, Rules: rules})
+				all = append(all, costs.Configured{Scope: n.in().Scope, Rules: rules})
 			}
 		}
 	})

@@ -44,12 +44,22 @@ func TestWithRefuses(t *testing.T) {
 		{"a Client", plain, func(c *transport.Config) { c.Client = nobody }, "Client or Adaptive"},
 		{"no Adaptive", was, func(c *transport.Config) { c.Adaptive = nil }, "Client or Adaptive"},
 		{"an Adaptive", plain, func(c *transport.Config) { c.Adaptive = &limit.AdaptiveConfig{} }, "Client or Adaptive"},
-		{"another key", was, func(c *transport.Config) { c.Keys = keys("a", "c") }, "other Keys"},
-		{"a key less", was, func(c *transport.Config) { c.Keys = keys("a") }, "other Keys"},
+		{"another key", was, func(c *transport.Config) { c.Keys = keys("a", "c") }, ""},
+		{"a key less", was, func(c *transport.Config) { c.Keys = keys("a") }, ""},
+		{"no key", was, func(c *transport.Config) { c.Keys = nil }, "With or without Keys, where it was the other"},
+		{"no key that is not away", was, func(c *transport.Config) { c.Keys = []transport.Key{{Name: "a", Away: true}} }, "With or without Keys"},
+		{"a key that there was not", was, func(c *transport.Config) { c.Keys = keys("d"); c.Keys[0].Was = "c" }, `With the key "d", which was "c": there was no such key`},
+		{"two of one", was, func(c *transport.Config) { c.Keys = keys("d", "e"); c.Keys[0].Was, c.Keys[1].Was = "a", "a" }, `With the key "e", which was "a", as another one was, too`},
+		{"the name of one that is gone", was, func(c *transport.Config) { c.Keys = keys("a"); c.Keys[0].Was = "b" }, `With "b" in place of "a", which is gone`},
+		{"names exchanged", was, func(c *transport.Config) { c.Keys[0].Was, c.Keys[1].Was = "b", "a" }, ""},
+		{"an Account", was, func(c *transport.Config) { c.Keys[0].Account = "b" }, `in one Account, where they were in two`},
+		{"another target", was, func(c *transport.Config) { c.Keys[0].Target = "t" }, `there is none of that name`},
+		{"Ordered", was, func(c *transport.Config) { c.Keys[0].Ordered = true }, `With the key "a": it is Ordered, or has a Gap, as it was not`},
 		{"what makes no sense", was, func(c *transport.Config) { c.Attempts = -1 }, "Attempts -1 is negative"},
 	} {
 		tr := mustNew(t, tc.was)
 		c := tc.was
+		c.Keys = slices.Clone(c.Keys)
 		tc.change(&c)
 		next, err := tr.With(c)
 		if tc.says == "" && (err != nil || next == nil) || tc.says != "" && (err == nil || next != nil || !strings.Contains(err.Error(), tc.says)) {

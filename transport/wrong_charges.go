@@ -94,13 +94,13 @@ func (s *sent) tellHigher() {
 func (s *sent) beginSlowly() {
 	var all []*paceline.Limit
 	for _, n := range s.way.nodes[:s.way.count] {
-		if n.partition.Scope != ScopeClient && n != s.t.shared {
+		if n.in().Scope != ScopeClient && n != s.t.shared {
 			all = append(all, n.limit)
 		}
 	}
 	s.t.group.Update(func(now mono.Time) {
 		for _, n := range s.way.nodes[:s.way.count] {
-			if own := n.stack.Own(); own != nil && n.partition.Scope != ScopeClient && n != s.t.shared {
+			if own := n.stack.Own(); own != nil && n.in().Scope != ScopeClient && n != s.t.shared {
 				n.stack.Begin(now)
 			}
 		}
@@ -191,7 +191,7 @@ func (s *sent) tellRefused(at *node, pause time.Duration) {
 	if pause > 0 {
 		now = "nothing goes for " + text.Span(pause.Round(time.Millisecond))
 	}
-	t.log.Warn("the server refuses", "partition", at.partition, "refusals", count,
+	t.log.Warn("the server refuses", "partition", *at.in(), "refusals", count,
 		"configured", cmp.Or(strings.Join(limits, ", "), "no limit"),
 		"server", classify.DescribeRefusal(s.headed, s.verdict.Status, s.verdict.Said), "now", now)
 }
