@@ -70,9 +70,6 @@ func (p *Proxy) applyLocked(c Config) error {
 		return err
 	}
 	p.keepable.Add(c.Bounds.KeptInAll - was.config.Bounds.KeptInAll)
-	for _, u := range next.routes {
-		u.now.Store(&u.Upstream)
-	}
 	p.clientele.now.Store(&c.Clients)
 	if p.state != nil {
 		p.state.keepFor(c.kept())
@@ -186,7 +183,8 @@ type way struct {
 
 // governed is shared by all ways that have the same limits.
 type governed struct {
-	now atomic.Pointer[Upstream] // the configuration of the limits
+	now  atomic.Pointer[Upstream] // the configuration of the limits, also of keys that are away
+	keys heldKeys                 // under common.applying
 }
 
 // route is all that identifies a way. A change of one of its fields makes a new way, whose limits
@@ -195,67 +193,16 @@ type route struct {
 	to, preset                    string
 	h2c, perSecond, limited, auto bool
 	arrivals                      limit.Arrivals
-	keys                          KeyHash // their names, and the fields for them: transport gets each key at its beginning
+	keyed, numbers                bool // requests get a key of the configuration, and a number
+	nonceGap, nonceUnit           time.Duration
 	targets                       KeyHash // and all of them but their limits
 }
 
 func (u *Upstream) route() route {
-	var keys strings.Builder
-	for _, k := range u.Keys {
-		keys.WriteString(k.Name + "\n")
-	}
-	for _, f := range slices.Concat(u.Header, u.Query) {
-		if f.perKey() {
-			keys.WriteString(f.Name + "\n" + string(f.Value) + "\n")
-		}
-	}
-	fmt.Fprintln(&keys, u.NonceGap, u.NonceUnit)
 	return route{
 		to: u.To.Scheme + "://" + u.To.Host, preset: u.Preset, h2c: u.H2C, perSecond: u.PerSecond,
-		limited: u.limited(), auto: u.Auto, arrivals: u.Arrivals, keys: HashKey(keys.String()),
-		targets: u.routeOfTargets(),
-	}
-}
-
-// ownKey is a key of an upstream. Without targets, target is empty.
-type ownKey struct{ target, key string }
-
-// secrets are those of the keys, also of the targets'.
-func (u *Upstream) secrets() map[ownKey]Secret {
-	all := map[ownKey]Secret{}
-	for i, g := range u.Targets {
-		for _, k := range u.at(i).Keys {
-			all[ownKey{g.Name, k.Name}] = k.Secret
-		}
-	}
-	for _, k := range u.Keys {
-		all[ownKey{"", k.Name}] = k.Secret
-	}
-	return all
-}
-
-// renamesKeys reports whether next has a secret of u under another name. Limits go by the name. A new secret in place of
-// one that is gone takes over its limits, which count too much then, and never too little.
-func (u *Upstream) renamesKeys(next *Upstream) bool {
-	was := map[Secret]ownKey{}
-	for name, secret := range u.secrets() {
-		was[secret] = name
-	}
-	for name, secret := range next.secrets() {
-		if before, known := was[secret]; known && before != name {
-			return true
-		}
-	}
-	return false
-}
-
-// readmit puts keys back into use whose secret is another one than in u.
-func (w *way) readmit(u, next *Upstream) {
-	now := next.secrets()
-	for name, secret := range u.secrets() {
-		if now[name] != secret {
-			w.transport.Readmit(name.key)
-		}
+		limited: u.limited(), auto: u.Auto, arrivals: u.Arrivals, keyed: len(u.Keys) > 0, numbers: u.Numbers(),
+		nonceGap: u.NonceGap, nonceUnit: u.NonceUnit, targets: u.routeOfTargets(),
 	}
 }
 
@@ -269,20 +216,20 @@ func (u *Upstream) limited() bool {
 // the same name to the same server.
 func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err error) {
 	w = &way{route: u.route()}
-	var was, of = (*way)(nil), (*Upstream)(nil)
+	var was *way
 	var latest *upstream // of this name
 	for _, each := range all {
 		if each.Name == u.Name {
 			latest = each
 		}
 	}
-	if latest != nil && common.state != nil && (latest.way.route != w.route || latest.renamesKeys(u)) { // what was sent by any of its ways counts
+	if latest != nil && common.state != nil && latest.way.route != w.route { // what was sent by any of its ways counts
 		common.state.recall(u.Name)
 		all = nil
 	}
 	for _, each := range all {
-		if each.Name == u.Name && each.way.route == w.route && !each.renamesKeys(u) {
-			was, of = each.way, &each.Upstream
+		if each.Name == u.Name && each.way.route == w.route {
+			was = each.way
 			if SameTLS(each.TLS, u.TLS) && each.ConnectTimeout == u.ConnectTimeout {
 				w.base = was.base
 			}
@@ -296,10 +243,12 @@ func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err err
 		w.tokens = estimator()
 	}
 	if w.governed == nil {
-		w.governed = &governed{}
+		w.governed = &governed{keys: u.holds()}
 		w.now.Store(u)
 	}
 	t := u.settings(c)
+	keys, names, fresh := w.keys.after(u, c.Shared != nil, time.Now(), u.remembered(c))
+	keys.apply(&t, names)
 	t.Base, t.Tokens, t.Clients = w.base, w.tokens, common.clientele.Clients
 	limits := func(p transport.Partition) limit.Limiter { return w.now.Load().of(p).held(c.Live) }
 	if w.limited {
@@ -324,12 +273,18 @@ func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err err
 	}
 	if was == nil {
 		w.transport, err = transport.New(t)
-	} else {
-		if w.transport, err = was.transport.With(t); err == nil {
-			w.readmit(of, u)
-		}
+		return w, err
 	}
-	return w, err
+	w.now.Store(keys.withAway(u)) // a new key's limits are made from here on
+	common.rename(u, names, keys)
+	if w.transport, err = was.transport.With(t); err != nil {
+		return nil, err
+	}
+	w.keys = keys
+	for _, name := range fresh {
+		w.transport.Readmit(name)
+	}
+	return w, nil
 }
 
 // change applies the configured limits at once, also to waiting requests.

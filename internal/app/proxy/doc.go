@@ -18,6 +18,8 @@
 //	apply.go            a changed file, and what becomes of requests that wait; settings
 //	                    that cannot change;
 //	                    upstreams taken out
+//	held_keys.go        keys that go on under another name, or with another secret; those that
+//	                    are taken out, and come back
 //	user_change.go      Turn: a limit, a weight or a bound in flight that a user changes; pauses
 //	listen.go           Server: its start; the first Ctrl-C and the second; requests under way
 //	conn.go             the most connections of clients; clients that stall, or read no answer

@@ -94,7 +94,18 @@ func (l ledger) counts(e *earlier, p transport.Partition) bool {
 	if e.keys != nil {
 		return l.beside.counts(l.upstream, e, p)
 	}
-	return (e.Owner == l.upstream || p.Scope == transport.ScopeClient) && e.In(p)
+	if e.Owner != l.upstream && p.Scope != transport.ScopeClient {
+		return false
+	}
+	if e.In(p) {
+		return true
+	}
+	for _, former := range l.formers[ofUpstream{l.upstream, p.Key}] {
+		if p.Key = former; e.In(p) {
+			return true
+		}
+	}
+	return false
 }
 
 // inherit takes in the outcome of a request of the process before.

@@ -169,8 +169,8 @@ func (u *Upstream) routeOfTargets() KeyHash {
 	for i, g := range u.Targets {
 		x := u.at(i)
 		r := x.route()
-		fmt.Fprintf(&all, "%q %q %q %q %t %t %v %v %q %d\n", g.Name, g.To.String(), g.Path, r.preset, r.perSecond, r.limited,
-			r.keys, g.Counting, x.Seller(), g.After)
+		fmt.Fprintf(&all, "%q %q %q %q %t %t %t %t %v %v %v %q %d\n", g.Name, g.To.String(), g.Path, r.preset, r.perSecond,
+			r.limited, r.keyed, r.numbers, r.nonceGap, r.nonceUnit, g.Counting, x.Seller(), g.After)
 		for _, asked := range slices.Sorted(maps.Keys(g.Models)) {
 			fmt.Fprintf(&all, "%q %q\n", asked, g.Models[asked])
 		}

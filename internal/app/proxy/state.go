@@ -45,6 +45,7 @@ type state struct {
 	open    map[int64]*inFlight         // requests in flight of the process before, by their number in the file
 	ended   []endedInFlight             // those that have ended by now
 	seen    map[transport.Partition]int // how many of ended are in what Earlier returned
+	formers map[ofUpstream][]string     // by key: the names under which it sent before
 	failed  atomic.Bool
 
 	beside *beside // nil: other programs of the user learn nothing
@@ -139,6 +140,18 @@ func (s *state) partition(r *http.Request) transport.Partition {
 	p.Key = s.keyName(credential)
 	s.beside.meets(r, p.Key, credential)
 	return p
+}
+
+// rename notes the names that keys of an upstream had before.
+func (s *state) rename(upstream string, keys heldKeys) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.formers == nil {
+		s.formers = map[ofUpstream][]string{}
+	}
+	for _, k := range keys {
+		s.formers[ofUpstream{upstream, k.ownKey.name}] = k.names
+	}
 }
 
 // keepFor keeps sent requests for at least d.

@@ -198,6 +198,20 @@ func (n *numbers) next(of numbered) uint64 {
 	return n.all[of].Next(mono.Time(time.Now().UnixNano()))
 }
 
+// rename gives keys of an upstream other names, by the former ones.
+func (n *numbers) rename(upstream string, names map[string]string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	next := map[numbered]*dispatch.Nonce{}
+	for of, source := range n.all {
+		if name, is := names[of.key]; is && of.upstream == upstream {
+			of.key = name
+		}
+		next[of] = source
+	}
+	n.all = next
+}
+
 // lag notices keys whose last number at the server is above the numbers of the proxy.
 type lag struct {
 	some atomic.Bool // a number was refused

@@ -114,6 +114,20 @@ func (p *Proxy) restAgainLocked(was, next routes) {
 	}
 }
 
+// rename gives keys of an upstream other names, by the former ones.
+func (t *turns) rename(upstream string, names map[string]string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next := map[pause]time.Time{}
+	for x, until := range t.rests {
+		if name, is := names[x.key]; is && x.upstream == upstream {
+			x.key = name
+		}
+		next[x] = until
+	}
+	t.rests = next
+}
+
 // Settings are what a user can change, as it is now.
 type Settings struct {
 	Limits   []string        // by their names for Turn
