@@ -24,8 +24,8 @@ import (
 
 const ctlLong = `List the runs, proxies and the daemon of this user that go on. Change their limits, keys and
 requests in flight.
-A change holds until the program ends, or until a proxy applies its changed file. The program writes a line about each
-change on standard error.
+A change holds until the program ends, or until a proxy applies a file that states another value. The program writes a
+line about each change on standard error.
 
 If several go on, --pid says which one is meant: by its number, its address or its file.
 

@@ -330,7 +330,8 @@ upstreams:
 		t.Fatal(err)
 	}
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		if _, out, _ := s.ctl("show"); strings.Contains(out, "limit one: 3/h\n") && !strings.Contains(out, "changed by") {
+		if _, out, _ := s.ctl("show"); strings.Contains(out, "limit one: 3/h\n") &&
+			strings.Contains(out, "changed by its user: client nightly: weight 2 is 5 now; two: 1 in flight at most for each key\n") {
 			break
 		} else if time.Since(began) > patient {
 			t.Fatal(out)
@@ -355,8 +356,8 @@ upstreams:
 		t.Errorf("the next process has %q; %d were served", next.Limits, served.Load())
 	}
 	for _, want := range []string{"paceline ctl: limit one: 2/h is 4/h now\n", "paceline ctl: K1 resumed\n",
-		"what its user changed holds no more, since another configuration was applied",
-		"the next process does not have: changed by its user: limit one: 3/h is 5/h now\n"} {
+		`what its user changed holds no more, since the configuration states another value now" changes="limit one: 2/h is 4/h now"`,
+		"the next process does not have: changed by its user: client nightly: weight 2 is 5 now; two: 1 in flight at most for each key; limit one: 3/h is 5/h now\n"} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("the proxy says %q, want %q", errs, want)
 		}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,27 +28,30 @@ import (
 // they count what was sent to the same host with the same key. An upstream that is
 // taken out and comes back goes on where it was. Settings of the listeners cannot change: see fixed.
 //
-// The configuration is the whole one: changes by Turn end, but for pauses.
+// Changes by Turn go on, where the configuration states the same as before.
 func (p *Proxy) Apply(c Config) error {
 	p.applying.Lock()
 	defer p.applying.Unlock()
-	if err := p.applyLocked(c); err != nil {
+	c, err := p.checked(c)
+	if err != nil {
 		return err
 	}
-	if now := p.latest.Load(); len(p.turns.said) > 0 {
-		now.config.Log.Warn("what its user changed holds no more, since another configuration was applied", "changes",
-			strings.Join(p.turns.said, "; "))
+	next, held, ended := p.turns.base.keep(p.latest.Load().config, c, p.turns.made)
+	if err := p.applyLocked(next); err != nil {
+		return err
 	}
+	p.tellEnded(ended)
 	p.turns.mu.Lock()
 	defer p.turns.mu.Unlock()
-	p.turns.base, p.turns.said = p.latest.Load().config, nil
+	p.turns.base, p.turns.made = c, held
 	return nil
 }
 
-func (p *Proxy) applyLocked(c Config) error {
+// checked is a configuration for the place of the present one, with its defaults.
+func (p *Proxy) checked(c Config) (Config, error) {
 	was := p.latest.Load()
 	if !was.config.Live {
-		return errors.New("this proxy is not Live: its configuration cannot be changed")
+		return c, errors.New("this proxy is not Live: its configuration cannot be changed")
 	}
 	c.Live, c.Flags, c.Log, c.Access = true, was.config.Flags, was.config.Log, was.config.Access
 	c.Dial, c.Shared, c.SentOfClients = was.config.Dial, was.config.Shared, was.config.SentOfClients
@@ -57,9 +59,12 @@ func (p *Proxy) applyLocked(c Config) error {
 	if err == nil {
 		err = was.config.fixed(&c)
 	}
-	if err != nil {
-		return err
-	}
+	return c, err
+}
+
+// applyLocked changes to a checked configuration.
+func (p *Proxy) applyLocked(c Config) error {
+	was := p.latest.Load()
 	for i := range c.Upstreams { // from here on Apply cannot fail
 		if _, err := transport.New(c.Upstreams[i].settings(&c)); err != nil {
 			return &ConfigError{Field: fmt.Sprintf("Upstreams[%d]", i), Err: err}

@@ -21,6 +21,7 @@
 //	held_keys.go        keys that go on under another name, or with another secret; those that
 //	                    are taken out, and come back
 //	user_change.go      Turn: a limit, a weight or a bound in flight that a user changes; pauses
+//	kept_turns.go       what a user has changed goes on over a changed file
 //	listen.go           Server: its start; the first Ctrl-C and the second; requests under way
 //	conn.go             the most connections of clients; clients that stall, or read no answer
 //	forwarding.go       the forward proxy: to which upstream a whole URL belongs

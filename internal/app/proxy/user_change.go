@@ -20,7 +20,7 @@ import (
 type turns struct {
 	mu    sync.Mutex
 	base  Config              // without the changes
-	said  []string            // the changes since base was applied, in words
+	made  []turn              // the changes that hold
 	rests map[pause]time.Time // pauses, by their ends; the zero Time: none. They outlive base
 }
 
@@ -28,7 +28,7 @@ type turns struct {
 type pause struct{ upstream, key string }
 
 // Turn makes a change that a user wants, for all requests from now on, and says it in words. It needs
-// Config.Live. Limits, weights and bounds in flight hold until Apply, and pauses until their end.
+// Config.Live. Limits, weights and bounds in flight hold until Apply states another value, and pauses until their end.
 func (p *Proxy) Turn(t daemon.Turn) (said string, err error) {
 	p.applying.Lock()
 	defer p.applying.Unlock()
@@ -43,7 +43,11 @@ func (p *Proxy) Turn(t daemon.Turn) (said string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if err := p.applyLocked(next); err != nil {
+	next, err = p.checked(next)
+	if err == nil {
+		err = p.applyLocked(next)
+	}
+	if err != nil {
 		if bad, is := errors.AsType[*ConfigError](err); is {
 			err = bad.Err
 		}
@@ -51,7 +55,7 @@ func (p *Proxy) Turn(t daemon.Turn) (said string, err error) {
 	}
 	p.turns.mu.Lock()
 	defer p.turns.mu.Unlock()
-	p.turns.said = append(p.turns.said, said)
+	p.turns.made = append(p.turns.made, turn{said, c.changed(next)})
 	return said, nil
 }
 
@@ -185,7 +189,7 @@ func (p *Proxy) Settings() (s Settings) {
 	slices.SortFunc(s.Pauses, func(a, b PauseSetting) int {
 		return cmp.Or(cmp.Compare(a.Upstream, b.Upstream), cmp.Compare(a.Key, b.Key))
 	})
-	s.Changes = slices.Clone(p.turns.said)
+	s.Changes = said(p.turns.made)
 	return s
 }
 
