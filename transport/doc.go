@@ -111,9 +111,8 @@
 //	                       redirects elsewhere
 //	target.go              Config.Targets: which server a request takes; when it goes to the next
 //	head_first.go          a target that answers 502 or 503: passed over at once, and probed by a HEAD
-//	target_cost.go         a cost that differs from target to target
+//	target_differs.go      what differs from target to target: a cost; the name of a model in a path
 //	session.go             Config.Affinity: the target of a session, and when it moves
-//	renamed_path.go        a model in a path, by another name at a target
 //	body.go                bodies: read for the model, sent again, looked into by CheckRetry,
 //	                       watched for usage
 //	leaf.go                partitions: found, made, dropped when idle; MaxPartitions

@@ -29,7 +29,7 @@ type leaf struct {
 	rewayed bool                 // and only the ways to send are others; does not change after moved
 
 	// Guarded by the Transport's lock:
-	newcomer   *newcomer                   // the newcomer, if its key is new here and may share limits of others; does not change
+	newcomer   *newcomer                   // if its key is new here and may share limits of others; does not change
 	quiet      bool                        // it has moved, and the last request from here has ended
 	past       keyring.Past                // requests of a newcomer in another key's limits that no answer names
 	used       time.Duration               // when it was last looked up

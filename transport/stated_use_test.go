@@ -44,7 +44,7 @@ func (s *banning) answer(int, *http.Request) *http.Response {
 // that mend it, and with sixteen clients one is refused at most. Before, ten were, and then all. Where
 // the server counts 1 for each, nothing is said, and the limit is used in full.
 func TestALimitOfRequestsAtAServerOfWeight(t *testing.T) {
-	says := regexp.MustCompile(`put into limits"="1200 weight/m" "put into charges"="{on: \\"GET /klines\\", cost: \\"([5-9]|1[0-9]) w`)
+	says := regexp.MustCompile(`put_into_limits="1200 weight/m" put_into_charges="{on: \\"GET /klines\\", cost: \\"([5-9]|1[0-9]) w`)
 	for _, c := range []struct {
 		weight, clients, refused, served int
 		unit                             limit.Unit
@@ -115,7 +115,7 @@ func TestAStatedLimitBelowTheConfigured(t *testing.T) {
 					do(t, tr, get(t, "https://a.test/", "Authorization", "Bearer k"))
 				}
 				got := strings.Count(log.String(), "the server states a lower limit")
-				if got != c.lines || got > 0 && !strings.Contains(log.String(), `"put into limits"=`) {
+				if got != c.lines || got > 0 && !strings.Contains(log.String(), `put_into_limits=`) {
 					t.Errorf("%d lines, want %d\n%s", got, c.lines, log.String())
 				}
 			})

@@ -249,7 +249,7 @@ type targeted struct {
 	inPath bool   // the path names it
 	raw    []byte // the body, if it was read
 	at     []atTarget
-	costs  []limit.Cost // by Target, if they differ: see target_cost.go
+	costs  []limit.Cost // by Target, if they differ: see target_differs.go
 	barred uint64       // targets where its price is unknown, and a limit counts money
 	failed uint64       // targets where an attempt of it failed or was refused
 	moves  bool         // the next attempt leaves those out

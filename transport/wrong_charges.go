@@ -59,7 +59,7 @@ func (s *sent) compares() (slow bool) {
 		w := &wrong[i]
 		said, charge := w.Says(), fmt.Sprintf("{on: %q, cost: %q}", s.charged().Mends(), w.Charge())
 		s.t.log.Warn("a limit counts another thing than its server", "partition", s.leaf.partition, "limit", w.Limit(),
-			"why", said, "put into limits", w.Mends(), "put into charges", charge,
+			"why", said, "put_into_limits", w.Mends(), "put_into_charges", charge,
 			"now", "no more goes than answers say is left")
 		s.t.note(observe.EventWrong, s.leaf.partition, said)
 	}
@@ -83,7 +83,7 @@ func (s *sent) tellHigher() {
 	for _, h := range costs.Highest(v, s.way.configured()) {
 		said := h.Says()
 		if p := s.leaf.partition; s.t.first(said, Partition{Host: p.Host, Key: p.Key}) {
-			s.t.log.Warn("the server states a lower limit", "partition", p, "why", said, "put into limits", h.Mends(), "now",
+			s.t.log.Warn("the server states a lower limit", "partition", p, "why", said, "put_into_limits", h.Mends(), "now",
 				"no more goes than answers say is left")
 			s.t.note(observe.EventWrong, p, said)
 		}

@@ -35,7 +35,8 @@ func helmOf(p adjustable, verb, what, file string, tell func(string)) *helm {
 // State implements steered.
 func (c *controlledProxy) State() any {
 	set := c.Settings()
-	s := ctlState{Verb: c.verb, What: c.what, File: c.file, Began: c.began, Limits: set.Limits, Clients: set.Clients, Pauses: set.Pauses,
+	s := ctlState{Verb: c.verb, What: c.what, File: c.file, Began: c.began,
+		Limits: set.Limits, Clients: set.Clients, Pauses: set.Pauses,
 		MostInFlight: set.InFlight, Changes: set.Changes}
 	var all []observe.Snapshot
 	for _, source := range c.Sources() {

@@ -6,7 +6,7 @@
 //
 // # Files
 //
-//	clock.go    a clock of one process, which goes on while the machine sleeps
-//	uptime*.go  time since the boot, and which boot it is, by system
-//	process.go  names of processes; which of them have ended; process_*.go: by system
+//	clock.go     a clock of one process, which goes on while the machine sleeps
+//	uptime*.go   time since the boot, and which boot it is, by system
+//	process*.go  names of processes, and which of them have ended, by system
 package boottime

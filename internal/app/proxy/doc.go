@@ -27,7 +27,8 @@
 //	forwarding.go       the forward proxy: to which upstream a whole URL belongs
 //	systemd.go          listeners from systemd, and notices to it
 //	admin.go            the admin listener: /livez, /readyz, and what is mounted there
-//	metrics.go          a listener for /metrics, /livez and /readyz alone; its token
+//	metrics.go          a listener for /metrics, /livez and /readyz alone; its token; snapshots of
+//	                    the upstreams, for metrics and the page
 //	visit.go            one request, from arrival to answer: the fields that upstream and client
 //	                    get
 //	request_target.go   requests refused for their method, path or length
@@ -46,7 +47,6 @@
 //	kept_body.go        keeps bodies of requests in memory, to send them again; a bound for all
 //	writer.go           answers: events and parts flushed in time; Content-Type; upgrades to
 //	                    WebSocket
-//	buffers.go          a pool of buffers, for the copying of answers
 //	refuse.go           answers of the proxy itself: the text and fields of a 429, 502, 503, 504;
 //	                    gRPC
 //	links.go            addresses in Location and Link that lead past the proxy
@@ -73,5 +73,4 @@
 //	handover.go         at a takeover: listeners go over, and the former process ends
 //	hand_on.go          at a takeover: requests that come here and the next process answers
 //	batches.go          files and batches of clients: in whose line, and until when they wait
-//	sources.go          Sources: snapshots of the upstreams, for metrics and the page
 package proxy

@@ -94,3 +94,11 @@ func (p *Proxy) readings(metrics http.Handler) http.Handler {
 		mux.ServeHTTP(w, r)
 	})
 }
+
+// Sources are the present upstreams, by name, each with its snapshots. Apply may change the list.
+func (p *Proxy) Sources() (all []observe.Source) {
+	for _, u := range p.latest.Load().routes {
+		all = append(all, observe.NameSource(u.Name, u.transport))
+	}
+	return all
+}

@@ -141,7 +141,7 @@ func (t *trials) isOver(j *job) bool {
 	return t.wrongOf(j) != nil
 }
 
-// spare makes a job a dead letter that is not sent, or not sent again, if its model or its address is wrong. t.mu is held.
+// spare makes a job a dead letter that is not sent, or not again, if its model or its address is wrong. t.mu is held.
 func (t *trials) spare(j *job) bool {
 	is := t.wrongOf(j)
 	if is == nil {
