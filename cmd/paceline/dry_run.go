@@ -209,7 +209,11 @@ func planTime(p *run.Plan, line func(what, format string, args ...any)) {
 		line("nonces", "one request at a time per key: its answer time, which is not known here, bounds the rate "+
 			"(--nonce-gap allows more)")
 	case p.Seconds > 0:
-		line("time", "%s and the last answer: %s", lasts(p.Seconds), finish(p))
+		of := ""
+		if p.Together {
+			of = ", by the limits together"
+		}
+		line("time", "%s and the last answer%s: %s", lasts(p.Seconds), of, finish(p))
 		line("in flight", "%s (--concurrency)", inFlight(p))
 	case len(p.Limits) > 0:
 		line("time", "the limits let all of it go at once, %d at a time (--concurrency)", p.InFlight)
@@ -267,6 +271,9 @@ func announce(p run.Plan) string {
 		if l.Binds {
 			fmt.Fprintf(&line, "; limit %s takes %s, until %s", l.Limit, lasts(l.Seconds), finish(&p))
 		}
+	}
+	if p.Together {
+		fmt.Fprintf(&line, "; the limits together take %s, until %s", lasts(p.Seconds), finish(&p))
 	}
 	return line.String()
 }

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -144,20 +145,43 @@ func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string, a
 	return longest
 }
 
-// atServers returns how long the limits of Config.Servers need for the rest, until its last answer. What has ended was in
-// their windows since the first send. What is in flight may wait there, and is a part of the rest.
-func (s *gauge) atServers(now time.Time, attempts float64) time.Duration {
-	if len(s.c.Servers) == 0 {
-		return 0
-	}
-	u := &s.tally.Uses[0]
-	all := s.costOf(float64(u.Spent[limit.Requests]) + float64(max(u.Remaining[limit.Requests], 0))*attempts)
+// atServers returns how long limits need together for the rest, until its last answer: those of Config.Servers, or those
+// of each group that has several. of has the serving keys of each group. What has ended was in their windows since the
+// first send. What is in flight may wait there, and is a part of the rest.
+func (s *gauge) atServers(now time.Time, attempts float64, of [][]serving) (longest time.Duration) {
 	first := s.tally.First
 	if first.IsZero() {
 		first = now
 	}
-	d, _ := rate.AtServers(first, all, s.servers())
-	return max(d+rate.Lasting(s.tally.Took.Seconds())-now.Sub(first), 0)
+	for i := range s.groups {
+		servers := s.servers()
+		if len(servers) == 0 {
+			servers = s.severalOf(s.groups[i], ofEach(of[i]))
+		}
+		u := &s.tally.Uses[i]
+		if len(servers) == 0 || u.Remaining[limit.Requests] <= 0 {
+			continue
+		}
+		all := s.costOf(i, float64(u.Spent[limit.Requests])+float64(u.Remaining[limit.Requests])*attempts)
+		d, _ := rate.AtServers(first, all, servers)
+		longest = max(longest, d+rate.Lasting(s.tally.Took.Seconds())-now.Sub(first))
+	}
+	return longest
+}
+
+// severalOf are the limits of a group as those of a server, if they are several and all keys may use them wholly.
+func (s *gauge) severalOf(g *group, keys []serving) []rate.Server {
+	limits := slices.Clone(g.limits())
+	if len(limits) < 2 || len(keys) == 0 || len(s.tally.Resources) > 0 {
+		return nil
+	}
+	for i, l := range limits {
+		if l.Bucket || !s.isWindowed(l, keys) { // what a bucket had at the beginning is not known
+			return nil
+		}
+		limits[i] = l.Part(s.c.Use)
+	}
+	return []rate.Server{{Limits: s.untilAnswered(rate.Repeat(limits, len(keys)))}}
 }
 
 // evenlyAtServers is atServers as if windows had no beginnings.
@@ -165,30 +189,33 @@ func (s *gauge) evenlyAtServers(left float64) time.Duration {
 	if len(s.c.Servers) == 0 {
 		return 0
 	}
-	return rate.Lasting(left / rate.SpeedAtServers(s.costOf(1000), s.servers()))
+	return rate.Lasting(left / rate.SpeedAtServers(s.costOf(0, 1000), s.servers()))
 }
 
-// servers are Config.Servers with the time of an answer in each window: a request counts from its send until a window
-// after its answer.
+// servers are Config.Servers with the time of an answer in each window.
 func (s *gauge) servers() []rate.Server {
-	took := rate.Lasting(s.tally.Took.Seconds())
-	all := make([]rate.Server, len(s.c.Servers))
-	for i, of := range s.c.Servers {
-		of.Limits = slices.Clone(of.Limits)
-		for n := range of.Limits {
-			if l := &of.Limits[n]; !l.Bucket && l.Zone == "" {
-				l.Per += took
-			}
-		}
-		all[i] = of
+	all := slices.Clone(s.c.Servers)
+	for i := range all {
+		all[i].Limits = s.untilAnswered(slices.Clone(all[i].Limits))
 	}
 	return all
 }
 
-// costOf is the cost of so many average requests.
-func (s *gauge) costOf(requests float64) (cost limit.Cost) {
+// untilAnswered adds the time of an answer to each window: a request counts from its send until a window after its answer.
+func (s *gauge) untilAnswered(limits []rate.Repeated) []rate.Repeated {
+	took := cmp.Or(s.c.Arrivals.OneWayMax, rate.Lasting(s.tally.Took.Seconds()))
+	for n := range limits {
+		if l := &limits[n]; !l.Bucket && l.Zone == "" {
+			l.Per += took
+		}
+	}
+	return limits
+}
+
+// costOf is the cost of so many average requests of a group.
+func (s *gauge) costOf(group int, requests float64) (cost limit.Cost) {
 	for u := range cost {
-		cost[u] = int64(math.Ceil(requests * s.tally.Uses[0].Each(limit.Unit(u))))
+		cost[u] = int64(math.Ceil(requests * s.tally.Uses[group].Each(limit.Unit(u))))
 	}
 	return cost
 }

@@ -65,6 +65,9 @@ func TestETAOfKinds(t *testing.T) {
 			}},
 		{name: "nonces, in order", limits: []format.Rate{perSecond(20)}, n: 400, set: func(v *inTime) { v.keys("a"); v.nonces() },
 			answer: func(int) (time.Duration, int) { return ms(60, 100), 200 }},
+		{name: "300/m and 10/s", limits: []format.Rate{minutely(300, 0, false), perSecond(10)}, n: 500, plan: true},
+		{name: "three limits at two keys", limits: []format.Rate{minutely(60, 0, false), perSecond(2), {N: 12, Per: 10 * time.Second,
+			Unit: limit.Requests, Text: "12/10s"}}, n: 300, plan: true, set: func(v *inTime) { v.keys("a", "b") }},
 		{name: "half of it is used", limits: []format.Rate{perSecond(20)}, n: 300, plan: true, set: func(v *inTime) { v.config.Use = 0.5 }},
 		{name: "half of a window of a minute", limits: []format.Rate{minutely(60, 0, false)}, n: 200, plan: true,
 			set: func(v *inTime) { v.config.Use = 0.5 }},
@@ -147,6 +150,9 @@ func TestETAOfKinds(t *testing.T) {
 				}
 				took := end.Sub(began).Seconds()
 				t.Logf("ETA after%s plan: %.1f of %.1f s", &said, plan.Seconds, took)
+				if len(c.limits) > 1 && c.plan && (got.OfLimit < 95 || got.OfLimit > 100.01) {
+					t.Errorf("%.1f %% of what the limits allow together", got.OfLimit)
+				}
 				if c.plan && math.Abs(plan.Seconds-took) > took/10 {
 					t.Errorf("the plan was %.1f s, and it took %.1f s", plan.Seconds, took)
 				}

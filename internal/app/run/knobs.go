@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -35,7 +36,26 @@ func (g *group) limits() []format.Rate {
 }
 
 // within is Within of the n-th limit of the group, over all its steps.
-func (g *group) within(n int, from time.Time, d time.Duration, goesOn bool) (most float64) {
+func (g *group) within(n int, from time.Time, d time.Duration, goesOn bool) float64 {
+	return g.over(from, d, func(limits []format.Rate, begins time.Time, span time.Duration, last bool) float64 {
+		return limits[n].Within(begins, span, goesOn && last)
+	})
+}
+
+// together is within of all limits of the group, in requests of which each costs the average of cost. It is infinite
+// unless there are several limits.
+func (g *group) together(cost limit.Cost, from time.Time, d time.Duration, goesOn bool) float64 {
+	if len(g.limits()) < 2 {
+		return math.Inf(1)
+	}
+	return g.over(from, d, func(limits []format.Rate, begins time.Time, span time.Duration, last bool) float64 {
+		return rate.Play(begins, rate.Repeat(limits, 1), cost, nil, 0, span).Within(span, goesOn && last)
+	})
+}
+
+// over adds up what the steps of the group let go.
+func (g *group) over(from time.Time, d time.Duration,
+	most func(limits []format.Rate, begins time.Time, span time.Duration, last bool) float64) (sum float64) {
 	all, end := *g.steps.Load(), from.Add(d)
 	for i, s := range all {
 		begins, ends, last := s.at, end, i == len(all)-1
@@ -46,19 +66,20 @@ func (g *group) within(n int, from time.Time, d time.Duration, goesOn bool) (mos
 			ends = all[i+1].at
 		}
 		if span := ends.Sub(begins); span > 0 || last {
-			most += s.limits[n].Within(begins, max(span, 0), goesOn && last)
+			sum += most(s.limits, begins, max(span, 0), last)
 		}
 	}
-	return most
+	return sum
 }
 
-// allowed returns what the limits of each group let go within d, for each key.
-func (p pools) allowed(from time.Time, d time.Duration) (all [][]tally.Allowed) {
-	for _, g := range p {
+// allowed returns what the limits of each group let go within d, for each key. uses has what each group sent.
+func (p pools) allowed(uses []tally.Use, from time.Time, d time.Duration) (all [][]tally.Allowed) {
+	for i, g := range p {
 		var of []tally.Allowed
 		for n, l := range g.limits() {
 			of = append(of, tally.Allowed{Unit: l.Unit, Most: g.within(n, from, d, false)})
 		}
+		of = append(of, tally.Allowed{Unit: limit.Requests, Most: g.together(uses[i].Spent, from, d, false)})
 		all = append(all, of)
 	}
 	return all

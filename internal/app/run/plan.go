@@ -68,7 +68,10 @@ type Plan struct {
 	// Seconds is how long the limits alone make the run take, from the first send to the last.
 	// AnswerWithin is the average time of an answer above which InFlightMost, or InFlight, slows the run down; 0:
 	// none does.
+	// Together says that it takes longer than each of the Limits alone. None of them binds then: their windows end one after
+	// the other.
 	Seconds      float64   `json:"seconds"`
+	Together     bool      `json:"limits_together,omitempty"`
 	Finish       time.Time `json:"finish"`
 	AnswerWithin float64   `json:"answer_within_seconds,omitempty"`
 
@@ -340,21 +343,13 @@ func (p *planning) by(now time.Time, plan *Plan, cost limit.Cost, quotas int) {
 	by := PlanBy{At: p.c.By}
 	all, fits, use := 0.0, 0.0, cmp.Or(p.c.Use, 1)
 	for _, name := range names {
-		needed := 0.0
-		for _, l := range rate.OfModel(p.c.Limits, name) {
-			needed = max(needed, p.neededOf(now, l, costs[name][l.Unit], quotas))
-		}
+		needed := p.needed(now, rate.OfModel(p.c.Limits, name), *costs[name], quotas)
 		by.Needed = max(by.Needed, needed)
 		n := float64(costs[name][limit.Requests])
 		all, fits = all+n, fits+n/max(needed/use, 1)
 	}
 	for name, of := range p.resources {
-		needed := 0.0
-		for _, l := range p.c.Resources {
-			if l.Resource.Match(name) {
-				needed = max(needed, p.neededOf(now, l.Rate, of[l.Unit], quotas))
-			}
-		}
+		needed := p.needed(now, p.ofResource(name), *of, quotas)
 		if by.Needed = max(by.Needed, needed); p.apart { // otherwise they are among those of the keys
 			n := float64(of[limit.Requests])
 			all, fits = all+n, fits+n/max(needed/use, 1)
@@ -379,9 +374,31 @@ func (p *planning) by(now time.Time, plan *Plan, cost limit.Cost, quotas int) {
 	plan.By = &by
 }
 
-// neededOf is the part of a limit that so many units take before Config.By.
-func (p *planning) neededOf(now time.Time, l format.Rate, units int64, quotas int) float64 {
-	return float64(units) / l.Begun(now, p.c.By.Sub(now)) / float64(quotas)
+// needed is the part of some limits that requests of cost take before Config.By.
+func (p *planning) needed(now time.Time, limits []format.Rate, cost limit.Cost, quotas int) float64 {
+	n, d := float64(cost[limit.Requests]), p.c.By.Sub(now)
+	return n / rate.Play(now, rate.Repeat(limits, quotas), cost, nil, n, d).Begun(d)
+}
+
+// ofResource are the limits of a resource.
+func (p *planning) ofResource(name string) (limits []format.Rate) {
+	for _, l := range p.c.Resources {
+		if l.Resource.Match(name) {
+			limits = append(limits, l.Rate)
+		}
+	}
+	return limits
+}
+
+// together is how long some limits need for requests of cost, as far as they are used. rooms are the contents of their
+// buckets; nil: they are full.
+func (p *planning) together(now time.Time, limits []format.Rate, cost limit.Cost, quotas int, rooms []int64) time.Duration {
+	used := rate.Repeat(limits, quotas)
+	for i := range used {
+		used[i].Limit = used[i].Part(p.c.Use)
+	}
+	n := float64(cost[limit.Requests])
+	return rate.Play(now, used, cost, rooms, n, 0).Takes(n)
 }
 
 // limits fills in how long each limit needs for the requests, all of which cost cost. It returns the
@@ -428,14 +445,30 @@ func (p *planning) limits(now time.Time, plan *Plan, cost limit.Cost, quotas int
 	if d, i := p.ofResources(now, plan, quotas); d > longest {
 		longest, binds = d, i
 	}
+	together := time.Duration(-1)
+	for n, name := range names {
+		var rooms []int64
+		if n < len(groups) {
+			rooms = groups[n].rooms
+		}
+		together = max(together, p.together(now, rate.OfModel(p.c.Limits, name), *costs[name], quotas, rooms))
+	}
+	for name, of := range p.resources {
+		together = max(together, p.together(now, p.ofResource(name), *of, quotas, nil))
+	}
+	if longest >= 0 && together > longest+longest/100 { // below that it is the part of a request that a bucket lacks
+		longest, binds = together, -1
+	}
 	plan.bind(longest, binds)
 	return longest
 }
 
-// bind fills in how long the requests take by the limit that needs longest.
+// bind fills in how long the requests take by the limit that needs longest; negative: by several of them together.
 func (p *Plan) bind(longest time.Duration, limit int) {
 	if longest > 0 {
-		p.Limits[limit].Binds = true
+		if p.Together = limit < 0; !p.Together {
+			p.Limits[limit].Binds = true
+		}
 		p.Seconds = longest.Seconds()
 		p.AnswerWithin = float64(max(p.InFlight, p.InFlightMost)) * p.Seconds / float64(p.Requests)
 	}
@@ -458,6 +491,9 @@ func (p *planning) atServers(now time.Time, plan *Plan, cost limit.Cost) time.Du
 				longest, binds = takes, len(plan.Limits)-1
 			}
 		}
+	}
+	if longest < d {
+		binds = -1
 	}
 	plan.bind(d, binds)
 	return d
@@ -582,6 +618,7 @@ func (p *planning) alone(now time.Time, l *meter.Meter, plan *Plan, quotas int) 
 				a.Seconds, a.Limit = s, l.Text
 			}
 		}
+		a.Seconds = max(a.Seconds, p.together(now, rate.OfModel(p.c.Limits, a.Model), costs[i], quotas, nil).Seconds())
 	}
 	slices.SortStableFunc(plan.Alone, func(a, b PlanAlone) int { return cmp.Compare(b.Seconds, a.Seconds) })
 }

@@ -72,6 +72,9 @@ func (s *gauge) ceilingOf(g *group, d time.Duration, goesOn bool) float64 {
 			least = min(least, allowed/each)
 		}
 	}
+	if d > 0 {
+		least = min(least, g.together(u.Spent, s.tally.First, d, goesOn)/d.Seconds())
+	}
 	return least * float64(s.quotas())
 }
 
@@ -94,6 +97,10 @@ func (s *gauge) ofLimits(d time.Duration, goesOn bool) (p float64) {
 		for n, l := range g.limits() {
 			most := g.within(n, s.tally.First, d, goesOn) * float64(s.quotas())
 			p = max(p, 100*float64(s.tally.Uses[i].Spent[l.Unit])/most)
+		}
+		if spent := s.tally.Uses[i].Spent; spent[limit.Requests] > 0 {
+			most := g.together(spent, s.tally.First, d, goesOn) * float64(s.quotas())
+			p = max(p, 100*float64(spent[limit.Requests])/most)
 		}
 	}
 	return p
@@ -161,7 +168,7 @@ func (s *gauge) progress() Progress {
 		if allowed := s.allowed(0, true); !math.IsInf(allowed, 1) {
 			p.Allowed = allowed / s.tally.CostOfOne()
 		}
-		if all := rate.SpeedAtServers(s.costOf(1000), s.c.Servers); !math.IsInf(all, 1) && all > 0 {
+		if all := rate.SpeedAtServers(s.costOf(0, 1000), s.c.Servers); !math.IsInf(all, 1) && all > 0 {
 			p.Allowed = all
 		}
 		p.Lasting = s.tally.Pace.ForPeople(time.Now(), s.tally.First, p.Done)
@@ -171,7 +178,7 @@ func (s *gauge) progress() Progress {
 	p.ToGo = p.NotEnded()
 	if s.tally.Checked {
 		p.Total = p.Input - p.Before()
-		windows = max(windows, s.atServers(time.Now(), s.tally.Attempts(p.InFlight)))
+		windows = max(windows, s.atServers(time.Now(), s.tally.Attempts(p.InFlight), keys))
 		p.ETA = s.eta(time.Now(), keys, p.Waiting > 0, short, s.tally.Attempts(p.InFlight), windows)
 		if p.ETA > 0 && len(s.groups) == 1 {
 			p.ETA = max(p.ETA, least)

@@ -304,7 +304,7 @@ func (r *Run) Close() (t tally.Totals, err error) {
 		t.Rate = float64(t.Done) / t.Seconds
 		t.Ceiling, t.Sustained = r.gauge.ceiling(d, false), r.gauge.ceiling(0, false)
 		t.Percent, t.OfLimit = r.gauge.percent(d, false), r.gauge.ofLimits(d, false)
-		t.Keys = r.tally.Figures.Totals(r.groups.allowed(r.tally.First, d), d)
+		t.Keys = r.tally.Figures.Totals(r.groups.allowed(r.tally.Uses, r.tally.First, d), d)
 	}
 	t.Found, t.OutOfUse = r.groups.found(), r.groups.outOfUse()
 	r.purse.totals(&t)

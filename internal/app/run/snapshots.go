@@ -208,7 +208,7 @@ func (s *gauge) needs() (perSecond float64, answer time.Duration) {
 	defer s.tally.Mu.Unlock()
 	perSecond = s.allowed(0, true) / s.tally.CostOfOne()
 	if len(s.c.Servers) > 0 {
-		perSecond = rate.SpeedAtServers(s.costOf(1000), s.c.Servers)
+		perSecond = rate.SpeedAtServers(s.costOf(0, 1000), s.c.Servers)
 	}
 	return perSecond, rate.Lasting(s.tally.Took.Seconds())
 }

@@ -11,6 +11,7 @@
 //	rate.go       Rate and Parse: 20/s, 300/5m, 10rps, and errors that name the expected forms
 //	limit.go      Limit: a rate with its settings; the limiter that it makes, how long requests take
 //	changed_limit.go     a limit with another number or window, and its limiter changed to that
+//	together.go          how long requests take that several limits let go together
 //	parallel_servers.go  how long requests take that several servers divide among each other
 //	counted.go    limits with a unit: 200k tokens/d, 5USD/d
 //	zone_name.go  limits by the clock of a place: 100/d@America/Los_Angeles

@@ -73,6 +73,9 @@ func (l Limit) Part(use float64) Limit {
 // Speed is the long-run rate, in units a second.
 func (l Limit) Speed() float64 { return float64(l.N) / l.Per.Seconds() }
 
+// unsure is the part of a window that has to be over before the window counts while a run goes on.
+const unsure = 0.02
+
 // Within is the largest cost that may go within d from a standing start. While a run goes on, only
 // whole windows count, and one that has just begun does not. A bucket has no windows. Those of a
 // Zone have beginnings, so it matters when d begins.
@@ -82,7 +85,7 @@ func (l Limit) Within(from time.Time, d time.Duration, goesOn bool) float64 {
 	}
 	windows := d.Seconds() / l.Per.Seconds()
 	if goesOn && !l.Bucket {
-		windows = math.Floor(max(windows-0.02, 0))
+		windows = math.Floor(max(windows-unsure, 0))
 	}
 	return float64(l.Most()) + float64(l.N)*windows
 }

@@ -21,13 +21,13 @@ type Repeated struct {
 	Times int
 }
 
-// Begun is the largest cost that may have been sent d after from, from a standing start. All of a window's
-// cost may go at its beginning.
-func (l Limit) Begun(from time.Time, d time.Duration) float64 {
-	if l.Bucket || l.Zone != "" {
-		return l.Within(from, d, false)
+// Repeat returns limits of which each key has all.
+func Repeat(limits []Limit, times int) []Repeated {
+	all := make([]Repeated, len(limits))
+	for i, l := range limits {
+		all[i] = Repeated{l, times}
 	}
-	return float64(l.N) * (float64(d/l.Per) + 1)
+	return all
 }
 
 // perRequest is the average cost of a request.
@@ -40,21 +40,17 @@ func eachOf(cost limit.Cost) (each perRequest) {
 	return each
 }
 
-// least is how many requests the tightest limit allows, by how many units each allows.
-func (s Server) least(each perRequest, allows func(l Limit) float64) float64 {
-	least := math.Inf(1)
-	for _, l := range s.Limits {
-		if each[l.Unit] > 0 {
-			least = min(least, allows(l.Limit)*float64(l.Times)/each[l.Unit])
-		}
-	}
-	return least
-}
-
 // SpeedAtServers is how many requests a second the servers together allow in the long run, of requests that all cost cost.
 func SpeedAtServers(cost limit.Cost, servers []Server) (perSecond float64) {
+	each := eachOf(cost)
 	for _, s := range servers {
-		perSecond += s.least(eachOf(cost), Limit.Speed)
+		least := math.Inf(1)
+		for _, l := range s.Limits {
+			if each[l.Unit] > 0 {
+				least = min(least, l.Speed()*float64(l.Times)/each[l.Unit])
+			}
+		}
+		perSecond += least
 	}
 	return perSecond
 }
@@ -62,13 +58,14 @@ func SpeedAtServers(cost limit.Cost, servers []Server) (perSecond float64) {
 // AtServers is how long the limits of the servers together need from now on for requests that all cost cost: from the
 // first send to the last, and at most 292 years. parts is the part of each server.
 func AtServers(now time.Time, cost limit.Cost, servers []Server) (d time.Duration, parts []float64) {
-	n, each := float64(cost[limit.Requests]), eachOf(cost)
-	begun := func(s Server, d time.Duration) float64 {
-		return s.least(each, func(l Limit) float64 { return l.Begun(now, d) })
+	n := float64(cost[limit.Requests])
+	played := make([]*Played, len(servers))
+	for i, s := range servers {
+		played[i] = Play(now, s.Limits, cost, nil, n, 0)
 	}
 	sum := func(d time.Duration) (sum float64) {
-		for _, s := range servers {
-			sum += begun(s, d)
+		for _, p := range played {
+			sum += p.Begun(d)
 		}
 		return sum
 	}
@@ -81,8 +78,8 @@ func AtServers(now time.Time, cost limit.Cost, servers []Server) (d time.Duratio
 	}
 	parts = make([]float64, len(servers))
 	all := sum(d)
-	for i, s := range servers {
-		if parts[i] = begun(s, d) / all; math.IsNaN(parts[i]) { // any number goes at once
+	for i, p := range played {
+		if parts[i] = p.Begun(d) / all; math.IsNaN(parts[i]) { // any number goes at once
 			parts[i] = 1
 			break
 		}
