@@ -145,9 +145,10 @@ func (s *gauge) eta(now time.Time, of [][]serving, waiting bool, waits string, a
 	return longest
 }
 
-// atServers returns how long limits need together for the rest, until its last answer: those of Config.Servers, or those
-// of each group that has several. of has the serving keys of each group. What has ended was in their windows since the
-// first send. What is in flight may wait there, and is a part of the rest.
+// atServers returns how long limits need together for the rest, until its last answer: those of
+// Config.Servers, or those of each group that has several. of has the serving keys of each group. What
+// has ended was in their windows since the first send. What is in flight may wait there, and is a part
+// of the rest.
 func (s *gauge) atServers(now time.Time, attempts float64, of [][]serving) (longest time.Duration) {
 	first := s.tally.First
 	if first.IsZero() {
@@ -201,7 +202,8 @@ func (s *gauge) servers() []rate.Server {
 	return all
 }
 
-// untilAnswered adds the time of an answer to each window: a request counts from its send until a window after its answer.
+// untilAnswered adds the time of an answer to each window: a request counts from its send until a
+// window after its answer.
 func (s *gauge) untilAnswered(limits []rate.Repeated) []rate.Repeated {
 	took := cmp.Or(s.c.Arrivals.OneWayMax, rate.Lasting(s.tally.Took.Seconds()))
 	for n := range limits {

@@ -30,7 +30,8 @@ type Plan struct {
 	// OneInFlight says that each key has one request in flight at a time, for the order of its nonces. The rate is then
 	// bounded by the time of answers, which no plan knows.
 	OneInFlight bool `json:"one_in_flight_per_key,omitempty"`
-	// InFlight is how many attempts may be in flight at first, and InFlightMost how many if answers need it; 0: no more.
+	// InFlight is how many attempts may be in flight at first, and InFlightMost how many if answers need
+	// it; 0: no more.
 	InFlight     int `json:"in_flight"`
 	InFlightMost int `json:"in_flight_most,omitempty"`
 
@@ -66,10 +67,9 @@ type Plan struct {
 
 	Limits []PlanLimit `json:"limits"`
 	// Seconds is how long the limits alone make the run take, from the first send to the last.
-	// AnswerWithin is the average time of an answer above which InFlightMost, or InFlight, slows the run down; 0:
-	// none does.
-	// Together says that it takes longer than each of the Limits alone. None of them binds then: their windows end one after
-	// the other.
+	// AnswerWithin is the average time of an answer above which InFlightMost, or InFlight, slows the run
+	// down; 0: none does. Together says that it takes longer than each of the Limits alone. None of them
+	// binds then: their windows end one after the other.
 	Seconds      float64   `json:"seconds"`
 	Together     bool      `json:"limits_together,omitempty"`
 	Finish       time.Time `json:"finish"`
@@ -146,8 +146,9 @@ type PlanAlone struct {
 // PlanBy is what it takes to send all requests before an instant.
 type PlanBy struct {
 	At time.Time `json:"at"`
-	// Needed is the part of the limits that is needed: 0.31, or 2.4 where the limits are too low. Keys is how many keys with
-	// these limits are enough. Fits is how many of the requests can be sent before At, with the keys there are.
+	// Needed is the part of the limits that is needed: 0.31, or 2.4 where the limits are too low. Keys is
+	// how many keys with these limits are enough. Fits is how many of the requests can be sent before At,
+	// with the keys there are.
 	Needed float64 `json:"limits_needed"`
 	Keys   int     `json:"keys_needed"`
 	Fits   int     `json:"fits"`
@@ -392,7 +393,8 @@ func (p *planning) ofResource(name string) (limits []format.Rate) {
 
 // together is how long some limits need for requests of cost, as far as they are used. rooms are the contents of their
 // buckets; nil: they are full.
-func (p *planning) together(now time.Time, limits []format.Rate, cost limit.Cost, quotas int, rooms []int64) time.Duration {
+func (p *planning) together(now time.Time, limits []format.Rate, cost limit.Cost, quotas int,
+	rooms []int64) time.Duration {
 	used := rate.Repeat(limits, quotas)
 	for i := range used {
 		used[i].Limit = used[i].Part(p.c.Use)

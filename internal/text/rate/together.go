@@ -8,8 +8,9 @@ import (
 	"github.com/paceline-go/paceline/limit"
 )
 
-// Played is how many requests several limits let go together. Each limit alone lets more go: 20/10s and 4/s together let
-// the 21st request go after 10 s and the 35th after 13 s, and neither limit alone needs longer than 10 s for these.
+// Played is how many requests several limits let go together. Each limit alone lets more go: 20/10s
+// and 4/s together let the 21st request go after 10 s and the 35th after 13 s, and neither limit alone
+// needs longer than 10 s for these.
 type Played struct {
 	tops []top // in the order of time; not empty, unless no limit counts the requests
 	// From the last top on, more requests go in each period. If periodic, all tops of the last period repeat.
@@ -44,9 +45,10 @@ const mostTops = 1 << 17
 // almost is the part of a request by which sums may differ, as they are rounded.
 const almost = 1e-6
 
-// Play plays limits together from a standing start at from, until n requests have gone and d has passed. Each request costs
-// the average of cost, and goes at the first instant at which all limits let it go. rooms has the contents of the buckets
-// at the start, in the order of limits; nil: they are full.
+// Play plays limits together from a standing start at from, until n requests have gone and d has
+// passed. Each request costs the average of cost, and goes at the first instant at which all limits
+// let it go. rooms has the contents of the buckets at the start, in the order of limits; nil: they are
+// full.
 func Play(from time.Time, limits []Repeated, cost limit.Cost, rooms []int64, n float64, d time.Duration) *Played {
 	p := &Played{short: longest}
 	each := eachOf(cost)

@@ -33,8 +33,10 @@ func parsed(t *testing.T, all string) (limits []Repeated) {
 // Limits that are played take as long as the limiters that decide let requests wait, one after the other.
 func TestPlayedAsDecided(t *testing.T) {
 	start := time.Date(2026, 11, 29, 23, 58, 0, 0, time.UTC)
-	for _, text := range []string{"20/10s, 4/s", "10/s, 300/m", "7/s, 50/m, 600/h", "3/2s, 7/5s, 40/m", "50/m, 1/s bucket 5", "100/m bucket 10, 30/10s",
-		"60/m bucket 20, 12/10s bucket 5", "5/s, 300/d@UTC", "10/s", "60/m bucket 5", "300/m, 5/s", "2000 tokens/m, 1/s"} {
+	for _, text := range []string{"20/10s, 4/s", "10/s, 300/m", "7/s, 50/m, 600/h", "3/2s, 7/5s, 40/m", "50/m, 1/s bucket 5",
+		"100/m bucket 10, 30/10s",
+		"60/m bucket 20, 12/10s bucket 5", "5/s, 300/d@UTC", "10/s", "60/m bucket 5",
+		"300/m, 5/s", "2000 tokens/m, 1/s"} {
 		limits := parsed(t, text)
 		const requests, units = 2000, 100
 		cost := limit.Cost{limit.Requests: requests, limit.Tokens: requests * units}
@@ -77,7 +79,8 @@ func TestPlayedRepeats(t *testing.T) {
 		const requests = 5000
 		cost := limit.Cost{limit.Requests: requests}
 		played := Play(time.Time{}, limits, cost, nil, requests, 0)
-		at := make([]time.Duration, requests+1) // by the law itself: a request goes a window after the one that it displaces
+		// By the law itself: a request goes a window after the one that it displaces.
+		at := make([]time.Duration, requests+1)
 		for n := 1; n <= requests; n++ {
 			for _, l := range limits {
 				if before := n - int(l.N); before > 0 {
@@ -116,7 +119,8 @@ func TestPlayedIsBounded(t *testing.T) {
 		for _, l := range limits {
 			least = max(least, Lasting((requests-float64(l.N))/l.Speed()))
 		}
-		if got := played.Takes(requests); len(played.tops) > mostTops || got < least-least/100 || want != 0 && got > want+time.Minute {
+		if got := played.Takes(requests); len(played.tops) > mostTops || got < least-least/100 ||
+			want != 0 && got > want+time.Minute {
 			t.Errorf("%s: %v of %d tops; one limit alone takes %v", text, got, len(played.tops), least)
 		}
 	}
