@@ -2,7 +2,9 @@ package send
 
 import (
 	"context"
+	"net/http"
 	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +24,9 @@ type Exchange struct {
 	// not ours, it is asked once there is a connection. It is called with a lock of the Exchange
 	// held, and not after Send has returned.
 	Leave interface{ Fresh() bool }
+	// Interim, if not nil, gets the header of each interim answer (1xx, but not 101). It is set before
+	// Send, and is called until Send returns.
+	Interim interface{ Said(h http.Header) }
 
 	mu      sync.Mutex
 	over    over
@@ -35,6 +40,7 @@ type Exchange struct {
 	began   time.Time               // before the first byte was written
 	last    time.Time               // after the last byte was written; zero: unknown
 	cancel  context.CancelCauseFunc // of the trip under way, if it has a context
+	on      *conn                   // the connection of ours that it is written to; nil: none, or it may be another's
 	under   ending                  // the trip under way without a context, once net/http knows of it; or a line
 	stopped error                   // the cause given to Stop or Expire
 }
@@ -104,6 +110,20 @@ func (a *Exchange) Expire(cause error) {
 	a.cutLocked()
 }
 
+// Withdraw ends the writing half of the connection, so that the server sees its client go and the
+// client still hears what the server said before. Send then returns what comes, and an error that is
+// an io.EOF or io.ErrUnexpectedEOF if that was nothing more. It reports whether it did so: not if Send
+// has returned, and not over HTTP/2.
+func (a *Exchange) Withdraw() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended || a.stopped != nil || a.over != http1 || a.on == nil || a.on.serves.Load() != a {
+		return false
+	}
+	c, ok := a.on.Conn.(interface{ CloseWrite() error })
+	return ok && c.CloseWrite() == nil
+}
+
 // cutLocked ends the trip under way.
 func (a *Exchange) cutLocked() {
 	switch {
@@ -127,6 +147,7 @@ func (a *Exchange) known(t ending) {
 func (a *Exchange) forget(l *line) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.on = nil
 	if a.under == ending(l) {
 		a.under = nil
 	}
@@ -207,12 +228,18 @@ func (a *Exchange) got(c *conn, h2 bool) bool {
 	case h2:
 		a.over, a.began = http2, time.Now()
 	case c != nil:
-		a.over = http1
+		a.over, a.on = http1, c
 		c.serves.Store(a)
 	default:
 		a.over, a.began, a.left = foreign, time.Now(), true
 	}
 	return true
+}
+
+// interim is called with an interim answer.
+func (a *Exchange) interim(_ int, h textproto.MIMEHeader) error {
+	a.Interim.Said(http.Header(h))
+	return nil
 }
 
 // answered is called when the first byte of an answer has come.

@@ -334,6 +334,9 @@ func (l *line) trip(req *http.Request, a *Exchange) (*http.Response, error) {
 		case resp.StatusCode < 100 || resp.StatusCode > 199 || resp.StatusCode == http.StatusSwitchingProtocols:
 			l.left = 1<<63 - 1
 			return resp, nil
+		case a.Interim != nil:
+			l.left = most // as an http.Transport: whoever hears them bounds them
+			a.Interim.Said(resp.Header)
 		}
 	}
 }

@@ -107,12 +107,14 @@ func (b *Base) SendIn(ctx context.Context, req *http.Request, a *Exchange) (*htt
 	// httptrace would join two traces by reflection, which is expensive, and httputil.ReverseProxy
 	// always has one.
 	joins := its != nil && (its.GetConn != nil || its.GotConn != nil || its.WroteHeaderField != nil ||
-		its.WroteRequest != nil ||
+		its.WroteRequest != nil || its.Got1xxResponse != nil && a.Interim != nil ||
 		!own && its.GotFirstResponseByte != nil)
 	if its != nil && !joins {
 		t.trace = *its
 	}
-	t.trace.GotConn = t.got
+	if t.trace.GotConn = t.got; a.Interim != nil {
+		t.trace.Got1xxResponse = a.interim
+	}
 	t.trace.WroteRequest = a.wroteRequest
 	streams := b.mayBeH2 && https || b.clearText || !own
 	if streams {

@@ -166,7 +166,7 @@ var Table = []Package{
 	{Name: "internal/testkit/frontend", Ours: "limit limit/mono observe", Std: "testing time"},
 	{Name: "internal/testkit/overlay", Std: "any"},
 	{Name: "tools/mutate", Ours: "internal/testkit/overlay", Std: "any"},
-	{Name: "internal/testkit/fakeconn", Std: "bufio context fmt io net net/http sync"},
+	{Name: "internal/testkit/fakeconn", Std: "bufio context errors fmt io net net/http sync time"},
 	{Name: "internal/testkit/golden", Std: "any"},
 	{Name: "internal/testkit/need", Std: "any", Modules: "golang.org/x/sys"},
 	{Name: "internal/testkit/pages", Ours: "internal/testkit/need", Std: "any", Modules: "github.com/spf13/cobra mvdan.cc/sh/v3"},

@@ -99,6 +99,7 @@ func (v *visit) goesOn(err error) bool {
 func (v *visit) handOn() {
 	v.handed = true
 	v.sending.Store(true) // it is not in line here
+	v.newLine().hands(v.w.ResponseWriter)
 	ctx, cancel := context.WithCancelCause(&v.within)
 	defer cancel(nil)
 	v.again.Store(&cancel)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/app/run/sending"
 	"github.com/paceline-go/paceline/internal/send"
 )
 
@@ -32,7 +33,11 @@ var interims = []struct {
 	{"node", "", http.StatusProcessing},
 	{"undici", "", http.StatusProcessing},
 	{"", "/JS ", http.StatusProcessing}, // SDKs over fetch: OpenAI/JS 4.1
+	{runs, "", http.StatusProcessing},
 }
+
+// runs is the product of paceline run. Its interim answers say where its request is: see sending.FieldLine.
+const runs = "paceline"
 
 // interimFor is the status of a client's interim answers; 0: it gets none.
 func interimFor(agent string) int {
@@ -43,6 +48,15 @@ func interimFor(agent string) int {
 		}
 	}
 	return 0
+}
+
+// newLine returns the line of this request; nil: it gets no interim answers.
+func (v *visit) newLine() *line {
+	status := v.interim()
+	if status == 0 {
+		return nil
+	}
+	return &line{status: status, states: product(v.in.UserAgent()) == runs}
 }
 
 // interim is the status of the interim answers to this request; 0: it gets none.
@@ -68,7 +82,9 @@ func (v *visit) interim() int {
 type line struct {
 	mu     sync.Mutex // guards waits, and is held during writes
 	waits  bool
-	status int // of the answers
+	status int  // of the answers
+	states bool // they say where the request is
+	told   bool // there was one
 	to     http.ResponseWriter
 	every  *send.Watch
 	item   send.Watched
@@ -98,12 +114,48 @@ func (l *line) leave() {
 	}
 }
 
+// sends ends it, since the request is sent now. A client that was told of the wait hears that first.
+func (l *line) sends() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waits {
+		l.waits = false
+		l.every.End(&l.item)
+		if l.told && l.states {
+			l.sayLocked(sending.LineSent)
+		}
+	}
+}
+
+// hands ends it, since another process goes on with the request. Nobody here knows when that sends it, so
+// its client hears that it may be sent.
+func (l *line) hands(to http.ResponseWriter) {
+	if l == nil || !l.states {
+		return
+	}
+	l.leave()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.to = to
+	l.sayLocked(sending.LineSent)
+}
+
+// sayLocked sends an interim answer.
+func (l *line) sayLocked(state string) {
+	if h := l.to.Header(); l.states {
+		h.Set(sending.FieldLine, state)
+		defer h.Del(sending.FieldLine)
+	}
+	l.to.WriteHeader(l.status)
+	l.told = true
+}
+
 // Expired sends an interim answer.
 func (l *line) Expired() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waits {
-		l.to.WriteHeader(l.status)
+		l.sayLocked(sending.LineWaits)
 		l.every.Begin(&l.item)
 	}
 }

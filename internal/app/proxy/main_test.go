@@ -113,13 +113,21 @@ func startAt(t testing.TB, c Config, main, admin net.Listener, dial func(ctx con
 // virtual starts a proxy before a server, in virtual time. Both end with the bubble.
 func virtual(t *testing.T, server http.Handler, c Config) *proxied {
 	t.Helper()
-	up, down := fakeconn.New(), fakeconn.New()
+	down := fakeconn.New()
+	return virtualAt(t, server, c, down, down.Dial)
+}
+
+// virtualAt is virtual with a network of its own to the proxy.
+func virtualAt(t *testing.T, server http.Handler, c Config, down *fakeconn.Network,
+	dial func(ctx context.Context, network, address string) (net.Conn, error)) *proxied {
+	t.Helper()
+	up := fakeconn.New()
 	upstream := &http.Server{Handler: inCoding(server)}
 	var done sync.WaitGroup
 	done.Go(func() { upstream.Serve(up) })
 	t.Cleanup(func() { upstream.Close(); done.Wait() })
 	c.Dial = up.Dial
-	return startAt(t, c, down, nil, down.Dial)
+	return startAt(t, c, down, nil, dial)
 }
 
 func (x *proxied) stop() {

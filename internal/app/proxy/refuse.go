@@ -176,7 +176,7 @@ func (v *visit) fail(err error) {
 		return
 	}
 	v.w.status, v.failed = statusGone, &refusal{kind: "client-gone"}
-	if !v.sending.Load() {
+	if !v.sending.Load() && (v.line == nil || !v.line.states) { // a run that ends takes its requests back
 		v.proxy.hangups.note(v)
 	}
 	panic(http.ErrAbortHandler) // the client is gone

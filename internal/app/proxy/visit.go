@@ -113,8 +113,7 @@ func (v *visit) serve() {
 			return
 		}
 	}
-	if status := v.interim(); status != 0 {
-		v.line = &line{status: status}
+	if v.line = v.newLine(); v.line != nil {
 		v.line.enter(v)
 		defer v.line.leave()
 	}
@@ -128,7 +127,7 @@ func (v *visit) begins() {
 	}
 	v.sending.Store(true)
 	if v.line != nil {
-		v.line.leave()
+		v.line.sends()
 	}
 }
 

@@ -262,6 +262,9 @@ func (g *group) why(now mono.Time, q *pool.Queue, d *pool.Dispatcher) (at mono.T
 		return now, "token", "a token that is accepted"
 	}
 	if most := r.flights.Most(); c.InFlight >= most {
+		if n := r.sender.InLine(); n > 0 { // more of them in flight would only make its line longer
+			return now, "proxy", fmt.Sprintf("paceline proxy, in whose line %d of them are", n)
+		}
 		return now, "concurrency", r.flights.Reason(c.InFlight)
 	}
 	_, head, ok := q.Head(now)

@@ -285,6 +285,7 @@ func (r *Run) Drain() {
 	}
 	r.trials.stop()
 	r.groups.drain()
+	r.sender.Withdraw()
 }
 
 // Close reads the results and the dead letters back, compares them with the input, and closes the

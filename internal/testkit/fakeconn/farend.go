@@ -7,11 +7,13 @@ package fakeconn
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // Conn returns a connection to a server that reads each request to its end, asks status, and
@@ -72,3 +74,35 @@ func (n *Network) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 		return nil, ctx.Err()
 	}
 }
+
+// DialHalves is Dial, but the client can end the writing half of its connection, as over TCP.
+func (n *Network) DialHalves(ctx context.Context, _, _ string) (net.Conn, error) {
+	up, upFar := net.Pipe()
+	down, downFar := net.Pipe()
+	near, far := &halves{in: down, Conn: up}, &halves{in: upFar, Conn: downFar}
+	select {
+	case n.conns <- far:
+		return closesHalf{near}, nil
+	case <-n.over:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// halves is an end of two connections: one to read from, and the Conn to write to.
+type halves struct {
+	net.Conn
+	in net.Conn
+}
+
+func (h *halves) Read(b []byte) (int, error) { return h.in.Read(b) }
+func (h *halves) Close() error               { return errors.Join(h.in.Close(), h.Conn.Close()) }
+func (h *halves) SetDeadline(t time.Time) error {
+	return errors.Join(h.in.SetDeadline(t), h.Conn.SetDeadline(t))
+}
+func (h *halves) SetReadDeadline(t time.Time) error { return h.in.SetReadDeadline(t) }
+
+type closesHalf struct{ *halves }
+
+func (h closesHalf) CloseWrite() error { return h.Conn.Close() }

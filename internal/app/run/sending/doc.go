@@ -18,6 +18,7 @@
 //	sender.go   makes the HTTP request; redirects, and keys on them; connection errors in words
 //	trip.go     writes an attempt to the network, or to a Base, at most once
 //	late.go     --timeout: ends an attempt; waits on this side do not count
+//	in_line.go  requests that wait in paceline proxy: their time, and that they are taken back
 //	next.go     finds the next page in an answer, and builds its request
 //	pointer.go  reads the address of the next page in JSON
 //	weblink.go  reads the address of the next page in the header field Link

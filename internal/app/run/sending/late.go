@@ -2,6 +2,7 @@ package sending
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,11 @@ type patience struct {
 	own    *time.Timer   // after a wait
 	began  time.Time     // or when the latest wait ended
 	left   time.Duration // time left then, and during a wait
+
+	mu        sync.Mutex // guards the following fields, and the others during the wait for an answer
+	waits     bool       // in a proxy, as that says
+	withdrawn bool
+	sent      time.Time // when the proxy last said that it sends; zero: it did not
 }
 
 func (p *patience) begin(now time.Time) {

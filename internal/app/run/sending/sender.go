@@ -38,6 +38,7 @@ type Sender struct {
 	proxies     *outgoing.Proxies
 	late        lateError // of an attempt that took longer than timeout
 	watch       *send.Watch
+	lines       lines
 	maxResponse int64
 	Memory      *memory
 	files       *output.Bodies // nil: bodies are in the results, cut at maxResponse
@@ -147,7 +148,7 @@ func (f Fresh) Fresh() bool { return f() }
 // first write. If leave returns false, nothing is written and the response has lapsed.
 func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.Values, leave Fresh, out *Response) {
 	p := &patience{s: s, wire: send.Exchange{Expires: true, Body: true}}
-	if leave != nil {
+	if p.wire.Interim = p; leave != nil {
 		p.wire.Leave = leave
 	}
 	if s.direct != nil {
@@ -167,7 +168,7 @@ func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.V
 		q.Body, _ = q.GetBody()
 	}
 	res, err := s.trip(ctx, &q, &p.wire, out)
-	if out.Lapsed = errors.Is(err, send.ErrLapsed); out.Lapsed {
+	if out.Lapsed = p.lapsed(err) || errors.Is(err, send.ErrLapsed); out.Lapsed {
 		return
 	}
 	if err == nil {
@@ -187,6 +188,7 @@ func (s *Sender) Send(ctx context.Context, r *format.Request, h Hop, v *format.V
 		out.Way = s.proxies.Answered(q.URL, out.Status)
 	}
 	s.wrote(&p.wire, out)
+	p.timed(out)
 }
 
 // read takes in an answer.
