@@ -106,9 +106,12 @@ func (b *Block) Run(t *testing.T, root string, env []string) {
 	}
 	at := func(i int) string { return "127.0.0.1:" + own[i] }
 	c.Env = append(slices.Clip(env), "HOME="+home, "XDG_RUNTIME_DIR="+t.TempDir(), "XDG_STATE_HOME=", // a daemon of its own
-		"PACELINE_ADDR="+at(0), "PACELINE_ADMIN="+at(2))
-	if !strings.Contains(b.Text, "paceline daemon") { // whose port has a key
-		c.Env = append(c.Env, "PACELINE_LISTEN="+at(1))
+		"PACELINE_ADDR="+at(0))
+	if !strings.Contains(b.Text, "paceline proxy --config") { // whose file has its addresses
+		c.Env = append(c.Env, "PACELINE_ADMIN="+at(2))
+		if !strings.Contains(b.Text, "paceline daemon") { // whose port has a key
+			c.Env = append(c.Env, "PACELINE_LISTEN="+at(1))
+		}
 	}
 	c.WaitDelay = 5 * time.Second // a process that it started and did not end holds its output open
 	out, err := c.CombinedOutput()
