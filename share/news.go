@@ -100,7 +100,7 @@ func (n *news) silent(p mono.Time, q node.Quiet) {
 		level = slog.LevelInfo
 	}
 	if q.Why == nil {
-		q.Why = errors.New("share: another process has found that what was granted is not known")
+		q.Why = errors.New("share: another process has found that the store does not know what was granted before")
 	}
 	n.say(level, observe.EventPaused, q.Why,
 		"nothing is sent for %s, until nothing counts that may have been granted before", whole(q.For))

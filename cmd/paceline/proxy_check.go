@@ -237,7 +237,7 @@ func (w *proxyWords) comes(c *proxy.Config) {
 	default:
 		w.line("lets in anybody who reaches it, without a key")
 	}
-	for _, k := range c.Clients.List {
+	for i, k := range c.Clients.List {
 		var by []string
 		for _, h := range k.Keys {
 			by = append(by, "a key ("+w.file.From[h]+")")
@@ -249,7 +249,14 @@ func (w *proxyWords) comes(c *proxy.Config) {
 			by = append(by, c.Clients.Header+": "+k.Name)
 		}
 		w.line("  %s, known by %s", k.Name, or(by))
-		w.share(c, k)
+		its := shareInWords(c, k)
+		switch next := i + 1; {
+		case next < len(c.Clients.List) && shareInWords(c, c.Clients.List[next]) == its: // after the last of them
+		case i > 0 && shareInWords(c, c.Clients.List[i-1]) == its:
+			w.line("    each of them: %s", its)
+		default:
+			w.line("    %s", its)
+		}
 	}
 	others := "by address"
 	if c.Clients.Header != "" {
@@ -262,10 +269,11 @@ func (w *proxyWords) comes(c *proxy.Config) {
 		others += fmt.Sprintf(", up to %d of them", c.Clients.Most)
 	}
 	w.line("  others, told apart %s, each", others)
-	w.share(c, c.Clients.Default)
+	w.line("    %s", shareInWords(c, c.Clients.Default))
 }
 
-func (w *proxyWords) share(c *proxy.Config, k proxy.Client) {
+// shareInWords is what of the limits a client gets.
+func shareInWords(c *proxy.Config, k proxy.Client) string {
 	parts := []string{fmt.Sprintf("weight %g", cmp.Or(k.Weight, 1))}
 	if k.HeadStart > 0 {
 		parts = append(parts, fmt.Sprintf("goes before others that came up to %s later", plain(k.HeadStart)))
@@ -286,7 +294,7 @@ func (w *proxyWords) share(c *proxy.Config, k proxy.Client) {
 	for _, l := range k.Limits {
 		parts = append(parts, "at most "+rateInWords(l))
 	}
-	w.line("    %s", strings.Join(parts, ", "))
+	return strings.Join(parts, ", ")
 }
 
 func waits(d time.Duration) string {

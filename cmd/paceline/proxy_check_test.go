@@ -279,3 +279,20 @@ func TestProxyCheckSaysWhatGoesFirst(t *testing.T) {
 		}
 	}
 }
+
+// Clients one after the other with the same settings have the words for these once.
+func TestProxyCheckOfClientsAlike(t *testing.T) {
+	t.Chdir(t.TempDir())
+	file := "version: 1\nupstreams: [{to: 'https://api.example.com', limits: [20/s]}]\nclients:\n  header: X-Who\n  list: " +
+		"[{name: a, weight: 2}, {name: b, weight: 2}, {name: c, weight: 2}, {name: d, weight: 3}, {name: e, weight: 2}]\n"
+	if err := os.WriteFile("p.yaml", []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := paceline("", "proxy", "check", "p.yaml")
+	const want = "  a, known by X-Who: a\n  b, known by X-Who: b\n" +
+		"  c, known by X-Who: c\n    each of them: weight 2, up to 10000 waiting\n" +
+		"  d, known by X-Who: d\n    weight 3, up to 10000 waiting\n  e, known by X-Who: e\n    weight 2, up to 10000 waiting\n"
+	if code != cli.ExitOK || !strings.Contains(stdout, want) {
+		t.Errorf("exit %d:\n%s%s", code, stdout, stderr)
+	}
+}

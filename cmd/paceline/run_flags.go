@@ -340,7 +340,9 @@ func (f *runFlags) allLimits(cmd *cobra.Command, c *run.Config) error {
 	case isStoreAddress(f.sharing.store.Address):
 		return cli.Usage(fmt.Errorf("--limit, --preset or --rpm is required: --share needs a limit that is known, the same in all processes; expected %s", rate.Forms))
 	default:
-		return cli.Usage(fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected %s, auto to have it found out, or --limit none", rate.Forms))
+		return cli.Usage(fmt.Errorf("--limit, --preset or --rpm is required: what the server allows cannot be "+
+			"guessed; expected %s, auto to have it found out, or --limit none, as behind paceline proxy, which keeps the "+
+			"limit itself", rate.Forms))
 	}
 	for _, s := range f.limits {
 		if s == "none" || s == "auto" {

@@ -101,7 +101,7 @@ func TestRunRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{good, 2, "--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected " + rate.Forms + ", auto to have it found out, or --limit none"},
+		{good, 2, "--limit, --preset or --rpm is required: what the server allows cannot be guessed; expected " + rate.Forms + ", auto to have it found out, or --limit none, as behind paceline proxy, which keeps the limit itself"},
 		{"--limit 20 " + good, 2, `--limit "20" does not say per what time, expected ` + rate.Forms},
 		{"--limit 20/s --limit none " + good, 2, "--limit none is beside --limit 20/s, and says that there is no limit; expected one of the two"},
 		{"--limit none --rpm 5 " + good, 2, "--limit none is beside --rpm 5, and says that there is no limit; expected one of the two"},

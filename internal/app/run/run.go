@@ -166,9 +166,6 @@ func (r *Run) Open() error {
 	if r.tally.Checked { // counted here, so that a run that ends at once has these figures, too
 		r.tally.Skipped()
 	}
-	if !r.tally.Resumes() {
-		r.tellWeak()
-	}
 	if open := r.store.History.Doubts; len(open) > 0 { // a second Ctrl-C, too, leaves some that may have been served
 		r.TellOpen(open, r.store.Journal.Path())
 	}
@@ -177,6 +174,9 @@ func (r *Run) Open() error {
 	if err := r.newPools(); err != nil {
 		r.store.Close()
 		return err
+	}
+	if !r.tally.Resumes() {
+		r.tellWeak()
 	}
 	r.earlier.tellOthers(r.groups)
 	if r.polls != nil {

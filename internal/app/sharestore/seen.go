@@ -84,9 +84,18 @@ func (s *Seen) Row() (is, nodes, turn string) {
 	return worded(s.book.Configuration), fmt.Sprint(s.Active()), turn
 }
 
-// worded is the configuration of a limit of requests in the form of flags, such as 500/m. Other limits stay as they
-// are: their form has more than a rate.
+// worded is the configuration of limits of requests in the form of flags, such as "10/s, 500/m". Other
+// limits stay as they are: their form has more than a rate.
 func worded(configuration string) string {
+	if inner, is := strings.CutPrefix(configuration, "All ["); is && strings.HasSuffix(inner, "]") {
+		parts := strings.Split(strings.TrimSuffix(inner, "]"), "; ")
+		for i, part := range parts {
+			if parts[i] = worded(part); parts[i] == part {
+				return configuration
+			}
+		}
+		return strings.Join(parts, ", ")
+	}
 	var r rate.Rate
 	var per string
 	if n, _ := fmt.Sscanf(configuration, "Rolling: %d requests per %s margin", &r.N, &per); n < 2 || strings.ContainsAny(configuration, ";[") {
@@ -197,7 +206,7 @@ func (s *Seen) node(e *node.Entry, part float64) string {
 		parts = append(parts, fmt.Sprintf("silent: its places stay its own for %s, unless it is seen that its process has ended",
 			span(left+kept)))
 	case left > 0:
-		parts = append(parts, fmt.Sprintf("without another turn its grants end in %s", span(left)))
+		parts = append(parts, fmt.Sprintf("its grants hold for %s, and its next turn renews them", span(left)))
 	case left > -kept:
 		parts = append(parts, fmt.Sprintf("silent: may not send, and is given up in %s", span(left+kept)))
 	default:

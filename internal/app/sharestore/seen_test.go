@@ -28,9 +28,10 @@ func TestSeenInWords(t *testing.T) {
 		"limit: 600/m (Rolling: 600 requests per 1m0s, margin 7.1ms)",
 		"turns: 1,556, the last 40 ms ago",
 		"clock: the store's",
-		"node a: 0/s in the last 1 s, 12 requests granted or in flight, wants 1,000 more, and gets 50 % of the limit, without another turn its grants end in 1.5 s",
-		"node b: 0/s in the last 1 s, nothing granted or in flight, wants 7 more, and gets 50 % of the limit, at least 50 % if it wants that, without another turn its grants end in 1.5 s",
-		"node idle: 0/s in the last 1 s, nothing granted or in flight, without another turn its grants end in 1.5 s",
+		"node a: 0/s in the last 1 s, 12 requests granted or in flight, wants 1,000 more, and gets 50 % of the limit, its grants hold for 1.5 s, and its next turn renews them",
+		"node b: 0/s in the last 1 s, nothing granted or in flight, wants 7 more, and gets 50 % of the limit, at least 50 % if it wants that, its grants hold for 1.5 s, and its next turn renews them",
+		"node idle: 0/s in the last 1 s, nothing granted or in flight, " +
+			"its grants hold for 1.5 s, and its next turn renews them",
 		"nothing was granted in the last 1 s",
 	}
 	if got := s.Words(later); strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -59,7 +60,8 @@ func TestSeenInWords(t *testing.T) {
 	if got := unused.Words(nil)[1]; got != "not used yet: requests with a key count in the limit of that key" {
 		t.Errorf("an unused limit: %q", got)
 	}
-	if both := "All [Rolling: 20 requests per 1s, margin 1.2ms; Rolling: 600 requests per 1m0s, margin 7.1ms]"; worded(both) != both {
+	both := "All [Rolling: 20 requests per 1s, margin 1.2ms; Rolling: 600 requests per 1m0s, margin 7.1ms]"
+	if worded(both) != "20/s, 600/m" {
 		t.Errorf("two limits: %q", worded(both))
 	}
 }
