@@ -23,6 +23,7 @@ func TestARunInLine(t *testing.T) {
 		answers   time.Duration
 		refuses   bool // the server refuses the first attempt
 		finalOnly bool
+		long      bool // the body: net/http sends the request, as it does through another proxy or below exec
 		lapsed    bool
 		status    int           // 0: none
 		ends      time.Duration // when the attempt has ended
@@ -36,6 +37,10 @@ func TestARunInLine(t *testing.T) {
 		{name: "taken back right before it is sent", withdraw: turn, lapsed: true, ends: turn},
 		{name: "taken back when it was sent", withdraw: turn + time.Second, answers: 3 * time.Second,
 			status: 200, ends: turn + 3*time.Second},
+		{name: "by net/http", long: true, status: 200, ends: turn},
+		{name: "by net/http, taken back in line", long: true, withdraw: 7 * time.Second, lapsed: true, ends: 7 * time.Second},
+		{name: "by net/http, taken back when it was sent", long: true, withdraw: turn + time.Second,
+			answers: 3 * time.Second, status: 200, ends: turn + 3*time.Second},
 		{name: "sent, refused, and taken back in line", refuses: true, withdraw: turn + 7*time.Second,
 			ends: turn + 7*time.Second},
 	} {
@@ -45,7 +50,7 @@ func TestARunInLine(t *testing.T) {
 				conf.FinalOnly = c.finalOnly
 				var seen atomic.Int64
 				began := time.Now()
-				s, out := ofRun(t, conf, c.withdraw, func(w http.ResponseWriter) {
+				s, out := ofRun(t, conf, c.long, c.withdraw, func(w http.ResponseWriter) {
 					if seen.Add(1) == 1 && c.refuses {
 						w.Header().Set("Retry-After", "30")
 						w.WriteHeader(http.StatusTooManyRequests)
@@ -80,7 +85,7 @@ func TestARunInLine(t *testing.T) {
 }
 
 // ofRun sends a request as paceline run does. It is the second at the proxy. After 3 s looks is called.
-func ofRun(t *testing.T, conf Config, withdraw time.Duration, serve func(w http.ResponseWriter),
+func ofRun(t *testing.T, conf Config, long bool, withdraw time.Duration, serve func(w http.ResponseWriter),
 	looks func(s *sending.Sender)) (s *sending.Sender, out sending.Response) {
 	conf.MaxWait = time.Hour
 	down := fakeconn.New()
@@ -94,6 +99,9 @@ func ofRun(t *testing.T, conf Config, withdraw time.Duration, serve func(w http.
 		UserAgent: "paceline/1.0", Secrets: format.NewSecrets(nil, nil, nil, format.Plain{})})
 	defer s.Close()
 	r := &format.Request{ID: "r", Method: "GET", URL: mustURL(t, x.url), Cost: limit.One, Header: http.Header{}}
+	if long {
+		r.Method, r.Body = "POST", make([]byte, 10<<10)
+	}
 	if withdraw > 0 {
 		time.AfterFunc(withdraw, s.Withdraw)
 	}
@@ -110,7 +118,7 @@ func TestARunTakesBackAtTheInstant(t *testing.T) {
 	for range 60 {
 		synctest.Test(t, func(t *testing.T) {
 			var seen atomic.Int64
-			_, out := ofRun(t, to(mustURL(t, "http://up.test"), "1/20s"), turn,
+			_, out := ofRun(t, to(mustURL(t, "http://up.test"), "1/20s"), false, turn,
 				func(http.ResponseWriter) { seen.Add(1) }, func(*sending.Sender) {})
 			switch {
 			case turn == 0:
