@@ -281,7 +281,8 @@ func TestNamesInUse(t *testing.T) {
 	for d := range descs {
 		names[regexp.MustCompile(`fqName: "([a-z_]+)"`).FindStringSubmatch(d.String())[1]] = true
 	}
-	told := map[string]bool{}
+	names["paceline_config_last_reload_successful"] = true // of paceline proxy alone
+	told := map[string]bool{"paceline_config_last_reload_successful": true}
 	for _, file := range []string{"../../deploy/alerts.yaml", "../../docs/metrics.md"} {
 		b, err := os.ReadFile(file)
 		if err != nil {

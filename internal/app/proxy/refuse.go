@@ -320,9 +320,9 @@ func (v *visit) noTurn(e *transport.Error) *refusal {
 		}
 		x.detail += fmt.Sprintf("; it would wait %s at most", inWords(v.patience.most))
 		if w != nil && w.InVain() {
-			x.detail = fmt.Sprintf("the request waited %s and had no turn at %s, by the limit %s of %s; %d others were ahead when "+
+			x.detail = fmt.Sprintf("the request waited %s and had no turn at %s, by the limit %s of %s%s; %d others were ahead when "+
 				"it came, and those in flight keep their places until they end", inWords(w.Waited), name, x.limit,
-				v.whoseLimit(e), x.ahead)
+				v.whoseLimit(e), v.whereElse(), x.ahead)
 		}
 	}
 	return x
@@ -342,12 +342,16 @@ func (v *visit) fullOf(e *transport.Error) (says string, is bool) {
 	if !ok || w.Rule.Counts != limit.CountsInFlight {
 		return "", false
 	}
-	at := ""
-	if v.proxy.config.Shared != nil {
-		at = ", here or in other processes of the store"
-	}
 	return fmt.Sprintf("as many requests of %s are in flight as the limit %s allows%s; the turn of this request would come when "+
-		"some have ended, behind %d others", v.whoseLimit(e), e.Name, at, e.Ahead), true
+		"some have ended, behind %d others", v.whoseLimit(e), e.Name, v.whereElse(), e.Ahead), true
+}
+
+// whereElse says that a limit is that of a store, if it is.
+func (v *visit) whereElse() string {
+	if v.proxy.config.Shared == nil {
+		return ""
+	}
+	return ", here or in other processes of the store"
 }
 
 // amount writes an amount of a unit, with a verb after it. Money is in millionths of a dollar.

@@ -475,7 +475,7 @@ func TestSharedInFlight(t *testing.T) {
 			r.RemoteAddr, r.Host = "127.0.0.1:1", "127.0.0.1:7878"
 			r.Header.Set("Paceline-Max-Wait", "2")
 			proxies[1].ServeHTTP(w, r)
-			says := "as many requests " + c.whose + " are in flight as the limit " + c.name + " allows, here or in other processes of the store; "
+			says := "the request waited 2s and had no turn at server, by the limit " + c.name + " " + c.whose + ", here or in other processes of the store; "
 			if w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), says) {
 				t.Errorf("%s: %d %s", c.name, w.Code, w.Body)
 			}
