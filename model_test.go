@@ -319,16 +319,25 @@ func (m *model) hopeless(q *queued, at mono.Time) bool {
 
 // refused returns when the Gate refused q before its deadline, and until when; limit.Never: it did not.
 func (m *model) refused(q *queued) (when, ready mono.Time) {
-	at, verdict, ok := strings.Cut(m.got(q.id), " deadline (ready ")
+	at, _, ok := strings.Cut(m.got(q.id), " deadline (ready ")
 	w, err := time.ParseDuration(at)
 	if !ok || err != nil || mono.Time(w) >= q.deadline {
 		return limit.Never, 0
 	}
+	return mono.Time(w), m.readyOf(q.id)
+}
+
+// readyOf returns the Ready of the error of a request whose deadline came first; 0: it has none.
+func (m *model) readyOf(id int64) mono.Time {
+	_, verdict, ok := strings.Cut(m.got(id), " deadline (ready ")
+	if !ok {
+		return 0
+	}
 	r, err := time.ParseDuration(strings.TrimSuffix(verdict, ")"))
 	if err != nil {
-		m.t.Errorf("request %d: %v", q.id, err)
+		m.t.Errorf("request %d: %v", id, err)
 	}
-	return mono.Time(w), mono.Time(r)
+	return mono.Time(r)
 }
 
 // soonest returns the earliest instant for q. All open requests are answered now, and those before
@@ -472,13 +481,22 @@ func (m *model) advance(to mono.Time) {
 			return
 		}
 		m.now = next
-		turn := m.ready(m.line[0].cost)
+		turn, latest := m.ready(m.line[0].cost), map[*queued]mono.Time{}
+		for _, q := range m.line {
+			if q.deadline == next {
+				latest[q] = m.soonest(q)
+			}
+		}
 		m.line = slices.DeleteFunc(m.line, func(q *queued) bool {
 			switch {
 			case q.cancel == next:
 				m.end(q.id, "canceled")
 			case q.deadline == next && turn > next && turn < limit.AfterSettle:
-				m.end(q.id, fmt.Sprintf("deadline (ready %v)", time.Duration(turn)))
+				ready := m.readyOf(q.id)
+				if ready < turn || ready > max(turn, latest[q]) {
+					m.t.Errorf("%v: request %d gives up, and could go at %v: the first goes at %v, and it at %v", m.now, q.id, ready, turn, latest[q])
+				}
+				m.end(q.id, fmt.Sprintf("deadline (ready %v)", time.Duration(ready)))
 			case q.deadline == next:
 				m.end(q.id, "deadline")
 			default:

@@ -122,7 +122,7 @@ func (a *Lane) gaveUpLocked(ctx context.Context, now mono.Time, w *waiter) *Wait
 	e := &WaitError{Cost: w.ticket.Cost, Ahead: w.ticket.Ahead, Waited: now.Sub(w.asked)}
 	e.ended(ctx)
 	e.Limit, e.Rule = a.turnLocked(now, &w.ticket)
-	if _, at := a.lane.At(); at > now && at < limit.AfterSettle {
+	if at := a.group.line.TurnOf(now, &w.ticket); at > now && at < limit.AfterSettle {
 		e.Ready = a.group.base.Add(time.Duration(at))
 	}
 	e.owed(a.unsettledLocked(now))

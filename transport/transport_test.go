@@ -115,6 +115,43 @@ func TestDeadlineSaysWhen(t *testing.T) {
 	})
 }
 
+// So does one behind a line for several keys, which carry the line together.
+func TestDeadlineBehindALineOfKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := mustNew(t, transport.Config{Base: newBase(0, ok), Keys: keys(t, 20, "a", "b", "c")})
+		get := func(wait time.Duration) (ready, failed time.Duration) {
+			start := time.Now()
+			ctx, cancel := context.WithTimeout(context.Background(), wait)
+			defer cancel()
+			req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://a.test/", nil)
+			resp, err := tr.RoundTrip(req)
+			var e *transport.Error
+			if errors.As(err, &e) {
+				return e.Ready.Sub(start), time.Since(start)
+			} else if err != nil {
+				t.Error(err)
+				return 0, 0
+			}
+			resp.Body.Close()
+			return 0, time.Since(start)
+		}
+		var all sync.WaitGroup
+		for range 300 {
+			all.Go(func() { get(time.Minute) })
+		}
+		synctest.Wait()
+		for _, wait := range []time.Duration{900 * time.Millisecond, 4900 * time.Millisecond} {
+			if ready, failed := get(wait); ready < 5*time.Second || ready > 5100*time.Millisecond || failed != 0 {
+				t.Errorf("a deadline in %v failed after %v, with a turn in %v; want at once, and in 5 s", wait, failed, ready)
+			}
+		}
+		if ready, took := get(6 * time.Second); ready != 0 || took > 5100*time.Millisecond {
+			t.Errorf("with 6 s it took %v", took)
+		}
+		all.Wait()
+	})
+}
+
 // A limit further on is asked before the wait for one before it.
 func TestDeadlineOfAWiderLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -159,9 +159,15 @@ func (l *Scheduler) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.
 // not foresee may make room earlier. So may a ticket of another lane that moves on to wait at
 // another limit.
 func (l *Scheduler) soonest(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) mono.Time {
-	at := limit.Never
+	at, k, some := limit.Never, n, *ahead
+	if a.fill > 0 && n > 0 {
+		k = a.surelyBefore(n, &some)
+	}
 	for _, w := range a.ways {
-		at = min(at, l.bound(now, w, w.Cost(t), n, ahead))
+		at = min(at, l.bound(now, w, w.Cost(t), k, &some))
+	}
+	if a.sole == nil && k > 0 {
+		at = max(at, l.spread(now, a, t, k, &some))
 	}
 	// Only the next Fill tickets may pass the first, and only until it was passed Fill times.
 	h := a.ends[0].head
@@ -192,25 +198,20 @@ func within(a, b *limit.Cost) bool {
 // ahead. Requests in flight, too, count with their least use only.
 func (l *Scheduler) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
 	at := now
-	if w.lane.sole == nil { // the tickets before it may go other ways
-		n, ahead = 0, new(limit.Cost)
-	}
 	for _, m := range w.limits {
-		k, some := n, *ahead
-		if fill := int64(w.lane.fill); fill > 0 && n > 0 { // so many of the tickets before it may end up behind it
-			k = max(n-int(fill), 0)
-			for u := range some {
-				if most := w.lane.largest[u]; most > 0 && some[u]/most < fill {
-					some[u] = 0
-				} else {
-					some[u] -= fill * most
-				}
-			}
+		if w.lane.sole != nil || slices.Contains(w.lane.common, m) {
+			at = max(at, m.notBefore(now, cost, n, ahead))
+		} else { // the tickets before it may go other ways
+			at = max(at, m.notBefore(now, cost, 0, new(limit.Cost)))
 		}
-		less(&some, &m.spare)
-		at = max(at, limit.NotBefore(m.Limiter, now, k, some, *cost))
 	}
 	return at
+}
+
+func (m *Limit) notBefore(now mono.Time, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
+	some := *ahead
+	less(&some, &m.spare)
+	return limit.NotBefore(m.Limiter, now, n, some, *cost)
 }
 
 // Ask returns an instant before which cost, if it came now, could not go behind the waiting tickets

@@ -55,6 +55,7 @@
 //	weights.go     whose turn it is at a fair limit: classes by weight, with their head starts
 //	leave_free.go  parts of a limit that a lane leaves free for others
 //	boost.go       how large the head start of a class is, by how busy the class was
+//	spread.go      a bound of when a ticket goes, behind others that go by several ways
 //	expect.go      the guess when a cost would go, behind all that wait
 //	last_goes.go   the guess when the last ticket of a lane goes
 package scheduler

@@ -26,6 +26,18 @@ func (l *Scheduler) ExpectOf(now mono.Time, a *Lane, t *Ticket) (at mono.Time, a
 	return l.expect(now, a, t, t.Place)
 }
 
+// TurnOf returns an instant before which t, which waits, does not go as things are. At
+// limit.AfterSettle or limit.Never no instant is known.
+func (l *Scheduler) TurnOf(now mono.Time, t *Ticket) mono.Time {
+	now = max(now, l.last)
+	_, turn := t.lane.At()
+	if turn >= limit.AfterSettle {
+		return turn
+	}
+	n, ahead := t.lane.aheadOf(t.Place, t.seq)
+	return max(turn, l.soonest(now, t.lane, t, n, ahead))
+}
+
 func (l *Scheduler) expect(now mono.Time, a *Lane, of *Ticket, place mono.Time) (at mono.Time, ahead int) {
 	now = max(now, l.last)
 	if ahead = a.count; a.share != nil {
@@ -43,6 +55,9 @@ func (l *Scheduler) expect(now mono.Time, a *Lane, of *Ticket, place mono.Time) 
 			}
 		}
 		at = min(at, t)
+	}
+	if n, least := a.ahead(place); a.sole == nil && n > 0 { // faster ways carry more
+		at = max(at, l.soonest(now, a, of, n, least))
 	}
 	if _, turn := a.At(); turn >= limit.AfterSettle && at <= now { // only an answer can change that
 		at = limit.AfterSettle

@@ -1,7 +1,9 @@
 package scheduler
 
 import (
+	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
@@ -40,8 +42,11 @@ type Lane struct {
 	ways    []*Way
 	share   *Class // nil: none of its limits is fair
 	config  LaneConfig
-	reserve float64    // the part of each limit that it leaves free
-	largest limit.Cost // with Fill: the largest cost of each unit since the lane was empty
+	reserve float64  // the part of each limit that it leaves free
+	common  []*Limit // of a lane of several ways: the limits that are in all of them
+	// With Fill or several ways: the least and the most that a ticket surely uses of each unit, since
+	// the lane was empty.
+	smallest, largest limit.Cost
 
 	// These are for a lane of several ways. While no ticket waits, the ready ways are kept in
 	// order, and the parked ones stay where they are. So the next ticket of the same cost asks only
@@ -110,6 +115,16 @@ func (a *Lane) isAlone() bool {
 	return a.alone
 }
 
+// shared returns the limits that are in all ways.
+func (a *Lane) shared() (all []*Limit) {
+	for _, m := range a.ways[0].limits {
+		if !slices.ContainsFunc(a.ways, func(w *Way) bool { return !slices.Contains(w.limits, m) }) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 // soonest returns when the first parked way will be ready, by the latest verdicts.
 func (a *Lane) soonest() mono.Time {
 	at := limit.Never
@@ -144,10 +159,18 @@ func (a *Lane) insert(t *Ticket) {
 	}
 	a.count++
 	more(&a.least, t.uses())
-	if a.fill > 0 {
-		for u, n := range &t.Cost {
-			a.largest[u] = max(a.largest[u], n)
+	if a.fill > 0 || a.sole == nil {
+		if a.count == 1 {
+			a.smallest = *t.uses()
 		}
+		extend(t, &a.smallest, &a.largest)
+	}
+}
+
+// extend makes smallest and largest include what t surely uses.
+func extend(t *Ticket, smallest, largest *limit.Cost) {
+	for u, n := range t.uses() {
+		smallest[u], largest[u] = min(smallest[u], n), max(largest[u], n)
 	}
 }
 
@@ -217,7 +240,7 @@ func (a *Lane) remove(t *Ticket) {
 	t.prev = nil
 	a.count--
 	if a.count == 0 {
-		a.least, a.largest = limit.Cost{}, limit.Cost{}
+		a.least, a.smallest, a.largest = limit.Cost{}, limit.Cost{}, limit.Cost{}
 		return
 	}
 	less(&a.least, t.uses())
@@ -227,11 +250,16 @@ func (a *Lane) remove(t *Ticket) {
 // lane.
 const walked = 64
 
-// ahead returns how many tickets would be before one of this place, and their least use. Both may
-// be too small. The sum is valid until the lane changes or the next call.
+// ahead returns how many tickets would be before one of this place that came last, and their least
+// use. Both may be too small. The sum is valid until the lane changes or the next call.
 func (a *Lane) ahead(place mono.Time) (n int, least *limit.Cost) {
+	return a.aheadOf(place, math.MaxInt64)
+}
+
+// aheadOf is ahead for a ticket with that number, which may wait in the lane.
+func (a *Lane) aheadOf(place mono.Time, seq int64) (n int, least *limit.Cost) {
 	last := a.ends[0].tail
-	if last == nil || last.Place <= place {
+	if last == nil || last.precedes(place, seq) {
 		return a.count, &a.least
 	}
 	least = &a.line.asker.Least
@@ -239,14 +267,14 @@ func (a *Lane) ahead(place mono.Time) (n int, least *limit.Cost) {
 	for range walked {
 		n--
 		less(least, last.uses())
-		if last = last.prev; last == nil || last.Place <= place {
+		if last = last.prev; last == nil || last.precedes(place, seq) {
 			return n, least
 		}
 	}
 	n, *least = 0, limit.Cost{}
-	for t := a.ends[0].head; t != nil && t.Place <= place && n < walked; t = t.next[0] {
+	for u := a.ends[0].head; u != nil && u.precedes(place, seq) && n < walked; u = u.next[0] {
 		n++
-		more(least, t.uses())
+		more(least, u.uses())
 	}
 	return n, least
 }

@@ -19,6 +19,8 @@ type schedule struct {
 	limits, lanes, ways int
 	fill                int
 	come                []arrival
+	keys                bool        // each way is one limit of its own, and perhaps the last limit, as with several API keys
+	asked               []mono.Time // what Ask said of each ticket when it came
 }
 
 type arrival struct {
@@ -65,6 +67,26 @@ func newSchedule(seed uint64, fill int) *schedule {
 	return s
 }
 
+// newKeys is a schedule of up to five keys, with longer lines.
+func newKeys(seed uint64, fill int) *schedule {
+	s := newSchedule(seed, fill)
+	rng := rand.New(rand.NewPCG(seed, 5))
+	s.keys, s.limits, s.lanes = true, rng.IntN(4)+3, rng.IntN(2)+1
+	more := newSchedule(seed+1<<32, fill).come
+	s.come = append(s.come, more...)
+	same := rng.IntN(2) == 0
+	for i := range s.come {
+		a := &s.come[i]
+		a.lane = rng.IntN(s.lanes)
+		if same { // as most requests of a program do, they cost the same
+			a.cost, a.least, a.ends.Metered = limit.Cost{limit.Requests: 1, limit.Tokens: 4}, limit.Cost{limit.Requests: 1, limit.Tokens: 4}, false
+		}
+		a.place, a.deadline = a.at, limit.Never
+	}
+	slices.SortStableFunc(s.come, func(a, b arrival) int { return int(a.at - b.at) })
+	return s
+}
+
 func (s *schedule) limit(rng *rand.Rand) (l limit.Limiter) {
 	window := time.Duration(rng.IntN(40)+10) * time.Millisecond
 	unit, n := limit.Requests, rng.Int64N(5)+1
@@ -105,6 +127,14 @@ func (s *schedule) run(deadlines []mono.Time, meant int) (late []refusal, went [
 	var lanes []*scheduler.Lane
 	for range s.lanes {
 		var ways [][]*scheduler.Limit
+		if s.keys {
+			both := rng.IntN(2)
+			for _, m := range limits[:len(limits)-both] {
+				ways = append(ways, append([]*scheduler.Limit{m}, limits[len(limits)-both:]...))
+			}
+			lanes = append(lanes, l.Lane(scheduler.LaneConfig{Weight: 2, Reserve: float64(rng.IntN(2)) * 0.3}, ways...))
+			continue
+		}
 		for range rng.IntN(s.ways) + 1 {
 			var way []*scheduler.Limit
 			for _, i := range rng.Perm(s.limits)[:rng.IntN(s.limits)+1] {
@@ -116,6 +146,7 @@ func (s *schedule) run(deadlines []mono.Time, meant int) (late []refusal, went [
 	}
 	tickets := make([]scheduler.Ticket, len(s.come))
 	went = slices.Repeat([]mono.Time{limit.Never}, len(s.come))
+	s.asked = make([]mono.Time, len(s.come))
 	var open []int
 	verdict := func(now mono.Time, i int) {
 		switch t := &tickets[i]; t.State {
@@ -161,6 +192,7 @@ func (s *schedule) run(deadlines []mono.Time, meant int) (late []refusal, went [
 		}
 		for ; came < len(s.come) && s.come[came].at <= now; came++ {
 			a, t := &s.come[came], &tickets[came]
+			s.asked[came], _ = l.Ask(now, lanes[a.lane], &a.cost, &a.least)
 			*t = scheduler.Ticket{Cost: a.cost, Metered: true, Least: a.least, Place: a.place, Deadline: deadlines[came], Of: came}
 			if l.Enter(now, lanes[a.lane], t) != scheduler.Waiting {
 				verdict(now, came)
@@ -219,10 +251,47 @@ func TestLateIsNeverWrong(t *testing.T) {
 	}
 }
 
+// checkAsked plays the schedule. Ask is a bound of the instant at which each ticket goes.
+func (s *schedule) checkAsked() (foreseen int, err error) {
+	s.come = append(s.come, arrival{at: limit.AfterSettle - 1, deadline: limit.Never})
+	_, went := s.run(slices.Repeat([]mono.Time{limit.Never}, len(s.come)), len(s.come)-1)
+	for i, asked := range s.asked {
+		if went[i] < asked && asked < limit.AfterSettle {
+			return foreseen, fmt.Errorf("%d of lane %d came at %v, and Ask said %v: it went at %v", i, s.come[i].lane, s.come[i].at, asked, went[i])
+		}
+		if asked > s.come[i].at {
+			foreseen++
+		}
+	}
+	return foreseen, nil
+}
+
+// In a line for several keys with limits of different kinds, too, no ticket goes before the instant
+// that Ask foresees. Here all keys carry their parts of the line.
+func TestAskOfKeysIsABound(t *testing.T) {
+	foreseen := 0
+	eachSeed(t, 70, func(seed uint64) error {
+		for _, fill := range []int{0, 0, 1, 4} {
+			n, err := newKeys(seed*4+uint64(fill), fill).checkAsked()
+			if err != nil {
+				return fmt.Errorf("fill %d: %w", fill, err)
+			}
+			foreseen += n
+		}
+		return nil
+	})
+	if foreseen < 5000 {
+		t.Errorf("only %d waits were foreseen", foreseen)
+	}
+}
+
 func FuzzLate(f *testing.F) {
 	f.Add(uint64(1), uint8(0))
 	f.Fuzz(func(t *testing.T, seed uint64, fill uint8) {
 		if _, err := newSchedule(seed, int(fill%16)).check(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newKeys(seed, int(fill%16)).checkAsked(); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -122,8 +122,10 @@ func (t *Ticket) uses() *limit.Cost {
 	return &t.Cost
 }
 
-func (t *Ticket) before(u *Ticket) bool {
-	return t.Place < u.Place || t.Place == u.Place && t.seq < u.seq
+func (t *Ticket) before(u *Ticket) bool { return t.precedes(u.Place, u.seq) }
+
+func (t *Ticket) precedes(place mono.Time, seq int64) bool {
+	return t.Place < place || t.Place == place && t.seq < seq
 }
 
 // Pass is leave to send by all limits of a way. Settle it once.
@@ -300,6 +302,8 @@ func (l *Scheduler) Lane(c LaneConfig, ways ...[]*Limit) *Lane {
 	}
 	if len(ways) == 1 {
 		a.sole = a.ways[0]
+	} else {
+		a.common = a.shared()
 	}
 	a.join(c.Share)
 	for m := range a.distinct() {
