@@ -50,15 +50,15 @@ func ParseCounting(name string) (Counting, error) {
 	return 0, fmt.Errorf("tokens: no counting is called %q: want documented, reserved, sum, used, produced or input", name)
 }
 
-// Of replaces Documented by the Counting that the provider documents; any other Counting stays.
-// provider is the name of that Counting. If it is no such name, as "", the result is Sum, which
-// counts most.
-func (c Counting) Of(provider string) Counting {
-	if c != Documented {
+// Of replaces Documented by the Counting that the provider documents; any other Counting stays. If
+// that is not known, so Documented, too, the result is Sum, which counts most. ParseCounting reads
+// provider.Provider.Tokens.
+func (c Counting) Of(documented Counting) Counting {
+	switch {
+	case c != Documented:
 		return c
-	}
-	if c, err := ParseCounting(provider); err == nil && c != Documented {
-		return c
+	case documented != Documented:
+		return documented
 	}
 	return Sum
 }

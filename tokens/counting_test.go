@@ -65,16 +65,14 @@ func TestCounting(t *testing.T) {
 // larger reading.
 func TestCountingOfAProvider(t *testing.T) {
 	for _, c := range []struct {
-		count    tokens.Counting
-		provider string
-		want     tokens.Counting
+		count, documented, want tokens.Counting
 	}{
-		{tokens.Documented, "reserved", tokens.Reserved}, {tokens.Documented, "produced", tokens.Produced}, {tokens.Documented, "input", tokens.Input},
-		{tokens.Documented, "", tokens.Sum}, {tokens.Documented, "documented", tokens.Sum}, {tokens.Documented, "tokens", tokens.Sum},
-		{tokens.Used, "sum", tokens.Used}, {tokens.Sum, "", tokens.Sum},
+		{tokens.Documented, tokens.Reserved, tokens.Reserved}, {tokens.Documented, tokens.Produced, tokens.Produced},
+		{tokens.Documented, tokens.Input, tokens.Input}, {tokens.Documented, tokens.Documented, tokens.Sum},
+		{tokens.Used, tokens.Sum, tokens.Used}, {tokens.Sum, tokens.Documented, tokens.Sum},
 	} {
-		if got := c.count.Of(c.provider); got != c.want {
-			t.Errorf("%v of %q is %v, want %v", c.count, c.provider, got, c.want)
+		if got := c.count.Of(c.documented); got != c.want {
+			t.Errorf("%v of %v is %v, want %v", c.count, c.documented, got, c.want)
 		}
 	}
 }

@@ -77,12 +77,12 @@ func (n *node) learn(d provider.Dialect, h http.Header) {
 	}
 }
 
-// counts returns how the server counts tokens, in the form for tokens.Counting.Of.
-func (n *node) counts() string {
+// counts returns how the server counts tokens; tokens.Documented: it is not known.
+func (n *node) counts() (c tokens.Counting) {
 	if k := n.known.Load(); k != nil && k.sure {
-		return k.row.Tokens
+		c, _ = tokens.ParseCounting(k.row.Tokens)
 	}
-	return ""
+	return c
 }
 
 // Published returns, for Config.Limit, the limits that a provider publishes, by the name of a

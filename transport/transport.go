@@ -169,9 +169,9 @@ type Config struct {
 	// before it sends them. If nil, tokens are counted only where a Preset or the Limiter has limits of
 	// them, and neither Cost, Actual nor Charges is set: by an Estimator without a Vocabulary.
 	Tokens *tokens.Estimator
-	// Counting is how the server counts tokens against its limits. If zero, as the API's provider
-	// documents. OpenAI, and APIs in its format, count on arrival the most that a request may use,
-	// whatever it uses in the end. For a server that counts the tokens used, set tokens.Used: a call
+	// Counting is how the server counts tokens against its limits. If zero, as the provider of the
+	// host documents. At any other host it is tokens.Sum, since no server counts more: set
+	// tokens.Reserved for a server that counts as OpenAI does. For a server that counts the tokens used, set tokens.Used: a call
 	// counts with the usage in its answer, 109 for 9 of input and 100 of output. Any other server
 	// refuses some of what then goes.
 	Counting tokens.Counting

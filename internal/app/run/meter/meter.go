@@ -72,7 +72,8 @@ func New(c Config) (*Meter, error) {
 		c.LimitsOf = "anthropic"
 	}
 	row, _ := provider.LookupProvider(c.LimitsOf)
-	if c.Count = c.Count.Of(row.Tokens); c.Overrun != 0 && c.Count != tokens.Used && c.Count != tokens.Produced {
+	documented, _ := tokens.ParseCounting(row.Tokens)
+	if c.Count = c.Count.Of(documented); c.Overrun != 0 && c.Count != tokens.Used && c.Count != tokens.Produced {
 		return nil, fmt.Errorf("an estimate of the output helps only where the server counts the output that was used, not with %v",
 			c.Count)
 	}
