@@ -491,14 +491,17 @@ func (m *model) advance(to mono.Time) {
 			switch {
 			case q.cancel == next:
 				m.end(q.id, "canceled")
-			case q.deadline == next && turn > next && turn < limit.AfterSettle:
-				ready := m.readyOf(q.id)
-				if ready < turn || ready > max(turn, latest[q]) {
+			case q.deadline == next:
+				ready, first := m.readyOf(q.id), turn
+				if first <= next || first >= limit.AfterSettle { // an answer decides
+					first = 0
+				}
+				if ready < first || ready > max(first, latest[q]) {
 					m.t.Errorf("%v: request %d gives up, and could go at %v: the first goes at %v, and it at %v", m.now, q.id, ready, turn, latest[q])
 				}
-				m.end(q.id, fmt.Sprintf("deadline (ready %v)", time.Duration(ready)))
-			case q.deadline == next:
-				m.end(q.id, "deadline")
+				if m.end(q.id, "deadline"); ready > 0 {
+					m.end(q.id, fmt.Sprintf("deadline (ready %v)", time.Duration(ready)))
+				}
 			default:
 				return false
 			}

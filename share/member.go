@@ -236,6 +236,25 @@ func (m *Member) ready(now mono.Time, cost limit.Cost, free float64) mono.Time {
 	return m.instantLocked(now, at, p)
 }
 
+// ReadyAfter implements limit.Forecaster. It is not known.
+func (m *Member) ReadyAfter(mono.Time, limit.Cost, limit.Cost) mono.Time { return limit.Never }
+
+// NotBefore implements limit.Forecaster. All processes together send no more than the limit, so this one
+// does not either. While nothing is granted to anybody, nothing goes before that ends.
+func (m *Member) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.now()
+	at := m.node.NotBefore(p, n, ahead, cost)
+	if at >= limit.AfterSettle {
+		return at
+	}
+	if r := m.node.Ready(p, cost); r >= limit.AfterSettle {
+		at = max(at, m.news.until)
+	}
+	return now.Add(max(at.Sub(p), 0))
+}
+
 // Room returns when the whole limit will have room for a cost, as far as this process knows. Other processes may take the
 // room first. limit.AfterSettle means that it is not known. It changes nothing, and is for people: Ready decides.
 func (m *Member) Room(now mono.Time, cost limit.Cost) mono.Time {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +77,7 @@ func between(n, least, most float64) error {
 type Node struct {
 	config Config
 	fresh  limit.Limiter // as of the last turn; knows costs that never go
+	empty  limit.Limiter // nothing counts in it, for NotBefore
 	says   string        // the limiter's configuration, when the node was made
 
 	last   mono.Time // the last change
@@ -160,7 +162,7 @@ func New(c Config) *Node {
 	if c.ofPlaces() {
 		s = &places{mark: mono.Min, most: [2]int64{math.MaxInt64, math.MaxInt64}}
 	}
-	n := &Node{config: c, fresh: c.New(), places: s, last: mono.Min, until: mono.Min, began: mono.Min, since: mono.Max}
+	n := &Node{config: c, fresh: c.New(), empty: c.New(), places: s, last: mono.Min, until: mono.Min, began: mono.Min, since: mono.Max}
 	n.says = limit.Configuration(configured(n.fresh))
 	n.pace.reset()
 	n.grain = max(limit.Span(n.fresh)/2000, 1)
@@ -267,6 +269,25 @@ func (n *Node) Close() {
 
 // In reports whether the node is in the book, as far as it knows, or has anything to report.
 func (n *Node) In() bool { return n.in || n.holds() != (limit.Cost{}) || len(n.changes) > 0 }
+
+// NotBefore returns an instant before which a cost behind n others with the cost ahead cannot go,
+// since all nodes together send no more than the limit. Other nodes may give back what they hold, so
+// nothing that counts now is foreseen. Nothing is known before the first turn, or once the limit was
+// changed for all nodes.
+func (n *Node) NotBefore(p mono.Time, k int, ahead, cost limit.Cost) mono.Time {
+	p = max(p, n.last)
+	rules, _ := limit.Rules(n.empty)
+	if now, _ := limit.Rules(n.fresh); !n.bounds.known || !slices.Equal(rules, now) {
+		return p
+	}
+	_, hi := n.bounds.by(p)
+	now := p.Add(hi)
+	at := limit.NotBefore(n.empty, now, k, ahead, cost)
+	if at >= limit.AfterSettle {
+		return at
+	}
+	return p.Add(at.Sub(now) - at.Sub(now)/drift)
+}
 
 // Room returns when the limit will have room for a cost, as far as the node knows since its last turn. Others may take
 // the room first. limit.AfterSettle means that the node does not know.

@@ -231,9 +231,12 @@ func (l *Scheduler) Ask(now mono.Time, a *Lane, cost, least *limit.Cost) (at mon
 	if _, turn := a.At(); turn >= limit.AfterSettle { // only an answer can change that
 		at = max(at, limit.AfterSettle)
 	}
-	if at < limit.AfterSettle {
+	if at < limit.Never {
 		l.asker.Cost = *cost
-		at = l.soonest(now, a, &l.asker, a.count, &a.least)
+		// Although an answer decides, the line may be too long for any answer.
+		if bound := l.soonest(now, a, &l.asker, a.count, &a.least); at < limit.AfterSettle || bound > now {
+			at = bound
+		}
 	}
 	return at, a.count
 }

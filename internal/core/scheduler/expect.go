@@ -30,12 +30,12 @@ func (l *Scheduler) ExpectOf(now mono.Time, a *Lane, t *Ticket) (at mono.Time, a
 // limit.AfterSettle or limit.Never no instant is known.
 func (l *Scheduler) TurnOf(now mono.Time, t *Ticket) mono.Time {
 	now = max(now, l.last)
-	_, turn := t.lane.At()
-	if turn >= limit.AfterSettle {
-		return turn
-	}
 	n, ahead := t.lane.aheadOf(t.Place, t.seq)
-	return max(turn, l.soonest(now, t.lane, t, n, ahead))
+	at := l.soonest(now, t.lane, t, n, ahead)
+	if _, turn := t.lane.At(); turn < limit.AfterSettle || at <= now {
+		at = max(at, turn)
+	}
+	return at
 }
 
 func (l *Scheduler) expect(now mono.Time, a *Lane, of *Ticket, place mono.Time) (at mono.Time, ahead int) {
