@@ -272,6 +272,7 @@ func (s *snapshot) limitLocked(now mono.Time, j *Group, m *Limit) {
 	for i := range s.usage {
 		l := observe.LimitOf(&s.usage[i])
 		l.Whose, l.PausedUntil, l.Why = m.whose, pause.Until, pause.Why
+		l.StoredIn(m.limit.Limiter)
 		cost := limit.One
 		cost[s.usage[i].Unit] = 1
 		switch at := m.limit.Limiter.Ready(now, cost); {

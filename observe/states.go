@@ -73,7 +73,19 @@ type LimitState struct {
 	// WaitingReserve is how many of those wait only because their lane leaves a part of the limit free:
 	// see paceline.ClassConfig.Reserve. One more of another lane may go at Next.
 	WaitingReserve int `json:"waiting_reserve,omitempty"`
+	// Store, of a limit in a store that processes share, is one of the constants that begin with Store.
+	// StoreWhy is its reason in words.
+	Store    string `json:"store,omitempty"`
+	StoreWhy string `json:"store_why,omitempty"`
 }
+
+// States of a limit that processes share in a store: see share.Member.
+const (
+	StoreOK      = "ok"
+	StoreQuiet   = "quiet"   // nothing is granted to anybody for a while
+	StoreAway    = "away"    // the store cannot be reached, or does not answer rightly
+	StoreRefused = "refused" // the store has another limit under this name, or the state of another version
+)
 
 // LimitOf returns the LimitState of a limiter's usage. The caller fills in Whose, Next, the pause
 // and Waiting.
@@ -93,6 +105,22 @@ func LimitOf(u *limit.Usage) LimitState {
 	// than the ceiling counts as all of it.
 	l.Share = min(l.Share, 1)
 	return l
+}
+
+// StoredIn fills in Store and StoreWhy if a part of the limiter is in a store. Of several such parts, one
+// that is not served counts.
+func (l *LimitState) StoredIn(of limit.Limiter) {
+	limit.Ask(of, func(part interface {
+		Stored() (state string, why error)
+	}) {
+		state, why := part.Stored()
+		if l.Store != "" && state == StoreOK {
+			return
+		}
+		if l.Store, l.StoreWhy = state, ""; why != nil {
+			l.StoreWhy = why.Error()
+		}
+	})
 }
 
 // ClientState is one client. A Gate or a Pool is one client. In a Group, all lanes with the same

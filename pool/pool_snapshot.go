@@ -216,6 +216,7 @@ func (p *Pool) Stats() observe.Stats {
 func (p *Pool) limitLocked(now mono.Time, i int, u *limit.Usage, key *observe.KeyState) observe.LimitState {
 	l := observe.LimitOf(u)
 	l.Key, l.PausedUntil, l.Why = key.Name, key.Until, key.Why
+	l.StoredIn(p.config.Keys[i].Limiter)
 	cost := limit.One
 	cost[u.Unit] = 1
 	switch at, _ := p.dispatcher.Explain(now, i, cost); {

@@ -69,6 +69,7 @@ type Member struct {
 	planned mono.Time                    // the next turn, as far as the goroutine knows
 	again   func()                       // makes the driver ask again
 	waiting func() (n int, free float64) // how many requests wait in the driver; nil: unknown
+	fails   bool                         // see FailRefused
 	closing bool
 	ended   chan struct{} // closed when the goroutine has ended; nil: there is none
 	note    func(kind, text string)
@@ -229,6 +230,9 @@ func (m *Member) ready(now mono.Time, cost limit.Cost, free float64) mono.Time {
 	m.node.Asked(cost, free)
 	m.replanLocked()
 	if at == limit.AfterSettle {
+		if m.fails && m.refusedLocked() {
+			return limit.Never
+		}
 		if at = m.news.until; at <= p {
 			return limit.AfterSettle
 		}
@@ -389,6 +393,34 @@ func (m *Member) SetLimit(f func(l limit.Limiter, now mono.Time) error) error {
 	return nil
 }
 
+// FailRefused makes Ready return limit.Never while the store has another limit under the Name, or a
+// state of another version, and nothing is granted. So requests fail at once, and do not wait for
+// somebody to see to that. Each of them makes the Member ask the store again. A transport calls it.
+func (m *Member) FailRefused() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fails = true
+}
+
+// refusedLocked reports whether the store has a state that this process cannot use.
+func (m *Member) refusedLocked() bool { return m.news.err != nil && !node.Away(m.news.err) }
+
+// Stored returns how the store serves this process: a constant of package observe that begins with Store,
+// and why, as Err does.
+func (m *Member) Stored() (state string, why error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.news.err == nil && m.news.until > m.now():
+		return observe.StoreQuiet, m.node.View().Quiet.Why
+	case m.news.err == nil:
+		return observe.StoreOK, nil
+	case m.refusedLocked():
+		return observe.StoreRefused, m.news.err
+	}
+	return observe.StoreAway, m.news.err
+}
+
 // Err returns why nothing is fetched: the last turn's error. After a turn that was put it returns
 // why nothing is granted for a while, for instance since the store has lost or damaged its state.
 // Otherwise it is nil.
@@ -547,9 +579,11 @@ func (m *Member) turn(ctx context.Context) error {
 		tell = m.news.tell(&m.config, m.note)
 	}
 	again := m.again
+	// With Split the process may go on by its part. With FailRefused those that wait fail now.
+	changed := err == nil || m.config.Fallback == Split || m.fails && m.refusedLocked()
 	m.mu.Unlock()
 	tell()
-	if again != nil && (err == nil || m.config.Fallback == Split) { // with Split the process may go on by its part
+	if again != nil && changed {
 		again()
 	}
 	return err

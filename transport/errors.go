@@ -138,6 +138,8 @@ func (e *Error) Error() string {
 		s += fmt.Sprintf(": %s; the request waits for %s at most", e.cause, text.Span(e.MaxWait))
 	case e.cause != "" && errors.Is(e.Err, paceline.ErrDeadline):
 		s += fmt.Sprintf(": %s; its deadline comes first", e.cause)
+	case e.cause != "" && errors.Is(e.Err, paceline.ErrNever):
+		s += ": " + e.cause
 	case e.Size > 0:
 		s += fmt.Sprintf(": a cost of %d %v never fits the limit of %d", e.Size, e.Unit, e.Limit)
 		if e.Name != "" && e.Name != e.Unit.String() {

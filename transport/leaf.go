@@ -239,7 +239,9 @@ func (t *Transport) shareOf(p Partition, made func() limit.Limiter) limit.Limite
 	if own == nil || t.config.Share == nil {
 		return own
 	}
-	return t.config.Share(p, made)
+	shared := t.config.Share(p, made)
+	limit.Ask(shared, func(m interface{ FailRefused() }) { m.FailRefused() })
+	return shared
 }
 
 // lanes returns the configuration of its lanes.

@@ -85,7 +85,8 @@ type Config struct {
 	// Share, if not nil, replaces the limits of a partition, and those of a client alone. made
 	// makes the limits that would hold, new ones at each call. Share returns the limiter to use:
 	// for example a share.Member of limits that other processes share. Share is called under the
-	// Transport's lock. Fill must be 0 if the result does not foresee.
+	// Transport's lock. With share.Members, Fill must be 0. While the store has another limit, requests
+	// fail at once with both limits (share.Member.FailRefused).
 	Share func(p Partition, made func() limit.Limiter) limit.Limiter
 	// Adopt receives the limits that the server states for a partition with a limiter of Limit,
 	// whenever they change. It is called under the limiter's lock, so it may change the limiter:

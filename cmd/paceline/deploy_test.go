@@ -98,7 +98,7 @@ func TestDeployedScrape(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), promtool, "check", "config", filepath.Join(dir, "prometheus.yml")).CombinedOutput(); err != nil || !strings.Contains(string(out), "12 rules found") {
+	if out, err := exec.CommandContext(t.Context(), promtool, "check", "config", filepath.Join(dir, "prometheus.yml")).CombinedOutput(); err != nil || !strings.Contains(string(out), "13 rules found") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -151,6 +151,11 @@ func (c *collection) limit(l *observe.LimitState, is []string) {
 	c.gauge(limitCeiling, float64(l.Allowed), is...)
 	c.gauge(limitShare, l.Share, is...)
 	c.gauge(limitWaiting, float64(l.Waiting), is...)
+	for _, state := range [...]string{observe.StoreOK, observe.StoreQuiet, observe.StoreAway, observe.StoreRefused} {
+		if l.Store != "" {
+			c.gauge(shareState, map[bool]float64{true: 1}[l.Store == state], append(slices.Clip(is), state)...)
+		}
+	}
 	if l.Window > 0 || l.Total > 0 { // a limit in flight adds up nothing
 		c.count(limitCounted, float64(l.Total), is...)
 	}

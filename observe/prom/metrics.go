@@ -2,6 +2,7 @@ package prom
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -103,6 +104,7 @@ var (
 		limitLabels...)
 	limitCounted = desc("limit_counted_total", "What was counted by a limit and is settled.", limitLabels...)
 	limitWaiting = desc("limit_waiting", "Requests in line that wait for this limit.", limitLabels...)
+	shareState   = desc("share_state", "1 for the state that a limit in a store is in.", append(slices.Clip(limitLabels), "state")...)
 
 	pauses   = desc("pauses_total", "Pauses that refusals began.", "source")
 	paused   = desc("paused_seconds", "For how much longer somebody stays away.", pauseLabels...)
@@ -117,7 +119,7 @@ var (
 	everything = []*prometheus.Desc{
 		requests, sent, resent, waiting, inFlight, longestWait, lastGoes, waits, tokens, money, limitUsed, limitCeiling,
 		limitRate, limitFits, limitWindow,
-		limitShare, limitCounted, limitWaiting, pauses, paused, hostDown, keyState, upstream, frozen, frozenUsed, frozenMost, noRoom,
+		limitShare, limitCounted, limitWaiting, shareState, pauses, paused, hostDown, keyState, upstream, frozen, frozenUsed, frozenMost, noRoom,
 	}
 )
 

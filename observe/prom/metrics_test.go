@@ -68,7 +68,7 @@ func TestSeries(t *testing.T) {
 	_, got := scrape(t, &fixed{
 		Name: "s", At: now, Resent: 3, Pauses: 2, Bounds: []time.Duration{time.Second, 2 * time.Second},
 		Limits: []observe.LimitState{{
-			Whose: observe.Whose{Host: "h", Key: "k", Model: "m"}, Name: "requests", Unit: "requests", Used: 5, Allowed: 10, Window: time.Minute, PerWindow: 10, Total: 70, Share: 0.4, Waiting: 2, Fits: 8,
+			Whose: observe.Whose{Host: "h", Key: "k", Model: "m"}, Name: "requests", Unit: "requests", Used: 5, Allowed: 10, Window: time.Minute, PerWindow: 10, Total: 70, Share: 0.4, Waiting: 2, Fits: 8, Store: observe.StoreAway,
 		}, {Name: "concurrency", Unit: "in flight", Used: 1, Allowed: 4}},
 		Clients: []observe.ClientState{{Name: "c", Waiting: 2, InFlight: 1, LongestWait: 1500 * time.Millisecond, LastGoes: now.Add(75 * time.Second), Counts: observe.Counts{
 			Sent: 9, Accepted: 4, Limited: 1, Failed: 2, Unknown: 1, Never: 6, Late: 7, Full: 8, Cancelled: 11, Used: observe.Amounts{Input: 100, Output: 20, Tokens: 120, Money: 1_500_000},
@@ -91,6 +91,7 @@ func TestSeries(t *testing.T) {
 		`paceline_tokens_total{client="c",kind="input",source="s"}`: 100, `paceline_tokens_total{client="c",kind="output",source="s"}`: 20,
 		`paceline_tokens_total{client="c",kind="other",source="s"}`: 0, `paceline_money_total{client="c",source="s"}`: 1.5,
 		`paceline_limit_used{` + limit + `}`: 5, `paceline_limit_ceiling{` + limit + `}`: 10, `paceline_limit_per_window{` + limit + `}`: 10, `paceline_limit_fits{` + limit + `}`: 8,
+		`paceline_share_state{` + strings.Replace(limit, "unit=", `state="away",unit=`, 1) + `}`: 1, `paceline_share_state{` + strings.Replace(limit, "unit=", `state="ok",unit=`, 1) + `}`: 0,
 		`paceline_limit_window_seconds{` + limit + `}`: 60, `paceline_limit_share{` + limit + `}`: 0.4, `paceline_limit_counted_total{` + limit + `}`: 70, `paceline_limit_waiting{` + limit + `}`: 2,
 		`paceline_limit_used{client="",host="",key="",limit="concurrency",model="",route="",source="s",unit="in flight",window=""}`: 1,
 		`paceline_paused_seconds{client="",host="h",key="k",model="",route="",source="s"}`:                                          90,

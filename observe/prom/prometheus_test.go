@@ -148,7 +148,7 @@ func TestPrometheusScrapes(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	if len(groups.Data.Groups) != 1 || len(groups.Data.Groups[0].Rules) != 12 {
+	if len(groups.Data.Groups) != 1 || len(groups.Data.Groups[0].Rules) != 13 {
 		t.Fatalf("%+v", groups)
 	}
 	for _, r := range groups.Data.Groups[0].Rules {
