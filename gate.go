@@ -79,8 +79,8 @@ type GateConfig struct {
 	// Limiter must be able to foresee (limit.Foresees). If zero, the order is strictly first come,
 	// first served.
 	Fill int
-	// Logger gets a line at level info when the first in line has to wait for more than 5 ms. An
-	// example is "requests: 3 waiting, next in 4.5 s". The attributes are limit, waiting, next,
+	// Logger gets a line when the first in line has to wait: at level debug for more than 5 ms, and
+	// at level info for 10 s or more. An example is "requests: 3 waiting, next in 45.0 s". The attributes are limit, waiting, next,
 	// round and rule. The rule distinguishes limits of one name: "20 requests per 1s". A lane with several
 	// ways, such as keys, waits for the one that is ready first; ways is their number.
 	// A new instant at which the first may go begins a round, and the attribute is its number.

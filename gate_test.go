@@ -413,27 +413,27 @@ func TestWaitErrors(t *testing.T) {
 			}
 			return e
 		}
-		wait(bg, 25, "paceline: cost 1 request + 25 weight is larger than the limit of 10 weight")
+		wait(bg, 25, "paceline: cost 25 weight is larger than the limit of 10 weight")
 		(<-waiting(bg, g, weight(0, 10))).p.Settle(accepted)
 		line := waiting(bg, g, weight(1, 10))
 
 		soon, cancel := context.WithTimeout(bg, 400*ms)
 		defer cancel()
-		e := wait(soon, 2, "paceline: cost 1 request + 2 weight could go 1.6s after the deadline at the earliest, with 1 ahead when it came")
+		e := wait(soon, 2, "paceline: cost 2 weight could go 1.6s after the deadline at the earliest, with 1 ahead when it came")
 		if d := time.Until(e.Ready); d != 2*time.Second || time.Until(e.Deadline) != 400*ms || e.Waited != 0 || e.Ahead != 1 {
 			t.Errorf("%+v", e)
 		}
 		p := (<-line).p
 		soon, cancel = context.WithTimeout(bg, 400*ms)
 		defer cancel()
-		e = wait(soon, 2, "paceline: cost 1 request + 2 weight could go 600ms after the deadline at the earliest")
+		e = wait(soon, 2, "paceline: cost 2 weight could go 600ms after the deadline at the earliest")
 		if e.Waited != 0 {
 			t.Errorf("%+v", e)
 		}
 		inFlight := g
 		g = paceline.NewGate(concurrency(t, 1)) // at an unknown instant
 		one, _, _ := g.TryWait(limit.One)
-		e = wait(soon, 2, "paceline: cost 1 request + 2 weight had no turn before the deadline, after 400ms in line")
+		e = wait(soon, 2, "paceline: cost 1 request had no turn before the deadline, after 400ms in line")
 		one.Settle(accepted)
 		g = inFlight
 		if e.Waited != 400*ms || !e.Ready.IsZero() || !e.Timeout() {
@@ -442,7 +442,7 @@ func TestWaitErrors(t *testing.T) {
 		sulk := errors.New("the user left")
 		given, giveUp := context.WithCancelCause(bg)
 		time.AfterFunc(200*ms, func() { giveUp(sulk) })
-		e = wait(given, 2, "paceline: cost 1 request + 2 weight had no turn: context canceled (the user left), after 200ms in line")
+		e = wait(given, 2, "paceline: cost 2 weight had no turn: context canceled (the user left), after 200ms in line")
 		if !errors.Is(e, sulk) || !errors.Is(e, context.Canceled) || errors.Is(e, paceline.ErrDeadline) || e.Timeout() {
 			t.Errorf("%+v", e)
 		}

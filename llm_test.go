@@ -354,5 +354,5 @@ func ExampleGate_tokens() {
 
 	_, err = gate.Wait(context.Background(), limit.Cost{limit.Requests: 1, limit.Tokens: 30_001})
 	fmt.Println(err)
-	// Output: paceline: cost 1 request + 30001 tokens is larger than the limit of 30000 tokens
+	// Output: paceline: cost 30001 tokens is larger than the limit of 30000 tokens
 }

@@ -140,7 +140,7 @@ func (n *notice) tell(ctx context.Context) {
 	if u := n.unsettled; u.permits > 0 {
 		n.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("%s: %d waiting, %v", n.limit, n.waiting, u), limit, waiting,
 			slog.Int("unsettled", u.permits), slog.Duration("oldest", u.oldest))
-	} else if n.log.Enabled(ctx, slog.LevelInfo) {
+	} else if level := n.level(); n.log.Enabled(ctx, level) {
 		attrs := []slog.Attr{limit, waiting, slog.Duration("next", n.next), slog.Uint64("round", n.round)}
 		if n.rule != "" {
 			attrs = append(attrs, slog.String("rule", n.rule))
@@ -148,8 +148,16 @@ func (n *notice) tell(ctx context.Context) {
 		if n.ways > 1 {
 			attrs = append(attrs, slog.Int("ways", n.ways))
 		}
-		n.log.LogAttrs(ctx, slog.LevelInfo, n.String(), attrs...)
+		n.log.LogAttrs(ctx, level, n.String(), attrs...)
 	}
+}
+
+// level is that of a wait: short ones are what a limit makes of ordinary load.
+func (n *notice) level() slog.Level {
+	if n.next < quiet {
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
 }
 
 func (n *notice) String() string {

@@ -178,8 +178,19 @@ func (e *WaitError) ended(ctx context.Context) {
 	}
 }
 
+// counted returns the part of the cost that Rule counts. Of a request to a language model, all of it
+// would name its tokens twice: as input, as output, and as both.
+func (e *WaitError) counted() limit.Cost {
+	if n := e.Cost[e.Rule.Unit]; e.Rule.N > 0 && n > 0 {
+		var c limit.Cost
+		c[e.Rule.Unit] = n
+		return c
+	}
+	return e.Cost
+}
+
 func (e *WaitError) Error() string {
-	s := "paceline: cost " + e.Cost.String()
+	s := "paceline: cost " + e.counted().String()
 	switch {
 	case e.Cost.Negative():
 		s += " is negative"

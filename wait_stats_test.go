@@ -289,7 +289,7 @@ type lines struct {
 	use func()
 }
 
-func (l *lines) Enabled(_ context.Context, at slog.Level) bool { return at >= slog.LevelInfo }
+func (l *lines) Enabled(_ context.Context, at slog.Level) bool { return at >= slog.LevelDebug }
 func (l *lines) WithAttrs([]slog.Attr) slog.Handler            { return l }
 func (l *lines) WithGroup(string) slog.Handler                 { return l }
 func (l *lines) Handle(_ context.Context, r slog.Record) error {

@@ -296,7 +296,7 @@ func TestWaitsOfDeniedRequestsAreNotAFlood(t *testing.T) {
 		var log strings.Builder
 		b := newKeyed()
 		tr := mustNew(t, transport.Config{Base: b, Keys: keys(t, 5, "a", "b"),
-			Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 		do(t, tr, get(t, "http://a.test/"))
 		b.answers["a"], b.answers["b"] = always(403, ""), always(403, "")
 		var all sync.WaitGroup

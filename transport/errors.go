@@ -108,11 +108,20 @@ func (e *Error) in() string {
 	return "in " + text.Span(max(e.Ready.Sub(e.failed), 0))
 }
 
+// ourNames has words for the names of limits that are no limiter of the configuration.
+var ourNames = map[string]string{
+	"hint":      "what the server's own header leaves",
+	"trial":     "the answer to the first request",
+	"beginning": "after an outage or a refusal requests go one by one, and each answer lets two more go",
+}
+
 // of names the limit in parentheses.
 func (e *Error) of() string {
-	switch number := e.rule.String(); {
+	switch number, plain := e.rule.String(), ourNames[e.Name]; {
 	case e.Name == "":
 		return ""
+	case plain != "" && e.rule.N == 0:
+		return " (" + plain + ")"
 	case e.Name == number || e.rule.Name != e.Name:
 		return " (" + e.Name + ")"
 	case e.Name == e.Unit.String():

@@ -87,6 +87,25 @@ func TestBeginningEnds(t *testing.T) {
 	}
 }
 
+// restless is a limiter with a clock of its own, as a Member over a store has: it never says the same twice.
+type restless struct {
+	limit.Limiter
+	asked mono.Time
+}
+
+func (r *restless) Ready(now mono.Time, _ limit.Cost) mono.Time {
+	r.asked++
+	return now + 1000 - r.asked
+}
+
+// Its name stands for a wait that it causes, and not that of a slow beginning.
+func TestExplainsARestlessLimiter(t *testing.T) {
+	g := plain(stack.Config{Limiter: &restless{Limiter: limit.MustRolling(1, time.Second)}})
+	if _, b := g.Explain(0, limit.One); b.Name == "beginning" {
+		t.Errorf("it waits for %q", b.Name)
+	}
+}
+
 // A slow beginning keeps all away until an answer comes, also where the first is on trial, and is
 // named then.
 func TestExplainsTheLatest(t *testing.T) {

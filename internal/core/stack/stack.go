@@ -385,10 +385,11 @@ func (g *Stack) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Tim
 // "trial" is the answer to the first request, and "beginning" a slow beginning.
 func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Rule) {
 	now = max(now, g.last)
-	at := g.Ready(now, cost)
+	at, rule := g.Ready(now, cost), limit.Rule{Name: "limit"}
 	if g.under != nil {
-		if under, b := limit.Explain(g.under, now, cost); under == at {
-			return at, b
+		var under mono.Time
+		if under, rule = limit.Explain(g.under, now, cost); under == at {
+			return at, rule
 		}
 	}
 	switch {
@@ -400,8 +401,10 @@ func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Rule) 
 		return at, limit.Rule{Name: "hint"}
 	case g.trial.on() && g.trial.ready(now, false) == at:
 		return at, limit.Rule{Name: "trial"}
+	case g.begin.Full(0):
+		return at, limit.Rule{Name: "beginning"}
 	}
-	return at, limit.Rule{Name: "beginning"}
+	return at, rule // the limiter has a clock of its own, as over a store, and said something else meanwhile
 }
 
 // arriving returns the part of a cost that is compared with the server's hints.
