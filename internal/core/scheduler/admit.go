@@ -159,15 +159,17 @@ func (l *Scheduler) late(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.
 // not foresee may make room earlier. So may a ticket of another lane that moves on to wait at
 // another limit.
 func (l *Scheduler) soonest(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) mono.Time {
-	at, k, some := limit.Never, n, *ahead
+	at, k := limit.Never, n
 	if a.fill > 0 && n > 0 {
-		k = a.surelyBefore(n, &some)
+		l.spreads.ahead = *ahead
+		ahead = &l.spreads.ahead
+		k = a.surelyBefore(n, ahead)
 	}
 	for _, w := range a.ways {
-		at = min(at, l.bound(now, w, w.Cost(t), k, &some))
+		at = min(at, l.bound(now, w, w.Cost(t), k, ahead))
 	}
 	if a.sole == nil && k > 0 {
-		at = max(at, l.spread(now, a, t, k, &some))
+		at = max(at, l.spread(now, a, t, k, ahead))
 	}
 	// Only the next Fill tickets may pass the first, and only until it was passed Fill times.
 	h := a.ends[0].head
@@ -176,7 +178,7 @@ func (l *Scheduler) soonest(now mono.Time, a *Lane, t *Ticket, n int, ahead *lim
 	}
 	turn := limit.Never
 	for _, w := range a.ways {
-		turn = min(turn, l.bound(now, w, w.Cost(h), 0, new(limit.Cost)))
+		turn = min(turn, l.bound(now, w, w.Cost(h), 0, &noCost))
 	}
 	return max(at, turn)
 }
@@ -197,22 +199,14 @@ func within(a, b *limit.Cost) bool {
 // bound returns an instant before which cost cannot go by w, behind n tickets with the least use
 // ahead. Requests in flight, too, count with their least use only.
 func (l *Scheduler) bound(now mono.Time, w *Way, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
-	at := now
-	for _, m := range w.limits {
-		if w.lane.sole != nil || slices.Contains(w.lane.common, m) {
-			at = max(at, m.notBefore(now, cost, n, ahead))
-		} else { // the tickets before it may go other ways
-			at = max(at, m.notBefore(now, cost, 0, new(limit.Cost)))
-		}
+	if w.lane.sole != nil {
+		return notBefore(now, w.limits, cost, n, ahead)
 	}
-	return at
+	at := notBefore(now, w.limits, cost, 0, &noCost) // the tickets before it may go other ways
+	return max(at, notBefore(now, w.lane.common, cost, n, ahead))
 }
 
-func (m *Limit) notBefore(now mono.Time, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
-	some := *ahead
-	less(&some, &m.spare)
-	return limit.NotBefore(m.Limiter, now, n, some, *cost)
-}
+var noCost limit.Cost
 
 // Ask returns an instant before which cost, if it came now, could not go behind the waiting tickets
 // of the lane, and their number. At limit.AfterSettle or limit.Never no such instant is known. It
@@ -572,7 +566,7 @@ func (l *Scheduler) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) boo
 	if at >= limit.AfterSettle || at <= t.Deadline {
 		return false
 	}
-	b := l.bound(now, w, w.Cost(t), 0, new(limit.Cost))
+	b := l.bound(now, w, w.Cost(t), 0, &noCost)
 	if b <= t.Deadline || b >= limit.AfterSettle {
 		return false
 	}

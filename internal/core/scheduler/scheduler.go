@@ -46,7 +46,8 @@ type Scheduler struct {
 	records      records
 	ending       *record             // what Settle is about, meanwhile
 	joined       map[uint64][]joined // by the Number of an open pass: see Join
-	asker        Ticket              // for Try; its Least is for Lane.ahead
+	spreads      spreading
+	asker        Ticket // for Try; its Least is for Lane.ahead
 }
 
 // New returns a Scheduler without limits or lanes.

@@ -34,31 +34,31 @@ func (a *Lane) surelyBefore(n int, ahead *limit.Cost) int {
 // The bound is largest if all ways are done at one time. So each round gives each way a part by the
 // time that it took for its part of the round before.
 func (l *Scheduler) spread(now mono.Time, a *Lane, t *Ticket, n int, ahead *limit.Cost) mono.Time {
-	all, smallest, largest := *ahead, a.smallest, a.largest
-	more(&all, t.uses())
-	extend(t, &smallest, &largest)
-	var few [8]float64
-	parts, at := few[:0], now
+	s := &l.spreads
+	s.all, s.smallest, s.largest = *ahead, a.smallest, a.largest
+	more(&s.all, t.uses())
+	extend(t, &s.smallest, &s.largest)
+	s.parts = s.parts[:0]
 	for range a.ways {
-		parts = append(parts, 1/float64(len(a.ways)))
+		s.parts = append(s.parts, 1/float64(len(a.ways)))
 	}
+	at := now
 	for range rounds {
-		var first [len(all) + 1]mono.Time // of all ways: by number, then by the amount of each unit
-		for i := range first {
-			first[i] = limit.Never
+		for i := range s.first {
+			s.first[i] = limit.Never
 		}
 		last, sum := now, 0.0
 		for i, w := range a.ways {
-			goes := w.carries(now, n, parts[i], &all, &smallest, &largest, &first)
-			parts[i] /= float64(goes) - float64(now) + 1
-			sum += parts[i]
+			goes := s.carries(now, w, n, s.parts[i])
+			s.parts[i] /= float64(goes) - float64(now) + 1
+			sum += s.parts[i]
 			last = max(last, goes)
 		}
-		for i := range parts {
-			parts[i] /= sum
+		for i := range s.parts {
+			s.parts[i] /= sum
 		}
 		soonest := now
-		for _, goes := range first {
+		for _, goes := range s.first {
 			if goes < limit.Never {
 				soonest = max(soonest, goes)
 			}
@@ -71,39 +71,46 @@ func (l *Scheduler) spread(now mono.Time, a *Lane, t *Ticket, n int, ahead *limi
 	return at
 }
 
-// carries returns when the way can have carried its part of n + 1 tickets that use all together, and
-// makes first include the instants of which that is the last.
-func (w *Way) carries(now mono.Time, n int, part float64, all, smallest, largest *limit.Cost,
-	first *[len(limit.Cost{}) + 1]mono.Time) (goes mono.Time) {
+// spreading is the memory of spread. On the stack of each request in line it would be too much.
+type spreading struct {
+	parts                                  []float64                        // of each way; 1 in all
+	first                                  [len(limit.Cost{}) + 1]mono.Time // of all ways: by number, then by the amount of each unit
+	ahead, all, smallest, largest, carried limit.Cost
+}
+
+// carries returns when the way can have carried its part of n + 1 tickets that use s.all together, and
+// makes s.first include the instants of which that is the last.
+func (s *spreading) carries(now mono.Time, w *Way, n int, part float64) (goes mono.Time) {
 	k := int64(part * float64(n))
-	var before limit.Cost
-	for u, least := range smallest {
-		before[u] = k * least
+	for u, least := range s.smallest {
+		s.carried[u] = k * least
 	}
-	goes = w.notBefore(now, smallest, int(k), &before)
-	first[0] = min(first[0], goes)
-	for u, most := range largest {
-		if most == smallest[u] {
+	goes = notBefore(now, w.limits, &s.smallest, int(k), &s.carried)
+	s.first[0] = min(s.first[0], goes)
+	for u, most := range s.largest {
+		if most == s.smallest[u] {
 			continue
 		}
-		before = limit.Cost{}
-		if before[u] = int64(part*(1-1e-9)*float64(all[u])) - most; before[u] <= 0 {
-			first[u+1] = now
+		s.carried = limit.Cost{}
+		if s.carried[u] = int64(part*(1-1e-9)*float64(s.all[u])) - most; s.carried[u] <= 0 {
+			s.first[u+1] = now
 			continue
 		}
-		at := w.notBefore(now, smallest, 1, &before)
-		first[u+1] = min(first[u+1], at)
+		at := notBefore(now, w.limits, &s.smallest, 1, &s.carried)
+		s.first[u+1] = min(s.first[u+1], at)
 		goes = max(goes, at)
 	}
 	return goes
 }
 
-// notBefore returns an instant before which cost cannot go by the way, if n tickets with the least
-// use ahead go by it before.
-func (w *Way) notBefore(now mono.Time, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
+// notBefore returns an instant before which cost cannot go at all of the limits, if n tickets
+// with the least use ahead go there before.
+func notBefore(now mono.Time, limits []*Limit, cost *limit.Cost, n int, ahead *limit.Cost) mono.Time {
 	at := now
-	for _, m := range w.limits {
-		at = max(at, m.notBefore(now, cost, n, ahead))
+	for _, m := range limits {
+		some := *ahead
+		less(&some, &m.spare)
+		at = max(at, limit.NotBefore(m.Limiter, now, n, some, *cost))
 	}
 	return at
 }
