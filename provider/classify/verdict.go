@@ -124,11 +124,8 @@ type Verdict struct {
 	// Invalid means that no later attempt may be made, with this or another key. The result would
 	// be the same, the request may have been processed, or the server forbids it.
 	Invalid bool
-	// Banned means that the key was refused for good; another key may do better. Out is then its state, a
-	// constant of package observe: a ban may end, a key without credit needs money, and one that is denied has
-	// to be replaced.
+	// Banned means that the key was refused for good; another key may do better. Out is its state.
 	Banned bool
-	Out    string
 	// Doubt means that the server may have processed the request, though no whole answer shows it.
 	// Another attempt may be a repeat. The verdict says so whatever the request is: see Again.
 	Doubt bool
@@ -136,6 +133,9 @@ type Verdict struct {
 	// Status and Err are those of the Evidence.
 	Status int
 	Err    error
+	// Out is the state of a Banned key, a constant of package observe: a ban may end, a key without credit needs
+	// money, and one that is denied has to be replaced.
+	Out string
 	// Said is what the answer states about limits. The zero Observation: the answer was not read.
 	Said provider.Observation
 	// Shown is the server's dialect, by a header that only one provider sends. Put it into
