@@ -303,9 +303,15 @@ func (g *group) whyKey(now mono.Time, d *pool.Dispatcher, key int, info *pool.Ke
 		return max(at, info.Until), "rest", restText(info, g.r.c.keyless)
 	}
 	if info.Cooling() {
-		at, short, text = info.Until, "pause of "+info.Name, fmt.Sprintf("the pause of key %s that the server asked for", info.Name)
-		if r.c.keyless {
-			short, text = "pause", "the pause that the server asked for"
+		whose := " of key " + info.Name
+		if at, short = info.Until, "pause of "+info.Name; r.c.keyless {
+			short, whose = "pause", ""
+		}
+		if text = "the pause" + whose + " that the server asked for"; info.Guessed {
+			text = "the next test" + whose + ", since it was refused"
+			if r.c.keyless {
+				text = "the next test of the server, which refuses"
+			}
 		}
 	}
 	for n, l := range g.of[key].limiters {

@@ -31,6 +31,7 @@ const (
 func (d *Dispatcher) isToBlame(now mono.Time, a *Attempt, ans *Answer) bool {
 	k := &d.keys[a.Key]
 	switch {
+	case ans.Result == limit.Accepted && d.ring.Outdated(keyring.Key(a.Key), a.At):
 	case ans.Result == limit.Accepted:
 		before := d.denied[a.Ticket]
 		d.ring.Served(keyring.Key(a.Key), &before)
@@ -63,10 +64,7 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 	}
 	record := d.denied[a.Ticket]
 	again, pause := d.ring.Denied(now, keyring.Key(a.Key), a.At, &record)
-	if pause > 0 { // one request goes alone after it
-		d.keys[a.Key].stack.Begin(now)
-		d.Hold(now, a.Key, now.Add(pause))
-	}
+	d.staysAway(now, a.Key, pause)
 	if again {
 		if waiting, inFlight := d.queue.Open(); len(d.denied) >= max(fewDenied, 2*(waiting+inFlight)) {
 			clear(d.denied)
@@ -74,6 +72,43 @@ func (d *Dispatcher) isDenied(now mono.Time, a *Attempt) bool {
 		d.denied[a.Ticket] = record
 	}
 	return again
+}
+
+// staysAway keeps a key away that denies, if pause is not 0. One request goes alone after it.
+func (d *Dispatcher) staysAway(now mono.Time, key int, pause time.Duration) {
+	if pause > 0 {
+		d.keys[key].stack.Begin(now)
+		d.Hold(now, key, now.Add(pause))
+	}
+}
+
+// culprit is whom the end of an attempt speaks of, beside its request.
+type culprit uint8
+
+const (
+	nobody  culprit = iota
+	theKey          // or the server: the attempt does not count
+	theBan          // of the key: the request was its test, and does not count
+	thatBan         // the same, and the request went before the ban was known: it need not wait for longer than others
+)
+
+// blames decides who is at fault. refused means that limits had refused the key last.
+func (d *Dispatcher) blames(now mono.Time, a *Attempt, ans *Answer, refused bool) culprit {
+	if ans.Denied && !ans.Banned && !ans.Returned {
+		pause, ban := d.ring.Banned(now, keyring.Key(a.Key), a.At, refused)
+		d.staysAway(now, a.Key, pause)
+		switch {
+		case !ban || d.queue.Info(a.Ticket).Returned >= manyReturns:
+		case pause == 0:
+			return thatBan
+		default:
+			return theBan
+		}
+	}
+	if d.isToBlame(now, a, ans) {
+		return theKey
+	}
+	return nobody
 }
 
 // mayAnother reports whether a request may go again at once if its key is to blame. It may if that

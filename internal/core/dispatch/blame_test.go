@@ -535,3 +535,53 @@ func TestDeniedAgain(t *testing.T) {
 		}
 	}
 }
+
+// A key that is denied after a limit refused it is banned, and no request is at fault: none dies, whatever other keys
+// say. One at a time tests it, more and more rarely. Then all go, those that tested it, too. Nothing is learned from an
+// answer to a request that went before.
+func TestBannedAfterRefusals(t *testing.T) {
+	for _, keys := range []int{1, 2} {
+		r := newRig(t, queue.Config{MaxLen: 2000, MaxAttempts: 2}, make([]dispatch.Key, keys)...)
+		ids := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+		r.submit(0, ids...)
+		var flying []dispatch.Attempt
+		for {
+			a, _, ok := r.Next(0)
+			if !ok {
+				break
+			}
+			flying = append(flying, a)
+		}
+		late := flying[:keys] // the first of each key
+		for i, a := range flying[keys:] {
+			ans := denied
+			if i < keys {
+				ans = limited
+			}
+			r.done(10*ms, a, ans)
+		}
+		for _, a := range late {
+			r.done(20*ms, a, accepted)
+		}
+		asked, last := 0, mono.Time(0)
+		for now := 20 * ms; r.queue.Counts().Waiting > 0; {
+			a, wake, ok := r.Next(at(now))
+			if !ok {
+				now = time.Duration(wake)
+				continue
+			}
+			last = a.At
+			if a.At < at(time.Minute) {
+				if asked++; r.queue.Counts().InFlight > 1 {
+					t.Errorf("%d keys: at %v another request tests a key that is banned", keys, a.At)
+				}
+				r.done(now, a, denied)
+				continue
+			}
+			r.done(now, a, accepted)
+		}
+		if c := r.queue.Counts(); c.Done != len(ids) || asked != 5*keys || last > at(70*time.Second) {
+			t.Errorf("%d keys: %+v, asked %d times, until %v", keys, c, asked, last)
+		}
+	}
+}

@@ -417,6 +417,7 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) (e queue.Ended) 
 			ability.State(g, now, ans.Stated)
 		}
 	}
+	refused := k.stack.Refusals() > 0
 	sent := d.settle(now, k, &a, &ans)
 	learned, contains := uint64(0), ans.Capacity != limit.Cost{}
 	for _, g := range k.limits() {
@@ -452,8 +453,8 @@ func (d *Dispatcher) Done(now mono.Time, a Attempt, ans Answer) (e queue.Ended) 
 		k.out = ans.Out
 		d.ban(a.Key, a.era, ans.Reason)
 	}
-	blamed := d.isToBlame(now, &a, &ans)
-	e = d.moveOn(now, &a, &ans, blamed || free, blamed && d.mayAnother(now, &a))
+	blamed := d.blames(now, &a, &ans, refused)
+	e = d.moveOn(now, &a, &ans, blamed, free, blamed != nobody && d.mayAnother(now, &a))
 	if e.State.Ended() {
 		d.ended(e)
 	}
@@ -488,21 +489,23 @@ func (d *Dispatcher) lives(a *Attempt) bool {
 }
 
 // moveOn moves a request on after an attempt. free means that the attempt is not counted, since the
-// request was not at fault. atOnce means that the request need not wait, since another key can take
-// it.
-func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, free, atOnce bool) (e queue.Ended) {
-	switch {
+// request was not at fault; nor is it if another is to blame. atOnce means that the request need not wait, since
+// another key can take it.
+func (d *Dispatcher) moveOn(now mono.Time, a *Attempt, ans *Answer, blamed culprit, free, atOnce bool) (e queue.Ended) {
+	switch free = free || blamed != nobody; {
 	case !d.lives(a):
 		return e
 	case ans.Invalid && !free:
 		return d.queue.Kill(now, a.Ticket, ans.Reason)
 	case ans.Banned || ans.Returned || atOnce:
 		return d.queue.Return(now, a.Ticket, now)
+	case blamed == thatBan:
+		return d.queue.Return(now, a.Ticket, d.asked(now, a.part))
 	case free:
 		// The request waits until after the first key is asked again. So a request at fault does
 		// not go round and round, and other requests find out whether the key serves.
 		wait := d.backoff.Delay(d.queue.Info(a.Ticket).Returned+1, d.rand)
-		if ans.Denied {
+		if ans.Denied && blamed != theBan {
 			wait = max(wait, d.othersFirst(a))
 		}
 		return d.queue.Return(now, a.Ticket, d.asked(now, a.part).Add(wait))
@@ -578,12 +581,14 @@ func (d *Dispatcher) Refresh() {
 
 // KeyInfo is the state of a key.
 type KeyInfo struct {
-	Name   string
-	State  KeyState
-	Until  mono.Time // while Cooling
-	Next   mono.Time // while Cooling: when a probe may go; at the latest Until
-	Reason string    // of a ban
-	Out    string    // of a ban: see Answer.Out
+	Name  string
+	State KeyState
+	Until mono.Time // while Cooling
+	Next  mono.Time // while Cooling: when a probe may go; at the latest Until
+	// Guessed says that no answer named Until: the key was refused or denied, and is tested then.
+	Guessed bool
+	Reason  string // of a ban
+	Out     string // of a ban: see Answer.Out
 	// Rests says that a user stopped the key until Until: see Rest. limit.AfterSettle: without an end.
 	Rests    bool
 	InFlight int
@@ -628,6 +633,7 @@ func (d *Dispatcher) KeyInfo(now mono.Time, key int) KeyInfo {
 		info.State, info.Reason, info.Out = Banned, why, k.out
 	} else if p, ok := k.paused(now); ok {
 		info.State, info.Until, info.Next = Cooling, p.Until, p.Next
+		info.Guessed = p.Why == stack.Guessed || p.Why == stack.Held && !d.ring.Trusted(keyring.Key(key))
 	}
 	if until, on := k.stack.Rests(now); on && info.State != Banned && until >= info.Until {
 		info.State, info.Until, info.Next, info.Rests = Cooling, until, until, true

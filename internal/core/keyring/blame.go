@@ -80,6 +80,27 @@ func (r *Ring) Denied(now mono.Time, k Key, sent mono.Time, d *Denials) (again b
 	return true, away
 }
 
+// Banned takes in that a key denied a request which was sent at that instant, and reports whether that is a ban
+// of the key. It is if a limit had refused the key, with nothing served since: such a ban may have an end, and the
+// request is not at fault. The key stays away for the time, if that is not 0, and then one request goes alone.
+// Each denial makes that longer, but none of a request in flight when the time began.
+func (r *Ring) Banned(now mono.Time, k Key, sent mono.Time, refused bool) (away time.Duration, ban bool) {
+	y := &r.keys[k]
+	switch y.refused = y.refused || refused; {
+	case !y.refused:
+		return 0, false
+	case y.denials >= manyDenials && sent <= y.stayed:
+		return 0, true
+	}
+	y.denials, y.stayed = max(y.denials+1, manyDenials), now
+	return r.pause(y.denials-manyDenials+1, false), true
+}
+
+// Outdated reports whether an answer proves nothing of a key that is banned: its request was sent before.
+func (r *Ring) Outdated(k Key, sent mono.Time) bool {
+	return r.keys[k].refused && sent <= r.keys[k].stayed
+}
+
 // believes reports whether a request that all keys deny is taken to be at fault. It is not if too
 // many in a row were denied.
 func (r *Ring) believes() bool { return r.row < believed(manyBelieved, r.own) }
@@ -106,7 +127,7 @@ func (r *Ring) Misordered(k Key) time.Duration {
 // row that another key served.
 func (r *Ring) Served(k Key, d *Denials) (blamed []Key) {
 	y := &r.keys[k]
-	y.denials, y.misordered, y.proven = 0, 0, true
+	y.denials, y.misordered, y.proven, y.refused = 0, 0, true, false
 	r.served++
 	r.row = 0
 	if !d.Any() {

@@ -25,7 +25,8 @@
 //	    it, and none was served in between. Where requests cannot wait, each of the three must
 //	    have been served with another key. A series of requests that every key denied counts
 //	    against the key, too. A request is at fault only if two keys denied it, or if one key
-//	    denied it six times, or if no other key can be asked.
+//	    denied it six times, or if no other key can be asked. Where requests can wait, a denial
+//	    after a refusal by a limit, with nothing served in between, is a ban of the key.
 //	    Where requests cannot wait, all keys stay away from a server after a row of such requests, and
 //	    longer each time. The row is longer if the server has served them, or if rows of denials have
 //	    proved to be the requests' own fault.

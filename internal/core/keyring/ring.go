@@ -36,6 +36,7 @@ type key struct {
 	denials    int    // requests in a row that it denied
 	misordered int    // nonces in a row that it refused although they were in order
 	proven     bool   // it has served a request
+	refused    bool   // it was denied after a limit refused it, and has served nothing since: see Banned
 	stayed     mono.Time
 }
 
