@@ -61,7 +61,7 @@ type Journal struct {
 	group   *group  // records that wait for a write; nil: none do
 	room    []dated // an empty slice for the next group
 	next    int64
-	doubts  map[string]struct{}
+	doubts  map[string]string // the Result of the latest answer, if there is one
 	reads   map[string]int64
 	starts  []Start
 	compact int64 // the size from which the file is compacted
@@ -98,7 +98,13 @@ func openFile(c Config, began time.Time) (*Journal, *History, error) {
 		}
 	}
 	maps.DeleteFunc(h.Reads, func(id string, _ int64) bool { return c.Forget(id) })
-	j := &Journal{c: c, next: h.Last, doubts: maps.Clone(h.Doubts), reads: maps.Clone(h.Reads),
+	doubts := map[string]string{}
+	for id := range h.Doubts {
+		if doubts[id] = ""; h.hasFailed(id) {
+			doubts[id] = limit.Failed.String()
+		}
+	}
+	j := &Journal{c: c, next: h.Last, doubts: doubts, reads: maps.Clone(h.Reads),
 		starts: slices.Clone(h.Starts), run: record{
 			Run: began.UTC().Format(stamp), Version: version, Timeout: int64(c.Timeout), Keep: int64(c.Keep),
 			Boot: now.Boot, Up: int64(now.Up), Awake: int64(now.Awake), At: began.UnixNano(),
@@ -188,7 +194,7 @@ func (j *Journal) rewriteLocked(h *History) error {
 		encode(&b, &record{Key: k, Nonce: keys[k], Hold: h.Holds[k]})
 	}
 	for _, id := range slices.Sorted(maps.Keys(j.doubts)) {
-		encode(&b, &record{Doubt: id})
+		encode(&b, &record{Doubt: id, Result: j.doubts[id]})
 	}
 	for _, id := range slices.Sorted(maps.Keys(j.reads)) {
 		encode(&b, &record{ID: id, Read: j.reads[id]})
@@ -318,7 +324,7 @@ func (j *Journal) Answers(all []Answered) error {
 			r.Settled = 1
 		}
 		if a.Doubt != "" {
-			j.doubts[a.Doubt] = struct{}{}
+			j.doubts[a.Doubt] = r.Result
 		}
 		g.records = append(g.records, r)
 	}

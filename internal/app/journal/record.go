@@ -165,6 +165,7 @@ type History struct {
 	Holds  map[string]int64    // until when a server asked each key to pause (ns since 1970)
 	Doubts map[string]struct{} // ids that may have been served
 	Open   map[string]struct{} // those of Doubts that were unanswered when the process died
+	Failed map[string]struct{} // those of Doubts whose latest attempt was answered, and may hide that it was served
 	Reads  map[string]int64    // when requests that have not ended were read, if Journal.Read recorded it
 	Spent  int64               // the cost of all sends that had a Price, in billionths of a dollar
 	Starts []Start             // of all inputs, the latest last
@@ -242,7 +243,7 @@ func (h *History) remember(key, text string, at int64) {
 func newHistory() *History {
 	return &History{
 		Nonces: map[string]uint64{}, Holds: map[string]int64{},
-		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, unanswered: map[int64]sent{}, Reads: map[string]int64{},
+		Doubts: map[string]struct{}{}, Open: map[string]struct{}{}, Failed: map[string]struct{}{}, unanswered: map[int64]sent{}, Reads: map[string]int64{},
 		Fits:     map[string][]Fit{},
 		Memories: map[string]Memory{}, Whose: map[string]string{},
 	}
@@ -299,6 +300,7 @@ func (h *History) add(c record) {
 		if c.Nonce > 0 { // a proxy has no nonces, and too many keys to remember
 			h.Nonces[c.Key] = max(h.Nonces[c.Key], c.Nonce)
 		}
+		delete(h.Failed, c.ID)
 		h.unanswered[c.Send] = sent{c.ID, c.Attempt, c.Key, c.Nonce, c.Cost, c.Tokens, c.Rest, c.Price, c.At, c.Held}
 		h.alive(c.At)
 	case c.Answer > 0:
@@ -321,6 +323,9 @@ func (h *History) add(c record) {
 		// result.
 		if o.ID != "" && !h.compacts && (result == limit.Accepted || c.Doubt != "") {
 			h.Doubts[o.ID] = struct{}{}
+			if result == limit.Failed {
+				h.Failed[o.ID] = struct{}{}
+			}
 		}
 		if result != limit.Unsent {
 			switch {
@@ -339,6 +344,9 @@ func (h *History) add(c record) {
 		h.Starts = append(h.Starts, Start{c.Start, c.Lines, c.Sum})
 	case c.Doubt != "":
 		h.Doubts[c.Doubt] = struct{}{}
+		if c.Result == limit.Failed.String() {
+			h.Failed[c.Doubt] = struct{}{}
+		}
 	case c.Fit != nil:
 		h.learn(c.Key, *c.Fit)
 	case c.Whose != "":
@@ -391,6 +399,11 @@ func (h *History) moved(to int64) {
 	h.latest = to
 }
 
+func (h *History) hasFailed(id string) bool {
+	_, is := h.Failed[id]
+	return is
+}
+
 // Underway is a send without an answer of a process that still waits for one.
 type Underway struct {
 	Send int64 // its number, for Answer
@@ -425,6 +438,7 @@ func (h *History) died(now int64, slept time.Duration) {
 		if o.ID != "" {
 			h.Doubts[o.ID] = struct{}{}
 			h.Open[o.ID] = struct{}{}
+			delete(h.Failed, o.ID)
 		}
 	}
 	clear(h.unanswered)

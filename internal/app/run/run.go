@@ -166,8 +166,8 @@ func (r *Run) Open() error {
 	if r.tally.Checked { // counted here, so that a run that ends at once has these figures, too
 		r.tally.Skipped()
 	}
-	if open := r.store.History.Doubts; len(open) > 0 { // a second Ctrl-C, too, leaves some that may have been served
-		r.TellOpen(open, r.store.Journal.Path())
+	if h := r.store.History; len(h.Doubts) > 0 { // a second Ctrl-C, too, leaves some that may have been served
+		r.TellDoubts(h.Doubts, h.Failed, r.store.Journal.Path())
 	}
 	r.earlier.tellLost()
 	r.organizations.assign(r.store.History.Whose)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/paceline-go/paceline/pool"
 )
 
 // An attempt without an answer may have been served. It is sent again and says so, or is held back.
@@ -135,4 +137,25 @@ func TestServedAndNotAnswered(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A request whose attempt was answered 503 waits for the next one as the run ends. The next run does not call it
+// unanswered, nor does the run after that.
+func TestFailedIsNotUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, url, seen := virtualBench(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+		b.config.Backoff = pool.Backoff{Base: time.Hour, Max: time.Hour}
+		b.drain = func(r *Run) { time.Sleep(time.Minute); r.Drain() }
+		if got := b.run(request("x", url+"?x")); got.Left != 1 || got.Rejected != 0 || seen("x") != 1 {
+			t.Fatalf("%+v, sent %d times", got.Totals, seen("x"))
+		}
+		b.drain, b.tamper = nil, (*Run).Drain // it opens the files, and sends nothing
+		for range 2 {
+			got := b.run(request("x", url+"?x"))
+			if !strings.Contains(got.notices, "1 request failed in the run before, as with a 503") ||
+				!strings.Contains(got.notices, "  failed: x\n") || strings.Contains(got.notices, "not answered") {
+				t.Errorf("notices:\n%s", got.notices)
+			}
+		}
+	})
 }

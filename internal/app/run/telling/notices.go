@@ -58,24 +58,40 @@ func (n *Teller) TellCoded(res *sending.Response) {
 	}
 }
 
-// TellOpen reports requests that had no answer when the run before ended. file is its journal.
-func (n *Teller) TellOpen(open map[string]struct{}, file string) {
-	if len(open) == 0 {
+// TellDoubts reports requests that the server may have served although they have no result. Those of failed have an
+// answer, such as a 503, and the others have none. file is the journal.
+func (n *Teller) TellDoubts(doubts, failed map[string]struct{}, file string) {
+	answered, open := []string{}, []string{}
+	for _, id := range slices.Sorted(maps.Keys(doubts)) {
+		if _, is := failed[id]; is {
+			answered = append(answered, id)
+		} else {
+			open = append(open, id)
+		}
+	}
+	n.tellDoubts(open, "unanswered", "was sent but not answered when the run before ended",
+		"were sent but not answered when the run before ended", file)
+	n.tellDoubts(answered, "failed", "failed in the run before, as with a 503, and its next attempt was still to come",
+		"failed in the run before, as with a 503, and their next attempts were still to come", file)
+}
+
+// tellDoubts is TellDoubts for those of one kind, with what became of one and of several.
+func (n *Teller) tellDoubts(ids []string, kind, one, several, file string) {
+	if len(ids) == 0 {
 		return
 	}
-	what := "they are sent again, their results say possible_repeat"
+	follows := "goes again, and its result says possible_repeat"
 	if n.held {
-		what = "they become dead letters (--unanswered hold)"
+		follows = "becomes a dead letter (--unanswered hold)"
 	}
-	n.Say("%s sent but not answered when the run before ended; what is in the input may be a repeat: %s",
-		text.Count(len(open), "request was", "requests were"), what)
+	n.Say("%s. The server may have served it: each that is in the input %s",
+		text.Count(len(ids), "request "+one, "requests "+several), follows)
 	const most = 100
-	ids := slices.Sorted(maps.Keys(open))
-	text := strings.Join(ids[:min(len(ids), most)], ", ")
+	list := strings.Join(ids[:min(len(ids), most)], ", ")
 	if len(ids) > most {
-		text += fmt.Sprintf(", and %d more: see %s", len(ids)-most, file)
+		list += fmt.Sprintf(", and %d more: see %s", len(ids)-most, file)
 	}
-	n.Say("  unanswered: %s", text)
+	n.Say("  %s: %s", kind, list)
 }
 
 // LongWait is how long a wait must be to be reported. Without the notice the run would seem to hang.

@@ -38,7 +38,7 @@ func TestTellsOfAHundredOpen(t *testing.T) {
 		for i := range n {
 			open[fmt.Sprintf("id-%03d", i)] = struct{}{}
 		}
-		r.TellOpen(open, "")
+		r.TellDoubts(open, nil, "")
 		more, all := fmt.Sprintf("and %d more", n-100), strings.Join(told, "\n")
 		if named := strings.Count(all, "id-"); named != min(n, 100) || strings.Contains(all, more) != (n > 100) || !strings.Contains(all, fmt.Sprintf("id-%03d", min(n, 100)-1)) {
 			t.Errorf("of %d, %d are named: %s", n, named, all)
