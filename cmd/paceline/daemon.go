@@ -182,11 +182,11 @@ func (d *daemonFlags) status(cmd *cobra.Command) error {
 // leads is set for the programs of paceline exec: to captures if also connections to this machine are led.
 const leads, captures = launch.Leads, launch.Captures
 
-// recentFolder is where runs note what they send. It is empty if there is no such folder.
-func recentFolder() string {
+// recentFolder is where runs note what they send.
+func recentFolder() (string, error) {
 	place, err := daemon.Find()
 	if err != nil {
-		return ""
+		return "", err
 	}
-	return filepath.Join(place.State, "recent")
+	return filepath.Join(place.State, "recent"), nil
 }

@@ -23,4 +23,4 @@ func newDaemon() *cobra.Command {
 const leads, captures = "PACELINE_EXEC", "capture"
 
 // recentFolder is empty: runs note nothing here.
-func recentFolder() string { return "" }
+func recentFolder() (string, error) { return "", nil }

@@ -60,7 +60,8 @@ func mountRuns(over context.Context, s *daemon.Server, c proxy.Config) *served {
 // besideExec is what other programs of the user learn of exec.
 func besideExec() (b proxy.Beside) {
 	if notesSends {
-		b = proxy.Beside{Folder: recentFolder(), Door: "exec", Way: throughExec}
+		folder, _ := recentFolder() // the daemon has found its place
+		b = proxy.Beside{Folder: folder, Door: "exec", Way: throughExec}
 	}
 	return b
 }

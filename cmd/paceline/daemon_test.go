@@ -5,9 +5,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
 	"github.com/paceline-go/paceline/internal/app/daemon"
@@ -53,5 +58,28 @@ func TestDaemonVerbs(t *testing.T) {
 	}
 	if code := <-ended; code != 0 {
 		t.Errorf("the daemon ends with %d", code)
+	}
+}
+
+// A command that cannot read what others of its user sent says so before it sends.
+func TestRecentWithoutFolder(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	place := filepath.Join(dir, "paceline")
+	if err := errors.Join(os.Mkdir(place, 0o755), os.Chmod(place, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for recent, want := range map[string]int{"--recent": 1, "--recent=false": 0} {
+		var errs strings.Builder
+		cmd := &cobra.Command{}
+		cmd.SetErr(&errs)
+		on := cmd.Flags().Bool("recent", true, "")
+		if err := cmd.ParseFlags([]string{recent}); err != nil {
+			t.Fatal(err)
+		}
+		folder := notesIn(cmd, *on)
+		if got := errs.String(); folder != "" || strings.Count(got, "\n") != want || want > 0 && !strings.Contains(got, "mode 0755") {
+			t.Errorf("%s: folder %q, and it says %q", recent, folder, got)
+		}
 	}
 }

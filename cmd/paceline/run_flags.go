@@ -592,12 +592,18 @@ func (d *deadSet) Set(s string) error {
 	return err
 }
 
-// notesIn is the folder in which a command with --recent notes what it sends, or is empty.
+// notesIn is the folder in which a command with --recent notes what it sends. It is empty if there is none, which it
+// says.
 func notesIn(cmd *cobra.Command, recent bool) string {
-	if recent && (notesSends || cmd.Flags().Changed("recent")) {
-		return recentFolder()
+	if !recent || !notesSends && !cmd.Flags().Changed("recent") {
+		return ""
 	}
-	return ""
+	folder, err := recentFolder()
+	if err != nil {
+		fmt.Fprintf(cli.Harmless(cmd.ErrOrStderr(), "text"), "what other programs of this user sent a moment ago "+
+			"does not count, and a server may refuse for it: %v\n", err)
+	}
+	return folder
 }
 
 // notesSends is whether commands count what others of this user sent, without --recent. Most tests use

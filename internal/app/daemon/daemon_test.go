@@ -10,7 +10,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/user"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -335,6 +338,29 @@ func TestPlaceWithoutRuntimeFolder(t *testing.T) {
 	p, err := Find()
 	if err != nil || !strings.HasPrefix(p.Folder, os.TempDir()+"/paceline-") || p.State != os.Getenv("HOME")+"/.local/state/paceline" {
 		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// A job of cron or a service has no HOME, or one that is no folder: its state is where that of a shell is. A folder
+// that cannot be made is passed over.
+func TestPlaceWithoutHome(t *testing.T) {
+	u, err := user.LookupId(strconv.Itoa(os.Getuid()))
+	if err != nil || !isFolder(u.HomeDir) {
+		t.Skipf("the user of this test has no home: %v", err)
+	}
+	want := []string{filepath.Join(u.HomeDir, ".local", "state")}
+	t.Setenv("XDG_STATE_HOME", "")
+	for _, home := range []string{"", "relative", "/dev/null", filepath.Join(t.TempDir(), "none")} {
+		t.Setenv("HOME", home)
+		if got := states(); !slices.Equal(got, want) {
+			t.Errorf("with HOME=%q the state is in %q, want %q", home, got, want)
+		}
+	}
+	placed(t)
+	t.Setenv("XDG_STATE_HOME", "/dev/null/state")
+	t.Setenv("HOME", t.TempDir())
+	if p, err := Find(); err != nil || p.State != os.Getenv("HOME")+"/.local/state/paceline" {
+		t.Errorf("where XDG_STATE_HOME cannot be made: %+v, %v", p, err)
 	}
 }
 

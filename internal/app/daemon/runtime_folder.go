@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,21 +21,17 @@ type Place struct {
 	State string
 }
 
-// Find returns the Place of this user, and makes its folders. An error names a folder that is
-// another user's, or open to others.
+// Find returns the Place of this user, and makes its folders. If no folder for state can be made, State is Folder.
+// An error names a folder that is another user's, or open to others.
 func Find() (p Place, err error) {
 	if p.Folder, err = folder(); err != nil {
 		return p, err
 	}
 	p.State = p.Folder
-	state := os.Getenv("XDG_STATE_HOME")
-	if home, err := os.UserHomeDir(); !filepath.IsAbs(state) && err == nil {
-		state = filepath.Join(home, ".local", "state")
-	}
-	if filepath.IsAbs(state) {
-		p.State = filepath.Join(state, "paceline")
-		if err := os.MkdirAll(state, 0o700); err != nil {
-			return p, err
+	for _, state := range states() {
+		if err := os.MkdirAll(state, 0o700); err == nil {
+			p.State = filepath.Join(state, "paceline")
+			break
 		}
 	}
 	return p, private(p.State)
@@ -42,6 +39,24 @@ func Find() (p Place, err error) {
 
 // RuntimeDir is the variable that names the folder for sockets, where the other ones do not suit: in a container, say.
 const RuntimeDir = "PACELINE_RUNTIME_DIR"
+
+// states are the folders in which this user may keep state, the best first. A job of cron or a service may have no
+// HOME, or one that is no folder: the user's own is that of the password file then, as in a shell.
+func states() (all []string) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		all = append(all, dir)
+	}
+	homes := []string{os.Getenv("HOME")}
+	if u, err := user.LookupId(strconv.Itoa(os.Getuid())); err == nil {
+		homes = append(homes, u.HomeDir)
+	}
+	for _, home := range homes {
+		if filepath.IsAbs(home) && isFolder(home) {
+			all = append(all, filepath.Join(home, ".local", "state"))
+		}
+	}
+	return all
+}
 
 // folder returns the Folder of this user's Place, and makes it.
 func folder() (path string, err error) {
