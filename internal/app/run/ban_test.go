@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// banning is a server that allows each key 20 requests in any second. The tenth refusal bans the key for a minute, in
+// banning is a server that allows each key so many requests in any second. The tenth refusal bans the key for a minute, in
 // which it answers 403. It may only be used in a bubble.
 type banning struct {
+	limit       int // in any second
 	ban, answer time.Duration
 	says        string // the body of the 403s
 	harder      bool   // a request within the ban prolongs it
@@ -30,7 +31,7 @@ type bannedKey struct {
 }
 
 func newBanning(says string, harder bool) *banning {
-	return &banning{ban: time.Minute, answer: 80 * time.Millisecond, says: says, harder: harder,
+	return &banning{limit: 20, ban: time.Minute, answer: 80 * time.Millisecond, says: says, harder: harder,
 		keys: map[string]*bannedKey{}}
 }
 
@@ -68,7 +69,7 @@ func (s *banning) judge(name string, now time.Time) (status int) {
 	for len(k.served) > 0 && now.Sub(k.served[0]) >= time.Second {
 		k.served = k.served[1:]
 	}
-	if len(k.served) < 20 {
+	if len(k.served) < s.limit {
 		k.served = append(k.served, now)
 		return http.StatusOK
 	}
@@ -78,7 +79,7 @@ func (s *banning) judge(name string, now time.Time) (status int) {
 	return http.StatusTooManyRequests
 }
 
-// A limit twice too high gets both keys banned for a minute. No request is lost for it, one at a time tests a key, and
+// A limit that is far too high gets both keys banned for a minute. No request is lost for it, one at a time tests a key, and
 // the rest is done seconds after the ban. Before, 15 of 350 were dead, 52 were sent in bursts to banned keys, and the
 // last one was done after 11 minutes.
 func TestBannedForAWhile(t *testing.T) {
@@ -89,7 +90,7 @@ func TestBannedForAWhile(t *testing.T) {
 	}{{`{"error":"banned"}`, false, 80 * time.Second}, {"", false, 80 * time.Second}, {"", true, 150 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newBanning(c.says, c.harder)
-			v := newInTime(t, s, perSecond(40))
+			v := newInTime(t, s, perSecond(41))
 			v.config.Concurrency, v.config.Attempts = 64, 3
 			v.keys("A", "B")
 			const n = 350
@@ -106,6 +107,44 @@ func TestBannedForAWhile(t *testing.T) {
 			}
 			if why := got.progress[0].Why; !strings.HasPrefix(why, "the next test of key ") {
 				t.Errorf("%q: a minute after the start it waits for %s, want the next test of a key", c.says, why)
+			}
+		})
+	}
+}
+
+// A limit twice too high is found out before ten refusals, so that no key is banned, and one that is right costs less
+// than a second.
+func TestFirstWindow(t *testing.T) {
+	for _, c := range []struct {
+		limit  int
+		answer time.Duration
+		most   time.Duration // longer than sending a whole window at once takes
+	}{
+		{40, 1 * time.Millisecond, 20 * time.Millisecond}, {40, 80 * time.Millisecond, 500 * time.Millisecond},
+		{20, 500 * time.Millisecond, time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			for _, right := range []bool{false, true} {
+				s := newBanning("", false)
+				s.answer = c.answer
+				if s.limit = c.limit; !right {
+					s.limit /= 2
+				}
+				v := newInTime(t, s, perSecond(int64(c.limit)))
+				v.config.Concurrency, v.config.Attempts = 200, 3
+				v.keys("A", "B")
+				n := 2 * 3 * c.limit // three windows of each key
+				got := v.run(requests(n, "http://server/"))
+				for name, k := range s.keys {
+					if k.denied > 0 || right && k.refused > 0 {
+						t.Errorf("%d/s, answers in %v: key %s was refused %d times and denied %d times", c.limit, c.answer, name,
+							k.refused, k.denied)
+					}
+				}
+				if atOnce := 2*time.Second + 4*c.answer; got.Done != n || right && got.took > atOnce+c.most {
+					t.Errorf("%d/s, answers in %v: %d of %d done in %v, at once it would be %v", c.limit, c.answer, got.Done, n,
+						got.took, atOnce)
+				}
 			}
 		})
 	}

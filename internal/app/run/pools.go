@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,9 +35,28 @@ func (r *Run) newPools() error {
 	return nil
 }
 
-// crowd is how many requests in flight may be sent at once before anything is known. If more may, the first goes alone:
-// its answer may show that the server counts more than the limit does, and a crowd would be refused together.
-const crowd = 32
+const (
+	// firstWindow is for how long the first requests of a key with a small limit go few at a time: see
+	// docs/decisions/0103.
+	firstWindow = time.Second
+	// small is the largest limit that is found out by fewer than ten refusals if it is twice too high.
+	small = 40
+	// crowd is how many requests in flight may be sent at once before anything is known. If more may, the first goes
+	// alone: its answer may show that the server counts more than the limit does, and a crowd would be refused together.
+	crowd = 32
+)
+
+// first returns for how long the first requests of a key go few at a time. What is not configured is found out
+// otherwise.
+func (g *group) first() time.Duration {
+	c := &g.r.c
+	if c.Share == nil && c.Strangers == nil && c.Auto == nil && slices.ContainsFunc(g.limits(), func(l format.Rate) bool {
+		return l.Unit == limit.Requests && l.N <= small
+	}) {
+		return firstWindow
+	}
+	return 0
+}
 
 // newPool makes the group's Pool. It first replays the history into the limiters, since the sends
 // of an earlier process still count.
@@ -50,6 +70,9 @@ func (g *group) newPool() error {
 		keys[i].Resource, keys[i].Apart = g.of[i].shared.Resource, g.apart
 		if r.organizations.together || keys[i].Apart {
 			keys[i].Limiter, keys[i].Resource, keys[i].Shared = nil, nil, g.shares(i)
+		}
+		if keys[i].Limiter != nil {
+			keys[i].First = g.first()
 		}
 		if len(keys) > 1 || r.flights.Most() > crowd && !g.knowsNothing() {
 			keys[i].Trial = trialPatience

@@ -97,6 +97,8 @@ type Key struct {
 	// request goes first, and each answer makes room for one more. It is for servers of unknown
 	// limits.
 	Slow bool
+	// First is for how long the first requests of the key go few at a time, and more as they are served. So a limit that is wrong costs few refusals. If zero, there is no such time.
+	First time.Duration
 	// Trial is for how long the first request of the key goes alone. It ends earlier with an answer
 	// other than a denial of the key or a refusal. So a wrong key costs one request, and a key that
 	// is refused for good costs one at a time. If zero, there is no trial.
@@ -296,7 +298,7 @@ func New(c Config) (*Dispatcher, error) {
 func (d *Dispatcher) add(epoch time.Time, k Key) error {
 	g, err := stack.New(stack.Config{
 		Limiter: k.Limiter, InFlight: k.InFlight, Gap: k.Gap, Ordered: k.Nonce != nil, LearnGap: k.LearnGap, Late: k.Late,
-		Slow: k.Slow, SlowAgain: true, Trial: k.Trial,
+		Slow: k.Slow, SlowAgain: true, Trial: k.Trial, First: k.First,
 		Pause: pauses(k.Pause), Use: k.Use, Ramp: k.Ramp,
 	})
 	if err != nil {

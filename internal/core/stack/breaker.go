@@ -185,7 +185,7 @@ func (h *Breaker) Admit(s *limit.Sent) {
 	h.sent = s.Number
 	h.open++
 	if !h.calm {
-		h.begin.Admit()
+		h.begin.Admit(h.last)
 	}
 	if h.outage.on && h.outage.probe == 0 {
 		h.outage.probe = h.sent
@@ -232,7 +232,7 @@ func (h *Breaker) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	default:
 		h.fails(number, saw, probe)
 	}
-	h.begin.Settle(number, saw == limit.Working)
+	h.begin.Settle(now, number, saw == limit.Working)
 	h.files.forget(h.last)
 	h.calm = !h.outage.on && !h.begin.On() && h.files.most == 0
 }

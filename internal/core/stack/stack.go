@@ -42,6 +42,9 @@ type Config struct {
 	// makes room for one more. It is for an unknown limit. SlowAgain does so from the second
 	// refusal in a row on.
 	Slow, SlowAgain bool
+	// First is for how long the first requests go few at a time, and more as they are served. So a limit that is
+	// wrong costs few refusals, and not a whole window of them. If zero, there is no such time.
+	First time.Duration
 	// Trial makes the first request go alone until it is answered, or for this time. The next one
 	// also goes alone if the first was refused. If zero, there is no trial.
 	Trial time.Duration
@@ -115,6 +118,9 @@ func New(c Config) (*Stack, error) {
 	if c.Trial < 0 {
 		return nil, fmt.Errorf("a Trial of %v is negative", c.Trial)
 	}
+	if c.First < 0 {
+		return nil, fmt.Errorf("a First of %v is negative", c.First)
+	}
 	rules, err := c.rules()
 	if err != nil {
 		return nil, err
@@ -134,6 +140,9 @@ func New(c Config) (*Stack, error) {
 		rests: mono.Min, pause: newPause(c), trial: trial{long: c.Trial}}
 	if c.Limiter == nil {
 		g.counts = c.Beside
+	}
+	if c.First > 0 {
+		g.begin.First(c.First)
 	}
 	switch len(rules) {
 	case 0:
@@ -357,7 +366,11 @@ func (g *Stack) answersLet(now mono.Time, first, cost *limit.Cost, free float64)
 		t = max(t, g.told.When(now, g.arriving(first), g.arriving(cost), free))
 	}
 	if g.begin.Full(more) {
-		t = limit.AfterSettle
+		if end, ok := g.begin.End(); ok {
+			t = max(t, end)
+		} else {
+			t = limit.AfterSettle
+		}
 	}
 	return max(t, g.trial.ready(now, first != nil))
 }
@@ -426,7 +439,7 @@ func (g *Stack) Admit(s *limit.Sent) {
 	}
 	if !g.calm {
 		g.pause.admit(g.last, g.sent)
-		g.begin.Admit()
+		g.begin.Admit(g.last)
 		g.trial.admit(g.last, g.sent)
 		if g.told != nil {
 			g.told.Sent(g.last, &r.Cost)
@@ -462,7 +475,7 @@ func (g *Stack) Settle(now mono.Time, s *limit.Sent, o *limit.Outcome) {
 	default:
 		g.pause.served(g.last, r.Number, o.Result)
 	}
-	g.begin.Settle(r.Number, o.RetryAfter <= 0 && (o.Result == limit.Accepted || o.Result == limit.Failed))
+	g.begin.Settle(g.last, r.Number, o.RetryAfter <= 0 && (o.Result == limit.Accepted || o.Result == limit.Failed))
 	g.compose()
 }
 

@@ -81,3 +81,32 @@ func TestTrial(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// The first requests go few at a time, and one more for each six that are served. After the time of First any number
+// goes, with or without answers.
+func TestFirst(t *testing.T) {
+	g, err := stack.New(stack.Config{First: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open []*limit.Sent
+	fill := func(now time.Duration) int {
+		for len(open) < 100 && g.Ready(at(now), limit.One) == at(now) {
+			open = append(open, limittest.Admit(g, at(now), limit.One))
+		}
+		return len(open)
+	}
+	for served, want := range []int{5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 7} {
+		if n := fill(time.Duration(served) * ms); n != want {
+			t.Errorf("%d were served, and %d go together, want %d", served, n, want)
+		}
+		if ready := g.Ready(at(time.Duration(served)*ms), limit.One); ready != at(time.Second) {
+			t.Errorf("%d were served: the next one may go at %v without an answer, want after a second", served, ready)
+		}
+		g.Settle(at(time.Duration(served+1)*ms), open[0], &limit.Outcome{Result: limit.Accepted})
+		open = open[1:]
+	}
+	if n := fill(time.Second); n != 100 {
+		t.Errorf("after a second %d go together, want any number", n)
+	}
+}
