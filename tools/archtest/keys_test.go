@@ -22,6 +22,8 @@ var keyFiles = []string{
 	"internal/core/keyring/carry.go",    // what it takes along that was not
 	"transport/key.go",                  // Config.Keys
 	"transport/key_owners.go",           // moves of keys that come with requests
+	"transport/choice.go",               // other Keys, also while requests wait
+	"transport/denied.go",               // servers that deny all keys
 	"transport/newcomer.go",             // their first requests
 	"internal/core/dispatch/blame.go",   // denials in a Pool
 	"internal/core/dispatch/shared.go",  // limits of several keys in a Pool

@@ -46,6 +46,8 @@ type judge struct {
 	teller  *telling.Teller
 	course  *course
 	last    atomic.Pointer[knownHost]
+	paged   atomic.Bool  // an answer, also of an earlier run, had something where Config.Next looks
+	unpaged atomic.Int64 // answers that had nothing there
 }
 
 // verdict returns the evidence of a job's attempt, by the policy alone.

@@ -36,6 +36,8 @@ type chains struct {
 	judge  *judge
 	teller *telling.Teller
 
+	single int // results of earlier runs without a page before or after them
+
 	mu   sync.Mutex
 	open map[format.Hash]*openChain // by the id of the first page; a chain is taken out when its line is read
 	// likely has the ids of the input that look like the id of a page. The key is the id of the
@@ -60,9 +62,14 @@ func cutPage(id string) (of string, page int, ok bool) {
 // note takes in a result of an earlier run. The results of a chain come in the order of its pages,
 // so the last one counts.
 func (c *chains) note(e format.Entry) {
-	if e.State != "done" || e.Page == 0 && e.Next == "" {
+	if e.State != "done" {
 		return
 	}
+	if e.Page == 0 && e.Next == "" {
+		c.single++
+		return
+	}
+	c.judge.paged.Store(true)
 	id, page := e.ID, 1
 	if of, n, ok := cutPage(e.ID); ok && n == e.Page {
 		id, page = of, n
@@ -84,6 +91,14 @@ func (c *chains) note(e format.Entry) {
 	}
 	o.page, o.next = page+1, e.Next
 	o.seen = append(o.seen, e.Digest)
+}
+
+// tellSingle says that earlier runs had no further pages: this one asks for none of what they have done.
+func (c *chains) tellSingle() {
+	if c.c.Next != nil && c.single > 0 && !c.judge.paged.Load() {
+		c.teller.Say("%s of earlier runs without a further page. If these runs had no --next, or another one, pages are "+
+			"missing; the same command with another --out asks for all", text.Count(c.single, "result is", "results are"))
+	}
 }
 
 // clashes returns why an id cannot be in the input together with another: one of them looks like
@@ -181,6 +196,9 @@ func (r *judge) findNext(j *job) error {
 		return nil
 	}
 	next, err := r.c.Next.After(&j.res)
+	if !r.paged.Load() && err == nil {
+		r.looks(next, &j.res)
+	}
 	if err != nil || next == "" {
 		return err
 	}
@@ -195,6 +213,21 @@ func (r *judge) findNext(j *job) error {
 	}
 	j.next = r.c.Next.Keeps(j.after, next)
 	return nil
+}
+
+// looks notes whether an answer has anything where the next page would be.
+func (r *judge) looks(next string, res *sending.Response) {
+	if next != "" || !r.c.Next.Lacks(res) {
+		r.paged.Store(true)
+	} else if n := r.unpaged.Add(1); n == fewRows {
+		r.tellUnpaged(int(n))
+	}
+}
+
+// tellUnpaged says that no answer so far had a next page. The flag may be wrong, and nothing else would show it.
+func (r *judge) tellUnpaged(answers int) {
+	r.teller.Say("no answer had a next page %s (--next), of %s; expected where the answers have it", r.c.Next,
+		text.Count(answers, "answer", "answers"))
 }
 
 // turn writes the result of a page, and makes its request go on with the next page.

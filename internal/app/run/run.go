@@ -170,6 +170,7 @@ func (r *Run) Open() error {
 		r.TellDoubts(h.Doubts, h.Failed, r.store.Journal.Path())
 	}
 	r.earlier.tellLost()
+	r.chains.tellSingle()
 	r.organizations.assign(r.store.History.Whose)
 	if err := r.newPools(); err != nil {
 		r.store.Close()
@@ -314,6 +315,9 @@ func (r *Run) Close() (t tally.Totals, err error) {
 	r.TellCut(t.Length)
 	if rows := r.selected.rows.Load(); rows < fewRows {
 		r.tellNulls(rows)
+	}
+	if n := r.judge.unpaged.Load(); n > 0 && n < fewRows && !r.judge.paged.Load() {
+		r.judge.tellUnpaged(int(n))
 	}
 	r.TellUnselected(t.SelectFailed, r.c.Success != nil)
 	err = errors.Join(err, lost, r.store.Close())

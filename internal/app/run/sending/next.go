@@ -76,6 +76,24 @@ func (n *Next) InBody() bool { return n.into != nil }
 // Param returns the query parameter that is set for the next page; empty: none.
 func (n *Next) Param() string { return n.param }
 
+// String says where the next page is looked for.
+func (n *Next) String() string {
+	if n.link {
+		return "in the header field Link"
+	}
+	return "at " + n.at.String()
+}
+
+// Lacks reports whether an answer has nothing where the next page would be, not even a null. So it is after the last
+// page of some servers, and after every page where the place is wrong.
+func (n *Next) Lacks(res *Response) bool {
+	if n.link {
+		return nextLink(res.Header["Link"]) == ""
+	}
+	raw, err := n.at.find(res.Body)
+	return err == nil && raw == nil
+}
+
 // After reads the next page from an answer: a reference to a URL, a cursor, or a cursor as JSON.
 // Empty: there is no next page.
 func (n *Next) After(res *Response) (string, error) {
