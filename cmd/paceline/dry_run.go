@@ -187,6 +187,9 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 	if d := p.ReadingSeconds; d > 0 {
 		line("read", "%s lines, %.1f MB in %.2f s: %s lines/s, %.1f MB/s", text.Thousands(int64(p.Lines)), float64(p.Bytes)/1e6, d, text.Thousands(int64(float64(p.Lines)/d)), float64(p.Bytes)/1e6/d)
 	}
+	if p.Paged {
+		line("pages", "all of this is without further pages, which only answers name (--next)")
+	}
 	for _, n := range p.Notes {
 		line("note", "%s", n)
 	}
@@ -202,6 +205,8 @@ func planTime(p *run.Plan, line func(what, format string, args ...any)) {
 		line("keys", "%d", p.Keys)
 	}
 	switch {
+	case p.Requests == 0:
+		line("time", "there is nothing to send")
 	case p.OneInFlight:
 		if p.Seconds > 0 {
 			line("time", "at least %s and the last answer, by the limits", lasts(p.Seconds))

@@ -234,3 +234,24 @@ func TestARuleIsOfSomething(t *testing.T) {
 		}
 	}
 }
+
+// A dry run with --next says that it knows nothing of further pages, and one with nothing to send names no time.
+func TestDryRunOfPages(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"next":null}`) }))
+	defer srv.Close()
+	in := write(t, "in.jsonl", numbered(1, srv.URL))
+	args := []string{"run", "--limit", "20/s", "--out", filepath.Join(t.TempDir(), "out.jsonl"), in}
+	const pages, nothing, once = "is without further pages", "there is nothing to send", "go at once"
+	says := func(want string, not []string, flags ...string) {
+		t.Helper()
+		code, stdout, stderr := paceline("", append(slices.Clone(args), flags...)...)
+		has := func(text string) bool { return strings.Contains(stdout+stderr, text) }
+		if code != 0 || !has(want) || slices.ContainsFunc(not, has) {
+			t.Errorf("%v: exit %d\n%s%s\nexpected %q, and none of %q", flags, code, stdout, stderr, want, not)
+		}
+	}
+	says(pages, []string{nothing}, "--dry-run", "--next", "/next")
+	says(once, []string{nothing, pages}, "--dry-run")
+	says("1 done", nil)
+	says(nothing, []string{once}, "--dry-run")
+}

@@ -103,6 +103,8 @@ type Plan struct {
 	// of input.
 	First []format.PlanRequest `json:"first,omitempty"`
 
+	// Paged says that the answers may name further requests: see Config.Next.
+	Paged bool `json:"paged,omitempty"`
 	// Notes are further notices for the user.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -288,6 +290,7 @@ func (r *Run) Plan(now time.Time) Plan { return r.planning.from(now, r.organizat
 func (p *planning) from(now time.Time, of *organizations, groups pools) Plan {
 	plan := p.plan
 	plan.Format, plan.Invalid, plan.Keys, plan.InFlight = "jsonl", p.tally.Totals.Invalid, len(p.c.Keys), p.c.inFlight.Least
+	plan.Paged = p.c.Next != nil
 	if most := p.c.inFlight.Most; most > plan.InFlight {
 		plan.InFlightMost = most
 	}
