@@ -23,7 +23,7 @@ func TestARunInLine(t *testing.T) {
 		answers   time.Duration
 		refuses   bool // the server refuses the first attempt
 		finalOnly bool
-		long      bool // the body: net/http sends the request, as it does through another proxy or below exec
+		byNet     bool // a long body: net/http sends the request, as it does through another proxy or below exec
 		lapsed    bool
 		status    int           // 0: none
 		ends      time.Duration // when the attempt has ended
@@ -37,9 +37,9 @@ func TestARunInLine(t *testing.T) {
 		{name: "taken back right before it is sent", withdraw: turn, lapsed: true, ends: turn},
 		{name: "taken back when it was sent", withdraw: turn + time.Second, answers: 3 * time.Second,
 			status: 200, ends: turn + 3*time.Second},
-		{name: "by net/http", long: true, status: 200, ends: turn},
-		{name: "by net/http, taken back in line", long: true, withdraw: 7 * time.Second, lapsed: true, ends: 7 * time.Second},
-		{name: "by net/http, taken back when it was sent", long: true, withdraw: turn + time.Second,
+		{name: "by net/http", byNet: true, status: 200, ends: turn},
+		{name: "by net/http, taken back in line", byNet: true, withdraw: 7 * time.Second, lapsed: true, ends: 7 * time.Second},
+		{name: "by net/http, taken back when it was sent", byNet: true, withdraw: turn + time.Second,
 			answers: 3 * time.Second, status: 200, ends: turn + 3*time.Second},
 		{name: "sent, refused, and taken back in line", refuses: true, withdraw: turn + 7*time.Second,
 			ends: turn + 7*time.Second},
@@ -50,7 +50,7 @@ func TestARunInLine(t *testing.T) {
 				conf.FinalOnly = c.finalOnly
 				var seen atomic.Int64
 				began := time.Now()
-				s, out := ofRun(t, conf, c.long, c.withdraw, func(w http.ResponseWriter) {
+				s, out := ofRun(t, conf, c.byNet, c.withdraw, func(w http.ResponseWriter) {
 					if seen.Add(1) == 1 && c.refuses {
 						w.Header().Set("Retry-After", "30")
 						w.WriteHeader(http.StatusTooManyRequests)
@@ -85,7 +85,7 @@ func TestARunInLine(t *testing.T) {
 }
 
 // ofRun sends a request as paceline run does. It is the second at the proxy. After 3 s looks is called.
-func ofRun(t *testing.T, conf Config, long bool, withdraw time.Duration, serve func(w http.ResponseWriter),
+func ofRun(t *testing.T, conf Config, byNet bool, withdraw time.Duration, serve func(w http.ResponseWriter),
 	looks func(s *sending.Sender)) (s *sending.Sender, out sending.Response) {
 	conf.MaxWait = time.Hour
 	down := fakeconn.New()
@@ -99,7 +99,7 @@ func ofRun(t *testing.T, conf Config, long bool, withdraw time.Duration, serve f
 		UserAgent: "paceline/1.0", Secrets: format.NewSecrets(nil, nil, nil, format.Plain{})})
 	defer s.Close()
 	r := &format.Request{ID: "r", Method: "GET", URL: mustURL(t, x.url), Cost: limit.One, Header: http.Header{}}
-	if long {
+	if byNet {
 		r.Method, r.Body = "POST", make([]byte, 10<<10)
 	}
 	if withdraw > 0 {

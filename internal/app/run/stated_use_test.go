@@ -13,9 +13,9 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/format"
 )
 
-// banning is an exchange that counts a weight for each key and minute, states it, and bans a key that it refused ten
+// weighing is an exchange that counts a weight for each key and minute, states it, and bans a key that it refused ten
 // times.
-type banning struct {
+type weighing struct {
 	mu      sync.Mutex
 	most    int
 	weight  func(path string) int
@@ -24,13 +24,13 @@ type banning struct {
 	refused map[string]int
 }
 
-func (s *banning) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *weighing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	time.Sleep(s.takes / 2)
 	s.count(w, r)
 	time.Sleep(s.takes / 2)
 }
 
-func (s *banning) count(w http.ResponseWriter, r *http.Request) {
+func (s *weighing) count(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := r.Header.Get("X-Key")
@@ -48,7 +48,7 @@ func (s *banning) count(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *banning) worst() (n int) {
+func (s *weighing) worst() (n int) {
 	for _, refused := range s.refused {
 		n = max(n, refused)
 	}
@@ -77,7 +77,7 @@ func TestALimitOfRequestsAtAServerOfWeight(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &banning{most: 1200, weight: c.weight, takes: c.takes, used: map[string]int{}, refused: map[string]int{}}
+				s := &weighing{most: 1200, weight: c.weight, takes: c.takes, used: map[string]int{}, refused: map[string]int{}}
 				b, url, _ := virtualBench(t, s.ServeHTTP)
 				b.config.Concurrency = c.concurrency
 				b.config.Limits = []format.Rate{{N: 1200, Per: time.Minute, Text: "1200/m"}}
