@@ -158,7 +158,6 @@ type Observation struct {
 	// Partly means that the answer has a refusal in it, and something that was served, too. It
 	// counts as served, and whoever the refusal concerns stays away. Parts counts its parts.
 	Partly bool
-	Parts  Parts
 	// Sure means that the server's instant for coming back is known to hold. A probe before then
 	// would be in vain, or would make the wait longer. If false, send a probe after an hour or so.
 	// See also Vouched.
@@ -166,6 +165,8 @@ type Observation struct {
 	// Surged means that the request was refused since the load rose too quickly. No limit on what goes
 	// in a time is known to be exceeded. More goes if the load rises slowly.
 	Surged bool
+	// Parts are those of an answer that is Partly served.
+	Parts Parts
 	// Worked is how long the server worked on the request, as it states: 0 … MaxWait. The request
 	// had arrived before that time. 0: not stated.
 	Worked time.Duration
