@@ -118,7 +118,7 @@ func TestRunUnselected(t *testing.T) {
 		says string
 	}{
 		{[]string{"--select", "id=.id, label=(.body.text|fromjson|.label)"}, 3,
-			"--select failed on 3 answers: the rows have empty fields, and the requests count as done; --retry-dead=unselected "+
+			"--select failed on 3 answers: the rows have empty fields, and the requests count as done; --retry-dead=unselected " +
 				"asks for them again, and --success EXPRESSION"},
 		{[]string{"--select", "id=.id, label=(.body.text|fromjson|.label)", "--success", `.text == "no JSON"`}, 3,
 			"a stricter --success with another --out makes dead letters"},
