@@ -28,13 +28,14 @@ func TestProxyKeysOfAFile(t *testing.T) {
 	defer server.Close()
 	p := newPassing(t, nil)
 	text := func(keys ...string) string {
-		all := "version: 1\nlisten: " + p.at + "\nadmin: " + p.admin + "\nmax_wait: 1m\nupstreams:\n- to: " + server.URL +
-			"\n  limits: [20/250ms]\n  query: {api_key: '{key}'}\n  keys:\n"
+		var all strings.Builder
+		all.WriteString("version: 1\nlisten: " + p.at + "\nadmin: " + p.admin + "\nmax_wait: 1m\nupstreams:\n- to: " + server.URL +
+			"\n  limits: [20/250ms]\n  query: {api_key: '{key}'}\n  keys:\n")
 		for _, k := range keys {
 			name, secret, _ := strings.Cut(k, " ")
-			all += fmt.Sprintf("  - {name: %s, env: PL_%s}\n", name, secret)
+			fmt.Fprintf(&all, "  - {name: %s, env: PL_%s}\n", name, secret)
 		}
-		return all
+		return all.String()
 	}
 	file := write(t, "proxy.yaml", text("K1 s1", "K2 s2"))
 	p.args, p.env = []string{"proxy", "--config", file}, []string{"PL_s1=s1", "PL_s2=s2", "PL_s3=s3"}

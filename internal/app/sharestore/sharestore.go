@@ -95,17 +95,18 @@ type Place struct {
 
 // Name is the name in the store of a place's limit: the same in each process with the same limits.
 func (l *Limits) Name(p Place) string {
-	name := l.config.Name
+	var name strings.Builder
+	name.WriteString(l.config.Name)
 	for _, part := range []struct{ what, is string }{{"", p.Upstream}, {"model ", p.Model}, {"resource ", p.Resource}, {"route ", p.Route},
 		{"client ", p.Client}, {"", p.Key}} {
 		if part.is != "" {
-			name += "/" + part.what + part.is
+			name.WriteString("/" + part.what + part.is)
 		}
 	}
 	if p.All {
-		name += "/all"
+		name.WriteString("/all")
 	}
-	return fitting(name)
+	return fitting(name.String())
 }
 
 // fitting is a name, or a shorter or valid one in its place.
