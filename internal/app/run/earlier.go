@@ -181,7 +181,8 @@ func (r *earlier) goesPast() error {
 	}
 	why := fmt.Sprintf("%s is on this machine, so requests go past paceline exec", at[i])
 	if len(c.Limits)+len(c.Resources) == 0 && c.Auto == nil && c.Share == nil {
-		return fmt.Errorf("%s, and nothing limits them; expected --limit, or paceline proxy and its address", why)
+		return fmt.Errorf("%s, and nothing limits them; expected paceline exec --capture, "+
+			"which leads them, or paceline proxy and its address, or a --limit that counts for this run alone", why)
 	}
 	c.Led = false
 	r.teller.Say("%s: they count by the limits of this run alone", why)
