@@ -63,7 +63,8 @@ func TestFullDisk(t *testing.T) {
 			if !errors.Is(first.err, ErrOutput) || !strings.Contains(first.err.Error(), "no space left") || first.Left == 0 || first.Lost != 0 {
 				t.Fatalf("%+v, %v", first.Totals, first.err)
 			}
-			if sent := first.Sends; sent > 11+4+4 {
+			// Four lines wait for the write that fails, four are in flight, and on a busy machine four more begin meanwhile.
+			if sent := first.Sends; sent > 11+3*4 {
 				t.Errorf("%d were sent although only 11 lines could be written", sent)
 			}
 			b.tamper = nil
