@@ -128,10 +128,9 @@ type Configured struct {
 // the limit. slow means that the answer states more than has counted here, and nothing is known yet of why:
 // many requests at once might then be more than the server takes. Call it before Answered.
 //
-// A limit in requests is compared with the weight that is used, if no limit of the request is in weight and
-// the server counts more than 1 for a request. So is one in weight whose requests have no charge. If it states
-// what is left, that holds, and
-// otherwise the number of the limit is believed to be one of weight.
+// A limit in requests is compared with the weight that is used. It is so if no limit of the request is in weight and the
+// server counts more than 1 for one. The same goes for a limit in weight whose requests have no charge. If the server
+// states what is left, that holds. Otherwise the number of the limit is believed to be one of weight.
 func (n *Notices) Compares(seen *Seen, v *classify.Verdict, all []Configured) (wrong []Remark, slow bool) {
 	if !seen.IsOpen() || v.Result != limit.Accepted {
 		return nil, false
