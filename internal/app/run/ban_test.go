@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// banning is a server that allows each key so many requests in any second. The tenth refusal bans the key for a minute, in
-// which it answers 403. It may only be used in a bubble.
+// banning is a server that allows each key so many requests in any second. Ten refusals, or as many as it is told, ban the
+// key for a minute, in which it answers 403. It may only be used in a bubble.
 type banning struct {
 	limit       int // in any second
+	bans        int // so many refusals ban a key
 	ban, answer time.Duration
 	says        string // the body of the 403s
 	harder      bool   // a request within the ban prolongs it
@@ -26,12 +27,12 @@ type bannedKey struct {
 	served          []time.Time
 	refused, denied int
 	until, latest   time.Time
-	bursts          int // requests within 0.9 s of the one before, from the first second of the ban on
-	began           time.Time
+	bursts          int       // requests within 0.9 s of the one before, once the ban is known
+	known           time.Time // when the first answer that tells of the ban is there
 }
 
 func newBanning(says string, harder bool) *banning {
-	return &banning{limit: 20, ban: time.Minute, answer: 80 * time.Millisecond, says: says, harder: harder,
+	return &banning{limit: 20, bans: 10, ban: time.Minute, answer: 80 * time.Millisecond, says: says, harder: harder,
 		keys: map[string]*bannedKey{}}
 }
 
@@ -56,8 +57,10 @@ func (s *banning) judge(name string, now time.Time) (status int) {
 		s.keys[name] = k
 	}
 	if now.Before(k.until) {
-		k.denied++
-		if now.Sub(k.began) > time.Second && now.Sub(k.latest) < 900*time.Millisecond {
+		if k.denied++; k.denied == 1 {
+			k.known = now.Add(s.answer)
+		}
+		if now.After(k.known) && now.Sub(k.latest) < 900*time.Millisecond {
 			k.bursts++
 		}
 		k.latest = now
@@ -73,8 +76,8 @@ func (s *banning) judge(name string, now time.Time) (status int) {
 		k.served = append(k.served, now)
 		return http.StatusOK
 	}
-	if k.refused++; k.refused >= 10 {
-		k.refused, k.began, k.until, k.latest = 0, now, now.Add(s.ban), now
+	if k.refused++; k.refused >= s.bans {
+		k.refused, k.until, k.latest = 0, now.Add(s.ban), now
 	}
 	return http.StatusTooManyRequests
 }
@@ -90,6 +93,7 @@ func TestBannedForAWhile(t *testing.T) {
 	}{{`{"error":"banned"}`, false, 80 * time.Second}, {"", false, 80 * time.Second}, {"", true, 150 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newBanning(c.says, c.harder)
+			s.bans = 3 // before the first refusals are answered
 			v := newInTime(t, s, perSecond(41))
 			v.config.Concurrency, v.config.Attempts = 64, 3
 			v.keys("A", "B")
