@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
 	"slices"
 	"sync"
@@ -26,7 +27,8 @@ import (
 // No goroutine watches an idle line. So the next attempt asks it, right before its request, whether
 // anything has come: see quiet.
 type lines struct {
-	from *http.Transport // its dialer, TLS, proxies and bounds
+	from  *http.Transport // its dialer, TLS, proxies and bounds
+	clear bool            // only http: over TLS, the server may choose HTTP/2
 
 	mu    sync.Mutex
 	idle  map[place][]*line // the latest last
@@ -54,9 +56,13 @@ type line struct {
 	keeps  bool            // that stays so while the line is idle, since attempts have one context
 }
 
+// Direct is an http.Transport of which NewBase makes Lines.
+type Direct struct{ *http.Transport }
+
 // Lines is NewBase with a cheaper way for plain requests over HTTP/1.1: requests without a proxy, and with
 // a small body or none. The goroutine of the attempt writes to the connection and reads from it. If
-// the answer is in gzip, it stays so, where NewBase would read it. All other requests go as with NewBase.
+// the answer is in gzip, it stays so, where NewBase would read it. All other requests go as with NewBase:
+// also those over TLS, where t offers HTTP/2.
 //
 // These connections have the dialer, the TLS and the bounds of t, and the same bytes go over them. The
 // contexts of attempts must be comparable, as those of package context are. Where t has a setting
@@ -64,9 +70,9 @@ type line struct {
 func Lines(t *http.Transport) *Base {
 	b := NewBase(t)
 	o := b.own
-	if canAsk && o != nil && !b.mayBeH2 && !b.clearText && o.DialTLSContext == nil && !o.DisableCompression &&
-		!o.DisableKeepAlives && o.MaxIdleConns == 0 && o.MaxConnsPerHost == 0 && o.ResponseHeaderTimeout == 0 {
-		b.lines = &lines{from: o, idle: map[place][]*line{}}
+	if canAsk && o != nil && !b.clearText && o.DialTLSContext == nil && !o.DisableKeepAlives && o.MaxIdleConns == 0 &&
+		o.MaxConnsPerHost == 0 && o.ResponseHeaderTimeout == 0 {
+		b.lines = &lines{from: o, clear: b.mayBeH2, idle: map[place][]*line{}}
 	}
 	return b
 }
@@ -74,8 +80,24 @@ func Lines(t *http.Transport) *Base {
 // errEnded says that a line was not used, which concerns nobody else.
 var errEnded = errors.New("send: the attempt or the connection has ended")
 
+// heard is the Got1xxResponse of an httptrace.ClientTrace; nil: nobody hears interim answers.
+type heard = func(code int, header textproto.MIMEHeader) error
+
+// hearing reports whether a trace asks for interim answers at most, and returns who hears them. For more, net/http has
+// to send.
+func hearing(its *httptrace.ClientTrace) (heard, bool) {
+	if its == nil {
+		return nil, true
+	}
+	more := its.GetConn != nil || its.GotConn != nil || its.PutIdleConn != nil || its.GotFirstResponseByte != nil ||
+		its.Got100Continue != nil || its.DNSStart != nil || its.DNSDone != nil || its.ConnectStart != nil ||
+		its.ConnectDone != nil || its.TLSHandshakeStart != nil || its.TLSHandshakeDone != nil ||
+		its.WroteHeaderField != nil || its.WroteHeaders != nil || its.Wait100Continue != nil || its.WroteRequest != nil
+	return its.Got1xxResponse, !more
+}
+
 // send is SendIn for a plain request.
-func (s *lines) send(ctx context.Context, req *http.Request, a *Exchange) (*http.Response, error) {
+func (s *lines) send(ctx context.Context, req *http.Request, a *Exchange, hear heard) (*http.Response, error) {
 	sent := req.WithContext(ctx)
 	if sent.Body != nil {
 		sent.Body.Close() // GetBody has it
@@ -84,7 +106,7 @@ func (s *lines) send(ctx context.Context, req *http.Request, a *Exchange) (*http
 		l, err := s.get(ctx, sent, a)
 		if err == nil {
 			var resp *http.Response
-			if resp, err = l.exchange(ctx, sent, a); err == nil {
+			if resp, err = l.exchange(ctx, sent, a, hear); err == nil {
 				return resp, nil
 			}
 		}
@@ -280,7 +302,7 @@ func address(u *url.URL) string {
 }
 
 // exchange writes a request and reads the head of its answer. After an error the line is not used again.
-func (l *line) exchange(ctx context.Context, req *http.Request, a *Exchange) (*http.Response, error) {
+func (l *line) exchange(ctx context.Context, req *http.Request, a *Exchange, hear heard) (*http.Response, error) {
 	if !l.heed(ctx) {
 		l.close()
 		return nil, errEnded
@@ -292,7 +314,7 @@ func (l *line) exchange(ctx context.Context, req *http.Request, a *Exchange) (*h
 	if a.Expires {
 		a.known(l)
 	}
-	resp, err := l.trip(req, a)
+	resp, err := l.trip(req, a, hear)
 	if err != nil {
 		l.close()
 		return nil, err
@@ -307,7 +329,7 @@ func (l *line) exchange(ctx context.Context, req *http.Request, a *Exchange) (*h
 	return resp, nil
 }
 
-func (l *line) trip(req *http.Request, a *Exchange) (*http.Response, error) {
+func (l *line) trip(req *http.Request, a *Exchange, hear heard) (*http.Response, error) {
 	if err := l.compose(req); err != nil {
 		return nil, err
 	}
@@ -337,6 +359,12 @@ func (l *line) trip(req *http.Request, a *Exchange) (*http.Response, error) {
 		case a.Interim != nil:
 			l.left = most // as an http.Transport: whoever hears them bounds them
 			a.Interim.Said(resp.Header)
+		}
+		if hear != nil {
+			l.left = most
+			if err := hear(resp.StatusCode, textproto.MIMEHeader(resp.Header)); err != nil {
+				return nil, fmt.Errorf("%s%w", broken, err)
+			}
 		}
 	}
 }

@@ -19,7 +19,7 @@ const mostOfBody = 8 << 10
 // that make no sense.
 func (s *lines) plain(req *http.Request) bool {
 	//lint:ignore SA1019 net/http heeds it
-	if req.Header == nil || req.Cancel != nil || req.Close || req.Trailer != nil || req.TransferEncoding != nil ||
+	if s.clear && req.URL.Scheme == "https" || req.Header == nil || req.Cancel != nil || req.Close || req.Trailer != nil || req.TransferEncoding != nil ||
 		!isHost(req.URL.Host) || req.Host != "" && req.Host != req.URL.Host && !isHost(req.Host) {
 		return false
 	}
@@ -43,7 +43,7 @@ func (s *lines) plain(req *http.Request) bool {
 				continue
 			}
 			return false
-		case "Connection", "Expect", "Upgrade", "Accept-Encoding":
+		case "Connection", "Expect", "Upgrade":
 			return false
 		}
 		if !isToken(name) {
@@ -137,7 +137,7 @@ func (l *line) compose(req *http.Request) error {
 			return err
 		}
 	}
-	if req.Method != http.MethodHead && req.Header.Get("Range") == "" {
+	if !l.lines.from.DisableCompression && req.Header.Get("Accept-Encoding") == "" && req.Method != http.MethodHead && req.Header.Get("Range") == "" {
 		l.out.WriteString("Accept-Encoding: gzip\r\n")
 	}
 	l.out.WriteString("\r\n")

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"sync"
@@ -95,15 +97,26 @@ func plainTransport() *http.Transport {
 	return &http.Transport{Protocols: p, MaxIdleConnsPerHost: 100}
 }
 
-// both calls f with a Base of NewBase and one of Lines.
+// passingOn is a transport of a program that passes requests on. It also offers HTTP/2, and a Direct of it has lines.
+func passingOn() *http.Transport {
+	t := plainTransport()
+	t.DisableCompression = true
+	t.Protocols.SetHTTP2(true)
+	return t
+}
+
+// both calls f with a Base of NewBase and one of Lines, for each kind of transport that has lines.
 func both(tb testing.TB, f func(b *Base) string) (transports, lines string) {
 	var said [2]string
-	for i, b := range []*Base{NewBase(plainTransport()), Lines(plainTransport())} {
-		if i == 1 && b.lines == nil {
-			tb.Skip("this system has no lines")
+	for i, all := range [][]*Base{{NewBase(plainTransport()), NewBase(passingOn())},
+		{Lines(plainTransport()), NewBase(Direct{passingOn()})}} {
+		for _, b := range all {
+			if i == 1 && b.lines == nil {
+				tb.Skip("this system has no lines")
+			}
+			said[i] += f(b) + "\n"
+			b.CloseIdleConnections()
 		}
-		said[i] = f(b)
-		b.CloseIdleConnections()
 	}
 	return said[0], said[1]
 }
@@ -111,6 +124,7 @@ func both(tb testing.TB, f func(b *Base) string) (transports, lines string) {
 // A line writes the bytes that net/http would write.
 func TestLinesWriteTheSame(t *testing.T) {
 	headers := []http.Header{{}, {"User-Agent": nil}, {"User-Agent": {""}}, {"User-Agent": {" me "}, "Range": {""}},
+		{"Accept-Encoding": {"br, gzip"}}, {"Accept-Encoding": {""}},
 		{"B": {"2", "1"}, "A": {" a "}, "Content-Length": {"7"}, "Host": {"x"}, "Trailer": {"T"}, "Range": {"bytes=1-"}}}
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 		for _, header := range headers {
@@ -175,6 +189,7 @@ var rawAnswers = []string{
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nT: x\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n" + thenClosed,
 	"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + fine, "HTTP/1.1 100 Continue\r\n\r\n" + thenClosed,
+	"HTTP/1.1 102 Processing\r\n\r\n" + fine + thenClosed, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nok" + thenClosed, "HTTP/1.1 200 OK\r\nContent-Le" + thenClosed, "nonsense\r\n\r\n" + thenClosed,
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more" + thenClosed, "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n" + thenClosed,
 	"HTTP/1.1 200 OK\r\nLong: " + strings.Repeat("x", 5000) + "\r\nContent-Length: 2\r\n\r\nok",
@@ -206,22 +221,31 @@ func readsTheSame(t *testing.T, method, text string, before int) {
 			s.script[i] = fine
 		}
 		send := func(method string) string {
-			r, _ := http.NewRequestWithContext(t.Context(), method, "http://"+s.Addr().String(), nil)
+			heard, ctx := "", t.Context()
+			if b.own.DisableCompression {
+				ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
+					if heard += fmt.Sprint(code, h); code == http.StatusProcessing {
+						return errLate
+					}
+					return nil
+				}})
+			}
+			r, _ := http.NewRequestWithContext(ctx, method, "http://"+s.Addr().String(), nil)
 			a := new(Exchange)
 			resp, err := b.Send(r, a)
 			if err != nil {
-				return fmt.Sprintf("%s, written %v", sameWords(err), a.Written())
+				return fmt.Sprintf("%s, written %v, heard %s", sameWords(err), a.Written(), heard)
 			}
 			defer resp.Body.Close()
 			if resp.StatusCode == http.StatusSwitchingProtocols {
 				t.Skip("a line hands no connection on")
 			}
-			if resp.Uncompressed || resp.Header.Get("Content-Encoding") != "" {
-				t.Skip("a line leaves answers coded")
+			if resp.Uncompressed || resp.Header.Get("Content-Encoding") != "" && !b.own.DisableCompression {
+				return "coded" // a line leaves it so
 			}
 			body, err := io.ReadAll(resp.Body)
 			_, again := resp.Body.Read(make([]byte, 1))
-			return fmt.Sprintf("%d %q %q %d %v %v, %s, %s, written %v", resp.StatusCode, resp.Header, body, resp.ContentLength,
+			return fmt.Sprintf("%s%d %q %q %d %v %v, %s, %s, written %v", heard, resp.StatusCode, resp.Header, body, resp.ContentLength,
 				resp.Close, resp.Trailer, sameWords(err), sameWords(again), a.Written())
 		}
 		for range before {
@@ -555,7 +579,8 @@ func TestPlain(t *testing.T) {
 		"Expect":          {get(func(r *http.Request) { r.Header.Set("Expect", "100-continue") }), false},
 		"Connection":      {get(func(r *http.Request) { r.Header.Set("Connection", "close") }), false},
 		"Upgrade":         {get(func(r *http.Request) { r.Header.Set("Upgrade", "x") }), false},
-		"its own coding":  {get(func(r *http.Request) { r.Header.Set("Accept-Encoding", "br") }), false},
+		"its own coding":  {get(func(r *http.Request) { r.Header.Set("Accept-Encoding", "br") }), true},
+		"TLS":             {get(func(r *http.Request) { r.URL.Scheme = "https" }), true},
 		"a strange name":  {get(func(r *http.Request) { r.Header["a b"] = []string{"x"} }), false},
 		"a strange value": {get(func(r *http.Request) { r.Header["A"] = []string{"x\ny"} }), false},
 		"a strange host":  {get(func(r *http.Request) { r.Host = "ü.test" }), false},
@@ -570,10 +595,16 @@ func TestPlain(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+	offers := plainTransport()
+	offers.Protocols.SetHTTP2(true)
+	for scheme, want := range map[string]bool{"http": true, "https": false} {
+		if got := Lines(offers).lines.plain(get(func(r *http.Request) { r.URL.Scheme = scheme })); got != want {
+			t.Errorf("where HTTP/2 is offered, over %s: %v", scheme, got)
+		}
+	}
 	for name, change := range map[string]func(*http.Transport){
-		"HTTP/2":             func(t *http.Transport) { t.Protocols.SetHTTP2(true) },
+		"HTTP/2 at once":     func(t *http.Transport) { t.Protocols.SetHTTP1(false); t.Protocols.SetUnencryptedHTTP2(true) },
 		"no kept connection": func(t *http.Transport) { t.DisableKeepAlives = true },
-		"no gzip":            func(t *http.Transport) { t.DisableCompression = true },
 		"few connections":    func(t *http.Transport) { t.MaxConnsPerHost = 1 },
 		"patience":           func(t *http.Transport) { t.ResponseHeaderTimeout = time.Second },
 		"TLS of its own":     func(t *http.Transport) { t.DialTLSContext = new(net.Dialer).DialContext },

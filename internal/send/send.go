@@ -47,7 +47,10 @@ type Base struct {
 // likes, and every attempt counts as written. One that speaks HTTP/2 and asks for a second
 // connection without an answer is taken for an http2.Transport after a GOAWAY: see ErrUnprocessed.
 func NewBase(rt http.RoundTripper) *Base {
-	if rt == nil {
+	switch d, direct := rt.(Direct); {
+	case direct:
+		return Lines(d.Transport)
+	case rt == nil:
 		rt = http.DefaultTransport
 	}
 	b := &Base{rt: rt, given: rt, mayBeH2: true}
@@ -100,8 +103,10 @@ func (b *Base) SendIn(ctx context.Context, req *http.Request, a *Exchange) (*htt
 		return nil, err
 	}
 	its := httptrace.ContextClientTrace(ctx)
-	if b.lines != nil && own && its == nil && !a.Stops && b.lines.plain(req) {
-		return b.lines.send(ctx, req, a)
+	if b.lines != nil && own && !a.Stops {
+		if hear, most := hearing(its); most && b.lines.plain(req) {
+			return b.lines.send(ctx, req, a, hear)
+		}
 	}
 	t := &trip{base: b, attempt: a}
 	// httptrace would join two traces by reflection, which is expensive, and httputil.ReverseProxy

@@ -67,7 +67,7 @@ func open(path string, clock func() (time.Time, boottime.Reading)) (*File, error
 		return nil, fmt.Errorf("record: %w", errors.Join(err, lock.Release()))
 	}
 	j, h, err := journal.Open(journal.Config{Path: path, Lock: lock, CompactFrom: compactFrom, Clock: clock,
-		Forget: func(string) bool { return true }}, f.began)
+		Unwritten: f.fails, Forget: func(string) bool { return true }}, f.began)
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
@@ -137,14 +137,11 @@ func (p part) send(in transport.Partition, cost limit.Cost, long bool) (int64, e
 // Settle implements transport.Recorder. After a failed write the request counts until the end of the
 // process, and some time longer.
 func (p part) Settle(entry int64, _ limit.Cost, o limit.Outcome) {
-	p.file.fails(p.file.journal.Answer(entry, journal.AnswerOf(&o)))
+	p.file.journal.AnswerSoon(entry, journal.AnswerOf(&o))
 }
 
 // fails notes an error for Close.
 func (f *File) fails(err error) {
-	if err == nil {
-		return
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failed == nil {

@@ -37,6 +37,8 @@ type Config struct {
 	// Lock is the lock of Path. Close releases it, and so does an Open that fails. nil: the caller sees to it
 	// that no other process uses the file.
 	Lock *Lock
+	// Unwritten, if not nil, gets the error of a write that AnswerSoon left to others.
+	Unwritten func(error)
 	// Full are sends that count if the journal does not know what was sent (see History.Gone).
 	Full []Sent
 	// TrustClock means that the wall clock is right, even after a reboot and on a machine without
@@ -59,6 +61,7 @@ type Journal struct {
 	mu      sync.Mutex
 	file    *durable.File
 	group   *group  // records that wait for a write; nil: none do
+	flushes bool    // Flush will be called
 	room    []dated // an empty slice for the next group
 	next    int64
 	doubts  map[string]string // the Result of the latest answer, if there is one
@@ -71,6 +74,7 @@ const (
 	compactFrom = 32 << 20
 	grows       = 3 // growth of the file before a compaction, which costs more than space
 	mostStarts  = 64
+	soon        = 10 * time.Millisecond // an answer waits so long for a send, with which it is written
 )
 
 // longestKeep bounds Keep to two years, so that a damaged journal cannot make an instant overflow.
@@ -305,9 +309,6 @@ type Answered struct {
 	Answer
 }
 
-// Answer records how send n ended.
-func (j *Journal) Answer(n int64, a Answer) error { return j.Answers([]Answered{{n, a}}) }
-
 // Answers records how several sends ended.
 func (j *Journal) Answers(all []Answered) error {
 	if len(all) == 0 {
@@ -316,20 +317,53 @@ func (j *Journal) Answers(all []Answered) error {
 	j.mu.Lock()
 	g, first := j.groupLocked()
 	for i := range all {
-		a := &all[i]
-		r := dated{record: record{Answer: a.Send, Result: a.Result.String(), Doubt: a.Doubt, Price: a.Price}, at: a.Counts,
-			hold: a.Hold}
-		if a.Actual != nil {
-			r.Tokens, r.Rest = amounts(a.Actual)
-			r.Settled = 1
-		}
-		if a.Doubt != "" {
-			j.doubts[a.Doubt] = r.Result
-		}
-		g.records = append(g.records, r)
+		j.answerLocked(g, &all[i])
 	}
 	j.mu.Unlock()
 	return j.together(g, first)
+}
+
+func (j *Journal) answerLocked(g *group, a *Answered) {
+	r := dated{record: record{Answer: a.Send, Result: a.Result.String(), Doubt: a.Doubt, Price: a.Price}, at: a.Counts,
+		hold: a.Hold}
+	if a.Actual != nil {
+		r.Tokens, r.Rest = amounts(a.Actual)
+		r.Settled = 1
+	}
+	if a.Doubt != "" {
+		j.doubts[a.Doubt] = r.Result
+	}
+	g.records = append(g.records, r)
+}
+
+// AnswerSoon records how send n ended, with the next send or a moment later, so that who has the answer waits for no
+// write. If the process is killed before, the send counts as one of unknown end. An error goes to Config.Unwritten.
+func (j *Journal) AnswerSoon(n int64, a Answer) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.group == nil {
+		j.newGroupLocked().waits = true
+	}
+	j.group.lent = true
+	j.answerLocked(j.group, &Answered{n, a})
+	if !j.flushes {
+		j.flushes = true
+		time.AfterFunc(soon, j.Flush)
+	}
+}
+
+// Flush writes what AnswerSoon has left, unless a send has taken it along.
+func (j *Journal) Flush() {
+	j.mu.Lock()
+	j.flushes = false
+	g := j.group
+	if g == nil || !g.waits {
+		j.mu.Unlock()
+		return
+	}
+	g.waits = false
+	j.mu.Unlock()
+	_ = j.together(g, true) // it tells Config.Unwritten
 }
 
 // Read records when a request was read. The record stays until the request has Ended.
@@ -400,6 +434,7 @@ func (j *Journal) compactLocked(now time.Time) error {
 // Sends reads what was sent and may count, of this run, too, on the scale of its beginning. A send
 // without an answer counts as if it ended now, as of unknown end.
 func (j *Journal) Sends(now time.Time) ([]Sent, error) {
+	j.Flush()
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	f, err := os.Open(j.c.Path)
@@ -466,6 +501,7 @@ func (j *Journal) Close() error {
 }
 
 func (j *Journal) closeFile() error {
+	j.Flush()
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	j.mu.Lock()

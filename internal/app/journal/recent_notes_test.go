@@ -36,7 +36,7 @@ func TestNotes(t *testing.T) {
 		for i, key := range keys {
 			n, err := j.Send(journal.Send{ID: key, Key: key, Nonce: uint64(i + 1), Cost: limit.One}, now)
 			if err == nil {
-				err = j.Answer(n, journal.Answer{Result: limit.Accepted, Counts: now})
+				err = j.Answers([]journal.Answered{{n, journal.Answer{Result: limit.Accepted, Counts: now}}})
 			}
 			if err != nil {
 				t.Fatal(err)

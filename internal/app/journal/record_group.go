@@ -9,6 +9,8 @@ import (
 // and those of goroutines that are ready to run.
 type group struct {
 	records []dated
+	waits   bool          // nobody writes it yet: it has answers of AnswerSoon alone
+	lent    bool          // it has one of these
 	done    chan struct{} // closed when the group is written, or has failed with err
 	err     error
 }
@@ -41,13 +43,19 @@ func (s scale) at(t time.Time) int64 {
 	return s.ns - int64(s.wall.Sub(t))
 }
 
-// groupLocked returns the next group. first means that the group is new, and that the caller must
-// write it.
+// groupLocked returns the next group. first means that nobody else writes the group, and that the caller must.
 func (j *Journal) groupLocked() (g *group, first bool) {
-	if first = j.group == nil; first {
-		j.group, j.room = &group{records: j.room, done: make(chan struct{})}, nil
+	if j.group == nil {
+		j.newGroupLocked().waits = true
 	}
-	return j.group, first
+	g = j.group
+	first, g.waits = g.waits, false
+	return g, first
+}
+
+func (j *Journal) newGroupLocked() *group {
+	j.group, j.room = &group{records: j.room, done: make(chan struct{})}, nil
+	return j.group
 }
 
 // oneLocked adds a record to the next group, unlocks mu, and waits until the group is written.
@@ -73,7 +81,9 @@ func (j *Journal) together(g *group, first bool) error {
 	j.group = nil
 	j.mu.Unlock()
 	defer close(g.done)
-	g.err = j.write(g)
+	if g.err = j.write(g); g.err != nil && g.lent && j.c.Unwritten != nil {
+		j.c.Unwritten(g.err)
+	}
 	clear(g.records)
 	j.mu.Lock()
 	j.room = g.records[:0]

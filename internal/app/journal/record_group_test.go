@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/durable"
@@ -74,7 +75,7 @@ func TestGroups(t *testing.T) {
 					results <- err
 				}()
 			}
-			go func() { results <- j.Answer(1, Answer{Result: limit.Accepted, Counts: epoch}) }()
+			go func() { results <- j.Answers([]Answered{{1, Answer{Result: limit.Accepted, Counts: epoch}}}) }()
 			for { // until all of them wait
 				j.mu.Lock()
 				all := j.group != nil && len(j.group.records) == n+1
@@ -111,5 +112,72 @@ func TestGroups(t *testing.T) {
 		if err := j.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// counting counts the writes of a file. It may fail them.
+type counting struct {
+	durable.Handle
+	writes int
+	fails  error
+}
+
+func (h *counting) Write(b []byte) (int, error) {
+	if h.fails != nil {
+		return 0, h.fails
+	}
+	h.writes++
+	return h.Handle.Write(b)
+}
+
+// An outcome that nobody waits for is written with the next send, or 10 ms later, or before the file is read or closed.
+// If its write fails, that is told, whoever writes.
+func TestAnswerSoon(t *testing.T) {
+	for name, c := range map[string]struct {
+		then   func(t *testing.T, j *Journal)
+		writes int // after the one of the send
+		fails  bool
+	}{
+		"a send takes it along": {func(t *testing.T, j *Journal) { _, _ = j.Send(Send{ID: "b"}, epoch) }, 1, false},
+		"a send that fails":     {func(t *testing.T, j *Journal) { _, _ = j.Send(Send{ID: "b"}, epoch) }, 0, true},
+		"alone":                 {func(t *testing.T, j *Journal) { time.Sleep(soon) }, 1, false},
+		"alone, and it fails":   {func(t *testing.T, j *Journal) { time.Sleep(soon) }, 0, true},
+		"before a moment":       {func(t *testing.T, j *Journal) { time.Sleep(soon - 1) }, 0, false},
+		"the file is read": {func(t *testing.T, j *Journal) {
+			if all, err := j.Sends(epoch); err != nil || len(all) != 1 || all[0].Result != limit.Accepted {
+				t.Errorf("read: %+v, %v", all, err)
+			}
+		}, 1, false},
+		"the file is closed": {func(t *testing.T, j *Journal) { _ = j.Suspend() }, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told error
+				j, _, err := Open(Config{Path: filepath.Join(t.TempDir(), "j"), Keep: time.Minute, Clock: clock(0),
+					Forget: func(string) bool { return false }, Unwritten: func(err error) { told = err }}, epoch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := &counting{}
+				j.Through(func(to durable.Handle) durable.Handle { h.Handle = to; return h })
+				n, err := j.Send(Send{ID: "a", Key: "A"}, epoch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.fails {
+					h.fails = errBroken
+				}
+				h.writes = 0
+				j.AnswerSoon(n, Answer{Result: limit.Accepted, Counts: epoch})
+				j.AnswerSoon(n, Answer{Result: limit.Accepted, Counts: epoch})
+				c.then(t, j)
+				synctest.Wait()
+				if h.writes != c.writes || errors.Is(told, errBroken) != c.fails {
+					t.Errorf("%d writes, want %d; told %v", h.writes, c.writes, told)
+				}
+				h.fails = nil
+				_ = j.Close()
+			})
+		})
 	}
 }

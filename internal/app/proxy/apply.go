@@ -12,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/fairshare"
 	"github.com/paceline-go/paceline/internal/app/forward"
+	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/tokens"
@@ -254,7 +255,7 @@ func (all routes) wayOf(u *Upstream, c *Config, common *common) (w *way, err err
 	t := u.settings(c)
 	keys, names, fresh := w.keys.after(u, c.Shared != nil, time.Now(), u.remembered(c))
 	keys.apply(&t, names)
-	t.Base, t.Tokens, t.Clients = w.base, w.tokens, common.clientele.Clients
+	t.Base, t.Tokens, t.Clients = send.Direct{Transport: w.base}, w.tokens, common.clientele.Clients
 	limits := func(p transport.Partition) limit.Limiter { return w.now.Load().of(p).held(c.Live) }
 	if w.limited {
 		t.Limit = limits

@@ -27,10 +27,12 @@ var digests = []string{"Signature-Input", "Signature", "Content-Digest", "Repr-D
 // leadPages changes the addresses of further pages in the body of an answer to those of the proxy. All else
 // of the body stays as it is, byte by byte.
 func (v *visit) leadPages(r *http.Response) {
-	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if len(v.upstream.pages) == 0 || v.whole || v.upstream.KeepLinks || v.in.Host == "" || r.Request.Method == http.MethodHead ||
-		r.StatusCode/100 != 2 || r.StatusCode == http.StatusPartialContent || r.ContentLength == 0 ||
-		kind != "application/json" && !strings.HasSuffix(kind, "+json") {
+		r.StatusCode/100 != 2 || r.StatusCode == http.StatusPartialContent || r.ContentLength == 0 {
+		return
+	}
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if kind != "application/json" && !strings.HasSuffix(kind, "+json") {
 		return
 	}
 	signed := func(name string) bool { return r.Header.Get(name) != "" }

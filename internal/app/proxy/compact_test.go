@@ -29,6 +29,7 @@ func TestStateIsCompacted(t *testing.T) {
 	}
 	known := func(want int) {
 		t.Helper()
+		first.journal.Flush()
 		if all, _ := (ledger{open(t, copyState(t, path)), "api"}).Earlier(scope(p, provider.Key), time.Now()); len(all) != want {
 			t.Errorf("%d are known that may still count, expected %d", len(all), want)
 		}

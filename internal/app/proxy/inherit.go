@@ -166,7 +166,8 @@ func (s *state) answer(entry int64, o *limit.Outcome) error {
 	if s.heirs != nil {
 		return s.heirs(entry, *o)
 	}
-	return s.journal.Answer(entry, journal.AnswerOf(o))
+	s.journal.AnswerSoon(entry, journal.AnswerOf(o))
+	return nil
 }
 
 // suspend holds back all sends and outcomes, and closes the file. resume or handOver follows.

@@ -22,8 +22,8 @@ import (
 )
 
 // state keeps the sent requests that may still count, for the next process. Each attempt is in the
-// file before it leaves. No request waits for the disk: bytes that the kernel has are safe when the
-// process is killed.
+// file before it leaves, and its outcome a moment after it. No request waits for the disk: bytes that the kernel has
+// are safe when the process is killed.
 type state struct {
 	journal *journal.Journal
 	book    *journal.Findings // what was found of unknown limits
@@ -81,7 +81,7 @@ func openState(path string, keep, timeout time.Duration, from *daemon.Predecesso
 	s := &state{began: now, latest: now, keep: keep, salt: salt, log: log, open: map[int64]*inFlight{},
 		seen: map[transport.Partition]int{}}
 	j, h, err := journal.Open(journal.Config{Path: path, Keep: keep, Timeout: timeout, CompactFrom: compactFrom,
-		Lock: lock, Clock: clock, Alive: from != nil, Forget: func(string) bool { return true }}, s.began)
+		Lock: lock, Clock: clock, Alive: from != nil, Unwritten: s.unwritten, Forget: func(string) bool { return true }}, s.began)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
