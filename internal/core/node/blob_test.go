@@ -5,6 +5,7 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,22 @@ func TestVersionOfABlob(t *testing.T) {
 	blob := b.encode()
 	if got, err := Decode(blob); blob[1] != 7 || err != nil || !reflect.DeepEqual(got, b) {
 		t.Errorf("version %d: of %+v comes %+v, %v", blob[1], b, got, err)
+	}
+}
+
+// A book lists at most 64 lives, the latest: that is of the format, since programs refuse more.
+func TestMostLives(t *testing.T) {
+	for lives, valid := range map[uint32]bool{63: true, 64: true, 65: false} {
+		b := sample()
+		for life := range lives {
+			b.Lives = append(b.Lives, 1+life)
+		}
+		if got, err := Decode(b.encode()); (err == nil) != valid || valid && !slices.Equal(got.Lives, b.Lives) {
+			t.Errorf("of %d lives come %v, %v", lives, got.Lives, err)
+		}
+		if all := lineage(b, &Book{Life: 99}); len(all) != 64 || all[63] != 99 || all[0] != lives-61 {
+			t.Errorf("after %d lives and two more: %v", lives, all)
+		}
 	}
 }
 

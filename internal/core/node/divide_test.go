@@ -108,6 +108,120 @@ func TestLeast(t *testing.T) {
 	}
 }
 
+// A share is taken from the earliest slots on, and never beyond the horizon: others may be ahead there.
+func TestTakeEndsAtTheHorizon(t *testing.T) {
+	for _, c := range []struct {
+		mine, used int64
+		last       mono.Time // the node's latest request
+		want       int
+	}{
+		{99, 0, 0, 99}, {100, 0, 0, 100}, {101, 0, 0, 100}, {20, 90, 0, 10},
+		{20, 100, 0, 0},        // nothing is free before the horizon
+		{20, 100, mono.Min, 1}, // its first grant may be later: see far
+	} {
+		d := dividing(1, 1)
+		d.lastUse = c.last
+		for range c.used { // these are free again 300 ms from now
+			d.limiter.Settle(d.now, d.admit(mono.Min, limit.One), &limit.Outcome{ArrivedAgo: 700 * time.Millisecond})
+		}
+		if d.take(int(c.mine), d.now.Add(250*time.Millisecond), false); len(d.granted) != c.want {
+			t.Errorf("of %d beside %d that are used: %d are granted, want %d", c.mine, c.used, len(d.granted), c.want)
+		}
+	}
+}
+
+// A node that has sent nothing yet, and has no grant, looks ahead for half of the time that grants hold. All
+// others look no farther than to their horizon.
+func TestFar(t *testing.T) {
+	const soon, later = 250 * time.Millisecond, 1500 * time.Millisecond
+	for _, c := range []struct {
+		name    string
+		last    mono.Time
+		parts   []part
+		horizon time.Duration
+		want    time.Duration
+	}{
+		{"new", mono.Min, nil, soon, time.Second}, {"new, far horizon", mono.Min, nil, later, later},
+		{"it has sent", 0, nil, soon, soon}, {"it has a grant", mono.Min, []part{{0, limit.One, false}}, soon, soon},
+	} {
+		d := dividing(1, 1)
+		d.lastUse, d.pool.parts = c.last, c.parts
+		if got := d.far(d.now.Add(c.horizon)).Sub(d.now); got != c.want {
+			t.Errorf("%s: it looks %v ahead, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// A turn moves towards the middle between the turns of the nodes before and after it: by a quarter of what one of
+// them is nearer, and an eighth of a poll at most. Their turns repeat each poll. Nodes that are gone do not count.
+func TestApart(t *testing.T) {
+	const poll, took = 800 * time.Millisecond, 50 * time.Millisecond
+	for _, c := range []struct {
+		name   string
+		others []time.Duration // their next turns, after this one's
+		want   time.Duration
+	}{
+		{"alone", nil, 0},
+		{"at the same instant", []time.Duration{0}, -100 * time.Millisecond}, // one of the two goes first
+		{"just before it", []time.Duration{-1}, 100 * time.Millisecond},
+		{"half a poll away", []time.Duration{poll / 2}, 0},
+		{"40 ms after the middle", []time.Duration{poll/2 + 40*time.Millisecond}, 20 * time.Millisecond},
+		{"40 ms before the middle", []time.Duration{poll/2 - 40*time.Millisecond}, -20 * time.Millisecond},
+		{"in polls before", []time.Duration{poll/2 + 40*time.Millisecond - 3*poll}, 20 * time.Millisecond},
+		{"in polls to come", []time.Duration{poll/2 + 40*time.Millisecond + 3*poll}, 20 * time.Millisecond},
+		{"the nearest on each side", []time.Duration{-200 * time.Millisecond, -300 * time.Millisecond,
+			280 * time.Millisecond, 320 * time.Millisecond}, 20 * time.Millisecond},
+	} {
+		d := dividing(1, 1)
+		d.took, d.others = took, []Entry{{Until: d.now, Next: d.now.Add(poll + took)}} // the first is gone
+		for _, after := range c.others {
+			d.others = append(d.others, Entry{Until: d.now + 1, Next: d.now.Add(poll + took + after)})
+		}
+		if got := d.apart(poll); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// A node's pool is to have what waits, and what comes until the next turn: by its rate lately, or by that since the
+// last turn if it is higher. The time since counts as a poll at least, as a burst is no rate.
+func TestDesired(t *testing.T) {
+	const poll = 250 * time.Millisecond
+	for _, c := range []struct {
+		name    string
+		change  func(n *Node)
+		plain   int64
+		yielded int64
+	}{
+		{"nothing was sent lately", func(n *Node) {}, 7, 0},
+		{"the next asks", func(n *Node) { n.waiting, n.asks = 0, true }, 1, 0},
+		{"nobody asks", func(n *Node) { n.waiting, n.asks = 0, false }, 0, 0},
+		{"those who wait leave a part free", func(n *Node) { n.leaves = 0.1 }, 0, 7},
+		{"it sends", func(n *Node) { n.lastUses[0], n.rates[0] = n.last, 10 }, 7 + 1 + 3, 0},
+		{"it sent long ago", func(n *Node) { n.lastUses[0], n.rates[0] = n.last.Add(-n.config.TTL), 10 }, 7, 0},
+		{"its turns take long", func(n *Node) { n.lastUses[0], n.rates[0], n.took = n.last, 10, poll }, 7 + 1 + 8, 0},
+		{"it sends what leaves a part free", func(n *Node) { n.lastUses[1], n.rates[1] = n.last, 10 }, 7, 1 + 3},
+		{"it sends more of late", func(n *Node) {
+			n.lastUses[0], n.rates[0], n.used[0], n.elapsed = n.last, 10, 20, 2*poll // 40 a second
+		}, 7 + 1 + 10, 0},
+		{"it sends less of late", func(n *Node) {
+			n.lastUses[0], n.rates[0], n.used[0], n.elapsed = n.last, 10, 1, 2*poll
+		}, 7 + 1 + 3, 0},
+		{"a burst", func(n *Node) {
+			n.lastUses[0], n.rates[0], n.used[0], n.elapsed = n.last, 10, 5, poll/10 // as 20 a second
+		}, 7 + 1 + 5, 0},
+		{"it was closed", func(n *Node) { n.Close() }, 0, 0},
+		{"more than anybody sends", func(n *Node) { n.waiting = 1<<20 + 1 }, 1 << 20, 0},
+	} {
+		n := dividing(1, 1).Node
+		n.lastUses, n.waiting, n.asks = [2]mono.Time{mono.Min, mono.Min}, 7, true
+		c.change(n)
+		if plain, yielded := n.desired(false), n.desired(true); plain != c.plain || yielded != c.yielded {
+			t.Errorf("%s: %d and %d that leave a part free, want %d and %d", c.name, plain, yielded, c.plain, c.yielded)
+		}
+	}
+}
+
 // In two turns a node sends twice its rate, for the time from one turn to the next and both calls of the store.
 func TestTwoTurns(t *testing.T) {
 	for _, c := range []struct {
