@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/paceline-go/paceline/internal/core/node"
-	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/share"
 )
 
@@ -71,29 +69,4 @@ func TestSplit(t *testing.T) {
 			m.Close(context.Background())
 		}
 	})
-}
-
-// How each kind of limiter is divided. A part below one is impossible, and so is a part of windows
-// that the store begins.
-func TestDivide(t *testing.T) {
-	bucket, _ := limit.NewBucket(limit.BucketConfig{Limit: 100, Window: time.Second, Burst: 50})
-	weighted, _ := limit.NewWeighted(limit.WeightedConfig{Limit: 100, Window: time.Second})
-	calendar, _ := limit.NewCalendar(limit.CalendarConfig{Limit: 100, Window: time.Minute})
-	for _, c := range []struct {
-		limiter limit.Limiter
-		n       int64
-		rate    int64 // 0: none
-		burst   int64
-	}{
-		{limit.MustRolling(20, time.Second), 3, 6, 6}, {limit.MustRolling(2, time.Second), 3, 0, 0}, {bucket, 4, 25, 12}, {weighted, 3, 33, 33},
-		{calendar, 2, 0, 0}, {limit.NewAll(limit.MustRolling(20, time.Second), limit.Named("x", limit.MustRolling(100, time.Minute))), 5, 4, 4},
-	} {
-		ok := node.Divide(c.limiter, c.limiter, 0, c.n)
-		if ok != (c.rate > 0) {
-			t.Errorf("%T by %d: %v", c.limiter, c.n, ok)
-		}
-		if u := limit.AppendUsage(nil, c.limiter, 0)[0]; ok && (u.PerWindow != c.rate || u.Allowed != c.burst) {
-			t.Errorf("%T by %d: %+v", c.limiter, c.n, u)
-		}
-	}
 }

@@ -140,6 +140,23 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// A reading at either bound is possible. Beyond, the time is the earliest possible, and how far it may be behind is told.
+func TestReadingAtTheBounds(t *testing.T) {
+	const began, read = 1000 * ms, 1010 * ms
+	b := bounds{known: true, at: began, lo: 5 * time.Second, hi: 6 * time.Second}
+	lo, _ := b.by(began)
+	_, hi := b.by(read)
+	least, most := began.Add(lo), read.Add(hi)
+	for _, c := range []struct {
+		l, at  mono.Time
+		unsure time.Duration
+	}{{least, least, 0}, {least + 1, least + 1, 0}, {most, most, 0}, {least - 1, least, most.Sub(least)}, {most + 1, least, most.Sub(least)}} {
+		if at, unsure := b.check(began, read, c.l); at != c.at || unsure != c.unsure {
+			t.Errorf("%v after the least: %v and %v, want %v and %v", c.l.Sub(least), at, unsure, c.at, c.unsure)
+		}
+	}
+}
+
 // A node may send from an instant of the ledger on. It waits for the first instant of its own clock at
 // which the ledger has surely come to that. This holds whatever both clocks do meanwhile.
 func TestProcessIsTheFirstSureInstant(t *testing.T) {

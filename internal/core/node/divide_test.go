@@ -222,6 +222,100 @@ func TestDesired(t *testing.T) {
 	}
 }
 
+// The time from one turn to the next is Poll, and more where each turn is worth many requests or all nodes would keep the
+// store busy for more than half of the time. It is a third of TTL at most, and half of it for very many nodes.
+func TestPoll(t *testing.T) {
+	const quick = 10 * time.Millisecond
+	for _, c := range []struct {
+		rate     float64
+		heirs    int
+		quickest time.Duration
+		want     time.Duration
+	}{
+		{0, 1, 0, 250 * time.Millisecond}, {79.9, 2, quick, 250 * time.Millisecond}, {80, 2, quick, 350 * time.Millisecond},
+		{0, 25, quick, 250 * time.Millisecond}, {0, 26, quick, 260 * time.Millisecond}, {80, 36, quick, 360 * time.Millisecond},
+		{0, 67, quick, 2 * time.Second / 3}, {0, 100, quick, 2 * time.Second / 3}, {0, 101, quick, time.Second}, {0, 500, quick, time.Second},
+	} {
+		n := dividing(1, 1).Node
+		n.rate, n.quickest = c.rate, c.quickest
+		if got := n.poll(c.heirs); got != c.want {
+			t.Errorf("%v a second, %d nodes, turns of %v: %v, want %v", c.rate, c.heirs, c.quickest, got, c.want)
+		}
+	}
+}
+
+// Grants that do not cover the head are kept if the rest can be had by the next turn, and are given back otherwise.
+func TestUnstick(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		more time.Duration // that a turn takes
+		head int64
+		asks bool
+		want int64 // of four grants
+	}{
+		{"the rest comes by the next turn", 0, 10, true, 4},
+		{"just after it", -1, 10, true, 0},
+		{"they cover the head", -1, 4, true, 4},
+		{"nobody waits", -1, 10, false, 4},
+	} {
+		d := dividing(c.head, 1)
+		if !c.asks {
+			d.Line(0, limit.Cost{limit.Requests: c.head}, 0)
+		}
+		d.pool.add(part{d.now, limit.Cost{limit.Requests: 4}, false})
+		d.held, d.kept = d.admit(mono.Min, limit.Cost{}), d.admit(mono.Min, d.pool.sum())
+		used := d.admit(mono.Min, limit.Cost{limit.Requests: 95})
+		d.limiter.Settle(d.now, used, &limit.Outcome{ArrivedAgo: 700 * time.Millisecond})
+		free := d.limiter.Ready(d.now, limit.Cost{limit.Requests: 6}).Sub(d.now)
+		d.took = (free-250*time.Millisecond+1)/2 + c.more
+		if d.unstick(); d.pool.sum()[limit.Requests] != c.want {
+			t.Errorf("%s: %v are left, want %d", c.name, d.pool.sum(), c.want)
+		}
+	}
+}
+
+// A node is granted as many as it may hold, beside what it holds: its head counts as that, and all others as the mean. A
+// newcomer has half of what is left for newcomers. Units that no request uses, or that are not limited, bound nothing.
+func TestRoom(t *testing.T) {
+	const want = 50
+	costs := func(requests, tokens int64) limit.Cost {
+		return limit.Cost{limit.Requests: requests, limit.Tokens: tokens}
+	}
+	for _, c := range []struct {
+		name       string
+		most, has  limit.Cost
+		head, mean limit.Cost
+		steady     bool
+		others     []Entry
+		wants      int64
+	}{
+		{name: "as many as it may hold", most: costs(10, 0), head: costs(1, 0), mean: costs(1, 0), wants: 10},
+		{name: "beside those that it has", most: costs(10, 0), has: costs(4, 0), head: costs(1, 0), mean: costs(1, 0), wants: 6},
+		{name: "a dear head", most: costs(10, 0), head: costs(5, 0), mean: costs(2, 0), wants: 3},
+		{name: "a head that is just as much", most: costs(10, 0), head: costs(10, 0), mean: costs(2, 0), wants: 1},
+		{name: "a head that is too dear", most: costs(10, 0), head: costs(11, 0), mean: costs(1, 0), wants: 0},
+		{name: "of both units the one that bounds more", most: costs(10, 90), head: costs(1, 30), mean: costs(1, 30), wants: 3},
+		{name: "tokens that nobody uses", most: costs(10, 0), has: costs(0, 5), head: costs(1, 0), mean: costs(1, 0), wants: 10},
+		{name: "a head without tokens", most: costs(10, 90), has: costs(0, 60), head: costs(1, 0), mean: costs(1, 30), wants: 2},
+		{name: "tokens of the head alone", most: costs(10, 90), has: costs(0, 61), head: costs(1, 30), mean: costs(1, 0), wants: 0},
+		{name: "a clock that nobody sets", steady: true, head: costs(1, 0), mean: costs(1, 0), wants: want},
+		{name: "a newcomer", head: costs(1, 0), mean: costs(1, 0), wants: 2},
+		{name: "a second one", others: []Entry{{Open: costs(2, 0)}}, head: costs(1, 0), mean: costs(1, 0), wants: 1},
+		{name: "others that are seen", others: []Entry{{Open: costs(2, 0), Most: costs(2, 0)}}, head: costs(1, 0), mean: costs(1, 0), wants: 2},
+	} {
+		d := dividing(1, 1)
+		d.Line(1, c.head, 0)
+		d.costs, d.keeps = [len(limit.Cost{})]float64{}, c.has
+		for u, n := range c.mean {
+			d.costs[u] = float64(n)
+		}
+		d.whole, d.steady, d.mine.Most, d.others = costs(100, 3000), c.steady, c.most, c.others
+		if got := d.room(want); got != c.wants {
+			t.Errorf("%s: %d, want %d", c.name, got, c.wants)
+		}
+	}
+}
+
 // In two turns a node sends twice its rate, for the time from one turn to the next and both calls of the store.
 func TestTwoTurns(t *testing.T) {
 	for _, c := range []struct {

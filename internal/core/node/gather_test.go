@@ -191,3 +191,33 @@ func TestToldAgainIsBounded(t *testing.T) {
 		t.Errorf("alone it told %d, and may hold %d", told, most)
 	}
 }
+
+// The reports of missing nodes are bounded if few may have had turns since the last known one: two thirds of those
+// that surely had none, at most. Nodes that nobody waits for do not count.
+func TestAttendance(t *testing.T) {
+	for _, c := range []struct {
+		came    []arrival
+		missing int
+		bounds  bool
+	}{
+		{nil, 0, false},
+		{[]arrival{backBriskly}, 0, true},
+		{[]arrival{back}, 0, false},
+		{[]arrival{backBriskly, awaited}, 1, false},
+		{[]arrival{backBriskly, backBriskly, awaited}, 1, true},
+		{[]arrival{backBriskly, backBriskly, awaited, awaited}, 2, false},
+		{[]arrival{backBriskly, backBriskly, backDoubting}, 0, true},
+		{[]arrival{backBriskly, backBriskly, backDoubting, backDoubting}, 0, false},
+		{[]arrival{backBriskly, backBriskly, backDoubting, awaited}, 1, false},
+		{[]arrival{backBriskly, backBriskly, awaited, gone, gone, back}, 1, true},
+	} {
+		all := attendance{}
+		for _, came := range c.came {
+			all.count(&Entry{Came: came})
+		}
+		all.count(&Entry{Came: awaited, At: nobody})
+		if got := all.bounds(); got != c.bounds || len(all.missing) != c.missing {
+			t.Errorf("%v: %d are missing, bounded: %t; want %d, %t", c.came, len(all.missing), got, c.missing, c.bounds)
+		}
+	}
+}

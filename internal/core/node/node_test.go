@@ -4,6 +4,9 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // The least and the greatest valid value are valid, and what is beyond is not.
@@ -33,6 +36,45 @@ func TestBoundsOfAConfig(t *testing.T) {
 			if err == nil {
 				t.Errorf("%s, invalid %d is no error", name, i)
 			}
+		}
+	}
+}
+
+// A node sends a cost by its grants until they end, and not at their end. A cost of nothing goes at once, one that is
+// more than the limit never, and nothing goes once the node is closed.
+func TestReadyByGrants(t *testing.T) {
+	const now, end = 60_000 * ms, 61_000 * ms
+	for _, c := range []struct {
+		name  string
+		p     mono.Time
+		cost  int64
+		close bool
+		ready mono.Time
+		fresh bool // of a request that was admitted before
+	}{
+		{"granted", now, 5, false, now, true},
+		{"an instant before its end", end - 1, 5, false, end - 1, true},
+		{"at its end", end, 5, false, limit.AfterSettle, false},
+		{"more than is granted", now, 6, false, limit.AfterSettle, true},
+		{"as much as the limit", now, 100, false, limit.AfterSettle, true},
+		{"more than the limit", now, 101, false, limit.Never, true},
+		{"nothing, at the end", end, 0, false, end, false},
+		{"closed", now, 5, true, limit.AfterSettle, true},
+		{"a clock that went back", now - 1, 5, false, now, true},
+	} {
+		n := dividing(1, 1).Node
+		n.bounds, n.until = bounds{known: true, at: now}, end
+		n.pool.add(part{mono.Min, limit.Cost{limit.Requests: 6}, false})
+		sent := &limit.Sent{At: now, Number: 1, Cost: limit.One}
+		n.Admit(sent)
+		if c.close {
+			n.Close()
+		}
+		if at := n.Ready(c.p, limit.Cost{limit.Requests: c.cost}); at != c.ready {
+			t.Errorf("%s: ready at %d, want %d", c.name, at, c.ready)
+		}
+		if fresh := n.Fresh(c.p, sent); fresh != c.fresh {
+			t.Errorf("%s: a request may still be written: %t", c.name, fresh)
 		}
 	}
 }

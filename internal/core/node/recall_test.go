@@ -226,3 +226,52 @@ func TestReturnedWarned(t *testing.T) {
 		}
 	}
 }
+
+// For how long others wait for a node, and a node is one that was there or was away: up to an instant, and not at it.
+func TestWhoIsThere(t *testing.T) {
+	const put = 60_000 * ms // its last turn
+	until := put + 2000*ms
+	n := asking("a", 100)
+	n.put, n.in = put, true
+	c, e := &n.config, Entry{ID: "b", Until: until}
+	book := func(latest, forgot mono.Time) *Book { return &Book{Latest: latest, Forgot: forgot, Nodes: []Entry{e}} }
+	for _, x := range []struct {
+		name string
+		is   func(at mono.Time) bool
+		from mono.Time // from then on it is as after
+		then bool
+	}{
+		{"others wait for it", func(at mono.Time) bool { return c.present(&e, at) }, put + 3000*ms, false},
+		{"it knows what others hold", n.wasThere, put + 3000*ms - 375*ms, false},
+		{"it comes back as a newcomer", func(at mono.Time) bool { return book(at, 0).absent(&e, c) }, put + 4500*ms + 1, true},
+		{"the same after a loss", func(at mono.Time) bool { return book(at, put).absent(&e, c) }, put + 2500*ms + 1, true},
+		{"others are careful after a loss", book(0, put).warns, put + 30_000*ms, false},
+		{"it is overdue", func(at mono.Time) bool { return book(put, 0).isOverdue(c, at) }, put + 1, true},
+		{"it had been missing", func(at mono.Time) bool { return book(at, 0).isOverdue(c, put+1) }, put + 1062_500*ms/1000 + 1, false},
+	} {
+		if x.is(x.from-1) == x.then || x.is(x.from) != x.then {
+			t.Errorf("%s: %t at its end, and %t before", x.name, x.is(x.from), x.is(x.from-1))
+		}
+	}
+}
+
+// Nothing is granted before a quiet time ends, and all from its end on.
+func TestGrantedFromTheEndOfAQuietTime(t *testing.T) {
+	for name, limiter := range map[string]func() limit.Limiter{"windows": forty, "places": six} {
+		for _, c := range []struct {
+			quiet time.Duration
+			some  bool
+		}{{0, true}, {1, false}} {
+			n := New(Config{ID: "a", New: limiter})
+			n.Line(1000, limit.One, 0)
+			s := &shelf{incarnation: "one", steady: true}
+			r := s.reading(0)
+			b := New(n.config).blank(&r, 0, nil)
+			b.Quiet, b.Turn = b.Latest.Add(c.quiet), 1
+			s.blob = b.encode()
+			if e := of(s.turn(t, n, 0), "a"); (e.Open != limit.Cost{}) != c.some || e.Want == 0 && !c.some {
+				t.Errorf("%s, %v before the end: %+v", name, c.quiet, e)
+			}
+		}
+	}
+}

@@ -77,3 +77,52 @@ func TestQuietAfterAPart(t *testing.T) {
 		t.Errorf("quiet for %v, want %v", quiet, want)
 	}
 }
+
+// How each kind of limiter is divided, as it was set meanwhile. A part below one is impossible, and so is a part of
+// windows that the store begins.
+func TestDivide(t *testing.T) {
+	hundred := func() limit.Limiter {
+		return made(limit.NewBucket(limit.BucketConfig{Limit: 100, Window: time.Second, Burst: 50}))
+	}
+	pause := func() limit.Limiter { return made(limit.NewCooldown(time.Second)) }
+	all := func() limit.Limiter {
+		return limit.NewAll(forty(), limit.Named("x", limit.MustRolling(100, time.Minute)))
+	}
+	two := func() limit.Limiter { return limit.MustRolling(2, time.Second) }
+	set := func(l limit.Limiter) {
+		l.(interface {
+			SetLimit(now mono.Time, n int64) error
+		}).SetLimit(0, 60)
+		l.(interface {
+			SetWindow(now mono.Time, d time.Duration) error
+		}).SetWindow(0, 4*time.Second)
+	}
+	for _, c := range []struct {
+		of     func() limit.Limiter
+		change func(seen limit.Limiter)
+		n      int64
+		rate   int64 // 0: none
+		burst  int64
+		window time.Duration
+	}{
+		{forty, nil, 3, 13, 13, time.Second}, {forty, set, 3, 20, 20, 4 * time.Second}, {forty, nil, 40, 1, 1, time.Second}, {forty, nil, 41, 0, 0, 0},
+		{two, nil, 3, 0, 0, 0}, {hundred, nil, 4, 25, 12, time.Second}, {hundred, set, 3, 20, 16, 4 * time.Second}, {hundred, nil, 51, 0, 0, 0},
+		{weighs, nil, 3, 13, 13, 2 * time.Second}, {weighs, set, 3, 20, 20, 4 * time.Second}, {weighs, nil, 41, 0, 0, 0},
+		{byClock, nil, 2, 0, 0, 0}, {all, nil, 5, 8, 8, time.Second}, {six, nil, 2, 0, 0, 0},
+	} {
+		l, seen := c.of(), c.of()
+		if c.change != nil {
+			c.change(seen)
+		}
+		ok := Divide(l, seen, 0, c.n)
+		if ok != (c.rate > 0) {
+			t.Errorf("%T by %d: %v", l, c.n, ok)
+		}
+		if u := limit.AppendUsage(nil, l, 0)[0]; ok && (u.PerWindow != c.rate || u.Allowed != c.burst || u.Window != c.window) {
+			t.Errorf("%T by %d: %+v", l, c.n, u)
+		}
+	}
+	if !Divide(pause(), pause(), 0, 9) {
+		t.Error("a pause, which is the same for all, is not divided")
+	}
+}
