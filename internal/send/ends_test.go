@@ -1,6 +1,7 @@
 package send
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -220,5 +221,47 @@ func TestExpireWithAConnection(t *testing.T) {
 	a.Expire(errLate)
 	if a.got(&conn{Conn: here}, false) {
 		t.Error("it has expired, and takes a connection")
+	}
+}
+
+// Withdraw ends what is written, and what the server says after that still comes. Without an answer, Send returns its
+// end. It does nothing before a request is written, once Send has returned or was stopped, and over HTTP/2.
+func TestWithdraw(t *testing.T) {
+	for _, base := range []func(http.RoundTripper) *Base{NewBase, func(rt http.RoundTripper) *Base { return Lines(rt.(*http.Transport)) }} {
+		for _, answer := range []string{fine, ""} {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, withdrawn := &Exchange{Stops: true}, make(chan bool, 1)
+			go func() {
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				defer c.Close()
+				in := bufio.NewReader(c)
+				if _, err := http.ReadRequest(in); err == nil {
+					withdrawn <- a.Withdraw()
+					_, _ = in.ReadByte() // until the client has gone
+					_, _ = io.WriteString(c, answer)
+				}
+			}()
+			b := base(plainTransport())
+			if a.Withdraw() {
+				t.Error("withdrawn before it was sent")
+			}
+			r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://"+ln.Addr().String(), nil)
+			status, err := finish(b.Send(r, a))
+			ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+			if !<-withdrawn || answer == fine && (status != 200 || err != nil) || answer == "" && !ended {
+				t.Errorf("after %q: %d, %v", answer, status, err)
+			}
+			if a.Withdraw() {
+				t.Error("withdrawn after its end")
+			}
+			b.CloseIdleConnections()
+			ln.Close()
+		}
 	}
 }

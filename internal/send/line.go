@@ -80,12 +80,12 @@ func Lines(t *http.Transport) *Base {
 // errEnded says that a line was not used, which concerns nobody else.
 var errEnded = errors.New("send: the attempt or the connection has ended")
 
-// heard is the Got1xxResponse of an httptrace.ClientTrace; nil: nobody hears interim answers.
-type heard = func(code int, header textproto.MIMEHeader) error
+// interim is the Got1xxResponse of an httptrace.ClientTrace; nil: nobody hears interim answers.
+type interim = func(code int, header textproto.MIMEHeader) error
 
 // hearing reports whether a trace asks for interim answers at most, and returns who hears them. For more, net/http has
 // to send.
-func hearing(its *httptrace.ClientTrace) (heard, bool) {
+func hearing(its *httptrace.ClientTrace) (interim, bool) {
 	if its == nil {
 		return nil, true
 	}
@@ -97,7 +97,7 @@ func hearing(its *httptrace.ClientTrace) (heard, bool) {
 }
 
 // send is SendIn for a plain request.
-func (s *lines) send(ctx context.Context, req *http.Request, a *Exchange, hear heard) (*http.Response, error) {
+func (s *lines) send(ctx context.Context, req *http.Request, a *Exchange, hear interim) (*http.Response, error) {
 	sent := req.WithContext(ctx)
 	if sent.Body != nil {
 		sent.Body.Close() // GetBody has it
@@ -302,7 +302,7 @@ func address(u *url.URL) string {
 }
 
 // exchange writes a request and reads the head of its answer. After an error the line is not used again.
-func (l *line) exchange(ctx context.Context, req *http.Request, a *Exchange, hear heard) (*http.Response, error) {
+func (l *line) exchange(ctx context.Context, req *http.Request, a *Exchange, hear interim) (*http.Response, error) {
 	if !l.heed(ctx) {
 		l.close()
 		return nil, errEnded
@@ -329,7 +329,7 @@ func (l *line) exchange(ctx context.Context, req *http.Request, a *Exchange, hea
 	return resp, nil
 }
 
-func (l *line) trip(req *http.Request, a *Exchange, hear heard) (*http.Response, error) {
+func (l *line) trip(req *http.Request, a *Exchange, hear interim) (*http.Response, error) {
 	if err := l.compose(req); err != nil {
 		return nil, err
 	}

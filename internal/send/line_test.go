@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 )
@@ -206,13 +207,18 @@ func TestLinesReadTheSame(t *testing.T) {
 		}
 		for _, method := range []string{"GET", "HEAD", "POST"} {
 			for _, before := range []int{0, 1} { // requests on the same connection
-				readsTheSame(t, method, text, before)
+				readsTheSame(t, method, text, before, strings.Contains(text, " 100 ") && before == 1)
 			}
 		}
 	}
 }
 
-func readsTheSame(t *testing.T, method, text string, before int) {
+// heard is the headers of interim answers.
+type heard []http.Header
+
+func (h *heard) Said(header http.Header) { *h = append(*h, header) }
+
+func readsTheSame(t *testing.T, method, text string, before int, hears bool) {
 	t.Helper()
 	transports, lines := both(t, func(b *Base) string {
 		b.own.MaxResponseHeaderBytes = 16 << 10
@@ -222,20 +228,23 @@ func readsTheSame(t *testing.T, method, text string, before int) {
 			s.script[i] = fine
 		}
 		send := func(method string) string {
-			heard, ctx := "", t.Context()
+			said, ctx := "", t.Context()
 			if b.own.DisableCompression {
 				ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got1xxResponse: func(code int, h textproto.MIMEHeader) error {
-					if heard += fmt.Sprint(code, h); code == http.StatusProcessing {
+					if said += fmt.Sprint(code, h); code == http.StatusProcessing {
 						return errLate
 					}
 					return nil
 				}})
 			}
 			r, _ := http.NewRequestWithContext(ctx, method, "http://"+s.Addr().String(), nil)
-			a := new(Exchange)
+			a, heard := new(Exchange), heard{}
+			if hears {
+				a.Interim = &heard
+			}
 			resp, err := b.Send(r, a)
 			if err != nil {
-				return fmt.Sprintf("%s, written %v, heard %s", sameWords(err), a.Written(), heard)
+				return fmt.Sprintf("%s, written %v, interim answers %q, traced %s", sameWords(err), a.Written(), heard, said)
 			}
 			defer resp.Body.Close()
 			if resp.StatusCode == http.StatusSwitchingProtocols {
@@ -246,8 +255,8 @@ func readsTheSame(t *testing.T, method, text string, before int) {
 			}
 			body, err := io.ReadAll(resp.Body)
 			_, again := resp.Body.Read(make([]byte, 1))
-			return fmt.Sprintf("%s%d %q %q %d %v %v, %s, %s, written %v", heard, resp.StatusCode, resp.Header, body, resp.ContentLength,
-				resp.Close, resp.Trailer, sameWords(err), sameWords(again), a.Written())
+			return fmt.Sprintf("%d %q %q %d %v %v, %s, %s, written %v, interim answers %q, traced %s", resp.StatusCode, resp.Header,
+				body, resp.ContentLength, resp.Close, resp.Trailer, sameWords(err), sameWords(again), a.Written(), heard, said)
 		}
 		for range before {
 			send("GET")
@@ -285,7 +294,7 @@ func FuzzLineReads(f *testing.F) {
 	for _, text := range rawAnswers {
 		f.Add(strings.TrimSuffix(text, thenClosed))
 	}
-	f.Fuzz(func(t *testing.T, text string) { readsTheSame(t, "GET", text+thenClosed, 0) })
+	f.Fuzz(func(t *testing.T, text string) { readsTheSame(t, "GET", text+thenClosed, 0, false) })
 }
 
 // A connection serves one attempt after the other, whatever their contexts. An end that came meanwhile is
@@ -613,6 +622,61 @@ func TestPlain(t *testing.T) {
 		other := plainTransport()
 		if change(other); Lines(other).lines != nil {
 			t.Errorf("%s: it has lines", name)
+		}
+	}
+}
+
+// Nothing is written of a request that net/http would not write, or whose body is not what it says. The line stays.
+func TestLinesWriteNothingOfAWrongRequest(t *testing.T) {
+	s := serveRaw(t)
+	b := Lines(plainTransport())
+	t.Cleanup(b.CloseIdleConnections)
+	for name, change := range map[string]func(r *http.Request){
+		"a control character":      func(r *http.Request) { r.URL.RawQuery = "a\x01" },
+		"no copy of the body":      func(r *http.Request) { r.GetBody = func() (io.ReadCloser, error) { return nil, errLate } },
+		"a body that is too short": func(r *http.Request) { r.ContentLength++ },
+		"a body that is too long":  func(r *http.Request) { r.ContentLength-- },
+		"a body that fails": func(r *http.Request) {
+			r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(iotest.ErrReader(errLate)), nil }
+		},
+	} {
+		r, _ := http.NewRequestWithContext(t.Context(), "POST", "http://"+s.Addr().String(), strings.NewReader("four"))
+		change(r)
+		a := new(Exchange)
+		if status, err := finish(b.Send(r, a)); err == nil || strings.Contains(name, "no copy") != (err == errLate) {
+			t.Errorf("%s: %d, %v", name, status, err)
+		}
+	}
+	if requests, _ := s.seen(); len(requests) > 0 {
+		t.Errorf("%q were written", requests)
+	}
+}
+
+// The address of a URL without a port is that of its scheme.
+func TestAddress(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://a.test": "a.test:80", "https://a.test": "a.test:443", "https://a.test:80": "a.test:80", "http://a.test:443": "a.test:443",
+		"https://[::1]/": "[::1]:443", "http://[::1]:8080/": "[::1]:8080",
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := address(u); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// An idle line that a server ended since it waited too long, in its own words, is a usual thing. Anything else that
+// comes unasked is logged, as net/http has it.
+func TestTimedOut(t *testing.T) {
+	for text, want := range map[string]bool{
+		"HTTP/1.1 408 Request Timeout\r\n\r\n": true, "HTTP/1.0 408 \r\n": true, "HTTP/1.1 408": false, // the status may go on
+		"HTTP/1.1 200 OK\r\n\r\n": false, "HTTP/2.0 408 Request": false, "nonsense": false, "": false,
+	} {
+		if got := timedOut([]byte(text)); got != want {
+			t.Errorf("%q: %t", text, got)
 		}
 	}
 }
