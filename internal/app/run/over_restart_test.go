@@ -3,6 +3,8 @@ package run
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -116,5 +118,71 @@ func TestAskedWaits(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// What another run of the same user sent a moment ago counts, if it had the same key and the same server, whichever files
+// it had. A store counts for itself, and so does a run without a limit. A run that is still there is named.
+func TestRecent(t *testing.T) {
+	const window = 20 * time.Second
+	bearer := func(url, key string) string {
+		return fmt.Sprintf(`{"id":"x","url":%q,"headers":{"Authorization":"Bearer %s"}}`, url, key)
+	}
+	keys := func(secret string) func(b *bench) {
+		return func(b *bench) { b.config.Keys = []format.Key{{Name: "mine", Secret: secret}} }
+	}
+	for name, c := range map[string]struct {
+		first, second func(b *bench)
+		url           func(url string) string // of the second
+		key           string                  // of its request
+		counts        bool
+	}{
+		"the same key":        {key: "k", counts: true},
+		"another key":         {key: "other", counts: true}, // a run without keys may know the key of no request
+		"another server":      {key: "k", url: func(url string) string { return strings.Replace(url, "http://", "http://other.", 1) }},
+		"no folder":           {key: "k", second: func(b *bench) { b.config.Recent = "" }},
+		"the first had none":  {key: "k", first: func(b *bench) { b.config.Recent = "" }},
+		"the first unlimited": {key: "k", first: func(b *bench) { b.config.Limits = nil }},
+		"no limit":            {key: "k", second: func(b *bench) { b.config.Limits = nil }},
+		"keys of the runs":    {first: keys("s"), second: keys("s"), counts: true},
+		"other keys":          {first: keys("s"), second: keys("t")},
+		"requests of no key":  {first: func(*bench) {}, second: func(*bench) {}, counts: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b, url, came := clockedBench(t, func(int, http.ResponseWriter) {})
+			b.config.Limits, b.config.Recent = []format.Rate{{N: 1, Per: window, Text: "1/20s"}}, t.TempDir()
+			before := b.config
+			line := func(url, key string) string {
+				if key == "" {
+					return request("x", url)
+				}
+				return bearer(url, key)
+			}
+			if c.first != nil {
+				c.first(b)
+			}
+			key := "k"
+			if c.key == "" {
+				key = ""
+			}
+			b.run(line(url, key))
+			time.Sleep(time.Second)
+			b.config = before
+			b.config.Out = filepath.Join(t.TempDir(), "out.jsonl")
+			if c.second != nil {
+				c.second(b)
+			}
+			if c.url != nil {
+				url = c.url(url)
+			}
+			got := b.run(line(url, c.key))
+			at := came()
+			if len(at) != 2 || (at[1] >= window) != c.counts || at[1] > window+time.Second {
+				t.Errorf("%s: sent at %v; %v %s", name, at, got.err, got.notices)
+			}
+			if told := strings.Contains(got.notices, "what other programs sent with the same keys still counts"); told != c.counts {
+				t.Errorf("%s: it is told: %t\n%s", name, told, got.notices)
+			}
+		})
 	}
 }
