@@ -186,3 +186,55 @@ func TestRecent(t *testing.T) {
 		})
 	}
 }
+
+// Answers that came another way are judged and written as those of a run. Only an answer that ends its request is, once.
+// A run with the same files sends the others alone, at once: nothing was sent by the limits.
+func TestOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, url, came := clockedBench(t, func(int, http.ResponseWriter) {})
+		b.config.Limits = []format.Rate{{N: 1, Per: time.Hour, Text: "1/h"}}
+		b.config.Keys = []format.Key{{Name: "A", Secret: "s3cret-Of-9a7Kq"}}
+		b.config.RetryDead = 0
+		o, err := b.made(b.config).Outside()
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := []struct {
+			id         string
+			status     int
+			done, dead bool
+		}{{"served", 200, true, false}, {"invalid", 400, false, true}, {"limited", 429, false, false}, {"down", 503, false, false}}
+		var all []string
+		for _, c := range answers {
+			all = append(all, request(c.id, url))
+		}
+		in := format.NewReader(format.Plain{}, "in", strings.NewReader(strings.Join(all, "\n")), b.config.Input)
+		for _, c := range answers {
+			if err := o.Begin(); err != nil {
+				t.Fatal(err)
+			}
+			q, err := in.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				v, err := o.Take(q, c.status, http.Header{}, []byte("body"))
+				if err != nil || v != (Verdict{Done: c.done, Dead: c.dead}) || o.Has(c.id) != (c.done || c.dead) {
+					t.Errorf("%s: %+v, %v; it has a result: %t", c.id, v, err, o.Has(c.id))
+				}
+			}
+		}
+		if said := o.Sanitized("key s3cret-Of-9a7Kq"); strings.Contains(said, "s3cret") {
+			t.Errorf("it says %q", said)
+		}
+		if n, err := o.Close(); n != 0 || err != nil {
+			t.Errorf("%d unselected, %v", n, err)
+		}
+		time.Sleep(time.Minute)
+		began := time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
+		got := b.run(all...)
+		if got.SkippedDone != 1 || got.SkippedDead != 1 || got.Done != 2 || got.lines != 3 || len(came()) != 2 || came()[0]-began > time.Second {
+			t.Errorf("%v: %+v, %d lines, sent at %v", got.err, got.Totals, got.lines, came())
+		}
+	})
+}
