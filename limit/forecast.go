@@ -64,11 +64,15 @@ func NotBefore(l Limiter, now mono.Time, n int, ahead, cost Cost) mono.Time {
 }
 
 // Expected guesses when a cost goes behind n requests with the cost ahead. It is NotBefore, but for each
-// Headroom in l, whose guess counts: that is no bound.
+// Headroom and Rolling in l, whose guess counts: that is no bound.
 func Expected(l Limiter, now mono.Time, n int, ahead, cost Cost) mono.Time {
 	t := NotBefore(l, now, n, ahead, cost)
-	Ask(l, func(h *Headroom) { t = max(t, h.expected(now, n, ahead, cost)) })
+	Ask(l, func(g guesser) { t = max(t, g.expected(now, n, ahead, cost)) })
 	return t
+}
+
+type guesser interface {
+	expected(now mono.Time, n int, ahead, cost Cost) mono.Time
 }
 
 // Foresees reports whether ReadyAfter is known of l, with everything in it.

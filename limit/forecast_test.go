@@ -10,6 +10,35 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
+// A window begins at an answer. So once the answers are known to take 100 ms, the guess for the third window is that
+// much later twice, and the bound is not.
+func TestExpectedByAnswers(t *testing.T) {
+	l, err := limit.NewRolling(limit.RollingConfig{Limit: 10, Window: time.Second, Margin: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := mono.Time(0)
+	for range 40 {
+		sent := limittest.Admit(l, now, limit.One)
+		now = now.Add(100 * time.Millisecond)
+		l.Settle(now, sent, &limit.Outcome{Result: limit.Accepted})
+		now = l.Ready(now, limit.One)
+	}
+	now = now.Add(time.Hour)
+	for range 10 {
+		limittest.Admit(l, now, limit.One)
+	}
+	ahead := limit.Cost{limit.Requests: 10}
+	if bound := limit.NotBefore(l, now, 10, ahead, limit.One).Sub(now); bound != 2*time.Second {
+		t.Errorf("the bound is %v, want 2s", bound)
+	}
+	for name, l := range map[string]limit.Limiter{"alone": l, "named": limit.Named("tier", l), "fitted": limit.NewFitted(l)} {
+		if at := limit.Expected(l, now, 10, ahead, limit.One).Sub(now); at < 2190*time.Millisecond || at > 2200*time.Millisecond {
+			t.Errorf("%s: expected after %v, want 2.2s", name, at)
+		}
+	}
+}
+
 // A thousand requests wait at once, and 100 go per 6 s. Each gets its own instant, except for the
 // margins of the windows in between.
 func TestForecastOfAThousand(t *testing.T) {

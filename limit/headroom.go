@@ -242,7 +242,7 @@ func (h *Headroom) expected(now mono.Time, n int, ahead, cost Cost) mono.Time {
 			ahead[u] = int64(min(float64(all)/h.use, MaxCost)) - cost[u]
 		}
 	}
-	t := NotBefore(h.limiter, now, int(float64(n+1)/h.use)-1, ahead, cost)
+	t := Expected(h.limiter, now, int(float64(n+1)/h.use)-1, ahead, cost)
 	if ends := h.ends(); t > now && t < AfterSettle && now < ends {
 		// The part grows evenly until then, so half of what is missing now is lost.
 		t = t.Add(time.Duration(float64(ends.Sub(now)) / 2 * (1 - h.used(now)/h.use)))

@@ -37,7 +37,7 @@ type Rolling struct {
 	grain   time.Duration
 	account
 	margin time.Duration // as given
-	_      [8]byte       // objects of 256 bytes begin with a cache line
+	holds  time.Duration // from a send to the bound of its arrival, of the latest requests; an object has 256 bytes with it
 }
 
 // RollingConfig describes a server's rolling window. Limit and Window have no default.
@@ -171,6 +171,7 @@ func (r *Rolling) Settle(now mono.Time, s *Sent, o *Outcome) {
 	}
 	if w > 0 {
 		r.settled.add(grained(u, r.grain), w)
+		r.holds += (max(u, now.Add(-r.span)).Sub(s.At) - r.holds) / 8
 	}
 }
 
@@ -234,11 +235,22 @@ func (r *Rolling) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	if r.pair != nil {
 		return r.pair.NotBefore(now, n, ahead, cost)
 	}
-	q, t, done := r.ask(now, &ahead, &cost)
+	return r.cyclesOf(r.shortest(r.span), now, &ahead, &cost)
+}
+
+// expected guesses what Expected does: a window begins at the answer, so each is followed by the next one that much later.
+func (r *Rolling) expected(now mono.Time, _ int, ahead, cost Cost) mono.Time {
+	if r.pair != nil {
+		return now
+	}
+	return r.cyclesOf(r.shortest(r.span)+r.holds, now, &ahead, &cost)
+}
+
+func (r *Rolling) cyclesOf(span time.Duration, now mono.Time, ahead, cost *Cost) mono.Time {
+	q, t, done := r.ask(now, ahead, cost)
 	if done {
 		return t
 	}
-	span := r.shortest(r.span)
 	return r.cycles(q, span, history{r.settled.total, func(w int64) mono.Time {
 		return r.soonest(q.now, r.settled.freed(w).Add(r.span))
 	}, r.settled.last()}, r.ages.oldest.Add(span))

@@ -111,7 +111,7 @@ func (c *call) refusal(err error) error {
 		return nil
 	}
 	e := n.refuse(err, *c.asksOf(n))
-	e.Client = c.leaf.partition.Client
+	e.Client, e.others = c.leaf.partition.Client, c.leaf.others(n)
 	if c.maxWait > 0 && errors.Is(err, paceline.ErrDeadline) && c.left() > c.maxWait-c.waited {
 		e.MaxWait = c.maxWait
 	}

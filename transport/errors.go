@@ -88,8 +88,10 @@ type Error struct {
 	Attempts int
 	Err      error
 
-	client bool       // the deadline is that of http.Client
-	failed time.Time  // when it failed
+	client bool      // the deadline is that of http.Client
+	failed time.Time // when it failed
+	waited time.Duration
+	others string     // keys and targets with which it could have gone past the limit that stood in the way
 	rule   limit.Rule // the limit that stood in the way
 	cause  string     // what stood in the way, if that is no limit: a host that is down, a store
 }
@@ -106,6 +108,14 @@ func (e *Error) in() string {
 		return "at " + e.Ready.Format(time.RFC3339Nano)
 	}
 	return "in " + text.Span(max(e.Ready.Sub(e.failed), 0))
+}
+
+// after says how long it waited, since nothing had shown before that this is in vain.
+func (e *Error) after() string {
+	if e.waited <= 0 {
+		return ""
+	}
+	return "after " + text.Span(e.waited.Round(time.Millisecond)) + " in line "
 }
 
 // ourNames has words for the names of limits that are no limiter of the configuration.
@@ -133,6 +143,9 @@ func (e *Error) of() string {
 
 func (e *Error) Error() string {
 	s := "transport: " + e.Partition.String()
+	if e.others != "" {
+		s += ", or " + e.others
+	}
 	if e.Client != "" && e.Partition.Client == "" {
 		s += " client " + strconv.QuoteToGraphic(e.Client)
 	}
@@ -155,11 +168,11 @@ func (e *Error) Error() string {
 			s += " (" + e.Name + ")"
 		}
 	case e.MaxWait > 0 && !e.Ready.IsZero() && !e.inVain():
-		s += fmt.Sprintf(": its turn comes %s at the earliest%s, and it waits for %s at most", e.in(), e.of(), text.Span(e.MaxWait))
+		s += fmt.Sprintf(": %sits turn comes %s at the earliest%s, and it waits for %s at most", e.after(), e.in(), e.of(), text.Span(e.MaxWait))
 	case e.MaxWait > 0:
 		s += fmt.Sprintf(": it had no turn%s, and waits for %s at most", e.of(), text.Span(e.MaxWait))
 	case !e.Ready.IsZero() && errors.Is(e.Err, paceline.ErrDeadline):
-		s += fmt.Sprintf(": its turn comes %s at the earliest%s, after its deadline", e.in(), e.of())
+		s += fmt.Sprintf(": %sits turn comes %s at the earliest%s, after its deadline", e.after(), e.in(), e.of())
 	default:
 		s += fmt.Sprintf(": %v", e.Err)
 	}

@@ -3,7 +3,11 @@ package transport_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -135,6 +139,63 @@ func TestMaxWaitEnds(t *testing.T) {
 			t.Errorf("%v: %+v", err, e)
 		}
 	})
+}
+
+// Windows begin when answers come, so a line for several keys is slower than their limits. It is foreseen by the latest
+// answers, and requests that cannot go in time fail at once. Before the first answer some wait in vain, until that shows.
+func TestMaxWaitForeseesAnswers(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		gap          time.Duration // the longest between two requests
+		served, late int           // at least; at most
+		by           time.Duration // of those that fail late
+	}{
+		{"one by one", 16667 * time.Microsecond, 245, 4, 2 * time.Second},
+		{"a crowd", 1, 120, 59, 1200 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(1, 1))
+			var mu sync.Mutex
+			up := func(d time.Duration) time.Duration {
+				mu.Lock()
+				defer mu.Unlock()
+				return time.Duration(rng.Int64N(int64(d)))
+			}
+			config := transport.Config{MaxWait: atMost(2 * time.Second), Base: roundTripper(func(*http.Request) (*http.Response, error) {
+				time.Sleep(40*time.Millisecond + up(80*time.Millisecond))
+				return reply(200, ""), nil
+			})}
+			for _, name := range []string{"a", "b", "c"} {
+				config.Keys = append(config.Keys, transport.Key{Name: name, Apply: func(*http.Request) {},
+					Limit: func(transport.Partition) limit.Limiter { return rolling(t, 20, time.Second, limit.Requests) }})
+			}
+			tr := mustNew(t, config)
+			var all sync.WaitGroup
+			served, late := 0, 0
+			for range 300 {
+				time.Sleep(up(c.gap))
+				all.Go(func() {
+					began := time.Now()
+					_, _, err := do(t, tr, get(t, "http://a.test/"))
+					took := time.Since(began)
+					mu.Lock()
+					defer mu.Unlock()
+					switch says := regexp.MustCompile(`, or 2 other keys: after [12][^ ]* s in line its turn comes in `).MatchString(fmt.Sprint(err)); {
+					case err == nil:
+						served++
+					case took == 0 && strings.Contains(err.Error(), ", or 2 other keys: its turn comes in "):
+					case took == 0 || took > c.by || !says:
+						t.Errorf("%s: after %v: %v", c.name, took, err)
+					default:
+						late++
+					}
+				})
+			}
+			if all.Wait(); served < c.served || late > c.late {
+				t.Errorf("%s: %d served, %d failed late; want %d or more, and %d or fewer", c.name, served, late, c.served, c.late)
+			}
+		})
+	}
 }
 
 // The waits of all attempts count together, and a refusal is returned when the pause that it asks for is too long.

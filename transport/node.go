@@ -376,7 +376,7 @@ func (n *node) refuse(err error, cost limit.Cost) *Error {
 	e := &Error{Partition: *n.in(), Err: err, failed: time.Now()}
 	if w, ok := errors.AsType[*paceline.WaitError](err); ok {
 		e.cause, e.rule = n.stands(w.Limit), w.Rule
-		e.Ready, e.Ahead, e.Name, e.Unit = w.Ready, w.Ahead, w.Rule.Name, w.Rule.Unit
+		e.Ready, e.Ahead, e.Name, e.Unit, e.waited = w.Ready, w.Ahead, w.Rule.Name, w.Rule.Unit, w.Waited
 		if w.Reason == paceline.ErrNever {
 			if u, most, ok := n.most(cost); ok {
 				e.Unit, e.Size, e.Limit = u, cost[u], most

@@ -6,6 +6,7 @@ import (
 
 	"github.com/paceline-go/paceline"
 	"github.com/paceline-go/paceline/internal/send/costs"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
@@ -122,6 +123,26 @@ func (l *leaf) node(err error) *node {
 		return l.server
 	}
 	return l.nodes[0]
+}
+
+// others names the ways past a node, which stood in the way; empty: there is none.
+func (l *leaf) others(n *node) string {
+	count, keys, targets := 0, true, true
+	for k := range l.ways() {
+		if w := l.by(k); !slices.Contains(w.nodes[:w.count], n) {
+			count++
+			keys, targets = keys && w.target == nil, targets && w.account == nil
+		}
+	}
+	switch {
+	case count == 0:
+		return ""
+	case keys:
+		return text.Count(count, "other key", "other keys")
+	case targets:
+		return text.Count(count, "other target", "other targets")
+	}
+	return text.Count(count, "other target or key", "other targets or keys")
 }
 
 // look returns why no request may wait in line here; nil: it may. Of several ways, the first to

@@ -504,7 +504,7 @@ func (l *Scheduler) look(now mono.Time, m *Limit, w *Way) (more bool) {
 	case at <= now:
 		l.grant(now, w, t)
 		return true
-	case a.sole != nil && l.hopeless(now, w, t, at):
+	case l.hopeless(now, w, t, at):
 		return true
 	case at == limit.Never && a.never(now, t):
 		// The next ticket may cost the same, and no event would make the scheduler look at it
@@ -560,13 +560,16 @@ func (l *Scheduler) watch(now mono.Time, a *Lane) {
 	}
 }
 
-// hopeless refuses t, whose verdict is at, if that is too late, and nothing can bring it before the
-// deadline.
+// hopeless refuses t, whose verdict at w is at, if that is too late, and nothing can bring it before the
+// deadline by any way.
 func (l *Scheduler) hopeless(now mono.Time, w *Way, t *Ticket, at mono.Time) bool {
 	if at >= limit.AfterSettle || at <= t.Deadline {
 		return false
 	}
-	b := l.bound(now, w, w.Cost(t), 0, &noCost)
+	b := limit.Never
+	for _, v := range w.lane.ways {
+		b = min(b, l.bound(now, v, v.Cost(t), 0, &noCost))
+	}
 	if b <= t.Deadline || b >= limit.AfterSettle {
 		return false
 	}
