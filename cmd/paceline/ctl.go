@@ -152,13 +152,6 @@ func (f *ctlFlags) pauses() []*cobra.Command {
 // noneGoesOn says that nothing can be changed.
 const noneGoesOn = "no run or proxy of this user goes on"
 
-func first(args []string) string {
-	if len(args) == 0 {
-		return ""
-	}
-	return args[0]
-}
-
 // running returns the programs that go on, and what each says of itself.
 func (f *ctlFlags) running(ctx context.Context) (all []daemon.Program, states []ctlState, silent []string, err error) {
 	if f.dir != "" {

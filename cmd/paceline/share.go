@@ -31,11 +31,11 @@ func newShare() *cobra.Command {
 			RunE: func(cmd *cobra.Command, args []string) error { return withStore(cmd, args[0], listShares) },
 		},
 		&cobra.Command{
-			Use: "show STORE [NAME]", Short: "Show who shares a limit, or each limit, with their grants",
+			Use: "show STORE [NAME]", Short: "Show who shares a limit, all of a --share-name or each, how much is used, and the grants",
 			Args: cobra.RangeArgs(1, 2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				return withStore(cmd, args[0], func(ctx context.Context, s share.Lister, out io.Writer) error {
-					return showShares(ctx, s, out, args[1:])
+					return showShares(ctx, s, out, first(args[1:]))
 				})
 			},
 		},
@@ -78,6 +78,14 @@ func stateNew(cmd *cobra.Command, args []string) error {
 	return err
 }
 
+// first is the first of some arguments; "": there is none.
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
 // withStore calls f with the store of an address.
 func withStore(cmd *cobra.Command, address string, f func(context.Context, share.Lister, io.Writer) error) error {
 	if file, ok := storeFile(address); ok && !isFile(file) {
@@ -104,7 +112,7 @@ const longestName = 48
 func shortName(name string) string { return screen.Tail(text.Sanitize(name), longestName) }
 
 func listShares(ctx context.Context, s share.Lister, out io.Writer) error {
-	all, err := lookAtAll(ctx, s, nil)
+	all, err := lookAtAll(ctx, s, "")
 	if err != nil {
 		return err
 	}
@@ -136,7 +144,7 @@ func lookUp(ctx context.Context, s share.Lister, name string) (*sharestore.Seen,
 	if err != nil {
 		return nil, err
 	}
-	like := slices.DeleteFunc(names, func(is string) bool { return shortName(is) != name })
+	like := slices.DeleteFunc(slices.Clone(names), func(is string) bool { return shortName(is) != name })
 	if len(like) > 1 {
 		return nil, fmt.Errorf("%d limits end like %q: expected the whole name of one, such as %q", len(like), name, like[0])
 	}
@@ -145,7 +153,14 @@ func lookUp(ctx context.Context, s share.Lister, name string) (*sharestore.Seen,
 			return seen, err
 		}
 	}
-	return nil, fmt.Errorf("%q is not there: paceline share ls says what is", name)
+	names = slices.DeleteFunc(names, sharestore.IsStatement)
+	for i := range names {
+		names[i] = text.Sanitize(names[i])
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%q is not there: the store has no limit", name)
+	}
+	return nil, fmt.Errorf("%q is not there: expected a --share-name, or one of: %s", name, text.Some(names, 10))
 }
 
 // writeFitted writes a line with text of strangers. A long line is broken; of a long word the end
@@ -158,23 +173,17 @@ func writeFitted(out io.Writer, indent, line string) {
 	fmt.Fprintln(out, screen.Fit(indent+strings.Join(words, " "), screen.TableWidth))
 }
 
-// lookAtAll is lookUp of each name; without names, Look of all limits.
-func lookAtAll(ctx context.Context, s share.Lister, names []string) (all []*sharestore.Seen, err error) {
-	for _, name := range names {
-		seen, err := lookUp(ctx, s, name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, seen)
-	}
-	if len(names) > 0 {
-		return all, nil
-	}
-	if names, err = s.Names(ctx); err != nil {
+// lookAtAll is Look of each limit. With a name it is of the limits below that --share-name, or else lookUp.
+func lookAtAll(ctx context.Context, s share.Lister, name string) (all []*sharestore.Seen, err error) {
+	names, err := s.Names(ctx)
+	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.DeleteFunc(names, sharestore.IsStatement) {
-		seen, ok, err := sharestore.Look(ctx, s, name)
+	for _, is := range slices.DeleteFunc(names, sharestore.IsStatement) {
+		if name != "" && is != name && !strings.HasPrefix(is, name+"/") {
+			continue
+		}
+		seen, ok, err := sharestore.Look(ctx, s, is)
 		if err != nil {
 			return nil, err
 		}
@@ -182,14 +191,18 @@ func lookAtAll(ctx context.Context, s share.Lister, names []string) (all []*shar
 			all = append(all, seen)
 		}
 	}
+	if name != "" && len(all) == 0 {
+		seen, err := lookUp(ctx, s, name)
+		return []*sharestore.Seen{seen}, err
+	}
 	return all, nil
 }
 
 // looked is the time between the two looks that give a rate.
 const looked = time.Second
 
-func showShares(ctx context.Context, s share.Lister, out io.Writer, names []string) error {
-	all, err := lookAtAll(ctx, s, names)
+func showShares(ctx context.Context, s share.Lister, out io.Writer, name string) error {
+	all, err := lookAtAll(ctx, s, name)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func TestOneKeyIsOneLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if all, err := lookAtAll(t.Context(), db.(share.Lister), nil); err != nil || len(all) != 1 || all[0].Name != name {
+	if all, err := lookAtAll(t.Context(), db.(share.Lister), ""); err != nil || len(all) != 1 || all[0].Name != name {
 		t.Errorf("%v: the limits of one key are %+v, want %q", err, all, name)
 	}
 }

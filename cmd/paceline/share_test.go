@@ -353,6 +353,8 @@ func TestShareVerbs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	ripeStore(t, db, "team/key-1", perSecondKeeper(20))
+	ripeStore(t, db, "team/key-2", perSecondKeeper(20))
 	m, err := share.New(share.Config{Store: s, Name: "api", Own: perSecondKeeper(20), Who: "here/\x1b[31m1" + strings.Repeat("long", 30) + "/7"})
 	if err != nil {
 		t.Fatal(err)
@@ -377,14 +379,14 @@ func TestShareVerbs(t *testing.T) {
 		return clitest.ReadTable(t, sharePrints(t, "ls", db), "name")
 	}
 	rows := listed()
-	if len(rows) != 4 || rows[0]["name"] != "api" || rows[0]["limit"] != "20/s" || rows[0]["nodes"] != "1" || !strings.HasSuffix(rows[0]["last turn"], " ago") ||
+	if len(rows) != 6 || rows[0]["name"] != "api" || rows[0]["limit"] != "20/s" || rows[0]["nodes"] != "1" || !strings.HasSuffix(rows[0]["last turn"], " ago") ||
 		rows[1]["name"] != "broken" || !strings.HasPrefix(rows[1]["limit"], "share: the blob is damaged") || rows[1]["nodes"] != "–" || rows[2]["name"] != shortened || !strings.Contains(rows[3]["limit"], "version 8") {
 		t.Errorf("share ls: %q", rows)
 	}
 	if text := sharePrints(t, "show", db, shortened); !strings.Contains(text, "damaged") {
 		t.Errorf("share show of %q:\n%s", shortened, text)
 	}
-	if sharePrints(t, "forget", db, shortened); len(listed()) != 3 {
+	if sharePrints(t, "forget", db, shortened); len(listed()) != 5 {
 		t.Errorf("after %q was forgotten there are %q", shortened, listed())
 	}
 	for _, c := range []struct {
@@ -392,11 +394,12 @@ func TestShareVerbs(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"show " + db + " api", 0, []string{"  limit: 20/s (Rolling: 20 requests per 1s", "turns: ", "which nobody can set", "node\n    …", "long/7:\n", "/s in the last 1", "granted in the last"}},
+		{"show " + db + " api", 0, []string{"  limit: 20/s (Rolling: 20 requests per 1s", "turns: ", " of 20 requests per 1 s\n", "which nobody can set", "node\n    …", "long/7:\n", "/s in the last 1", "granted in the last"}},
 		{"show " + db, 0, []string{"api\n", "broken\n", "nothing is granted for a while once"}},
 		{"show " + db + " broken", 0, []string{"broken\n", "damaged"}},
 		{"show " + db + " newer", 0, []string{"is kept in version 8", "; who is not of that", "refused"}},
-		{"show " + db + " none", 1, []string{`"none" is not there`}},
+		{"show " + db + " team", 0, []string{"team/key-1\n", "team/key-2\n", "used: 0 of 20 requests per 1 s\n"}},
+		{"show " + db + " none", 1, []string{`"none" is not there: expected a --share-name, or one of: api, broken, newer, team/key-1, team/key-2`}},
 		{"forget " + db + " none", 1, []string{`"none" is not there`}},
 		{"forget " + db + " broken", 0, []string{"forgotten: whoever comes first"}},
 		{"forget " + db + " api", 0, []string{"forgotten, although 1 use it"}},

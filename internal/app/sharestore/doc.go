@@ -8,5 +8,6 @@
 //	sharestore.go  the names of limits in a store; joins them; refuses a limit that differs there
 //	part.go        --use beside a store: a part of the limits
 //	seen.go        what `share ls` and `share show` print of a limit
+//	used.go        how much of a limit is used, for seen.go
 //	stated_new.go  `share new`: states that a limit is new, so that nobody waits
 package sharestore

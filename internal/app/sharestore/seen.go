@@ -87,8 +87,7 @@ func (s *Seen) Row() (is, nodes, turn string) {
 // worded is the configuration of limits of requests in the form of flags, such as "10/s, 500/m". Other
 // limits stay as they are: their form has more than a rate.
 func worded(configuration string) string {
-	if inner, is := strings.CutPrefix(configuration, "All ["); is && strings.HasSuffix(inner, "]") {
-		parts := strings.Split(strings.TrimSuffix(inner, "]"), "; ")
+	if parts := partsOf(configuration); parts != nil {
 		for i, part := range parts {
 			if parts[i] = worded(part); parts[i] == part {
 				return configuration
@@ -155,6 +154,7 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 	} else {
 		say("turns: %s, the last %s ago", text.Thousands(int64(min(b.Turn, 1<<62))), span(s.now.Sub(b.Latest)))
 	}
+	lines = append(lines, s.used()...)
 	switch {
 	case s.steady:
 		say("clock: the time since the machine started, which nobody can set")
@@ -178,6 +178,14 @@ func (s *Seen) Words(later *Seen) (lines []string) {
 	return lines
 }
 
+// kept is how long after its Until a node keeps what it was granted.
+func (s *Seen) kept() time.Duration {
+	if s.book.OfPlaces() {
+		return node.PlacesKept - node.DefaultTTL
+	}
+	return node.DefaultLate
+}
+
 // node writes the state of one node, and which part of the limit it gets.
 func (s *Seen) node(e *node.Entry, part float64) string {
 	parts := []string{costWords(&e.Open) + " granted or in flight"}
@@ -196,10 +204,7 @@ func (s *Seen) node(e *node.Entry, part float64) string {
 	if e.Least > 0 {
 		parts = append(parts, fmt.Sprintf("at least %g %% if it wants that", float64(e.Least)/10))
 	}
-	kept := node.DefaultLate
-	if s.book.OfPlaces() {
-		kept = node.PlacesKept - node.DefaultTTL
-	}
+	kept := s.kept()
 	switch left := e.Until.Sub(s.now); {
 	case left > 0 && s.book.OfPlaces():
 	case left > -kept && s.book.OfPlaces():
