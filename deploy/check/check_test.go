@@ -99,6 +99,7 @@ func manifest(t *testing.T, file string, text []byte) {
 	for _, pod := range pods {
 		for _, c := range append(pod.InitContainers, pod.Containers...) {
 			probed(t, file, &c)
+			controlled(t, file, &pod, &c)
 		}
 	}
 }
@@ -135,6 +136,23 @@ func probed(t *testing.T, file string, c *corev1.Container) {
 	if c.LivenessProbe == nil || s == nil || !*s.ReadOnlyRootFilesystem || *s.AllowPrivilegeEscalation || len(s.Capabilities.Drop) != 1 {
 		t.Errorf("%s: the container %s has %+v", file, c.Name, s)
 	}
+}
+
+// controlled finds that paceline ctl works in the proxy's container: its socket is in a volume that can be written.
+func controlled(t *testing.T, file string, pod *corev1.PodSpec, c *corev1.Container) {
+	if !strings.HasPrefix(c.Image, "paceline:") {
+		return
+	}
+	for _, e := range c.Env {
+		for _, m := range c.VolumeMounts {
+			for _, v := range pod.Volumes {
+				if e.Name == "PACELINE_RUNTIME_DIR" && m.MountPath == e.Value && !m.ReadOnly && v.Name == m.Name && v.EmptyDir != nil {
+					return
+				}
+			}
+		}
+	}
+	t.Errorf("%s: the container %s has no PACELINE_RUNTIME_DIR at an emptyDir: %v, %v", file, c.Name, c.Env, c.VolumeMounts)
 }
 
 // Compose reads its file, and each file that it mounts is there.
