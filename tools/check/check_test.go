@@ -181,3 +181,56 @@ func TestClonesShareResults(t *testing.T) {
 		t.Errorf("the second clone printed\n%s", out)
 	}
 }
+
+const failing = `package a
+
+import (
+	"os"
+	"testing"
+)
+
+// Each run of a test leaves a file. The first of them may fail, or all that are not alone.
+func TestA(t *testing.T) {
+	for _, runs := range []string{"1", "2", "3", "4"} {
+		f, err := os.OpenFile(os.Getenv("NOTED")+"/%[1]s"+runs, os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			continue
+		}
+		f.Close()
+		if %[2]s {
+			%[3]s
+		}
+		return
+	}
+}
+`
+
+// A test that fails once passes if it then does three times alone. The check names it. One that fails again fails the
+// check, and so do a panic and four tests.
+func TestFailsOnce(t *testing.T) {
+	s := newSmall(t)
+	for name, c := range map[string]struct{ when, how, want string }{
+		"once":  {`runs == "1"`, `t.Error("late")`, ""},
+		"twice": {`runs == "1" || runs == "4"`, `t.Error("late")`, "check: test failed"},
+		"panic": {`runs == "1"`, `panic("broken")`, "check: test failed"},
+	} {
+		s.write(s.dir, "a/a_test.go", fmt.Sprintf(failing, name, c.when, c.how), 0o644)
+		passed, printed, _ := s.check()
+		if passed != (c.want == "") || !strings.Contains(printed, c.want) {
+			t.Errorf("%s: passed: %v; it printed\n%s", name, passed, printed)
+		}
+		const said = "failed once, then passed three times alone: small/a TestA"
+		if strings.Contains(printed, said) != (c.want == "") || c.how[0] == 't' && !strings.Contains(printed, ": late") {
+			t.Errorf("%s: it printed\n%s", name, printed)
+		}
+	}
+	var many strings.Builder
+	many.WriteString("package a\n\nimport \"testing\"\n")
+	for i := range 4 {
+		fmt.Fprintf(&many, "\nfunc Test%d(t *testing.T) { t.Error(\"late\") }\n", i)
+	}
+	s.write(s.dir, "a/a_test.go", many.String(), 0o644)
+	if passed, printed, _ := s.check(); passed || strings.Contains(printed, "once more") {
+		t.Errorf("four that fail: passed: %v; it printed\n%s", passed, printed)
+	}
+}
