@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
@@ -23,6 +24,7 @@ import (
 // status 200. The fake is at a host that no table knows, and a stranger has used up its limits.
 func TestPresetsReadTheirRefusals(t *testing.T) {
 	race.Without(t) // its requests go one after another, like those of the two tests of frozen partitions
+	need.NotShort(t, "TestServiceSpeaks of ratetest/service reads the refusals of each server")
 	within := 0
 	for _, info := range service.All() {
 		for _, preset := range info.Presets {

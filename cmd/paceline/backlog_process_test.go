@@ -323,6 +323,7 @@ func TestBacklogUrgent(t *testing.T) {
 // Two processes send what is in PostgreSQL. Their limit is in the same database.
 func TestBacklogPostgreSQL(t *testing.T) {
 	t.Parallel()
+	need.NotShort(t, "TestBacklogProcesses has processes, and backlog/postgres the database")
 	s := newStorm(t, need.PostgreSQL(t).URL, 150, 100)
 	first, errs := s.worker(100)
 	second, more := s.worker(100)

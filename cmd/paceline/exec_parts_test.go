@@ -25,6 +25,7 @@ import (
 func TestExecParts(t *testing.T) {
 	t.Parallel()
 	race.Without(t)
+	need.NotShort(t, "package proxy divides by weight in virtual time")
 	need.Program(t, "curl")
 	need.Program(t, "timeout")
 	s := newLawful(t, 30, time.Second)

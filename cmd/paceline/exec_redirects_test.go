@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
@@ -15,6 +16,7 @@ import (
 func TestExecRedirects(t *testing.T) {
 	t.Parallel()
 	race.Without(t)
+	need.NotShort(t, "TestExecPrograms has the programs, and package proxy the redirects")
 	const calls, within, abroad = 30, 10, 20 // below within: to another path; below abroad: to another server
 	for name, p := range map[string]struct{ needs, script string }{
 		"curl": {"curl", `curl -sSfL $(seq -f '%s/from?id=%%g' 0 %d) >/dev/null`},

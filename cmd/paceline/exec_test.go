@@ -202,6 +202,7 @@ func TestExecEnvironment(t *testing.T) {
 func TestExecKilledKeeper(t *testing.T) {
 	t.Parallel()
 	race.Without(t)
+	need.NotShort(t, "TestExecKilledDaemon kills a daemon")
 	need.Program(t, "curl")
 	if runtime.GOOS != "linux" {
 		t.Skip("it looks for the keeper in /proc")

@@ -216,6 +216,7 @@ func TestRunPages(t *testing.T) {
 func TestRunPagesKilled(t *testing.T) {
 	race.Without(t) // TestRunBatchKilled resumes with it
 	t.Parallel()
+	need.NotShort(t, "TestRunRowsKilled kills a run")
 	l := newArchive(t, 25)
 	const n = 20
 	in, dir := write(t, "in.jsonl", l.lists(n)), t.TempDir()

@@ -188,6 +188,7 @@ func (c *crowd) join(seconds time.Duration) {
 func TestPermitsStrict(t *testing.T) {
 	race.Without(t)
 	t.Parallel()
+	need.NotShort(t, "forty threads for four seconds; package permit has the limit in virtual time")
 	need.Program(t, "python3")
 	seconds := 4 * time.Second
 	if need.Whole() {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -171,6 +172,7 @@ func TestRunBatchAsRows(t *testing.T) {
 func TestRunPromptsKilled(t *testing.T) {
 	race.Without(t) // TestRunRowsKilled has the same processes
 	t.Parallel()
+	need.NotShort(t, "TestRunRowsKilled kills a run with rows")
 	if runtime.GOOS == "windows" {
 		t.Skip("no kill -9")
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/testkit/browser"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
 // The page, /metrics and the log of the server's judge agree, while requests wait and after that.
@@ -18,6 +19,7 @@ import (
 // requests. The server allows fewer than the proxy's limit, so that it refuses some.
 func TestProxyNumbersAgree(t *testing.T) {
 	t.Parallel()
+	need.NotShort(t, "a page, a server and metrics, each of which has tests of its own")
 	b := browser.Open(t, 1400, 1000)
 	const told, allowed, asked, prompt, completion = 20, 18, 50, 10, 5
 	server := newLawful(t, allowed, time.Hour)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/cli/clitest"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -344,6 +345,7 @@ func TestRunBatchKilled(t *testing.T) {
 // of one.
 func TestRunBatchOfModelsKilled(t *testing.T) {
 	race.Without(t) // TestRunBatchKilled is as this with it
+	need.NotShort(t, "TestRunBatchKilled kills a run with a batch")
 	killed(t, 2, func(i int) string { return [...]string{"gpt-4o", "gpt-4.1"}[i/56] }, "--preset", "openai:tier1", "--rpm", "5000")
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/output"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
@@ -314,6 +315,7 @@ func endsBeforeTheKill(t *testing.T, inVain int, args ...string) bool {
 func TestRunOutDirKilled(t *testing.T) {
 	race.Without(t) // TestRunBatchKilled resumes with it
 	t.Parallel()
+	need.NotShort(t, "TestRunRowsKilled kills a run")
 	if runtime.GOOS == "windows" {
 		t.Skip("no kill -9")
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
 // parquetRows returns the columns of a file of Parquet as "name TYPE", and its rows as "a|b|c".
@@ -225,6 +227,7 @@ func TestRunParquetRefused(t *testing.T) {
 // and nothing is sent again whose answer is kept.
 func TestRunParquetKilled(t *testing.T) {
 	t.Parallel()
+	need.NotShort(t, "TestRunRowsKilled kills a run with rows")
 	out := filepath.Join(t.TempDir(), "r.parquet")
 	shown := func() (ids []string) {
 		if _, err := os.Stat(out); err != nil {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite"
+
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
 // sqlRows returns the rows of a query as "a|b|c", each value with its type.
@@ -190,6 +192,7 @@ func TestRunSQLiteRefused(t *testing.T) {
 // and nothing is sent again that has its row.
 func TestRunSQLiteKilled(t *testing.T) {
 	t.Parallel()
+	need.NotShort(t, "TestRunRowsKilled kills a run with rows")
 	out := filepath.Join(t.TempDir(), "r.db")
 	shown := func() []string {
 		if _, err := os.Stat(out); err != nil {

@@ -198,6 +198,7 @@ func TestRunTokenIsRenewed(t *testing.T) {
 func TestRunTokenKilled(t *testing.T) {
 	race.Without(t) // TestRunBatchKilled resumes with it
 	t.Parallel()
+	need.NotShort(t, "TestRunBatchKilled kills a run")
 	m := newMint(t)
 	m.serves = 30
 	const n = 400

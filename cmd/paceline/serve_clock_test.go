@@ -82,6 +82,7 @@ func TestServeClockBadFlags(t *testing.T) {
 // TestServeClockClients runs the clients of the page, in each language. They do the same
 // arithmetic, so they get the same figures.
 func TestServeClockClients(t *testing.T) {
+	need.NotShort(t, "clients in three languages for twenty virtual minutes; TestServeClock has the clock")
 	end, says := "1200", "1270 requests, 0.79 % refused\n"
 	if need.Long() { // the day of the page
 		end, says = "86400", "108137 requests, 0.13 % refused\n"

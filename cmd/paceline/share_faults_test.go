@@ -148,6 +148,7 @@ func TestSharedFaultAMinute(t *testing.T) {
 // stopped.
 func TestSharedThroughAFault(t *testing.T) {
 	t.Parallel()
+	need.NotShort(t, "lab/nodesim has the same faults in virtual time")
 	for program := range programs {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()

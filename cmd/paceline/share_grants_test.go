@@ -40,6 +40,7 @@ func grants(t *testing.T, language string) string {
 // account that may neither read nor make the table gets the missing grants in the error.
 func TestGrants(t *testing.T) {
 	t.Parallel()
+	need.NotShort(t, "a database with four accounts; TestSharedRestart shares a limit in it")
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		url := need.PostgreSQL(t).URL

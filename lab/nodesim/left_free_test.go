@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/lab/nodesim"
 	"github.com/paceline-go/paceline/limit"
 )
@@ -92,7 +93,7 @@ func TestReserveOfAllOverAStore(t *testing.T) {
 
 // The limit holds with a reserve as without, whatever befalls nodes and the store.
 func TestReserveOverAStoreInTrouble(t *testing.T) {
-	for seed := range uint64(2) {
+	for seed := range need.Fewer[uint64](1, 2) {
 		for _, k := range []kind{rolling(40, time.Second), bucket(30, 12, time.Second), weighted(40, 2*time.Second)} {
 			for name, trouble := range map[string]nodesim.Trouble{
 				"kills":   {Kill: 5 * time.Second, Pause: 9 * time.Second},
@@ -122,7 +123,8 @@ func rising(k kind) kind {
 // The load of all processes together rises within a minute of the first grant. A process that comes later,
 // or takes the place of one that was killed, begins no ramp.
 func TestRampOverAStore(t *testing.T) {
-	for _, k := range []kind{rolling(100, time.Second), bucket(100, 50, time.Second), weighted(100, time.Second)} {
+	kinds := []kind{rolling(100, time.Second), bucket(100, 50, time.Second), weighted(100, time.Second)}
+	for _, k := range need.Fewer(kinds[:1], kinds) {
 		for name, change := range map[string]func(c *nodesim.Config){
 			"one comes later": func(c *nodesim.Config) { c.Later, c.LaterAt = 1, 45*time.Second },
 			"kills":           func(c *nodesim.Config) { c.Kill = 10 * time.Second },

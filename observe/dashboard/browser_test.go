@@ -296,6 +296,7 @@ func TestHostileNames(t *testing.T) {
 
 // A thousand clients: the first are shown, and all of them are found by who wants to, with keys alone.
 func TestAllClients(t *testing.T) {
+	need.NotShort(t, "TestPageSaysWhatTheSnapshotSays reads the same tables")
 	s := &source{of: story(1000)}
 	b, _ := open(t, 1600, s)
 	b.Until(`document.querySelectorAll("#clients-table tbody tr").length === 51`)
@@ -328,6 +329,7 @@ var update = flag.Bool("update", false, "make docs/img/page.png anew")
 
 // In every size and scheme nothing is wider than the page, and all text can be read: contrast 4.5, as WCAG 2.2 AA has it.
 func TestLooks(t *testing.T) {
+	need.NotShort(t, "looks change with the page alone")
 	shots := os.Getenv("PACELINE_SHOTS") // a folder for pictures to look at
 	b := browser.Open(t, 1600, 1000)
 	few, many := story(8), story(1000)
@@ -437,6 +439,7 @@ const looks = `(() => {
 // A screen reader finds tables with captions, headings of rows and columns, and names of buttons,
 // on a telephone too. Without a mouse, every control can be reached and its focus seen.
 func TestAccessible(t *testing.T) {
+	need.NotShort(t, "what a screen reader finds changes with the page alone")
 	b := browser.Open(t, 1600, 1000)
 	for _, wide := range need.Fewer([]int{420}, []int{1600, 420}) {
 		b.Size(wide, 1000)
@@ -504,6 +507,7 @@ func TestAccessible(t *testing.T) {
 
 // A chart is read with the arrow keys.
 func TestChartByKeys(t *testing.T) {
+	need.NotShort(t, "keys change with the page alone")
 	b, p := open(t, 1000, &source{of: story(3)})
 	p.Backfill(10*time.Minute, func(_ int, at time.Time) observe.Snapshot { return story(3)(at) })
 	b.Reload()

@@ -152,6 +152,7 @@ var (
 // counts. A condition is drawn for each preset by the day; the long form tries all of them.
 func TestPresetsHold(t *testing.T) {
 	race.Without(t) // TestServiceAtFullRate has these goroutines
+	need.NotShort(t, "TestServiceAtFullRate has a client without rest at each server")
 	day := int(time.Now().Unix() / 86400)
 	t.Logf("seed %d", day)
 	for _, c := range cells(day, !need.Long()) {

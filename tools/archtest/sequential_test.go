@@ -18,19 +18,7 @@ var begins = regexp.MustCompile(`^(Go|Parallel|RunParallel|AfterFunc|NewServer|N
 // The packages that check calls sequential start nothing that runs beside a test: not in their code, not in their tests,
 // and not in what these import of this module. So the race detector would find nothing there.
 func TestSequential(t *testing.T) {
-	script, err := os.ReadFile(filepath.Join(root, "check"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	function := regexp.MustCompile(`(?ms)^sequential\(\) \{.*?^\}`).Find(script)
-	if function == nil {
-		t.Fatal("check has no function sequential")
-	}
-	listed, err := exec.Command("bash", "-c", string(function)+"\nsequential").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	folders := strings.Fields(string(listed))
+	folders := listedBy(t, "sequential")
 	list := exec.Command("go", append([]string{"list", "-test", "-deps", "-f",
 		`{{with .Module}}{{if .Main}}{{range $.GoFiles}}{{$.Dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`}, folders...)...)
 	list.Dir = root
@@ -59,6 +47,44 @@ func TestSequential(t *testing.T) {
 	for _, folder := range folders {
 		if !tested[folder] {
 			t.Errorf("%s: no tests are read", folder)
+		}
+	}
+}
+
+// listedBy returns the folders that a function of check prints.
+func listedBy(t *testing.T, function string) []string {
+	script, err := os.ReadFile(filepath.Join(root, "check"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(checkLists.FindAllString(string(script), -1), "\n")
+	run := exec.Command("bash", "-euc", text+"\n"+function)
+	run.Dir = root
+	listed, err := run.Output()
+	if err != nil || len(listed) == 0 {
+		t.Fatalf("%s of check prints %q: %v", function, listed, err)
+	}
+	return strings.Fields(string(listed))
+}
+
+// checkLists are the functions of check that print folders.
+var checkLists = regexp.MustCompile(`(?ms)^(core|sequential)\(\) \{.*?^\}`)
+
+// CI tests what check calls core with -short, too: there need.NotShort would leave out a test everywhere.
+func TestNotShortIsSeenInCI(t *testing.T) {
+	for _, folder := range listedBy(t, "core") {
+		files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			src, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(src), "\tneed.NotShort(") {
+				t.Errorf("%s uses need.NotShort, and CI runs it with -short: use Fewer or WholeOnly of package need", file)
+			}
 		}
 	}
 }

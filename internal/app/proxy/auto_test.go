@@ -210,6 +210,7 @@ func forget(t *testing.T, path string) {
 // with a tenth of the rate of the minute before.
 func TestAutoOverRestarts(t *testing.T) {
 	race.Without(t) // TestAuto and TestStateOverRestarts have what starts something here
+	need.NotShort(t, "TestStateOverRestarts has restarts, and package run keeps the same findings")
 	const states = " ago: 5000 requests per 1h0m0s, as the server says"
 	for i, c := range []struct {
 		of   string

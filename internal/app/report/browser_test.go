@@ -11,12 +11,14 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/report"
 	"github.com/paceline-go/paceline/internal/testkit/browser"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 )
 
 // A page opens from the disk, in both schemes and on a telephone: it asks for nothing else, draws
 // each chart of lines, fits the screen, and is read by the arrow keys. PACELINE_SHOTS names a
 // folder for what it looks like.
 func TestBrowser(t *testing.T) {
+	need.NotShort(t, "TestLegend opens a page, and looks change with the page alone")
 	dir := write(t, logs())
 	pages := map[string]report.Page{"small": small()}
 	for _, name := range []string{"refused", "service"} {

@@ -122,6 +122,7 @@ func withoutMemories(text string) string {
 // version before has no findings: then the run searches again.
 func TestAutoOverRuns(t *testing.T) {
 	race.Without(t) // other tests resume runs, too; these send for minutes
+	need.NotShort(t, "TestAutoBesideLimitsOverRuns resumes with what was found")
 	for _, c := range []struct {
 		of              string
 		killed, forgets bool

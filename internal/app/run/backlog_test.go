@@ -362,6 +362,7 @@ func (served) RoundTrip(q *http.Request) (*http.Response, error) {
 // A worker sends for days. What it has sent must not stay in its memory.
 func TestBacklogLeavesNothingInMemory(t *testing.T) {
 	race.Without(t) // it measures memory
+	need.NotShort(t, "120,000 requests; other tests have each step of one")
 	e := &endless{n: need.Fewer(120_001, 180_001), some: make(chan struct{}, 1)}
 	r, err := New(Config{Backlog: e, Base: served{}, Out: "-", Stdout: io.Discard})
 	if err == nil {

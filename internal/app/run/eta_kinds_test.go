@@ -13,6 +13,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/app/run/sending"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/limit"
@@ -26,6 +27,7 @@ import (
 // two seconds, for these kinds of runs. Its plan differs by a tenth, where limits bind.
 func TestETAOfKinds(t *testing.T) {
 	race.Without(t) // TestLLMETA asks a run beside its sends, too
+	need.NotShort(t, "TestLLMETA has an ETA, and package tally the arithmetic")
 	// Times are spread evenly, for each test alike. Of 300 runs with slow answers of drawn times, one ETA was wrong by
 	// 10.6 % at a fifth: the mean of its last answers was that far off.
 	var drawn float64

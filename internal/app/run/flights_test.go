@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -35,6 +36,7 @@ func slowServer(t *testing.T) (v *inTime, most *atomic.Int64) {
 // A run whose answers take 2 s is not slower than its limits: 64 in flight are 32 a second. Until the first
 // answer it has no more in flight.
 func TestInFlightFollowsAnswers(t *testing.T) {
+	need.NotShort(t, "TestInFlightIsBounded has the bounds")
 	const n = 3000
 	lines := requests(n, "http://server/")
 	for _, c := range []struct {

@@ -255,6 +255,7 @@ func (s *organizationsServer) end(n int) {
 // A resumed run counts the sends of all keys of each organization, and knows the organizations.
 func TestKeysOfOrganizationsResume(t *testing.T) {
 	t.Parallel()
+	need.NotShort(t, "TestKeysOfOrganizations has the keys, and other tests resume")
 	for _, c := range []struct {
 		whose string
 		old   bool // the journal is of a version that did not know whose keys are

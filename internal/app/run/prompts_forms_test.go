@@ -16,6 +16,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/input"
 	"github.com/paceline-go/paceline/internal/app/run/meter"
 	"github.com/paceline-go/paceline/internal/app/run/tally"
+	"github.com/paceline-go/paceline/internal/testkit/need"
 	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -119,6 +120,7 @@ func (r *ranForm) comparable() {
 func TestPromptsOfAllFormsAreEqual(t *testing.T) {
 	race.Without(t) // TestLLMWithinTheLimits has these goroutines
 	t.Parallel()
+	need.NotShort(t, "TestLLMWithinTheLimits has one form")
 	chat := promptForms{path: "/v1/chat/completions", body: `{"model":%s,"max_tokens":60,"messages":[{"role":"user","content":%s}]}`}
 	open := promptForms{path: "/v1/responses", body: `{"model":%s,"input":%s}`}
 	claude := promptForms{provider: format.Anthropic, path: "/v1/messages", body: `{"model":%s,"max_tokens":60,"messages":[{"role":"user","content":%s}]}`}

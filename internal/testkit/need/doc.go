@@ -4,7 +4,7 @@
 //
 // # Files
 //
-//	need.go          Program finds a program or skips the test; WholeOnly, Fewer: a shorter `./check`
+//	need.go          Program finds a program or skips the test; WholeOnly, Fewer, NotShort: a shorter `./check`
 //	long.go          Long and LongOnly: PACELINE_LONG, the long form of tests
 //	service.go       Redis and PostgreSQL servers of a test: start, crash, free ports
 //	pgbouncer.go     PgBouncer, a pooler before a PostgreSQL

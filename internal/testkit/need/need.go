@@ -21,6 +21,15 @@ func WholeOnly(t testing.TB, reason string) {
 	}
 }
 
+// NotShort skips the test where it has -short: in a `./check` that names no packages. One that names the package of the
+// test runs it, and so does CI. reason says what there is to see without it.
+func NotShort(t testing.TB, reason string) {
+	t.Helper()
+	if testing.Short() && !Long() {
+		t.Skipf("%s: run ./check with this package", reason)
+	}
+}
+
 // Fewer returns all in CI and in the long form, and few in `./check` alone. CONTRIBUTING.md lists the
 // tests that have fewer cases there, and why these are enough.
 func Fewer[T any](few, all T) T {

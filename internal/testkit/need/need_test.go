@@ -2,6 +2,7 @@ package need_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,6 +59,22 @@ func TestProgram(t *testing.T) {
 		if path != c.wantPath || !strings.HasPrefix(how, c.wantHow) || c.wantHow == "" && how != "" {
 			t.Errorf("%s=%q PATH=%q: Program(%q) = %q, ended by %q; want %q, ended by %q",
 				need.Require, c.require, c.path, c.name, path, how, c.wantPath, c.wantHow)
+		}
+	}
+}
+
+// With -short a test is left out, but for the long form.
+func TestNotShort(t *testing.T) {
+	given := flag.Lookup("test.short").Value
+	defer func(before string) { _ = given.Set(before) }(given.String())
+	for _, c := range []struct{ short, long, how string }{
+		{"true", "", "skip: others show it: run ./check with this package"}, {"true", "1", ""}, {"false", "", ""},
+	} {
+		_ = given.Set(c.short)
+		t.Setenv("PACELINE_LONG", c.long)
+		_, how := asking(func(t testing.TB) string { need.NotShort(t, "others show it"); return "" })
+		if how != c.how {
+			t.Errorf("-short=%s PACELINE_LONG=%s: ended by %q, want %q", c.short, c.long, how, c.how)
 		}
 	}
 }
