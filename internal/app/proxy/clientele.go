@@ -8,12 +8,14 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/forward"
+	"github.com/paceline-go/paceline/internal/secret"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/transport"
@@ -185,6 +187,15 @@ func (c *clients) byKey(r *http.Request, whole bool) (who *client, key string) {
 	for _, name := range keyFields {
 		for _, v := range r.Header[name] {
 			key := keyIn(v)
+			if i := c.owner(key); i >= 0 {
+				return c.listed[i], key
+			}
+		}
+	}
+	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") { // of programs that cannot set a field
+		name, v, _ := strings.Cut(pair, "=")
+		plain, err := url.QueryUnescape(v)
+		if key := keyIn(plain); err == nil && secret.PrivateParameter(name, key) {
 			if i := c.owner(key); i >= 0 {
 				return c.listed[i], key
 			}

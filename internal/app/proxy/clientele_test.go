@@ -68,6 +68,11 @@ func TestClientsByKey(t *testing.T) {
 			}
 			x.log.reset()
 		}
+		for _, target := range []string{"/?note=" + theirs, "/?api_key=" + theirs + "x", "/?api_key=%zz", "/?" + theirs} {
+			if resp, _ := x.do("GET", target, ""); resp.StatusCode != 401 {
+				t.Errorf("%s: %d, expected 401", target, resp.StatusCode)
+			}
+		}
 		for _, secret := range []string{ours, theirs, others} {
 			if strings.Contains(x.log.String(), secret) {
 				t.Errorf("%s is logged", secret)
@@ -103,6 +108,9 @@ func TestClientKeysStay(t *testing.T) {
 		{"/?a=b&key=" + theirs + "&c=d", "Paceline-Key: " + theirs, "a=b&c=d", ""},
 		{"/?api_key=" + others + "&a=%20b", "Paceline-Key: " + theirs, "a=%20b", ""},
 		{"/?access_token=" + strings.ReplaceAll(theirs, "-", "%2D"), "Paceline-Key: " + theirs, "", ""},
+		{"/?api_key=" + theirs + "&a=%20b", "X-Note: stays", "a=%20b", "stays"},
+		{"/?a=1&Token=Bearer+" + strings.ReplaceAll(theirs, "-", "%2D") + "&b=%zz", "X-Note: stays", "a=1&b=%zz", "stays"},
+		{"/p/" + theirs + "?apikey=wrong&key=" + theirs + "&api-key=" + others, "Authorization: Bearer no key", "apikey=wrong", ""},
 		{"/?" + theirs + "&x", "Paceline-Key: " + theirs, "x", ""},
 		{"/?token=Bearer%20" + theirs + "&x=1", "Paceline-Key: " + theirs, "x=1", ""},
 		{"/", "Paceline-Key: " + theirs + "\r\nCookie: lang=en; key=" + theirs + "; sid=7; other=" + others, "", "lang=en; sid=7"},

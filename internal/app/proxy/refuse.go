@@ -389,7 +389,7 @@ func inWords(d time.Duration) string {
 func noKey() *refusal {
 	return &refusal{status: http.StatusUnauthorized, kind: "no-key", title: "The proxy does not know this key",
 		pointless: true,
-		detail:    "no key for this proxy is in " + strings.Join(keyFields[:], ", "),
+		detail:    "no key for this proxy is in " + strings.Join(keyFields[:], ", ") + ", nor in a parameter such as api_key",
 		fields:    [][2]string{{"WWW-Authenticate", `Bearer realm="paceline"`}}}
 }
 
