@@ -135,9 +135,16 @@ func runLine(p *run.Progress) (l screen.Line) {
 	}
 	done := text.Thousands(int64(p.Done))
 	if p.Total > 0 {
-		add(rankBar, "", "%s", bar(p.Done+p.Dead+p.Expired, p.Total, barCells))
-		of := done + "/" + text.Thousands(int64(p.Total))
-		keep(rankDone, "", of, of, fmt.Sprintf("%d/%d", p.Done, p.Total))
+		served, ended, all := p.Ended()
+		add(rankBar, "", "%s", bar(ended, all, barCells))
+		of, what := text.Thousands(int64(served))+"/"+text.Thousands(int64(all)), ""
+		if p.Pages > 0 {
+			what = " lines"
+		}
+		keep(rankDone, "", of+what, of+what, fmt.Sprintf("%d/%d", served, all))
+		if p.Pages > 0 {
+			add(rankFailed, "", "%s pages", text.Thousands(int64(p.Done+p.SkippedDone)))
+		}
 	} else if p.Age != nil {
 		keep(rankDone, "", fmt.Sprintf("round %s: %s done", text.Thousands(int64(p.Rounds)), done), fmt.Sprintf("round %d", p.Rounds))
 		keep(rankAge, "", ageText(p.Age))
@@ -147,9 +154,8 @@ func runLine(p *run.Progress) (l screen.Line) {
 	} else {
 		keep(rankDone, "", done+" done, of how many is not known yet", done+" of ?", fmt.Sprintf("%d/?", p.Done))
 	}
-	if rate, of := rates(p.Lasting, p.Allowed); rate != "" {
-		keep(rankRate, "", rate+of, rate+of, rate)
-	}
+	rate, of := rates(p.Lasting, p.Allowed)
+	keep(rankRate, "", rate+of, rate+of, rate)
 	color := screen.Green
 	if p.Rejected > 0 {
 		color = screen.Red
@@ -157,6 +163,9 @@ func runLine(p *run.Progress) (l screen.Line) {
 	rejected := fmt.Sprintf("%d rejected", p.Rejected)
 	keep(rankRejected, color, rejected, rejected, fmt.Sprintf("%d rej", p.Rejected))
 	switch {
+	case p.ETA > 0 && p.Paged: // only answers name the further pages
+		least := screen.Length(p.ETA)
+		keep(rankETA, "", "ETA at least "+least, "ETA at least "+least, "ETA >"+least)
 	case p.ETA > 0:
 		l = append(l, screen.ETA(p.ETA))
 	case p.Age != nil:
@@ -204,7 +213,7 @@ func waitText(p *run.Progress) string {
 }
 
 // rates writes how many requests end and, if a limit binds, how many it allows in the long run, by the second, minute or
-// hour. A window that began full may be ahead of that for a while, and no rate lasts then: the texts are empty.
+// hour. A window that began full may be ahead of that for a while: no more than the limit lasts.
 func rates(rate, allowed float64) (text, of string) {
 	each, unit := 1.0, "/s"
 	switch slow := cmp.Or(allowed, rate); {
@@ -214,14 +223,10 @@ func rates(rate, allowed float64) (text, of string) {
 	default:
 		each, unit = 3600, "/h"
 	}
-	text = strconv.FormatFloat(rate*each, 'f', 1, 64) + unit
-	const ahead = 1.02
-	switch {
-	case allowed == 0:
-		return text, ""
-	case rate > allowed*ahead:
-		return "", ""
+	if allowed == 0 {
+		return strconv.FormatFloat(rate*each, 'f', 1, 64) + unit, ""
 	}
+	text = strconv.FormatFloat(min(rate, allowed)*each, 'f', 1, 64) + unit
 	return text, " of " + strconv.FormatFloat(math.Round(allowed*each*10)/10, 'f', -1, 64)
 }
 

@@ -16,7 +16,7 @@ import (
 func unpainted(_, text string) string { return text }
 
 func TestRunLine(t *testing.T) {
-	of37000 := run.Progress{Totals: tally.Totals{Done: 12003, Latency: &tally.LatencyMS{P50: 51.7}}, Total: 37000, ToGo: 24997, InFlight: 2, Waiting: 1000,
+	of37000 := run.Progress{Totals: tally.Totals{Input: 37000, Done: 12003, Latency: &tally.LatencyMS{P50: 51.7}}, Total: 37000, ToGo: 24997, InFlight: 2, Waiting: 1000,
 		Lasting: 9.92, Allowed: 10, ETA: 41*time.Minute + 40*time.Second, Why: "limit 10/s of key A", WaitLeft: 300 * time.Millisecond}
 	long := of37000
 	long.WaitLeft = 12 * time.Second
@@ -28,7 +28,10 @@ func TestRunLine(t *testing.T) {
 	rounds := piped
 	rounds.Rounds, rounds.Skipped, rounds.Age = 1206, 18, &tally.AgesMS{P50: 2941, P99: 6020.4}
 	resumed := of37000
-	resumed.SkippedDone = 17000
+	resumed.SkippedDone, resumed.SkippedDead, resumed.Input = 17000, 6, 37000+17006
+	paged := of37000
+	paged.Paged, paged.Pages, paged.Done = true, 1500, 1530
+	paged.Input = 400 + paged.Pages // of the lines, 370 have not ended
 	for _, c := range []struct {
 		name    string
 		p       run.Progress
@@ -46,7 +49,9 @@ func TestRunLine(t *testing.T) {
 		{"rounds", rounds, 0, "round 1,206: 12,003 done  age 2.94 s, p99 6.02 s  18 skipped  9.9/s of 10  0 rejected  waiting: 10/s of key A  answers in 51 ms  2 in flight"},
 		{"rounds, 80", rounds, 80, "round 1206  age 2.94 s, p99 6.02 s  18 skipped  9.9/s of 10  0 rejected"},
 		{"down", down, 110, "[###-------]  12,003/37,000  9.9/s of 10  3 rejected  ETA 41m40s  1 failed  nothing arrives at api.a-very-lon…"},
-		{"resumed", resumed, 250, "[###-------]  12,003/37,000  9.9/s of 10  0 rejected  ETA 41m40s  waiting: 10/s of key A  answers in 51 ms  2 in flight  17,000 done before"},
+		{"resumed", resumed, 250, "[#####-----]  29,003/54,006  9.9/s of 10  0 rejected  ETA 41m40s  waiting: 10/s of key A  answers in 51 ms  2 in flight  17,000 done before"},
+		{"pages", paged, 90, "[----------]  30/400 lines  1,530 pages  9.9/s of 10  0 rejected  ETA at least 41m40s"},
+		{"pages, 30", paged, 30, "30/400  9.9/s  ETA >41m40s"},
 	} {
 		if got := runLine(&c.p).Fit(c.columns, unpainted); got != c.want {
 			t.Errorf("%s:\n%s, want\n%s", c.name, got, c.want)
@@ -60,7 +65,7 @@ func TestRates(t *testing.T) {
 		want          string
 	}{
 		{9.92, 10, "9.9/s of 10"}, {4.9, 5, "4.9/s of 5"}, {16.5, 1000. / 60, "16.5/s of 16.7"}, {0.05, 1. / 15, "3.0/min of 4"},
-		{0.0010, 4. / 3600, "3.6/h of 4"}, {64, 5000. / 3600, ""}, {3, 0, "3.0/s"}, {0, 0, "0.0/s"}, {0.5, 0, "30.0/min"},
+		{0.0010, 4. / 3600, "3.6/h of 4"}, {64, 5000. / 3600, "1.4/s of 1.4"}, {3, 0, "3.0/s"}, {0, 0, "0.0/s"}, {0.5, 0, "30.0/min"},
 	} {
 		if text, of := rates(c.rate, c.allowed); text+of != c.want {
 			t.Errorf("%v of %v: %s, want %s", c.rate, c.allowed, text+of, c.want)
@@ -142,14 +147,14 @@ func TestReasonsAfterAChangeOfALimit(t *testing.T) {
 // terminal.
 func TestRunLineFitsEveryWidth(t *testing.T) {
 	t.Parallel()
-	long := run.Progress{Totals: tally.Totals{Done: 1234567, Rejected: 12345, Dead: 999, SkippedDone: 5}, Total: 9876543,
+	long := run.Progress{Totals: tally.Totals{Input: 9876548, Done: 1234567, Rejected: 12345, Dead: 999, SkippedDone: 5}, Total: 9876543,
 		Lasting: 1234.5, Allowed: 2000, ToGo: 8640000, InFlight: 64, ETA: 26 * time.Hour, Why: "limit 2000/s of key 鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵", Down: []string{"日本語のとても長い名前.example for 5s: connection refused"}}
 	for wide := 60; wide <= 250; wide++ {
 		line := runLine(&long).Fit(wide, unpainted)
 		if n := screen.Width(line); n > wide {
 			t.Errorf("%d columns take %d: %s", wide, n, line)
 		}
-		for _, want := range []string{"1234567/9876543", "1234.5/s", "12345 rej", "ETA 1d2h"} {
+		for _, want := range []string{"1234572/9876548", "1234.5/s", "12345 rej", "ETA 1d2h"} {
 			if !strings.Contains(strings.ReplaceAll(line, ",", ""), want) {
 				t.Errorf("%d columns do not say %s: %s", wide, want, line)
 			}
@@ -159,7 +164,7 @@ func TestRunLineFitsEveryWidth(t *testing.T) {
 
 func TestRunLineColours(t *testing.T) {
 	paint := func(color, text string) string { return "\x1b[" + color + "m" + text + "\x1b[0m" }
-	p := run.Progress{Totals: tally.Totals{Done: 1}, Total: 2, ToGo: 1}
+	p := run.Progress{Totals: tally.Totals{Input: 2, Done: 1}, Total: 2, ToGo: 1}
 	if got := runLine(&p).Fit(79, paint); !strings.Contains(got, "\x1b[32m0 rejected\x1b[0m") {
 		t.Errorf("%q", got)
 	}

@@ -198,9 +198,13 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 		}
 	}
 	about := strings.Join(parts, ", ")
+	atOnce := t.AtOnce && t.Percent <= t.OfLimit
 	if t.Rate > 0 {
 		about += fmt.Sprintf("; %.1f/s", t.Rate)
-		if t.Ceiling > 0 {
+		switch {
+		case atOnce:
+			about += ", and " + f.sharing.ceiling() + " lets all of it go at once"
+		case t.Ceiling > 0:
 			about += ", " + usedOf(t.Percent, t.OfLimit, f.sharing.ceiling(), f.nonceGap)
 		}
 	}
@@ -225,6 +229,9 @@ func (f *runFlags) report(s *screen.Screen, t tally.Totals, wall time.Duration) 
 	}
 	if len(t.Keys) > 1 {
 		for _, k := range t.Keys[:min(len(t.Keys), mostKeys)] {
+			if atOnce {
+				k.Percent = 0
+			}
 			s.Ours(keyText(&k, f.nonceGap))
 		}
 	}

@@ -77,7 +77,7 @@ func interruptible(signals <-chan os.Signal, f func() error) error {
 func interruptedWords(n int) string {
 	switch {
 	case n == 0:
-		return "interrupted: nothing is in flight"
+		return "interrupted: nothing is in flight any more"
 	case n < 0:
 		return "interrupted: waiting for answers; once more breaks them off"
 	}

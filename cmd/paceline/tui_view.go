@@ -66,9 +66,9 @@ func (v *runView) draw(columns, rows int, paint func(color, text string) string)
 		return p.Rank == rankBar || p.Rank == rankWhy || p.Rank == rankAnswers || p.Rank == rankInFlight
 	})
 	if v.p.Total > 0 {
-		ended := v.p.Done + v.p.Dead + v.p.Expired
-		share := fmt.Sprintf("  %3d %%", min(100*ended/v.p.Total, 100))
-		add("", bar(ended, v.p.Total, max(columns-len(share)-2, barCells))+share)
+		_, ended, all := v.p.Ended()
+		share := fmt.Sprintf("  %3d %%", min(100*ended/all, 100))
+		add("", bar(ended, all, max(columns-len(share)-2, barCells))+share)
 	}
 	lines = append(lines, shown.Fit(columns, paint))
 	counts := fmt.Sprintf("%s waiting, %s in flight of %s", text.Thousands(int64(v.p.Waiting)),

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
@@ -18,6 +19,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/run/tally"
 	"github.com/paceline-go/paceline/internal/app/run/telling"
 	"github.com/paceline-go/paceline/internal/secret"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -148,6 +150,15 @@ func (r *Run) takeIn(e format.Entry) {
 		r.chains.note(e)
 	}
 	r.tally.Note(e)
+}
+
+// tellDone reports that earlier runs have done a part of the input. A line with further pages to come is not done.
+func (r *earlier) tellDone() {
+	n, open := &r.tally.Totals, len(r.intake.chains.open)
+	if done := n.SkippedDone - open; r.tally.Checked && done > 0 && n.NotEnded()+open > 0 {
+		r.teller.Say("%s of %s done already (%s); going on", text.Thousands(int64(done)),
+			text.Count(n.Input, "request is", "requests are"), strings.TrimSuffix(r.c.Out, output.RowsOf("")))
+	}
 }
 
 // tellLost reports that the journal has lost its end.

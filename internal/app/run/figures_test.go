@@ -72,6 +72,9 @@ func TestFiguresOfARun(t *testing.T) {
 	if got.err != nil || got.Done != 20 || len(got.Keys) != 2 || got.Latency == nil {
 		t.Fatalf("%+v, %v", got.Totals, got.err)
 	}
+	if !got.AtOnce {
+		t.Errorf("20 requests of two keys with 1000/s each: the limits do not let them go at once")
+	}
 	if l := got.Latency; l.Mean < 30 || l.P50 < 29.8 || l.P99 < l.P50 || l.P99 > 2000 {
 		t.Errorf("%+v", l)
 	}

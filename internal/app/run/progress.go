@@ -109,8 +109,9 @@ func (s *gauge) ofLimits(d time.Duration, goesOn bool) (p float64) {
 // Progress is the state of a run while it goes on.
 type Progress struct {
 	tally.Totals
-	Total    int // requests of the input to send; 0: not known
-	ToGo     int // requests that have not ended; if Total is not known, of those read
+	Total    int  // requests of the input to send; 0: not known
+	Paged    bool // further pages may follow, which neither Total nor ETA has
+	ToGo     int  // requests that have not ended; if Total is not known, of those read
 	InFlight int
 	Waiting  int             // requests that were read and not sent
 	ETA      time.Duration   // 0: not known, or no request ends
@@ -123,6 +124,14 @@ type Progress struct {
 	Limits   []string        // those of a key now: see Run.Limits
 }
 
+// Ended returns how many requests of the input were done and how many have ended, in this run or in one before, of how
+// many. With further pages it counts lines: each line that has not ended has one page that has not.
+func (p *Progress) Ended() (done, ended, of int) {
+	of = p.Input - p.Pages
+	ended = of - p.NotEnded()
+	return ended - p.Dead - p.Expired - p.SkippedDead - p.SkippedExpired, ended, of
+}
+
 // Progress returns how far the run is.
 func (r *Run) Progress() Progress {
 	p := r.gauge.progress()
@@ -132,7 +141,7 @@ func (r *Run) Progress() Progress {
 }
 
 func (s *gauge) progress() Progress {
-	p := Progress{}
+	p := Progress{Paged: s.c.Next != nil}
 	short, most, keys := "", -1, make([][]serving, len(s.groups))
 	var least time.Duration // no request goes sooner
 	for i, g := range s.groups {

@@ -165,6 +165,7 @@ func (r *Run) Open() error {
 	r.purse.budget.Spent = sending.Money(r.store.History.Spent)
 	if r.tally.Checked { // counted here, so that a run that ends at once has these figures, too
 		r.tally.Skipped()
+		r.earlier.tellDone()
 	}
 	if h := r.store.History; len(h.Doubts) > 0 { // a second Ctrl-C, too, leaves some that may have been served
 		r.TellDoubts(h.Doubts, h.Failed, r.store.Journal.Path())
@@ -306,6 +307,7 @@ func (r *Run) Close() (t tally.Totals, err error) {
 		t.Rate = float64(t.Done) / t.Seconds
 		t.Ceiling, t.Sustained = r.gauge.ceiling(d, false), r.gauge.ceiling(0, false)
 		t.Percent, t.OfLimit = r.gauge.percent(d, false), r.gauge.ofLimits(d, false)
+		t.AtOnce = t.Ceiling > 0 && r.gauge.ofLimits(0, false) <= 100
 		t.Keys = r.tally.Figures.Totals(r.groups.allowed(r.tally.Uses, r.tally.First, d), d)
 	}
 	t.Found, t.OutOfUse = r.groups.found(), r.groups.outOfUse()

@@ -63,6 +63,7 @@ type Totals struct {
 	Ceiling float64 `json:"ceiling,omitempty"`
 	Percent float64 `json:"percent_of_ceiling,omitempty"` // how much of the Ceiling was sent
 	OfLimit float64 `json:"percent_of_limit,omitempty"`   // how much of the limits alone, as they were over time
+	AtOnce  bool    `json:"-"`                            // the limits let all of it go at once: percentages say nothing
 
 	Sustained float64 `json:"ceiling_sustained,omitempty"` // Ceiling in the long run
 
