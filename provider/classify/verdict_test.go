@@ -646,3 +646,69 @@ func TestOfResource(t *testing.T) {
 		}
 	}
 }
+
+// An answer that was served in part counts, and pauses for as long as the server asks, or a second. The rest is sent again if
+// that does no harm and somebody may wait that long.
+func TestPartly(t *testing.T) {
+	said := provider.Observation{Partly: true, Refusal: provider.RateLimited, RetryAfter: time.Minute}
+	with := func(change func(o *provider.Observation)) provider.Observation { o := said; change(&o); return o }
+	whole := classify.Evidence{Status: 200, Idempotent: true}
+	for _, c := range []struct {
+		name    string
+		policy  classify.Policy
+		attempt classify.Evidence
+		said    provider.Observation
+		why     string // "": it is sent again
+		pause   time.Duration
+	}{
+		{"sent again", classify.Policy{}, whole, said, "", time.Minute},
+		{"not idempotent", classify.Policy{}, classify.Evidence{Status: 200}, said, "a part of it was served", time.Minute},
+		{"not idempotent, and allowed", classify.Policy{RepeatPartly: true}, classify.Evidence{Status: 200}, said, "", time.Minute},
+		{"banned", classify.Policy{}, whole, with(func(o *provider.Observation) { o.Refusal = provider.Banned }), "a part of it was served", time.Minute},
+		{"not for a limit", classify.Policy{}, whole, with(func(o *provider.Observation) { o.Refusal = provider.Unpaid }), "a part of it was served", time.Second},
+		{"overloaded", classify.Policy{}, whole, with(func(o *provider.Observation) { o.Refusal = provider.Overloaded }), "", time.Minute},
+		{"no time", classify.Policy{}, whole, with(func(o *provider.Observation) { o.RetryAfter = 0 }), "", time.Second},
+		{"just short enough", classify.Policy{MaxRetryAfter: time.Minute}, whole, said, "", time.Minute},
+		{"too long", classify.Policy{MaxRetryAfter: time.Minute - 1}, whole, said, "longer than", time.Minute},
+		{"nobody waits", classify.Policy{MaxRetryAfter: -1}, whole, with(func(o *provider.Observation) { o.RetryAfter = 0 }), "nobody is to wait", time.Second},
+		{"a bound", classify.Policy{MaxPause: time.Second}, whole, said, "", time.Second},
+		{"forbidden", classify.Policy{}, classify.Evidence{Status: 200, Idempotent: true, Header: header("X-Should-Retry", "false")}, said, "asks not to", time.Minute},
+		{"the last", classify.Policy{}, classify.Evidence{Status: 200, Idempotent: true, Last: true}, said, "last attempt", time.Minute},
+	} {
+		c.policy.Dialect, c.attempt.Now = stranger{c.said}, noon
+		v := c.policy.Of(&c.attempt)
+		if v.Result != limit.Accepted || v.Again != (c.why == "") || !strings.Contains(v.Why, c.why) || v.RetryAfter != c.pause || v.Invalid || !v.Doubt {
+			t.Errorf("%s: %v, again %t, %q, a pause of %v", c.name, v.Result, v.Again, v.Why, v.RetryAfter)
+		}
+	}
+}
+
+// A wait of more than an hour is sure if a window as long is stated or documented. One of an hour needs no proof, and is not
+// sure by that. The dialect may vouch for any.
+func TestSure(t *testing.T) {
+	window := func(d time.Duration, of provider.Source) []provider.Policy {
+		return []provider.Policy{{Unit: provider.Requests, Window: d, WindowSource: of}}
+	}
+	const hour, day = time.Hour, 24 * time.Hour
+	for _, c := range []struct {
+		name string
+		said provider.Observation
+		want bool
+	}{
+		{"an hour", provider.Observation{RetryAfter: hour, Policies: window(day, provider.Stated)}, false},
+		{"more", provider.Observation{RetryAfter: hour + 1, Policies: window(day, provider.Stated)}, true},
+		{"by a reset", provider.Observation{Limits: []provider.ServiceLimit{{Unit: provider.Requests, Reset: noon.Add(hour + 1)}}, Policies: window(day, provider.Documented)}, true},
+		{"as long as the window", provider.Observation{RetryAfter: day, Policies: window(day, provider.Stated)}, true},
+		{"longer than the window", provider.Observation{RetryAfter: day + 1, Policies: window(day, provider.Stated)}, false},
+		{"a window that is guessed", provider.Observation{RetryAfter: 2 * hour, Policies: window(day, provider.Inferred)}, false},
+		{"no window", provider.Observation{RetryAfter: 2 * hour}, false},
+		{"the dialect vouches", provider.Observation{RetryAfter: 1, Sure: true}, true},
+		{"for nothing", provider.Observation{Sure: true}, false},
+		{"no quota at all", provider.Observation{Refusal: provider.NoQuota}, true},
+	} {
+		p := classify.Policy{Dialect: stranger{c.said}}
+		if v := p.Of(&classify.Evidence{Status: 429, Now: noon}); v.Sure != c.want {
+			t.Errorf("%s: sure %t", c.name, v.Sure)
+		}
+	}
+}
