@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // The last 2000 round trips are kept, also in the order of their length.
@@ -109,5 +111,29 @@ func TestPlusAndLess(t *testing.T) {
 	}
 	if less(0, -most-1) != most || less(-2, most) != -most || less(5, 3) != 2 {
 		t.Error("less")
+	}
+}
+
+// A request that was answered has arrived by now, or a lead after its send. What may still be on its way arrives by its own
+// bound and the learned lead: it proves nothing of an answer's way back.
+func TestBoundOfAnArrival(t *testing.T) {
+	l := lead{rho: 30, goal: 50}
+	for _, c := range []struct {
+		name         string
+		now, u, sent mono.Time
+		result       Result
+		want         mono.Time
+	}{
+		{"answered", 1000, 900, 800, Accepted, 1000},
+		{"answered, and its bound is now", 1000, 1000, 800, Accepted, 1000},
+		{"answered, and may arrive later", 1000, 1001, 800, Accepted, 1051},
+		{"not answered", 1000, 900, 800, Unknown, 950},
+		{"not answered, and may arrive later", 1000, 1200, 800, Unknown, 1250},
+		{"sent a moment ago", 1000, 900, 990, Accepted, 1020},
+		{"sent a moment ago, and not answered", 1000, 900, 990, Unknown, 1020},
+	} {
+		if got := l.bound(c.now, c.u, c.sent, &Outcome{Result: c.result}); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
 	}
 }
