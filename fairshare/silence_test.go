@@ -454,3 +454,27 @@ func TestSilentUnknownStaysAway(t *testing.T) {
 		at = next
 	}
 }
+
+// A refusal within a quarter of a plateau comes soon: each such one in a row slows by more. A time without requests does not
+// count, and neither does any of that before the pace is measured.
+func TestSilentUnknownRefusedSoon(t *testing.T) {
+	const idle = 10 * time.Second
+	soon := time.Duration(plateau * soonPart * float64(time.Second))
+	for _, c := range []struct {
+		name   string
+		stage  unknownStage
+		after  time.Duration // of requests since the refusal before
+		soon   int
+		lately float64
+	}{
+		{"soon", measured, soon - time.Millisecond, 2, 4}, {"not soon", measured, soon, 0, 7}, {"not measured", measuring, 0, 0, 4},
+	} {
+		f := fairOf(t, hourly)
+		f.n = 7
+		u := silentUnknown{stage: c.stage, refused: second(1000), busy: 5 * time.Second, soon: 1, anchor: 100, lately: [...]float64{1, 2, 3, 4}}
+		u.slow(f, &sighting{sent: sent{at: second(1000).Add(c.after + idle), idle: u.busy + idle}})
+		if u.soon != c.soon || u.lately[3] != c.lately {
+			t.Errorf("%s: %d soon, lately %v; want %d, %v", c.name, u.soon, u.lately, c.soon, c.lately)
+		}
+	}
+}
