@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
@@ -61,6 +62,32 @@ func TestWhatAShareIs(t *testing.T) {
 	}{{0, 0, false}, {0, 5, false}, {1, 0, false}, {1, 1, true}, {3, 2, false}, {3, 3, true}, {3, 4, true}} {
 		if s.config.Size, s.count = c.size, c.count; s.full() != c.full {
 			t.Errorf("%d of %d: full %v", c.count, c.size, s.full())
+		}
+	}
+}
+
+// A lane knows whether it is asked for the same cost as before, so that its ways need not be asked again. A ticket whose cost
+// depends on the way is never the same, and neither is the one after it.
+func TestAsksForTheSame(t *testing.T) {
+	plain := func(requests, tokens int64) *Ticket {
+		t := &Ticket{}
+		t.Ask(&limit.Cost{limit.Requests: requests, limit.Tokens: tokens})
+		return t
+	}
+	each := &Ticket{}
+	each.AskEach(&limit.Cost{limit.Requests: 1}, []limit.Cost{limit.One, limit.One})
+	for name, classes := range map[string]bool{"a lane with classes": true, "a lane without": false} {
+		a := &Lane{classes: classes}
+		for i, c := range []struct {
+			t    *Ticket
+			same bool
+		}{
+			{plain(1, 0), false}, {plain(1, 0), true}, {plain(1, 5), false}, {each, false}, {each, !classes}, {plain(1, 5), false},
+			{plain(0, 5), false}, {each, false}, {plain(0, 5), false},
+		} {
+			if same := a.asks(c.t); same != c.same {
+				t.Errorf("%s, ticket %d: the same %t", name, i, same)
+			}
 		}
 	}
 }
