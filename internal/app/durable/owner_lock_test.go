@@ -4,6 +4,7 @@ package durable
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,4 +57,53 @@ func passedOn(t *testing.T, o *Owner) *os.File {
 		t.Fatal(err)
 	}
 	return os.NewFile(uintptr(fd), "lock")
+}
+
+// A process that keeps a lock writes its own number into it, and gives it up alone: for those that still have the file open,
+// too. What fails is told, and nil is no lock.
+func TestOwnerKeepsAndGivesUp(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	lender, err := Own(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	borrower := Borrow(path, passedOn(t, lender))
+	if err := os.WriteFile(lockOf(path), []byte("1234567890 of the process before"), private); err != nil {
+		t.Fatal(err)
+	}
+	if err := borrower.Keep(); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(lockOf(path)); err != nil || string(text) != fmt.Sprintln(os.Getpid()) {
+		t.Errorf("the lock has %q, %v", text, err)
+	}
+	lender.Leave()
+	if err := lender.File().Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("after Leave its file closes with %v", err)
+	}
+	child := passedOn(t, borrower)
+	defer child.Close()
+	if err := borrower.Release(); err != nil {
+		t.Error(err)
+	}
+	next, err := Own(path)
+	if err != nil {
+		t.Fatalf("after the release, with a child that has it open: %v", err)
+	}
+	defer next.Release()
+	readOnly, err := os.Open(lockOf(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Borrow(path, readOnly).Keep(); err == nil {
+		t.Error("a lock that cannot be written is kept")
+	}
+	if err := Borrow(path, os.NewFile(1<<20, "closed")).Release(); err == nil || errors.Is(err, os.ErrClosed) {
+		t.Errorf("a file that does not close: %v", err)
+	}
+	var none *Owner
+	none.Leave()
+	if err := errors.Join(none.Keep(), none.Release()); err != nil {
+		t.Error(err)
+	}
 }
