@@ -1,12 +1,15 @@
 package transport_test
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -363,6 +366,45 @@ func TestScopesOfRequests(t *testing.T) {
 		}
 		if s.Scope != provider.All && got[s.Scope] != want {
 			t.Errorf("%s: %+v, expected %+v", s.Scope, got[s.Scope], want)
+		}
+	}
+}
+
+// The credential in a body is that of the whole body, of which 64 KiB are read at most. A body that cannot be had has none.
+func TestCredentialInABody(t *testing.T) {
+	const most = 64 << 10
+	filled := func(n int) string { return "api_key=a&n=" + strings.Repeat("x", n-len("api_key=a&n=")) }
+	for _, c := range []struct {
+		name   string
+		body   string
+		change func(r *http.Request)
+		want   string
+	}{
+		{"as much as is read", filled(most), nil, "a"},
+		{"a byte more", filled(most + 1), nil, ""},
+		{"a byte", "a", nil, ""},
+		{"a length that is not known", filled(100), func(r *http.Request) { r.ContentLength = -1 }, ""},
+		{"no GetBody", filled(100), func(r *http.Request) { r.GetBody = nil }, ""},
+		{"a GetBody that fails", filled(100), func(r *http.Request) {
+			r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(filled(100))), errors.New("gone") }
+		}, ""},
+		{"a GetBody that panics", filled(100), func(r *http.Request) { r.GetBody = func() (io.ReadCloser, error) { panic("gone") } }, ""},
+		{"a body that breaks off", filled(100), func(r *http.Request) {
+			r.GetBody = func() (io.ReadCloser, error) {
+				return io.NopCloser(io.MultiReader(strings.NewReader(filled(100)), iotest.ErrReader(errors.New("gone")))), nil
+			}
+		}, ""},
+	} {
+		r, err := http.NewRequest("POST", "http://a.test/", strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if c.change != nil {
+			c.change(r)
+		}
+		if got := transport.CredentialOf(r); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }
