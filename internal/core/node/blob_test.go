@@ -64,6 +64,35 @@ func TestVersionOfABlob(t *testing.T) {
 	}
 }
 
+// A value that no book has is damage, and so is anything behind the last entry. At the bound it is valid.
+func TestValuesOfABlob(t *testing.T) {
+	for name, change := range map[string]func(b *Book, over int64){
+		"an instant": func(b *Book, over int64) { b.Latest, b.Quiet = 0, mono.Max+mono.Time(over) },
+		"an arrival": func(b *Book, over int64) { b.Nodes[1].Came = arrivals - 1 + arrival(over) },
+		"nodes":      func(b *Book, over int64) { b.Nodes = make([]Entry, 1<<16+int(over)) },
+	} {
+		for over, valid := range map[int64]bool{0: true, 1: false} {
+			b := sample()
+			change(b, over)
+			if _, err := Decode(b.encode()); (err == nil) != valid || !valid && !strings.Contains(err.Error(), "damaged") {
+				t.Errorf("%s, %d beyond the last: %v", name, over, err)
+			}
+		}
+	}
+	whole := sample().encode()
+	for n, text := range map[int]string{1: "too many", -1: "damaged"} {
+		body := whole[:len(whole)-4]
+		if n < 0 {
+			body = body[:len(body)-1]
+		} else {
+			body = append(slices.Clone(body), 0)
+		}
+		if _, err := Decode(binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body))); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("with %d bytes more: %v", n, err)
+		}
+	}
+}
+
 // A book lists at most 64 lives, the latest: that is of the format, since programs refuse more.
 func TestMostLives(t *testing.T) {
 	for lives, valid := range map[uint32]bool{63: true, 64: true, 65: false} {

@@ -130,6 +130,64 @@ func TestTakeEndsAtTheHorizon(t *testing.T) {
 	}
 }
 
+// A slot at the horizon itself is within it: for a share that is found, and for one that is taken.
+func TestSlotAtTheHorizon(t *testing.T) {
+	for before, want := range map[time.Duration]int{0: 10, 1: 0} {
+		d := dividing(1, 1)
+		d.lastUse, d.others = 0, nil
+		d.limiter.Settle(d.now, d.admit(mono.Min, limit.Cost{limit.Requests: 100}), &limit.Outcome{ArrivedAgo: 700 * time.Millisecond})
+		free := d.limiter.Ready(d.now, limit.One).Add(-before)
+		d.mine.Want = 10
+		found := d.falls(d.heirsOf(all), free, &spare{}, false)
+		d.mine.Want = 10
+		if d.take(10, free, false); found != want || len(d.granted) != want {
+			t.Errorf("%v before the slot: %d are found and %d taken, want %d", before, found, len(d.granted), want)
+		}
+	}
+}
+
+// Beside a node that presses, a cost stays free for newcomers of each part of a limit where one is free soon all the same:
+// even requests are no more than a poll apart, and a window takes longer than two. Dear costs stay free only if all are
+// alike, or a small part of the limit.
+func TestSpares(t *testing.T) {
+	const horizon, trip = 300 * time.Millisecond, 40 * time.Millisecond
+	for _, c := range []struct {
+		name         string
+		n            int64
+		window       time.Duration
+		mean, spread int64
+		change       func(d *pending)
+		until        time.Duration // 0: nothing stays free
+	}{
+		{"even requests 10 ms apart", 100, time.Second, 1, 0, nil, horizon},
+		{"a poll apart", 12, 3 * time.Second, 1, 0, nil, 500 * time.Millisecond},
+		{"more than a poll apart", 11, 3 * time.Second, 1, 0, nil, 0},
+		{"all is free within two polls", 10, 500 * time.Millisecond, 1, 0, nil, 0},
+		{"in a nanosecond more", 10, 500*time.Millisecond + 10, 1, 0, nil, horizon},
+		{"dear, and alike", 100, time.Second, 20, 0, nil, 400 * time.Millisecond},
+		{"a sixteenth of the limit", 160, 1600 * time.Millisecond, 4, 6, nil, horizon},
+		{"more than a sixteenth", 159, 1590 * time.Millisecond, 4, 6, nil, 0},
+		{"alone", 100, time.Second, 1, 0, func(d *pending) { d.others = nil }, 0},
+		{"it wants nothing", 100, time.Second, 1, 0, func(d *pending) { d.wanted = false }, 0},
+		{"it wants more since TTL", 100, time.Second, 1, 0, func(d *pending) { d.wantedFrom = d.began.Add(-d.config.TTL) }, 0},
+		{"requests take two polls", 100, time.Second, 1, 0, func(d *pending) { d.trip = 500 * time.Millisecond }, horizon + 460*time.Millisecond},
+		{"requests take longer", 100, time.Second, 1, 0, func(d *pending) { d.trip = 500*time.Millisecond + 1 }, 0},
+		{"a unit of which it uses nothing", 100, time.Second, 0, 0, nil, 0},
+	} {
+		d := dividing(1, c.mean)
+		d.spread[limit.Requests] = float64(c.spread)
+		d.limiter = limit.MustRolling(c.n, c.window)
+		d.began, d.wanted, d.wantedFrom, d.trip = d.now, true, d.now.Add(-d.config.TTL-1), trip
+		if c.change != nil {
+			c.change(d)
+		}
+		s := d.spares(d.now.Add(horizon))
+		if len(s.parts) > 1 || len(s.parts) == 1 != (c.until > 0) || c.until > 0 && (s.until[0].Sub(d.now) != c.until+trip || s.one[limit.Requests] != c.mean+c.spread) {
+			t.Errorf("%s: %v stays free until %v, want %v", c.name, s.one, s.until, d.now.Add(c.until+trip))
+		}
+	}
+}
+
 // A node that has sent nothing yet, and has no grant, looks ahead for half of the time that grants hold. All
 // others look no farther than to their horizon.
 func TestFar(t *testing.T) {

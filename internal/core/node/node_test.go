@@ -78,3 +78,36 @@ func TestReadyByGrants(t *testing.T) {
 		}
 	}
 }
+
+// A node knows what its driver last asked for, how many wait, and which part they leave free. Of several parts the smallest
+// counts until the next turn. The latest part above 0 is kept in mind, since requests in flight still leave it free.
+func TestDemandOfADriver(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		calls           func(n *Node)
+		asks, asksNow   bool
+		waiting         int
+		leaves, yielded float64
+	}{
+		{"nothing", func(n *Node) {}, false, false, 0, 0, 0},
+		{"it asks", func(n *Node) { n.Asked(limit.One, 0.2) }, true, true, 0, 0.2, 0.2},
+		{"the smaller part", func(n *Node) { n.Asked(limit.One, 0.2); n.Asked(limit.One, 0.1); n.Asked(limit.One, 0.3) }, true, true, 0, 0.1, 0.3},
+		{"then none", func(n *Node) { n.Asked(limit.One, 0.2); n.Asked(limit.One, 0) }, true, true, 0, 0, 0.2},
+		{"a line", func(n *Node) { n.Asked(limit.One, 0); n.Line(3, limit.One, 0.2) }, true, true, 3, 0.2, 0.2},
+		{"no line", func(n *Node) { n.Line(3, limit.One, 0.2); n.Line(0, limit.One, 0) }, false, false, 0, 0, 0.2},
+		{"they still wait", func(n *Node) { n.Asked(limit.One, 0); n.Waiting(1, 0.2) }, true, true, 1, 0.2, 0.2},
+		{"they wait, and leave nothing free", func(n *Node) { n.Asked(limit.One, 0.2); n.Waiting(1, 0) }, true, true, 1, 0, 0.2},
+		{"nobody waits", func(n *Node) { n.Asked(limit.One, 0.2); n.Waiting(0, 0) }, false, false, 0, 0.2, 0.2},
+		{"they wait, and did not ask", func(n *Node) { n.Waiting(2, 0) }, false, true, 2, 0, 0},
+		{"one goes", func(n *Node) { n.Line(2, limit.One, 0); n.Admit(&limit.Sent{Number: 1, Cost: limit.One}) }, false, true, 1, 0, 0},
+		{"the last goes", func(n *Node) { n.Line(1, limit.One, 0); n.Admit(&limit.Sent{Number: 1, Cost: limit.One}) }, false, false, 0, 0, 0},
+		{"closed", func(n *Node) { n.Line(2, limit.One, 0.2); n.Close() }, false, false, 0, 0.2, 0.2},
+		{"asked when it was closed", func(n *Node) { n.Close(); n.Asked(limit.One, 0); n.Waiting(3, 0) }, false, false, 0, 0, 0},
+	} {
+		n := New(Config{ID: "a", New: forty})
+		c.calls(n)
+		if n.asks != c.asks || n.asksNow() != c.asksNow || n.waiting != c.waiting || n.leaves != c.leaves || n.yielded != c.yielded {
+			t.Errorf("%s: asks %t, now %t, %d wait, %v stays free, lately %v", c.name, n.asks, n.asksNow(), n.waiting, n.leaves, n.yielded)
+		}
+	}
+}

@@ -275,3 +275,36 @@ func TestGrantedFromTheEndOfAQuietTime(t *testing.T) {
 		}
 	}
 }
+
+// What others were granted and reported since the last known turn is what is free, and no more than the strictest part of
+// a limit lets through in that time: what it allows at once, and its rate.
+func TestToldMost(t *testing.T) {
+	const now = 60_000 * ms
+	hourly := func() limit.Limiter { return limit.MustRolling(1000, time.Hour) }
+	ten := func() limit.Limiter { return limit.MustRolling(10, time.Second) }
+	for _, c := range []struct {
+		name string
+		of   limit.Limiter
+		used int64
+		d    time.Duration
+		want int64
+	}{
+		{"all that is free", ten(), 0, time.Hour, 10},
+		{"beside what is used", ten(), 4, time.Hour, 6},
+		{"the larger part, by what the other lets through", limit.NewAll(ten(), hourly()), 0, 5 * time.Second, 70},
+		{"no time", limit.NewAll(ten(), hourly()), 0, 0, 20},
+		{"a time before", limit.NewAll(hourly(), ten()), 0, -time.Second, 20},
+		{"all of the larger part", limit.NewAll(ten(), hourly()), 0, time.Hour, 1000},
+		{"a weighted window, whatever is used", weighs(), 9, 0, 40},
+		{"places, which are not reported", six(), 2, 0, 0},
+	} {
+		for range c.used {
+			s := &limit.Sent{At: now, Number: uint64(now), Cost: limit.One}
+			c.of.Admit(s)
+			c.of.Settle(now, s, &limit.Outcome{Result: limit.Accepted})
+		}
+		if got := toldMost(c.of, now, c.d); got != (limit.Cost{limit.Requests: c.want}) {
+			t.Errorf("%s: %v, want %d", c.name, got, c.want)
+		}
+	}
+}

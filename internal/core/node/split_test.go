@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -124,5 +125,37 @@ func TestDivide(t *testing.T) {
 	}
 	if !Divide(pause(), pause(), 0, 9) {
 		t.Error("a pause, which is the same for all, is not divided")
+	}
+}
+
+// The store is away after any error but those of a turn that read it: of another limit, or of another version.
+func TestAway(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		away bool
+	}{
+		{errAway, true}, {ErrWait, true}, {&ConfigurationError{}, false}, {&VersionError{}, false},
+		{fmt.Errorf("a turn: %w", &ConfigurationError{}), false}, {fmt.Errorf("a turn: %w", &VersionError{}), false},
+	} {
+		if got := Away(c.err); got != c.away {
+			t.Errorf("after %v the store is away: %t", c.err, got)
+		}
+	}
+}
+
+// A part holds for twice TTL after the last turn that failed, and not at the end of that. Neither do its requests.
+func TestEndOfAPart(t *testing.T) {
+	_, a, _, p, fails := apart(t)
+	fails(*p + 5000*ms)
+	end := a.began.Add(2 * a.config.TTL)
+	sent := &limit.Sent{At: *p, Number: 1e6, Cost: limit.One}
+	a.Admit(sent)
+	for _, c := range []struct {
+		at mono.Time
+		on bool
+	}{{end - 1, true}, {end, false}} {
+		if ready, fresh := a.Ready(c.at, limit.One) <= c.at, a.Fresh(c.at, sent); ready != c.on || fresh != c.on {
+			t.Errorf("%v from its end: it may send %t, and a request may be written %t", c.at.Sub(end), ready, fresh)
+		}
 	}
 }

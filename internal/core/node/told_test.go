@@ -27,6 +27,7 @@ type history struct {
 	old     []byte        // a copy of the store
 	away    bool
 	lose    float64 // how many answers of the store are lost
+	way     int     // the longest way to it and back, in ms
 	members []*process
 	said    strings.Builder
 }
@@ -157,7 +158,7 @@ var errAway = errors.New("the store is away")
 
 // turn has the node have a turn, that may fail.
 func (p *process) turn() {
-	n, way := p.node, func() mono.Time { return mono.Time(p.rng.IntN(4)) * ms / 2 }
+	n, way := p.node, func() mono.Time { return mono.Time(p.rng.IntN(1+max(p.way, 3))) * ms / 2 }
 	n.Begin(p.now)
 	if p.away {
 		n.End(p.now+way(), errAway)
@@ -309,6 +310,10 @@ func TestWhatNodesSay(t *testing.T) {
 			many(six, 2, func(p *process) { p.free, p.answers = 0.4, 400*time.Millisecond })(h)
 			h.add(six, func(p *process) { p.demand, p.everyMS, p.answers = 0, 300, 400*time.Millisecond })
 		}, map[int]func(h *history){400: does(2, wants(9))}},
+		{"places that all want, of which some stay free", func(h *history) {
+			h.add(six, func(p *process) { p.demand, p.answers = 9, 500*time.Millisecond })
+			many(six, 2, func(p *process) { p.free, p.answers = 0.4, 500*time.Millisecond })(h)
+		}, map[int]func(h *history){250: does(0, wants(0)), 400: does(0, wants(9)), 500: does(2, closes)}},
 		{"places of a process that was killed", many(six, 3, func(p *process) {
 			p.answers, p.config.Ended = 900*time.Millisecond, func(id string) bool { return id == "b" && p.now > 5000*ms }
 		}), map[int]func(h *history){200: does(1, stops(time.Hour))}},
@@ -317,6 +322,19 @@ func TestWhatNodesSay(t *testing.T) {
 			many(forty, 3, nil)(h)
 		}, nil},
 		{"the store forgets", many(forty, 4, nil), map[int]func(h *history){250: forget, 400: forget, 405: does(2, stops(2500*time.Millisecond))}},
+		{"a slow store", func(h *history) {
+			h.way = 150
+			many(forty, 3, nil)(h)
+			h.add(forty, func(p *process) { p.begins = 4 * time.Second })
+		}, map[int]func(h *history){300: keep, 400: does(1, stops(1200*time.Millisecond)), 450: goBack}},
+		{"answers are lost, and the store forgets", func(h *history) {
+			h.lose = 0.4
+			many(forty, 4, nil)(h)
+		}, map[int]func(h *history){250: forget, 330: keep, 400: forget, 460: goBack, 520: forget}},
+		{"nobody is there while the clock is set back", func(h *history) {
+			h.add(forty, nil)
+			h.add(forty, func(p *process) { p.begins = 5 * time.Second })
+		}, map[int]func(h *history){200: does(0, closes), 300: set(-time.Hour)}},
 		{"the store goes back", many(forty, 3, nil), map[int]func(h *history){200: keep, 300: goBack, 420: goBack, 500: does(0, stops(3*time.Second))}},
 		{"the store's clock is set", func(h *history) {
 			many(refills, 3, nil)(h)
