@@ -37,7 +37,7 @@ type Rolling struct {
 	grain   time.Duration
 	account
 	margin time.Duration // as given
-	holds  time.Duration // from a send to the bound of its arrival, of the latest requests; an object has 256 bytes with it
+	holds  time.Duration // from a send to the bound of its arrival, lately; with it an object has 256 bytes
 }
 
 // RollingConfig describes a server's rolling window. Limit and Window have no default.
@@ -238,7 +238,7 @@ func (r *Rolling) NotBefore(now mono.Time, n int, ahead, cost Cost) mono.Time {
 	return r.cyclesOf(r.shortest(r.span), now, &ahead, &cost)
 }
 
-// expected guesses what Expected does: a window begins at the answer, so each is followed by the next one that much later.
+// expected guesses what Expected does. A window begins at the answer, so the next one comes that much later.
 func (r *Rolling) expected(now mono.Time, _ int, ahead, cost Cost) mono.Time {
 	if r.pair != nil {
 		return now

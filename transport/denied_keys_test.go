@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
@@ -311,4 +312,84 @@ func TestWaitsOfDeniedRequestsAreNotAFlood(t *testing.T) {
 			t.Errorf("no %s and ways=2 in\n%s", want, &log)
 		}
 	})
+}
+
+// bans is a server of 20 a second that bans for 10 s after ten refusals, and answers 403 then.
+type bans struct {
+	answer  time.Duration
+	mu      sync.Mutex
+	served  []time.Time
+	refused int
+	until   time.Time
+	denied  int
+}
+
+func (s *bans) RoundTrip(*http.Request) (*http.Response, error) {
+	status := s.judge(time.Now())
+	time.Sleep(s.answer)
+	return reply(status, "", map[int][]string{429: {"Retry-After", "1"}}[status]...), nil
+}
+
+func (s *bans) judge(now time.Time) (status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer += time.Microsecond // answers come in the order of the requests
+	for len(s.served) > 0 && now.Sub(s.served[0]) >= time.Second {
+		s.served = s.served[1:]
+	}
+	switch {
+	case now.Before(s.until):
+		s.denied++
+		return http.StatusForbidden
+	case len(s.served) < 20:
+		s.served = append(s.served, now)
+		return http.StatusOK
+	}
+	if s.refused++; s.refused == 10 {
+		s.refused, s.until = 0, now.Add(10*time.Second)
+	}
+	return http.StatusTooManyRequests
+}
+
+// A denial after refusals, with nothing served since, is a ban of the key: requests wait, and one tests it at a time.
+// Before, callers got 148 of 400 answers as 403, and with Keys 330 ErrKeys, too.
+func TestBannedAfterRefusals(t *testing.T) {
+	for _, c := range []struct {
+		configured            int64
+		clients, lost, denied int // at most
+	}{{40, 40, 2, 20}, {40, 200, 4, 40}, {100, 40, 4, 50}} {
+		for _, keyed := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				s := &bans{answer: 80 * time.Millisecond}
+				limits := func(transport.Partition) limit.Limiter {
+					return rolling(t, c.configured, time.Second, limit.Requests)
+				}
+				config := transport.Config{Base: s, MaxWait: atMost(2 * time.Minute), Limit: limits}
+				if keyed {
+					config.Limit = nil
+					config.Keys = []transport.Key{{Name: "a", Apply: func(*http.Request) {}, Limit: limits}}
+				}
+				tr := mustNew(t, config)
+				var all sync.WaitGroup
+				var lost atomic.Int64
+				for range c.clients {
+					all.Go(func() {
+						for range 400 / c.clients {
+							switch status, _, err := do(t, tr, get(t, "http://a.test/")); {
+							case err != nil || status != 200 && status != 403:
+								t.Errorf("%d, %v", status, err)
+							case status == 403:
+								lost.Add(1)
+							}
+						}
+					})
+				}
+				all.Wait()
+				if int(lost.Load()) > c.lost || s.denied > c.denied || s.denied == 0 {
+					t.Errorf("%d/s for %d clients, keyed %v: %d requests got a 403, and %d went into the ban; want at most %d and %d",
+						c.configured, c.clients, keyed, lost.Load(), s.denied, c.lost, c.denied)
+				}
+			})
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/paceline-go/paceline/internal/core/stack"
 	"github.com/paceline-go/paceline/internal/send"
 	"github.com/paceline-go/paceline/limit"
+	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/observe"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/provider/classify"
@@ -56,6 +57,10 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 			*v = t.policy.Of(&in)
 		}
 	}
+	if v.Result == limit.Failed && (v.Status == http.StatusUnauthorized || v.Status == http.StatusForbidden) && s.wasRefused() {
+		in.Refused = true
+		*v = t.policy.Of(&in)
+	}
 	if t.config.Actual != nil && resp != nil && v.Result == limit.Accepted {
 		if cost, ok := t.config.Actual(resp); ok {
 			v.Outcome.Metered, v.Outcome.Actual = true, cost
@@ -84,6 +89,13 @@ func (c *call) hear(s *sent, resp *http.Response, err error, last bool) classify
 		v.Scope = cmp.Or(t.config.Scope(p, v.Said), v.Scope)
 	}
 	return in
+}
+
+// wasRefused reports whether a limit refused the key of an attempt last, with nothing served since.
+func (s *sent) wasRefused() (yes bool) {
+	n := s.way.nodes[s.way.at(provider.Key)]
+	s.t.group.Update(func(mono.Time) { yes = n.stack.Refusals() > 0 })
+	return yes
 }
 
 // ofOthers drops statements about another resource than that of the request. Its route counts there

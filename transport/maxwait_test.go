@@ -144,6 +144,7 @@ func TestMaxWaitEnds(t *testing.T) {
 // Windows begin when answers come, so a line for several keys is slower than their limits. It is foreseen by the latest
 // answers, and requests that cannot go in time fail at once. Before the first answer some wait in vain, until that shows.
 func TestMaxWaitForeseesAnswers(t *testing.T) {
+	waited := regexp.MustCompile(`, or 2 other keys: after [12][^ ]* s in line its turn comes in `)
 	for _, c := range []struct {
 		name         string
 		gap          time.Duration // the longest between two requests
@@ -161,10 +162,11 @@ func TestMaxWaitForeseesAnswers(t *testing.T) {
 				defer mu.Unlock()
 				return time.Duration(rng.Int64N(int64(d)))
 			}
-			config := transport.Config{MaxWait: atMost(2 * time.Second), Base: roundTripper(func(*http.Request) (*http.Response, error) {
+			config := transport.Config{MaxWait: atMost(2 * time.Second)}
+			config.Base = roundTripper(func(*http.Request) (*http.Response, error) {
 				time.Sleep(40*time.Millisecond + up(80*time.Millisecond))
 				return reply(200, ""), nil
-			})}
+			})
 			for _, name := range []string{"a", "b", "c"} {
 				config.Keys = append(config.Keys, transport.Key{Name: name, Apply: func(*http.Request) {},
 					Limit: func(transport.Partition) limit.Limiter { return rolling(t, 20, time.Second, limit.Requests) }})
@@ -180,7 +182,7 @@ func TestMaxWaitForeseesAnswers(t *testing.T) {
 					took := time.Since(began)
 					mu.Lock()
 					defer mu.Unlock()
-					switch says := regexp.MustCompile(`, or 2 other keys: after [12][^ ]* s in line its turn comes in `).MatchString(fmt.Sprint(err)); {
+					switch says := waited.MatchString(fmt.Sprint(err)); {
 					case err == nil:
 						served++
 					case took == 0 && strings.Contains(err.Error(), ", or 2 other keys: its turn comes in "):

@@ -212,6 +212,9 @@ func (n *node) refused(said *provider.Observation, asked time.Duration) (pause t
 				n.stack.Surged(now)
 			}
 		}
+		if why == provider.Banned && on {
+			n.stack.Banned(now)
+		}
 		if on {
 			n.refusal, pause = why, p.Next.Sub(now)
 			n.shutIf(pause > n.settings().MaxRetryAfter)

@@ -86,6 +86,9 @@ type Evidence struct {
 	// Patient means that the caller still has time to wait: a refusal by a limit, which passes, is
 	// then never the last attempt.
 	Last, Once, Patient bool
+	// Refused means that the server refused the key last by a limit, and has served nothing with it since, as
+	// stack.Stack.Refusals tells. A denial is then a ban that may end, and proves nothing of the request.
+	Refused bool
 	// Ended means that no caller waits for the request any more. Resends means that its client by
 	// itself sends again after no answer.
 	Ended, Resends bool
@@ -192,13 +195,16 @@ func (p *Policy) Of(a *Evidence) (v Verdict) {
 		v.Misordered = why == provider.Misordered
 		v.Overloaded = why == provider.Overloaded || why == provider.TooMany
 	}
-	switch v.Result {
-	case limit.Limited:
+	switch {
+	case v.Result == limit.Limited:
 		p.refused(a, &v)
 		return v
-	case limit.Failed:
+	case a.Refused && saysWhy(a.Status) && v.Result == limit.Failed && why != provider.Unpaid && !keyOut(a, why):
+		p.banned(a, &v)
+		return v
+	case v.Result == limit.Failed:
 		p.failed(a, &v)
-	case limit.Accepted:
+	case v.Result == limit.Accepted:
 		if v.Said.Partly {
 			p.partly(a, &v)
 		}
@@ -248,6 +254,22 @@ func (p *Policy) refused(a *Evidence, v *Verdict) {
 		v.Why, v.Invalid = whyForbids, true
 	default:
 		v.resend(a, a.Last && !a.Patient)
+	}
+}
+
+// banned judges a denial after refusals. It is no evidence of the limit. The request may be at fault all the same, so
+// patience does not give it further attempts.
+func (p *Policy) banned(a *Evidence, v *Verdict) {
+	v.Result, v.Said.Refusal, v.Scope, v.Overloaded = limit.Limited, provider.Banned, provider.Key, true
+	v.Asked = min(max(v.Said.RetryAfter, 0), provider.MaxWait)
+	v.RetryAfter = p.bounded(v.Asked, v.Sure)
+	switch {
+	case p.MaxRetryAfter < 0 || v.Asked > p.patience():
+		v.Why, v.Invalid = p.tooLong(v.Asked), true
+	case forbids(a.Header):
+		v.Why, v.Invalid = whyForbids, true
+	default:
+		v.resend(a, a.Last)
 	}
 }
 

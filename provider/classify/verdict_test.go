@@ -80,6 +80,16 @@ func TestVerdicts(t *testing.T) {
 		{"a key that is not known any more", classify.Policy{}, classify.Evidence{Status: 401, Body: keyOut}, limit.Failed, "waiting does not help", func(v classify.Verdict) bool { return v.Banned }},
 		{"such words beside another status", classify.Policy{}, classify.Evidence{Status: 404, Body: keyOut}, limit.Failed, "", func(v classify.Verdict) bool { return !v.Banned && v.Invalid }},
 		{"denied", classify.Policy{}, classify.Evidence{Status: 403, Body: []byte(`{"message":"forbidden"}`)}, limit.Failed, "", func(v classify.Verdict) bool { return !v.Banned && v.Invalid }},
+		{"denied after a refusal: a ban", classify.Policy{}, classify.Evidence{Status: 403, Refused: true},
+			limit.Limited, again, func(v classify.Verdict) bool {
+				return v.Overloaded && v.Scope == provider.Key && v.Said.Refusal == provider.Banned && !v.Answer().Denied
+			}},
+		{"a ban, the last attempt", classify.Policy{},
+			classify.Evidence{Status: 401, Refused: true, Last: true, Patient: true}, limit.Limited, "last attempt", nil},
+		{"a ban with a time", classify.Policy{MaxRetryAfter: time.Minute},
+			classify.Evidence{Status: 403, Refused: true, Header: header("Retry-After", "90")}, limit.Limited, "longer than", nil},
+		{"a key that is banned for good, after a refusal", classify.Policy{},
+			classify.Evidence{Status: 403, Refused: true, Body: keyOut}, limit.Failed, "waiting does not help", nil},
 		{"served, and asks to wait", classify.Policy{}, classify.Evidence{Status: 204, Header: header("Retry-After", "3")}, limit.Accepted, "", func(v classify.Verdict) bool { return v.RetryAfter == 0 }},
 		{"served by half", classify.Policy{}, classify.Evidence{Status: 200, Err: io.ErrUnexpectedEOF, Idempotent: true}, limit.Failed, again, nil},
 		{"served by half, not idempotent", classify.Policy{}, classify.Evidence{Status: 200, Err: io.ErrUnexpectedEOF}, limit.Failed, "may have been processed", func(v classify.Verdict) bool { return v.Invalid }},

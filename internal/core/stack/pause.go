@@ -205,7 +205,8 @@ func (g *Stack) Paused(now mono.Time) (Pause, bool) {
 		true
 }
 
-// Refusals returns how many pauses were begun or prolonged in a row with nothing served since.
+// Refusals returns how many pauses were begun or prolonged in a row with nothing served since. While it is above 0,
+// a denial is a ban: every door asks that of it.
 func (g *Stack) Refusals() int { return g.pause.strikes }
 
 // Pauses returns the number of pauses after refusals. All requests in flight at one time count as

@@ -600,3 +600,10 @@ func (g *Stack) Begin(now mono.Time) {
 	g.begin.Start(g.sent)
 	g.compose()
 }
+
+// Banned is Begin, unless one request goes first already: an answer says that the server bans.
+func (g *Stack) Banned(now mono.Time) {
+	if g.begin.room != 1 {
+		g.Begin(now)
+	}
+}
