@@ -379,7 +379,8 @@ func TestShareVerbs(t *testing.T) {
 		return clitest.ReadTable(t, sharePrints(t, "ls", db), "name")
 	}
 	rows := listed()
-	if len(rows) != 6 || rows[0]["name"] != "api" || rows[0]["limit"] != "20/s" || rows[0]["nodes"] != "1" || !strings.HasSuffix(rows[0]["last turn"], " ago") ||
+	if len(rows) != 6 || rows[0]["name"] != "api" || rows[0]["limit"] != "20/s" || rows[0]["nodes"] != "1" ||
+		!strings.HasSuffix(rows[0]["last turn"], " ago") ||
 		rows[1]["name"] != "broken" || !strings.HasPrefix(rows[1]["limit"], "share: the blob is damaged") || rows[1]["nodes"] != "–" || rows[2]["name"] != shortened || !strings.Contains(rows[3]["limit"], "version 8") {
 		t.Errorf("share ls: %q", rows)
 	}

@@ -146,7 +146,8 @@ func controlled(t *testing.T, file string, pod *corev1.PodSpec, c *corev1.Contai
 	for _, e := range c.Env {
 		for _, m := range c.VolumeMounts {
 			for _, v := range pod.Volumes {
-				if e.Name == "PACELINE_RUNTIME_DIR" && m.MountPath == e.Value && !m.ReadOnly && v.Name == m.Name && v.EmptyDir != nil {
+				if e.Name == "PACELINE_RUNTIME_DIR" && m.MountPath == e.Value && !m.ReadOnly && v.Name == m.Name &&
+					v.EmptyDir != nil {
 					return
 				}
 			}

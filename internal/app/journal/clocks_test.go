@@ -65,7 +65,7 @@ func TestClocks(t *testing.T) {
 		send := func(key string, a Answer) {
 			n, err := j.Send(Send{ID: key, Key: key, Cost: limit.One}, m.now())
 			if a.Counts = m.now(); err == nil {
-				err = j.Answers([]Answered{{n, a}})
+				err = j.answer(n, a)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -114,14 +114,14 @@ func TestClockWithinARun(t *testing.T) {
 			_, err = j.Send(Send{ID: "a", Key: "A", Cost: limit.One}, m.now())
 		}
 		if err == nil {
-			err = j.Answers([]Answered{{1, Answer{Result: limit.Accepted, Counts: m.now()}}})
+			err = j.answer(1, Answer{Result: limit.Accepted, Counts: m.now()})
 		}
 		c.between(m)
 		if err == nil {
 			_, err = j.Send(Send{ID: "b", Key: "A", Cost: limit.One}, m.now())
 		}
 		if err == nil {
-			err = j.Answers([]Answered{{2, Answer{Result: limit.Accepted, Counts: m.now(), Hold: m.now().Add(time.Hour)}}})
+			err = j.answer(2, Answer{Result: limit.Accepted, Counts: m.now(), Hold: m.now().Add(time.Hour)})
 		}
 		m.passed += time.Minute
 		_, h, oerr := Open(conf, m.now())

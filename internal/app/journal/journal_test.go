@@ -20,6 +20,9 @@ import (
 
 var epoch = time.Unix(1_800_000_000, 0)
 
+// answer records how send n ended.
+func (j *Journal) answer(n int64, a Answer) error { return j.Answers([]Answered{{n, a}}) }
+
 // clock is of a machine that was booted an hour before epoch, and has not slept.
 func clock(at time.Duration) func() (time.Time, boottime.Reading) {
 	return func() (time.Time, boottime.Reading) {
@@ -92,12 +95,12 @@ func TestJournalAcrossRestarts(t *testing.T) {
 		{"result-lost", 15, limit.Accepted, 1500 * time.Millisecond, ""},
 	} {
 		n := must(j.Send(Send{ID: c.id, Attempt: 1, Key: "A", Nonce: c.nonce, Cost: limit.Cost{limit.Requests: 2}}, at(time.Second)))
-		if err := j.Answers([]Answered{{n, Answer{Result: c.result, Counts: at(c.counts), Doubt: c.doubt}}}); err != nil {
+		if err := j.answer(n, Answer{Result: c.result, Counts: at(c.counts), Doubt: c.doubt}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	n := must(j.Send(Send{ID: "limited", Attempt: 1, Key: "B", Cost: limit.Cost{limit.Requests: 1}}, at(time.Second)))
-	if err := j.Answers([]Answered{{n, Answer{Result: limit.Limited, Counts: at(1600 * time.Millisecond), Hold: at(30 * time.Second)}}}); err != nil {
+	if err := j.answer(n, Answer{Result: limit.Limited, Counts: at(1600 * time.Millisecond), Hold: at(30 * time.Second)}); err != nil {
 		t.Fatal(err)
 	}
 	must(j.Send(Send{ID: "in flight", Attempt: 2, Key: "A", Nonce: 99, Cost: limit.Cost{limit.Requests: 3}}, at(2*time.Second)))
@@ -152,7 +155,7 @@ func TestJournalKeepsActualTokens(t *testing.T) {
 	for _, actual := range []*limit.Cost{&used, nil} {
 		n, err := j.Send(Send{Attempt: 1, Key: "A", Cost: estimate}, epoch.Add(time.Second))
 		if err == nil {
-			err = j.Answers([]Answered{{n, Answer{Result: limit.Accepted, Counts: epoch.Add(2 * time.Second), Actual: actual}}})
+			err = j.answer(n, Answer{Result: limit.Accepted, Counts: epoch.Add(2 * time.Second), Actual: actual})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -182,7 +185,7 @@ func TestJournalCompaction(t *testing.T) {
 		return n
 	}
 	answer := func(n int64, at time.Duration, doubt string) {
-		if err := j.Answers([]Answered{{n, Answer{Result: limit.Accepted, Counts: epoch.Add(at), Doubt: doubt}}}); err != nil {
+		if err := j.answer(n, Answer{Result: limit.Accepted, Counts: epoch.Add(at), Doubt: doubt}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,7 +237,7 @@ func TestJournalKeepsWhatLongLimitsNeed(t *testing.T) {
 	j, _ := open(t, path, 0, time.Hour)
 	n, err := j.Send(Send{ID: "a", Key: "A", Cost: limit.Cost{limit.Requests: 1}}, epoch)
 	if err == nil {
-		err = j.Answers([]Answered{{n, Answer{Result: limit.Accepted, Counts: epoch.Add(time.Second)}}})
+		err = j.answer(n, Answer{Result: limit.Accepted, Counts: epoch.Add(time.Second)})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -363,7 +366,7 @@ func TestSyncFails(t *testing.T) {
 		disk.armed = false
 		if c.when != "at the end" {
 			// The request in flight at that time is answered, into the file that has the name.
-			err = errors.Join(j.Answers([]Answered{{1, Answer{Result: limit.Accepted, Counts: epoch}}}), j.Close())
+			err = errors.Join(j.answer(1, Answer{Result: limit.Accepted, Counts: epoch}), j.Close())
 		}
 		if text, rerr := os.ReadFile(conf.Path); rerr != nil || strings.Count(string(text), `"send"`)-strings.Count(string(text), `"answer"`) != c.open {
 			t.Errorf("%s %s: %s", c.at, c.when, text)
@@ -389,7 +392,7 @@ func TestNothingIsDroppedBeforeItsResult(t *testing.T) {
 		_, err = j.Send(Send{ID: "a", Key: "A"}, epoch)
 	}
 	if err == nil {
-		err = j.Answers([]Answered{{1, Answer{Result: limit.Accepted, Counts: epoch}}})
+		err = j.answer(1, Answer{Result: limit.Accepted, Counts: epoch})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -482,7 +485,7 @@ func TestJournalKeepsLessons(t *testing.T) {
 	m.passed += time.Minute
 	err = errors.Join(err, j.Learn("A", fit("25/s", 19, time.Hour), began), j.Learn("B", fit("25/s", 7, time.Hour), began), j.Learn("A", fit("25/s", 20, 2*time.Hour), began))
 	n, serr := j.Send(Send{ID: "a", Key: "A"}, m.now())
-	if err := errors.Join(err, serr, j.Answers([]Answered{{n, Answer{Result: limit.Limited, Counts: m.now()}}}), j.compactLocked(m.now()), j.Close()); err != nil {
+	if err := errors.Join(err, serr, j.answer(n, Answer{Result: limit.Limited, Counts: m.now()}), j.compactLocked(m.now()), j.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -568,7 +571,7 @@ func TestJournalKeepsWhatWasSpent(t *testing.T) {
 		}
 		return n
 	}
-	if err := j.Answers([]Answered{{send(50), Answer{Result: limit.Accepted, Counts: epoch, Price: 20}}}); err != nil {
+	if err := j.answer(send(50), Answer{Result: limit.Accepted, Counts: epoch, Price: 20}); err != nil {
 		t.Fatal(err)
 	}
 	send(7)
@@ -577,7 +580,7 @@ func TestJournalKeepsWhatWasSpent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := j.Answers([]Answered{{send(50), Answer{Result: limit.Accepted, Counts: epoch, Price: 3}}}); err != nil {
+	if err := j.answer(send(50), Answer{Result: limit.Accepted, Counts: epoch, Price: 3}); err != nil {
 		t.Fatal(err)
 	}
 	for run := range 3 {
@@ -605,7 +608,7 @@ func TestJournalKeepsWhose(t *testing.T) {
 		if key == "hold" {
 			a.Hold = epoch.Add(time.Hour)
 		}
-		err = errors.Join(err, j.Answers([]Answered{{n, a}}))
+		err = errors.Join(err, j.answer(n, a))
 	}
 	if err := errors.Join(err, j.Close()); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ func TestKeepFor(t *testing.T) {
 		t.Helper()
 		n, err := j.Send(Send{ID: id, Key: "A", Cost: limit.Cost{limit.Requests: 1}}, epoch.Add(at))
 		if err == nil {
-			err = j.Answers([]Answered{{n, Answer{Result: limit.Accepted, Counts: epoch.Add(at + time.Second)}}})
+			err = j.answer(n, Answer{Result: limit.Accepted, Counts: epoch.Add(at + time.Second)})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestCompactsBeforeASend(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.compact = 1
-	if err := j.Answers([]Answered{{n, Answer{Result: limit.Accepted, Counts: epoch.Add(time.Second)}}}); err != nil || times != 0 {
+	if err := j.answer(n, Answer{Result: limit.Accepted, Counts: epoch.Add(time.Second)}); err != nil || times != 0 {
 		t.Errorf("for an answer: %v, written anew %d times", err, times)
 	}
 	if _, err := j.Send(Send{ID: "b", Key: "A", Cost: limit.Cost{limit.Requests: 1}}, epoch.Add(2*time.Second)); err != nil || times != 1 {

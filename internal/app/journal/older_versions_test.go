@@ -126,7 +126,7 @@ func TestThirdVersion(t *testing.T) {
 	for i, a := range []Answer{{Actual: &limit.Cost{limit.Requests: 1}}, {}, {Actual: &limit.Cost{limit.Requests: 1, limit.Weight: 20, limit.Money: 70}}} {
 		n, err := j.Send(Send{Key: "k", Cost: paid}, m.now())
 		a.Result, a.Counts = limit.Accepted, m.now().Add(time.Duration(i+1)*time.Second)
-		if err := errors.Join(err, j.Answers([]Answered{{n, a}})); err != nil {
+		if err := errors.Join(err, j.answer(n, a)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -211,7 +211,7 @@ func TestAgeIsKept(t *testing.T) {
 		_, err = j.Send(Send{ID: "a", Key: "A", Cost: limit.One}, m.now())
 	}
 	if err == nil {
-		err = j.Answers([]Answered{{1, Answer{Result: limit.Accepted, Counts: m.now()}}})
+		err = j.answer(1, Answer{Result: limit.Accepted, Counts: m.now()})
 	}
 	m.passed += time.Hour
 	if err == nil {

@@ -75,7 +75,7 @@ func TestGroups(t *testing.T) {
 					results <- err
 				}()
 			}
-			go func() { results <- j.Answers([]Answered{{1, Answer{Result: limit.Accepted, Counts: epoch}}}) }()
+			go func() { results <- j.answer(1, Answer{Result: limit.Accepted, Counts: epoch}) }()
 			for { // until all of them wait
 				j.mu.Lock()
 				all := j.group != nil && len(j.group.records) == n+1
