@@ -81,7 +81,8 @@ func openState(path string, keep, timeout time.Duration, from *daemon.Predecesso
 	s := &state{began: now, latest: now, keep: keep, salt: salt, log: log, open: map[int64]*inFlight{},
 		seen: map[transport.Partition]int{}}
 	j, h, err := journal.Open(journal.Config{Path: path, Keep: keep, Timeout: timeout, CompactFrom: compactFrom,
-		Lock: lock, Clock: clock, Alive: from != nil, Unwritten: s.unwritten, Forget: func(string) bool { return true }}, s.began)
+		Lock: lock, Clock: clock, Alive: from != nil, Unwritten: s.unwritten,
+		Forget: func(string) bool { return true }}, s.began)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -196,7 +197,8 @@ func (l ledger) send(p transport.Partition, cost limit.Cost, held bool) (int64, 
 	if l.heirs != nil {
 		return 0, transport.ErrTakenOver
 	}
-	entry, err := l.journal.Send(journal.Send{Key: l.names.Of(place{Owner: l.upstream, Partition: p}), Cost: cost, Held: held}, time.Now())
+	key := l.names.Of(place{Owner: l.upstream, Partition: p})
+	entry, err := l.journal.Send(journal.Send{Key: key, Cost: cost, Held: held}, time.Now())
 	if err != nil && l.beside.alone() { // nobody asked for a file
 		l.unwritten(err)
 		return max(entry, 1), nil
