@@ -55,7 +55,7 @@ var ports = [...]string{"9999", "7878", "7879", "7880"}
 // waited for.
 func (b *Block) script(own [len(ports)]string) string {
 	var s strings.Builder
-	s.WriteString("set -e -o pipefail\n")
+	s.WriteString("set -e -o pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n") // a line may fail while a server runs
 	for line := range strings.Lines(b.Text) {
 		if elsewhere.MatchString(line) {
 			continue
