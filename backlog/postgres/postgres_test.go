@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 
@@ -11,6 +12,8 @@ import (
 	"github.com/paceline-go/paceline/backlog/postgres"
 	"github.com/paceline-go/paceline/internal/testkit/need"
 )
+
+func TestMain(m *testing.M) { os.Exit(need.Copied(m)) }
 
 func opener(url string) func(t testing.TB) backlog.Store {
 	return func(t testing.TB) backlog.Store {

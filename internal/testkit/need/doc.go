@@ -6,7 +6,7 @@
 //
 //	need.go          Program finds a program or skips the test; WholeOnly, Fewer, NotShort: a shorter `./check`
 //	long.go          Long and LongOnly: PACELINE_LONG, the long form of tests
-//	service.go       Redis and PostgreSQL servers of a test: start, crash, free ports
+//	service.go       Redis and PostgreSQL servers of a test: start, crash, free ports, copies of a data folder
 //	pgbouncer.go     PgBouncer, a pooler before a PostgreSQL
 //	patroni.go       a PostgreSQL cluster with Patroni and etcd: failover, a primary that is cut off
 //	python.go        a Python that can import some modules

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -120,6 +121,47 @@ func PostgreSQL17(t testing.TB) *Service {
 	return postgreSQL(t, filepath.Join(bin, "initdb"), filepath.Join(bin, "postgres"))
 }
 
+// clusters are the data folders which those of tests are copies of, while the tests of Copied run, by the initdb that
+// made them.
+var clusters copied
+
+type copied struct {
+	sync.Mutex
+	on   bool
+	made map[string]string
+}
+
+// Copied runs the tests of a package with many PostgreSQL servers. Each begins with a copy of one data folder: initdb
+// takes 0.7 s of the processors, and a copy 0.06 s. TestMain passes the result to os.Exit.
+func Copied(m *testing.M) int {
+	clusters.on, clusters.made = true, map[string]string{}
+	code := m.Run()
+	for _, first := range clusters.made {
+		os.RemoveAll(filepath.Dir(first))
+	}
+	return code
+}
+
+// of returns the data folder to copy, which make makes once. It returns "" where each server has its own.
+func (c *copied) of(t testing.TB, initdb string, make func(first string)) string {
+	t.Helper()
+	if !c.on {
+		return ""
+	}
+	c.Lock()
+	defer c.Unlock()
+	if c.made[initdb] == "" {
+		dir, err := os.MkdirTemp("", "paceline-cluster")
+		if err != nil {
+			t.Fatal(err)
+		}
+		AsPostgres(t, dir)
+		c.made[initdb] = filepath.Join(dir, "data")
+		make(c.made[initdb])
+	}
+	return c.made[initdb]
+}
+
 func postgreSQL(t testing.TB, initdb, server string, env ...string) *Service {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "paceline-postgres") // those of a test are closed to other users
@@ -134,8 +176,17 @@ func postgreSQL(t testing.TB, initdb, server string, env ...string) *Service {
 		c.Dir, c.SysProcAttr, c.Env = dir, as, append(append(os.Environ(), "LC_ALL=C"), env...)
 		return c
 	}
-	if out, err := command(initdb, "-D", data, "-U", "paceline", "-A", "trust", "-N").CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v\n%s", err, out)
+	run := func(name string, args ...string) {
+		t.Helper()
+		if out, err := command(name, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+	}
+	made := []string{"-U", "paceline", "-A", "trust", "-N", "-D"}
+	if first := clusters.of(t, initdb, func(first string) { run(initdb, append(made, first)...) }); first != "" {
+		run("cp", "-a", first, data)
+	} else {
+		run(initdb, append(made, data)...)
 	}
 	s := &Service{URL: fmt.Sprintf("postgres://paceline@127.0.0.1:%d/postgres?sslmode=disable", port), Port: port,
 		Folder: dir, Crashes: syscall.SIGQUIT} // "immediate"
