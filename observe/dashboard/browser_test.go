@@ -204,6 +204,7 @@ func within(n int64, d time.Duration) (upto []int64) {
 
 // The server goes away and comes back at the same address: the page says that it is old, then goes on, with what it knew.
 func TestPageSurvivesARestart(t *testing.T) {
+	need.NotShort(t, "what the page does without its server changes with the page alone")
 	b := browser.Open(t, 1000, 1000)
 	s := fixed(observe.Snapshot{Since: time.Now().Add(-time.Hour), Waiting: 1, Counts: observe.Counts{Sent: 1000},
 		Events: []observe.Event{{Number: 1, Last: time.Now(), Kind: observe.EventRefused, Text: "before", Count: 1}}})
