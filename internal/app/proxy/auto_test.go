@@ -140,6 +140,7 @@ func asksAll(h *http.Client, n int, path string) (served int, took time.Duration
 // Beside a preset, --limit auto takes nothing from it at the provider's own server, which states
 // limits of two resources. The limit of searches does not hold for other calls.
 func TestAutoBesideAPreset(t *testing.T) {
+	race.Without(t) // TestAuto has these goroutines
 	for _, strangers := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			server, err := service.New(service.Config{Provider: "github"})

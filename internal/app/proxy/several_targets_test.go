@@ -16,6 +16,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/journal"
 	"github.com/paceline-go/paceline/internal/rule"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit/mono"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/transport"
@@ -166,6 +167,7 @@ func TestOneTargetIsAway(t *testing.T) {
 // Requests come at the rate that two targets allow, and one is away for 10 of 60 seconds. At least 99 % are served
 // within the minute. One is failed at most, and the target is used again at most 2 s late.
 func TestATargetIsAwayAtTheCeiling(t *testing.T) {
+	race.Without(t) // TestOneTargetIsAway has these goroutines
 	const all, ceiling, rtt = 840, time.Minute / 840, 20 * time.Millisecond
 	for i, c := range []struct{ away, method string }{{"a.test", "POST"}, {"b.test", "POST"}, {"a.test", "GET"}, {"b.test", "GET"}} {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/rule"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/limit/mono"
 )
@@ -52,6 +53,7 @@ func (s *statedServer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // requests must be in flight for it. It keeps to a tighter limit that answers state. A tighter one
 // that they do not state it finds by refusals.
 func TestAutoBesideLimits(t *testing.T) {
+	race.Without(t) // TestWrongLimit has refusals beside a limit
 	for _, c := range []struct {
 		name      string
 		server    int64

@@ -12,6 +12,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
 	"github.com/paceline-go/paceline/internal/testkit/need"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/ratetest/latency"
 	"github.com/paceline-go/paceline/ratetest/llm"
@@ -36,6 +37,7 @@ func slowServer(t *testing.T) (v *inTime, most *atomic.Int64) {
 // A run whose answers take 2 s is not slower than its limits: 64 in flight are 32 a second. Until the first
 // answer it has no more in flight.
 func TestInFlightFollowsAnswers(t *testing.T) {
+	race.Without(t) // TestInFlightIsBounded has these goroutines
 	need.NotShort(t, "TestInFlightIsBounded has the bounds")
 	const n = 3000
 	lines := requests(n, "http://server/")
@@ -111,6 +113,7 @@ func TestInFlightIsBounded(t *testing.T) {
 
 // Models with limits of their own have one bound together, which follows the answers, too.
 func TestInFlightOfModels(t *testing.T) {
+	race.Without(t) // TestInFlightIsBounded and TestLLMEachModelResumes have these goroutines
 	const each = 600
 	out := filepath.Join(t.TempDir(), "out.jsonl")
 	input := ofModel("gpt-4o", 0, each) + ofModel("gpt-4.1", each, each)

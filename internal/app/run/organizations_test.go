@@ -254,6 +254,7 @@ func (s *organizationsServer) end(n int) {
 
 // A resumed run counts the sends of all keys of each organization, and knows the organizations.
 func TestKeysOfOrganizationsResume(t *testing.T) {
+	race.Without(t) // TestKeysOfOrganizationsShared has these goroutines
 	t.Parallel()
 	need.NotShort(t, "TestKeysOfOrganizations has the keys, and other tests resume")
 	for _, c := range []struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/run/format"
+	"github.com/paceline-go/paceline/internal/testkit/race"
 	"github.com/paceline-go/paceline/limit"
 	"github.com/paceline-go/paceline/provider"
 	"github.com/paceline-go/paceline/ratetest/latency"
@@ -50,6 +51,7 @@ var shopBucket = ResourceLimit{Resource: "graphql", Rate: format.Rate{N: 50, Per
 // about when the bucket has given out that much: where the limit is given, and where only answers state it. That
 // also holds if nothing says what a query costs, and if its bound is far too high.
 func TestQueriesOfTwoShapes(t *testing.T) {
+	race.Without(t) // TestQueriesOfMonday has these goroutines
 	for _, c := range []struct {
 		query  string
 		points int // of the first sixty
