@@ -190,6 +190,9 @@ func (w *proxyWords) listens(c *proxy.Config) {
 	default:
 		w.line("remembers in %s what it sent and still counts, over a restart", c.State)
 	}
+	if c.Sent != "" {
+		w.line("writes a line for each attempt that it sent to %s", c.Sent)
+	}
 }
 
 // shows describes the addresses for people and tools, and how the proxy ends.

@@ -74,6 +74,7 @@ grace: 30s
 tls: {cert: proxy.pem, key: proxy.key, client_ca: proxy.pem}
 max_wait: 2m
 state: proxy.state
+sent: sent.jsonl
 bounds: {body: none}
 clients:
   list:
@@ -116,6 +117,7 @@ has its numbers at http://0.0.0.0:9090/metrics, without names of clients, keys, 
 gives waiting requests 30s to be sent before it stops
 hands over to a next process by proxy.state.sock, without a drop
 remembers in proxy.state what it sent and still counts, over a restart
+writes a line for each attempt that it sent to sent.jsonl
 
 lets in who has a key for it, and refuses others with 401
   alice, known by a key (env ALICE_KEY) or a key (by its hash)

@@ -1,10 +1,12 @@
 package journal
 
 import (
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,6 +53,37 @@ func TestLogLine(t *testing.T) {
 			t.Errorf("%v, %v: want a file of its owner alone", about.Mode(), err)
 		}
 	})
+}
+
+// Two processes append to one file: each line stays whole, and none is lost.
+func TestLogOfTwo(t *testing.T) {
+	const each = 500
+	path := filepath.Join(t.TempDir(), "sent.jsonl")
+	var both sync.WaitGroup
+	for _, client := range []string{"a", strings.Repeat("long", 2000)} {
+		l, err := OpenSentLog(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		both.Go(func() {
+			for range each {
+				l.Add(SentLine{Client: client}, &transport.Attempt{Sent: time.Now()}, &limit.Outcome{Result: limit.Accepted})
+			}
+		})
+	}
+	both.Wait()
+	n := map[int]int{}
+	for _, line := range linesIn(t, path) {
+		var is SentLine
+		if err := json.Unmarshal([]byte(line), &is); err != nil {
+			t.Fatalf("%v in %.200s", err, line)
+		}
+		n[len(is.Client)]++
+	}
+	if n[1] != each || n[8000] != each {
+		t.Errorf("lines by the length of the client's name: %v, expected %d each", n, each)
+	}
 }
 
 // A file that was renamed, as by logrotate, is followed by a new one. A file that cannot be written is told of once,
