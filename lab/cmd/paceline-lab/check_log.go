@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
 	"github.com/paceline-go/paceline/lab/eventlog"
@@ -35,9 +37,11 @@ type checkLog struct {
 	since  string
 	where  []string
 	sort   bool
+	totals bool
 	output string
 	rate   rate.Rate
 	from   int64 // of since
+	sums   map[string]*logTotal
 }
 
 func newCheckLog() *cobra.Command {
@@ -49,6 +53,7 @@ func newCheckLog() *cobra.Command {
 		Example: `  paceline-lab check-log orders.txt --limit 300/s
   paceline-lab check-log orders.csv --column time --by symbol --limit 50/100ms
   paceline-lab check-log sent.jsonl --field at --sort --by key --amount weight --limit 6000/m
+  paceline-lab check-log sent.jsonl --field at --by client --amount tokens --totals
   paceline-lab check-log results.jsonl --field at --sort --limit 100/min -o json
   paceline-lab check-log arrivals.jsonl --field at --where status=200 --limit 20/s`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -80,14 +85,18 @@ func newCheckLog() *cobra.Command {
 	f.StringArrayVar(&l.where, "where", nil, "NAME=VALUE or NAME!=VALUE, such as status=200: only events whose column or "+
 		"field is so; several hold together")
 	f.BoolVar(&l.sort, "sort", false, "read all events into memory, and order them by their instants")
+	f.BoolVar(&l.totals, "totals", false,
+		"write the events of each combination of --by, the most first, and how much they count; --limit may be missing")
 	cli.OutputFlag(c, &l.output, "text", "json")
 	return c
 }
 
-// check checks the flags.
+// check checks the flags. Without a limit there is no Check.
 func (l *checkLog) check() (*eventlog.Check, error) {
 	switch {
-	case l.limit == "":
+	case l.totals && len(l.format.By) == 0:
+		return nil, errors.New("--totals is of the combinations of --by: expected --by beside it, such as --by client")
+	case l.limit == "" && !l.totals:
 		return nil, errors.New("--limit is missing: expected the most events in any window, such as --limit 300/s")
 	case l.format.Column != "" && l.format.Field != "":
 		return nil, errors.New("--column is for CSV and --field for JSON lines: expected one of them")
@@ -112,6 +121,9 @@ func (l *checkLog) check() (*eventlog.Check, error) {
 		if l.from, err = eventlog.ParseInstant(l.since, l.format.UnitOf()); err != nil {
 			return nil, fmt.Errorf("--since %w", err)
 		}
+	}
+	if l.limit == "" {
+		return nil, nil
 	}
 	if l.rate, err = rate.Parse(l.limit); err != nil {
 		return nil, fmt.Errorf("--limit: %w", err)
@@ -140,10 +152,18 @@ func (l *checkLog) run(cmd *cobra.Command, name string, check *eventlog.Check) e
 		return cli.Exit(cli.ExitConfig, fmt.Errorf("%s: %w", name, cli.NoSuchFile(name, err)))
 	}
 	out := cli.Harmless(cmd.OutOrStdout(), l.output)
-	if l.output == "json" {
+	switch {
+	case l.output == "json" && check == nil:
+		err = cli.WriteJSON(out, struct {
+			Totals []logTotal `json:"totals"`
+		}{l.total()})
+	case l.output == "json":
 		err = cli.WriteJSON(out, l.report(result))
-	} else {
-		_, err = io.WriteString(out, l.text(result))
+	default:
+		if check != nil {
+			_, err = io.WriteString(out, l.text(result))
+		}
+		err = errors.Join(err, l.writeTotals(out))
 	}
 	if err == nil && result.Breach != nil {
 		err = cli.Exit(cli.ExitSomeFailed, fmt.Errorf("%s does not keep %s", name, l.limit))
@@ -154,8 +174,11 @@ func (l *checkLog) run(cmd *cobra.Command, name string, check *eventlog.Check) e
 // read reads the log to its end.
 func (l *checkLog) read(ctx context.Context, file io.Reader, check *eventlog.Check) (eventlog.Result, error) {
 	var events []eventlog.Event
-	add := check.Add
-	if l.sort {
+	add := func(eventlog.Event) error { return nil }
+	if check != nil {
+		add = check.Add
+	}
+	if l.sort && check != nil {
 		add = func(e eventlog.Event) error {
 			events = append(events, e)
 			return nil
@@ -168,9 +191,10 @@ func (l *checkLog) read(ctx context.Context, file io.Reader, check *eventlog.Che
 		if e.At < l.from {
 			return nil
 		}
+		l.count(&e)
 		return add(e)
 	})
-	if err != nil {
+	if err != nil || check == nil {
 		return eventlog.Result{}, err
 	}
 	eventlog.Sort(events)
@@ -180,6 +204,59 @@ func (l *checkLog) read(ctx context.Context, file io.Reader, check *eventlog.Che
 		}
 	}
 	return check.Result()
+}
+
+// logTotal is how many events of a log have a key, and how much they count.
+type logTotal struct {
+	Key    string `json:"key"`
+	Events int    `json:"events"`
+	Amount int64  `json:"amount"`
+}
+
+// count counts an event in the total of its key.
+func (l *checkLog) count(e *eventlog.Event) {
+	if !l.totals {
+		return
+	}
+	sum := l.sums[e.Key]
+	if sum == nil {
+		sum = &logTotal{Key: strings.Clone(e.Key)} // which does not hold on to the line of the log
+		if l.sums == nil {
+			l.sums = map[string]*logTotal{}
+		}
+		l.sums[sum.Key] = sum
+	}
+	sum.Events++
+	sum.Amount += e.Amount
+}
+
+// total returns the totals, those that count most first.
+func (l *checkLog) total() []logTotal {
+	all := []logTotal{}
+	for _, sum := range l.sums {
+		all = append(all, *sum)
+	}
+	slices.SortFunc(all, func(a, b logTotal) int {
+		return cmp.Or(cmp.Compare(b.Amount, a.Amount), cmp.Compare(b.Events, a.Events), strings.Compare(a.Key, b.Key))
+	})
+	return all
+}
+
+func (l *checkLog) writeTotals(out io.Writer) error {
+	if !l.totals {
+		return nil
+	}
+	var rows screen.Table
+	head := []string{strings.Join(l.format.By, ","), "events"}
+	if l.format.Amount != "" {
+		head = append(head, l.format.Amount)
+	}
+	rows.Head(head...)
+	for _, sum := range l.total() {
+		row := []string{text.Sanitize(sum.Key), text.Thousands(int64(sum.Events)), text.Thousands(sum.Amount)}
+		rows.Row(row[:len(head)]...)
+	}
+	return rows.Write(out, screen.TableWidth)
 }
 
 func (l *checkLog) text(r eventlog.Result) string {
@@ -224,6 +301,7 @@ type checkLogReport struct {
 	At      loggedEvent  `json:"fullest_at"`
 	From    *loggedEvent `json:"first_from,omitempty"`
 	To      *loggedEvent `json:"first_to,omitempty"`
+	Totals  []logTotal   `json:"totals,omitempty"`
 }
 
 type loggedEvent struct {
@@ -236,6 +314,9 @@ func (l *checkLog) report(r eventlog.Result) checkLogReport {
 	event := func(e eventlog.Event) loggedEvent { return loggedEvent{e.Line, eventlog.Instant(e.At), e.Key} }
 	report := checkLogReport{Holds: r.Breach == nil, Events: r.Events, Amount: r.Amount, Limit: l.rate.N, Window: l.rate.Per.Seconds(),
 		Fullest: r.Fullest, At: event(r.FullestAt)}
+	if l.totals {
+		report.Totals = l.total()
+	}
 	if r.Breach != nil {
 		from, to := event(r.Breach[0]), event(r.Breach[1])
 		report.From, report.To = &from, &to

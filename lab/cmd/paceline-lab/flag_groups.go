@@ -19,6 +19,22 @@ var groups = cli.Groups{
 		{"What is shown", `
 			output=FORMAT`, ""},
 	},
+	"paceline-lab check-log": {
+		{"How the log is read", `
+			column=NAME      column of CSV with the instant: its name, or its number if no line has names
+			field=NAME       field of JSON lines with the instant
+			by=A,B           columns or fields: each combination has windows of its own
+			amount=NAME      column or field with how much an event counts, such as weight
+			unit`, ``},
+		{"Which events", `
+			where=NAME=VALUE only events of which this is so, or NAME!=VALUE; repeatable
+			since
+			sort`, ``},
+		{"What is found", `
+			limit=RATE       the most in any window, such as 20/s
+			totals           write how much each combination of --by counts; --limit may be missing
+			output=FORMAT`, ``},
+	},
 	"paceline-lab sim": {
 		{"A scenario", `
 			strategy=NAME    have all follow this strategy instead of the file's
