@@ -374,6 +374,29 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// A node wants what its grants do not cover, and one more if they do not cover its head. Costs of nothing cover nothing.
+func TestWants(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		waiting       int
+		head, mean    int64
+		pool          int64
+		stock, wanted int64
+	}{
+		{"nothing is granted", 5, 1, 1, 0, 0, 5}, {"some is", 5, 1, 1, 3, 3, 2}, {"enough is", 5, 1, 1, 5, 5, 0}, {"too much is", 5, 1, 1, 9, 9, 0},
+		{"enough but for the head", 2, 10, 1, 9, 9, 1}, {"and for the head", 2, 10, 1, 10, 10, 0}, {"half of a request", 1, 4, 4, 6, 1, 0},
+		{"costs of nothing", 2, 0, 0, 9, 0, 2},
+	} {
+		d := dividing(c.head, c.mean)
+		d.Line(c.waiting, limit.Cost{limit.Requests: c.head}, 0)
+		d.lastUses = [2]mono.Time{mono.Min, mono.Min}
+		d.pool.add(part{d.now, limit.Cost{limit.Requests: c.pool}, false})
+		if stock, wants := d.stock(false), d.wants(false); stock != c.stock || wants != c.wanted || d.wants(true) != 0 {
+			t.Errorf("%s: of a stock of %d it wants %d more, and %d that yield; want %d and %d", c.name, stock, wants, d.wants(true), c.stock, c.wanted)
+		}
+	}
+}
+
 // In two turns a node sends twice its rate, for the time from one turn to the next and both calls of the store.
 func TestTwoTurns(t *testing.T) {
 	for _, c := range []struct {

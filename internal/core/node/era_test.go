@@ -54,6 +54,10 @@ func TestClockSetBackWhileNobodyIsThere(t *testing.T) {
 		turn(b, p, -time.Hour)
 		p += 250 * ms
 	}
+	turn(b, p, -time.Hour)
+	if book, err := Decode(blob); err != nil || book.Slack != 0 || book.Shift < time.Hour {
+		t.Errorf("the ledger is %v after the clock, and may be %v behind, expected an hour: %v", book.Shift, book.Slack, err)
+	}
 }
 
 // Between two readings, the store's clock went on as long as the node's own. The calls may have taken
@@ -72,6 +76,19 @@ func TestSightAgrees(t *testing.T) {
 	} {
 		if got := s.agrees(s.read.Add(least), s.began.Add(most), s.clock+int64(c.went)); got != c.want {
 			t.Errorf("the store's clock went on by %v: %v, want %v", c.went, got, c.want)
+		}
+	}
+}
+
+// The nodes of a book have ended, and the store's clock can be set. A newcomer waits for as long as they would be awaited,
+// and begins an era then.
+func TestNewcomerBesideNodesThatHaveEnded(t *testing.T) {
+	s := &shelf{incarnation: "one"}
+	_, _, p := two(t, s)
+	n := asking("n", 100)
+	for q := p + 1000*ms; !n.in; q += 100 * ms {
+		if s.turn(t, n, q); n.in && q < p+4000*ms || q > p+4500*ms {
+			t.Fatalf("%v after it came it is in: %t", q.Sub(p+1000*ms), n.in)
 		}
 	}
 }

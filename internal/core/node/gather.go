@@ -184,7 +184,7 @@ func (t *pending) mayTell() (left limit.Cost, bounded bool) {
 	many, whole := enough(len(turns)), wholeOf(t.fresh, t.now)
 	if left = t.mine.Most; left == (limit.Cost{}) {
 		if len(turns) > 0 && seen <= many && whole != left {
-			return left, true
+			return limit.Cost{}, true
 		}
 		left = unseenMost(whole)
 	}

@@ -269,8 +269,9 @@ func TestGrantedFromTheEndOfAQuietTime(t *testing.T) {
 			b := New(n.config).blank(&r, 0, nil)
 			b.Quiet, b.Turn = b.Latest.Add(c.quiet), 1
 			s.blob = b.encode()
-			if e := of(s.turn(t, n, 0), "a"); (e.Open != limit.Cost{}) != c.some || e.Want == 0 && !c.some {
-				t.Errorf("%s, %v before the end: %+v", name, c.quiet, e)
+			book := s.turn(t, n, 0)
+			if e := of(book, "a"); (e.Open != limit.Cost{}) != c.some || e.Want == 0 && !c.some || book.Blank == c.some {
+				t.Errorf("%s, %v before the end: blank %t, %+v", name, c.quiet, book.Blank, e)
 			}
 		}
 	}

@@ -297,3 +297,25 @@ func TestQuietLifeIsJoined(t *testing.T) {
 		}
 	}
 }
+
+// A book is older than what a node knows by its life or its turn, and strays if its life does not follow that which the node
+// knows. A node that knows no life knows nothing of either.
+func TestLivesOfBooks(t *testing.T) {
+	for _, c := range []struct {
+		book           Book
+		known          stage
+		before, strays bool
+	}{
+		{Book{Life: 2, Turn: 7}, stage{life: 2, turn: 7}, false, false},
+		{Book{Life: 2, Turn: 6}, stage{life: 2, turn: 7}, true, false},
+		{Book{Life: 1, Turn: 9}, stage{life: 2, lives: []uint32{1}, turn: 7}, true, true},
+		{Book{Life: 2, Lives: []uint32{1}, Turn: 6}, stage{life: 1, turn: 7}, false, false},
+		{Book{Life: 2, Turn: 9}, stage{life: 1, turn: 7}, false, true},
+		{Book{Life: 2, Lives: []uint32{3}, Turn: 9}, stage{life: 1, turn: 7}, false, true},
+		{Book{Life: 2, Turn: 9}, stage{}, false, false},
+	} {
+		if before, strays := c.book.isBefore(&c.known), c.book.strays(&c.known); before != c.before || strays != c.strays {
+			t.Errorf("%+v to who knows %+v: before %t, strays %t", c.book, c.known, before, strays)
+		}
+	}
+}
