@@ -1,6 +1,7 @@
 package costs
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ func TestHighest(t *testing.T) {
 		{"as much", key(rule(60, time.Minute)), stated, 0},
 		{"less", key(rule(59, time.Minute)), stated, 0},
 		{"more in an hour", key(rule(3601, time.Hour)), stated, 3601},
+		{"less in an hour", key(rule(3599, time.Hour)), stated, 0},
 		{"a shorter window", key(rule(61, 59*time.Second)), stated, 0},
 		{"the strictest of two", key(rule(90, time.Minute), rule(70, time.Minute)), stated, 70},
 		{"the strictest comes first", key(rule(70, time.Minute), rule(90, time.Minute)), stated, 70},
@@ -110,6 +112,9 @@ func TestTakes(t *testing.T) {
 		{"one jump is another's", []point{at(1, 0, 0, 1, end), at(100, 9, 0, 10, end)}, false, false, 10, 13},
 		{"too few", []point{at(5, 0, 0, 1, end), at(10, 1, 0, 2, end)}, false, false, 0, 0},
 		{"the same use is late", []point{at(5, 0, 0, 1, end), at(5, 9, 0, 10, end)}, false, false, 0, 0},
+		{"the same use of many is late", []point{at(5, 0, 0, 1, end), at(5, 19, 0, 20, end)}, false, false, 0, 0},
+		{"most of those in flight at first still are", []point{at(5, 3, 3, 4, end), at(10, 4, 2, 5, end), at(40, 9, 0, 10, end)}, false, false, 4, 7},
+		{"half of them are", []point{at(5, 3, 4, 4, end), at(10, 4, 2, 5, end), at(40, 9, 0, 10, end)}, false, false, 4, 8},
 		{"less is late", []point{at(5, 0, 0, 1, end), at(4, 9, 0, 10, end)}, false, false, 0, 0},
 		{"of the window before", []point{at(5, 0, 0, 1, end), at(50, 9, 0, 10, end.Add(-time.Minute))}, false, false, 0, 0},
 		{"of the next window", []point{at(5, 0, 0, 1, end), at(50, 9, 0, 10, end.Add(time.Minute))}, false, false, 0, 0},
@@ -123,5 +128,60 @@ func TestTakes(t *testing.T) {
 		if u.more != c.more || u.sure != c.sure || u.about != c.about || u.most != c.most {
 			t.Errorf("%s: more %t, sure %t, %d to %d; want %t, %t, %d to %d", c.name, u.more, u.sure, u.about, u.most, c.more, c.sure, c.about, c.most)
 		}
+	}
+}
+
+// Of limits that allow as much the first is compared with a use: one of the unit that is stated, if there is one.
+func TestCompares(t *testing.T) {
+	rule := func(name string, u limit.Unit, n int64, per time.Duration) limit.Rule {
+		return limit.Rule{Name: name, Unit: u, N: n, Per: per}
+	}
+	for _, c := range []struct {
+		rules []limit.Rule
+		want  string
+	}{
+		{nil, ""},
+		{[]limit.Rule{rule("a", limit.Requests, 60, time.Minute)}, "a"},
+		{[]limit.Rule{rule("a", limit.Requests, 60, time.Minute), rule("b", limit.Requests, 3600, time.Hour)}, "a"},
+		{[]limit.Rule{rule("a", limit.Requests, 60, time.Minute), rule("b", limit.Requests, 3599, time.Hour)}, "b"},
+		{[]limit.Rule{rule("a", limit.Requests, 60, time.Minute), rule("b", limit.Weight, 6000, time.Minute)}, "b"},
+		{[]limit.Rule{rule("a", limit.Requests, 60, time.Minute), rule("b", limit.Weight, 6000, time.Hour)}, ""},
+		{[]limit.Rule{rule("a", limit.Orders, 60, time.Minute)}, ""},
+	} {
+		all, got := []Configured{{provider.Key, c.rules}}, ""
+		if r := compares(all, &all[0], limit.Weight, time.Minute); r != nil {
+			got = r.Name
+		}
+		if got != c.want {
+			t.Errorf("%v: %q, want %q", c.rules, got, c.want)
+		}
+	}
+}
+
+// A remark says how much the server counts for what, and what counts here.
+func TestRemarkSays(t *testing.T) {
+	minute := limit.Rule{Unit: limit.Requests, N: 600, Per: time.Minute}
+	weight := limit.Rule{Unit: limit.Weight, N: 1200, Per: time.Minute}
+	for want, r := range map[string]Remark{
+		"the server counts about 3 times the weight that counts here": {Rule: weight, Unit: limit.Weight, For: limit.Weight, From: 3, Each: 3},
+		"counts about 2 to 3 times the weight":                        {Rule: weight, Unit: limit.Weight, For: limit.Weight, From: 2, Each: 3},
+		"a weight of about 5 for each request, and 600/m counts 1":    {Rule: minute, Unit: limit.Weight, For: limit.Requests, From: 5, Each: 5},
+		"1200 weight/m counts 0, or others":                           {Rule: weight, Unit: limit.Weight, For: limit.Requests, From: 5, Each: 5},
+	} {
+		if says := r.Says(); !strings.Contains(says, want) {
+			t.Errorf("%q, want %q in it", says, want)
+		}
+	}
+}
+
+// The first request of a route is that of its host and key.
+func TestFirstOf(t *testing.T) {
+	seen := map[uint64]bool{0: true}
+	for _, of := range [][3]string{{"a", "b", "c"}, {"x", "b", "c"}, {"a", "x", "c"}, {"a", "b", "x"}, {"ab", "", "c"}, {"a", "", "bc"}} {
+		id := FirstOf(of[0], of[1], of[2])
+		if seen[id] || id != FirstOf(of[0], of[1], of[2]) {
+			t.Errorf("%q is not told from others", of)
+		}
+		seen[id] = true
 	}
 }

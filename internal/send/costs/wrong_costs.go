@@ -337,7 +337,7 @@ func (n *Notices) Taught(is Charged) (cost limit.Cost, resource string) {
 	defer n.mu.Unlock()
 	l := n.lessons[is]
 	if l == nil {
-		return cost, ""
+		return limit.Cost{}, ""
 	}
 	for u := range l.cost {
 		cost[u] = max(l.cost[u], l.guess[u])
