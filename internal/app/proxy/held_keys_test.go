@@ -270,3 +270,26 @@ func changesUnderLoad(t *testing.T, seed uint64, f *keyedFile) {
 		t.Errorf("seed %d: refused %v, late %v, after\n%s", seed, s.refused, s.late, strings.Join(f.log, "\n"))
 	}
 }
+
+// A key that is away keeps its limits at the target that it was of, or at the upstream. The configuration stays as it is.
+func TestLimitsOfKeysThatAreAway(t *testing.T) {
+	key := func(name string) Key { return Key{Name: name, Secret: Secret("secret of " + name)} }
+	away := func(target, name string) heldKey {
+		return heldKey{ownKey: ownKey{target, name}, Key: key(name), away: true}
+	}
+	names := func(keys []Key) (all string) {
+		for _, k := range keys {
+			all += k.Name
+		}
+		return all
+	}
+	u := &Upstream{Keys: []Key{key("a")}, Targets: []Target{{Name: "one", Keys: []Key{key("b")}}, {Name: "two", Keys: []Key{key("c")}}}}
+	all := heldKeys{{ownKey: ownKey{"one", "b"}, Key: key("b")}, away("one", "d"), away("two", "e"), away("two", "f"), away("", "g")}
+	own := all.withAway(u)
+	if got := []string{names(own.Keys), names(own.Targets[0].Keys), names(own.Targets[1].Keys)}; !slices.Equal(got, []string{"ag", "bd", "cef"}) {
+		t.Errorf("the keys with limits are %q", got)
+	}
+	if got := []string{names(u.Keys), names(u.Targets[0].Keys), names(u.Targets[1].Keys)}; !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("the configuration has the keys %q by now", got)
+	}
+}

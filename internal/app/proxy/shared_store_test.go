@@ -102,9 +102,10 @@ func TestShared(t *testing.T) {
 		keys       []string
 		credential string
 		live       bool
+		second     bool // there is another upstream, whose limits are its own
 	}{
-		"no key": {}, "keys of the proxy": {[]string{"sk-secret"}, "", false}, "the client's own": {nil, "Bearer sk-secret", false},
-		"live": {[]string{"sk-secret"}, "", true},
+		"no key": {}, "keys of the proxy": {keys: []string{"sk-secret"}}, "the client's own": {credential: "Bearer sk-secret"},
+		"live": {keys: []string{"sk-secret"}, live: true}, "one of two upstreams": {keys: []string{"sk-secret"}, second: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -113,7 +114,10 @@ func TestShared(t *testing.T) {
 				var proxies []*Proxy
 				start := func() *Proxy {
 					config := sharingConfig(t, s, store, "20/10s", c.keys...)
-					config.Live = c.live
+					if config.Live = c.live; c.second {
+						config.Upstreams[0].Name = "api"
+						config.Upstreams = append(config.Upstreams, Upstream{Path: "/b", To: &url.URL{Scheme: "http", Host: "other"}})
+					}
 					if err := config.CheckShared(t.Context()); err != nil {
 						t.Fatal(err)
 					}
@@ -151,8 +155,9 @@ func TestShared(t *testing.T) {
 				}
 				names := []string{"default", "default/in flight"}
 				if name != "no key" { // what counts without a key is looked at, and has no request
-					key := "default/" + configs[0].Shared.Key("sk-secret")
-					names = []string{"default/in flight", key, key + "/in flight"}
+					of := map[bool]string{false: "default/", true: "default/api/"}[c.second]
+					key := of + configs[0].Shared.Key("sk-secret")
+					names = []string{of + "in flight", key, key + "/in flight"}
 				}
 				if got, _ := store.Names(t.Context()); !slices.Equal(got, names) || strings.Contains(fmt.Sprint(got), "sk-secret") {
 					t.Errorf("the limits are called %q, want %q", got, names)
