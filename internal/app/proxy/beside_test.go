@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"net/http"
 	"net/url"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/journal"
@@ -102,5 +105,61 @@ func TestLately(t *testing.T) {
 		if got := b.lately("u", all, c.p, limit.MustRolling(c.most, c.per), now)[limit.Requests]; got != c.want {
 			t.Errorf("%d/%v at %v: %d, want %d", c.most, c.per, c.p.Scope, got, c.want)
 		}
+	}
+}
+
+// What another proxy of the user sent with a client's key a moment ago counts, whether that proxy has ended or not: for a
+// proxy that begins, and for one that meets the key. Nobody is warned of one that has ended, or only waits for programs.
+func TestBesideAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends, idle bool
+		key        string
+		server     string // of the second
+		waits      bool
+		warned     bool
+	}{
+		"it lives":           {key: "Bearer k", server: "api.test", waits: true, warned: true},
+		"it has ended":       {ends: true, key: "Bearer k", server: "api.test", waits: true},
+		"it waits for some":  {idle: true, key: "Bearer k", server: "api.test", waits: true},
+		"with another key":   {key: "Bearer other", server: "api.test", warned: true}, // both may send there without a key
+		"to another server":  {key: "Bearer k", server: "other.test"},
+		"it has ended there": {ends: true, key: "Bearer k", server: "other.test"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			served := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+			folder, warnings := t.TempDir(), atomic.Int64{}
+			conf := func(host string) Config {
+				c := to(mustURL(t, "http://"+host), "3/m")
+				c.MaxWait, c.Upstreams[0].Name = time.Hour, "api"
+				c.Beside = Beside{Folder: folder, Door: "proxy", Warn: func(server, _ string) {
+					if server != "http://"+host {
+						t.Errorf("%s: a warning of %s", name, server)
+					}
+					warnings.Add(1)
+				}}
+				return c
+			}
+			first := virtual(t, served, conf("api.test"))
+			for range 3 {
+				first.do("GET", "/x", "", "Authorization", "Bearer k")
+			}
+			if warnings.Load() > 0 {
+				t.Errorf("%s: it warns of itself", name)
+			}
+			if first.proxy.SetIdle(c.idle); c.ends {
+				first.stop()
+			}
+			time.Sleep(time.Second)
+			second, began := virtual(t, served, conf(c.server)), time.Now()
+			for range 3 {
+				second.do("GET", "/x", "", "Authorization", c.key)
+			}
+			if d := time.Since(began); d > 61*time.Second || d >= 58*time.Second != c.waits {
+				t.Errorf("%s: three requests take %v", name, d)
+			}
+			if n := warnings.Load(); (n > 0) != c.warned || n > 1 {
+				t.Errorf("%s: %d warnings", name, n)
+			}
+		})
 	}
 }
