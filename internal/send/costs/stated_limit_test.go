@@ -185,3 +185,47 @@ func TestFirstOf(t *testing.T) {
 		seen[id] = true
 	}
 }
+
+// The words of a charge are all units but requests: those that are too low are named, and are as high as they cost.
+func TestWords(t *testing.T) {
+	of := func(requests, weight, orders int64) limit.Cost {
+		return limit.Cost{limit.Requests: requests, limit.Weight: weight, limit.Orders: orders}
+	}
+	for _, c := range []struct {
+		worth, cost limit.Cost
+		is, not     string
+	}{
+		{of(1, 1, 0), of(1, 5, 0), "5 weight", "1 weight"},
+		{of(1, 0, 0), of(1, 5, 0), "5 weight", "0 weight"},
+		{of(1, 5, 2), of(1, 5, 3), "5 weight, 3 orders", "2 orders"},
+		{of(1, 1, 1), of(9, 2, 2), "2 weight, 2 orders", "1 weight, 1 orders"},
+		{of(1, 7, 0), of(1, 5, 0), "7 weight", ""},
+		{of(1, 0, 0), of(9, 0, 0), "", ""},
+	} {
+		if is, not := Words(c.worth, c.cost); is != c.is || not != c.not {
+			t.Errorf("%v for %v: %q, not %q; want %q, not %q", c.worth, c.cost, is, not, c.is, c.not)
+		}
+	}
+}
+
+// The first answer of a host that states a used weight, or used orders, is news. Others are not.
+func TestFirstUse(t *testing.T) {
+	used := func(u provider.Unit, ok bool) *classify.Verdict {
+		v := &classify.Verdict{}
+		v.Said.Limits = []provider.ServiceLimit{{Unit: u, Used: provider.Count{N: 3, OK: ok}}}
+		return v
+	}
+	for _, c := range []struct {
+		name string
+		said *classify.Verdict
+		news bool
+	}{
+		{"weight", used(provider.Weight, true), true}, {"orders", used(provider.Orders, true), true}, {"requests", used(provider.Requests, true), false},
+		{"a weight that is left", used(provider.Weight, false), false}, {"a unit that nobody counts", used("hugs", true), false}, {"nothing", &classify.Verdict{}, false},
+	} {
+		var n Notices
+		if first, again, other := n.FirstUse("a", c.said), n.FirstUse("a", c.said), n.FirstUse("b", c.said); first != c.news || again || other != c.news {
+			t.Errorf("%s: news %t, again %t, at another host %t", c.name, first, again, other)
+		}
+	}
+}
