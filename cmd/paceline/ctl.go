@@ -20,6 +20,7 @@ import (
 	"github.com/paceline-go/paceline/internal/app/screen"
 	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/internal/text/rate"
+	"github.com/paceline-go/paceline/observe"
 )
 
 const ctlLong = `List the runs, proxies and the daemon of this user that go on. Change their limits, keys and
@@ -234,6 +235,8 @@ type ctlState struct {
 	Concurrency int      `json:"concurrency,omitempty"`
 	Limits      []string `json:"limits,omitempty"`
 	Keys        []ctlKey `json:"keys,omitempty"`
+	// Wrong are the limits that refusals have shown to be too high, with what fits.
+	Wrong []observe.LimitState `json:"wrong,omitempty"`
 
 	// Of a proxy. Changes hold now, and MostInFlight are the bounds for each key.
 	Clients      []proxy.ClientSetting `json:"clients,omitempty"`
@@ -326,6 +329,9 @@ func (s *ctlState) write(out io.Writer) error {
 	}
 	for _, l := range s.Limits {
 		fmt.Fprintf(out, "limit %s\n", l)
+	}
+	for i := range s.Wrong {
+		fmt.Fprintln(out, wrongLine(&s.Wrong[i]))
 	}
 	for _, k := range s.Keys {
 		line := "key " + k.Name

@@ -45,7 +45,7 @@ func (c *controlledProxy) State() any {
 		s.InFlight += one.InFlight
 		all = append(all, one)
 	}
-	s.Keys = keysOf(all)
+	s.Keys, s.Wrong = keysOf(all), wrongOf(all)
 	s.Idle = len(all) == 0 && len(set.Limits) == 0
 	return s
 }

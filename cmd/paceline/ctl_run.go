@@ -10,6 +10,7 @@ import (
 
 	"github.com/paceline-go/paceline/internal/app/daemon"
 	"github.com/paceline-go/paceline/internal/app/run"
+	"github.com/paceline-go/paceline/internal/text"
 	"github.com/paceline-go/paceline/observe"
 )
 
@@ -39,7 +40,7 @@ func (c *controlledRun) State() any {
 	for _, source := range c.Sources() {
 		all = append(all, source.Snapshot())
 	}
-	s.Keys = keysOf(all)
+	s.Keys, s.Wrong = keysOf(all), wrongOf(all)
 	if len(c.Keys()) == 0 {
 		s.Keys[0].Name = ""
 	}
@@ -62,6 +63,29 @@ func keysOf(all []observe.Snapshot) (keys []ctlKey) {
 		}
 	}
 	return keys
+}
+
+// wrongOf returns the limits of some snapshots in whose place less fits.
+func wrongOf(all []observe.Snapshot) (wrong []observe.LimitState) {
+	for i := range all {
+		for _, l := range all[i].Limits {
+			if l.Fits > 0 {
+				wrong = append(wrong, l)
+			}
+		}
+	}
+	return wrong
+}
+
+// wrongLine says what fits in the place of a limit, and whose it is.
+func wrongLine(l *observe.LimitState) string {
+	whose := ""
+	for _, part := range [...][2]string{{"at", l.Server()}, {"key", l.Key}} {
+		if part[1] != "" {
+			whose += " " + part[0] + " " + part[1]
+		}
+	}
+	return fmt.Sprintf("limit %s%s: %s fit, as refusals showed", limitName(l, ""), whose, text.Thousands(l.Fits))
 }
 
 // change implements steered.

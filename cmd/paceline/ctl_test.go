@@ -24,7 +24,29 @@ import (
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/cli"
+	"github.com/paceline-go/paceline/observe"
 )
+
+// A limit that refusals have shown to be wrong is shown with what fits, as text and in JSON. The others are not.
+func TestCtlShowsWhatFits(t *testing.T) {
+	of := observe.Whose{Host: "a.test", Key: "k"}
+	s := ctlState{Verb: "proxy", Wrong: wrongOf([]observe.Snapshot{{Limits: []observe.LimitState{
+		{Whose: of, Name: "limit", Unit: "requests", PerWindow: 40, Window: time.Second, Fits: 20},
+		{Whose: of, Name: "other", Unit: "requests", PerWindow: 600, Window: time.Minute},
+	}}})}
+	var out strings.Builder
+	if err := s.write(&out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "limit 40/s at a.test key k: 20 fit, as refusals showed\n"; !strings.Contains(out.String(), want) ||
+		strings.Contains(out.String(), "600") {
+		t.Errorf("%s, want %q", out.String(), want)
+	}
+	out.Reset()
+	if err := writeJSON(&out, &s); err != nil || !strings.Contains(out.String(), `"fits": 20`) {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
 
 // steering has programs of its own that paceline ctl finds.
 type steering struct {
