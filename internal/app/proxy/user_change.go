@@ -77,6 +77,11 @@ func (p *Proxy) restLocked(t daemon.Turn) error {
 		}
 	}
 	if len(whom) == 0 {
+		c, client := p.latest.Load().config, strings.TrimPrefix(t.Name, "client ")
+		if known, _ := c.clientNamed(client); known != nil {
+			return fmt.Errorf("%q is a client, and pauses are of keys and upstreams; expected paceline ctl limit 'client %s' 1/d to stop it, "+
+				"and none in place of 1/d to end that", client, client)
+		}
 		slices.Sort(names)
 		return fmt.Errorf("no key or upstream %q, expected %s, or no name for all requests", t.Name,
 			strings.Join(slices.Compact(names), " or "))

@@ -282,6 +282,8 @@ func TestTurnRefuses(t *testing.T) {
 			{daemon.Share, "bob", "3", `no client "bob" is in the configuration, expected ann or default for each other one`},
 			{daemon.Share, "ann", "0", `a weight of "0", expected above 0 and up to a million`},
 			{daemon.Pause, "K9", "", `no key or upstream "K9", expected K or free or one or two, or no name for all requests`},
+			{daemon.Pause, "ann", "", `"ann" is a client, and pauses are of keys and upstreams; expected paceline ctl limit 'client ann' 1/d to stop it, and none in place of 1/d to end that`},
+			{daemon.Resume, "client ann", "", `"ann" is a client, and pauses are of keys and upstreams; expected paceline ctl limit 'client ann' 1/d to stop it, and none in place of 1/d to end that`},
 			{"speed", "", "", "a proxy has no speed; expected pause, resume, limit, share or concurrency"},
 		} {
 			x.turn(daemon.Turn{Knob: c.knob, Name: c.name, Value: c.value}, c.want)
