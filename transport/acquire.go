@@ -22,7 +22,11 @@ type turn struct {
 	only    []*way
 	permit  paceline.Permit
 	way     *way // the way of the permit
+
+	openings int // how often a limit was shut while it waited, and then opened
 }
+
+const mostOpenings = 8
 
 // acquire gets one permit of every limit in which the request counts, or none.
 func (c *call) acquire() error {
@@ -104,7 +108,7 @@ func (c *call) refusal(err error) error {
 			}
 		}
 	}
-	if errors.Is(err, paceline.ErrNever) && (n.shut.Load() || c.shrink(n)) {
+	if errors.Is(err, paceline.ErrNever) && (n.shut.Load() || c.shrink(n) || c.opened(n)) {
 		return nil
 	}
 	if c.ctx.Err() == nil && !errors.Is(err, paceline.ErrFull) && c.t.alone(c.leaf) {
@@ -118,6 +122,16 @@ func (c *call) refusal(err error) error {
 	//lint:ignore SA1019 http.Client sets it, with a deadline, if it has a Timeout
 	e.client = c.req.Cancel != nil
 	return e
+}
+
+// opened reports whether a request that never fits was refused by a limit that was shut then, and is open again. It does so
+// a few times for a call: what else refuses it must not be asked for ever.
+func (c *call) opened(n *node) bool {
+	if _, _, tooLarge := n.most(*c.asksOf(n)); tooLarge || c.openings >= mostOpenings {
+		return false
+	}
+	c.openings++
+	return true
 }
 
 // move takes a call to the limits of the key that its own key has joined, or to the ways of the latest Keys. Its

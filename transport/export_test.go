@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 	"unsafe"
+
+	"github.com/paceline-go/paceline/limit/mono"
 )
 
 // AttemptSize is the memory that an attempt takes: its fields, and eight bytes of the runtime.
@@ -37,6 +39,17 @@ func Frozen(t *Transport) (partitions, clients int) {
 	t.clients.mu.Lock()
 	defer t.clients.mu.Unlock()
 	return t.cold.Len(), t.clients.cold.Len()
+}
+
+// ShutAndOpen shuts each limit, as a pause does that is too long to wait for, and opens it at once.
+func ShutAndOpen(t *Transport) {
+	for _, yes := range []bool{true, false} {
+		t.mu.Lock()
+		for _, n := range t.nodes {
+			update(t.group, func(mono.Time) { n.shutIf(yes) }, []*node{n})
+		}
+		t.mu.Unlock()
+	}
 }
 
 // Homes lets sessions of one bucket be served, one a second, and returns which of them are remembered

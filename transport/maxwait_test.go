@@ -248,3 +248,28 @@ func TestMaxWaitOfWhatIsSentAgain(t *testing.T) {
 		})
 	}
 }
+
+// A limit that is shut while requests wait, and open again before they notice, holds none of them up: each goes in its turn.
+func TestShutAndOpenAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := mustNew(t, transport.Config{Base: newKeyed(), Keys: keys(t, 2, "a", "b")})
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 12 {
+			all.Go(func() {
+				if status, _, err := do(t, tr, get(t, "http://a.test/")); status != 200 || err != nil {
+					t.Errorf("after %v: %d, %v", time.Since(began), status, err)
+				}
+			})
+		}
+		synctest.Wait()
+		for range 3 {
+			transport.ShutAndOpen(tr)
+			synctest.Wait()
+		}
+		all.Wait()
+		if took := time.Since(began); took < 2*time.Second || took > 2100*time.Millisecond {
+			t.Errorf("they took %v, want 2 s", took)
+		}
+	})
+}
