@@ -154,10 +154,14 @@ func (r *Run) takeIn(e format.Entry) {
 
 // tellDone reports that earlier runs have done a part of the input. A line with further pages to come is not done.
 func (r *earlier) tellDone() {
-	n, open := &r.tally.Totals, len(r.intake.chains.open)
+	n, open := &r.tally.Totals, r.intake.chains.toGoOn()
 	if done := n.SkippedDone - open; r.tally.Checked && done > 0 && n.NotEnded()+open > 0 {
-		r.teller.Say("%s of %s done already (%s); going on", text.Thousands(int64(done)),
-			text.Count(n.Input, "request is", "requests are"), strings.TrimSuffix(r.c.Out, output.RowsOf("")))
+		goes := "; going on"
+		if open > 0 { // the next page of each may be a dead letter
+			goes = ""
+		}
+		r.teller.Say("%s of %s done already (%s)%s", text.Thousands(int64(done)),
+			text.Count(n.Input, "request is", "requests are"), strings.TrimSuffix(r.c.Out, output.RowsOf("")), goes)
 	}
 }
 
@@ -178,6 +182,14 @@ func (r *earlier) tellLost() {
 func (r *earlier) journal() journal.Config {
 	return journal.Config{Path: r.noted.Journal, Keep: r.keep, Timeout: r.c.Timeout, TrustClock: r.c.TrustClock,
 		Clock: r.c.clock, Forget: func(string) bool { return true }}
+}
+
+// MayOpen returns the error with which Open would refuse, as far as that needs no file. It is for a Plan.
+func (r *Run) MayOpen() error {
+	if err := r.earlier.goesPast(); err != nil {
+		return noStart{err}
+	}
+	return nil
 }
 
 // goesPast finds that paceline exec does not lead this run, whose server is on this machine.

@@ -93,6 +93,16 @@ func (c *chains) note(e format.Entry) {
 	o.seen = append(o.seen, e.Digest)
 }
 
+// toGoOn is how many lines go on with a further page. It is for the time before Send.
+func (c *chains) toGoOn() (n int) {
+	for _, o := range c.open {
+		if o.page <= c.c.MaxPages {
+			n++
+		}
+	}
+	return n
+}
+
 // tellSingle says that earlier runs had no further pages: this one asks for none of what they have done.
 func (c *chains) tellSingle() {
 	if c.c.Next != nil && c.single > 0 && !c.judge.paged.Load() {

@@ -34,7 +34,11 @@ func TestRunPastExec(t *testing.T) {
 			if err := r.Check("in", strings.NewReader(requests(1, c.url+"/")[0]+"\n")); err != nil {
 				t.Fatal(err)
 			}
+			planned := r.MayOpen()
 			err := r.Open()
+			if (planned != nil) != c.refused {
+				t.Errorf("%+v: the plan: %v", c, planned)
+			}
 			if refused := err != nil && strings.Contains(err.Error(), "requests go past paceline exec, and nothing limits them"); refused != c.refused {
 				t.Errorf("%+v: %v", c, err)
 			}
