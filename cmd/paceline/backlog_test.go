@@ -439,7 +439,7 @@ func TestBacklogFlags(t *testing.T) {
 	goes := map[string]bool{"backlog": true, "help-all": true}
 	for n, c := range []struct{ file, args string }{
 		{file, `--limit none --attempts 3 --backoff-base 1s --backoff-max 2s --concurrency 4 --timeout 5s --max-outage 1m --redirects 1
-			--success true --answer-time 1s --ttl 1h --renew --until 1h --unanswered hold --partly again --rejects-free --queue 10
+			--success true --ok-status 404 --answer-time 1s --ttl 1h --renew --until 1h --unanswered hold --partly again --rejects-free --queue 10
 			--keep-headers Date --max-response 1kB --provider openai --header A:b --query c=d --progress off --backlog-name other`},
 		{file, `--limit none --dead DIR/dead.jsonl --summary DIR/summary.json --output json --out DIR/out.csv --select id=.id
 			--out-format csv --color never --log-level error --page 127.0.0.1:0 --quiet`},

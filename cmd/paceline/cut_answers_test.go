@@ -82,6 +82,11 @@ func TestRunAnswersThatAreCut(t *testing.T) {
 		if !strings.Contains(strings.Join(c.args, " "), "--max-tokens") {
 			step("with the same bound", 0, 1, "--retry-dead=length without --max-tokens asks again with the bounds that the requests have", cut, "--retry-dead=length")
 		}
+		plan := []string{"--dry-run", "-o", "json", "--retry-dead=length", "--max-tokens", "30"}
+		plan = append(append([]string{"run", "--rpm", "60000", "--out", out}, c.args...), plan...)
+		if _, text, _ := paceline("", plan...); !strings.Contains(text, `"output_tokens_expected": 30,`) {
+			t.Errorf("%s: of an answer that was cut, the plan expects something else than all that is allowed: %s", c.name, text)
+		}
 		broken.Store(true)
 		step("in vain", 3, 1, "1 dead", cut, "--retry-dead=length", "--max-tokens", "30")
 		broken.Store(false)

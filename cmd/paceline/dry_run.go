@@ -54,7 +54,7 @@ func (f *llmFlags) plan(r *run.Run) run.Plan {
 		}
 		if len(others) > 0 {
 			note("%s has the limits of %s, as published %s. The run uses them for %s, too, "+
-				"which may be wrong: expected --rpm and --tpm with the limits of your account", f.models, preset.About, preset.AsOf,
+				"which may be wrong: --rpm and --tpm set the limits of your account", f.models, preset.About, preset.AsOf,
 				text.Some(others, 5))
 		}
 	}
@@ -67,8 +67,8 @@ func (f *llmFlags) plan(r *run.Run) run.Plan {
 	}
 	if n := len(p.Unpriced); n > 0 {
 		const most = 5
-		note("no price is known of %s: expected --price-input and --price-output, in USD per million "+
-			"tokens. They hold for all models", text.Some(p.Unpriced, most))
+		note("no price is known of %s: --price-input and --price-output set it, in USD per million "+
+			"tokens, for all models", text.Some(p.Unpriced, most))
 	}
 	for _, m := range p.Models {
 		if m.Note != "" {
@@ -141,7 +141,8 @@ func (f *llmFlags) printPlan(w io.Writer, p run.Plan, output string) error {
 		line("input", "%s tokens", text.Thousands(p.Input))
 		about := fmt.Sprintf("at most %s tokens", text.Thousands(p.Output))
 		if p.Expected != nil {
-			about += fmt.Sprintf("; expected %s, by %s answers so far", text.Thousands(*p.Expected), text.Thousands(int64(p.Answers)))
+			about += fmt.Sprintf("; expected %s, by %s in the results", text.Thousands(*p.Expected),
+				text.Count(p.Answers, "answer", "answers"))
 		} else {
 			about += "; how many is not known before the first answers"
 		}

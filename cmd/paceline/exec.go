@@ -35,7 +35,8 @@ The command joins this user's daemon, which it starts where there is none, and b
 signals and terminal are the program's. Runs with the same host count together, also one after the other. The
 environment leads the program to the daemon (HTTPS_PROXY and certificates; --print-env shows all of it). The
 certificates hold for the named hosts alone, and for this run. Nothing is installed. At the end of the program,
-one line on standard error has the figures.`
+one line on standard error has the figures. A program that reads no HTTPS_PROXY goes past the limits, and so do
+those in Go and Ruby to an address of this machine: --capture leads them, too (Linux).`
 
 const execExample = `  paceline exec --to https://api.example.com --limit 100/m -- python job.py
   paceline exec --to https://api.example.com --limit 100/m --share sqlite:limits.db -- python job.py
@@ -97,6 +98,9 @@ func newExecFlags() (*execFlags, *cobra.Command) {
 		}
 	})
 	p := c.Flags()
+	wait := p.Lookup("max-wait")
+	wait.Usage, wait.DefValue = "longest wait for a turn. A request that would wait longer is refused at once "+
+		"(default: as long as the program waits)", "0s"
 	p.IntVar(&x.keeper, "keeper", 0, "the proxy of a run; for paceline itself")
 	_ = p.MarkHidden("keeper")
 	p.BoolVar(&x.isChild, "awaited", false, "its parent awaits the summary; for paceline itself")
@@ -233,7 +237,7 @@ func (x *execFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if what := launch.TakenOut(os.Environ(), hosts); what != "" && !x.capture {
 		return cli.Exit(cli.ExitConfig,
-			fmt.Errorf("%s: the program would go past the limits; expected it without", what))
+			fmt.Errorf("%s: the program would go past the limits; expected it without, or --capture (Linux)", what))
 	}
 	const notFound, notExecutable = 127, 126 // as shells have it
 	path, err := exec.LookPath(args[0])

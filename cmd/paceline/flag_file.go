@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,8 @@ var initialFlags []byte
 // flagFile has flags of a verb in a file that a team shares. They hold where neither the command
 // line nor the environment has them.
 type flagFile struct {
-	name    string // --flags
+	name    string   // --flags
+	without []string // flags of the file that do not hold
 	cmd     *cobra.Command
 	instead cli.Initial
 	lines   map[string]int // of the flags that are set by the file
@@ -39,6 +41,8 @@ func newRunWithFile() *cobra.Command {
 	}
 	f.instead.Add(c.Flags())
 	c.Flags().StringVar(&f.name, "flags", "", "file of flags for what neither the command line nor the environment has; see paceline run --init")
+	c.Flags().StringSliceVar(&f.without, "without", nil,
+		"flags that do not hold although the file of --flags has them, A,B")
 	args, run := c.Args, c.RunE
 	c.Args = func(cmd *cobra.Command, all []string) error {
 		if f.instead.Wanted() {
@@ -50,6 +54,8 @@ func newRunWithFile() *cobra.Command {
 		switch {
 		case f.instead.Wanted():
 			return f.instead.Run(cmd, all)
+		case len(f.without) > 0 && f.name == "":
+			return cli.Usage(errors.New("--without is for flags of a file, expected --flags FILE beside it"))
 		case f.name != "":
 			if err := f.read(); err != nil {
 				return cli.Exit(cli.ExitConfig, err)
@@ -60,10 +66,13 @@ func newRunWithFile() *cobra.Command {
 	return c
 }
 
+// ofFileItself are flags that no file has.
+var ofFileItself = []string{"version", "flags", "without", "init", "schema"}
+
 // fields are the flags that a file may have.
 func (f *flagFile) fields() (all []yamlfile.Field) {
 	f.cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		if !flag.Hidden && !cli.IsHelp(flag) && flag.Name != "version" && flag.Name != "flags" && flag.Name != "init" && flag.Name != "schema" {
+		if !flag.Hidden && !cli.IsHelp(flag) && !slices.Contains(ofFileItself, flag.Name) {
 			all = append(all, yamlfile.Key(flag.Name, yamlfile.Part(formOf(flag), true, (*flagReader).set), flag.Usage))
 		}
 	})
@@ -109,6 +118,11 @@ func (f *flagFile) read() error {
 	if root != nil {
 		yamlfile.Mapping(r, root, "", fields, f)
 	}
+	for _, name := range f.without {
+		if _, is := f.lines[name]; !is && err == nil && r.Ok() {
+			err = fmt.Errorf("--without %s: %s has no such flag", name, f.name)
+		}
+	}
 	return errors.Join(err, r.Err())
 }
 
@@ -117,6 +131,9 @@ func (r *flagReader) set(n *yaml.Node, key string, f *flagFile) {
 	flag := f.cmd.Flag(key)
 	values := []string{n.Value}
 	switch {
+	case slices.Contains(f.without, key):
+		f.lines[key] = n.Line
+		return
 	case flag.Changed:
 		return
 	case n.Kind == yaml.SequenceNode && isList(flag):

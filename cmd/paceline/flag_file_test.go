@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,23 @@ skip-invalid: true
 	if _, err := os.Stat(filepath.Join(dir, "file.jsonl")); err == nil {
 		t.Error("--out of the file is used beside that of the command line")
 	}
+	t.Setenv("PACELINE_HEADER", "")
+	os.Unsetenv("PACELINE_HEADER")
+	code, _, stderr = paceline("", "run", "--flags", flags, "--without", "header,key-env,organization,query,success",
+		"--out", filepath.Join(dir, "without.jsonl"), in)
+	if got, want := l.heard(), "GET /17?k=17"; code != cli.ExitOK || len(got) != 2 || !slices.Contains(got, want) {
+		t.Errorf("--without: exit %d, %q, want %q\n%s", code, got, want, stderr)
+	}
+	for want, args := range map[string][]string{
+		"--without retry-dead: " + flags + " has no such flag": {"--flags", flags, "--without", "retry-dead"},
+		"expected --flags FILE beside it":                      {"--without", "limit", "--limit", "1/s"},
+	} {
+		code, _, stderr := paceline("", append(append([]string{"run"}, args...), in)...)
+		if code == cli.ExitOK || !strings.Contains(stderr, want) {
+			t.Errorf("%q: exit %d, %s", args, code, stderr)
+		}
+	}
+	t.Setenv("PACELINE_HEADER", "X-Row: environment {key}")
 	code, plan, stderr := paceline("", "run", "--flags", flags, "--dry-run", "-o", "json", in)
 	if code != cli.ExitOK || !strings.Contains(plan, "from=file\\u0026name=a+b") || !strings.Contains(plan, "900/10s") || !strings.Contains(plan, "1000/s") {
 		t.Errorf("exit %d, the plan is %s\n%s", code, plan, stderr)

@@ -32,7 +32,7 @@ var groupTable = cli.Groups{
 			out-dir=FOLDER   a file for the body of each answer, by its id
 			select=FIELDS    the fields to write, as in jq
 			retry-dead=CLASSES  send the dead letters of the runs before again`,
-			`append out-format=FORMAT ordered max-file success=JQ provider=NAME keep-headers=NAMES max-response dead=FILE
+			`append out-format=FORMAT ordered max-file success=JQ ok-status=CODES provider=NAME keep-headers=NAMES max-response dead=FILE
 			errors=FILE summary=FILE
 			unanswered=resend|hold partly=done|again|hold sync=group|always trust-clock recent`},
 		{"Retries and deadlines", `
@@ -51,7 +51,7 @@ var groupTable = cli.Groups{
 			page=ADDR        a page about the run, at HOST:PORT or a PORT of this machine
 			report=FILE      a page with charts, at the end of the run
 			flags=FILE       a file of flags that a team shares; --init writes one`,
-			`tui quiet verbose progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json`},
+			`tui quiet verbose progress=auto|TIME|off color=WHEN log-level=LEVEL output=text|json without=FLAGS`},
 	},
 	"paceline enqueue": {
 		{"What to add", `
@@ -90,7 +90,7 @@ var groupTable = cli.Groups{
 			attempts
 			timeout
 			success=JQ       what a served answer has, as in jq`,
-			`provider=NAME keep-headers=NAMES max-response unanswered=resend|hold partly=done|again|hold until=WHEN ttl
+			`ok-status=CODES provider=NAME keep-headers=NAMES max-response unanswered=resend|hold partly=done|again|hold until=WHEN ttl
 			answer-time renew max-outage backoff-base backoff-max max-line max-header max-body`},
 		{"Watching", `
 			page=ADDR        a page about this process, at HOST:PORT or a PORT of this machine

@@ -285,7 +285,7 @@ func (f *runFlags) format(cmd *cobra.Command, in *runInput, c *run.Config) error
 	if !isLLM {
 		return f.suits(cmd, in, c)
 	}
-	if err := f.results.batches(); err != nil {
+	if err := f.results.batches(f.okStatus); err != nil {
 		return cli.Usage(err)
 	}
 	return f.llm.config(cmd, provider, c, f.prompt.maxTokens)
@@ -324,7 +324,7 @@ func (f *runFlags) check(r *run.Run, in *runInput, signals <-chan os.Signal) err
 		return codeOf(err)
 	}
 	if f.llm.dryRun {
-		return nil
+		return codeOf(r.MayOpen())
 	}
 	_, err := in.reader.(io.Seeker).Seek(0, io.SeekStart)
 	return err

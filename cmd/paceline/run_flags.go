@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -55,6 +56,7 @@ type runFlags struct {
 	backoff                      pool.Backoff
 	redirects                    int
 	banStatus, nonceStatus       []int
+	okStatus                     []int
 	provider, success            string
 	out, dead, sync, unanswered  string
 	partly                       string
@@ -127,6 +129,9 @@ func (f *runFlags) add(c *cobra.Command) {
 	p.DurationVar(&f.backoff.Max, "backoff-max", backoff.DefaultMax, "longest delay before any attempt")
 	p.IntVar(&f.redirects, "redirects", 0, "redirects to follow, each with a permit of its own")
 	p.IntSliceVar(&f.banStatus, "ban-status", []int{401, 418}, "statuses that take the key out of use (with --key-env)")
+	p.IntSliceVar(&f.okStatus, "ok-status", nil,
+		"statuses of answers that are as good as 2xx, such as 404 "+
+			"where nothing found is a result: the request is done")
 	p.IntSliceVar(&f.nonceStatus, "nonce-status", nil, "statuses for a {nonce} that did not rise, in addition to known texts. Such a request goes again with a new nonce")
 	p.StringVar(&f.provider, "provider", "", "provider whose forms of refusals are known, such as refusals with status 200 (default: by host, by --preset, or by the answers); see paceline explain --providers")
 	p.StringVar(&f.success, "success", "", "jq expression on the JSON of an answer, such as '.status == \"OK\"'. If it is not true, an answer 2xx is a failed attempt")
@@ -463,6 +468,13 @@ func (f *runFlags) readings(c *run.Config) (err error) {
 			return fmt.Errorf("--ban-status %d, expected 400 to 599", s)
 		}
 	}
+	for _, s := range f.okStatus {
+		if s < 400 || s > 599 || s == http.StatusTooManyRequests || slices.Contains(f.banStatus, s) {
+			return fmt.Errorf("--ok-status %d, expected 400 to 599, but neither 429, which is a refusal, nor one of "+
+				"--ban-status", s)
+		}
+	}
+	c.OKStatus = f.okStatus
 	if what := templateOf(c, "nonce"); what != "" && f.backlog.store == "" && isStoreAddress(f.sharing.store.Address) {
 		return fmt.Errorf("%s with --share: several processes number the same keys, and their nonces cannot arrive in "+
 			"order; expected one process, without --share", what)

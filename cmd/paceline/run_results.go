@@ -81,7 +81,11 @@ func noSheet(out string) error {
 }
 
 // batches returns an error if one of the flags does not go with a batch for language models.
-func (f *resultFlags) batches() error {
+func (f *resultFlags) batches(okStatus []int) error {
+	if len(okStatus) > 0 {
+		return errors.New("--ok-status with a batch for language models: its results are done by a status 2xx alone; " +
+			"expected the command without it")
+	}
 	if f.outDir == "" {
 		return nil
 	}

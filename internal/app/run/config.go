@@ -92,6 +92,7 @@ type Config struct {
 	Redirects    int           // how many a request may follow; if zero, none
 	Backoff      pool.Backoff
 	BanStatus    []int // statuses of answers that ban a key
+	OKStatus     []int // statuses that are answers as asked for, beside 2xx
 	// SameErrors, if not zero, is how many first answers of the run show a wrong address. They are the same error
 	// 4xx, to requests that do not only read, and no request of the input was ever served. Then the others to
 	// this address become dead letters without a send. Not for a Backlog, nor with Every.

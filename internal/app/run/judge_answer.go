@@ -180,6 +180,10 @@ func (r *judge) judged(j *job, v *classify.Verdict) (ans pool.Answer) {
 	case r.c.nonces && ans.Result == limit.Failed && slices.Contains(r.c.NonceStatus, s):
 		ans.Misordered, ans.Invalid, ans.Denied, j.unsure = true, false, false, false
 		ans.Reason = said(ans.Reason, res.Body, r.secrets.Of(j.r))
+	case ans.Result == limit.Failed && !ans.Banned && slices.Contains(r.c.OKStatus, s):
+		ans = pool.Answer{Outcome: ans.Outcome, Reason: ans.Reason}
+		ans.Result, j.unsure = limit.Accepted, false
+		r.read(j, v, &ans)
 	default:
 		r.read(j, v, &ans)
 	}

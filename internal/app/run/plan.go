@@ -249,7 +249,9 @@ func (p *planning) add(q *format.Request, size int64) {
 	p.plan.Output += e.MaxOutput
 	expected := int64(0)
 	if p.answers > 0 {
-		expected = min(p.output/int64(p.answers), e.MaxOutput)
+		if expected = min(p.output/int64(p.answers), e.MaxOutput); p.tally.WasCut(q.Hash) { // it wants more than it got
+			expected = e.MaxOutput
+		}
 		p.expected += expected
 	}
 	if q.Unbounded {

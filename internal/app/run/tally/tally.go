@@ -293,6 +293,13 @@ func (t *Tally) WasRefused(id string) bool {
 	return is.has(inDead) && is.class() == format.DeadRefused
 }
 
+// WasCut reports whether an earlier run had an answer to a request that was cut at the bound of its output.
+// Only before Send.
+func (t *Tally) WasCut(h format.Hash) bool {
+	is := t.ledger[h]
+	return is.has(inOut) && is.askedFor(1<<format.DeadLength)
+}
+
 // IsAgain is again, for callers that do not hold the lock.
 func (t *Tally) IsAgain(id string) bool {
 	t.Mu.Lock()
@@ -529,7 +536,7 @@ func (t *Tally) Sent(group, key int, res *sending.Response, result limit.Result,
 	if refused = result == limit.Limited || res.Status == http.StatusTooManyRequests; refused {
 		t.Totals.Rejected++
 		t.Figures.keys[key].Rejected++
-	} else if res.Status/100 == 4 {
+	} else if res.Status/100 == 4 && result != limit.Accepted {
 		t.Totals.ClientError++
 	}
 	return refused
