@@ -10,37 +10,22 @@ func Route(method, path string) string {
 	if method == "" {
 		method = "GET"
 	}
-	plain := true
-	for start := 0; start < len(path); {
-		segment := path[start:]
-		if i := strings.IndexByte(segment, '/'); i >= 0 {
-			segment = segment[:i]
-		}
-		plain = plain && !identifies(segment)
-		start += len(segment) + 1
-	}
-	if plain {
-		return method + " " + path
-	}
-	b := make([]byte, 0, len(method)+1+len(path))
-	b = append(append(b, method...), ' ')
-	for start := 0; start < len(path); {
-		segment := path[start:]
-		i := strings.IndexByte(segment, '/')
-		if i >= 0 {
-			segment = segment[:i]
-		}
+	var b strings.Builder
+	b.Grow(len(method) + 1 + len(path))
+	b.WriteString(method)
+	b.WriteByte(' ')
+	for more := true; more; {
+		var segment string
+		segment, path, more = strings.Cut(path, "/")
 		if identifies(segment) {
-			b = append(b, '*')
-		} else {
-			b = append(b, segment...)
+			segment = "*"
 		}
-		if i >= 0 {
-			b = append(b, '/')
+		b.WriteString(segment)
+		if more {
+			b.WriteByte('/')
 		}
-		start += len(segment) + 1
 	}
-	return string(b)
+	return b.String()
 }
 
 // identifies reports whether a piece of a path looks like an object's identifier.
