@@ -455,8 +455,8 @@ func TestSilentUnknownStaysAway(t *testing.T) {
 	}
 }
 
-// A refusal within a quarter of a plateau comes soon: each such one in a row slows by more. A time without requests does not
-// count, and neither does any of that before the pace is measured.
+// A refusal within a quarter of a plateau comes soon: each such one in a row slows by more. A time without requests
+// does not count, and neither does any of that before the pace is measured.
 func TestSilentUnknownRefusedSoon(t *testing.T) {
 	const idle = 10 * time.Second
 	soon := time.Duration(plateau * soonPart * float64(time.Second))

@@ -44,7 +44,8 @@ func Forecasts(l Limiter) bool {
 }
 
 // NotBefore calls l if it is a Forecaster. Of an All, Varying or Named it is the latest of the
-// parts. Otherwise it returns the instant of Ready, as if nothing were ahead. In place of AfterSettle it returns now, since an answer may come at once.
+// parts. Otherwise it returns the instant of Ready, as if nothing were ahead. In place of AfterSettle it returns now,
+// since an answer may come at once.
 func NotBefore(l Limiter, now mono.Time, n int, ahead, cost Cost) mono.Time {
 	if f, ok := l.(Forecaster); ok {
 		return f.NotBefore(now, n, ahead, cost)

@@ -114,8 +114,8 @@ func TestPlusAndLess(t *testing.T) {
 	}
 }
 
-// A request that was answered has arrived by now, or a lead after its send. What may still be on its way arrives by its own
-// bound and the learned lead: it proves nothing of an answer's way back.
+// A request that was answered has arrived by now, or a lead after its send. What may still be on its way arrives by
+// its own bound and the learned lead: it proves nothing of an answer's way back.
 func TestBoundOfAnArrival(t *testing.T) {
 	l := lead{rho: 30, goal: 50}
 	for _, c := range []struct {

@@ -124,8 +124,8 @@ func (c *call) refusal(err error) error {
 	return e
 }
 
-// opened reports whether a request that never fits was refused by a limit that was shut then, and is open again. It does so
-// a few times for a call: what else refuses it must not be asked for ever.
+// opened reports whether a request that never fits was refused by a limit that was shut then, and is open again. It
+// does so a few times for a call: what else refuses it must not be asked for ever.
 func (c *call) opened(n *node) bool {
 	if _, _, tooLarge := n.most(*c.asksOf(n)); tooLarge || c.openings >= mostOpenings {
 		return false

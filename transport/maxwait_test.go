@@ -142,7 +142,8 @@ func TestMaxWaitEnds(t *testing.T) {
 }
 
 // Windows begin when answers come, so a line for several keys is slower than their limits. It is foreseen by the latest
-// answers, and requests that cannot go in time fail at once. Before the first answer some wait in vain, until that shows.
+// answers, and requests that cannot go in time fail at once. Before the first answer some wait in vain, until that
+// shows.
 func TestMaxWaitForeseesAnswers(t *testing.T) {
 	waited := regexp.MustCompile(`, or 2 other keys: after [12][^ ]* s in line its turn comes in `)
 	for _, c := range []struct {
@@ -249,7 +250,8 @@ func TestMaxWaitOfWhatIsSentAgain(t *testing.T) {
 	}
 }
 
-// A limit that is shut while requests wait, and open again before they notice, holds none of them up: each goes in its turn.
+// A limit that is shut while requests wait, and open again before they notice, holds none of them up: each goes in its
+// turn.
 func TestShutAndOpenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := mustNew(t, transport.Config{Base: newKeyed(), Keys: keys(t, 2, "a", "b")})

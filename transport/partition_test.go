@@ -370,7 +370,8 @@ func TestScopesOfRequests(t *testing.T) {
 	}
 }
 
-// The credential in a body is that of the whole body, of which 64 KiB are read at most. A body that cannot be had has none.
+// The credential in a body is that of the whole body, of which 64 KiB are read at most. A body that cannot be had has
+// none.
 func TestCredentialInABody(t *testing.T) {
 	const most = 64 << 10
 	filled := func(n int) string { return "api_key=a&n=" + strings.Repeat("x", n-len("api_key=a&n=")) }

@@ -106,8 +106,8 @@ func (s *storm) giveUp(dead *exec.Cmd) {
 	}
 }
 
-// judge checks the promises: each request has one result, those that arrived twice are named, and nothing was refused. It
-// returns how many arrived twice, and how many are named.
+// judge checks the promises: each request has one result, those that arrived twice are named, and nothing was refused.
+// It returns how many arrived twice, and how many are named.
 func (s *storm) judge() (twice, named int) {
 	s.t.Helper()
 	var out, errs strings.Builder
@@ -408,7 +408,8 @@ func storms(t *testing.T, s *storm, crash func()) {
 	t.Logf("%d kills, %d stops, %d crashes: %d arrived twice, %d are named, %.0f/s", kills, stops, crashes, twice, named, s.server.rate())
 }
 
-// The long form: some answers fail, and some are cut off, while workers are killed. Attempts are counted over all workers.
+// The long form: some answers fail, and some are cut off, while workers are killed. Attempts are counted over all
+// workers.
 func TestBacklogRetries(t *testing.T) {
 	need.LongOnly(t, "a dead worker is given up after 15 s")
 	s := newStorm(t, "", 20_000, 200)
@@ -455,7 +456,8 @@ func TestBacklogRetries(t *testing.T) {
 }
 
 // Ten workers without a fault send as much as ten runs with the same shared limit and no backlog, until what is left is
-// held by some of them alone. That end costs half a second, however long the backlog is. The figures are those of decision 85.
+// held by some of them alone. That end costs half a second, however long the backlog is. The figures are those of
+// decision 85.
 func TestBacklogRate(t *testing.T) {
 	need.LongOnly(t, "it measures the machine")
 	const limit, n, each = 200, 10_000, 10

@@ -152,8 +152,8 @@ func TestRunCutAnswersAndSuccess(t *testing.T) {
 	}
 }
 
-// --retry-dead=unselected asks again for the answers on which --select failed, and for no other. An answer that was cut, too,
-// also goes with --retry-dead=length.
+// --retry-dead=unselected asks again for the answers on which --select failed, and for no other. An answer that was
+// cut, too, also goes with --retry-dead=length.
 func TestRunAnswersOnWhichSelectFailed(t *testing.T) {
 	t.Parallel()
 	asked, mended := atomic.Int32{}, atomic.Bool{}

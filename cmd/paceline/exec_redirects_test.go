@@ -11,8 +11,8 @@ import (
 	"github.com/paceline-go/paceline/internal/testkit/race"
 )
 
-// Programs follow redirects to another path and to another named server. Each hop counts there, and neither strict server refuses
-// one.
+// Programs follow redirects to another path and to another named server. Each hop counts there, and neither strict
+// server refuses one.
 func TestExecRedirects(t *testing.T) {
 	t.Parallel()
 	race.Without(t)

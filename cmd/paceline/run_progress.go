@@ -212,8 +212,8 @@ func waitText(p *run.Progress) string {
 	return text
 }
 
-// rates writes how many requests end and, if a limit binds, how many it allows in the long run, by the second, minute or
-// hour. A window that began full may be ahead of that for a while: no more than the limit lasts.
+// rates writes how many requests end and, if a limit binds, how many it allows in the long run, by the second, minute
+// or hour. A window that began full may be ahead of that for a while: no more than the limit lasts.
 func rates(rate, allowed float64) (text, of string) {
 	each, unit := 1.0, "/s"
 	switch slow := cmp.Or(allowed, rate); {

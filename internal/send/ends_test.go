@@ -171,7 +171,8 @@ func TestExpireInTheBody(t *testing.T) {
 	}
 }
 
-// asking is a context that does something when net/http first asks it for anything, which is before net/http knows of the request.
+// asking is a context that does something when net/http first asks it for anything, which is before net/http knows of
+// the request.
 type asking struct {
 	context.Context
 	first func()

@@ -105,8 +105,8 @@ func base(k kind, nodes int, seed uint64) nodesim.Config {
 		Demand: 1000, Length: 60 * time.Second}
 }
 
-// TestAims measures what the aims of package share are stated in: how much of what one process reaches on the same path n reach together,
-// how evenly, and with how many turns.
+// TestAims measures what the aims of package share are stated in: how much of what one process reaches on the same
+// path n reach together, how evenly, and with how many turns.
 func TestAims(t *testing.T) {
 	counts := []int{8}
 	if long {

@@ -27,7 +27,8 @@ func TestOnlyOneWants(t *testing.T) {
 	}
 }
 
-// Where there is more than enough, a permit is there when it is asked for, and the store is asked at most four times a second and node.
+// Where there is more than enough, a permit is there when it is asked for, and the store is asked at most four times a
+// second and node.
 func TestLightLoad(t *testing.T) {
 	c := base(rolling(1000, time.Second), 8, 1)
 	c.Demand, c.Rate, c.Warm, c.Length = 0, 2, 20*time.Second, 120*time.Second
@@ -40,8 +41,9 @@ func TestLightLoad(t *testing.T) {
 	}
 }
 
-// A newcomer beside others who take all has its first permit within half a second, however many were killed just before, of which others keep
-// what they held, and however far those who send a lot look ahead. Those that come while a new store is quiet are not meant.
+// A newcomer beside others who take all has its first permit within half a second, however many were killed just
+// before, of which others keep what they held, and however far those who send a lot look ahead. Those that come while
+// a new store is quiet are not meant.
 func TestNewcomer(t *testing.T) {
 	const most = time.Second / 2
 	// 9, 74 and 75 found newcomers for whom nothing was free before their next turn.
@@ -71,8 +73,9 @@ func TestNewcomer(t *testing.T) {
 	}
 }
 
-// Where eight others send all of a window in one burst, as where the path is quick, a newcomer has its first permit within half a second all the
-// same: they keep one free until the next will be free soon. Of 30,000 tokens a minute that holds for requests that are not much larger than most.
+// Where eight others send all of a window in one burst, as where the path is quick, a newcomer has its first permit
+// within half a second all the same: they keep one free until the next will be free soon. Of 30,000 tokens a minute
+// that holds for requests that are not much larger than most.
 func TestNewcomerBetweenBursts(t *testing.T) {
 	few := need.Fewer(3, 8)
 	if long {
@@ -127,8 +130,8 @@ func TestNewcomerBetweenBursts(t *testing.T) {
 	}
 }
 
-// What is kept free for newcomers costs nothing in the long run, or is not kept: where all is free again in half a second, where even requests are far
-// apart, where requests take long to count, and where some cost much of the limit.
+// What is kept free for newcomers costs nothing in the long run, or is not kept: where all is free again in half a
+// second, where even requests are far apart, where requests take long to count, and where some cost much of the limit.
 func TestKeptFree(t *testing.T) {
 	away := func(least time.Duration) func(*rand.Rand) time.Duration {
 		return func(rng *rand.Rand) time.Duration { return least + time.Duration(rng.Int64N(int64(least))) }
@@ -188,7 +191,8 @@ func TestFewForLight(t *testing.T) {
 	}
 }
 
-// Where some requests cost most of the limit, who holds a part of what such a one needs, and never is least, gets the rest: all go on.
+// Where some requests cost most of the limit, who holds a part of what such a one needs, and never is least, gets the
+// rest: all go on.
 func TestLargeHeads(t *testing.T) {
 	for _, k := range []kind{rolling(50, time.Second), bucket(50, 50, time.Second)} {
 		for seed := range uint64(6) {

@@ -39,7 +39,8 @@ func open(t *testing.T, wide int, sources ...observe.Source) (*browser.Page, *da
 	return b, p
 }
 
-// show serves a page, with the name of its first source as a line beside it, and has the browser open it. Until done the browser must not complain, nor ask for anything elsewhere.
+// show serves a page, with the name of its first source as a line beside it, and has the browser open it. Until done
+// the browser must not complain, nor ask for anything elsewhere.
 func show(t *testing.T, b *browser.Page, sources ...observe.Source) (p *dashboard.Page, done func()) {
 	t.Helper()
 	beside := func() []string {
@@ -202,7 +203,8 @@ func within(n int64, d time.Duration) (upto []int64) {
 	return upto
 }
 
-// The server goes away and comes back at the same address: the page says that it is old, then goes on, with what it knew.
+// The server goes away and comes back at the same address: the page says that it is old, then goes on, with what it
+// knew.
 func TestPageSurvivesARestart(t *testing.T) {
 	need.NotShort(t, "what the page does without its server changes with the page alone")
 	b := browser.Open(t, 1000, 1000)
@@ -328,7 +330,8 @@ func TestAllClients(t *testing.T) {
 
 var update = flag.Bool("update", false, "make docs/img/page.png anew")
 
-// In every size and scheme nothing is wider than the page, and all text can be read: contrast 4.5, as WCAG 2.2 AA has it.
+// In every size and scheme nothing is wider than the page, and all text can be read: contrast 4.5, as WCAG 2.2 AA has
+// it.
 func TestLooks(t *testing.T) {
 	need.NotShort(t, "looks change with the page alone")
 	shots := os.Getenv("PACELINE_SHOTS") // a folder for pictures to look at
@@ -421,7 +424,8 @@ func shrink(t *testing.T, file string, high int) {
 	}
 }
 
-// looks measures the page: how much wider it is than its window, and which texts have too little contrast or do not fit.
+// looks measures the page: how much wider it is than its window, and which texts have too little contrast or do not
+// fit.
 const looks = `(() => {
 	const light = c => { const [r, g, b] = c.match(/[\d.]+/g).map(Number).map(v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b };
 	const ground = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (!/, 0\)$/.test(c)) return c } return "rgb(255, 255, 255)" };

@@ -328,7 +328,8 @@ func (d own) Read(_ time.Time, r provider.Response) (o provider.Observation) {
 	return o
 }
 
-// A configured dialect is asked about every answer, also where no header looks like a limit's; with the body, if it wants it.
+// A configured dialect is asked about every answer, also where no header looks like a limit's; with the body, if it
+// wants it.
 func TestConfiguredDialectIsAsked(t *testing.T) {
 	asked := 0
 	p := classify.Policy{Dialect: own{asked: &asked}}
@@ -438,7 +439,8 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-// TestGolden writes down what becomes of every answer of quota's corpus: scope, result, pause, and whether it goes again.
+// TestGolden writes down what becomes of every answer of quota's corpus: scope, result, pause, and whether it goes
+// again.
 func TestGolden(t *testing.T) {
 	var b strings.Builder
 	for _, name := range provider.Names() {
@@ -657,8 +659,8 @@ func TestOfResource(t *testing.T) {
 	}
 }
 
-// An answer that was served in part counts, and pauses for as long as the server asks, or a second. The rest is sent again if
-// that does no harm and somebody may wait that long.
+// An answer that was served in part counts, and pauses for as long as the server asks, or a second. The rest is sent
+// again if that does no harm and somebody may wait that long.
 func TestPartly(t *testing.T) {
 	said := provider.Observation{Partly: true, Refusal: provider.RateLimited, RetryAfter: time.Minute}
 	with := func(change func(o *provider.Observation)) provider.Observation { o := said; change(&o); return o }
@@ -693,8 +695,8 @@ func TestPartly(t *testing.T) {
 	}
 }
 
-// A wait of more than an hour is sure if a window as long is stated or documented. One of an hour needs no proof, and is not
-// sure by that. The dialect may vouch for any.
+// A wait of more than an hour is sure if a window as long is stated or documented. One of an hour needs no proof, and
+// is not sure by that. The dialect may vouch for any.
 func TestSure(t *testing.T) {
 	window := func(d time.Duration, of provider.Source) []provider.Policy {
 		return []provider.Policy{{Unit: provider.Requests, Window: d, WindowSource: of}}

@@ -160,8 +160,8 @@ func TestPresetsHold(t *testing.T) {
 	}
 }
 
-// cells are the conditions of all presets, or one of each if they are to be few. Of the large presets ./check has a third,
-// another one each day.
+// cells are the conditions of all presets, or one of each if they are to be few. Of the large presets ./check has a
+// third, another one each day.
 func cells(day int, few bool) (all []cell) {
 	rng, larges := rand.New(rand.NewPCG(uint64(day), 74)), 0
 	for _, info := range service.All() {

@@ -16,7 +16,8 @@ var (
 	fileName    = regexp.MustCompile(`\.(go|md|js|txt)$`)
 )
 
-// Each file and folder that ARCHITECTURE.md names is there. A name without a folder is in the folder of the name before it on its line.
+// Each file and folder that ARCHITECTURE.md names is there. A name without a folder is in the folder of the name
+// before it on its line.
 func TestArchitecture(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 // begins are calls after which something runs beside the caller.
 var begins = regexp.MustCompile(`^(Go|Parallel|RunParallel|AfterFunc|NewServer|NewTLSServer|NewUnstartedServer|Serve|ListenAndServe)$`)
 
-// The packages that check calls sequential start nothing that runs beside a test: not in their code, not in their tests,
-// and not in what these import of this module. So the race detector would find nothing there.
+// The packages that check calls sequential start nothing that runs beside a test: not in their code, not in their
+// tests, and not in what these import of this module. So the race detector would find nothing there.
 func TestSequential(t *testing.T) {
 	folders := listedBy(t, "sequential")
 	list := exec.Command("go", append([]string{"list", "-test", "-deps", "-f",

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// A go that notes the packages which vet and staticcheck are asked about, and what tests print. There is nothing to tidy
-// here, and staticcheck finds nothing.
+// A go that notes the packages which vet and staticcheck are asked about, and what tests print. There is nothing to
+// tidy here, and staticcheck finds nothing.
 const noting = `#!/bin/sh
 case "$1 $2 $3" in
 "mod tidy "*) ;;
@@ -157,9 +157,9 @@ func TestLooksAtWhatChanged(t *testing.T) {
 	}
 }
 
-// A clone does not test again what another one has tested as it is: it links a test that is built of the same files, and
-// Go knows the result. That holds for a test with files, too. They are where ./check has all files of tests, in memory if
-// it can: the folder of what is compiled is another one.
+// A clone does not test again what another one has tested as it is: it links a test that is built of the same files,
+// and Go knows the result. That holds for a test with files, too. They are where ./check has all files of tests, in
+// memory if it can: the folder of what is compiled is another one.
 func TestClonesShareResults(t *testing.T) {
 	value := time.Now().UnixNano() // nobody has tested this
 	tested := func() string {

@@ -59,8 +59,8 @@ func passedOn(t *testing.T, o *Owner) *os.File {
 	return os.NewFile(uintptr(fd), "lock")
 }
 
-// A process that keeps a lock writes its own number into it, and gives it up alone: for those that still have the file open,
-// too. What fails is told, and nil is no lock.
+// A process that keeps a lock writes its own number into it, and gives it up alone: for those that still have the file
+// open, too. What fails is told, and nil is no lock.
 func TestOwnerKeepsAndGivesUp(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	lender, err := Own(path)

@@ -104,8 +104,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// A run that sends by a proxy of this user is not beside it, and the proxy counts its requests: neither counts or warns of
-// the other. Another proxy is beside both.
+// A run that sends by a proxy of this user is not beside it, and the proxy counts its requests: neither counts or
+// warns of the other. Another proxy is beside both.
 func TestNotesOfAForwardProxy(t *testing.T) {
 	folder, now := filepath.Join(t.TempDir(), "recent"), time.Now()
 	begin := func(forward, through string) *journal.Note {

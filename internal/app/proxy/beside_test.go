@@ -108,8 +108,9 @@ func TestLately(t *testing.T) {
 	}
 }
 
-// What another proxy of the user sent with a client's key a moment ago counts, whether that proxy has ended or not: for a
-// proxy that begins, and for one that meets the key. Nobody is warned of one that has ended, or only waits for programs.
+// What another proxy of the user sent with a client's key a moment ago counts, whether that proxy has ended or not:
+// for a proxy that begins, and for one that meets the key. Nobody is warned of one that has ended, or only waits for
+// programs.
 func TestBesideAnother(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends, idle bool

@@ -12,8 +12,8 @@ import (
 	"github.com/paceline-go/paceline/tokens"
 )
 
-// Of each setting the least and the greatest valid value are valid, and the value beyond is named. clientele_test.go has
-// settings with one way to be wrong.
+// Of each setting the least and the greatest valid value are valid, and the value beyond is named. clientele_test.go
+// has settings with one way to be wrong.
 func TestBoundsOfSettings(t *testing.T) {
 	type change = func(c *Config)
 	url := func(s string) change { return func(c *Config) { c.Upstreams[0].To = mustURL(t, s) } }

@@ -271,7 +271,8 @@ func changesUnderLoad(t *testing.T, seed uint64, f *keyedFile) {
 	}
 }
 
-// A key that is away keeps its limits at the target that it was of, or at the upstream. The configuration stays as it is.
+// A key that is away keeps its limits at the target that it was of, or at the upstream. The configuration stays as it
+// is.
 func TestLimitsOfKeysThatAreAway(t *testing.T) {
 	key := func(name string) Key { return Key{Name: name, Secret: Secret("secret of " + name)} }
 	away := func(target, name string) heldKey {

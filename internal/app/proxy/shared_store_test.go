@@ -171,8 +171,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// Limits that are new in the store send nothing for 7 s and a window, unless it was stated that they are new. Those of a
-// client's own key are not known when the proxy begins.
+// Limits that are new in the store send nothing for 7 s and a window, unless it was stated that they are new. Those of
+// a client's own key are not known when the proxy begins.
 func TestSharedNew(t *testing.T) {
 	const quiet = 17 * time.Second
 	for _, c := range []struct {

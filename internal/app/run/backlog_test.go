@@ -224,8 +224,8 @@ func TestBacklogAttemptsAreUsedUp(t *testing.T) {
 	}
 }
 
-// A request to a model that has limits of its own elsewhere, and not here, goes back. If no more models can have them, it
-// is a dead letter.
+// A request to a model that has limits of its own elsewhere, and not here, goes back. If no more models can have them,
+// it is a dead letter.
 func TestBacklogLacksAModel(t *testing.T) {
 	for n, c := range map[int]struct {
 		class string
@@ -308,8 +308,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// endless is a Backlog of n requests that keeps nothing. At each ten-thousandth it waits until all before it have ended,
-// and takes the size of the heap.
+// endless is a Backlog of n requests that keeps nothing. At each ten-thousandth it waits until all before it have
+// ended, and takes the size of the heap.
 type endless struct {
 	n, next int
 	sizes   []uint64

@@ -121,8 +121,8 @@ func TestAskedWaits(t *testing.T) {
 	}
 }
 
-// What another run of the same user sent a moment ago counts, if it had the same key and the same server, whichever files
-// it had. A store counts for itself, and so does a run without a limit. A run that is still there is named.
+// What another run of the same user sent a moment ago counts, if it had the same key and the same server, whichever
+// files it had. A store counts for itself, and so does a run without a limit. A run that is still there is named.
 func TestRecent(t *testing.T) {
 	const window = 20 * time.Second
 	bearer := func(url, key string) string {
@@ -187,8 +187,8 @@ func TestRecent(t *testing.T) {
 	}
 }
 
-// Answers that came another way are judged and written as those of a run. Only an answer that ends its request is, once.
-// A run with the same files sends the others alone, at once: nothing was sent by the limits.
+// Answers that came another way are judged and written as those of a run. Only an answer that ends its request is,
+// once. A run with the same files sends the others alone, at once: nothing was sent by the limits.
 func TestOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, url, came := clockedBench(t, func(int, http.ResponseWriter) {})

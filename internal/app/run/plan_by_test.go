@@ -55,8 +55,8 @@ func TestPlanBy(t *testing.T) {
 	}
 }
 
-// Requests of a resource need what its limit asks for. Where they count in it alone, the others are as many as before; where
-// they count in the limits of the key, too, those that do not fit are taken off.
+// Requests of a resource need what its limit asks for. Where they count in it alone, the others are as many as before;
+// where they count in the limits of the key, too, those that do not fit are taken off.
 func TestPlanByOfResources(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -196,8 +196,8 @@ func (s *gauge) progress() Progress {
 	return p
 }
 
-// windows returns how long the limits with windows need for the rest. Their limiters belong to the pools, and the rest to
-// the tally, so one is asked after the other.
+// windows returns how long the limits with windows need for the rest. Their limiters belong to the pools, and the rest
+// to the tally, so one is asked after the other.
 func (s *gauge) windows(of [][]serving, inFlight int) (longest time.Duration) {
 	rest := make([][]float64, len(s.groups))
 	s.tally.Mu.Lock()

@@ -12,8 +12,9 @@ import (
 	"github.com/paceline-go/paceline/limit/mono"
 )
 
-// A limit of requests is written as people write it. Of a node that wants more the part is written, by its weight and its least part among those
-// that want more. A limit that nobody used says so, as does a second in which nothing is granted.
+// A limit of requests is written as people write it. Of a node that wants more the part is written, by its weight and
+// its least part among those that want more. A limit that nobody used says so, as does a second in which nothing is
+// granted.
 func TestSeenInWords(t *testing.T) {
 	at := mono.Time(time.Hour)
 	entry := func(name string, want int64, weight, least uint64) node.Entry {

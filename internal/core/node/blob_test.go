@@ -169,7 +169,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A reading at either bound is possible. Beyond, the time is the earliest possible, and how far it may be behind is told.
+// A reading at either bound is possible. Beyond, the time is the earliest possible, and how far it may be behind is
+// told.
 func TestReadingAtTheBounds(t *testing.T) {
 	const began, read = 1000 * ms, 1010 * ms
 	b := bounds{known: true, at: began, lo: 5 * time.Second, hi: 6 * time.Second}

@@ -146,9 +146,9 @@ func TestSlotAtTheHorizon(t *testing.T) {
 	}
 }
 
-// Beside a node that presses, a cost stays free for newcomers of each part of a limit where one is free soon all the same:
-// even requests are no more than a poll apart, and a window takes longer than two. Dear costs stay free only if all are
-// alike, or a small part of the limit.
+// Beside a node that presses, a cost stays free for newcomers of each part of a limit where one is free soon all the
+// same: even requests are no more than a poll apart, and a window takes longer than two. Dear costs stay free only if
+// all are alike, or a small part of the limit.
 func TestSpares(t *testing.T) {
 	const horizon, trip = 300 * time.Millisecond, 40 * time.Millisecond
 	for _, c := range []struct {
@@ -280,8 +280,8 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// The time from one turn to the next is Poll, and more where each turn is worth many requests or all nodes would keep the
-// store busy for more than half of the time. It is a third of TTL at most, and half of it for very many nodes.
+// The time from one turn to the next is Poll, and more where each turn is worth many requests or all nodes would keep
+// the store busy for more than half of the time. It is a third of TTL at most, and half of it for very many nodes.
 func TestPoll(t *testing.T) {
 	const quick = 10 * time.Millisecond
 	for _, c := range []struct {
@@ -332,8 +332,9 @@ func TestUnstick(t *testing.T) {
 	}
 }
 
-// A node is granted as many as it may hold, beside what it holds: its head counts as that, and all others as the mean. A
-// newcomer has half of what is left for newcomers. Units that no request uses, or that are not limited, bound nothing.
+// A node is granted as many as it may hold, beside what it holds: its head counts as that, and all others as the mean.
+// A newcomer has half of what is left for newcomers. Units that no request uses, or that are not limited, bound
+// nothing.
 func TestRoom(t *testing.T) {
 	const want = 50
 	costs := func(requests, tokens int64) limit.Cost {
@@ -374,7 +375,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A node wants what its grants do not cover, and one more if they do not cover its head. Costs of nothing cover nothing.
+// A node wants what its grants do not cover, and one more if they do not cover its head. Costs of nothing cover
+// nothing.
 func TestWants(t *testing.T) {
 	for _, c := range []struct {
 		name          string

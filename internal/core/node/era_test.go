@@ -80,8 +80,8 @@ func TestSightAgrees(t *testing.T) {
 	}
 }
 
-// The nodes of a book have ended, and the store's clock can be set. A newcomer waits for as long as they would be awaited,
-// and begins an era then.
+// The nodes of a book have ended, and the store's clock can be set. A newcomer waits for as long as they would be
+// awaited, and begins an era then.
 func TestNewcomerBesideNodesThatHaveEnded(t *testing.T) {
 	s := &shelf{incarnation: "one"}
 	_, _, p := two(t, s)

@@ -32,7 +32,8 @@ func TestTakeWhatHolds(t *testing.T) {
 	}
 }
 
-// Requests yield that are wanted and leave something free, be it a thousandth. A book yields by what its nodes leave free.
+// Requests yield that are wanted and leave something free, be it a thousandth. A book yields by what its nodes leave
+// free.
 func TestWhoYields(t *testing.T) {
 	for _, c := range []struct {
 		e           Entry
@@ -60,7 +61,8 @@ func TestWhoYields(t *testing.T) {
 	}
 }
 
-// A request that yields leaves its part of the limit free, to the last request. What others hold unsent is in that part.
+// A request that yields leaves its part of the limit free, to the last request. What others hold unsent is in that
+// part.
 func TestReadyOfWhatYields(t *testing.T) {
 	for _, c := range []struct {
 		used, theirs int64

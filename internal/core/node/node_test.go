@@ -79,8 +79,9 @@ func TestReadyByGrants(t *testing.T) {
 	}
 }
 
-// A node knows what its driver last asked for, how many wait, and which part they leave free. Of several parts the smallest
-// counts until the next turn. The latest part above 0 is kept in mind, since requests in flight still leave it free.
+// A node knows what its driver last asked for, how many wait, and which part they leave free. Of several parts the
+// smallest counts until the next turn. The latest part above 0 is kept in mind, since requests in flight still leave
+// it free.
 func TestDemandOfADriver(t *testing.T) {
 	for _, c := range []struct {
 		name            string

@@ -277,8 +277,8 @@ func TestGrantedFromTheEndOfAQuietTime(t *testing.T) {
 	}
 }
 
-// What others were granted and reported since the last known turn is what is free, and no more than the strictest part of
-// a limit lets through in that time: what it allows at once, and its rate.
+// What others were granted and reported since the last known turn is what is free, and no more than the strictest part
+// of a limit lets through in that time: what it allows at once, and its rate.
 func TestToldMost(t *testing.T) {
 	const now = 60_000 * ms
 	hourly := func() limit.Limiter { return limit.MustRolling(1000, time.Hour) }

@@ -298,8 +298,8 @@ func TestQuietLifeIsJoined(t *testing.T) {
 	}
 }
 
-// A book is older than what a node knows by its life or its turn, and strays if its life does not follow that which the node
-// knows. A node that knows no life knows nothing of either.
+// A book is older than what a node knows by its life or its turn, and strays if its life does not follow that which
+// the node knows. A node that knows no life knows nothing of either.
 func TestLivesOfBooks(t *testing.T) {
 	for _, c := range []struct {
 		book           Book

@@ -66,8 +66,8 @@ func TestWhatAShareIs(t *testing.T) {
 	}
 }
 
-// A lane knows whether it is asked for the same cost as before, so that its ways need not be asked again. A ticket whose cost
-// depends on the way is never the same, and neither is the one after it.
+// A lane knows whether it is asked for the same cost as before, so that its ways need not be asked again. A ticket
+// whose cost depends on the way is never the same, and neither is the one after it.
 func TestAsksForTheSame(t *testing.T) {
 	plain := func(requests, tokens int64) *Ticket {
 		t := &Ticket{}

@@ -394,8 +394,8 @@ func (g *Stack) NotBefore(now mono.Time, n int, ahead, cost limit.Cost) mono.Tim
 	return max(t, g.pause.notBefore(now), g.rests)
 }
 
-// Explain is limit.Explain with five more names: "pause" is a pause, "rest" one by Rest, and "hint" what answers say is left.
-// "trial" is the answer to the first request, and "beginning" a slow beginning.
+// Explain is limit.Explain with five more names: "pause" is a pause, "rest" one by Rest, and "hint" what answers say
+// is left. "trial" is the answer to the first request, and "beginning" a slow beginning.
 func (g *Stack) Explain(now mono.Time, cost limit.Cost) (mono.Time, limit.Rule) {
 	now = max(now, g.last)
 	at, rule := g.Ready(now, cost), limit.Rule{Name: "limit"}

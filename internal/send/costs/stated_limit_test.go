@@ -10,8 +10,9 @@ import (
 	"github.com/paceline-go/paceline/provider/classify"
 )
 
-// A configured limit is named if the server states less in the same unit, in a window that is not longer. Of several the
-// strictest counts. What is only documented, or without a window, says nothing, and the limit of a route is not the key's.
+// A configured limit is named if the server states less in the same unit, in a window that is not longer. Of several
+// the strictest counts. What is only documented, or without a window, says nothing, and the limit of a route is not
+// the key's.
 func TestHighest(t *testing.T) {
 	rule := func(n int64, per time.Duration) limit.Rule { return limit.Rule{Unit: limit.Requests, N: n, Per: per} }
 	key := func(all ...limit.Rule) []Configured { return []Configured{{provider.Key, all}} }
@@ -90,8 +91,8 @@ func TestSeenIsOpen(t *testing.T) {
 	}
 }
 
-// The use of a window is compared from its first answer on, once three have counted. Statements that are late, or of the
-// window before, teach nothing; one of a later window begins anew.
+// The use of a window is compared from its first answer on, once three have counted. Statements that are late, or of
+// the window before, teach nothing; one of a later window begins anew.
 func TestTakes(t *testing.T) {
 	end := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
 	at := func(used, counted, open, after int64, reset time.Time) point {

@@ -26,8 +26,8 @@ type asked struct {
 	said    classify.Verdict
 }
 
-// history sends requests of three routes with two keys to a server whose routes weigh something else than is charged, and
-// that states what is used of a minute, for the key or for the address. It returns all that is learned and said.
+// history sends requests of three routes with two keys to a server whose routes weigh something else than is charged,
+// and that states what is used of a minute, for the key or for the address. It returns all that is learned and said.
 func history(seed uint64, atOnce int, scope provider.Scope, charged bool) (said string) {
 	var n costs.Notices
 	var b strings.Builder
@@ -100,8 +100,8 @@ func history(seed uint64, atOnce int, scope provider.Scope, charged bool) (said 
 	return b.String()
 }
 
-// What is learned of a server that states its use, and said of it, is as before: requests one by one and many at once, with
-// limits of a key and of the address, with charges and without.
+// What is learned of a server that states its use, and said of it, is as before: requests one by one and many at once,
+// with limits of a key and of the address, with charges and without.
 func TestWhatIsSaidOfAUse(t *testing.T) {
 	var b strings.Builder
 	for _, atOnce := range []int{1, 2, 8} {
