@@ -199,7 +199,7 @@ func runLine(p *run.Progress) (l screen.Line) {
 }
 
 func bar(ended, total, cells int) string {
-	full := min(ended*cells/total, cells)
+	full := min(ended*cells/max(total, 1), cells)
 	return "[" + strings.Repeat("#", full) + strings.Repeat("-", cells-full) + "]"
 }
 

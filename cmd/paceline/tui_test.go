@@ -28,7 +28,7 @@ func busyView() *runView {
 	of := func(key string) observe.Whose { return observe.Whose{Key: key} }
 	v := &runView{title: "paceline run requests.jsonl", began: at.Add(-192 * time.Second), now: at, most: 64,
 		limits: []string{"20/s", "600/m"}, chosen: 1}
-	v.p = run.Progress{Totals: tally.Totals{Done: 12003, Dead: 3, Rejected: 2, Latency: &tally.LatencyMS{Mean: 51.8, P50: 50.1, P99: 120}},
+	v.p = run.Progress{Totals: tally.Totals{Input: 37000, Done: 12003, Dead: 3, Rejected: 2, Latency: &tally.LatencyMS{Mean: 51.8, P50: 50.1, P99: 120}},
 		Total: 37000, ToGo: 24994, InFlight: 5, Waiting: 1000, Lasting: 9.92, Allowed: 10, ETA: 2500 * time.Second,
 		Why: "limit 20/s of key KEY_A", WaitLeft: 12 * time.Second,
 		Lately: []tally.Failure{{What: "503", Attempts: 12, Open: 4, Example: "answered 503 Service Unavailable: \x1b[31mtry later"},
