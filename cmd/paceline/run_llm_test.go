@@ -306,7 +306,7 @@ time                  3m23s and the
 in flight             64 at first, and then as many as the limits and the answers need (--concurrency)
 
 note                  OpenAI has limits of each model, and so has the run: gpt-4o 3m23s (20000/m tokens binds), o1 0s
-note                  openai:tier1 has the limits of gpt-4o, tier 1, as published 2024-07. The run uses them for o1, too, which may be wrong: expected --rpm and --tpm with the limits of your account
+note                  openai:tier1 has the limits of gpt-4o, tier 1, as published 2024-07. The run uses them for o1, too, which may be wrong: --rpm and --tpm set the limits of your account
 `
 	if code != 0 || stderr != "" || squeezed(text) != squeezed(want) {
 		t.Errorf("%d %s\n%s\nwant\n%s", code, stderr, text, want)

@@ -45,7 +45,7 @@ func TestRunPrices(t *testing.T) {
 			"at most $0.39, by the prices of openai as of 20", " (paceline models)\n"}},
 		{"given", known, "--dry-run --price-input 0 --price-output 1", 0, []string{"at most 30,000 out, at most $0.0300\n", "  at most $0.0400\n"}},
 		{"unknown", known + chats("c", "gpt-9", 7) + chats("d", "ft:gpt-4o:org::id", 2), "--dry-run", 0, []string{
-			"no price is known of gpt-9, ft:gpt-4o:org::id: expected --price-input"}},
+			"no price is known of gpt-9, ft:gpt-4o:org::id: --price-input and --price-output"}},
 		{"sent", chats("a", "gpt-4o-2024-08-06", 3) + chats("b", "gpt-4.1", 2), "", 0, []string{
 			"model gpt-4o-2024-08-06: 3 done, 3 tokens in, ", "model gpt-4.1: 2 done, 2 tokens in, ", "; 5 tokens in, ", " by prices as of 20"}},
 		{"partly", chats("a", "gpt-4o", 1) + chats("b", "gpt-9", 1), "", 0, []string{" without gpt-9 by prices as of 20", "model gpt-9: 1 done, 1 tokens in, "}},
