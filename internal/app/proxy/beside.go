@@ -184,6 +184,7 @@ func (b *beside) idle(is bool) {
 	if b.note.Idle != is {
 		b.note.Idle = is
 		b.writeLocked()
+		b.looked.Store(0) // the next program hears of others at its first request
 	}
 }
 
