@@ -44,8 +44,10 @@ type Config struct {
 	// (limit.Bind). Several http.Clients can have one Transport. If nil, none.
 	Limiter limit.Limiter
 	// Limit makes the limiter of a partition at its first request, and again if the partition was
-	// frozen or forgotten. It is called for each scope in which the request counts. p.Scope is that scope,
-	// and only its fields are set. A nil result means no limit there. Each limiter must be new.
+	// frozen or forgotten. It is called for each scope in which the request counts: its key, its
+	// address, its host and others. p.Scope is that scope, and only its fields are set. A nil result
+	// means no limit there. With Keys, a limiter for other scopes than provider.Key bounds all keys
+	// together. Each limiter must be new.
 	// Limit is called under a lock and must not use the Transport. Requests of unknown model (see
 	// Partition) count together in the limit of the model "". If Limit is nil, there is none.
 	Limit func(p Partition) limit.Limiter
@@ -201,7 +203,8 @@ type Config struct {
 	// MaxWait is the longest that a request waits for its turns, before all its attempts together.
 	// Sending, and the pause after an answer, do not count; the wait for a host that is down does. A
 	// try to reach this host counts only by its pauses. A request whose foreseen turn is later
-	// fails before it waits. A request that has waited for so long fails then. The error is
+	// fails before it waits. The forecast knows how long answers take; where they take longer, a
+	// request in line fails as soon as its turn cannot come in time. The error is
 	// paceline.ErrDeadline in an *Error, which says when the request could go. A request that a
 	// server has refused then gets that answer. MaxWait is called once for each request. If it is
 	// nil or returns 0, only the context bounds the wait.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/paceline-go/paceline/internal/app/daemon"
@@ -79,13 +80,13 @@ func wrongOf(all []observe.Snapshot) (wrong []observe.LimitState) {
 
 // wrongLine says what fits in the place of a limit, and whose it is.
 func wrongLine(l *observe.LimitState) string {
-	whose := ""
+	var whose strings.Builder
 	for _, part := range [...][2]string{{"at", l.Server()}, {"key", l.Key}} {
 		if part[1] != "" {
-			whose += " " + part[0] + " " + part[1]
+			whose.WriteString(" " + part[0] + " " + part[1])
 		}
 	}
-	return fmt.Sprintf("limit %s%s: %s fit, as refusals showed", limitName(l, ""), whose, text.Thousands(l.Fits))
+	return fmt.Sprintf("limit %s%s: %s fit, as refusals showed", limitName(l, ""), whose.String(), text.Thousands(l.Fits))
 }
 
 // change implements steered.
