@@ -176,9 +176,9 @@ func runLine(p *run.Progress) (l screen.Line) {
 		add(rankFailed, screen.Red, "%d failed", failed)
 	}
 	if len(p.Down) > 0 {
-		text := "nothing arrives at " + text.Sanitize(p.Down[0])
+		text := text.Sanitize(p.Down[0])
 		if more := len(p.Down) - 1; more > 0 {
-			text += fmt.Sprintf(" (and at %d more)", more)
+			text += fmt.Sprintf(" (and %d hosts more)", more)
 		}
 		l = append(l, screen.Part{Rank: rankDown, Color: screen.Red, Forms: []string{text}, Least: 24})
 	}

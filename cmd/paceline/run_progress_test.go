@@ -24,7 +24,7 @@ func TestRunLine(t *testing.T) {
 	piped.Total, piped.ETA, piped.ToGo = 0, 0, 1002
 	down := of37000
 	down.Rejected, down.Dead, down.Why = 3, 1, "answers"
-	down.Down = []string{"api.a-very-long-name.example.com for 5s: connection refused", "b.test for 1s: i/o timeout"}
+	down.Down = []string{"nothing arrives at api.a-very-long-name.example.com for 5s: connection refused", "b.test for 1s: i/o timeout"}
 	rounds := piped
 	rounds.Rounds, rounds.Skipped, rounds.Age = 1206, 18, &tally.AgesMS{P50: 2941, P99: 6020.4}
 	resumed := of37000
@@ -148,7 +148,7 @@ func TestReasonsAfterAChangeOfALimit(t *testing.T) {
 func TestRunLineFitsEveryWidth(t *testing.T) {
 	t.Parallel()
 	long := run.Progress{Totals: tally.Totals{Input: 9876548, Done: 1234567, Rejected: 12345, Dead: 999, SkippedDone: 5}, Total: 9876543,
-		Lasting: 1234.5, Allowed: 2000, ToGo: 8640000, InFlight: 64, ETA: 26 * time.Hour, Why: "limit 2000/s of key 鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵", Down: []string{"日本語のとても長い名前.example for 5s: connection refused"}}
+		Lasting: 1234.5, Allowed: 2000, ToGo: 8640000, InFlight: 64, ETA: 26 * time.Hour, Why: "limit 2000/s of key 鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵鍵", Down: []string{"nothing arrives at 日本語のとても長い名前.example for 5s: connection refused"}}
 	for wide := 60; wide <= 250; wide++ {
 		line := runLine(&long).Fit(wide, unpainted)
 		if n := screen.Width(line); n > wide {

@@ -29,6 +29,8 @@ func (v *visit) log() {
 	}
 	if v.client != nil {
 		all = append(all, slog.String("client", v.client.Name))
+	} else if at := addressOf(v.in); at.IsValid() { // of whom there is no key
+		all = append(all, slog.String("address", at.String()))
 	}
 	if v.upstream != nil {
 		all = append(all, slog.String("upstream", v.upstream.Name))

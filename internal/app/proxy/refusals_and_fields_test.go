@@ -34,6 +34,13 @@ func TestPointlessRefusals(t *testing.T) {
 		if p := refused(t, resp, body); resp.StatusCode != c.status || p.Type != Kinds+c.kind || resp.Header.Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: %d, X-Should-Retry %q, %s", c.kind, resp.StatusCode, resp.Header.Get("X-Should-Retry"), body)
 		}
+		line := "failed=" + c.kind
+		until(t, func() bool { return strings.Contains(x.log.String(), line) })
+		// The address of a client stands in the log only as long as nobody knows the client.
+		said := slices.Collect(strings.Lines(x.log.String()))
+		if last := said[len(said)-1]; strings.Contains(last, "address=127.0.0.1") != (c.kind == "no-key") {
+			t.Errorf("%s: logged %s", c.kind, last)
+		}
 	}
 }
 

@@ -302,7 +302,7 @@ func (h *hosts) outage(of pool.HostInfo) {
 	if !isNews {
 		return
 	}
-	h.teller.Say("nothing arrives at %s: %s; one request at a time goes to see, nothing is lost", host, inWords(&of))
+	h.teller.Say("%s %s: %s; one request at a time goes to see, nothing is lost", outageOf(&of), host, inWords(&of))
 }
 
 // slow reports a host whose answers take longer than all of the time of requests. Each Pool calls
@@ -351,14 +351,21 @@ func (h *hosts) blame(j *job, ans *pool.Answer, secrets *format.Secrets) {
 	ans.Reason = fmt.Sprintf("redirected to %s: %s", host, ans.Reason)
 }
 
-// inWords says why nothing arrives at a host. It keeps the last part of the error, which has the
-// cause.
+// outageOf says what an outage is. The name of the host follows.
+func outageOf(h *pool.HostInfo) string {
+	if h.Kind == limit.Broken || h.Kind == limit.Away {
+		return "only errors come from"
+	}
+	return "nothing arrives at"
+}
+
+// inWords says why a host is down. It keeps the last part of the error, which has the cause.
 func inWords(h *pool.HostInfo) string {
 	if strings.HasPrefix(h.Reason, outgoing.Prefix) {
 		return h.Reason
 	}
 	cause := h.Reason[strings.LastIndex(h.Reason, ": ")+1:]
-	cause = strings.TrimSpace(cause)
+	cause = strings.TrimSuffix(strings.TrimSpace(cause), ".")
 	switch h.Kind {
 	case limit.NoName:
 		return "its name cannot be resolved: " + cause

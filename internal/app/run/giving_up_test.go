@@ -160,3 +160,23 @@ func TestNextProbe(t *testing.T) {
 		}
 	}
 }
+
+// A server that answers with errors alone is told as such: its requests arrive.
+func TestOutageInWords(t *testing.T) {
+	for _, c := range []struct {
+		kind limit.Link
+		why  string
+		want string
+	}{
+		{limit.Broken, "answered 500: The server had an error.", "only errors come from: The server had an error"},
+		{limit.Away, "answered 502 Bad Gateway", "only errors come from: answered 502 Bad Gateway"},
+		{limit.Unreachable, "dial tcp 10.0.0.1:80: connect: connection refused", "nothing arrives at: connection refused"},
+		{limit.Silent, "no answer in 30s", "nothing arrives at: no answer in 30s"},
+		{limit.NoName, "dial tcp: lookup a.test: no such host", "nothing arrives at: its name cannot be resolved: no such host"},
+	} {
+		h := pool.HostInfo{Kind: c.kind, Reason: c.why}
+		if got := outageOf(&h) + ": " + inWords(&h); got != c.want {
+			t.Errorf("%v, %q: %q, want %q", c.kind, c.why, got, c.want)
+		}
+	}
+}

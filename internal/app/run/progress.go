@@ -119,7 +119,7 @@ type Progress struct {
 	Allowed  float64         // requests per second that the limits allow in the long run; 0: no limit
 	Why      string          // why the next request waits; empty: it does not
 	WaitLeft time.Duration   // how long it will wait; 0: not known
-	Down     []string        // hosts where nothing arrives, each with the reason and the duration
+	Down     []string        // of each host that is down: the outage, its duration and the reason
 	Lately   []tally.Failure // the attempts that failed in the last minute
 	Limits   []string        // those of a key now: see Run.Limits
 }
@@ -158,7 +158,7 @@ func (s *gauge) progress() Progress {
 			if i == 0 { // one group is enough: all groups send to the same hosts
 				for _, h := range d.Down(now) {
 					p.Down = append(p.Down,
-						fmt.Sprintf("%s for %v: %s", called(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
+						fmt.Sprintf("%s %s for %v: %s", outageOf(&h), called(h.Host), now.Sub(h.Since).Round(time.Second), inWords(&h)))
 				}
 			}
 			keys[i] = s.serves(now, d)
