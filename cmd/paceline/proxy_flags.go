@@ -137,7 +137,7 @@ func (f *proxyFlags) add(c *cobra.Command) {
 		"leave the server's own addresses in Link, Location and next pages; without it they lead to the proxy")
 	p.BoolVar(&f.u.KeepHost, "keep-host", false, "pass on the Host of the client's request, instead of that of --to")
 	p.StringVar(&f.log, "log", "text", "a line per request on standard error: text, json or off")
-	p.StringVar(&f.logLevel, "log-level", "warn", "level of all other messages: debug, info, warn or error")
+	p.StringVar(&f.logLevel, "log-level", "warn", "level of other messages: debug, info, warn or error; a new configuration is told at each")
 }
 
 // addClients adds the flags about clients and listeners.

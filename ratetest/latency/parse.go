@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,7 +40,7 @@ func parse(name, arguments string) (Law, error) {
 		}
 		return newConstant(d)
 	case "uniform":
-		lo, hi, err := pair(arguments, "-")
+		lo, hi, err := pair(ofOneUnit(arguments), "-")
 		if err != nil {
 			return Law{}, err
 		}
@@ -101,6 +102,17 @@ func pair(s, separator string) (a, b time.Duration, err error) {
 	}
 	b, err = duration(second)
 	return a, b, err
+}
+
+// ofOneUnit writes 150-250ms as 150ms-250ms.
+func ofOneUnit(s string) string {
+	least, most, _ := strings.Cut(s, "-")
+	unit := strings.TrimLeft(most, "0123456789.")
+	if least == "" || strings.Trim(least, "0123456789.") != "" ||
+		!slices.Contains([]string{"ns", "us", "µs", "ms", "s", "m", "h"}, unit) {
+		return s
+	}
+	return least + unit + "-" + most
 }
 
 func duration(s string) (time.Duration, error) {

@@ -22,6 +22,7 @@ func TestParse(t *testing.T) {
 		{"constant:60s", latency.Constant(time.Minute), "constant:1m"},
 		{"constant:1h", latency.Constant(time.Hour), "constant:1h"},
 		{"uniform:0-50ms", latency.Uniform(0, 50*ms), "uniform:0-50ms"},
+		{"uniform:150-250ms", latency.Uniform(150*ms, 250*ms), "uniform:150ms-250ms"},
 		{"uniform:1.5ms-1s", latency.Uniform(1500*time.Microsecond, time.Second), "uniform:1.5ms-1s"},
 		{"exponential:20ms", latency.Exponential(20*ms, 0), "exponential:20ms"},
 		{"exponential:20ms+5ms", latency.Exponential(20*ms, 5*ms), "exponential:20ms+5ms"},
