@@ -325,12 +325,13 @@ type bans struct {
 }
 
 func (s *bans) RoundTrip(*http.Request) (*http.Response, error) {
-	status := s.judge(time.Now())
-	time.Sleep(s.answer)
+	status, after := s.judge(time.Now())
+	time.Sleep(after)
 	return reply(status, "", map[int][]string{429: {"Retry-After", "1"}}[status]...), nil
 }
 
-func (s *bans) judge(now time.Time) (status int) {
+// judge returns the status of an answer, and after which time it comes.
+func (s *bans) judge(now time.Time) (status int, after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer += time.Microsecond // answers come in the order of the requests
@@ -340,15 +341,15 @@ func (s *bans) judge(now time.Time) (status int) {
 	switch {
 	case now.Before(s.until):
 		s.denied++
-		return http.StatusForbidden
+		return http.StatusForbidden, s.answer
 	case len(s.served) < 20:
 		s.served = append(s.served, now)
-		return http.StatusOK
+		return http.StatusOK, s.answer
 	}
 	if s.refused++; s.refused == 10 {
 		s.refused, s.until = 0, now.Add(10*time.Second)
 	}
-	return http.StatusTooManyRequests
+	return http.StatusTooManyRequests, s.answer
 }
 
 // A denial after refusals, with nothing served since, is a ban of the key: requests wait, and one tests it at a time.

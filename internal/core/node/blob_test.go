@@ -81,11 +81,11 @@ func TestValuesOfABlob(t *testing.T) {
 	}
 	whole := sample().encode()
 	for n, text := range map[int]string{1: "too many", -1: "damaged"} {
-		body := whole[:len(whole)-4]
+		body := slices.Clone(whole[:len(whole)-4])
 		if n < 0 {
 			body = body[:len(body)-1]
 		} else {
-			body = append(slices.Clone(body), 0)
+			body = append(body, 0)
 		}
 		if _, err := Decode(binary.BigEndian.AppendUint32(body, crc32.ChecksumIEEE(body))); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("with %d bytes more: %v", n, err)
