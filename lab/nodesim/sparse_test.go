@@ -41,9 +41,9 @@ func TestLightLoad(t *testing.T) {
 	}
 }
 
-// A newcomer beside others who take all has its first permit within half a second, however many were killed just
-// before, of which others keep what they held, and however far those who send a lot look ahead. Those that come while
-// a new store is quiet are not meant.
+// A newcomer beside others who take all has its first permit within half a second. It does not matter how many were
+// killed just before, of which others keep what they held, nor how far those who send a lot look ahead. Those that come
+// while a new store is quiet are not meant.
 func TestNewcomer(t *testing.T) {
 	const most = time.Second / 2
 	// 9, 74 and 75 found newcomers for whom nothing was free before their next turn.

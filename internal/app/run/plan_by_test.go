@@ -29,9 +29,11 @@ func TestPlanBy(t *testing.T) {
 		{"half of the limit", []format.Rate{per(10, "")}, 10, 0, 1, 90 * time.Second, PlanBy{Needed: 0.5, Keys: 1, Fits: 10}},
 		{"all of it", []format.Rate{per(10, "")}, 20, 0, 1, 90 * time.Second, PlanBy{Needed: 1, Keys: 1, Fits: 20}},
 		{"more than it", []format.Rate{per(10, "")}, 30, 0, 1, 90 * time.Second, PlanBy{Needed: 1.5, Keys: 2, Fits: 20}},
-		{"half of it may be used", []format.Rate{per(10, "")}, 20, 0.5, 1, 90 * time.Second, PlanBy{Needed: 1, Keys: 2, Fits: 10}},
+		{"half of it may be used", []format.Rate{per(10, "")}, 20, 0.5, 1, 90 * time.Second, PlanBy{Needed: 1, Keys: 2,
+			Fits: 10}},
 		{"two keys", []format.Rate{per(10, "")}, 60, 0, 2, 90 * time.Second, PlanBy{Needed: 1.5, Keys: 3, Fits: 40}},
-		{"the tighter limit", []format.Rate{per(100, ""), {N: 15, Per: time.Hour, Text: "15/h"}}, 30, 0, 1, 90 * time.Second, PlanBy{Needed: 2, Keys: 2, Fits: 15}},
+		{"the tighter limit", []format.Rate{per(100, ""), {N: 15, Per: time.Hour, Text: "15/h"}}, 30, 0, 1,
+			90 * time.Second, PlanBy{Needed: 2, Keys: 2, Fits: 15}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			b, url, _ := clockedBench(t, nil)

@@ -280,8 +280,9 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-// The time from one turn to the next is Poll, and more where each turn is worth many requests or all nodes would keep
-// the store busy for more than half of the time. It is a third of TTL at most, and half of it for very many nodes.
+// The time from one turn to the next is Poll. It is more where each turn is worth many requests, or where all nodes
+// would keep the store busy for more than half of the time. It is a third of TTL at most, and half of it for very many
+// nodes.
 func TestPoll(t *testing.T) {
 	const quick = 10 * time.Millisecond
 	for _, c := range []struct {

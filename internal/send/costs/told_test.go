@@ -26,8 +26,9 @@ type asked struct {
 	said    classify.Verdict
 }
 
-// history sends requests of three routes with two keys to a server whose routes weigh something else than is charged,
-// and that states what is used of a minute, for the key or for the address. It returns all that is learned and said.
+// history sends requests of three routes with two keys to a server whose routes weigh something else than is charged.
+// The server states what is used of a minute, for the key or for the address. history returns all that is learned and
+// said.
 func history(seed uint64, atOnce int, scope provider.Scope, charged bool) (said string) {
 	var n costs.Notices
 	var b strings.Builder
